@@ -1,0 +1,33 @@
+//! Inspects live frames: the application a user starts from.
+//!
+//! `cargo run --release --example inspect -- --help` lists what it takes. The elements are those
+//! of this crate, so no plugin needs to be installed.
+
+// The panel generator, shared with tests and benches.
+#[path = "../common/mod.rs"]
+mod common;
+mod failure;
+mod feed;
+mod files;
+mod options;
+mod panel;
+mod pictures;
+mod pipeline;
+mod report;
+mod session;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = options::Args::parse();
+    match session::run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("inspect: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

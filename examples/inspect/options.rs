@@ -1,0 +1,338 @@
+//! Command line: what is asked for, checked.
+
+use std::{ops::RangeInclusive, path::PathBuf};
+
+use clap::{ArgAction, Parser, ValueEnum};
+
+use crate::{common::panel::PanelSpec, failure::Failure};
+
+const PANEL_FRAMES: u64 = 100;
+const PANEL_FPS: f64 = 30.0;
+/// Threshold at 8 bits for a camera's noise of about four grey levels, grey levels.
+const THRESHOLD: f64 = 10.0;
+
+const EXAMPLES: &str = "\
+Examples:
+  inspect                                         a simulated display panel
+  inspect --source camera --pitch-x 61.13         a GigE Vision or USB3 Vision camera
+  inspect --source 'photos/*.png' --output out    photographs: smoothed and counted only
+  inspect --source 'v4l2src ! image/jpeg ! jpegdec' --pitch-x 16 --json
+
+Exit code: 0 after the last frame or Ctrl-C, 1 when inspecting failed, 2 for bad arguments.";
+
+/// Inspects live frames with OpenCL: source → clgaussian → clpitchthreshold and clhistogram.
+///
+/// Prints a line per frame with verdict, defect pixels, median grey level and latency.
+#[derive(Debug, Parser)]
+#[command(name = "inspect", after_help = EXAMPLES, allow_negative_numbers = true)]
+pub struct Args {
+    /// panel (simulated), camera (aravissrc), files ("photos/*.png"), or a gst-launch description
+    #[arg(long, num_args = 1.., value_name = "SOURCE", default_value = "panel")]
+    pub source: Vec<String>,
+    /// auto, gpu, cpu, gpu:1, or part of a device's name [default: $CLINSPECT_DEVICE, else auto]
+    #[arg(long)]
+    device: Option<String>,
+    /// Frames to inspect, 0 = until stopped [default: 100 panels, every file, else 0]
+    #[arg(long, value_name = "N")]
+    frames: Option<u64>,
+    /// Folder for pictures: frame with the mask tinted over it, mask as PBM, histogram as SVG
+    #[arg(long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Pictures of the first N frames, and of up to N failed ones after them
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub pictures: usize,
+    /// Write a JSON object per frame and one at the end to stdout, and text to stderr
+    #[arg(long)]
+    pub json: bool,
+
+    /// Width of the repeating cell, px; 0 = no comparison along rows [default: panels 7.35]
+    #[arg(long, value_name = "PX", value_parser = |s: &str| number(s, 0.0..=65_536.0), help_heading = "Inspection")]
+    pitch_x: Option<f64>,
+    /// Height of the repeating cell, px; 0 = no comparison along columns [default: panels 7.35]
+    #[arg(long, value_name = "PX", value_parser = |s: &str| number(s, 0.0..=65_536.0), help_heading = "Inspection")]
+    pitch_y: Option<f64>,
+    /// Difference that marks a pixel, grey levels of a sample [default: 10 at 8 bits]
+    #[arg(long, value_name = "LEVELS", value_parser = |s: &str| number(s, 0.0..=65_535.0), help_heading = "Inspection")]
+    threshold: Option<f64>,
+    /// How a pixel's two neighbours are weighed
+    #[arg(
+        long,
+        value_enum,
+        default_value = "minimum",
+        help_heading = "Inspection"
+    )]
+    compare: Compare,
+    /// Blur the pixel as interpolation blurs its neighbours
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, help_heading = "Inspection")]
+    match_center: bool,
+    /// Multiples of the pitch to compare at
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,4", value_parser = clap::value_parser!(i32).range(1..), help_heading = "Inspection")]
+    multiples: Vec<i32>,
+    /// Which deviations are marked
+    #[arg(long, value_enum, default_value = "both", help_heading = "Inspection")]
+    polarity: Polarity,
+    /// A frame with more marked pixels than this fails; -1 = never
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(-1..), help_heading = "Inspection")]
+    fail_defect_pixels: i64,
+    /// Smaller defects are not listed, pixels
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = 1,
+        help_heading = "Inspection"
+    )]
+    min_area: u32,
+    /// Marked pixels this near are one defect, pixels
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = 3,
+        help_heading = "Inspection"
+    )]
+    merge_distance: u32,
+    /// List each frame's defects, and for panels which planted defect each one is
+    #[arg(long, help_heading = "Inspection")]
+    pub list: bool,
+    /// Bits that samples fill, for 10- to 16-bit cameras and panels; 0 = from the format
+    #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = bit_depth, help_heading = "Inspection")]
+    bit_depth: u32,
+    /// Taps of the Gaussian along each axis, odd
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = kernel_size, help_heading = "Inspection")]
+    kernel_size: u32,
+    /// Standard deviation of the Gaussian, px; 0 = from the kernel size
+    #[arg(long, value_name = "PX", default_value_t = 0.8, value_parser = |s: &str| number(s, 0.0..=1000.0), help_heading = "Inspection")]
+    sigma: f64,
+
+    /// Width of a panel frame, px
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = 640,
+        help_heading = "Panels"
+    )]
+    width: usize,
+    /// Height of a panel frame, px
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = 480,
+        help_heading = "Panels"
+    )]
+    height: usize,
+    /// Defects planted in each panel frame
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Panels")]
+    defects: usize,
+    /// Standard deviation of the simulated camera's noise, grey levels of 8 bits
+    #[arg(
+        long,
+        value_name = "LEVELS",
+        default_value_t = 4.0,
+        help_heading = "Panels"
+    )]
+    noise: f64,
+    /// Seed of the panel frames
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Panels")]
+    seed: u64,
+    /// Different panel frames, made before the start and shown in a cycle; 0 = each as it is shown
+    #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Panels")]
+    distinct: u64,
+    /// Panel frames or files per second, 0 = as fast as they are inspected [default: panels 30]
+    #[arg(long, value_name = "RATE", value_parser = |s: &str| number(s, 0.0..=100_000.0), help_heading = "Panels")]
+    fps: Option<f64>,
+
+    /// Name of the camera, as arv-tool-0.8 lists it [default: the first found]
+    #[arg(long, value_name = "NAME", help_heading = "Cameras")]
+    pub camera_name: Option<String>,
+    /// Seconds without a frame after which a live source is started anew; 0 = never
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = |s: &str| number(s, 0.0..=1e6), help_heading = "Cameras")]
+    pub silence: f64,
+    /// Seconds that a camera which is not there is waited for; 0 = not at all [default: for ever]
+    #[arg(long, value_name = "SECONDS", value_parser = |s: &str| number(s, 0.0..=1e9), help_heading = "Cameras")]
+    pub max_wait: Option<f64>,
+}
+
+/// `compare` of `clpitchthreshold`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compare {
+    /// Against their mean; leaves ghosts.
+    Average,
+    /// Against each of them.
+    Minimum,
+}
+
+/// `polarity` of `clpitchthreshold`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Polarity {
+    /// Brighter and darker.
+    Both,
+    /// Brighter.
+    Bright,
+    /// Darker.
+    Dark,
+}
+
+/// What `clpitchthreshold` is told.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    pub pitch_x: f64,
+    pub pitch_y: f64,
+    pub threshold: f64,
+    pub compare: &'static str,
+    pub match_center: bool,
+    pub multiples: Vec<i32>,
+    pub polarity: &'static str,
+    pub fail_defect_pixels: i64,
+    pub min_area: u32,
+    pub merge_distance: u32,
+}
+
+/// What the elements are told.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    pub device: String,
+    pub kernel_size: u32,
+    pub sigma: f64,
+    pub bit_depth: u32,
+    /// `None`: no pitch is known, frames are smoothed and counted only.
+    pub comparison: Option<Comparison>,
+}
+
+/// What panel frames are like.
+#[derive(Debug, Clone)]
+pub struct Panels {
+    pub spec: PanelSpec,
+    pub seed: u64,
+    pub defects: usize,
+    /// Frames made before the start; 0 makes each one as it is shown.
+    pub distinct: u64,
+}
+
+impl Inspection {
+    /// Formats that the elements and the pictures go on with, the preferred first.
+    pub fn formats(&self) -> &'static [&'static str] {
+        match (self.bit_depth, &self.comparison) {
+            (9.., _) => &["GRAY16_LE"],
+            // Patterns are compared in grey; what is only counted keeps its colours.
+            (_, Some(_)) => &["GRAY8"],
+            (_, None) => &["GRAY8", "RGB"],
+        }
+    }
+}
+
+impl Args {
+    /// The device that the options or the environment name.
+    fn device(&self) -> String {
+        self.device
+            .clone()
+            .or_else(|| std::env::var("CLINSPECT_DEVICE").ok())
+            .unwrap_or_else(|| "auto".into())
+    }
+
+    /// What the elements are told; `panel`: the frames are the generator's, whose pitch is known.
+    pub fn inspection(&self, panel: bool) -> Inspection {
+        let known = if panel {
+            PanelSpec::default().pitch_x
+        } else {
+            0.0
+        };
+        let pitch_x = self.pitch_x.unwrap_or(known);
+        let pitch_y = self.pitch_y.unwrap_or(known);
+        let comparison = (pitch_x > 0.0 || pitch_y > 0.0).then(|| Comparison {
+            pitch_x,
+            pitch_y,
+            threshold: self.threshold.unwrap_or_else(|| {
+                // Without a depth the samples are taken for 8 bits.
+                THRESHOLD * f64::from(self.bit_depth.saturating_sub(8)).exp2()
+            }),
+            compare: match self.compare {
+                Compare::Average => "average",
+                Compare::Minimum => "minimum",
+            },
+            match_center: self.match_center,
+            multiples: self.multiples.clone(),
+            polarity: match self.polarity {
+                Polarity::Both => "both",
+                Polarity::Bright => "bright",
+                Polarity::Dark => "dark",
+            },
+            fail_defect_pixels: self.fail_defect_pixels,
+            min_area: self.min_area,
+            merge_distance: self.merge_distance,
+        });
+        Inspection {
+            device: self.device(),
+            kernel_size: self.kernel_size,
+            sigma: self.sigma,
+            // The elements take 8 bits from the format.
+            bit_depth: if self.bit_depth > 8 {
+                self.bit_depth
+            } else {
+                0
+            },
+            comparison,
+        }
+    }
+
+    /// What panel frames are like.
+    ///
+    /// # Errors
+    /// A sentence for a panel that cannot be drawn.
+    pub fn panels(&self) -> Result<Panels, Failure> {
+        let defaults = PanelSpec::default();
+        // A direction that is not compared still has a pattern.
+        let drawn = |pitch: Option<f64>, default| pitch.filter(|&p| p > 0.0).unwrap_or(default);
+        let spec = PanelSpec {
+            width: self.width,
+            height: self.height,
+            pitch_x: drawn(self.pitch_x, defaults.pitch_x),
+            pitch_y: drawn(self.pitch_y, defaults.pitch_y),
+            noise_sigma: self.noise,
+            bit_depth: self.bit_depth.max(8),
+            ..defaults
+        };
+        spec.validate()
+            .map_err(|why| Failure::Usage(format!("no such panel can be drawn: {why}")))?;
+        Ok(Panels {
+            spec,
+            seed: self.seed,
+            defects: self.defects,
+            distinct: self.distinct,
+        })
+    }
+
+    /// Frames to inspect, 0 = until the source ends.
+    pub fn frames(&self, panel: bool) -> u64 {
+        self.frames.unwrap_or(if panel { PANEL_FRAMES } else { 0 })
+    }
+
+    /// Frames per second of a source that this program feeds, 0 = as fast as they are inspected.
+    pub fn fps(&self, panel: bool) -> f64 {
+        self.fps.unwrap_or(if panel { PANEL_FPS } else { 0.0 })
+    }
+}
+
+/// A number in a range; not-a-number lies in none.
+fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => Err(format!(
+            "a number from {} to {} is expected",
+            range.start(),
+            range.end()
+        )),
+    }
+}
+
+fn bit_depth(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(bits) if bits == 0 || (8..=16).contains(&bits) => Ok(bits),
+        _ => Err("0 or a number from 8 to 16 is expected".into()),
+    }
+}
+
+fn kernel_size(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(taps) if (3..=31).contains(&taps) && !taps.is_multiple_of(2) => Ok(taps),
+        _ => Err("an odd number from 3 to 31 is expected".into()),
+    }
+}

@@ -1,0 +1,155 @@
+//! Frames of the panel generator, with what was planted in each.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use gst_video::prelude::*;
+
+use crate::{
+    common::panel::{PanelFrame, PanelGenerator, PlantedDefect},
+    failure::Failure,
+    feed::Feed,
+    options::Panels,
+    source::Feeding,
+};
+
+/// What was planted in the frames that are under way, by frame number.
+#[derive(Debug, Clone, Default)]
+pub struct Truth(Arc<Mutex<HashMap<u64, Arc<PanelFrame>>>>);
+
+impl Truth {
+    fn note(&self, frame: u64, panel: &Arc<PanelFrame>) {
+        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.insert(frame, panel.clone());
+    }
+
+    /// Takes the frame that was shown as number `frame`; `None` where the source is no panel.
+    pub fn take(&self, frame: u64) -> Option<Arc<PanelFrame>> {
+        let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        under_way.remove(&frame)
+    }
+}
+
+/// Whether the mask has a pixel on the defect.
+pub fn is_found(defect: &PlantedDefect, marked: impl Fn(usize, usize) -> bool) -> bool {
+    defect.pixels().any(|(x, y)| marked(x, y))
+}
+
+/// Shows panel frames.
+pub struct PanelFeed {
+    generator: PanelGenerator,
+    defects: usize,
+    /// Frames made before the start; empty when each is made as it is shown.
+    ready: Vec<Arc<PanelFrame>>,
+    feeding: Feeding,
+    info: gst_video::VideoInfo,
+    caps: gst::Caps,
+}
+
+impl PanelFeed {
+    /// A feed of frames; makes the first ones.
+    ///
+    /// # Errors
+    /// A panel that cannot be drawn or is too large for a video frame.
+    pub fn new(panels: &Panels, feeding: &Feeding) -> Result<Self, Failure> {
+        let mut generator =
+            PanelGenerator::new(panels.spec, panels.seed).map_err(Failure::Usage)?;
+        let format = if panels.spec.bit_depth > 8 {
+            gst_video::VideoFormat::Gray16Le
+        } else {
+            gst_video::VideoFormat::Gray8
+        };
+        let too_large = || Failure::Usage("the panel frame is too large".into());
+        let side = |len: usize| u32::try_from(len).map_err(|_| too_large());
+        let (width, height) = (side(panels.spec.width)?, side(panels.spec.height)?);
+        let rate = if feeding.fps > 0.0 {
+            gst::Fraction::approximate_f64(feeding.fps)
+        } else {
+            None
+        };
+        let info = gst_video::VideoInfo::builder(format, width, height)
+            .fps(rate.unwrap_or_else(|| gst::Fraction::new(0, 1)))
+            .build()
+            .map_err(|_| too_large())?;
+        let caps = info.to_caps().map_err(|_| too_large())?;
+        let distinct = match feeding.frames {
+            0 => panels.distinct,
+            frames => panels.distinct.min(frames),
+        };
+        let ready = (0..distinct)
+            .map(|_| Arc::new(generator.next_random(panels.defects)))
+            .collect();
+        Ok(Self {
+            generator,
+            defects: panels.defects,
+            ready,
+            feeding: feeding.clone(),
+            info,
+            caps,
+        })
+    }
+
+    fn frame(&mut self, index: u64) -> Arc<PanelFrame> {
+        match self.ready.len() as u64 {
+            0 => Arc::new(self.generator.next_random(self.defects)),
+            count => self.ready[(index % count) as usize].clone(),
+        }
+    }
+
+    fn buffer(&self, pool: Option<&gst::BufferPool>) -> Result<gst::Buffer, String> {
+        pool.and_then(|pool| pool.acquire_buffer(None).ok())
+            .map_or_else(
+                || gst::Buffer::with_size(self.info.size()).map_err(|error| error.to_string()),
+                Ok,
+            )
+    }
+}
+
+impl Feed for PanelFeed {
+    fn caps(&self) -> Option<gst::Caps> {
+        Some(self.caps.clone())
+    }
+
+    fn next(
+        &mut self,
+        index: u64,
+        pool: Option<&gst::BufferPool>,
+    ) -> Result<Option<(gst::Buffer, gst::Caps)>, String> {
+        if self.feeding.frames > 0 && index == self.feeding.frames {
+            return Ok(None);
+        }
+        let frame = self.frame(index);
+        let buffer = fill(self.buffer(pool)?, &self.info, &frame)?;
+        self.feeding.truth.note(index, &frame);
+        Ok(Some((buffer, self.caps.clone())))
+    }
+}
+
+/// Writes the frame's rows where the buffer wants them.
+fn fill(
+    buffer: gst::Buffer,
+    info: &gst_video::VideoInfo,
+    frame: &PanelFrame,
+) -> Result<gst::Buffer, String> {
+    let cannot = || "a buffer for the panel frame cannot be written".to_owned();
+    let mut video =
+        gst_video::VideoFrame::from_buffer_writable(buffer, info).map_err(|_| cannot())?;
+    let stride = video
+        .plane_stride()
+        .first()
+        .and_then(|&stride| usize::try_from(stride).ok())
+        .ok_or_else(cannot)?;
+    let row_len = frame.samples.len() / frame.height;
+    let rows = video.plane_data_mut(0).map_err(|_| cannot())?;
+    for (to, from) in rows
+        .chunks_mut(stride.max(1))
+        .zip(frame.samples.chunks(row_len))
+    {
+        to.get_mut(..row_len)
+            .ok_or_else(cannot)?
+            .copy_from_slice(from);
+    }
+    Ok(video.into_buffer())
+}

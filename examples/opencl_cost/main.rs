@@ -1,0 +1,175 @@
+//! What using OpenCL costs on each device found, and from which frame size on it pays.
+//!
+//! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the
+//! same for programs. Every figure is the median of repeated runs after a warm-up.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod frames;
+mod operations;
+mod sequential;
+mod startup;
+mod table;
+mod timing;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::{Parser, ValueEnum};
+use gstclinspect::opencl::{self, DeviceInfo};
+use serde::Serialize;
+
+/// Why a measurement could not be made.
+pub type Error = Box<dyn std::error::Error>;
+
+/// Measures what using OpenCL costs on each device found.
+#[derive(Debug, Parser)]
+#[command(name = "opencl_cost")]
+struct Args {
+    /// Write one JSON object to stdout instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Measure this device only: gpu, cpu, gpu:1, or part of a device's name
+    #[arg(long)]
+    device: Option<String>,
+    /// Runs of each operation; the median counts
+    #[arg(long, value_name = "N", default_value_t = 51, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    /// Starts with an empty compiler cache; the median counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    cold_runs: u32,
+    /// Largest frame, px wide
+    #[arg(long, value_name = "PX", default_value_t = 1920, value_parser = clap::value_parser!(u32).range(64..=1920))]
+    largest: u32,
+    /// What a process of its own measures for its parent
+    #[arg(long, value_enum, hide = true)]
+    child: Option<Child>,
+}
+
+/// What is measured in a fresh process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Child {
+    /// Context, queue and programs.
+    Programs,
+    /// What an element does before its first frame.
+    Elements,
+}
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Runs of each operation.
+    pub runs: u32,
+    /// Starts with an empty compiler cache.
+    pub cold_runs: u32,
+    /// Width of the largest frame, px.
+    pub largest: u32,
+}
+
+/// All figures of a device.
+#[derive(Debug, Serialize)]
+pub struct DeviceCost {
+    /// Its name.
+    pub device: String,
+    /// GPU, CPU or accelerator.
+    pub kind: &'static str,
+    /// As the driver counts them.
+    pub compute_units: usize,
+    /// Frames on the host need no copy.
+    pub shares_host_memory: bool,
+    /// What comes before the first frame.
+    pub startup: Vec<startup::Startup>,
+    /// Single operations.
+    pub operations: Vec<operations::Operation>,
+    /// Ways of bytes to the device and back.
+    pub transfers: Vec<operations::Transfer>,
+    /// Whole frames.
+    pub elements: Vec<frames::ElementCost>,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("opencl_cost: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(args: &Args) -> Result<(), Error> {
+    gst::init()?;
+    if let Some(child) = args.child {
+        return startup::measure_here(child, args.device.as_deref().unwrap_or("auto"));
+    }
+    let effort = Effort {
+        runs: args.runs,
+        cold_runs: args.cold_runs,
+        largest: args.largest,
+    };
+    let chosen = selectors(&opencl::devices()?, args.device.as_deref())?;
+    let costs = chosen
+        .iter()
+        .map(|(selector, device)| measure(selector, device, effort))
+        .collect::<Result<Vec<_>, _>>()?;
+    let text = if args.json {
+        serde_json::to_string(&costs)?
+    } else {
+        costs.iter().map(table::to_text).collect::<String>()
+    };
+    writeln!(std::io::stdout(), "{}", text.trim_end())?;
+    Ok(())
+}
+
+/// The devices to measure, each with what selects it.
+fn selectors(
+    devices: &[DeviceInfo],
+    wanted: Option<&str>,
+) -> Result<Vec<(String, DeviceInfo)>, Error> {
+    let mut counts = [0; 2];
+    let mut all = Vec::new();
+    for device in devices {
+        let selector = match (device.is_gpu, device.caps.is_cpu) {
+            (true, _) => next("gpu", &mut counts[0]),
+            (_, true) => next("cpu", &mut counts[1]),
+            _ => device.name.clone(),
+        };
+        all.push((selector, device.clone()));
+    }
+    let Some(wanted) = wanted else {
+        return Ok(all);
+    };
+    let context = opencl::open(wanted)?;
+    all.retain(|(_, device)| device.name == context.device_name());
+    all.truncate(1);
+    // The name may be that of several devices.
+    Ok(all
+        .into_iter()
+        .map(|(_, device)| (wanted.to_owned(), device))
+        .collect())
+}
+
+fn next(kind: &str, count: &mut usize) -> String {
+    *count += 1;
+    format!("{kind}:{}", *count - 1)
+}
+
+fn measure(selector: &str, device: &DeviceInfo, effort: Effort) -> Result<DeviceCost, Error> {
+    eprintln!("measuring {} ({selector}) ...", device.name);
+    let startup = startup::measure(selector, effort)?;
+    let context = opencl::open(selector)?;
+    Ok(DeviceCost {
+        device: device.name.clone(),
+        kind: match (device.is_gpu, device.caps.is_cpu) {
+            (true, _) => "GPU",
+            (_, true) => "CPU",
+            _ => "accelerator",
+        },
+        compute_units: device.caps.compute_units,
+        shares_host_memory: device.caps.shares_host_memory,
+        startup,
+        operations: operations::measure(&context, effort)?,
+        transfers: operations::transfers(&context, effort)?,
+        elements: frames::measure(&context, effort)?,
+    })
+}

@@ -1,0 +1,166 @@
+//! What comes before the first frame, measured in fresh processes: drivers and compilers keep
+//! what they have loaded.
+
+use std::{
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use clap::ValueEnum;
+use gstclinspect::{
+    math::region::Rect,
+    opencl::{self, ProgramSource},
+    operators::{Gaussian, Histogram, PitchThreshold},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Child, Effort, Error, frames, timing::median};
+
+/// Where compilers keep what they have built: PoCL, NVIDIA, and others.
+const CACHES: [&str; 3] = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"];
+
+/// A step's time.
+#[derive(Debug, Serialize)]
+pub struct Startup {
+    pub step: String,
+    /// With an empty compiler cache, ms.
+    pub cold_ms: f64,
+    /// With what the cold run left in the cache, ms.
+    pub warm_ms: f64,
+}
+
+/// What a child measured.
+#[derive(Debug, Serialize, Deserialize)]
+struct Step {
+    step: String,
+    ms: f64,
+}
+
+/// Measures in fresh processes, cold and warm.
+///
+/// # Errors
+/// A process does not start, or fails.
+pub fn measure(selector: &str, effort: Effort) -> Result<Vec<Startup>, Error> {
+    let mut startup = Vec::new();
+    for child in [Child::Programs, Child::Elements] {
+        let mut cold = Vec::new();
+        let mut warm = Vec::new();
+        for _ in 0..effort.cold_runs {
+            let cache = Cache::new()?;
+            cold.push(measure_in(&cache.0, child, selector)?);
+            warm.push(measure_in(&cache.0, child, selector)?);
+        }
+        let first = cold.first().map(Vec::as_slice).unwrap_or_default();
+        for (index, step) in first.iter().enumerate() {
+            let times = |runs: &[Vec<Step>]| {
+                median(
+                    runs.iter()
+                        .filter_map(|run| Some(run.get(index)?.ms))
+                        .collect(),
+                )
+            };
+            startup.push(Startup {
+                step: step.step.clone(),
+                cold_ms: times(&cold),
+                warm_ms: times(&warm),
+            });
+        }
+    }
+    Ok(startup)
+}
+
+/// An empty folder, removed in the end.
+struct Cache(PathBuf);
+
+impl Cache {
+    fn new() -> Result<Self, Error> {
+        for attempt in 0..100 {
+            let name = format!("opencl_cost-{}-{attempt}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            // A folder that is there already is somebody else's.
+            match std::fs::create_dir(&folder) {
+                Ok(()) => return Ok(Self(folder)),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(format!("{}: {error}", folder.display()).into()),
+            }
+        }
+        Err("no name is left for an empty compiler cache".into())
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // A folder that stays behind harms nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn measure_in(cache: &Path, child: Child, selector: &str) -> Result<Vec<Step>, Error> {
+    let name = child
+        .to_possible_value()
+        .map(|value| value.get_name().to_owned())
+        .unwrap_or_default();
+    let output = Command::new(std::env::current_exe()?)
+        .args(["--child", &name, "--device", selector])
+        .envs(CACHES.map(|variable| (variable, cache)))
+        .output()?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("a process that measures {name} failed: {}", why.trim()).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// Measures in this process, and prints the steps for the parent.
+///
+/// # Errors
+/// A failing OpenCL call.
+pub fn measure_here(child: Child, selector: &str) -> Result<(), Error> {
+    let mut steps = Vec::new();
+    let mut time = |step: &str, run: &mut dyn FnMut() -> Result<(), Error>| -> Result<(), Error> {
+        let started = Instant::now();
+        run()?;
+        let ms = started.elapsed().as_secs_f64() * 1e3;
+        let step = step.to_owned();
+        steps.push(Step { step, ms });
+        Ok(())
+    };
+    if child == Child::Programs {
+        time("load drivers, list devices", &mut || {
+            opencl::devices()?;
+            Ok(())
+        })?;
+        let mut opened = None;
+        time("create context and queue", &mut || {
+            opened = Some(opencl::open(selector)?);
+            Ok(())
+        })?;
+        let context = opened.ok_or("no context")?;
+        for source in ProgramSource::ALL {
+            time(&format!("build {}", source.file()), &mut || {
+                context.program(source, "")?;
+                Ok(())
+            })?;
+        }
+    } else {
+        let context = opencl::open(selector)?;
+        let layout = frames::layout([640, 480])?;
+        time("prepare clgaussian", &mut || {
+            Gaussian::new(&context, &layout, &frames::gaussian_settings())?;
+            Ok(())
+        })?;
+        time("prepare clhistogram", &mut || {
+            let region = Rect::new(0, 0, 640, 480);
+            Histogram::new(&context, &layout, &frames::histogram_settings(region))?;
+            Ok(())
+        })?;
+        time("prepare clpitchthreshold", &mut || {
+            PitchThreshold::new(&context, &layout, &frames::pitch_settings())?;
+            Ok(())
+        })?;
+    }
+    println!("{}", serde_json::to_string(&steps)?);
+    Ok(())
+}

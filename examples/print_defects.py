@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""Prints the defects of every frame, read from the meta that clpitchthreshold attaches.
+
+    GST_PLUGIN_PATH=target/release /usr/bin/python3 examples/print_defects.py
+    GST_PLUGIN_PATH=target/release /usr/bin/python3 examples/print_defects.py \\
+        v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
+
+The arguments are a pipeline as for gst-launch-1.0, without a sink. Its frames must carry a
+GstClDefectMeta, thus come from a clpitchthreshold (output=frame keeps the picture). Without
+arguments a chessboard with one spot is inspected. Needs python3-gi, gir1.2-gst-plugins-base-1.0
+and python3-numpy; print_defects.rs does the same in Rust.
+"""
+import sys
+
+import gi
+
+gi.require_version("Gst", "1.0")
+gi.require_version("GstApp", "1.0")
+from gi.repository import Gst, GstApp  # noqa: E402, F401  (GstApp gives appsink its methods)
+import numpy as np  # noqa: E402
+
+# A repeating pattern of pitch 16 px with a bright spot on a dark square.
+PATTERN = """
+    compositor name=mix sink_1::xpos=170 sink_1::ypos=122
+    ! video/x-raw,format=I420,width=320,height=240,framerate=30/1
+    ! clpitchthreshold name=inspect pitch-x=16 compare=minimum output=frame ! appsink name=frames
+    videotestsrc num-buffers=3 pattern=checkers-8
+    ! video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix.
+    videotestsrc num-buffers=3 pattern=white
+    ! video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.
+"""
+
+# The 40-byte records of defects-data.
+RECORD = np.dtype([
+    ("x", "<u4"), ("y", "<u4"), ("width", "<u4"), ("height", "<u4"), ("area", "<u4"),
+    ("centroid_x", "<f4"), ("centroid_y", "<f4"),
+    ("mean_difference", "<f4"), ("peak_difference", "<f4"), ("polarity", "<i4"),
+])
+assert RECORD.itemsize == 40
+
+
+def show(fields):
+    """Prints a meta's structure."""
+    number, marked, judged = (
+        fields.get_uint64(name)[1] for name in ("frame-number", "defect-pixels", "judged-pixels")
+    )
+    # An empty list has no bytes at all.
+    defects = np.frombuffer(fields.get_value("defects-data").get_data() or b"", RECORD)
+    more = " and more" if fields.get_value("overflow") else ""
+    print(
+        f"frame {number} by {fields.get_string('element')}: {fields.get_string('verdict')}, "
+        f"{marked} of {judged} judged pixels, {len(defects)} defects{more}"
+    )
+    for d in defects:
+        print(
+            f"  {d['width']}x{d['height']} at {d['x']},{d['y']}: area {d['area']}, "
+            f"centre {d['centroid_x']:.2f},{d['centroid_y']:.2f}, "
+            f"difference {d['mean_difference']:.2f}, peak {d['peak_difference']:.2f}, "
+            f"polarity {d['polarity']}"
+        )
+
+
+def main():
+    Gst.init(None)
+    words = sys.argv[1:]
+    line = " ".join(words) + " ! appsink name=frames" if words else PATTERN
+    pipeline = Gst.parse_launch(line)
+    frames = pipeline.get_by_name("frames")
+    frames.set_property("sync", False)
+    pipeline.set_state(Gst.State.PLAYING)
+    while sample := frames.pull_sample():
+        # PyGObject reads the first meta of a name; Rust's reader lists those of several elements.
+        meta = sample.get_buffer().get_custom_meta("GstClDefectMeta")
+        if meta is None:
+            sys.exit("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline")
+        show(meta.get_structure())
+    message = pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)
+    pipeline.set_state(Gst.State.NULL)
+    if message:
+        sys.exit(message.parse_error()[0].message)
+
+
+main()

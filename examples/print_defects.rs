@@ -1,0 +1,91 @@
+//! Prints the defects of every frame, read from the meta that `clpitchthreshold` attaches.
+//!
+//! ```text
+//! cargo run --release --example print_defects
+//! cargo run --release --example print_defects -- \
+//!     v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
+//! ```
+//!
+//! The arguments are a pipeline as for `gst-launch-1.0`, without a sink. Its frames must carry a
+//! `GstClDefectMeta`, thus come from a `clpitchthreshold` (`output=frame` keeps the picture).
+//! Without arguments a chessboard with one spot is inspected. The elements come from the plugin
+//! that is built into this program; `print_defects.py` does the same from Python.
+
+use anyhow::{Context, Result, bail};
+use gst::prelude::*;
+use gstclinspect::results::DefectResult;
+
+/// A repeating pattern of pitch 16 px with a bright spot on a dark square.
+const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
+    video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! \
+    clpitchthreshold name=inspect pitch-x=16 compare=minimum output=frame \
+    videotestsrc num-buffers=3 pattern=checkers-8 ! \
+    video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. \
+    videotestsrc num-buffers=3 pattern=white ! \
+    video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.";
+
+fn main() -> Result<()> {
+    gst::init()?;
+    gstclinspect::register_static()?;
+    let mut description = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+    if description.is_empty() {
+        description = PATTERN.into();
+    }
+    let source = gst::parse::bin_from_description(&description, true)
+        .with_context(|| format!("no pipeline is: {description}"))?;
+    let frames = gst_app::AppSink::builder().sync(false).build();
+    let pipeline = gst::Pipeline::new();
+    pipeline.add_many([source.upcast_ref(), frames.upcast_ref::<gst::Element>()])?;
+    source
+        .link(&frames)
+        .context("the pipeline has no free output: leave its sink away")?;
+
+    // An error before the first frame is on the bus too.
+    let started = pipeline.set_state(gst::State::Playing);
+    if started.is_ok() {
+        while let Ok(sample) = frames.pull_sample() {
+            let buffer = sample.buffer().context("a sample without a frame")?;
+            let results = DefectResult::read(buffer);
+            if results.is_empty() {
+                bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
+            }
+            results.iter().for_each(print);
+        }
+    }
+    let bus = pipeline.bus().context("a pipeline has a bus")?;
+    let error = bus.pop_filtered(&[gst::MessageType::Error]);
+    pipeline.set_state(gst::State::Null)?;
+    if let Some(gst::MessageView::Error(error)) = error.as_ref().map(|message| message.view()) {
+        bail!("{}", error.error().message());
+    }
+    started.map(|_| ()).context("the pipeline does not start")
+}
+
+fn print(result: &DefectResult) {
+    println!(
+        "frame {} by {}: {}, {} of {} judged pixels, {} defects{}",
+        result.frame_number,
+        result.element,
+        result.verdict.name(),
+        result.defect_pixels,
+        result.judged_pixels,
+        result.defects.len(),
+        if result.overflow { " and more" } else { "" },
+    );
+    for d in &result.defects {
+        println!(
+            "  {}x{} at {},{}: area {}, centre {:.2},{:.2}, difference {:.2}, peak {:.2}, \
+             polarity {}",
+            d.width,
+            d.height,
+            d.x,
+            d.y,
+            d.area,
+            d.centroid_x,
+            d.centroid_y,
+            d.mean_difference,
+            d.peak_difference,
+            d.polarity,
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! How often messages are posted.
+
+use std::time::Instant;
+
+/// Lets a message through at most once per interval.
+///
+/// Time is the frame's running time, so that a file gives the same messages at any speed; frames
+/// without timestamps go by the clock on the wall.
+#[derive(Debug, Default)]
+pub struct MessageGate {
+    last: Option<gst::ClockTime>,
+    started: Option<Instant>,
+}
+
+impl MessageGate {
+    /// Whether `interval` has passed since the message before, or there was none, or this one is
+    /// `urgent`.
+    pub fn opens(
+        &mut self,
+        running_time: Option<gst::ClockTime>,
+        interval: gst::ClockTime,
+        urgent: bool,
+    ) -> bool {
+        let now = running_time.unwrap_or_else(|| {
+            let elapsed = self.started.get_or_insert_with(Instant::now).elapsed();
+            gst::ClockTime::from_nseconds(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX - 1))
+        });
+        let due = urgent
+            || self
+                .last
+                // A time before the last message is a new segment.
+                .is_none_or(|last| now < last || now - last >= interval);
+        if due {
+            self.last = Some(now);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_gate_opens_once_per_interval_and_after_a_jump_back() {
+        let ms = gst::ClockTime::from_mseconds;
+        let mut gate = MessageGate::default();
+        let opened: Vec<bool> = [0, 33, 66, 100, 133, 10]
+            .into_iter()
+            .map(|t| gate.opens(Some(ms(t)), ms(100), false))
+            .collect();
+        assert_eq!(opened, [true, false, false, true, false, true]);
+    }
+
+    #[test]
+    fn message_gate_urgent_message_starts_the_interval_anew() {
+        let ms = gst::ClockTime::from_mseconds;
+        let mut gate = MessageGate::default();
+        let opened: Vec<bool> = [(0, false), (60, true), (100, false), (160, false)]
+            .into_iter()
+            .map(|(t, urgent)| gate.opens(Some(ms(t)), ms(100), urgent))
+            .collect();
+        assert_eq!(opened, [true, true, false, true]);
+    }
+}

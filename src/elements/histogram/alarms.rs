@@ -1,0 +1,216 @@
+//! Alarms of `clhistogram`: what a histogram says about the lighting.
+
+use gst::{glib, prelude::*};
+
+use crate::{
+    math::{
+        alarm::{Alarm, Side},
+        statistics::Statistics,
+    },
+    results::HistogramResult,
+};
+
+/// A threshold that is off.
+const OFF: f64 = -1.0;
+const DEFAULT_HYSTERESIS: f64 = 0.1;
+const MAX_LEVEL: f64 = 65_535.0;
+
+/// What can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    OverExposed,
+    UnderExposed,
+    ContrastLost,
+    LampDrift,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [
+        Self::OverExposed,
+        Self::UnderExposed,
+        Self::ContrastLost,
+        Self::LampDrift,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::OverExposed => "over-exposed",
+            Self::UnderExposed => "under-exposed",
+            Self::ContrastLost => "contrast-lost",
+            Self::LampDrift => "lamp-drift",
+        }
+    }
+
+    fn property(self) -> &'static str {
+        match self {
+            Self::OverExposed => "alarm-over-exposed",
+            Self::UnderExposed => "alarm-under-exposed",
+            Self::ContrastLost => "alarm-contrast",
+            Self::LampDrift => "alarm-drift",
+        }
+    }
+
+    fn side(self) -> Side {
+        match self {
+            Self::ContrastLost => Side::Below,
+            _ => Side::Above,
+        }
+    }
+
+    fn spec(self) -> glib::ParamSpec {
+        let (nick, blurb, maximum) = match self {
+            Self::OverExposed => (
+                "Alarm: over-exposed",
+                "Alarm where more than this share of the samples is in the highest bin, 0..1; \
+                 -1 = off",
+                1.0,
+            ),
+            Self::UnderExposed => (
+                "Alarm: under-exposed",
+                "Alarm where more than this share of the samples is in the lowest bin, 0..1; \
+                 -1 = off",
+                1.0,
+            ),
+            Self::ContrastLost => (
+                "Alarm: contrast lost",
+                "Alarm where the 95th percentile is less than this above the 5th, in grey \
+                 levels; -1 = off",
+                MAX_LEVEL,
+            ),
+            Self::LampDrift => (
+                "Alarm: lamp drift",
+                "Alarm where the median is more than this away from the reference that the \
+                 signal take-reference took, in grey levels; -1 = off",
+                MAX_LEVEL,
+            ),
+        };
+        glib::ParamSpecDouble::builder(self.property())
+            .nick(nick)
+            .blurb(blurb)
+            .minimum(OFF)
+            .maximum(maximum)
+            .default_value(OFF)
+            .mutable_playing()
+            .build()
+    }
+}
+
+/// Thresholds of the alarms, in the order of [`Kind::ALL`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AlarmSettings {
+    thresholds: [f64; 4],
+    hysteresis: f64,
+}
+
+impl Default for AlarmSettings {
+    fn default() -> Self {
+        Self {
+            thresholds: [OFF; 4],
+            hysteresis: DEFAULT_HYSTERESIS,
+        }
+    }
+}
+
+impl AlarmSettings {
+    /// The properties.
+    pub fn param_specs() -> Vec<glib::ParamSpec> {
+        let hysteresis = glib::ParamSpecDouble::builder("alarm-hysteresis")
+            .nick("Alarm hysteresis")
+            .blurb("How far past its threshold a value must return to clear an alarm, as a share of the threshold")
+            .minimum(0.0)
+            .maximum(1.0)
+            .default_value(DEFAULT_HYSTERESIS)
+            .mutable_playing()
+            .build();
+        Kind::ALL
+            .into_iter()
+            .map(Kind::spec)
+            .chain([hysteresis])
+            .collect()
+    }
+
+    fn slot(&mut self, property: &str) -> Option<&mut f64> {
+        if property == "alarm-hysteresis" {
+            return Some(&mut self.hysteresis);
+        }
+        let index = Kind::ALL.iter().position(|k| k.property() == property)?;
+        self.thresholds.get_mut(index)
+    }
+
+    /// Sets a property of the alarms.
+    pub fn set(&mut self, property: &str, value: &glib::Value) {
+        if let (Some(slot), Ok(number)) = (self.slot(property), value.get()) {
+            *slot = number;
+        }
+    }
+
+    /// Reads a property of the alarms.
+    pub fn get(mut self, property: &str) -> Option<glib::Value> {
+        self.slot(property).map(|number| number.to_value())
+    }
+}
+
+/// The alarms' states, and the medians they compare with.
+#[derive(Debug, Default)]
+pub(super) struct Alarms {
+    alarms: [Alarm; 4],
+    reference: Option<Vec<f64>>,
+}
+
+impl Alarms {
+    /// Takes the medians of a frame as what lamps should give.
+    pub fn take_reference(&mut self, result: &HistogramResult) {
+        self.reference = Some(result.statistics.iter().map(|s| s.median).collect());
+    }
+
+    /// Looks at a frame; returns the fields of a message for each alarm that was raised or
+    /// cleared. `channels` are those that show light: luma, or red, green and blue.
+    pub fn look(
+        &mut self,
+        settings: &AlarmSettings,
+        result: &HistogramResult,
+        channels: usize,
+    ) -> Vec<gst::Structure> {
+        let mut messages = Vec::new();
+        for (i, kind) in Kind::ALL.into_iter().enumerate() {
+            let threshold = settings.thresholds[i];
+            let values = result.statistics.iter().take(channels).enumerate();
+            let worst = values
+                .filter_map(|(channel, s)| Some((channel, self.value(kind, channel, s)?)))
+                .max_by(|a, b| match kind.side() {
+                    Side::Above => a.1.total_cmp(&b.1),
+                    Side::Below => b.1.total_cmp(&a.1),
+                });
+            // No reference was taken yet.
+            let Some((channel, value)) = worst else {
+                continue;
+            };
+            let changed = self.alarms[i].update(value, kind.side(), threshold, settings.hysteresis);
+            if let Some(raised) = changed {
+                let mut fields = gst::Structure::builder("clhistogram-alarm")
+                    .field("element", &result.element)
+                    .field("frame-number", result.frame_number)
+                    .field("alarm", kind.name())
+                    .field("raised", raised)
+                    .field("channel", channel as u32)
+                    .field("value", value)
+                    .field("threshold", threshold)
+                    .build();
+                if let (Kind::LampDrift, Some(reference)) = (kind, &self.reference) {
+                    fields.set("reference", reference.get(channel).copied().unwrap_or(0.0));
+                }
+                messages.push(fields);
+            }
+        }
+        messages
+    }
+
+    fn value(&self, kind: Kind, channel: usize, s: &Statistics) -> Option<f64> {
+        Some(match kind {
+            Kind::OverExposed => s.saturated_high,
+            Kind::UnderExposed => s.saturated_low,
+            Kind::ContrastLost => s.p95 - s.p5,
+            Kind::LampDrift => (s.median - self.reference.as_ref()?.get(channel)?).abs(),
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! Implementation of `clmaskunpack`.
+
+use std::sync::LazyLock;
+
+use atomic_refcell::AtomicRefCell;
+use gst::{glib, subclass::prelude::*};
+use gst_base::subclass::{BaseTransformMode, prelude::*};
+use gst_video::prelude::*;
+
+use crate::{
+    elements::{
+        mask_caps::{BITMASK, bitmask_template, with_size},
+        pad_templates,
+    },
+    math::mask::{packed_stride, unpack_row},
+};
+
+struct State {
+    stride: usize,
+    info: gst_video::VideoInfo,
+}
+
+/// Instance of `clmaskunpack`.
+#[derive(Default)]
+pub struct ClMaskUnpack {
+    state: AtomicRefCell<Option<State>>,
+}
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "clmaskunpack",
+        gst::DebugColorFlags::empty(),
+        Some("Packed mask to GRAY8"),
+    )
+});
+
+#[glib::object_subclass]
+impl ObjectSubclass for ClMaskUnpack {
+    const NAME: &'static str = "GstClMaskUnpack";
+    type Type = super::ClMaskUnpack;
+    type ParentType = gst_base::BaseTransform;
+}
+
+impl ObjectImpl for ClMaskUnpack {}
+impl GstObjectImpl for ClMaskUnpack {}
+
+fn grey_template() -> gst::Caps {
+    gst_video::VideoCapsBuilder::new()
+        .format(gst_video::VideoFormat::Gray8)
+        .build()
+}
+
+impl ElementImpl for ClMaskUnpack {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Mask unpacker",
+                "Filter/Converter/Video",
+                "Unpacks a 1-bit mask to GRAY8 (0 and 255)",
+                "gst-plugin-clinspect developers",
+            )
+        });
+        Some(&*METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+            LazyLock::new(|| pad_templates(&bitmask_template(), &grey_template()));
+        TEMPLATES.as_ref()
+    }
+}
+
+impl BaseTransformImpl for ClMaskUnpack {
+    const MODE: BaseTransformMode = BaseTransformMode::NeverInPlace;
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        *self.state.borrow_mut() = None;
+        Ok(())
+    }
+
+    fn transform_caps(
+        &self,
+        direction: gst::PadDirection,
+        caps: &gst::Caps,
+        filter: Option<&gst::Caps>,
+    ) -> Option<gst::Caps> {
+        let mut other = gst::Caps::new_empty();
+        for structure in caps.iter() {
+            let structure = if direction == gst::PadDirection::Sink {
+                let mut grey = with_size("video/x-raw", structure);
+                grey.set("format", "GRAY8");
+                grey
+            } else {
+                // Rows may be padded further than the width needs.
+                let mut packed = with_size(BITMASK, structure);
+                packed.set("stride", gst::IntRange::new(1, i32::MAX));
+                packed.set("bit-order", "msb-first");
+                packed
+            };
+            other.make_mut().append_structure(structure);
+        }
+        Some(match filter {
+            Some(filter) => filter.intersect_with_mode(&other, gst::CapsIntersectMode::First),
+            None => other,
+        })
+    }
+
+    fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+        let info = gst_video::VideoInfo::from_caps(outcaps)
+            .map_err(|_| gst::loggable_error!(CAT, "no video format in {outcaps}"))?;
+        let stride = incaps
+            .structure(0)
+            .and_then(|s| s.get::<i32>("stride").ok())
+            .and_then(|stride| usize::try_from(stride).ok())
+            .filter(|&stride| stride >= packed_stride(info.width() as usize))
+            .ok_or_else(|| {
+                gst::loggable_error!(CAT, "rows of {incaps} are shorter than their width")
+            })?;
+        *self.state.borrow_mut() = Some(State { stride, info });
+        Ok(())
+    }
+
+    fn unit_size(&self, caps: &gst::Caps) -> Option<usize> {
+        let structure = caps.structure(0)?;
+        if structure.name() == BITMASK {
+            let stride = usize::try_from(structure.get::<i32>("stride").ok()?).ok()?;
+            let height = usize::try_from(structure.get::<i32>("height").ok()?).ok()?;
+            stride.checked_mul(height)
+        } else {
+            Some(gst_video::VideoInfo::from_caps(caps).ok()?.size())
+        }
+    }
+
+    fn transform_size(
+        &self,
+        _direction: gst::PadDirection,
+        _caps: &gst::Caps,
+        _size: usize,
+        othercaps: &gst::Caps,
+    ) -> Option<usize> {
+        self.unit_size(othercaps)
+    }
+
+    fn transform_meta<'a>(
+        &self,
+        _outbuf: &mut gst::BufferRef,
+        _meta: gst::MetaRef<'a, gst::Meta>,
+        _inbuf: &'a gst::BufferRef,
+    ) -> bool {
+        true
+    }
+
+    fn transform(
+        &self,
+        inbuf: &gst::Buffer,
+        outbuf: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let failed = |why: String| {
+            gst::element_imp_error!(self, gst::StreamError::Failed, ("{}", why));
+            gst::FlowError::Error
+        };
+        let state = self.state.borrow();
+        let state = state.as_ref().ok_or(gst::FlowError::NotNegotiated)?;
+        let (width, height) = (state.info.width() as usize, state.info.height() as usize);
+        let packed = inbuf
+            .map_readable()
+            .map_err(|_| failed("the mask cannot be read".into()))?;
+        let row_bytes = packed_stride(width);
+        let needed = state.stride * height.saturating_sub(1) + row_bytes;
+        if packed.len() < needed {
+            return Err(failed(format!(
+                "the mask holds {} bytes, {width}x{height} pixels with a stride of {} need {needed}",
+                packed.len(),
+                state.stride
+            )));
+        }
+        let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(outbuf, &state.info)
+            .map_err(|_| failed("the output frame cannot be written".into()))?;
+        let out_stride = frame.plane_stride()[0] as usize;
+        let out = frame
+            .plane_data_mut(0)
+            .map_err(|_| failed("the output frame has no plane".into()))?;
+        for (bits, row) in packed
+            .chunks(state.stride)
+            .zip(out.chunks_mut(out_stride))
+            .take(height)
+        {
+            let len = width.min(row.len());
+            unpack_row(bits, &mut row[..len]);
+        }
+        Ok(gst::FlowSuccess::Ok)
+    }
+}

@@ -1,0 +1,113 @@
+//! Negotiation: one frame, three forms of its mask.
+
+use crate::{
+    elements::mask_caps::{BITMASK, PBM, bitmask, bitmask_template, pbm_template, with_size},
+    frame::LUMA_FORMATS,
+    math::mask::{packed_stride, pbm_header},
+};
+
+/// How a mask is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum MaskForm {
+    /// Packed rows.
+    Packed,
+    /// A byte a pixel.
+    Grey,
+    /// Packed rows after a PBM header.
+    Pbm,
+}
+
+impl MaskForm {
+    /// The form that caps name.
+    pub fn of(caps: &gst::CapsRef) -> Option<Self> {
+        match caps.structure(0)?.name().as_str() {
+            BITMASK => Some(Self::Packed),
+            PBM => Some(Self::Pbm),
+            "video/x-raw" => Some(Self::Grey),
+            _ => None,
+        }
+    }
+}
+
+/// Caps of frames that can be judged.
+pub(super) fn sink_template() -> gst::Caps {
+    gst_video::VideoCapsBuilder::new()
+        .format_list(LUMA_FORMATS.iter().copied())
+        .build()
+}
+
+/// Caps of masks, the preferred form first.
+pub(super) fn src_template() -> gst::Caps {
+    let mut caps = bitmask_template();
+    let grey = gst_video::VideoCapsBuilder::new()
+        .format(gst_video::VideoFormat::Gray8)
+        .build();
+    caps.merge(grey);
+    caps.merge(pbm_template());
+    // Frames themselves, with output=frame.
+    caps.merge(sink_template());
+    caps
+}
+
+/// Frame caps to mask caps (`Sink`), or mask caps to frame caps (`Src`).
+pub(super) fn transform(direction: gst::PadDirection, caps: &gst::CapsRef) -> gst::Caps {
+    let mut out = gst::Caps::new_empty();
+    let forms = out.make_mut();
+    if direction == gst::PadDirection::Sink {
+        for structure in caps.iter() {
+            forms.append_structure(bitmask(structure));
+        }
+        for structure in caps.iter() {
+            forms.append_structure(grey(structure));
+        }
+        for structure in caps.iter() {
+            forms.append_structure(with_size(PBM, structure));
+        }
+    } else {
+        for structure in caps.iter() {
+            let mut frame = with_size("video/x-raw", structure);
+            let formats = LUMA_FORMATS.iter().map(|format| format.to_str());
+            frame.set("format", gst::List::new(formats));
+            forms.append_structure(frame);
+        }
+    }
+    out
+}
+
+/// The structure of a GRAY8 mask.
+fn grey(from: &gst::StructureRef) -> gst::Structure {
+    // All of a grey frame's fields stay, colorimetry too, so that its own caps are matched.
+    let mut structure = from.to_owned();
+    let is_grey = from
+        .get::<&str>("format")
+        .is_ok_and(|format| format == "GRAY8");
+    structure.set("format", "GRAY8");
+    if !is_grey {
+        // Luma's range and chroma's place say nothing about a mask.
+        structure.remove_fields(["colorimetry", "chroma-site"]);
+    }
+    structure
+}
+
+/// Bytes of a mask or frame with these fixed caps.
+pub(super) fn unit_size(caps: &gst::Caps) -> Option<usize> {
+    let structure = caps.structure(0)?;
+    let size = || -> Option<(usize, usize)> {
+        let width = usize::try_from(structure.get::<i32>("width").ok()?).ok()?;
+        let height = usize::try_from(structure.get::<i32>("height").ok()?).ok()?;
+        Some((width, height))
+    };
+    match MaskForm::of(caps)? {
+        MaskForm::Grey => Some(gst_video::VideoInfo::from_caps(caps).ok()?.size()),
+        MaskForm::Packed => {
+            let (width, height) = size()?;
+            packed_stride(width).checked_mul(height)
+        }
+        MaskForm::Pbm => {
+            let (width, height) = size()?;
+            packed_stride(width)
+                .checked_mul(height)?
+                .checked_add(pbm_header(width, height).len())
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! [`ClFrame`]: a video frame as the device sees it, whatever memory it came in.
+
+use std::sync::{
+    Arc, LazyLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use crate::{
+    error::ClError,
+    math::layout::{Component, Layout, SampleType},
+    opencl::{Access, ClBuffer, ClContext, Event, Mem, Meter, Taken, Wrapped, buffer_of},
+};
+
+/// Planes of a staged frame start at multiples of this, bytes.
+const PLANE_ALIGNMENT: usize = 256;
+
+/// Raw formats whose components are whole bytes, then 16-bit grey: what can be filtered and counted.
+pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
+    let mut formats: Vec<gst_video::VideoFormat> = gst_video::VideoFormat::iter_raw()
+        .filter(|&format| sample_type(format).is_some())
+        .filter(|&format| {
+            gst_video::VideoInfo::builder(format, 64, 64)
+                .build()
+                .is_ok_and(|info| layout_of(&info).is_ok())
+        })
+        .collect();
+    // What most cameras send comes first in negotiation.
+    formats.sort_by_key(|format| match format {
+        gst_video::VideoFormat::Gray8 => 0,
+        gst_video::VideoFormat::Rgb => 1,
+        gst_video::VideoFormat::Gray16Le | gst_video::VideoFormat::Gray16Be => 3,
+        _ => 2,
+    });
+    formats
+});
+
+/// Formats with a plane of grey or luma samples side by side: what can be compared with itself.
+pub static LUMA_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
+    FORMATS
+        .iter()
+        .copied()
+        .filter(|&format| {
+            let info = gst_video::VideoFormatInfo::from_format(format);
+            (info.is_gray() || info.is_yuv())
+                && info.pixel_stride()[0]
+                    == sample_type(format).map_or(0, |sample| sample.bytes() as i32)
+        })
+        .collect()
+});
+
+fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
+    let info = gst_video::VideoFormatInfo::from_format(format);
+    match format {
+        gst_video::VideoFormat::Gray16Le => return Some(SampleType::U16Le),
+        gst_video::VideoFormat::Gray16Be => return Some(SampleType::U16Be),
+        _ => {}
+    }
+    let whole_bytes = info.n_components() > 0
+        && info.depth().iter().all(|&depth| depth == 8)
+        && info.shift().iter().all(|&shift| shift == 0);
+    let plain =
+        !(info.is_complex() || info.is_tiled() || info.has_palette() || info.has_subtiles());
+    (whole_bytes && plain).then_some(SampleType::U8)
+}
+
+/// How a frame of these caps lies in its planes.
+///
+/// # Errors
+/// [`ClError::Refused`] for a format outside [`FORMATS`].
+pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
+    let format = info.format();
+    let refused = || ClError::Refused(format!("the format {format} is not supported"));
+    let sample = sample_type(format).ok_or_else(refused)?;
+    let description = info.format_info();
+    let components = (0..description.n_components() as usize)
+        .map(|c| Component {
+            plane: description.plane()[c] as usize,
+            offset: description.poffset()[c] as usize,
+            pixel_stride: description.pixel_stride()[c].max(0) as usize,
+            width: description.scale_width(c as u8, info.width()) as usize,
+            height: description.scale_height(c as u8, info.height()) as usize,
+            w_sub: description.w_sub()[c],
+            h_sub: description.h_sub()[c],
+        })
+        .collect();
+    Layout::new(
+        info.width() as usize,
+        info.height() as usize,
+        sample,
+        components,
+    )
+    .ok_or_else(refused)
+}
+
+#[derive(Debug)]
+enum PlaneMemory {
+    Ours(Arc<ClBuffer>),
+    Host(Arc<HostPlanes>),
+}
+
+/// Host memory in use by the device, and what keeps it there.
+#[derive(Debug)]
+struct HostPlanes {
+    // Dropped first: the device lets go before the host unmaps.
+    wrapped: Wrapped,
+    _mapped: Mapped,
+}
+
+/// A readable piece of a GstBuffer.
+#[derive(Debug)]
+enum Mapped {
+    Memory(gst::memory::MappedMemory<gst::memory::Readable>),
+    Buffer(gst::MappedBuffer<gst::buffer::Readable>),
+}
+
+impl Mapped {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Memory(memory) => memory.as_slice(),
+            Self::Buffer(buffer) => buffer.as_slice(),
+        }
+    }
+}
+
+/// One plane on the device.
+#[derive(Debug)]
+pub struct Plane {
+    memory: PlaneMemory,
+    /// Bytes from the start of the memory object to the plane's first row.
+    pub offset: usize,
+    /// Bytes between rows.
+    pub stride: usize,
+}
+
+impl Plane {
+    /// The memory object.
+    pub fn mem(&self) -> &Mem {
+        match &self.memory {
+            PlaneMemory::Ours(buffer) => buffer.mem(),
+            PlaneMemory::Host(host) => host.wrapped.mem(),
+        }
+    }
+
+    /// Whether the memory object starts at the device's own alignment.
+    pub fn is_aligned(&self) -> bool {
+        matches!(self.memory, PlaneMemory::Ours(_))
+    }
+
+    /// The command that last wrote the plane.
+    pub fn writer(&self) -> Option<Arc<Event>> {
+        match &self.memory {
+            PlaneMemory::Ours(buffer) => buffer.writer(),
+            PlaneMemory::Host(_) => None,
+        }
+    }
+}
+
+/// A frame on the device.
+#[derive(Debug)]
+pub struct ClFrame {
+    planes: Vec<Plane>,
+    taken: Taken,
+    context: Arc<ClContext>,
+    in_use: AtomicBool,
+}
+
+impl ClFrame {
+    /// Its planes, in the format's order.
+    pub fn planes(&self) -> &[Plane] {
+        &self.planes
+    }
+
+    /// How it reached the device.
+    pub fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    /// Writers of the planes, for wait lists: their failures surface in whoever waits.
+    pub fn writers(&self) -> Vec<Arc<Event>> {
+        self.planes.iter().filter_map(Plane::writer).collect()
+    }
+
+    /// Notes that commands which use the frame are being enqueued.
+    pub fn begin_use(&self) {
+        self.in_use.store(true, Ordering::Release);
+    }
+
+    /// Notes that all commands which use the frame are complete.
+    pub fn end_use(&self) {
+        self.in_use.store(false, Ordering::Release);
+    }
+
+    /// Notes that `event`'s kernel writes the frame.
+    pub fn set_written(&self, event: &Arc<Event>) {
+        for plane in &self.planes {
+            if let PlaneMemory::Ours(buffer) = &plane.memory {
+                buffer.set_written(event.clone());
+            }
+        }
+    }
+
+    /// A frame of undefined contents with rows side by side, as kernels are warmed up with.
+    ///
+    /// # Errors
+    /// The device has no room.
+    pub fn scratch(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, ClError> {
+        let mut planes = Vec::with_capacity(layout.planes.len());
+        for plane in &layout.planes {
+            let size = plane.row_bytes.max(1) * plane.rows.max(1);
+            planes.push(Plane {
+                memory: PlaneMemory::Ours(Arc::new(ClBuffer::new(context, size, meter)?)),
+                offset: 0,
+                stride: plane.row_bytes,
+            });
+        }
+        Ok(Self {
+            planes,
+            taken: Taken::ZeroCopy,
+            context: context.clone(),
+            in_use: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Drop for ClFrame {
+    fn drop(&mut self) {
+        // Host memory must not be given back while the device may still read it: an error left
+        // the operator between enqueueing and waiting.
+        let host = self
+            .planes
+            .iter()
+            .any(|p| matches!(p.memory, PlaneMemory::Host(_)));
+        if host && self.in_use.load(Ordering::Acquire) {
+            // Nothing to report to; the error that led here is on its way already.
+            let _ = self.context.finish();
+        }
+    }
+}
+
+/// Brings frames of one format and size to the device.
+#[derive(Debug)]
+pub struct Importer {
+    context: Arc<ClContext>,
+    meter: Arc<Meter>,
+    info: gst_video::VideoInfo,
+    layout: Arc<Layout>,
+    staging: Option<Arc<ClBuffer>>,
+}
+
+/// A mapped part of a frame, and where planes start in it.
+struct MappedPart {
+    mapped: Mapped,
+    /// Index of the plane, and bytes from the start of the part.
+    planes: Vec<(usize, usize)>,
+}
+
+/// Where a plane lies in a GstBuffer, checked.
+#[derive(Debug, Clone, Copy)]
+struct PlaneBytes {
+    offset: usize,
+    stride: usize,
+    len: usize,
+}
+
+impl Importer {
+    /// An importer for frames of `info`.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a format outside [`FORMATS`].
+    pub fn new(
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+        info: &gst_video::VideoInfo,
+    ) -> Result<Self, ClError> {
+        Ok(Self {
+            context: context.clone(),
+            meter: meter.clone(),
+            info: info.clone(),
+            layout: Arc::new(layout_of(info)?),
+            staging: None,
+        })
+    }
+
+    /// The frames' format and size.
+    pub fn info(&self) -> &gst_video::VideoInfo {
+        &self.info
+    }
+
+    /// The frames' layout.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The device's context.
+    pub fn context(&self) -> &Arc<ClContext> {
+        &self.context
+    }
+
+    /// Where frames are counted.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// Brings a frame to the device: in place where it is in our memory, wrapped where host and
+    /// device share memory, else copied once.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] for a frame shorter than its caps or its GstVideoMeta say, or one that
+    /// cannot be mapped; a failing OpenCL call.
+    pub fn import(&mut self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
+        let places = self.places(buffer)?;
+        let mut planes = Vec::with_capacity(places.len());
+        let mut foreign = false;
+        for place in &places {
+            match self.own_plane(buffer, place) {
+                Some(plane) => planes.push(plane),
+                None => foreign = true,
+            }
+        }
+        let taken = if !foreign {
+            Taken::ZeroCopy
+        } else if self.context.caps().shares_host_memory {
+            planes = self.wrap(buffer, &places)?;
+            Taken::Wrapped
+        } else {
+            planes = self.copy(buffer, &places)?;
+            Taken::Copied
+        };
+        self.meter.count_frame(taken);
+        Ok(ClFrame {
+            planes,
+            taken,
+            context: self.context.clone(),
+            in_use: AtomicBool::new(false),
+        })
+    }
+
+    /// An output frame, which must be in our memory.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] where it is not.
+    pub fn output(&self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
+        let places = self.places(buffer)?;
+        let planes = places
+            .iter()
+            .map(|place| self.own_plane(buffer, place))
+            .collect::<Option<Vec<_>>>()
+            .ok_or_else(|| ClError::Input("the output frame is not in OpenCL memory".into()))?;
+        Ok(ClFrame {
+            planes,
+            taken: Taken::ZeroCopy,
+            context: self.context.clone(),
+            in_use: AtomicBool::new(false),
+        })
+    }
+
+    /// Offsets and strides of the planes, checked against the buffer's size.
+    fn places(&self, buffer: &gst::BufferRef) -> Result<Vec<PlaneBytes>, ClError> {
+        let size = buffer.size();
+        let planes = &self.layout.planes;
+        let (offsets, strides): (Vec<usize>, Vec<i32>) =
+            if let Some(meta) = buffer.meta::<gst_video::VideoMeta>() {
+                let count = meta.n_planes() as usize;
+                if count != planes.len()
+                    || meta.format() != self.info.format()
+                    || (meta.width(), meta.height()) != (self.info.width(), self.info.height())
+                {
+                    return Err(ClError::Input(format!(
+                        "the frame's GstVideoMeta says {} planes of {}x{} {}, its caps say {} \
+                         planes of {}x{} {}",
+                        count,
+                        meta.width(),
+                        meta.height(),
+                        meta.format(),
+                        planes.len(),
+                        self.info.width(),
+                        self.info.height(),
+                        self.info.format(),
+                    )));
+                }
+                (meta.offset().to_vec(), meta.stride().to_vec())
+            } else {
+                (self.info.offset().to_vec(), self.info.stride().to_vec())
+            };
+        planes
+            .iter()
+            .enumerate()
+            .map(|(i, plane)| {
+                let (Some(&offset), Some(&stride)) = (offsets.get(i), strides.get(i)) else {
+                    return Err(ClError::Input(format!("the frame lacks plane {i}")));
+                };
+                let stride = usize::try_from(stride)
+                    .ok()
+                    .filter(|&s| s > 0 && (s >= plane.row_bytes || plane.rows <= 1))
+                    .ok_or_else(|| {
+                        ClError::Input(format!(
+                            "plane {i} of the frame has a stride of {stride} bytes for rows of {}",
+                            plane.row_bytes
+                        ))
+                    })?;
+                let len = stride
+                    .checked_mul(plane.rows.saturating_sub(1))
+                    .and_then(|n| n.checked_add(plane.row_bytes));
+                let end = len.and_then(|len| offset.checked_add(len));
+                match (len, end) {
+                    (Some(len), Some(end)) if end <= size => Ok(PlaneBytes {
+                        offset,
+                        stride,
+                        len,
+                    }),
+                    _ => Err(ClError::Input(format!(
+                        "the frame holds {size} bytes, but plane {i} ({} rows of {} bytes, \
+                         {stride} apart, from byte {offset}) does not end inside them",
+                        plane.rows, plane.row_bytes
+                    ))),
+                }
+            })
+            .collect()
+    }
+
+    /// The plane in place, where it lies in one memory of ours and of this context.
+    fn own_plane(&self, buffer: &gst::BufferRef, place: &PlaneBytes) -> Option<Plane> {
+        let (range, skip) = buffer.find_memory(place.offset..place.offset + place.len)?;
+        if range.len() != 1 {
+            return None;
+        }
+        let memory = buffer.peek_memory(range.start);
+        let ours = buffer_of(memory)?;
+        Arc::ptr_eq(ours.context(), &self.context).then(|| Plane {
+            memory: PlaneMemory::Ours(ours.clone()),
+            offset: memory.offset() + skip,
+            stride: place.stride,
+        })
+    }
+
+    /// A readable mapping of each memory that holds planes, with each plane's place in it.
+    fn map(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<Vec<MappedPart>, ClError> {
+        let unreadable = || ClError::Input("the frame's memory cannot be read".into());
+        let mut groups: Vec<(usize, Vec<(usize, usize)>)> = Vec::new();
+        for (plane, place) in places.iter().enumerate() {
+            let found = buffer
+                .find_memory(place.offset..place.offset + place.len)
+                .filter(|(range, _)| range.len() == 1);
+            let Some((range, skip)) = found else {
+                // A plane across memories: GStreamer merges them into one.
+                let flags = gst::BufferCopyFlags::MEMORY | gst::BufferCopyFlags::MERGE;
+                let mapped = buffer
+                    .copy_region(flags, ..)
+                    .ok()
+                    .and_then(|merged| merged.into_mapped_buffer_readable().ok())
+                    .ok_or_else(unreadable)?;
+                return Ok(vec![MappedPart {
+                    mapped: Mapped::Buffer(mapped),
+                    planes: places.iter().map(|p| p.offset).enumerate().collect(),
+                }]);
+            };
+            match groups.iter_mut().find(|(index, _)| *index == range.start) {
+                Some((_, members)) => members.push((plane, skip)),
+                None => groups.push((range.start, vec![(plane, skip)])),
+            }
+        }
+        groups
+            .into_iter()
+            .map(|(index, planes)| {
+                let mapped = buffer
+                    .memory(index)
+                    .and_then(|memory| memory.into_mapped_memory_readable().ok())
+                    .ok_or_else(unreadable)?;
+                let mapped = Mapped::Memory(mapped);
+                Ok(MappedPart { mapped, planes })
+            })
+            .collect()
+    }
+
+    fn wrap(&self, buffer: &gst::BufferRef, places: &[PlaneBytes]) -> Result<Vec<Plane>, ClError> {
+        let mut planes: Vec<(usize, Plane)> = Vec::with_capacity(places.len());
+        for part in self.map(buffer, places)? {
+            let mapped = part.mapped;
+            // SAFETY: the mapping is stored beside the wrapper and dropped after it; a mapped
+            // GstMemory does not move; ClFrame waits for pending commands before both are dropped.
+            let wrapped = unsafe { Wrapped::new(&self.context, mapped.as_slice()) }?;
+            let host = Arc::new(HostPlanes {
+                wrapped,
+                _mapped: mapped,
+            });
+            planes.extend(part.planes.into_iter().map(|(plane, skip)| {
+                let memory = PlaneMemory::Host(host.clone());
+                (
+                    plane,
+                    Plane {
+                        memory,
+                        offset: skip,
+                        stride: places[plane].stride,
+                    },
+                )
+            }));
+        }
+        planes.sort_by_key(|(index, _)| *index);
+        Ok(planes.into_iter().map(|(_, plane)| plane).collect())
+    }
+
+    /// Copies a frame into device-visible memory, with the strides it has.
+    fn copy(
+        &mut self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<Vec<Plane>, ClError> {
+        let mut starts = Vec::with_capacity(places.len());
+        let mut size = 0_usize;
+        for place in places {
+            starts.push(size);
+            size += place.len.next_multiple_of(PLANE_ALIGNMENT);
+        }
+        let staging = match &self.staging {
+            Some(staging) if staging.size() >= size => staging.clone(),
+            _ => {
+                let staging = Arc::new(ClBuffer::new(&self.context, size, &self.meter)?);
+                self.staging = Some(staging.clone());
+                staging
+            }
+        };
+        let mapped = self.map(buffer, places)?;
+        staging.mark_undefined();
+        let target = staging.map(Access {
+            read: false,
+            write: true,
+        })?;
+        for part in &mapped {
+            for &(plane, skip) in &part.planes {
+                let len = places[plane].len;
+                let source = &part.mapped.as_slice()[skip..skip + len];
+                // SAFETY: the staging buffer holds `size` bytes and is mapped for writing; this
+                // plane's part ends inside them and overlaps no other.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(source.as_ptr(), target.add(starts[plane]), len);
+                }
+            }
+        }
+        staging.unmap();
+        Ok(places
+            .iter()
+            .zip(starts)
+            .map(|(place, offset)| Plane {
+                memory: PlaneMemory::Ours(staging.clone()),
+                offset,
+                stride: place.stride,
+            })
+            .collect())
+    }
+}

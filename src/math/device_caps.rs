@@ -1,0 +1,29 @@
+//! What a device can do, as plain numbers.
+
+/// Limits and traits of an OpenCL device that decide how work is laid out on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceCaps {
+    /// The device is a CPU: few work-items with long rows beat many small ones.
+    pub is_cpu: bool,
+    /// Device and host share memory, so that host memory can be wrapped without a copy.
+    pub shares_host_memory: bool,
+    /// Number of compute units.
+    pub compute_units: usize,
+    /// Largest number of work-items in a work-group.
+    pub max_work_group: usize,
+    /// Largest extent of a work-group along each dimension.
+    pub max_work_item: [usize; 3],
+    /// Local memory per work-group, bytes.
+    pub local_memory: u64,
+    /// Largest single buffer, bytes.
+    pub max_allocation: u64,
+    /// Largest 2-D image, pixels; zero where the device has no images.
+    pub max_image: [usize; 2],
+}
+
+impl DeviceCaps {
+    /// Whether the device can hold images at all.
+    pub fn has_images(&self) -> bool {
+        self.max_image[0] > 0 && self.max_image[1] > 0
+    }
+}

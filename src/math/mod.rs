@@ -1,0 +1,15 @@
+//! Pure functions and plain data: nothing here knows OpenCL or GStreamer.
+
+pub mod alarm;
+pub mod components;
+pub mod device_caps;
+pub mod layout;
+pub mod mask;
+pub mod ndrange;
+pub mod pitch;
+pub mod pitch_estimate;
+pub mod region;
+pub mod selector;
+pub mod statistics;
+pub mod variant;
+pub mod weights;

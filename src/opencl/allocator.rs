@@ -1,0 +1,223 @@
+//! `GstClMemory`: a GstMemory over a [`ClBuffer`], and its allocator.
+
+use std::sync::{Arc, LazyLock, OnceLock};
+
+use gst::{glib, prelude::*, subclass::prelude::*};
+
+use super::{
+    buffer::{Access, ClBuffer},
+    context::ClContext,
+    meter::Meter,
+};
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "clmemory",
+        gst::DebugColorFlags::empty(),
+        Some("OpenCL memory"),
+    )
+});
+
+/// Name of the memory type.
+const MEMORY_TYPE: &std::ffi::CStr = c"GstClMemory";
+
+/// A GstMemory whose bytes are a [`ClBuffer`]'s.
+#[repr(C)]
+struct ClMemory {
+    parent: gst::ffi::GstMemory,
+    buffer: Arc<ClBuffer>,
+}
+
+mod imp {
+    use super::*;
+
+    #[derive(Default)]
+    pub struct ClAllocator {
+        pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
+    }
+
+    #[glib::object_subclass]
+    impl ObjectSubclass for ClAllocator {
+        const NAME: &'static str = "GstClAllocator";
+        type Type = super::ClAllocator;
+        type ParentType = gst::Allocator;
+
+        fn instance_init(obj: &glib::subclass::InitializingObject<Self>) {
+            let allocator = obj.as_ptr() as *mut gst::ffi::GstAllocator;
+            // SAFETY: the instance is being made and nobody else sees it yet; the function
+            // pointers and the type name live as long as the plugin, which is resident.
+            unsafe {
+                (*allocator).mem_type = MEMORY_TYPE.as_ptr();
+                (*allocator).mem_map_full = Some(map);
+                (*allocator).mem_unmap_full = Some(unmap);
+                (*allocator).mem_share = Some(share);
+            }
+        }
+    }
+
+    impl ObjectImpl for ClAllocator {}
+    impl GstObjectImpl for ClAllocator {}
+
+    // SAFETY: alloc returns an initialised GstMemory of this allocator or null; free undoes it.
+    unsafe impl AllocatorImpl for ClAllocator {
+        unsafe fn alloc(
+            &self,
+            size: usize,
+            params: &gst::AllocationParams,
+        ) -> *mut gst::ffi::GstMemory {
+            let total = size
+                .checked_add(params.prefix())
+                .and_then(|s| s.checked_add(params.padding()));
+            let (Some(total), Some((context, meter))) = (total, self.source.get()) else {
+                return std::ptr::null_mut();
+            };
+            let buffer = match ClBuffer::new(context, total.max(1), meter) {
+                Ok(buffer) => Arc::new(buffer),
+                Err(error) => {
+                    gst::error!(CAT, imp = self, "no memory for {total} bytes: {error}");
+                    return std::ptr::null_mut();
+                }
+            };
+            // SAFETY: the allocator outlives its memories, which hold a reference to it; offset
+            // and size lie inside `total`.
+            unsafe {
+                new_memory(
+                    self.obj().as_ptr().cast(),
+                    std::ptr::null_mut(),
+                    buffer,
+                    params.flags().bits(),
+                    total,
+                    params.align(),
+                    params.prefix(),
+                    size,
+                )
+            }
+        }
+
+        unsafe fn free(&self, memory: *mut gst::ffi::GstMemory) {
+            // SAFETY: `memory` came from `new_memory` and its last reference is gone.
+            drop(unsafe { Box::from_raw(memory.cast::<ClMemory>()) });
+        }
+    }
+}
+
+glib::wrapper! {
+    /// Allocates memory that host and device both reach.
+    pub struct ClAllocator(ObjectSubclass<imp::ClAllocator>) @extends gst::Allocator, gst::Object;
+}
+
+impl ClAllocator {
+    /// An allocator for `context`; `meter` counts maps and transfers of its memories.
+    pub fn new(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
+        let allocator: Self = glib::Object::new();
+        // A new object's cell is empty.
+        let _ = allocator.imp().source.set((context.clone(), meter.clone()));
+        allocator
+    }
+
+    /// The context it allocates in.
+    pub fn context(&self) -> Option<&Arc<ClContext>> {
+        self.imp().source.get().map(|(context, _)| context)
+    }
+}
+
+/// The [`ClBuffer`] under a memory of ours; the memory starts `memory.offset()` bytes into it.
+pub fn buffer_of(memory: &gst::MemoryRef) -> Option<&Arc<ClBuffer>> {
+    memory.allocator()?.downcast_ref::<ClAllocator>()?;
+    // SAFETY: every memory of a ClAllocator is a ClMemory, and lives while it is borrowed.
+    Some(unsafe { &(*memory.as_ptr().cast::<ClMemory>()).buffer })
+}
+
+/// # Safety
+/// `allocator` is a ClAllocator, `parent` null or one of its memories, and
+/// `offset + size ≤ maxsize ≤` the buffer's size.
+#[allow(clippy::too_many_arguments)]
+unsafe fn new_memory(
+    allocator: *mut gst::ffi::GstAllocator,
+    parent: *mut gst::ffi::GstMemory,
+    buffer: Arc<ClBuffer>,
+    flags: u32,
+    maxsize: usize,
+    align: usize,
+    offset: usize,
+    size: usize,
+) -> *mut gst::ffi::GstMemory {
+    let memory = Box::into_raw(Box::new(ClMemory {
+        // SAFETY: GstMemory is plain data that gst_memory_init fills below.
+        parent: unsafe { std::mem::zeroed() },
+        buffer,
+    }));
+    // SAFETY: the struct is large enough, and the caller promises the rest.
+    unsafe {
+        gst::ffi::gst_memory_init(
+            memory.cast(),
+            flags,
+            allocator,
+            parent,
+            maxsize,
+            align,
+            offset,
+            size,
+        );
+    }
+    memory.cast()
+}
+
+/// `GstMemoryMapFullFunction`
+unsafe extern "C" fn map(
+    memory: *mut gst::ffi::GstMemory,
+    info: *mut gst::ffi::GstMapInfo,
+    _size: usize,
+) -> glib::ffi::gpointer {
+    // SAFETY: GStreamer calls this with a memory of ours and a map info it has filled.
+    let (buffer, flags) = unsafe { (&(*memory.cast::<ClMemory>()).buffer, (*info).flags) };
+    let access = Access {
+        read: flags & gst::ffi::GST_MAP_READ != 0,
+        write: flags & gst::ffi::GST_MAP_WRITE != 0,
+    };
+    match buffer.map(access) {
+        Ok(pointer) => pointer.cast(),
+        Err(error) => {
+            gst::error!(CAT, "cannot map: {error}");
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// `GstMemoryUnmapFullFunction`
+unsafe extern "C" fn unmap(memory: *mut gst::ffi::GstMemory, _info: *mut gst::ffi::GstMapInfo) {
+    // SAFETY: GStreamer calls this with a memory of ours that it has mapped.
+    unsafe { &(*memory.cast::<ClMemory>()).buffer }.unmap();
+}
+
+/// `GstMemoryShareFunction`: a part of the same buffer; -1 means up to the end.
+unsafe extern "C" fn share(
+    memory: *mut gst::ffi::GstMemory,
+    offset: isize,
+    size: isize,
+) -> *mut gst::ffi::GstMemory {
+    // SAFETY: GStreamer calls this with a memory of ours and a part inside it; sizes wrap as
+    // its own allocators let them.
+    unsafe {
+        let parent = if (*memory).parent.is_null() {
+            memory
+        } else {
+            (*memory).parent
+        };
+        let size = if size == -1 {
+            (*memory).size.wrapping_sub(offset as usize)
+        } else {
+            size as usize
+        };
+        new_memory(
+            (*memory).allocator,
+            parent,
+            (*memory.cast::<ClMemory>()).buffer.clone(),
+            (*parent).mini_object.flags | gst::ffi::GST_MINI_OBJECT_FLAG_LOCK_READONLY,
+            (*memory).maxsize,
+            (*memory).align,
+            (*memory).offset.wrapping_add(offset as usize),
+            size,
+        )
+    }
+}

@@ -1,0 +1,309 @@
+//! Device memory that the host can map, and host memory that a device can use in place.
+
+use std::{
+    ffi::c_void,
+    ptr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use opencl3::{
+    command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object},
+    memory::{
+        CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
+        CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR, create_buffer,
+    },
+    types::{CL_TRUE, cl_event, cl_mem},
+};
+
+use super::{
+    context::{ClContext, wait_list},
+    handle::{CAT, Event, Mem, call_error},
+    meter::{Meter, Step},
+};
+use crate::error::ClError;
+
+/// What the host wants with mapped memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// It reads.
+    pub read: bool,
+    /// It writes; bytes that it leaves alone keep their value.
+    pub write: bool,
+}
+
+#[derive(Debug)]
+struct Mapping {
+    count: usize,
+    pointer: *mut u8,
+    writable: bool,
+}
+
+// SAFETY: the pointer is only handed out while `count` says the mapping stands.
+unsafe impl Send for Mapping {}
+
+/// A buffer in memory that host and device both reach (`CL_MEM_ALLOC_HOST_PTR`): mapping it is
+/// free where they share memory, and a pinned transfer where they do not.
+#[derive(Debug)]
+pub struct ClBuffer {
+    mem: Mem,
+    size: usize,
+    mapping: Mutex<Mapping>,
+    /// Nobody has written yet, so a write map need not fetch what is there.
+    undefined: AtomicBool,
+    /// The last kernel that writes here; its failure surfaces at the first consumer.
+    written: Mutex<Option<Arc<Event>>>,
+    meter: Arc<Meter>,
+    context: Arc<ClContext>,
+}
+
+impl ClBuffer {
+    /// Allocates `size` ≥ 1 bytes, contents undefined; `meter` counts the transfers.
+    ///
+    /// # Errors
+    /// The device has no room, or `size` is over its limit.
+    pub fn new(context: &Arc<ClContext>, size: usize, meter: &Arc<Meter>) -> Result<Self, ClError> {
+        let mem = create(
+            context,
+            CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
+            size,
+            ptr::null_mut(),
+        )?;
+        Ok(Self {
+            mem,
+            size,
+            mapping: Mutex::new(Mapping {
+                count: 0,
+                pointer: ptr::null_mut(),
+                writable: false,
+            }),
+            undefined: AtomicBool::new(true),
+            written: Mutex::default(),
+            meter: meter.clone(),
+            context: context.clone(),
+        })
+    }
+
+    /// The memory object for kernels.
+    pub fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Size, bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whose memory it is.
+    pub fn context(&self) -> &Arc<ClContext> {
+        &self.context
+    }
+
+    /// Declares the contents worthless: the next write map need not preserve them.
+    pub fn mark_undefined(&self) {
+        self.undefined.store(true, Ordering::Release);
+    }
+
+    /// Notes that `event`'s kernel writes the contents.
+    pub fn set_written(&self, event: Arc<Event>) {
+        self.undefined.store(false, Ordering::Release);
+        *self.written() = Some(event);
+    }
+
+    /// The last kernel that writes here, for wait lists.
+    pub fn writer(&self) -> Option<Arc<Event>> {
+        self.written().clone()
+    }
+
+    fn written(&self) -> MutexGuard<'_, Option<Arc<Event>>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Maps the whole buffer; every map needs an [`Self::unmap`].
+    ///
+    /// Maps nest. A writing map inside a reading one is refused, as GStreamer's locks do.
+    ///
+    /// # Errors
+    /// The failing call, or the failure of the kernel that wrote the contents.
+    pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
+        let mut mapping = self.mapping();
+        if mapping.count > 0 {
+            if access.write && !mapping.writable {
+                return Err(ClError::Refused(
+                    "memory that is mapped for reading cannot be mapped for writing".into(),
+                ));
+            }
+            mapping.count += 1;
+            return Ok(mapping.pointer);
+        }
+        let undefined = self.undefined.load(Ordering::Acquire);
+        let fetches = !(access.write && undefined);
+        let flags = match (access.write, access.read) {
+            (true, _) if undefined => CL_MAP_WRITE_INVALIDATE_REGION,
+            (true, true) => CL_MAP_READ | CL_MAP_WRITE,
+            (true, false) => CL_MAP_WRITE,
+            (false, _) => CL_MAP_READ,
+        };
+        let writer = self.writer();
+        let waits: Vec<cl_event> = writer.iter().map(|e| e.raw()).collect();
+        let mut pointer: cl_mem = ptr::null_mut();
+        // SAFETY: the range is the whole buffer, which lives as long as `self`.
+        let event = unsafe {
+            enqueue_map_buffer(
+                self.context.raw_queue(),
+                self.mem.raw(),
+                CL_TRUE,
+                flags,
+                0,
+                self.size,
+                &mut pointer,
+                waits.len() as u32,
+                wait_list(&waits),
+            )
+        }
+        .map(Event::new)
+        .map_err(|code| call_error("clEnqueueMapBuffer", code, "a frame"))?;
+        if access.write {
+            self.undefined.store(false, Ordering::Release);
+        }
+        self.meter.count_map();
+        if fetches && !self.context.caps().shares_host_memory {
+            self.meter
+                .transfer(Step::Download, Arc::new(event), self.size);
+        }
+        *mapping = Mapping {
+            count: 1,
+            pointer: pointer.cast(),
+            writable: access.write,
+        };
+        Ok(mapping.pointer)
+    }
+
+    /// Ends one [`Self::map`]; the last one gives the memory back to the device.
+    pub fn unmap(&self) {
+        let mut mapping = self.mapping();
+        if mapping.count == 0 {
+            gst::error!(CAT, "an unmap without a map");
+            return;
+        }
+        mapping.count -= 1;
+        if mapping.count > 0 {
+            return;
+        }
+        let pointer: *mut c_void = mapping.pointer.cast();
+        // SAFETY: the pointer came from mapping this buffer and is used no more.
+        let result = unsafe {
+            enqueue_unmap_mem_object(
+                self.context.raw_queue(),
+                self.mem.raw(),
+                pointer,
+                0,
+                ptr::null(),
+            )
+        };
+        match result.map(|event| Arc::new(Event::new(event))) {
+            Ok(event) => {
+                if mapping.writable {
+                    if !self.context.caps().shares_host_memory {
+                        self.meter.transfer(Step::Upload, event.clone(), self.size);
+                    }
+                    // A failed upload must fail whoever reads the frame.
+                    *self.written() = Some(event);
+                }
+            }
+            Err(code) => gst::error!(
+                CAT,
+                "{}",
+                call_error("clEnqueueUnmapMemObject", code, "a frame")
+            ),
+        }
+    }
+
+    /// Shows the bytes to `look`, mapped for reading.
+    ///
+    /// # Errors
+    /// See [`Self::map`].
+    pub fn read_with<T>(&self, look: impl FnOnce(&[u8]) -> T) -> Result<T, ClError> {
+        let pointer = self.map(Access {
+            read: true,
+            write: false,
+        })?;
+        // SAFETY: the mapping holds `size` bytes and stands until the unmap below; nobody writes
+        // while it is mapped for reading.
+        let bytes = unsafe { std::slice::from_raw_parts(pointer, self.size) };
+        let result = look(bytes);
+        self.unmap();
+        Ok(result)
+    }
+
+    fn mapping(&self) -> MutexGuard<'_, Mapping> {
+        self.mapping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ClBuffer {
+    fn drop(&mut self) {
+        let count = self.mapping().count;
+        if count > 0 {
+            self.mapping().count = 1;
+            self.unmap();
+        }
+    }
+}
+
+/// Host memory that the device uses in place.
+#[derive(Debug)]
+pub struct Wrapped {
+    mem: Mem,
+}
+
+impl Wrapped {
+    /// Wraps `data` for reading.
+    ///
+    /// # Safety
+    /// `data` stays valid and unchanged until this value is dropped, and no command that uses it
+    /// is pending then.
+    ///
+    /// # Errors
+    /// The device refuses the memory.
+    pub unsafe fn new(context: &ClContext, data: &[u8]) -> Result<Self, ClError> {
+        create(
+            context,
+            CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
+            data.len(),
+            data.as_ptr().cast_mut().cast(),
+        )
+        .map(|mem| Self { mem })
+    }
+
+    /// The memory object for kernels.
+    pub fn mem(&self) -> &Mem {
+        &self.mem
+    }
+}
+
+impl ClContext {
+    /// Memory for the device alone: tables, weights, intermediate results.
+    ///
+    /// # Errors
+    /// The device has no room, or `size` is over its limit.
+    pub fn device_memory(&self, size: usize) -> Result<Mem, ClError> {
+        create(self, CL_MEM_READ_WRITE, size.max(1), ptr::null_mut())
+    }
+}
+
+fn create(context: &ClContext, flags: u64, size: usize, host: *mut c_void) -> Result<Mem, ClError> {
+    let limit = context.caps().max_allocation;
+    if size as u64 > limit {
+        return Err(ClError::Refused(format!(
+            "{size} bytes are over the {limit} that {} allows for one buffer",
+            context.device_name()
+        )));
+    }
+    // SAFETY: `host` is null, or the caller of `Wrapped::new` promises its memory.
+    unsafe { create_buffer(context.raw_context(), flags, size, host) }
+        .map(Mem::new)
+        .map_err(|code| call_error("clCreateBuffer", code, format!("{size} bytes")))
+}

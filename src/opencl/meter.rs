@@ -1,0 +1,269 @@
+//! Counters and step times behind the `stats` property.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use super::handle::Event;
+
+/// A step of a frame's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Host to device.
+    Upload,
+    /// Work on the device.
+    Kernel,
+    /// Device to host.
+    Download,
+}
+
+impl Step {
+    /// Every step, in the order of a frame's way.
+    pub const ALL: [Self; 3] = [Self::Upload, Self::Kernel, Self::Download];
+
+    /// Name in `stats`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "upload",
+            Self::Kernel => "kernel",
+            Self::Download => "download",
+        }
+    }
+}
+
+/// Times of one step, measured by the device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StepProfile {
+    /// Commands measured.
+    pub count: u64,
+    /// Nanoseconds of the last one.
+    pub last_ns: u64,
+    /// Bytes of the last one.
+    pub last_bytes: u64,
+    /// Nanoseconds of all.
+    pub total_ns: u64,
+    /// Bytes of all.
+    pub total_bytes: u64,
+}
+
+impl StepProfile {
+    /// Mean duration, ns.
+    pub fn mean_ns(&self) -> u64 {
+        self.total_ns.checked_div(self.count).unwrap_or(0)
+    }
+
+    /// Rate of the last command, MB/s (10⁶ bytes); 0 while nothing was measured.
+    pub fn last_rate(&self) -> f64 {
+        rate(self.last_bytes, self.last_ns)
+    }
+
+    /// Mean rate, MB/s.
+    pub fn mean_rate(&self) -> f64 {
+        rate(self.total_bytes, self.total_ns)
+    }
+}
+
+fn rate(bytes: u64, ns: u64) -> f64 {
+    if ns == 0 {
+        0.0
+    } else {
+        bytes as f64 * 1e3 / ns as f64
+    }
+}
+
+/// How a frame reached the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It was there already.
+    ZeroCopy,
+    /// Its host memory was used in place.
+    Wrapped,
+    /// It was copied once.
+    Copied,
+}
+
+/// Counts since the element started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Frames taken in.
+    pub frames: u64,
+    /// Frames that were in the device's memory already.
+    pub zero_copy: u64,
+    /// Frames whose host memory was used in place.
+    pub wrapped: u64,
+    /// Frames copied into device memory.
+    pub copied: u64,
+    /// Copies of a plane into an image, on the device.
+    pub image_copies: u64,
+    /// Maps of this element's frame memory by the host.
+    pub host_maps: u64,
+    /// Frames and masks moved to the device.
+    pub uploads: u64,
+    /// Frames and masks moved to the host.
+    pub downloads: u64,
+    /// Bytes moved to the device.
+    pub bytes_uploaded: u64,
+    /// Bytes moved to the host, results included.
+    pub bytes_downloaded: u64,
+}
+
+/// Commands that wait for their times; more than this are dropped unmeasured.
+const MAX_PENDING: usize = 64;
+
+/// Commands of one step of one frame, which the queue runs one after the other.
+#[derive(Debug)]
+struct Pending {
+    step: Step,
+    first: Arc<Event>,
+    last: Arc<Event>,
+    bytes: u64,
+}
+
+#[derive(Debug, Default)]
+struct Profile {
+    pending: VecDeque<Pending>,
+    steps: [StepProfile; 3],
+}
+
+/// Counters of one element, shared with the memory it allocates.
+#[derive(Debug, Default)]
+pub struct Meter {
+    frames: AtomicU64,
+    zero_copy: AtomicU64,
+    wrapped: AtomicU64,
+    copied: AtomicU64,
+    image_copies: AtomicU64,
+    host_maps: AtomicU64,
+    uploads: AtomicU64,
+    downloads: AtomicU64,
+    bytes_uploaded: AtomicU64,
+    bytes_downloaded: AtomicU64,
+    profiling: AtomicBool,
+    profile: Mutex<Profile>,
+}
+
+impl Meter {
+    /// Counters at zero; step times are taken if `profiling`.
+    pub fn new(profiling: bool) -> Arc<Self> {
+        let meter = Self::default();
+        meter.profiling.store(profiling, Relaxed);
+        Arc::new(meter)
+    }
+
+    /// Counts a frame.
+    pub fn count_frame(&self, taken: Taken) {
+        self.frames.fetch_add(1, Relaxed);
+        match taken {
+            Taken::ZeroCopy => &self.zero_copy,
+            Taken::Wrapped => &self.wrapped,
+            Taken::Copied => &self.copied,
+        }
+        .fetch_add(1, Relaxed);
+    }
+
+    /// Counts a plane copied into an image.
+    pub fn count_image_copy(&self) {
+        self.image_copies.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_map(&self) {
+        self.host_maps.fetch_add(1, Relaxed);
+    }
+
+    /// Counts a frame or mask moved between host and device.
+    pub fn transfer(&self, step: Step, event: Arc<Event>, bytes: usize) {
+        let (count, sum) = match step {
+            Step::Upload => (&self.uploads, &self.bytes_uploaded),
+            Step::Download => (&self.downloads, &self.bytes_downloaded),
+            Step::Kernel => return self.measure(step, &event, &event, bytes),
+        };
+        count.fetch_add(1, Relaxed);
+        sum.fetch_add(bytes as u64, Relaxed);
+        self.measure(step, &event, &event, bytes);
+    }
+
+    /// Counts a small result read back: its bytes, but no frame.
+    pub fn result(&self, event: Arc<Event>, bytes: usize) {
+        self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
+        self.measure(Step::Download, &event, &event, bytes);
+    }
+
+    /// Takes the time from the start of `first` to the end of `last`, once they are complete,
+    /// where profiling is on; `bytes` is what went through them.
+    pub fn measure(&self, step: Step, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
+        if !self.profiling.load(Relaxed) {
+            return;
+        }
+        let mut profile = self.profile();
+        if profile.pending.len() == MAX_PENDING {
+            profile.pending.pop_front();
+        }
+        profile.pending.push_back(Pending {
+            step,
+            first: first.clone(),
+            last: last.clone(),
+            bytes: bytes as u64,
+        });
+        profile.harvest();
+    }
+
+    /// Step times so far, or `None` where profiling is off.
+    pub fn steps(&self) -> Option<[(Step, StepProfile); 3]> {
+        if !self.profiling.load(Relaxed) {
+            return None;
+        }
+        let mut profile = self.profile();
+        profile.harvest();
+        let [upload, kernel, download] = profile.steps;
+        Some([
+            (Step::Upload, upload),
+            (Step::Kernel, kernel),
+            (Step::Download, download),
+        ])
+    }
+
+    /// The counters.
+    pub fn totals(&self) -> Totals {
+        let get = |counter: &AtomicU64| counter.load(Relaxed);
+        Totals {
+            frames: get(&self.frames),
+            zero_copy: get(&self.zero_copy),
+            wrapped: get(&self.wrapped),
+            copied: get(&self.copied),
+            image_copies: get(&self.image_copies),
+            host_maps: get(&self.host_maps),
+            uploads: get(&self.uploads),
+            downloads: get(&self.downloads),
+            bytes_uploaded: get(&self.bytes_uploaded),
+            bytes_downloaded: get(&self.bytes_downloaded),
+        }
+    }
+
+    fn profile(&self) -> MutexGuard<'_, Profile> {
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Profile {
+    /// Takes the times of completed commands; the queue completes them in order.
+    fn harvest(&mut self) {
+        while let Some(pending) = self.pending.front() {
+            if !pending.last.is_complete() {
+                break;
+            }
+            if let Some(ns) = pending.first.duration_until_ns(&pending.last) {
+                let entry = &mut self.steps[pending.step as usize];
+                entry.count += 1;
+                entry.last_ns = ns;
+                entry.last_bytes = pending.bytes;
+                entry.total_ns += ns;
+                entry.total_bytes += pending.bytes;
+            }
+            self.pending.pop_front();
+        }
+    }
+}

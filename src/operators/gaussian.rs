@@ -1,0 +1,377 @@
+//! The Gaussian of every component plane; kernels in `kernels/gaussian.cl`.
+
+use std::sync::Arc;
+
+use crate::{
+    error::ClError,
+    frame::ClFrame,
+    math::{
+        layout::Layout,
+        ndrange::NdRange,
+        variant::{GaussianVariant, gaussian_variant, tile_bytes},
+        weights::{KERNEL_SIZE_RANGE, weights_f64, weights_q8},
+    },
+    opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
+};
+
+use super::{
+    WARM_UP_ROWS, sample_options,
+    source::{PlaneImages, plain_group, plane_args},
+    to_i32, to_u32,
+};
+
+/// Bands of rows per compute unit of a CPU: enough to even out, few enough to keep rows together.
+const BANDS_PER_UNIT: usize = 4;
+/// Scratch lines start apart by this many sums more than a row needs.
+const LINE_PADDING: usize = 32;
+
+/// How sums are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Weights in 1/256, exact sums, one rounding.
+    Integer,
+    /// f32 weights and sums, rounded half to even.
+    Float,
+}
+
+/// What to compute.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GaussianSettings {
+    /// Taps along each axis, odd, 3..31.
+    pub kernel_size: usize,
+    /// Standard deviation, px; ≤ 0 derives it from the size.
+    pub sigma_px: f64,
+    /// How sums are held.
+    pub arithmetic: Arithmetic,
+    /// Read from images instead of buffers.
+    pub image: bool,
+    /// A variant to force; refused where the device cannot run it.
+    pub variant: Option<GaussianVariant>,
+}
+
+/// One launch: a plane whose components are filtered together, or one component of it.
+#[derive(Debug)]
+struct Pass {
+    plane: usize,
+    offset: usize,
+    /// Samples of a row, and rows.
+    extent: [usize; 2],
+    lanes: usize,
+    copy_lane: i32,
+    kernel: Kernel,
+    name: &'static str,
+    launch: Launch,
+}
+
+#[derive(Debug)]
+enum Launch {
+    Rows {
+        items: usize,
+        scratch: Mem,
+        line_len: usize,
+    },
+    Tile {
+        group: [usize; 2],
+        tile_bytes: usize,
+        sums_bytes: usize,
+    },
+    Direct {
+        group: [usize; 2],
+    },
+}
+
+/// A Gaussian for frames of one layout.
+#[derive(Debug)]
+pub struct Gaussian {
+    context: Arc<ClContext>,
+    passes: Vec<Pass>,
+    weights: Mem,
+    images: Option<PlaneImages>,
+    bytes: usize,
+}
+
+impl Gaussian {
+    /// Prepares kernels for frames of `layout`, compiled and run once.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for an even or outlying kernel size, a frame that an image cannot
+    /// hold or a forced variant that the device cannot run; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &GaussianSettings,
+    ) -> Result<Self, ClError> {
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        let mut warm = Self::prepare(context, &small, settings)?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        let output = ClFrame::scratch(context, &small, &meter)?;
+        warm.run(&input, &output, &meter)?;
+        context.finish()?;
+        Self::prepare(context, layout, settings)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &GaussianSettings,
+    ) -> Result<Self, ClError> {
+        let taps = settings.kernel_size;
+        if !KERNEL_SIZE_RANGE.contains(&taps) || taps.is_multiple_of(2) {
+            return Err(ClError::Refused(format!(
+                "kernel-size={taps} is no odd number from {} to {}",
+                KERNEL_SIZE_RANGE.start(),
+                KERNEL_SIZE_RANGE.end()
+            )));
+        }
+        let bytes: Vec<u8> = match settings.arithmetic {
+            Arithmetic::Integer => weights_q8(taps, settings.sigma_px)
+                .iter()
+                .flat_map(|w| w.to_ne_bytes())
+                .collect(),
+            Arithmetic::Float => weights_f64(taps, settings.sigma_px)
+                .iter()
+                .flat_map(|&w| (w as f32).to_ne_bytes())
+                .collect(),
+        };
+        let weights = context.device_memory(bytes.len())?;
+        context.write(&weights, 0, &bytes, "weights")?;
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, layout))
+            .transpose()?;
+        let mut passes = Vec::new();
+        for (index, plane) in layout.planes.iter().enumerate() {
+            if plane.uniform {
+                let samples = plane.row_bytes / layout.sample.bytes();
+                let copy_lane = plane.lanes.iter().position(Option::is_none);
+                let copy_lane = copy_lane.map_or(Ok(-1), |lane| to_i32(lane, "a lane"))?;
+                let view = (
+                    index,
+                    0,
+                    samples,
+                    plane.rows,
+                    plane.lanes.len(),
+                    copy_lane,
+                    1,
+                );
+                passes.push(Pass::new(context, layout, settings, view)?);
+            } else {
+                for c in layout.components.iter().filter(|c| c.plane == index) {
+                    let pitch = c.pixel_stride / layout.sample.bytes();
+                    let view = (index, c.offset, c.width, c.height, 1, -1, pitch);
+                    passes.push(Pass::new(context, layout, settings, view)?);
+                }
+            }
+        }
+        Ok(Self {
+            context: context.clone(),
+            passes,
+            weights,
+            images,
+            bytes: layout.bytes(),
+        })
+    }
+
+    /// Names of the kernels that filter the frame's planes, or components.
+    pub fn kernels(&self) -> impl Iterator<Item = &'static str> {
+        self.passes.iter().map(|pass| pass.name)
+    }
+
+    /// Enqueues the filter; the returned event completes with the last plane.
+    ///
+    /// # Errors
+    /// The failing call; the output's contents are then undefined.
+    pub fn run(
+        &mut self,
+        input: &ClFrame,
+        output: &ClFrame,
+        meter: &Meter,
+    ) -> Result<Arc<Event>, ClError> {
+        let writers = input.writers();
+        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
+        input.begin_use();
+        let mut events = match &mut self.images {
+            Some(images) => images.update(input, &waits, meter)?,
+            None => Vec::with_capacity(self.passes.len()),
+        };
+        for pass in &mut self.passes {
+            let image = self
+                .images
+                .as_ref()
+                .and_then(|images| images.get(pass.plane));
+            let (Some(from), Some(to)) = (
+                input.planes().get(pass.plane),
+                output.planes().get(pass.plane),
+            ) else {
+                return Err(ClError::Input(format!("plane {} is missing", pass.plane)));
+            };
+            let [src, src_offset, src_stride] = plane_args(from, image, pass.offset)?;
+            let [dst, dst_offset, dst_stride] = plane_args(to, None, pass.offset)?;
+            let mut args = vec![
+                src,
+                src_offset,
+                src_stride,
+                dst,
+                dst_offset,
+                dst_stride,
+                Arg::I32(to_i32(pass.extent[0], "a row")?),
+                Arg::I32(to_i32(pass.extent[1], "a height")?),
+                Arg::I32(to_i32(pass.lanes, "a pattern")?),
+                Arg::I32(pass.copy_lane),
+                Arg::Mem(&self.weights),
+            ];
+            let range = match &pass.launch {
+                Launch::Rows {
+                    items,
+                    scratch,
+                    line_len,
+                } => {
+                    args.push(Arg::Mem(scratch));
+                    args.push(Arg::U32(to_u32(*line_len, "a line")?));
+                    NdRange::groups(*items, 1)
+                }
+                Launch::Tile {
+                    group,
+                    tile_bytes,
+                    sums_bytes,
+                } => {
+                    args.push(Arg::Local(*tile_bytes));
+                    args.push(Arg::Local(*sums_bytes));
+                    NdRange::cover(pass.extent, *group)
+                }
+                Launch::Direct { group } => NdRange::cover(pass.extent, *group),
+            };
+            let event = self
+                .context
+                .run(&mut pass.kernel, pass.name, &args, &range, &waits)?;
+            events.push(Arc::new(event));
+        }
+        self.context.flush()?;
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return Err(ClError::Input("the frame has no plane".into()));
+        };
+        meter.measure(Step::Kernel, first, last, self.bytes);
+        output.set_written(last);
+        Ok(last.clone())
+    }
+}
+
+/// Plane, byte offset, samples a row, rows, lanes, lane to copy, samples between neighbours.
+type View = (usize, usize, usize, usize, usize, i32, usize);
+
+impl Pass {
+    fn new(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &GaussianSettings,
+        (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
+    ) -> Result<Self, ClError> {
+        let taps = settings.kernel_size;
+        let variant = match settings.variant {
+            Some(forced) => {
+                check_forced(context, forced, taps, lanes, settings.image)?;
+                forced
+            }
+            None => gaussian_variant(context.caps(), taps, lanes, settings.image),
+        };
+        let options = format!(
+            "{} -DTAPS={taps} -DPITCH={pitch} -DFLOAT_ARITHMETIC={}",
+            sample_options(layout.sample, settings.image),
+            u8::from(settings.arithmetic == Arithmetic::Float),
+        );
+        let program = context.program(ProgramSource::Gaussian, &options)?;
+        let name = match variant {
+            GaussianVariant::Rows => "gaussian_rows",
+            GaussianVariant::Tile { .. } => "gaussian_tile",
+            GaussianVariant::Direct => "gaussian_direct",
+        };
+        let mut kernel = program.kernel(name)?;
+        let mut name = name;
+        let halo = (taps - 1) * lanes;
+        let mut launch = match variant {
+            GaussianVariant::Rows => {
+                let items = (context.caps().compute_units * BANDS_PER_UNIT).min(rows.max(1));
+                let line_len = samples + halo + LINE_PADDING;
+                let scratch = context.device_memory(items * line_len * size_of::<u32>())?;
+                Launch::Rows {
+                    items,
+                    scratch,
+                    line_len,
+                }
+            }
+            GaussianVariant::Tile { group } => {
+                let columns = group[0] + halo;
+                Launch::Tile {
+                    group,
+                    tile_bytes: columns * (group[1] + taps - 1) * size_of::<u32>(),
+                    sums_bytes: columns * group[1] * size_of::<u32>(),
+                }
+            }
+            GaussianVariant::Direct => Launch::Direct {
+                group: plain_group(context, &kernel)?,
+            },
+        };
+        if let Launch::Tile { group, .. } = &launch
+            && group[0] * group[1] > context.kernel_work_group(&kernel)?
+        {
+            // The compiler needs more registers a work-item than the device's limit tells.
+            name = "gaussian_direct";
+            kernel = program.kernel(name)?;
+            launch = Launch::Direct {
+                group: plain_group(context, &kernel)?,
+            };
+        }
+        Ok(Self {
+            plane,
+            offset,
+            extent: [samples, rows],
+            lanes,
+            copy_lane,
+            kernel,
+            name,
+            launch,
+        })
+    }
+}
+
+/// Refuses a forced variant that this device cannot run.
+fn check_forced(
+    context: &ClContext,
+    variant: GaussianVariant,
+    taps: usize,
+    lanes: usize,
+    image: bool,
+) -> Result<(), ClError> {
+    let refused = |why: String| Err(ClError::Refused(format!("{variant:?} {why}")));
+    let caps = context.caps();
+    match variant {
+        GaussianVariant::Direct => Ok(()),
+        GaussianVariant::Rows | GaussianVariant::Tile { .. } if image => {
+            refused("reads buffers, not images".into())
+        }
+        GaussianVariant::Rows => Ok(()),
+        GaussianVariant::Tile { group: [x, y] } => {
+            let possible = x > 0
+                && y > 0
+                && x <= caps.max_work_item[0]
+                && y <= caps.max_work_item[1]
+                && x <= caps.max_work_group / y;
+            if !possible {
+                return refused(format!(
+                    "is no work-group that {} can run",
+                    context.device_name()
+                ));
+            }
+            let needed = tile_bytes([x, y], taps, lanes);
+            if needed > caps.local_memory {
+                return refused(format!(
+                    "needs {needed} bytes of local memory, {} has {}",
+                    context.device_name(),
+                    caps.local_memory
+                ));
+            }
+            Ok(())
+        }
+    }
+}

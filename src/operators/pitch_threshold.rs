@@ -1,0 +1,482 @@
+//! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
+
+mod defects;
+mod run_differences;
+
+use std::sync::Arc;
+
+use crate::{
+    error::ClError,
+    frame::ClFrame,
+    math::{
+        layout::Layout,
+        mask::packed_stride,
+        ndrange::NdRange,
+        pitch::{Axis, Comparison, threshold_q8},
+        region::{Rect, union_area},
+        variant::{PitchVariant, pitch_variant},
+    },
+    opencl::{Arg, ClBuffer, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
+};
+
+use defects::Lister;
+pub use defects::{Listed, MeasuredDefect};
+
+use super::{
+    WARM_UP_ROWS,
+    histogram::effective_depth,
+    sample_options,
+    source::{PlaneImages, plain_group, plane_args},
+    to_i32, to_u32,
+};
+
+/// Bands of rows per compute unit of a CPU.
+const BANDS_PER_UNIT: usize = 4;
+/// Flags of the kernel, by the names they have there.
+const MINIMUM: i32 = 1;
+const MATCHED: i32 = 2;
+const BRIGHT: i32 = 4;
+const DARK: i32 = 8;
+
+/// How a pixel's two neighbours are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    /// Against their mean.
+    Average,
+    /// Against each of them.
+    Minimum,
+}
+
+/// Which deviations count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polarity {
+    /// Brighter and darker.
+    Both,
+    /// Brighter.
+    Bright,
+    /// Darker.
+    Dark,
+}
+
+/// What to compare.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PitchSettings {
+    /// No pitch is known yet: both may be 0, and then nothing is judged and masks are zero.
+    pub may_be_blind: bool,
+    /// Pitch along x, px; 0 for no comparison along x.
+    pub pitch_x: f64,
+    /// Pitch along y, px; 0 for no comparison along y.
+    pub pitch_y: f64,
+    /// Multiples of the pitches to compare at.
+    pub multiples: Vec<u32>,
+    /// Threshold, grey levels.
+    pub threshold: f64,
+    /// How the neighbours are weighed.
+    pub compare: Compare,
+    /// Give the centre the blur that interpolation gives the neighbours.
+    pub match_center: bool,
+    /// Which deviations count.
+    pub polarity: Polarity,
+    /// Regions of interest inside the frame; empty for the whole frame.
+    pub rois: Vec<Rect>,
+    /// Bits of a sample that a camera fills; 0 for what the format holds.
+    pub bit_depth: u32,
+    /// Read from images instead of buffers.
+    pub image: bool,
+    /// A variant to force; refused where it cannot run.
+    pub variant: Option<PitchVariant>,
+}
+
+impl PitchSettings {
+    /// The comparisons that are on: along x, then along y, each at every multiple.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] where there is none, or a distance under a pixel.
+    pub fn comparisons(&self) -> Result<Vec<Comparison>, ClError> {
+        if self.pitch_x <= 0.0 && self.pitch_y <= 0.0 && !self.may_be_blind {
+            return Err(ClError::Refused(
+                "no pitch is set: set pitch-x to the distance of the pattern's repetition along a \
+                 row in pixels, pitch-y to that along a column, or both"
+                    .into(),
+            ));
+        }
+        if self.multiples.is_empty() || self.multiples.contains(&0) {
+            return Err(ClError::Refused(
+                "multiples holds no positive number: set it to \"<1>\"".into(),
+            ));
+        }
+        let mut comparisons = Vec::new();
+        for (axis, pitch, name) in [
+            (Axis::X, self.pitch_x, "pitch-x"),
+            (Axis::Y, self.pitch_y, "pitch-y"),
+        ] {
+            if pitch <= 0.0 {
+                continue;
+            }
+            for &multiple in &self.multiples {
+                comparisons.push(Comparison::new(axis, pitch, multiple).ok_or_else(|| {
+                    ClError::Refused(format!(
+                        "{name}={pitch} times {multiple} is no distance that can be compared: \
+                         it must be at least 1 pixel and lie inside the frame"
+                    ))
+                })?);
+            }
+        }
+        Ok(comparisons)
+    }
+}
+
+impl PitchSettings {
+    /// Refuses a direction in which no pixel of the frame can be judged: frames would pass
+    /// unjudged along it.
+    fn check_reach(&self, width: usize, height: usize) -> Result<(), ClError> {
+        let comparisons = self.comparisons()?;
+        for (axis, name) in [(Axis::X, "pitch-x"), (Axis::Y, "pitch-y")] {
+            let along: Vec<Comparison> = comparisons
+                .iter()
+                .filter(|c| c.axis == axis)
+                .copied()
+                .collect();
+            let margin = along.iter().map(Comparison::margin).min();
+            if let Some(margin) = margin
+                && judged_pixels(&along, &self.rois, width, height) == 0
+            {
+                return Err(ClError::Refused(format!(
+                    "no pixel of the {width}x{height} frame can be judged with {name}: a pixel \
+                     needs a neighbour {margin} pixels away on both sides within the frame; lower \
+                     {name} or set it to 0, or set rois to where there are such pixels"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Pixels of a `width` × `height` frame that at least one comparison judges in a region.
+pub fn judged_pixels(
+    comparisons: &[Comparison],
+    rois: &[Rect],
+    width: usize,
+    height: usize,
+) -> u64 {
+    let judged: Vec<Rect> = comparisons
+        .iter()
+        .map(|c| c.judged(width, height))
+        .collect();
+    let whole = [Rect::new(0, 0, width, height)];
+    union_area(&judged, if rois.is_empty() { &whole } else { rois })
+}
+
+/// Where a mask goes.
+#[derive(Debug, Clone, Copy)]
+pub enum MaskTarget<'a> {
+    /// Packed, from a byte offset on, `ceil(width/8)` bytes a row.
+    Packed {
+        /// The memory.
+        buffer: &'a ClBuffer,
+        /// Bytes before the first row.
+        offset: usize,
+    },
+    /// One byte a pixel, 0 or 255, as plane 0 of a frame.
+    Grey(&'a ClFrame),
+}
+
+/// A pitch comparison for frames of one layout.
+#[derive(Debug)]
+pub struct PitchThreshold {
+    context: Arc<ClContext>,
+    kernel: Kernel,
+    name: &'static str,
+    range: NdRange,
+    expand: Kernel,
+    expand_group: [usize; 2],
+    comparisons: Mem,
+    comparison_count: usize,
+    rois: Mem,
+    roi_count: usize,
+    /// Set bits of the mask.
+    counter: Mem,
+    /// Where a mask is packed before it is expanded; made at first use.
+    packed: Option<ClBuffer>,
+    lister: Lister,
+    theta: i32,
+    flags: i32,
+    width: usize,
+    height: usize,
+    judged: u64,
+    pitches: [f64; 2],
+    images: Option<PlaneImages>,
+}
+
+impl PitchThreshold {
+    /// Prepares kernels for frames of `layout`, compiled and run once; plane 0 is judged.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings under which no pixel of the frame can be judged, or that
+    /// contradict each other; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &PitchSettings,
+    ) -> Result<Self, ClError> {
+        let operator = Self::prepare(context, layout, settings)?;
+        settings.check_reach(layout.width, layout.height)?;
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        let warm_settings = PitchSettings {
+            rois: Vec::new(),
+            ..settings.clone()
+        };
+        let mut warm = Self::prepare(context, &small, &warm_settings)?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        let output = ClFrame::scratch(context, &small, &meter)?;
+        warm.run(&input, MaskTarget::Grey(&output), &meter)?;
+        warm.warm_up_list(&input, &meter)?;
+        Ok(operator)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &PitchSettings,
+    ) -> Result<Self, ClError> {
+        let depth = effective_depth(settings.bit_depth, layout.sample)?;
+        let highest = f64::from((1_u32 << depth) - 1);
+        if !(0.0..=highest).contains(&settings.threshold) {
+            return Err(ClError::Refused(format!(
+                "threshold={} is no grey level of {depth}-bit samples: set it to 0..{highest}",
+                settings.threshold
+            )));
+        }
+        let (width, height) = (layout.width, layout.height);
+        let comparisons = settings.comparisons()?;
+        let judged = judged_pixels(&comparisons, &settings.rois, width, height);
+        if judged > u64::from(u32::MAX) {
+            return Err(ClError::Refused(format!(
+                "{judged} judged pixels could overflow a 32-bit counter: set smaller rois"
+            )));
+        }
+        let whole = [Rect::new(0, 0, width, height)];
+        let rois = if settings.rois.is_empty() {
+            &whole[..]
+        } else {
+            &settings.rois
+        };
+        let comparison_words: Vec<[i32; 4]> = comparisons
+            .iter()
+            .map(|c| [i32::from(c.axis == Axis::Y), c.whole, c.fraction, c.blur])
+            .collect();
+        let roi_words = rois
+            .iter()
+            .map(|r| {
+                Ok([
+                    to_i32(r.x0, "a region")?,
+                    to_i32(r.y0, "a region")?,
+                    to_i32(r.x1, "a region")?,
+                    to_i32(r.y1, "a region")?,
+                ])
+            })
+            .collect::<Result<Vec<_>, ClError>>()?;
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, &layout.first_plane()))
+            .transpose()?;
+        if settings.image && settings.variant == Some(PitchVariant::Words) {
+            return Err(ClError::Refused("Words reads buffers, not images".into()));
+        }
+        let options = sample_options(layout.sample, settings.image);
+        let program = context.program(ProgramSource::PitchThreshold, &options)?;
+        let variant = settings
+            .variant
+            .unwrap_or_else(|| pitch_variant(context.caps(), settings.image));
+        let name = match variant {
+            PitchVariant::Bytes => "pitch_threshold_bytes",
+            PitchVariant::Words => "pitch_threshold_words",
+        };
+        let kernel = program.kernel(name)?;
+        let range = match variant {
+            PitchVariant::Bytes => NdRange::cover(
+                [packed_stride(width), height],
+                plain_group(context, &kernel)?,
+            ),
+            PitchVariant::Words => {
+                let bands = context.caps().compute_units * BANDS_PER_UNIT;
+                NdRange::groups(bands.min(height.max(1)), 1)
+            }
+        };
+        // The image variant's program has no buffers to expand from.
+        let plain = context.program(
+            ProgramSource::PitchThreshold,
+            &sample_options(layout.sample, false),
+        )?;
+        let expand = plain.kernel("mask_expand")?;
+        let mut flags = 0;
+        if settings.compare == Compare::Minimum {
+            flags |= MINIMUM;
+        }
+        if settings.match_center {
+            flags |= MATCHED;
+        }
+        if settings.polarity != Polarity::Dark {
+            flags |= BRIGHT;
+        }
+        if settings.polarity != Polarity::Bright {
+            flags |= DARK;
+        }
+        Ok(Self {
+            context: context.clone(),
+            expand_group: plain_group(context, &expand)?,
+            kernel,
+            name,
+            range,
+            expand,
+            comparisons: upload(context, &comparison_words, "comparisons")?,
+            comparison_count: comparison_words.len(),
+            rois: upload(context, &roi_words, "regions of interest")?,
+            roi_count: roi_words.len(),
+            counter: context.device_memory(size_of::<u32>())?,
+            packed: None,
+            lister: Lister::new(context, &plain)?,
+            theta: threshold_q8(settings.threshold),
+            flags,
+            width,
+            height,
+            judged,
+            pitches: [settings.pitch_x, settings.pitch_y],
+            images,
+        })
+    }
+
+    /// The pitches along x and y that frames are compared at, px; 0 for none.
+    pub fn pitches(&self) -> [f64; 2] {
+        self.pitches
+    }
+
+    /// Pixels of a frame that are judged.
+    pub fn judged_pixels(&self) -> u64 {
+        self.judged
+    }
+
+    /// Compares a frame, writes its mask, waits, and returns the number of marked pixels.
+    ///
+    /// # Errors
+    /// The failing call; the mask's contents are then undefined.
+    pub fn run(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        let result = self.compare(frame, target, meter);
+        if result.is_ok() {
+            frame.end_use();
+        }
+        result
+    }
+
+    fn compare(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        let context = self.context.clone();
+        let stride = packed_stride(self.width);
+        if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
+            self.packed = Some(ClBuffer::new(&context, stride * self.height, meter)?);
+        }
+        let writers = frame.writers();
+        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
+        frame.begin_use();
+        let mut events = match &mut self.images {
+            Some(images) => images.update(frame, &waits, meter)?,
+            None => Vec::with_capacity(3),
+        };
+        let zeroed = context.zero(&self.counter, size_of::<u32>(), "the pixel counter")?;
+        events.push(Arc::new(zeroed));
+        let plane = frame
+            .planes()
+            .first()
+            .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
+        let image = self.images.as_ref().and_then(|images| images.get(0));
+        let [src, src_offset, src_stride] = plane_args(plane, image, 0)?;
+        let (mask, mask_offset) = match (target, &self.packed) {
+            (MaskTarget::Packed { buffer, offset }, _) => (buffer.mem(), offset),
+            (MaskTarget::Grey(_), Some(packed)) => (packed.mem(), 0),
+            (MaskTarget::Grey(_), None) => {
+                return Err(ClError::Refused("the packed mask has no memory".into()));
+            }
+        };
+        let width = Arg::I32(to_i32(self.width, "a width")?);
+        let height = Arg::I32(to_i32(self.height, "a height")?);
+        let mask_stride = Arg::U32(to_u32(stride, "a stride")?);
+        let args = [
+            src,
+            src_offset,
+            src_stride,
+            width,
+            height,
+            Arg::Mem(mask),
+            Arg::U64(mask_offset as u64),
+            mask_stride,
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(self.comparison_count, "comparisons")?),
+            Arg::Mem(&self.rois),
+            Arg::I32(to_i32(self.roi_count, "regions")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+            Arg::Mem(&self.counter),
+        ];
+        let event = context.run(&mut self.kernel, self.name, &args, &self.range, &waits)?;
+        let event = Arc::new(event);
+        if let MaskTarget::Packed { buffer, .. } = target {
+            buffer.set_written(event.clone());
+        }
+        events.push(event);
+        if let MaskTarget::Grey(out) = target {
+            let plane = out
+                .planes()
+                .first()
+                .ok_or_else(|| ClError::Input("the mask has no plane".into()))?;
+            let [dst, dst_offset, dst_stride] = plane_args(plane, None, 0)?;
+            let args = [
+                Arg::Mem(mask),
+                mask_stride,
+                dst,
+                dst_offset,
+                dst_stride,
+                width,
+                height,
+            ];
+            let range = NdRange::cover([stride, self.height], self.expand_group);
+            let event = context.run(&mut self.expand, "mask_expand", &args, &range, &[])?;
+            let event = Arc::new(event);
+            out.set_written(&event);
+            events.push(event);
+        }
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            meter.measure(Step::Kernel, first, last, self.width * self.height);
+        }
+        let mut count = [0_u32];
+        let waits: Vec<&Event> = events.last().map(AsRef::as_ref).into_iter().collect();
+        let read = context.read(
+            &self.counter,
+            0,
+            bytemuck::cast_slice_mut(&mut count),
+            &waits,
+            "the pixel count",
+        )?;
+        meter.result(Arc::new(read), size_of::<u32>());
+        Ok(u64::from(count[0]))
+    }
+}
+
+fn upload(context: &ClContext, words: &[[i32; 4]], subject: &str) -> Result<Mem, ClError> {
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    let mem = context.device_memory(bytes.len())?;
+    // OpenCL refuses to write nothing.
+    if !bytes.is_empty() {
+        context.write(&mem, 0, bytes, subject)?;
+    }
+    Ok(mem)
+}

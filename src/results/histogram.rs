@@ -1,0 +1,178 @@
+//! `GstClHistogramMeta` and the message `clhistogram`.
+
+use gst::glib;
+
+use super::{META_VERSION, attach, structures};
+use crate::math::statistics::Statistics;
+
+/// Name of the meta.
+pub const HISTOGRAM_META: &str = "GstClHistogramMeta";
+
+/// A frame's histogram.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HistogramResult {
+    /// Name of the element that counted.
+    pub element: String,
+    /// The buffer's offset where it has one, else a counter.
+    pub frame_number: u64,
+    /// Format of the frame, such as `RGB`.
+    pub format: String,
+    /// Width of the frame, px.
+    pub width: u32,
+    /// Height of the frame, px.
+    pub height: u32,
+    /// Region counted: x, y, width, height, px.
+    pub roi: [u32; 4],
+    /// Bits that samples fill.
+    pub bit_depth: u32,
+    /// Bins a channel.
+    pub bins: u32,
+    /// Counts, all bins of channel 0 first.
+    pub counts: Vec<u32>,
+    /// Statistics of each channel.
+    pub statistics: Vec<Statistics>,
+}
+
+impl HistogramResult {
+    /// The bins of one channel.
+    pub fn channel(&self, channel: usize) -> Option<&[u32]> {
+        self.counts.chunks(self.bins.max(1) as usize).nth(channel)
+    }
+
+    /// The fields that meta and message share: all but the bins.
+    pub fn scalars(&self) -> gst::Structure {
+        let array =
+            |value: fn(&Statistics) -> f64| gst::Array::new(self.statistics.iter().map(value));
+        gst::Structure::builder("clhistogram")
+            .field("element", &self.element)
+            .field("frame-number", self.frame_number)
+            .field("format", &self.format)
+            .field("width", self.width)
+            .field("height", self.height)
+            .field("roi", gst::Array::new(self.roi))
+            .field("bit-depth", self.bit_depth)
+            .field("bins", self.bins)
+            .field("channels", self.statistics.len() as u32)
+            .field(
+                "count",
+                gst::Array::new(self.statistics.iter().map(|s| s.count)),
+            )
+            .field("minimum", array(|s| s.minimum))
+            .field("maximum", array(|s| s.maximum))
+            .field("mean", array(|s| s.mean))
+            .field("stddev", array(|s| s.stddev))
+            .field("median", array(|s| s.median))
+            .field("p1", array(|s| s.p1))
+            .field("p5", array(|s| s.p5))
+            .field("p95", array(|s| s.p95))
+            .field("p99", array(|s| s.p99))
+            .field("saturated-low", array(|s| s.saturated_low))
+            .field("saturated-high", array(|s| s.saturated_high))
+            .field("entropy", array(|s| s.entropy))
+            .field("otsu-threshold", array(|s| s.otsu_threshold))
+            .field("otsu-separability", array(|s| s.otsu_separability))
+            .build()
+    }
+
+    /// The bins as an array of arrays, one per channel: for messages, which people read.
+    pub fn bin_arrays(&self) -> gst::Array {
+        let channels = self.counts.chunks(self.bins.max(1) as usize);
+        gst::Array::new(channels.map(|bins| gst::Array::new(bins.iter().copied())))
+    }
+
+    /// Attaches the result to a buffer.
+    ///
+    /// # Errors
+    /// The meta is not registered (see [`super::register`]).
+    pub fn attach(&self, buffer: &mut gst::BufferRef) -> Result<(), glib::BoolError> {
+        let bytes: Vec<u8> = self.counts.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let mut fields = self.scalars();
+        fields.set("version", META_VERSION);
+        fields.set("bins-data", glib::Bytes::from_owned(bytes));
+        attach(buffer, HISTOGRAM_META, &fields)
+    }
+
+    /// Every histogram on a buffer, in the order in which elements attached them. A meta that
+    /// lacks fields is left out.
+    pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
+        structures(buffer, HISTOGRAM_META)
+            .filter_map(|fields| Self::from_structure(&fields))
+            .collect()
+    }
+
+    fn from_structure(fields: &gst::StructureRef) -> Option<Self> {
+        let bytes = fields.get::<glib::Bytes>("bins-data").ok()?;
+        let (words, _) = bytes.as_chunks::<4>();
+        let numbers = |name: &str| -> Option<Vec<f64>> {
+            let array = fields.get::<gst::Array>(name).ok()?;
+            array.iter().map(|value| value.get::<f64>().ok()).collect()
+        };
+        let roi: Vec<u32> = fields
+            .get::<gst::Array>("roi")
+            .ok()?
+            .iter()
+            .map(|value| value.get::<u32>().ok())
+            .collect::<Option<_>>()?;
+        let count: Vec<u64> = fields
+            .get::<gst::Array>("count")
+            .ok()?
+            .iter()
+            .map(|value| value.get::<u64>().ok())
+            .collect::<Option<_>>()?;
+        let columns: Vec<Vec<f64>> = [
+            "minimum",
+            "maximum",
+            "mean",
+            "stddev",
+            "median",
+            "p1",
+            "p5",
+            "p95",
+            "p99",
+            "saturated-low",
+            "saturated-high",
+            "entropy",
+            "otsu-threshold",
+            "otsu-separability",
+        ]
+        .into_iter()
+        .map(numbers)
+        .collect::<Option<_>>()?;
+        let statistics = count
+            .into_iter()
+            .enumerate()
+            .map(|(channel, count)| {
+                let at = |column: usize| columns[column].get(channel).copied();
+                Some(Statistics {
+                    count,
+                    minimum: at(0)?,
+                    maximum: at(1)?,
+                    mean: at(2)?,
+                    stddev: at(3)?,
+                    median: at(4)?,
+                    p1: at(5)?,
+                    p5: at(6)?,
+                    p95: at(7)?,
+                    p99: at(8)?,
+                    saturated_low: at(9)?,
+                    saturated_high: at(10)?,
+                    entropy: at(11)?,
+                    otsu_threshold: at(12)?,
+                    otsu_separability: at(13)?,
+                })
+            })
+            .collect::<Option<_>>()?;
+        Some(Self {
+            element: fields.get("element").ok()?,
+            frame_number: fields.get("frame-number").ok()?,
+            format: fields.get("format").ok()?,
+            width: fields.get("width").ok()?,
+            height: fields.get("height").ok()?,
+            roi: roi.try_into().ok()?,
+            bit_depth: fields.get("bit-depth").ok()?,
+            bins: fields.get("bins").ok()?,
+            counts: words.iter().map(|w| u32::from_le_bytes(*w)).collect(),
+            statistics,
+        })
+    }
+}

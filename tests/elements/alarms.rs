@@ -1,0 +1,84 @@
+//! Alarms of `clhistogram`.
+
+use gst::prelude::*;
+
+use crate::support::{Rig, buffer_of, caps_of, constant, start};
+
+const SIZE: [usize; 2] = [40, 6];
+
+/// Alarm, whether it was raised, and the value, of every message since the last call.
+fn alarms(rig: &Rig) -> Vec<(String, bool, f64)> {
+    rig.told("clhistogram-alarm")
+        .iter()
+        .map(|message| {
+            (
+                message.get("alarm").unwrap(),
+                message.get("raised").unwrap(),
+                message.get("value").unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn alarms_by_default_are_off() {
+    let Some(device) = start() else { return };
+    let mut rig = Rig::new("clhistogram", &caps_of(&constant(SIZE, 0)));
+    for level in [0, 255, 128] {
+        rig.pass(buffer_of(&constant(SIZE, level), &device));
+    }
+    assert_eq!(alarms(&rig), []);
+}
+
+#[test]
+fn alarm_over_exposed_is_told_when_raised_and_when_cleared() {
+    let Some(device) = start() else { return };
+    let line = "clhistogram alarm-over-exposed=0.5 alarm-under-exposed=0.5 post-messages=false";
+    let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
+    let mut told = Vec::new();
+    for level in [100, 255, 255, 100, 0, 100] {
+        rig.pass(buffer_of(&constant(SIZE, level), &device));
+        told.extend(alarms(&rig));
+    }
+    let expected = [
+        ("over-exposed".to_owned(), true, 1.0),
+        ("over-exposed".to_owned(), false, 0.0),
+        ("under-exposed".to_owned(), true, 1.0),
+        ("under-exposed".to_owned(), false, 0.0),
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn alarm_contrast_of_a_constant_frame_is_lost() {
+    let Some(device) = start() else { return };
+    let line = "clhistogram alarm-contrast=5";
+    let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
+    rig.pass(buffer_of(&constant(SIZE, 90), &device));
+    assert_eq!(alarms(&rig), [("contrast-lost".to_owned(), true, 0.0)]);
+    rig.pass(buffer_of(&constant(SIZE, 90), &device));
+    assert_eq!(alarms(&rig), []);
+}
+
+#[test]
+fn alarm_drift_compares_with_the_reference_and_has_hysteresis() {
+    let Some(device) = start() else { return };
+    let line = "clhistogram alarm-drift=10 alarm-hysteresis=0.5";
+    let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
+    let pass = |rig: &mut Rig, level| {
+        rig.pass(buffer_of(&constant(SIZE, level), &device));
+        alarms(rig)
+    };
+    // No reference was taken yet.
+    assert_eq!(pass(&mut rig, 200), []);
+    rig.only("clhistogram")
+        .emit_by_name::<()>("take-reference", &[]);
+    assert_eq!(pass(&mut rig, 100), []);
+    assert_eq!(pass(&mut rig, 110), []);
+    let raised = ("lamp-drift".to_owned(), true, 11.0);
+    assert_eq!(pass(&mut rig, 89), [raised]);
+    // Back under the threshold, but not yet by half of it.
+    assert_eq!(pass(&mut rig, 92), []);
+    let cleared = ("lamp-drift".to_owned(), false, 5.0);
+    assert_eq!(pass(&mut rig, 95), [cleared]);
+}

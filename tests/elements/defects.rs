@@ -1,0 +1,321 @@
+//! The list of defects in meta, regions and messages; the verdict that follows from it.
+
+use gst::prelude::*;
+use gst_video::VideoFormat as Format;
+use gstclinspect::results::{Defect, DefectResult, Verdict};
+
+use crate::{
+    frames::{ARRANGEMENTS, PADDED, PLAIN, read},
+    panels::{DEFAULT, RECOMMENDED, Wanted, listed, recommended, spotted},
+    reference::pitch_threshold::compare,
+    support::{Rig, buffer_at, buffer_of, caps_of, constant, noise, pitch_settings, start},
+};
+
+const SIZE: [usize; 2] = [203, 151];
+/// Low enough that noise adds defects of a pixel or two.
+const THRESHOLD: f64 = 9.0;
+
+fn line(more: &str) -> String {
+    format!("clpitchthreshold {RECOMMENDED} threshold={THRESHOLD} {more}")
+}
+
+#[track_caller]
+fn assert_structure(fields: &gst::StructureRef, defect: &Defect) {
+    assert_eq!(fields.name(), "defect");
+    for (name, value) in [
+        ("x", defect.x),
+        ("y", defect.y),
+        ("width", defect.width),
+        ("height", defect.height),
+        ("area", defect.area),
+    ] {
+        assert_eq!(fields.get::<u32>(name), Ok(value), "{name}");
+    }
+    for (name, value) in [
+        ("centroid-x", defect.centroid_x),
+        ("centroid-y", defect.centroid_y),
+        ("mean-difference", defect.mean_difference),
+        ("peak-difference", defect.peak_difference),
+    ] {
+        assert_eq!(fields.get::<f64>(name), Ok(f64::from(value)), "{name}");
+    }
+    assert_eq!(fields.get::<i32>("polarity"), Ok(defect.polarity));
+}
+
+/// Holds `defects-data`, byte for byte, against a list.
+#[track_caller]
+pub fn assert_records(output: &gst::BufferRef, wanted: &[Defect]) {
+    let meta = gst::meta::CustomMeta::from_buffer(output, "GstClDefectMeta").unwrap();
+    let fields = meta.structure();
+    let data = fields.get::<gst::glib::Bytes>("defects-data").unwrap();
+    let expected: Vec<u8> = wanted
+        .iter()
+        .flat_map(|d| {
+            [
+                d.x.to_le_bytes(),
+                d.y.to_le_bytes(),
+                d.width.to_le_bytes(),
+                d.height.to_le_bytes(),
+                d.area.to_le_bytes(),
+                d.centroid_x.to_le_bytes(),
+                d.centroid_y.to_le_bytes(),
+                d.mean_difference.to_le_bytes(),
+                d.peak_difference.to_le_bytes(),
+                d.polarity.to_le_bytes(),
+            ]
+        })
+        .flatten()
+        .collect();
+    // The typed list says more where they differ.
+    assert_eq!(DefectResult::read(output)[0].defects, wanted);
+    assert_eq!(data.len(), 40 * wanted.len());
+    assert!(data[..] == expected[..], "defects-data");
+    assert_eq!(fields.get::<u32>("defect-count"), Ok(wanted.len() as u32));
+}
+
+/// Holds the regions of interest of type `defect` against a list.
+#[track_caller]
+pub fn assert_regions(output: &gst::BufferRef, wanted: &[Defect]) {
+    assert_boxes(output, wanted);
+    let regions = output
+        .iter_meta::<gst_video::VideoRegionOfInterestMeta>()
+        .filter(|region| region.roi_type() == "defect");
+    for (region, defect) in regions.zip(wanted) {
+        assert_structure(region.param("defect").unwrap(), defect);
+    }
+}
+
+/// The same without their parameters, which GStreamer's converters drop.
+#[track_caller]
+pub fn assert_boxes(output: &gst::BufferRef, wanted: &[Defect]) {
+    let regions: Vec<_> = output
+        .iter_meta::<gst_video::VideoRegionOfInterestMeta>()
+        .filter(|region| region.roi_type() == "defect")
+        .collect();
+    assert_eq!(regions.len(), wanted.len());
+    for (id, (region, defect)) in regions.iter().zip(wanted).enumerate() {
+        let rect = (defect.x, defect.y, defect.width, defect.height);
+        assert_eq!(region.rect(), rect, "region {id}");
+        assert_eq!(region.id(), id as i32);
+    }
+}
+
+#[track_caller]
+fn assert_told(message: &gst::StructureRef, wanted: &[Defect]) {
+    let told = message.get::<gst::Array>("defects").unwrap();
+    assert_eq!(told.len(), wanted.len().min(16));
+    for (value, defect) in told.iter().zip(wanted) {
+        assert_structure(&value.get::<gst::Structure>().unwrap(), defect);
+    }
+    let count = wanted.len() as u32;
+    assert_eq!(message.get::<u32>("defect-count"), Ok(count));
+}
+
+#[test]
+fn defects_in_meta_regions_and_messages_equal_the_reference() {
+    let Some(device) = start() else { return };
+    let mut panels = spotted(SIZE);
+    for format in [
+        Format::Gray8,
+        Format::I420,
+        Format::Nv12,
+        Format::Gray16Le,
+        Format::Gray16Be,
+    ] {
+        let scale = f64::from(1_u32 << (8 * (noise(format, [1, 1], PLAIN).kind().size() - 1)));
+        let threshold = THRESHOLD * scale;
+        for (wanted_caps, arrangement) in [
+            ("video/x-bitmask", PLAIN),
+            ("video/x-raw,format=GRAY8", PADDED),
+            ("image/x-portable-bitmap", ARRANGEMENTS[3]),
+        ] {
+            let frame = panels.next_as(format, arrangement, 9);
+            let element =
+                format!("clpitchthreshold {RECOMMENDED} threshold={threshold} interval=0");
+            let caps = wanted_caps.parse().unwrap();
+            let mut rig = Rig::between(&element, &caps_of(&frame), &caps);
+            let output = rig.pass(buffer_at(&frame, &device, 0));
+            let (wanted, overflow) = listed(&frame, &recommended(threshold), DEFAULT);
+            assert!(wanted.len() > 16, "{} defects say little", wanted.len());
+            assert_records(&output, &wanted);
+            assert_regions(&output, &wanted);
+            let told = rig.told("clpitchthreshold");
+            assert_eq!(told.len(), 1);
+            assert_told(&told[0], &wanted);
+            assert_eq!(told[0].get::<bool>("overflow"), Ok(overflow));
+            assert_eq!(told[0].get::<&str>("verdict"), Ok("fail"));
+        }
+    }
+}
+
+#[test]
+fn defects_memory_object_image_equal_the_reference() {
+    let Some(device) = start() else { return };
+    if !device.caps().has_images() {
+        return crate::device::skip("defects of images", "the device has no images");
+    }
+    let frame = spotted(SIZE).next_as(Format::Gray8, PADDED, 9);
+    let mut rig = Rig::new(&line("memory-object=image"), &caps_of(&frame));
+    let output = rig.pass(buffer_of(&frame, &device));
+    let (wanted, _) = listed(&frame, &recommended(THRESHOLD), DEFAULT);
+    assert_records(&output, &wanted);
+}
+
+#[test]
+fn clean_frame_has_an_empty_list() {
+    let Some(device) = start() else { return };
+    let frame = constant(SIZE, 90);
+    let mut rig = Rig::new(&line(""), &caps_of(&frame));
+    let output = rig.pass(buffer_of(&frame, &device));
+    assert_records(&output, &[]);
+    assert_regions(&output, &[]);
+    assert_told(&rig.told("clpitchthreshold")[0], &[]);
+    let result = &DefectResult::read(&output)[0];
+    assert_eq!((result.verdict, result.overflow), (Verdict::Pass, false));
+}
+
+#[test]
+fn list_follows_its_properties_while_mask_and_count_stay() {
+    let Some(device) = start() else { return };
+    let frame = spotted(SIZE).next(9);
+    let settings = recommended(THRESHOLD);
+    let outcome = compare(frame.component(0), &settings);
+    let mut rig = Rig::new(&line(""), &caps_of(&frame));
+    let element = rig.only("clpitchthreshold");
+    let all = listed(&frame, &settings, DEFAULT).0.len() as u32;
+    let mut lengths = Vec::new();
+    for min_area in [0, 1, 3, 20, 1_000_000] {
+        for merge_distance in [0, 1, 4, 1000] {
+            for max_defects in [100, all, all - 1, 3, 1] {
+                let wanted = Wanted {
+                    min_area,
+                    merge_distance,
+                    max_defects,
+                };
+                element.set_property("min-area", min_area);
+                element.set_property("merge-distance", merge_distance);
+                element.set_property("max-defects", max_defects);
+                let output = rig.pass(buffer_of(&frame, &device));
+                let (expected, overflow) = listed(&frame, &settings, wanted);
+                let result = &DefectResult::read(&output)[0];
+                assert_eq!(result.defects, expected, "{wanted:?}");
+                assert_eq!(result.overflow, overflow, "{wanted:?}");
+                assert_eq!(result.defect_pixels, outcome.defect_pixels);
+                assert_eq!(read(&output), outcome.packed);
+                assert_regions(&output, &expected);
+                lengths.push(expected.len());
+            }
+        }
+    }
+    lengths.sort_unstable();
+    lengths.dedup();
+    assert!(lengths.len() > 4, "{lengths:?}: the settings change little");
+    assert!(rig.warnings().is_empty());
+}
+
+#[test]
+fn list_of_no_defects_is_empty_and_says_that_there_are_more() {
+    let Some(device) = start() else { return };
+    let frame = spotted(SIZE).next(9);
+    let mut rig = Rig::new(&line("max-defects=0"), &caps_of(&frame));
+    let output = rig.pass(buffer_of(&frame, &device));
+    assert_records(&output, &[]);
+    let result = &DefectResult::read(&output)[0];
+    assert_eq!((result.verdict, result.overflow), (Verdict::Fail, true));
+    let clean = constant(SIZE, 90);
+    let output = rig.pass(buffer_of(&clean, &device));
+    assert!(!DefectResult::read(&output)[0].overflow);
+}
+
+#[test]
+fn list_of_a_mask_that_is_all_noise_is_bounded() {
+    let Some(device) = start() else { return };
+    let frame = noise(Format::Gray8, SIZE, PLAIN);
+    let mut rig = Rig::new("clpitchthreshold pitch-x=2 threshold=110", &caps_of(&frame));
+    let output = rig.pass(buffer_of(&frame, &device));
+    let (expected, overflow) = listed(&frame, &pitch_settings(2.0, 0.0, 110.0), DEFAULT);
+    assert!(overflow && expected.len() == 100);
+    assert_records(&output, &expected);
+    assert!(DefectResult::read(&output)[0].overflow);
+}
+
+// ---- verdict --------------------------------------------------------------------------------
+
+#[test]
+fn verdict_by_pixels_count_and_area_fails_above_the_limit_only() {
+    let Some(device) = start() else { return };
+    let frame = spotted(SIZE).next(9);
+    let settings = recommended(THRESHOLD);
+    let pixels = compare(frame.component(0), &settings).defect_pixels as i64;
+    let wanted = Wanted {
+        min_area: 2,
+        ..DEFAULT
+    };
+    let (defects, _) = listed(&frame, &settings, wanted);
+    let (count, area) = (defects.len() as i64, i64::from(defects[0].area));
+    let mut rig = Rig::new(&line("min-area=2 interval=0"), &caps_of(&frame));
+    let element = rig.only("clpitchthreshold");
+    for (limits, verdict) in [
+        ([0, 0, 0], Verdict::Fail),
+        ([-1, -1, -1], Verdict::Pass),
+        ([pixels, count, area], Verdict::Pass),
+        ([pixels - 1, count, area], Verdict::Fail),
+        ([pixels, count - 1, area], Verdict::Fail),
+        ([pixels, count, area - 1], Verdict::Fail),
+        ([0, -1, -1], Verdict::Fail),
+        ([-1, 0, -1], Verdict::Fail),
+        ([-1, -1, 0], Verdict::Fail),
+        ([pixels, -1, -1], Verdict::Pass),
+        ([-1, count, -1], Verdict::Pass),
+        ([-1, -1, area], Verdict::Pass),
+        ([i64::MAX, i64::MAX, i64::MAX], Verdict::Pass),
+    ] {
+        element.set_property("fail-defect-pixels", limits[0]);
+        element.set_property("fail-defect-count", limits[1]);
+        element.set_property("fail-defect-area", limits[2]);
+        let output = rig.pass(buffer_of(&frame, &device));
+        assert_eq!(
+            DefectResult::read(&output)[0].verdict,
+            verdict,
+            "{limits:?}"
+        );
+        let told = rig.told("clpitchthreshold");
+        assert_eq!(
+            told[0].get::<&str>("verdict"),
+            Ok(verdict.name()),
+            "{limits:?}"
+        );
+    }
+}
+
+/// Frames passed, failed and not judged.
+pub fn counts(rig: &Rig) -> [u64; 3] {
+    let stats: gst::Structure = rig.only("clpitchthreshold").property("stats");
+    ["frames-passed", "frames-failed", "frames-unjudged"].map(|name| stats.get(name).unwrap())
+}
+
+#[test]
+fn stats_count_the_frames_of_each_verdict() {
+    let Some(device) = start() else { return };
+    let good = constant(SIZE, 90);
+    let bad = spotted(SIZE).next(9);
+    for output in ["mask", "frame"] {
+        let mut rig = Rig::new(&line(&format!("output={output}")), &caps_of(&good));
+        assert_eq!(counts(&rig), [0, 0, 0]);
+        for (frame, expected) in [
+            (&good, [1, 0, 0]),
+            (&bad, [1, 1, 0]),
+            (&bad, [1, 2, 0]),
+            (&good, [2, 2, 0]),
+        ] {
+            rig.pass(buffer_of(frame, &device));
+            assert_eq!(counts(&rig), expected, "output={output}");
+        }
+        let element = rig.only("clpitchthreshold");
+        // Nothing is known of the pitch of a frame without a pattern.
+        element.set_property("pitch-x", -1.0);
+        element.set_property("pitch-y", 0.0);
+        rig.pass(buffer_of(&good, &device));
+        assert_eq!(counts(&rig), [2, 2, 1], "output={output}");
+    }
+}

@@ -1,0 +1,180 @@
+//! Settings and caps that do not go together: one error that says what to change, nothing sent.
+
+use gst_video::VideoFormat as Format;
+
+use crate::{
+    frames::{Frame, PLAIN},
+    support::{buffer_of, caps_of, feed, noise, start},
+};
+
+/// Fails unless the element refuses the frame with one error that contains every word.
+#[track_caller]
+fn assert_refused(element: &str, frame: &Frame, words: &[&str]) {
+    let Some(device) = start() else { return };
+    let buffers = vec![buffer_of(frame, &device), buffer_of(frame, &device)];
+    let fate = feed(element, &caps_of(frame), buffers);
+    assert_eq!(fate.received, 0, "{element}");
+    assert_eq!(fate.errors.len(), 1, "{element}: {:?}", fate.errors);
+    let text = &fate.errors[0].text;
+    for word in words {
+        assert!(text.contains(word), "{element}: \"{text}\" lacks {word}");
+    }
+}
+
+fn grey() -> Frame {
+    noise(Format::Gray8, [40, 8], PLAIN)
+}
+
+fn words16() -> Frame {
+    noise(Format::Gray16Le, [40, 8], PLAIN)
+}
+
+#[test]
+fn pitch_threshold_without_a_pitch_is_refused() {
+    let words = ["pitch-x", "pitch-y", "set"];
+    assert_refused("clpitchthreshold pitch-x=0", &grey(), &words);
+}
+
+#[test]
+fn pitch_threshold_pitch_too_wide_to_judge_a_pixel_is_refused() {
+    let too_wide = |name| ["judged", "40x8", name];
+    assert_refused(
+        "clpitchthreshold pitch-x=20",
+        &grey(),
+        &too_wide("lower pitch-x"),
+    );
+    // The other direction could judge; this one would let its defects pass.
+    assert_refused(
+        "clpitchthreshold pitch-x=4 pitch-y=4",
+        &grey(),
+        &too_wide("lower pitch-y"),
+    );
+    assert_refused(
+        "clpitchthreshold pitch-x=4 rois=<<0,0,3,8>>",
+        &grey(),
+        &["judged", "rois"],
+    );
+    assert_refused(
+        "clpitchthreshold pitch-x=1",
+        &noise(Format::Gray8, [1, 1], PLAIN),
+        &["judged"],
+    );
+    assert_refused("clpitchthreshold pitch-x=65536", &grey(), &["pitch"]);
+}
+
+#[test]
+fn pitch_threshold_impossible_settings_are_refused() {
+    assert_refused("clpitchthreshold pitch-x=0.5", &grey(), &["pitch-x"]);
+    assert_refused(
+        "clpitchthreshold pitch-x=4 threshold=255.5",
+        &grey(),
+        &["threshold", "255"],
+    );
+    assert_refused(
+        "clpitchthreshold pitch-x=4 bit-depth=10 threshold=1024",
+        &words16(),
+        &["threshold", "1023"],
+    );
+    assert_refused(
+        "clpitchthreshold pitch-x=4 bit-depth=10",
+        &grey(),
+        &["bit-depth=10", "8-bit"],
+    );
+    assert_refused(
+        "clpitchthreshold pitch-x=4 rois=<<0,0,41,8>>",
+        &grey(),
+        &["rois", "40x8"],
+    );
+    assert_refused(
+        "clpitchthreshold pitch-x=4 rois=<<0,0,0,8>>",
+        &grey(),
+        &["rois", "no pixel"],
+    );
+}
+
+#[test]
+fn histogram_bins_over_the_depth_or_no_power_of_two_are_refused() {
+    assert_refused("clhistogram bins=512", &grey(), &["bins=512", "256"]);
+    assert_refused("clhistogram bins=100", &grey(), &["bins=100"]);
+    assert_refused(
+        "clhistogram bins=4096 bit-depth=10",
+        &words16(),
+        &["bins=4096", "1024", "bit-depth"],
+    );
+}
+
+#[test]
+fn histogram_region_outside_the_frame_is_refused() {
+    assert_refused(
+        "clhistogram roi=<1,0,40,8>",
+        &grey(),
+        &["roi", "outside", "40x8"],
+    );
+    assert_refused("clhistogram roi=<1,1,0,0>", &grey(), &["roi", "no pixel"]);
+    assert_refused(
+        "clhistogram roi=<2147483647,2147483647,2147483647,2147483647>",
+        &grey(),
+        &["roi", "outside"],
+    );
+}
+
+#[test]
+fn histogram_bit_depth_with_bytes_is_refused() {
+    assert_refused(
+        "clhistogram bit-depth=12",
+        &grey(),
+        &["bit-depth=12", "8-bit"],
+    );
+}
+
+#[test]
+fn histogram_strategy_that_cannot_run_is_refused() {
+    assert_refused("clhistogram strategy=pairs", &words16(), &["strategy"]);
+    // Where 65 536 counters do not fit into local memory.
+    if start().is_some_and(|device| device.caps().local_memory < 65_536 * 4) {
+        for strategy in ["banked", "local"] {
+            let line = format!("clhistogram strategy={strategy} bins=65536");
+            assert_refused(&line, &words16(), &["strategy"]);
+        }
+    }
+    assert_refused(
+        "clhistogram strategy=pairs memory-object=image",
+        &grey(),
+        &["strategy"],
+    );
+}
+
+#[test]
+fn images_of_16_bit_frames_are_refused() {
+    for element in ["clgaussian", "clhistogram", "clpitchthreshold pitch-x=4"] {
+        let line = format!("{element} memory-object=image");
+        assert_refused(&line, &words16(), &["memory-object=buffer"]);
+    }
+}
+
+#[test]
+fn gaussian_even_kernel_size_is_refused() {
+    assert_refused(
+        "clgaussian kernel-size=4",
+        &grey(),
+        &["kernel-size=4", "odd"],
+    );
+}
+
+/// An array that cannot be read must not leave another region in force unnoticed: the message of
+/// a property that gst-launch sets is lost, for the element has no bus yet.
+#[test]
+fn arrays_that_cannot_be_read_before_playing_are_refused() {
+    assert_refused("clhistogram roi=<1,1,9>", &grey(), &["roi", "3 numbers"]);
+    assert_refused("clhistogram roi=<-1,0,9,9>", &grey(), &["roi"]);
+    assert_refused(
+        "clpitchthreshold pitch-x=4 rois=<<1,1,9>>",
+        &grey(),
+        &["rois", "3 numbers"],
+    );
+    assert_refused(
+        "clpitchthreshold pitch-x=4 multiples=<-1>",
+        &grey(),
+        &["multiples"],
+    );
+}

@@ -1,0 +1,319 @@
+//! `stats`, and which device an element takes.
+
+use gst::prelude::*;
+use gst_video::VideoFormat as Format;
+use gstclinspect::opencl::{ClContext, devices};
+
+use crate::{
+    frames::{ARRANGEMENTS, PLAIN},
+    support::{ON_DEVICE, Pipeline, Rig, buffer_of, caps_of, faults, noise, start},
+};
+
+fn stat(element: &gst::Element, name: &str) -> u64 {
+    let stats: gst::Structure = element.property("stats");
+    stats
+        .get(name)
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// How many frames reached the device how: zero-copy, wrapped, copied.
+fn taken(element: &gst::Element) -> [u64; 3] {
+    ["frames-zero-copy", "frames-wrapped", "frames-copied"].map(|name| stat(element, name))
+}
+
+/// A pipeline that has run to its end and is not stopped yet.
+fn run(line: &str) -> Pipeline {
+    let pipeline = Pipeline::new(line);
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let end = pipeline.wait_for_end();
+    assert_eq!(end.type_(), gst::MessageType::Eos, "{end:?}");
+    pipeline
+}
+
+/// Without a list of defects, for which mask and differences are read.
+const CHAIN: &str =
+    "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p pitch-x=8 max-defects=0";
+
+#[test]
+fn chain_after_a_source_that_takes_our_pool_copies_no_frame() {
+    let Some(device) = start() else { return };
+    let shares = device.caps().shares_host_memory;
+    for format in ["GRAY8", "I420"] {
+        let done = run(&format!(
+            "videotestsrc num-buffers=6 ! video/x-raw,format={format},width=320,height=48 ! {CHAIN} ! \
+             fakesink sync=false"
+        ));
+        for name in ["g", "h", "p"] {
+            let element: gst::Element = done.get(name);
+            assert_eq!(stat(&element, "frames"), 6, "{name}");
+            assert_eq!(taken(&element), [6, 0, 0], "{name}, {format}");
+            assert_eq!(stat(&element, "frame-downloads"), 0, "{name}");
+            assert_eq!(stat(&element, "image-copies"), 0, "{name}");
+            // A frame goes up once, where it came in.
+            let uploads = if shares || name != "g" { 0 } else { 6 };
+            assert_eq!(stat(&element, "frame-uploads"), uploads, "{name}");
+        }
+        // The source writes each frame once; nobody else maps one.
+        assert_eq!(stat(&done.get("g"), "host-maps"), 6);
+        assert_eq!(stat(&done.get("h"), "host-maps"), 0);
+        // The mask stays on the device until somebody reads it; counts come down with a frame.
+        assert_eq!(stat(&done.get("g"), "bytes-downloaded"), 0);
+        assert!(stat(&done.get("h"), "bytes-downloaded") >= 6 * 256 * 4);
+        assert_eq!(stat(&done.get("p"), "bytes-downloaded"), 6 * 4);
+    }
+}
+
+#[test]
+fn chain_with_a_reader_at_its_end_downloads_the_mask_alone() {
+    let Some(device) = start() else { return };
+    let done = run(&format!(
+        "videotestsrc num-buffers=4 ! video/x-raw,format=GRAY8,width=320,height=48 ! {CHAIN} ! \
+         filesink location=/dev/null sync=false"
+    ));
+    let masks = if device.caps().shares_host_memory {
+        0
+    } else {
+        4
+    };
+    for (name, downloads) in [("g", 0), ("h", 0), ("p", masks)] {
+        let element: gst::Element = done.get(name);
+        assert_eq!(stat(&element, "frame-downloads"), downloads, "{name}");
+    }
+    assert_eq!(stat(&done.get("p"), "host-maps"), 4);
+}
+
+#[test]
+fn list_of_defects_reads_the_mask_and_differences_but_no_frame() {
+    let Some(device) = start() else { return };
+    let done = run(
+        "videotestsrc num-buffers=4 ! video/x-raw,format=GRAY8,width=320,height=48 ! \
+         clpitchthreshold name=p pitch-x=8 ! fakesink sync=false",
+    );
+    let element: gst::Element = done.get("p");
+    assert_eq!(taken(&element), [4, 0, 0]);
+    assert_eq!(
+        stat(&element, "frame-uploads") > 0,
+        !device.caps().shares_host_memory
+    );
+    // The source wrote each frame, the list read each mask.
+    assert_eq!(stat(&element, "host-maps"), 8);
+    let (masks, mask_bytes) = if device.caps().shares_host_memory {
+        (0, 0)
+    } else {
+        (4, 4 * 40 * 48)
+    };
+    assert_eq!(stat(&element, "frame-downloads"), masks);
+    // The rest are 16 bytes a run of marked pixels, and a count a frame.
+    let differences = stat(&element, "bytes-downloaded") - mask_bytes - 4 * 4;
+    assert!(
+        differences > 0 && differences.is_multiple_of(16),
+        "{differences}"
+    );
+}
+
+#[test]
+fn rgb_chain_of_the_issue_copies_no_frame() {
+    let Some(device) = start() else { return };
+    let done = run(
+        "videotestsrc num-buffers=3 ! video/x-raw,format=RGB,width=320,height=48 ! \
+         clgaussian name=g ! clhistogram name=h ! fakesink sync=false",
+    );
+    for name in ["g", "h"] {
+        assert_eq!(taken(&done.get(name)), [3, 0, 0], "{name}");
+        assert_eq!(stat(&done.get(name), "frame-downloads"), 0);
+    }
+    let uploads = if device.caps().shares_host_memory {
+        0
+    } else {
+        3
+    };
+    assert_eq!(stat(&done.get("g"), "frame-uploads"), uploads);
+    assert_eq!(stat(&done.get("h"), "frame-uploads"), 0);
+}
+
+#[test]
+fn videoconvert_before_an_element_writes_into_its_pool() {
+    if start().is_none() {
+        return;
+    }
+    let done = run(
+        "videotestsrc num-buffers=3 ! video/x-raw,format=RGB,width=64,height=48 ! videoconvert ! \
+         video/x-raw,format=GRAY8 ! clhistogram name=h ! fakesink sync=false",
+    );
+    assert_eq!(taken(&done.get("h")), [3, 0, 0]);
+}
+
+#[test]
+fn foreign_frame_is_wrapped_or_copied_once() {
+    let Some(device) = start() else { return };
+    for element in ON_DEVICE {
+        let frame = noise(Format::Gray8, [40, 8], ARRANGEMENTS[1]);
+        let mut rig = Rig::new(element, &caps_of(&frame));
+        for _ in 0..3 {
+            rig.pass(buffer_of(&frame, &device));
+        }
+        let element = rig.only(element.split(' ').next().unwrap());
+        let shares = device.caps().shares_host_memory;
+        let expected = if shares { [0, 3, 0] } else { [0, 0, 3] };
+        assert_eq!(taken(&element), expected);
+        let uploads = if shares { 0 } else { 3 };
+        assert_eq!(stat(&element, "frame-uploads"), uploads);
+        // Ours afterwards.
+        let ours = noise(Format::Gray8, [40, 8], PLAIN);
+        rig.pass(buffer_of(&ours, &device));
+        assert_eq!(taken(&element)[0], 1);
+    }
+}
+
+#[test]
+fn stats_begin_anew_at_every_start_and_are_kept_after_a_stop() {
+    if start().is_none() {
+        return;
+    }
+    let done = run("videotestsrc num-buffers=3 ! clhistogram name=h ! fakesink sync=false");
+    let element: gst::Element = done.get("h");
+    done.set_state(gst::State::Null).unwrap();
+    assert_eq!(stat(&element, "frames"), 3);
+    done.set_state(gst::State::Paused).unwrap();
+    let (result, ..) = done.state(gst::ClockTime::from_seconds(20));
+    result.unwrap();
+    assert!(stat(&element, "frames") <= 2);
+}
+
+#[test]
+fn profile_gives_duration_and_rate_of_each_step() {
+    let Some(device) = start() else { return };
+    let frame = noise(Format::Gray8, [320, 64], ARRANGEMENTS[1]);
+    for element in ON_DEVICE {
+        let factory = element.split(' ').next().unwrap();
+        let mut rig = Rig::new(&format!("{element} profile=true"), &caps_of(&frame));
+        for _ in 0..4 {
+            let output = rig.pass(buffer_of(&frame, &device));
+            drop(output.into_mapped_buffer_readable().unwrap());
+        }
+        let stats: gst::Structure = rig.only(factory).property("stats");
+        let shares = device.caps().shares_host_memory;
+        let downloads = match factory {
+            "clhistogram" | "clpitchthreshold" => true,
+            _ => !shares,
+        };
+        for (step, happens) in [
+            ("upload", !shares),
+            ("kernel", true),
+            ("download", downloads),
+        ] {
+            let number = |what: &str| stats.get::<u64>(format!("{step}-{what}")).unwrap();
+            let rate = |what: &str| stats.get::<f64>(format!("{step}-{what}")).unwrap();
+            assert_eq!(number("count") > 0, happens, "{factory}, {step}: {stats}");
+            if happens {
+                assert!(number("last-ns") > 0 && number("mean-ns") > 0, "{stats}");
+                assert!(
+                    rate("last-mbps") > 0.0 && rate("mean-mbps") > 0.0,
+                    "{stats}"
+                );
+            }
+        }
+        // Without it there is nothing to read.
+        let mut rig = Rig::new(element, &caps_of(&frame));
+        rig.pass(buffer_of(&frame, &device));
+        let stats: gst::Structure = rig.only(factory).property("stats");
+        assert!(!stats.has_field("kernel-count"), "{stats}");
+    }
+}
+
+/// Starts an element with this device; the chosen device's name, or the error's text.
+fn choose(element: &str, device: &str) -> Result<String, String> {
+    let line = format!("fakesrc ! {element} name=e device=\"{device}\" ! fakesink");
+    let pipeline = Pipeline::new(&line);
+    let element: gst::Element = pipeline.get("e");
+    assert_eq!(element.property::<String>("device-name"), "");
+    // READY needs no device: going on does.
+    pipeline.set_state(gst::State::Ready).unwrap();
+    let started = element.set_state(gst::State::Paused);
+    let name = element.property::<String>("device-name");
+    let errors = faults(&pipeline.bus().unwrap(), gst::MessageType::Error);
+    if started.is_ok() {
+        assert!(errors.is_empty(), "{errors:?}");
+        assert!(!name.is_empty());
+        Ok(name)
+    } else {
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        assert_eq!(name, "");
+        Err(errors[0].text.clone())
+    }
+}
+
+#[test]
+fn device_every_form_chooses_what_it_names() {
+    if start().is_none() {
+        return;
+    }
+    let devices = devices().unwrap();
+    let of_kind = |gpu: bool| -> Vec<&str> {
+        devices
+            .iter()
+            .filter(|d| if gpu { d.is_gpu } else { d.caps.is_cpu })
+            .map(|d| d.name.as_str())
+            .collect()
+    };
+    let (gpus, cpus) = (of_kind(true), of_kind(false));
+    for element in ["clgaussian", "clhistogram", "clpitchthreshold"] {
+        let first = gpus.first().or(cpus.first()).copied();
+        assert_eq!(choose(element, "auto").ok().as_deref(), first);
+        for (form, found) in [
+            ("gpu", gpus.first()),
+            ("gpu:0", gpus.first()),
+            ("gpu:1", gpus.get(1)),
+            ("cpu", cpus.first()),
+            ("cpu:0", cpus.first()),
+            ("cpu:7", cpus.get(7)),
+        ] {
+            match (choose(element, form), found) {
+                (Ok(name), Some(found)) => assert_eq!(name, **found, "{form}"),
+                (Err(text), None) => assert!(text.contains(form), "{form}: {text}"),
+                (chosen, found) => panic!("{form}: {chosen:?} instead of {found:?}"),
+            }
+        }
+        let name = &devices[0].name;
+        let part = name[..name.len() / 2].to_uppercase();
+        let chosen = choose(element, &part).unwrap();
+        assert!(chosen.to_uppercase().contains(&part));
+    }
+}
+
+#[test]
+fn device_unknown_is_an_error_that_lists_what_there_is() {
+    if start().is_none() {
+        return;
+    }
+    for element in ["clgaussian", "clhistogram", "clpitchthreshold"] {
+        let text = choose(element, "radeon 9999").unwrap_err();
+        assert!(text.contains("radeon 9999"), "{text}");
+        for device in devices().unwrap() {
+            assert!(text.contains(&device.name), "{text}");
+        }
+    }
+}
+
+#[test]
+fn device_default_comes_from_the_environment() {
+    if start().is_none() {
+        return;
+    }
+    let expected = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
+    for element in ["clgaussian", "clhistogram", "clpitchthreshold"] {
+        let element = gst::ElementFactory::make(element).build().unwrap();
+        assert_eq!(element.property::<String>("device"), expected);
+    }
+}
+
+#[test]
+fn elements_on_one_device_share_its_context() {
+    let Some(device) = start() else { return };
+    let name = device.device_name().to_owned();
+    let again = gstclinspect::opencl::open(&name).unwrap();
+    let first = gstclinspect::opencl::open(&name.to_lowercase()).unwrap();
+    assert!(std::sync::Arc::ptr_eq(&again, &first));
+    let context: &ClContext = &again;
+    assert_eq!(context.device_name(), name);
+}

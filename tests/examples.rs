@@ -1,0 +1,389 @@
+//! The examples as a user runs them: as processes, on whatever device `CLINSPECT_DEVICE` names.
+//!
+//! `cargo test` builds them beside this binary; after `cargo test --test examples` alone they may
+//! be missing (`cargo build --examples`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+fn example(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("the test knows its place");
+    let profile = own
+        .parent()
+        .and_then(Path::parent)
+        .expect("the test lies in target/<profile>/deps");
+    let path = profile.join("examples").join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: run cargo build --examples",
+        path.display()
+    );
+    path
+}
+
+fn run(name: &str, args: &[&str]) -> Output {
+    Command::new(example(name))
+        .args(args)
+        .output()
+        .expect("the example starts")
+}
+
+/// Whether a device opens; the skip is visible, and a failure when one is required.
+fn has_device(test: &str) -> bool {
+    gst::init().expect("GStreamer initialises");
+    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
+    match gstclinspect::opencl::open(&selector) {
+        Ok(_) => true,
+        Err(why) => {
+            let required = std::env::var("CLINSPECT_REQUIRE_DEVICE").is_ok_and(|v| v == "1");
+            assert!(!required, "CLINSPECT_REQUIRE_DEVICE=1, but: {why}");
+            let _ = writeln!(std::io::stderr(), "SKIP {test}: no device: {why}");
+            false
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The lines of a successful run with `--json`: frames, then the summary.
+fn json_lines(output: &Output) -> (Vec<Value>, Value) {
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        output.status,
+        text(&output.stderr)
+    );
+    let mut lines: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("each line is an object"))
+        .collect();
+    let summary = lines.pop().expect("there is a summary");
+    assert_eq!(summary["type"], "summary");
+    assert!(lines.iter().all(|line| line["type"] == "frame"));
+    assert_eq!(summary["frames"], lines.len());
+    (lines, summary)
+}
+
+/// A folder of this test's own, removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("clinspect-{}-{test}", std::process::id()));
+        fs::create_dir_all(&path).expect("the folder is made");
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn name(&self) -> &str {
+        self.0.to_str().expect("the path is text")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
+    if !has_device("inspect_panel") {
+        return;
+    }
+    let folder = Folder::new("panel");
+    let args = ["--frames", "5", "--fps", "0", "--json", "--pictures", "3"];
+    let output = run(
+        "inspect",
+        &[&args[..], &["--output", folder.name()]].concat(),
+    );
+    let (frames, summary) = json_lines(&output);
+    assert_eq!(frames.len(), 5);
+    for (number, frame) in frames.iter().enumerate() {
+        assert_eq!(frame["frame"], number);
+        assert_eq!(frame["verdict"], "fail");
+        assert!(frame["defect_pixels"].as_u64() > Some(0));
+        assert!(frame["latency_ms"].as_f64() > Some(0.0));
+        let planted = frame["planted"].as_array().expect("defects were planted");
+        assert!(!planted.is_empty());
+        for defect in planted {
+            assert_eq!(defect["found"], true, "frame {number}: {defect}");
+        }
+    }
+    assert_eq!(summary["failed"], 5);
+    assert!(summary["latency_ms_p99"].as_f64() >= summary["latency_ms_p50"].as_f64());
+    // The frames were written into the device's memory.
+    assert_eq!(summary["frames_zero_copy"], 5);
+
+    for (number, frame) in frames.iter().enumerate().take(3) {
+        let file = |what: &str| folder.path(&format!("{number:04}-{what}"));
+        let overlay = image::open(file("overlay.png")).expect("the overlay is a picture");
+        assert_eq!((overlay.width(), overlay.height()), (640, 480));
+        let mask = fs::read(file("mask.pbm")).expect("there is a mask");
+        let bits = mask.strip_prefix(b"P4\n640 480\n").expect("a P4 header");
+        assert_eq!(bits.len(), 80 * 480);
+        let marked: u64 = bits.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        assert_eq!(frame["defect_pixels"], marked);
+        let plot = fs::read_to_string(file("histogram.svg")).expect("there is a plot");
+        assert!(plot.starts_with("<svg") && plot.contains("grey level"));
+    }
+    // Three of any frame, then up to three failed ones: all five.
+    assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 15);
+}
+
+#[test]
+fn inspect_panel_without_defects_passes() {
+    if !has_device("inspect_panel_without_defects") {
+        return;
+    }
+    let args = ["--defects", "0", "--frames", "5", "--fps", "0", "--json"];
+    let (frames, summary) = json_lines(&run("inspect", &args));
+    for frame in &frames {
+        assert_eq!(frame["verdict"], "pass", "{frame}");
+        assert_eq!(frame["defect_pixels"], 0);
+    }
+    assert_eq!(
+        (&summary["passed"], &summary["failed"]),
+        (&5.into(), &0.into())
+    );
+}
+
+#[test]
+fn inspect_deep_panel_finds_every_planted_defect() {
+    if !has_device("inspect_deep_panel") {
+        return;
+    }
+    let args = ["--bit-depth", "12", "--frames", "2", "--fps", "0", "--json"];
+    let (frames, _) = json_lines(&run("inspect", &args));
+    for frame in &frames {
+        assert_eq!(frame["format"], "GRAY16_LE");
+        let planted = frame["planted"].as_array().expect("defects were planted");
+        assert!(planted.iter().all(|defect| defect["found"] == true));
+    }
+}
+
+#[test]
+fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["--threshold", "nan"], "a number from 0 to 65535"),
+        (&["--pitch-x", "-3"], "a number from 0 to 65536"),
+        (&["--kernel-size", "4"], "an odd number"),
+        (&["--multiples", "0"], "multiples"),
+        (&["--width", "0"], "width is 0"),
+        (&["--source", "no/such/*.png"], "no file matches"),
+        (
+            &["--source", "nosuchelement ! videoconvert"],
+            "nosuchelement",
+        ),
+        (
+            &["--source", "videotestsrc nosuchproperty=1"],
+            "nosuchproperty",
+        ),
+        (&["--output", "/proc/version/pictures"], "cannot be made"),
+    ];
+    let device = has_device("inspect_bad_arguments on a device");
+    for (args, sentence) in cases {
+        // A description is parsed, and a folder made, once a device is open.
+        if args[0] != "--source" && args[0] != "--output" || device {
+            refused(args, sentence);
+        }
+    }
+    if device {
+        refused(&["--device", "nosuchdevice"], "nosuchdevice");
+        let small = ["--width", "64", "--height", "48", "--frames", "3"];
+        refused(
+            &[&small[..], &["--pitch-x", "40", "--pitch-y", "40"]].concat(),
+            "no pixel of the 64x48 frame",
+        );
+        // One direction works; the other would let its defects pass.
+        refused(
+            &[&small[..], &["--pitch-x", "40"]].concat(),
+            "no pixel of the 64x48 frame can be judged with pitch-x",
+        );
+    }
+}
+
+fn refused(args: &[&str], sentence: &str) {
+    let output = run("inspect", args);
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {error}");
+    assert!(error.contains(sentence), "{args:?}: {error}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+}
+
+#[test]
+fn inspect_launch_description_is_a_source() {
+    if !has_device("inspect_launch_description") {
+        return;
+    }
+    let source = "videotestsrc num-buffers=5 pattern=white ! video/x-raw,width=33,height=17";
+    let (frames, _) = json_lines(&run("inspect", &["--source", source, "--json"]));
+    assert_eq!(frames.len(), 5);
+    for frame in &frames {
+        assert_eq!(
+            (&frame["width"], &frame["height"]),
+            (&33.into(), &17.into())
+        );
+        assert!(frame.get("verdict").is_none(), "no pitch, no verdict");
+    }
+}
+
+#[test]
+fn inspect_files_of_different_size_and_colour_are_a_frame_each() {
+    if !has_device("inspect_files") {
+        return;
+    }
+    let folder = Folder::new("files");
+    let grey = image::GrayImage::from_pixel(64, 48, image::Luma([77]));
+    grey.save(folder.path("a.png")).expect("a picture");
+    let colour = image::RgbImage::from_pixel(33, 17, image::Rgb([10, 20, 30]));
+    colour.save(folder.path("b.png")).expect("a picture");
+    let pattern = format!("{}/*.png", folder.name());
+    let (frames, _) = json_lines(&run("inspect", &["--source", &pattern, "--json"]));
+    assert_eq!(frames.len(), 2);
+    assert_eq!(frames[0]["median"], serde_json::json!([77.0]));
+    assert_eq!(frames[1]["median"], serde_json::json!([10.0, 20.0, 30.0]));
+    assert_eq!(frames[1]["width"], 33);
+
+    // What cannot be decoded is not passed over.
+    fs::write(folder.path("c.png"), "no picture").expect("a file");
+    let output = run("inspect", &["--source", &pattern]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("c.png"));
+}
+
+#[test]
+fn inspect_live_source_that_fails_is_started_anew_and_frames_count_on() {
+    if !has_device("inspect_live_source") {
+        return;
+    }
+    let source = "videotestsrc is-live=true ! video/x-raw,framerate=100/1,width=64,height=48 \
+                  ! identity error-after=5";
+    let args = ["--source", source, "--frames", "9", "--json"];
+    let output = run("inspect", &args);
+    let (frames, summary) = json_lines(&output);
+    assert_eq!(frames.len(), 9);
+    let numbers: Vec<u64> = frames.iter().filter_map(|f| f["frame"].as_u64()).collect();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    let lost = summary["lost"].as_u64().expect("lost frames are counted");
+    assert_eq!(numbers.last(), Some(&(8 + lost)));
+    assert!(text(&output.stderr).contains("waiting for the source"));
+}
+
+#[test]
+fn inspect_source_that_never_worked_is_not_waited_for() {
+    if !has_device("inspect_source_that_never_worked") {
+        return;
+    }
+    let source = "videotestsrc is-live=true ! identity error-after=1";
+    let output = run("inspect", &["--source", source]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}
+
+#[test]
+fn inspect_camera_that_is_not_there_is_an_error_once_nobody_waits() {
+    gst::init().expect("GStreamer initialises");
+    let camera = gst::ElementFactory::find("aravissrc").is_some();
+    if !camera || !has_device("inspect_camera") {
+        return;
+    }
+    let args = ["--source", "camera", "--camera-name", "nosuchcamera"];
+    let output = run("inspect", &[&args[..], &["--max-wait", "0"]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("nosuchcamera"));
+}
+
+#[test]
+fn inspect_ctrl_c_ends_with_a_summary() {
+    if !has_device("inspect_ctrl_c") {
+        return;
+    }
+    let mut inspect = Command::new(example("inspect"))
+        .args(["--frames", "0", "--fps", "50", "--json", "--width", "160"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the example starts");
+    let mut lines = BufReader::new(inspect.stdout.take().expect("a pipe")).lines();
+    let first = lines.next().expect("a line").expect("a readable line");
+    assert!(first.contains("\"frame\""));
+    let killed = Command::new("kill")
+        .args(["-INT", &inspect.id().to_string()])
+        .status()
+        .expect("kill runs");
+    assert!(killed.success());
+    let last = lines.map(|line| line.expect("a readable line")).last();
+    assert!(last.expect("more lines").contains("\"summary\""));
+    assert!(inspect.wait().expect("it ends").success());
+}
+
+#[test]
+fn opencl_cost_json_holds_measured_figures() {
+    if !has_device("opencl_cost") {
+        return;
+    }
+    let effort = ["--runs", "3", "--cold-runs", "1", "--largest", "160"];
+    let output = run("opencl_cost", &[&["--json"][..], &effort].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let devices: Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
+    let devices = devices.as_array().expect("a list of devices");
+    assert!(!devices.is_empty());
+    for device in devices {
+        let positive = |rows: &Value, field: &str| {
+            let rows = rows.as_array().expect("rows");
+            assert!(!rows.is_empty());
+            for row in rows {
+                assert!(row[field].as_f64() > Some(0.0), "{field} of {row}");
+            }
+        };
+        positive(&device["startup"], "cold_ms");
+        positive(&device["startup"], "warm_ms");
+        positive(&device["operations"], "ms");
+        positive(&device["transfers"], "upload_mb_per_s");
+        positive(&device["transfers"], "map_read_ms");
+        let elements = device["elements"].as_array().expect("elements");
+        assert_eq!(elements.len(), 3);
+        for element in elements {
+            positive(&element["sizes"], "sequential_ms");
+            positive(&element["sizes"], "host_ms");
+            positive(&element["sizes"], "on_device_ms");
+        }
+    }
+}
+
+#[test]
+fn opencl_cost_table_names_every_step() {
+    if !has_device("opencl_cost_table") {
+        return;
+    }
+    let effort = ["--runs", "1", "--cold-runs", "1", "--largest", "64"];
+    let output = run("opencl_cost", &effort);
+    let table = text(&output.stdout);
+    for row in [
+        "create context and queue",
+        "build pitch_threshold.cl",
+        "prepare clhistogram",
+        "enqueue a kernel and wait for it",
+        "faster than sequential",
+    ] {
+        assert!(table.contains(row), "{row} is missing in\n{table}");
+    }
+}

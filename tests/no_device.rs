@@ -1,0 +1,133 @@
+//! Machines without a usable OpenCL device: the plugin registers and can be inspected, going on is
+//! one clear error that says what to install, and with the same registry it works once repaired.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod tools;
+
+use std::{ffi::OsString, fs};
+
+use tools::{Sandbox, exists, run, skip};
+
+const ELEMENTS: [&str; 3] = ["clgaussian", "clhistogram", "clpitchthreshold pitch-x=8"];
+const SOURCE: &str = "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=64,height=16";
+
+/// Inspects and runs the plugin under an environment that hides the device, then without it.
+#[track_caller]
+fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsString), word: &str) {
+    if !exists("gst-launch-1.0") || !exists("gst-inspect-1.0") {
+        return skip("gst-launch-1.0 and gst-inspect-1.0 are not installed");
+    }
+    let sandbox = Sandbox::new(name);
+    let (variable, value) = broken(&sandbox);
+
+    let mut inspect = sandbox.command("gst-inspect-1.0");
+    let listed = run(inspect.arg("clinspect").env(variable, &value)).succeeded();
+    for element in [
+        "clgaussian",
+        "clhistogram",
+        "clpitchthreshold",
+        "clmaskunpack",
+    ] {
+        assert!(listed.output().contains(element), "{}", listed.text());
+        let mut inspect = sandbox.command("gst-inspect-1.0");
+        run(inspect.arg(element).env(variable, &value)).succeeded();
+    }
+    for element in ELEMENTS {
+        let line = format!("{SOURCE} ! {element} ! fakesink");
+        let failed = run(sandbox.launch(&line).env(variable, &value));
+        // Neither well nor by a signal.
+        assert!(failed.code().is_some_and(|c| c != 0), "{}", failed.text());
+        let errors = failed.lines("ERROR: from element");
+        assert_eq!(errors.len(), 1, "{element}: {}", failed.text());
+        assert!(errors[0].contains(word), "{element}: {}", errors[0]);
+    }
+    // This one needs no device.
+    let caps = "video/x-bitmask,width=8,height=2,framerate=1/1,stride=1,bit-order=msb-first";
+    let line = format!(
+        "fakesrc num-buffers=1 filltype=zero sizetype=fixed sizemax=2 ! {caps} ! clmaskunpack ! \
+         fakesink"
+    );
+    run(sandbox.launch(&line).env(variable, &value)).succeeded();
+
+    // The same registry, the fault repaired.
+    for element in ELEMENTS {
+        let line = format!("{SOURCE} ! {element} ! fakesink");
+        let repaired = run(&mut sandbox.launch(&line));
+        if repaired.code() != Some(0) && repaired.text().contains("pocl-opencl-icd") {
+            return skip("this machine has no OpenCL device");
+        }
+        repaired.succeeded();
+    }
+}
+
+#[test]
+fn no_icd_is_one_error_that_names_the_package() {
+    assert_one_clear_error(
+        "no-icd",
+        |sandbox| ("OCL_ICD_VENDORS", sandbox.folder("vendors").into()),
+        "pocl-opencl-icd",
+    );
+}
+
+#[test]
+fn broken_icd_is_one_error_that_names_the_package() {
+    assert_one_clear_error(
+        "broken-icd",
+        |sandbox| {
+            let vendors = sandbox.folder("vendors");
+            fs::write(vendors.join("gone.icd"), "/nonexistent/libgone.so\n").unwrap();
+            ("OCL_ICD_VENDORS", vendors.into())
+        },
+        "pocl-opencl-icd",
+    );
+}
+
+#[test]
+fn no_lib_opencl_is_one_error_that_names_the_package() {
+    assert_one_clear_error(
+        "no-libopencl",
+        |sandbox| {
+            // The loader takes the first file of that name, and this one is no library.
+            let folder = sandbox.folder("lib");
+            fs::write(folder.join("libOpenCL.so.1"), "").unwrap();
+            ("LD_LIBRARY_PATH", folder.into())
+        },
+        "ocl-icd-libopencl1",
+    );
+}
+
+#[test]
+fn unknown_device_from_the_environment_is_one_error_that_names_it() {
+    assert_one_clear_error(
+        "unknown-device",
+        |_| ("CLINSPECT_DEVICE", "nonsense".into()),
+        "nonsense",
+    );
+}
+
+#[test]
+fn environment_chooses_the_device_that_elements_open() {
+    if !exists("gst-launch-1.0") {
+        return skip("gst-launch-1.0 is not installed");
+    }
+    let sandbox = Sandbox::new("environment");
+    let line = format!("-v {SOURCE} ! clhistogram name=h ! fakesink");
+    let auto = run(sandbox.launch(&line).env("CLINSPECT_DEVICE", "auto"));
+    if auto.code() != Some(0) {
+        return skip("this machine has no OpenCL device");
+    }
+    let begin = "/GstPipeline:pipeline0/GstClHistogram:h: device-name = ";
+    let name = auto.lines(begin);
+    assert_eq!(name.len(), 1, "{}", auto.text());
+    // Part of the name, in another case.
+    let name = name[0][begin.len()..].trim_matches('"').to_owned();
+    let part = name[..8].to_uppercase();
+    let chosen = run(sandbox.launch(&line).env("CLINSPECT_DEVICE", part)).succeeded();
+    assert!(chosen.lines(begin)[0].contains(&name), "{}", chosen.text());
+}

@@ -1,0 +1,570 @@
+//! `PitchThreshold::list` against the reference's list, and `Probe` against the frame's samples.
+
+use std::sync::Arc;
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::{
+    error::ClError,
+    frame::{ClFrame, LUMA_FORMATS, layout_of},
+    math::{
+        components::Limits,
+        pitch::Axis,
+        pitch_estimate::{MAX_PROBE_LINES, probe_lines},
+    },
+    opencl::{ClContext, Meter, buffer_of},
+    operators::{Compare, Listed, MaskTarget, PitchThreshold, Polarity, Probe},
+};
+
+use crate::{
+    SIZES,
+    content::{Content, random},
+    device,
+    frames::{
+        ARRANGEMENTS, Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PADDED, PLAIN,
+        our_memory,
+    },
+    pitch_job::{CHOICES, Choice, Job, classic},
+    reference::{self, SampleKind, pitch_threshold as oracle},
+};
+
+/// Every defect, each on its own.
+const ALL: Limits = Limits {
+    min_area: 1,
+    merge_distance: 0,
+    max_defects: 100_000,
+};
+const NEAR: Limits = Limits {
+    merge_distance: 3,
+    ..ALL
+};
+const LARGE: Limits = Limits { min_area: 4, ..ALL };
+/// Fewer than most frames here have.
+const FEW: Limits = Limits {
+    min_area: 2,
+    merge_distance: 1,
+    max_defects: 3,
+};
+const LIMITS: [Limits; 4] = [ALL, NEAR, LARGE, FEW];
+
+/// Bits of floats, so that NaN and -0 count as different from what they are not.
+type Row = ([u32; 5], [u32; 4], i32);
+
+fn rows_of(listed: &Listed) -> Vec<Row> {
+    listed
+        .defects
+        .iter()
+        .map(|d| {
+            let s = &d.shape;
+            (
+                [s.x, s.y, s.width, s.height, s.area],
+                [
+                    s.centroid_x,
+                    s.centroid_y,
+                    d.mean_difference,
+                    d.peak_difference,
+                ]
+                .map(|v| (v as f32).to_bits()),
+                d.polarity,
+            )
+        })
+        .collect()
+}
+
+/// What the reference lists.
+fn expected(input: &Frame, job: &Job, limits: &Limits) -> (Vec<Row>, bool) {
+    let samples = input.component(0);
+    let settings = job.oracle();
+    let (defects, overflow) = oracle::defects(
+        &oracle::compare(samples, &settings).mask,
+        &oracle::difference(samples, &settings),
+        samples.width,
+        samples.height,
+        limits.min_area,
+        limits.merge_distance,
+        limits.max_defects,
+    );
+    let rows = defects
+        .iter()
+        .map(|d| {
+            (
+                [d.x, d.y, d.width, d.height, d.area],
+                [
+                    d.centroid_x,
+                    d.centroid_y,
+                    d.mean_difference,
+                    d.peak_difference,
+                ]
+                .map(f32::to_bits),
+                d.polarity,
+            )
+        })
+        .collect();
+    (rows, overflow)
+}
+
+/// Fails at the first defect that differs.
+#[track_caller]
+fn assert_listed(listed: &Listed, wanted: &(Vec<Row>, bool), about: impl Fn() -> String) {
+    let rows = rows_of(listed);
+    for (at, (row, wanted)) in rows.iter().zip(&wanted.0).enumerate() {
+        assert_eq!(row, wanted, "{}, defect {at}", about());
+    }
+    assert_eq!(rows.len(), wanted.0.len(), "{}", about());
+    assert_eq!(listed.overflow, wanted.1, "{}: overflow", about());
+}
+
+/// The operator for a job, or `None` where the choice must be refused, and is.
+#[track_caller]
+fn operator(
+    device: &Arc<ClContext>,
+    input: &Frame,
+    job: &Job,
+    choice: Choice,
+) -> Option<PitchThreshold> {
+    let layout = layout_of(&input.info).expect("a layout");
+    let made = PitchThreshold::new(device, &layout, &job.settings(input, choice));
+    let refused = job.is_blind(input)
+        || choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images());
+    match made {
+        Err(ClError::Refused(_)) if refused => None,
+        Ok(operator) if !refused => Some(operator),
+        other => panic!("{} {job:?} {choice:?}: {other:?}", input.describe()),
+    }
+}
+
+/// Runs and lists with a packed mask that lies somewhere in a memory of ours.
+fn list_packed(
+    device: &Arc<ClContext>,
+    operator: &mut PitchThreshold,
+    input: &Frame,
+    frame: &ClFrame,
+    limits: &[Limits],
+) -> Vec<Listed> {
+    const AROUND: usize = 5;
+    let meter = Meter::new(false);
+    let [width, height] = input.size();
+    let len = width.div_ceil(8) * height;
+    let bytes = vec![OUTPUT_POISON; len + 2 * AROUND];
+    let memory = our_memory(device, &meter, &bytes, 3);
+    let target = MaskTarget::Packed {
+        buffer: buffer_of(&memory).expect("memory of ours"),
+        offset: memory.offset() + AROUND,
+    };
+    operator
+        .run(frame, target, &meter)
+        .expect("the comparison runs");
+    limits
+        .iter()
+        .map(|limits| {
+            operator
+                .list(frame, target, limits, &meter)
+                .expect("the list is made")
+        })
+        .collect()
+}
+
+/// Runs and lists with a mask of grey pixels.
+fn list_grey(
+    device: &Arc<ClContext>,
+    operator: &mut PitchThreshold,
+    input: &Frame,
+    frame: &ClFrame,
+    limits: &[Limits],
+) -> Vec<Listed> {
+    let meter = Meter::new(false);
+    let arrangement = OUTPUT_ARRANGEMENTS[input.size()[0] % OUTPUT_ARRANGEMENTS.len()];
+    let mask = Frame::poisoned(Format::Gray8, input.size(), arrangement, OUTPUT_POISON);
+    let (mask, _buffer) = mask.output(device);
+    let target = MaskTarget::Grey(&mask);
+    operator
+        .run(frame, target, &meter)
+        .expect("the comparison runs");
+    limits
+        .iter()
+        .map(|limits| {
+            operator
+                .list(frame, target, limits, &meter)
+                .expect("the list is made")
+        })
+        .collect()
+}
+
+/// Holds the lists of every choice and target against the reference; returns the most defects.
+#[track_caller]
+fn check(
+    device: &Arc<ClContext>,
+    input: &Frame,
+    job: &Job,
+    choices: &[Choice],
+    limits: &[Limits],
+) -> usize {
+    let wanted: Vec<_> = limits.iter().map(|l| expected(input, job, l)).collect();
+    for &choice in choices {
+        let Some(mut operator) = operator(device, input, job, choice) else {
+            continue;
+        };
+        let frame = input.import(device);
+        for (target, lists) in [
+            (
+                "packed",
+                list_packed(device, &mut operator, input, &frame, limits),
+            ),
+            (
+                "grey",
+                list_grey(device, &mut operator, input, &frame, limits),
+            ),
+        ] {
+            for ((listed, wanted), limits) in lists.iter().zip(&wanted).zip(limits) {
+                assert_listed(listed, wanted, || {
+                    format!(
+                        "{} {job:?} {choice:?} {limits:?} {target}",
+                        input.describe()
+                    )
+                });
+            }
+        }
+    }
+    wanted.iter().map(|w| w.0.len()).max().unwrap_or(0)
+}
+
+/// A frame of one level with rectangles and crosses, brighter and darker.
+fn spotted(format: Format, size: [usize; 2], arrangement: Arrangement, bits: u32) -> Frame {
+    let mut frame = Frame::showing(format, size, arrangement, Content::Constant(128), bits);
+    let geometry = frame.geometry(0);
+    let scale = if frame.kind() == SampleKind::U8 {
+        1
+    } else {
+        1 << (if bits == 0 { 16 } else { bits } - 8)
+    };
+    for spot in 0..(size[0] * size[1] / 150).max(2) {
+        let draw = |what: usize, below: usize| random(7, what, spot, size[0]) as usize % below;
+        let (left, top) = (draw(0, size[0]), draw(1, size[1]));
+        let (width, height) = (1 + draw(2, 7), 1 + draw(3, 5));
+        // Levels of several spots differ, so that a mean is not the peak.
+        let level = scale * (40 + 9 * draw(4, 20) as u32);
+        for y in top..(top + height).min(size[1]) {
+            for x in left..(left + width).min(size[0]) {
+                // Corners cut off leave diagonal neighbours.
+                if (x + y + spot) % 7 != 0 {
+                    let uneven = (x % 3) as u32 * scale;
+                    reference::put(&mut frame.bytes, &geometry, x, y, level + uneven);
+                }
+            }
+        }
+    }
+    frame
+}
+
+/// The recommended comparison.
+fn recommended(threshold: f64) -> Job {
+    Job {
+        pitch: [7.35, 7.35],
+        multiples: vec![1, 4],
+        compare: Compare::Minimum,
+        match_center: true,
+        ..classic(0.0, threshold)
+    }
+}
+
+#[test]
+fn defects_of_every_mode_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for input in [
+        spotted(Format::Gray8, [131, 71], PADDED, 0),
+        Frame::showing(Format::Gray8, [101, 67], PADDED, Content::Natural, 0),
+    ] {
+        for (pitch, multiples) in [
+            ([7.35, 0.0], vec![1]),
+            ([0.0, 6.0], vec![1, 4]),
+            ([7.35, 5.5], vec![1, 4]),
+        ] {
+            for compare in [Compare::Average, Compare::Minimum] {
+                for match_center in [false, true] {
+                    for polarity in [Polarity::Both, Polarity::Bright, Polarity::Dark] {
+                        let job = Job {
+                            pitch,
+                            multiples: multiples.clone(),
+                            compare,
+                            match_center,
+                            polarity,
+                            ..classic(0.0, 9.5)
+                        };
+                        check(&device, &input, &job, &CHOICES[..1], &LIMITS);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn defects_of_every_variant_and_target_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for &format in LUMA_FORMATS.iter() {
+        let input = spotted(format, [97, 41], PADDED, 0);
+        let threshold = 10.5 * f64::from(1_u32 << (8 * (input.kind().size() - 1)));
+        for job in [recommended(threshold), classic(5.25, threshold)] {
+            let most = check(&device, &input, &job, &CHOICES, &LIMITS);
+            assert!(
+                most > 5,
+                "{most} defects of {} say little",
+                input.describe()
+            );
+        }
+    }
+}
+
+#[test]
+fn defects_in_every_arrangement_of_memory_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [
+        Format::Gray8,
+        Format::I420,
+        Format::Gray16Le,
+        Format::Gray16Be,
+    ] {
+        for arrangement in ARRANGEMENTS {
+            let input = spotted(format, [75, 23], arrangement, 0);
+            let threshold = 12.0 * f64::from(1_u32 << (8 * (input.kind().size() - 1)));
+            check(
+                &device,
+                &input,
+                &classic(4.5, threshold),
+                &CHOICES,
+                &[ALL, FEW],
+            );
+        }
+    }
+}
+
+#[test]
+fn defects_of_every_size_of_random_frames_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for size in SIZES {
+        for format in [Format::Gray8, Format::Gray16Be] {
+            let input = Frame::showing(format, size, PADDED, Content::Random, 0);
+            let highest = f64::from((1_u32 << (8 * input.kind().size())) - 1);
+            for (pitch, share) in [([1.0, 0.0], 0.3), ([2.6, 1.5], 0.4), ([0.0, 1.0], 0.0)] {
+                let job = Job {
+                    pitch,
+                    ..classic(0.0, (share * highest).round())
+                };
+                check(&device, &input, &job, &CHOICES, &LIMITS);
+            }
+        }
+    }
+}
+
+#[test]
+fn defects_of_12_bit_samples_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray16Le, Format::Gray16Be] {
+        let input = spotted(format, [97, 41], PADDED, 12);
+        let job = Job {
+            bit_depth: 12,
+            ..recommended(160.25)
+        };
+        assert!(check(&device, &input, &job, &CHOICES, &LIMITS) > 5);
+    }
+}
+
+#[test]
+fn defects_in_regions_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let input = spotted(Format::Gray8, [131, 71], PADDED, 0);
+    let job = Job {
+        rois: vec![[9, 3, 40, 30], [30, 20, 77, 49], [120, 0, 5, 71]],
+        ..recommended(8.0)
+    };
+    assert!(check(&device, &input, &job, &CHOICES, &LIMITS) > 5);
+}
+
+#[test]
+fn defect_of_no_difference_is_of_mixed_polarity() {
+    let Some(device) = device::open() else { return };
+    // At T = 0 equal samples are marked: one defect as large as what is judged.
+    let input = Frame::showing(Format::Gray8, [40, 9], PADDED, Content::Constant(90), 0);
+    for compare in [Compare::Average, Compare::Minimum] {
+        let job = Job {
+            compare,
+            ..classic(3.0, 0.0)
+        };
+        let (rows, _) = expected(&input, &job, &ALL);
+        assert_eq!(rows, [([3, 0, 34, 9, 306], rows[0].1, 0)]);
+        check(&device, &input, &job, &CHOICES, &LIMITS);
+    }
+}
+
+#[test]
+fn defect_of_bright_and_dark_pixels_is_of_mixed_polarity() {
+    let Some(device) = device::open() else { return };
+    let mut input = Frame::showing(Format::Gray8, [60, 9], PADDED, Content::Constant(128), 0);
+    let geometry = input.geometry(0);
+    // Side by side and one above the other; the first of two peaks of equal magnitude stays.
+    for (x, y, value) in [
+        (20, 3, 78),
+        (20, 4, 178),
+        (50, 3, 178),
+        (50, 4, 78),
+        (30, 4, 178),
+        (31, 4, 78),
+        (40, 4, 78),
+        (41, 4, 178),
+    ] {
+        reference::put(&mut input.bytes, &geometry, x, y, value);
+    }
+    let job = Job {
+        compare: Compare::Minimum,
+        ..classic(6.0, 10.0)
+    };
+    let (rows, _) = expected(&input, &job, &ALL);
+    let polarities: Vec<i32> = rows.iter().map(|row| row.2).collect();
+    assert_eq!(polarities, [0; 4]);
+    let peaks: Vec<f32> = rows.iter().map(|row| f32::from_bits(row.1[3])).collect();
+    assert_eq!(peaks, [-50.0, 50.0, 50.0, -50.0]);
+    check(&device, &input, &job, &CHOICES, &LIMITS);
+}
+
+#[test]
+fn defects_more_than_first_fit_grow_the_memory_and_shrink_again() {
+    let Some(device) = device::open() else { return };
+    let job = classic(1.0, 60.0);
+    let size = [257, 61];
+    let noise = Frame::showing(Format::Gray8, size, PADDED, Content::Random, 0);
+    let spots = spotted(Format::Gray8, size, PADDED, 0);
+    let calm = Frame::showing(Format::Gray8, size, PADDED, Content::Constant(9), 0);
+    let mut one = operator(&device, &noise, &job, CHOICES[0]).expect("an operator");
+    for input in [&spots, &noise, &calm, &spots, &noise] {
+        let frame = input.import(&device);
+        let wanted = expected(input, &job, &ALL);
+        for listed in list_packed(&device, &mut one, input, &frame, &[ALL, ALL]) {
+            assert_listed(&listed, &wanted, || input.describe());
+        }
+    }
+    let mask = job.expected(&noise).mask;
+    let starts = mask.windows(2).filter(|pair| !pair[0] && pair[1]).count();
+    assert!(starts > 1024, "{starts} runs fit at once");
+}
+
+#[test]
+fn defects_at_most_as_many_as_wanted_overflow_only_beyond() {
+    let Some(device) = device::open() else { return };
+    let input = spotted(Format::Gray8, [131, 71], PADDED, 0);
+    let job = recommended(8.0);
+    let all = expected(&input, &job, &ALL).0.len();
+    for (max_defects, overflow) in [(all, false), (all + 1, false), (all - 1, true), (1, true)] {
+        let limits = Limits { max_defects, ..ALL };
+        assert_eq!(expected(&input, &job, &limits).1, overflow);
+        check(&device, &input, &job, &CHOICES[..1], &[limits]);
+    }
+}
+
+// ---- probe lines ----------------------------------------------------------------------------
+
+/// Holds the lines of both axes against the frame's samples.
+#[track_caller]
+fn check_probe(device: &Arc<ClContext>, input: &Frame) {
+    let layout = layout_of(&input.info).expect("a layout");
+    let samples = input.component(0);
+    let meter = Meter::new(false);
+    for axis in [Axis::X, Axis::Y] {
+        let mut probe = Probe::new(device, &layout, axis).expect("a probe");
+        let (across, length) = match axis {
+            Axis::X => (samples.height, samples.width),
+            Axis::Y => (samples.width, samples.height),
+        };
+        assert_eq!(probe.length(), length);
+        let wanted: Vec<f32> = probe_lines(across)
+            .into_iter()
+            .flat_map(|line| (0..length).map(move |i| (line, i)))
+            .map(|(line, i)| match axis {
+                Axis::X => samples.get(i, line),
+                Axis::Y => samples.get(line, i),
+            })
+            .map(|value| value as f32)
+            .collect();
+        let frame = input.import(device);
+        for run in 0..2 {
+            let lines = probe.run(&frame, &meter).expect("the probe runs");
+            assert!(
+                lines == wanted,
+                "{} {axis:?}, run {run}: other lines",
+                input.describe()
+            );
+        }
+    }
+}
+
+#[test]
+fn probe_every_format_size_and_arrangement_gives_the_lines() {
+    let Some(device) = device::open() else { return };
+    for &format in LUMA_FORMATS.iter() {
+        for (i, &size) in SIZES.iter().enumerate() {
+            let arrangement = ARRANGEMENTS[i % ARRANGEMENTS.len()];
+            let input = Frame::showing(format, size, arrangement, Content::Random, 0);
+            check_probe(&device, &input);
+        }
+    }
+    for arrangement in ARRANGEMENTS {
+        for format in [Format::Gray8, Format::I420, Format::Gray16Be] {
+            check_probe(
+                &device,
+                &Frame::showing(format, [97, 35], arrangement, Content::Random, 0),
+            );
+        }
+    }
+}
+
+#[test]
+fn probe_takes_a_bounded_number_of_lines_spread_over_the_frame() {
+    let Some(device) = device::open() else { return };
+    for size in [[129, 640], [640, 129], [1000, 700]] {
+        for across in size {
+            let lines = probe_lines(across);
+            assert_eq!(lines.len(), across.min(MAX_PROBE_LINES));
+            assert!(lines.windows(2).all(|w| w[0] < w[1]) && lines[lines.len() - 1] < across);
+        }
+        check_probe(
+            &device,
+            &Frame::showing(Format::Gray8, size, PADDED, Content::Random, 0),
+        );
+    }
+}
+
+// ---- small sizes, for Oclgrind --------------------------------------------------------------
+
+#[test]
+fn small_defects_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Gray16Le, Format::Gray16Be] {
+        for (i, size) in [[15, 1], [1, 15], [17, 5], [33, 3], [71, 6]]
+            .into_iter()
+            .enumerate()
+        {
+            let arrangement = [ARRANGEMENTS[5], PADDED, PLAIN][i % 3];
+            let input = Frame::showing(format, size, arrangement, Content::Random, 0);
+            let job = Job {
+                pitch: [3.25, 1.25],
+                multiples: vec![1, 2],
+                compare: Compare::Minimum,
+                match_center: true,
+                ..classic(0.0, 20.0)
+            };
+            check(&device, &input, &job, &CHOICES, &[ALL, FEW]);
+        }
+    }
+}
+
+#[test]
+fn small_probe_gives_the_lines() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Nv12, Format::Gray16Be] {
+        for (i, size) in [[1, 1], [15, 1], [1, 15], [33, 5]].into_iter().enumerate() {
+            let arrangement = [ARRANGEMENTS[5], PADDED, PLAIN][i % 3];
+            check_probe(
+                &device,
+                &Frame::showing(format, size, arrangement, Content::Random, 0),
+            );
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! How a histogram is asked for and held against the reference.
+
+use std::sync::Arc;
+
+use gstclinspect::{
+    error::ClError,
+    frame::layout_of,
+    math::{region::user_region, statistics::Statistics, variant::HistogramVariant},
+    opencl::{ClContext, Meter},
+    operators::{Histogram, HistogramSettings, Strategy},
+};
+
+use crate::{
+    device,
+    frames::Frame,
+    reference::{SampleKind, histogram as reference},
+};
+
+/// A strategy to force, and whether it reads an image.
+pub type Choice = (Option<Strategy>, bool);
+
+/// Every strategy, the one chosen for the device, and those that read images.
+pub const CHOICES: [Choice; 7] = [
+    (None, false),
+    (Some(Strategy::Pairs), false),
+    (Some(Strategy::Private), false),
+    (Some(Strategy::Banked), false),
+    (Some(Strategy::Local), false),
+    (Some(Strategy::Private), true),
+    (Some(Strategy::Local), true),
+];
+
+/// What to count of a frame; the region as a user gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub bins: usize,
+    pub bit_depth: u32,
+    pub region: [u32; 4],
+}
+
+/// All of an 8-bit frame.
+pub const ALL: Wanted = Wanted {
+    bins: 256,
+    bit_depth: 0,
+    region: [0; 4],
+};
+
+impl Wanted {
+    pub fn depth(&self, input: &Frame) -> u32 {
+        match self.bit_depth {
+            0 => 8 * input.kind().size() as u32,
+            depth => depth,
+        }
+    }
+
+    pub fn settings(&self, input: &Frame, (strategy, image): Choice) -> HistogramSettings {
+        let [width, height] = input.size();
+        HistogramSettings {
+            bins: self.bins,
+            bit_depth: self.bit_depth,
+            region: user_region(self.region, width, height).expect("a region inside"),
+            strategy,
+            image,
+        }
+    }
+
+    /// All bins, channel-major, as the reference counts them.
+    pub fn expected(&self, input: &Frame) -> Vec<u32> {
+        let [width, height] = input.size();
+        let region = match self.region {
+            [0, 0, 0, 0] => [0, 0, width, height],
+            region => region.map(|v| v as usize),
+        };
+        let description = input.info.format_info();
+        (0..input.component_count())
+            .flat_map(|c| {
+                let samples = input.component(c);
+                let part = reference::chroma_region(
+                    region,
+                    description.w_sub()[c],
+                    description.h_sub()[c],
+                    samples.width,
+                    samples.height,
+                );
+                reference::histogram(samples, part, self.depth(input), self.bins)
+            })
+            .collect()
+    }
+}
+
+/// Why the device cannot run a strategy; the operator must refuse it then, and only then.
+fn refusal(device: &ClContext, counters: usize, (strategy, image): Choice) -> Option<&'static str> {
+    let caps = device.caps();
+    let table = 4 * counters as u64;
+    if image && !caps.has_images() {
+        return Some("the device has no images");
+    }
+    match strategy {
+        Some(Strategy::Local) if table > caps.local_memory => {
+            Some("the counters are over the local memory")
+        }
+        Some(Strategy::Banked) if 2 * table > caps.local_memory || caps.max_work_group < 2 => {
+            Some("two copies of the counters are over the local memory")
+        }
+        _ => None,
+    }
+}
+
+/// An operator for frames like `input`; `None` where the strategy cannot run: on 16-bit samples,
+/// which it must refuse, or on this device, which is said as a skip.
+pub fn operator(
+    device: &Arc<ClContext>,
+    input: &Frame,
+    wanted: &Wanted,
+    choice: Choice,
+) -> Option<Histogram> {
+    let layout = layout_of(&input.info).expect("a layout");
+    let bytes = input.kind() == SampleKind::U8;
+    let (strategy, image) = choice;
+    let result = Histogram::new(device, &layout, &wanted.settings(input, choice));
+    if !bytes && (image || strategy == Some(Strategy::Pairs)) {
+        let refused = matches!(result, Err(ClError::Refused(_)));
+        assert!(refused, "{choice:?} on 16 bits: {result:?}");
+        return None;
+    }
+    let counters = input.component_count() * wanted.bins;
+    match (result, refusal(device, counters, choice)) {
+        (Ok(histogram), None) => {
+            let variant = histogram.variant();
+            let right = match strategy {
+                None => true,
+                Some(Strategy::Pairs) => variant == HistogramVariant::Pairs,
+                Some(Strategy::Private) => variant == HistogramVariant::Private,
+                Some(Strategy::Banked) => matches!(variant, HistogramVariant::Banked { .. }),
+                Some(Strategy::Local) => variant == HistogramVariant::Local,
+            };
+            assert!(right, "{choice:?} became {variant:?}");
+            Some(histogram)
+        }
+        (Err(ClError::Refused(_)), Some(why)) => {
+            device::skip(
+                &format!("histogram {choice:?} with {counters} counters"),
+                why,
+            );
+            None
+        }
+        (result, why) => panic!("{choice:?} on {}: {result:?}, {why:?}", input.describe()),
+    }
+}
+
+/// Counts a frame with an operator.
+pub fn count(device: &Arc<ClContext>, histogram: &mut Histogram, input: &Frame) -> Vec<u32> {
+    let mut bins = vec![7; 3];
+    histogram
+        .run(&input.import(device), &Meter::new(false), &mut bins)
+        .expect("the histogram runs");
+    bins
+}
+
+#[track_caller]
+pub fn assert_bins(actual: &[u32], expected: &[u32], about: impl FnOnce() -> String) {
+    if actual != expected {
+        assert_eq!(actual.len(), expected.len(), "{}: counters", about());
+        let first = (0..expected.len()).find(|&i| actual[i] != expected[i]);
+        let first = first.expect("a difference");
+        panic!(
+            "{}: counter {first} is {} instead of {} (sums {} and {})",
+            about(),
+            actual[first],
+            expected[first],
+            actual.iter().sum::<u32>(),
+            expected.iter().sum::<u32>(),
+        );
+    }
+}
+
+/// Holds every choice against the reference, two frames each.
+#[track_caller]
+pub fn check(device: &Arc<ClContext>, input: &Frame, wanted: &Wanted, choices: &[Choice]) {
+    let expected = wanted.expected(input);
+    for &choice in choices {
+        let Some(mut histogram) = operator(device, input, wanted, choice) else {
+            continue;
+        };
+        for frame in 0..2 {
+            let bins = count(device, &mut histogram, input);
+            assert_bins(&bins, &expected, || {
+                let input = input.describe();
+                format!("{input} {wanted:?} {choice:?}, frame {frame}")
+            });
+        }
+        check_statistics(&expected, wanted, input);
+    }
+}
+
+/// The crate's statistics against the reference's. Both sum in exact integers and divide once,
+/// so that levels are equal and the rest differs by roundings of f64 only.
+#[track_caller]
+fn check_statistics(bins: &[u32], wanted: &Wanted, input: &Frame) {
+    let depth = wanted.depth(input);
+    for channel in bins.chunks(wanted.bins) {
+        let ours = Statistics::from_bins(channel, depth);
+        let right = reference::statistics(channel, depth);
+        let levels = |s: [f64; 8]| s;
+        assert_eq!(ours.count, right.count);
+        assert_eq!(
+            levels([
+                ours.minimum,
+                ours.maximum,
+                ours.median,
+                ours.p1,
+                ours.p5,
+                ours.p95,
+                ours.p99,
+                ours.otsu_threshold
+            ]),
+            levels([
+                right.minimum,
+                right.maximum,
+                right.median,
+                right.p1,
+                right.p5,
+                right.p95,
+                right.p99,
+                right.otsu_threshold
+            ]),
+            "{} {wanted:?}",
+            input.describe()
+        );
+        for (ours, right) in [
+            (ours.mean, right.mean),
+            (ours.stddev, right.stddev),
+            (ours.saturated_low, right.saturated_low),
+            (ours.saturated_high, right.saturated_high),
+            (ours.entropy, right.entropy),
+            (ours.otsu_separability, right.otsu_separability),
+        ] {
+            assert!(
+                (ours - right).abs() <= 1e-9 * right.abs().max(1.0),
+                "{ours} is not {right}"
+            );
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Exactness of every kernel variant against the sequential references, on whatever device
+//! `CLINSPECT_DEVICE` names; integer results bit for bit.
+//!
+//! The binary reads no file, so that it can be carried to another machine and run there.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../../examples/common/mod.rs"]
+mod common;
+mod content;
+mod defects;
+mod device;
+mod frames;
+mod gaussian;
+mod histogram;
+mod histogram_job;
+mod importer;
+mod memory;
+mod pitch_job;
+mod pitch_modes;
+mod pitch_threshold;
+mod planted;
+mod properties;
+#[path = "../reference/mod.rs"]
+mod reference;
+mod small;
+
+/// Sizes that every operator meets: a pixel, single rows and columns, odd and vector widths.
+pub const SIZES: [[usize; 2]; 12] = [
+    [1, 1],
+    [2, 2],
+    [15, 1],
+    [1, 15],
+    [3, 7],
+    [16, 4],
+    [17, 5],
+    [33, 7],
+    [48, 3],
+    [64, 33],
+    [65, 4],
+    [257, 19],
+];

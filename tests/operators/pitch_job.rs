@@ -1,0 +1,253 @@
+//! How a pitch comparison is asked for and held against the reference.
+
+use std::sync::Arc;
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::{
+    error::ClError,
+    frame::layout_of,
+    math::{region::user_region, variant::PitchVariant},
+    opencl::{ClContext, Meter, buffer_of},
+    operators::{Compare, MaskTarget, PitchSettings, PitchThreshold, Polarity},
+};
+
+use crate::{
+    device,
+    frames::{
+        Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, assert_same, our_memory, read,
+    },
+    reference::{SampleKind, pitch_threshold as oracle},
+};
+
+/// A variant to force, and whether it reads an image.
+pub type Choice = (Option<PitchVariant>, bool);
+
+/// Every variant, and the one chosen for the device.
+pub const CHOICES: [Choice; 4] = [
+    (None, false),
+    (Some(PitchVariant::Bytes), false),
+    (Some(PitchVariant::Words), false),
+    (None, true),
+];
+
+/// A comparison as a user sets it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub pitch: [f64; 2],
+    pub multiples: Vec<u32>,
+    pub threshold: f64,
+    pub compare: Compare,
+    pub match_center: bool,
+    pub polarity: Polarity,
+    pub rois: Vec<[u32; 4]>,
+    pub bit_depth: u32,
+}
+
+/// The classic comparison along x.
+pub fn classic(pitch_x: f64, threshold: f64) -> Job {
+    Job {
+        pitch: [pitch_x, 0.0],
+        multiples: vec![1],
+        threshold,
+        compare: Compare::Average,
+        match_center: false,
+        polarity: Polarity::Both,
+        rois: Vec::new(),
+        bit_depth: 0,
+    }
+}
+
+impl Job {
+    pub fn settings(&self, input: &Frame, (variant, image): Choice) -> PitchSettings {
+        let [width, height] = input.size();
+        PitchSettings {
+            may_be_blind: false,
+            pitch_x: self.pitch[0],
+            pitch_y: self.pitch[1],
+            multiples: self.multiples.clone(),
+            threshold: self.threshold,
+            compare: self.compare,
+            match_center: self.match_center,
+            polarity: self.polarity,
+            rois: self
+                .rois
+                .iter()
+                .map(|&roi| user_region(roi, width, height).expect("a region inside"))
+                .collect(),
+            bit_depth: self.bit_depth,
+            image,
+            variant,
+        }
+    }
+
+    /// The settings as the reference takes them.
+    pub fn oracle(&self) -> oracle::Settings {
+        oracle::Settings {
+            pitch_x: self.pitch[0],
+            pitch_y: self.pitch[1],
+            multiples: self.multiples.clone(),
+            threshold: self.threshold,
+            compare: match self.compare {
+                Compare::Average => oracle::Compare::Average,
+                Compare::Minimum => oracle::Compare::Minimum,
+            },
+            match_center: self.match_center,
+            polarity: match self.polarity {
+                Polarity::Both => oracle::Polarity::Both,
+                Polarity::Bright => oracle::Polarity::Bright,
+                Polarity::Dark => oracle::Polarity::Dark,
+            },
+            rois: self
+                .rois
+                .iter()
+                .map(|roi| roi.map(|v| v as usize))
+                .collect(),
+        }
+    }
+
+    /// Whether along some direction that is on no pixel can be judged, which is refused.
+    pub fn is_blind(&self, input: &Frame) -> bool {
+        let [x, y] = self.pitch;
+        [[x, 0.0], [0.0, y]]
+            .into_iter()
+            .filter(|pitch| *pitch != [0.0, 0.0])
+            .any(|pitch| {
+                let alone = Self {
+                    pitch,
+                    ..self.clone()
+                };
+                alone.expected(input).judged_pixels == 0
+            })
+    }
+
+    pub fn expected(&self, input: &Frame) -> oracle::Outcome {
+        oracle::compare(input.component(0), &self.oracle())
+    }
+}
+
+/// A packed mask's bytes and the number of marked pixels; the memory around the mask is checked.
+fn packed(device: &Arc<ClContext>, operator: &mut PitchThreshold, input: &Frame) -> (Vec<u8>, u64) {
+    const BEFORE: usize = 5;
+    const AFTER: usize = 9;
+    let meter = Meter::new(false);
+    let [width, height] = input.size();
+    let len = width.div_ceil(8) * height;
+    let memory = our_memory(
+        device,
+        &meter,
+        &vec![OUTPUT_POISON; BEFORE + len + AFTER],
+        3,
+    );
+    let mask = buffer_of(&memory).expect("memory of ours");
+    let target = MaskTarget::Packed {
+        buffer: mask,
+        offset: memory.offset() + BEFORE,
+    };
+    let count = operator
+        .run(&input.import(device), target, &meter)
+        .expect("the comparison runs");
+    let bytes = memory.map_readable().expect("a reading map").to_vec();
+    let (before, rest) = bytes.split_at(BEFORE);
+    let (mask, after) = rest.split_at(len);
+    let untouched = before
+        .iter()
+        .chain(after)
+        .all(|&byte| byte == OUTPUT_POISON);
+    assert!(
+        untouched,
+        "bytes around the mask of {} are written",
+        input.describe()
+    );
+    (mask.to_vec(), count)
+}
+
+/// Holds the mask as grey pixels against the reference, padding included.
+#[track_caller]
+fn check_grey(
+    device: &Arc<ClContext>,
+    operator: &mut PitchThreshold,
+    input: &Frame,
+    expected: &oracle::Outcome,
+    arrangement: Arrangement,
+) {
+    let size = input.size();
+    let mut wanted = Frame::poisoned(Format::Gray8, size, arrangement, OUTPUT_POISON);
+    let (output, buffer) = wanted.output(device);
+    let count = operator
+        .run(
+            &input.import(device),
+            MaskTarget::Grey(&output),
+            &Meter::new(false),
+        )
+        .expect("the comparison runs");
+    assert_eq!(count, expected.defect_pixels);
+    let pixels: Vec<u32> = expected
+        .mask
+        .iter()
+        .map(|&set| if set { 255 } else { 0 })
+        .collect();
+    wanted.set(&[pixels], input);
+    assert_same(&read(&buffer), &wanted, || {
+        format!("grey mask of {}", input.describe())
+    });
+}
+
+/// Holds every choice against the reference: packed twice, then grey.
+#[track_caller]
+pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choice]) {
+    let expected = job.expected(input);
+    let is_blind = job.is_blind(input);
+    let layout = layout_of(&input.info).expect("a layout");
+    for &choice in choices {
+        let settings = job.settings(input, choice);
+        let about = || format!("{} {job:?} {choice:?}", input.describe());
+        let result = PitchThreshold::new(device, &layout, &settings);
+        let image_of_words = choice.1 && input.kind() != SampleKind::U8;
+        if is_blind || image_of_words {
+            let refused = matches!(&result, Err(ClError::Refused(_)));
+            assert!(refused, "{} is not refused: {result:?}", about());
+            continue;
+        }
+        if choice.1 && !device.caps().has_images() {
+            assert!(matches!(&result, Err(ClError::Refused(_))), "{}", about());
+            device::skip("pitch comparison of images", "the device has no images");
+            continue;
+        }
+        let mut operator = result.unwrap_or_else(|error| panic!("{}: {error}", about()));
+        assert_eq!(
+            operator.judged_pixels(),
+            expected.judged_pixels,
+            "{}",
+            about()
+        );
+        for run in 0..2 {
+            let (mask, count) = packed(device, &mut operator, input);
+            assert_mask(&mask, &expected, input.size()[0], || {
+                format!("{}, run {run}", about())
+            });
+            assert_eq!(count, expected.defect_pixels, "{}, run {run}", about());
+        }
+        let arrangement = OUTPUT_ARRANGEMENTS[input.size()[0] % OUTPUT_ARRANGEMENTS.len()];
+        check_grey(device, &mut operator, input, &expected, arrangement);
+    }
+}
+
+#[track_caller]
+fn assert_mask(
+    actual: &[u8],
+    expected: &oracle::Outcome,
+    width: usize,
+    about: impl FnOnce() -> String,
+) {
+    if let Some(at) = (0..expected.packed.len()).find(|&i| actual[i] != expected.packed[i]) {
+        let stride = width.div_ceil(8);
+        panic!(
+            "{}: row {}, byte {}: {:08b} instead of {:08b}",
+            about(),
+            at / stride,
+            at % stride,
+            actual[at],
+            expected.packed[at]
+        );
+    }
+}

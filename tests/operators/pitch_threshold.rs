@@ -1,0 +1,346 @@
+//! `operators::PitchThreshold`: golden vectors, formats, sizes, memories, and the mistakes that
+//! published kernels make. The modes are in `pitch_modes.rs`.
+
+use std::sync::Arc;
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::{
+    error::ClError,
+    frame::{LUMA_FORMATS, layout_of},
+    math::{region::Rect, variant::PitchVariant},
+    opencl::ClContext,
+    operators::{Compare, PitchSettings, PitchThreshold, Polarity, judged_pixels},
+};
+
+use crate::{
+    SIZES,
+    content::Content,
+    device,
+    frames::{ARRANGEMENTS, Arrangement, Frame, Owner, PADDED, PLAIN, Split, Stride},
+    pitch_job::{CHOICES, Job, check, classic},
+    reference,
+};
+
+/// A GRAY8 frame, zero but for the samples named.
+fn grey(size: [usize; 2], arrangement: Arrangement, samples: &[(usize, usize, u32)]) -> Frame {
+    sparse(Format::Gray8, size, arrangement, samples)
+}
+
+fn sparse(
+    format: Format,
+    size: [usize; 2],
+    arrangement: Arrangement,
+    samples: &[(usize, usize, u32)],
+) -> Frame {
+    let mut frame = Frame::showing(format, size, arrangement, Content::Constant(0), 0);
+    let geometry = frame.geometry(0);
+    for &(x, y, value) in samples {
+        reference::put(&mut frame.bytes, &geometry, x, y, value);
+    }
+    frame
+}
+
+/// The packed mask of one row by every choice, which must agree with the bytes given.
+#[track_caller]
+fn check_golden(device: &Arc<ClContext>, input: &Frame, job: &Job, golden: [u8; 8]) {
+    assert_eq!(job.expected(input).packed, golden, "the reference");
+    check(device, input, job, &CHOICES);
+}
+
+#[test]
+fn pitch_golden_vector_average_marks_the_defect_and_its_ghost() {
+    let Some(device) = device::open() else { return };
+    let input = grey([64, 1], PLAIN, &[(10, 0, 50), (20, 0, 150), (30, 0, 50)]);
+    let job = Job {
+        rois: vec![[10, 0, 54, 1]],
+        ..classic(10.0, 10.0)
+    };
+    check_golden(
+        &device,
+        &input,
+        &job,
+        [0x00, 0x20, 0x08, 0x02, 0x00, 0x80, 0x00, 0x00],
+    );
+}
+
+#[test]
+fn pitch_golden_vector_minimum_marks_the_defect_alone() {
+    let Some(device) = device::open() else { return };
+    let input = grey([64, 1], PLAIN, &[(10, 0, 50), (20, 0, 150), (30, 0, 50)]);
+    let job = Job {
+        rois: vec![[10, 0, 54, 1]],
+        compare: Compare::Minimum,
+        ..classic(10.0, 10.0)
+    };
+    check_golden(
+        &device,
+        &input,
+        &job,
+        [0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00],
+    );
+}
+
+#[test]
+fn pitch_golden_vector_half_pixel_pitch_meets_its_threshold_exactly() {
+    let Some(device) = device::open() else { return };
+    let samples = [
+        (10, 0, 50),
+        (11, 0, 100),
+        (20, 0, 125),
+        (29, 0, 50),
+        (30, 0, 100),
+    ];
+    let input = grey([64, 1], PLAIN, &samples);
+    let job = |threshold| Job {
+        rois: vec![[10, 0, 54, 1]],
+        ..classic(9.5, threshold)
+    };
+    check_golden(
+        &device,
+        &input,
+        &job(50.0),
+        [0x00, 0x10, 0x0c, 0x02, 0x00, 0x00, 0x00, 0x00],
+    );
+    check_golden(
+        &device,
+        &input,
+        &job(50.01),
+        [0x00, 0x10, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00],
+    );
+}
+
+#[test]
+fn pitch_every_format_and_size_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for (f, &format) in LUMA_FORMATS.iter().enumerate() {
+        for (i, &size) in SIZES.iter().enumerate() {
+            let arrangement = ARRANGEMENTS[(f + i) % ARRANGEMENTS.len()];
+            let input = Frame::showing(format, size, arrangement, Content::Random, 0);
+            let highest = f64::from((1_u32 << (8 * input.kind().size())) - 1);
+            for pitch in [[1.0, 0.0], [0.0, 2.6], [7.35, 1.5]] {
+                let job = Job {
+                    pitch,
+                    ..classic(0.0, 0.2 * highest)
+                };
+                check(&device, &input, &job, &CHOICES);
+            }
+        }
+    }
+}
+
+#[test]
+fn pitch_every_arrangement_of_memory_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [
+        Format::Gray8,
+        Format::I420,
+        Format::Nv12,
+        Format::Gray16Le,
+        Format::Gray16Be,
+    ] {
+        for size in [[15, 3], [97, 9]] {
+            for arrangement in ARRANGEMENTS {
+                let input = Frame::showing(format, size, arrangement, Content::TwoRandom, 0);
+                check(&device, &input, &classic(3.3, 20.0), &CHOICES);
+            }
+        }
+    }
+}
+
+#[test]
+fn pitch_every_content_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Gray16Le, Format::Gray16Be] {
+        for content in Content::ALL {
+            let input = Frame::showing(format, [131, 23], PADDED, content, 0);
+            let job = Job {
+                pitch: [7.35, 7.35],
+                compare: Compare::Minimum,
+                match_center: true,
+                ..classic(0.0, 12.25)
+            };
+            check(&device, &input, &job, &CHOICES);
+        }
+    }
+}
+
+// ---- mistakes that published kernels make ---------------------------------------------------
+
+#[test]
+fn pitch_taps_never_leave_their_row() {
+    let Some(device) = device::open() else { return };
+    // Rows without padding, so that a tap too far reads the next row; one or no column is judged.
+    let tight = Arrangement {
+        owner: Owner::Foreign,
+        split: Split::Whole,
+        stride: Stride::Padded(0),
+        before: 0,
+        base: 0,
+    };
+    for (width, pitch, judged) in [(21, 10.0, 1), (20, 10.0, 0), (21, 9.5, 1), (20, 9.996, 0)] {
+        let input = Frame::showing(Format::Gray8, [width, 5], tight, Content::Random, 0);
+        let job = classic(pitch, 0.0);
+        assert_eq!(job.expected(&input).judged_pixels, 5 * judged);
+        check(&device, &input, &job, &CHOICES);
+    }
+}
+
+#[test]
+fn pitch_region_7_to_70_keeps_its_last_columns() {
+    let Some(device) = device::open() else { return };
+    // At T = 0 every judged pixel is marked.
+    let input = Frame::showing(Format::Gray8, [80, 2], PLAIN, Content::Random, 0);
+    let job = Job {
+        rois: vec![[7, 0, 64, 2]],
+        ..classic(3.0, 0.0)
+    };
+    let expected = job.expected(&input);
+    assert!((7..=70).all(|x| expected.mask[x]) && !expected.mask[71]);
+    check(&device, &input, &job, &CHOICES);
+}
+
+#[test]
+fn pitch_rows_of_a_width_that_is_no_multiple_of_8_share_no_byte() {
+    let Some(device) = device::open() else { return };
+    for width in [9, 12, 15, 31, 33, 39] {
+        let input = Frame::showing(Format::Gray8, [width, 7], PLAIN, Content::Random, 0);
+        check(&device, &input, &classic(2.0, 0.0), &CHOICES);
+    }
+}
+
+#[test]
+fn pitch_source_stride_is_not_taken_as_the_width() {
+    let Some(device) = device::open() else { return };
+    for padding in [1, 3, 64, 4000] {
+        let arrangement = Arrangement {
+            stride: Stride::Padded(padding),
+            ..PADDED
+        };
+        let input = Frame::showing(Format::Gray8, [40, 9], arrangement, Content::Random, 0);
+        for pitch in [[4.5, 0.0], [0.0, 3.0]] {
+            let job = Job {
+                pitch,
+                ..classic(0.0, 60.0)
+            };
+            check(&device, &input, &job, &CHOICES);
+        }
+    }
+}
+
+#[test]
+fn pitch_bytes_outside_the_region_are_written() {
+    let Some(device) = device::open() else { return };
+    let input = Frame::showing(Format::Gray8, [120, 9], PLAIN, Content::Random, 0);
+    let job = Job {
+        rois: vec![[50, 4, 5, 1]],
+        ..classic(3.0, 0.0)
+    };
+    assert_eq!(job.expected(&input).defect_pixels, 5);
+    // `check` poisons the mask first and compares every byte.
+    check(&device, &input, &job, &CHOICES);
+}
+
+#[test]
+fn pitch_difference_is_not_cut_to_8_bits() {
+    let Some(device) = device::open() else { return };
+    let job = |threshold| Job {
+        polarity: Polarity::Bright,
+        ..classic(10.0, threshold)
+    };
+    // E/512 is 255 and more than 255·256 before it is scaled; then exactly 256 levels.
+    let input = grey([40, 1], PLAIN, &[(20, 0, 255)]);
+    assert_eq!(job(255.0).expected(&input).defect_pixels, 1);
+    check(&device, &input, &job(255.0), &CHOICES);
+    for format in [Format::Gray16Le, Format::Gray16Be] {
+        let input = sparse(format, [40, 1], PLAIN, &[(20, 0, 256)]);
+        for (threshold, marked) in [(1.0, 1), (256.0, 1), (256.01, 0)] {
+            assert_eq!(job(threshold).expected(&input).defect_pixels, marked);
+            check(&device, &input, &job(threshold), &CHOICES);
+        }
+    }
+}
+
+#[test]
+fn pitch_weights_sum_to_256_on_a_constant_frame() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Gray16Le] {
+        let input = Frame::showing(format, [97, 33], PADDED, Content::Constant(255), 0);
+        for pitch in [3.004, 3.25, 3.5, 3.996] {
+            // θ = 1: one 256th of a level would be marked.
+            let job = Job {
+                pitch: [pitch, pitch],
+                match_center: true,
+                ..classic(0.0, 1.0 / 256.0)
+            };
+            assert_eq!(job.expected(&input).defect_pixels, 0);
+            check(&device, &input, &job, &CHOICES);
+        }
+    }
+}
+
+// ---- refusals -------------------------------------------------------------------------------
+
+#[track_caller]
+fn assert_refused(device: &Arc<ClContext>, input: &Frame, settings: &PitchSettings, word: &str) {
+    match PitchThreshold::new(device, &layout_of(&input.info).unwrap(), settings) {
+        Err(ClError::Refused(text)) => assert!(text.contains(word), "{text}"),
+        other => panic!("{settings:?}: {other:?} is no refusal"),
+    }
+}
+
+#[test]
+fn pitch_settings_that_mean_nothing_are_refused() {
+    let Some(device) = device::open() else { return };
+    let input = Frame::poisoned(Format::Gray8, [32, 9], PLAIN, 0);
+    let good = classic(4.0, 10.0).settings(&input, CHOICES[0]);
+    let refused = |change: &dyn Fn(&mut PitchSettings), word: &str| {
+        let mut settings = good.clone();
+        change(&mut settings);
+        assert_refused(&device, &input, &settings, word);
+    };
+    refused(&|s| s.pitch_x = 0.0, "no pitch is set");
+    refused(&|s| s.pitch_x = -1.0, "no pitch is set");
+    for pitch in [0.5, f64::NAN, f64::INFINITY, 1e30] {
+        refused(&|s| s.pitch_x = pitch, "pitch-x");
+        refused(&|s| s.pitch_y = pitch, "pitch-y");
+    }
+    refused(&|s| s.multiples.clear(), "multiples");
+    refused(&|s| s.multiples = vec![1, 0], "multiples");
+    for threshold in [-0.1, 255.1, f64::NAN, f64::INFINITY] {
+        refused(&|s| s.threshold = threshold, "threshold");
+    }
+    refused(&|s| s.bit_depth = 10, "bit-depth");
+    refused(
+        &|s| (s.image, s.variant) = (true, Some(PitchVariant::Words)),
+        "image",
+    );
+}
+
+#[test]
+fn pitch_so_wide_that_nothing_can_be_judged_is_refused() {
+    let Some(device) = device::open() else { return };
+    let input = Frame::poisoned(Format::Gray8, [32, 9], PLAIN, 0);
+    let job = |pitch, rois: &[Rect]| PitchSettings {
+        pitch_x: pitch,
+        rois: rois.to_vec(),
+        ..classic(1.0, 10.0).settings(&input, CHOICES[0])
+    };
+    for pitch in [15.51, 16.0, 31.0, 4000.0] {
+        assert_refused(&device, &input, &job(pitch, &[]), "can be judged");
+    }
+    // One direction can judge, the other cannot: frames would pass unjudged along it.
+    for (pitch_x, pitch_y, name) in [(16.0, 2.0, "pitch-x"), (10.0, 5.0, "pitch-y")] {
+        let settings = PitchSettings {
+            pitch_y,
+            ..job(pitch_x, &[])
+        };
+        assert_refused(&device, &input, &settings, name);
+    }
+    // The frame has judged pixels, the region has none.
+    let settings = job(10.0, &[Rect::new(0, 0, 10, 9), Rect::new(22, 0, 10, 9)]);
+    assert_refused(&device, &input, &settings, "can be judged");
+    assert_eq!(
+        judged_pixels(&settings.comparisons().unwrap(), &[], 32, 9),
+        12 * 9
+    );
+}

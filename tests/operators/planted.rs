@@ -1,0 +1,84 @@
+//! Faults planted for `scripts/check-oclgrind`, which must see each before it trusts a clean run.
+//! They call the crate's own kernels with arguments that lie, and only on Oclgrind's device.
+
+use gstclinspect::{
+    math::ndrange::NdRange,
+    opencl::{Arg, ClContext, ProgramSource},
+};
+
+use crate::device;
+
+/// Runs a fault where it does no harm.
+fn plant(fault: impl Fn(&ClContext)) {
+    match device::open() {
+        Some(device) if device.device_name().contains("Oclgrind") => fault(&device),
+        _ => device::skip("planted fault", "it would corrupt memory outside Oclgrind"),
+    }
+}
+
+#[test]
+#[ignore = "scripts/check-oclgrind plants it"]
+fn planted_fault_out_of_bounds() {
+    plant(|device| {
+        let program = device.program(ProgramSource::PitchThreshold, "").unwrap();
+        let mut kernel = program.kernel("mask_expand").unwrap();
+        let packed = device.device_memory(1).unwrap();
+        device.write(&packed, 0, &[0xff], "a mask").unwrap();
+        let pixels = device.device_memory(8).unwrap();
+        // Eight pixels are written, from the fifth byte of eight on.
+        let args = [
+            Arg::Mem(&packed),
+            Arg::U32(1),
+            Arg::Mem(&pixels),
+            Arg::U64(4),
+            Arg::U32(8),
+            Arg::I32(8),
+            Arg::I32(1),
+        ];
+        let range = NdRange::cover([1, 1], [1, 1]);
+        let _ = device.run(&mut kernel, "mask_expand", &args, &range, &[]);
+        let _ = device.finish();
+    });
+}
+
+#[test]
+#[ignore = "scripts/check-oclgrind plants it"]
+fn planted_fault_data_race() {
+    plant(|device| {
+        let program = device.program(ProgramSource::Histogram, "").unwrap();
+        let mut kernel = program.kernel("histogram_private").unwrap();
+        let plane = device.device_memory(64).unwrap();
+        device.write(&plane, 0, &[9; 64], "a plane").unwrap();
+        let table = device.device_memory(1024).unwrap();
+        device.zero(&table, 1024, "a table").unwrap();
+        let args = [
+            Arg::Mem(&plane),
+            Arg::U64(0),
+            Arg::U32(64),
+            Arg::I32x4([0, -1, -1, -1]),
+            Arg::I32x4([0; 4]),
+            Arg::I32x4([64, 0, 0, 0]),
+            Arg::I32(0),
+            Arg::I32(64),
+            Arg::I32(0),
+            Arg::I32(1),
+            Arg::U32(0),
+            Arg::U32(256),
+            Arg::Mem(&table),
+            // Tables of no length: both work-items count in one.
+            Arg::U32(0),
+        ];
+        let range = NdRange::groups(2, 1);
+        let _ = device.run(&mut kernel, "histogram_private", &args, &range, &[]);
+        let _ = device.finish();
+    });
+}
+
+#[test]
+#[ignore = "scripts/check-oclgrind plants it"]
+fn planted_fault_wrong_call() {
+    plant(|device| {
+        let memory = device.device_memory(16).unwrap();
+        assert!(device.zero(&memory, 64, "four times its size").is_err());
+    });
+}

@@ -1,0 +1,193 @@
+//! Random sizes, strides, formats, regions, pitches and kernels (proptest). The seed is fixed, so
+//! that every run and every device meets the same cases.
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::{
+    frame::{FORMATS, LUMA_FORMATS},
+    math::variant::GaussianVariant,
+    operators::{Compare, Polarity},
+};
+use proptest::{
+    prelude::*,
+    test_runner::{RngSeed, TestRunner},
+};
+
+use crate::{
+    content::Content,
+    device,
+    frames::{Arrangement, Frame, Owner, Split, Stride},
+    gaussian, histogram_job,
+    pitch_job::{self, Job},
+};
+
+/// Runs `test` on `cases` random values.
+fn run<T: std::fmt::Debug>(cases: u32, values: impl Strategy<Value = T>, test: impl Fn(T)) {
+    let config = ProptestConfig {
+        cases,
+        rng_seed: RngSeed::Fixed(0x0c11_5bec),
+        // The binary may run where there is no source tree.
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
+    TestRunner::new(config)
+        .run(&values, |value| {
+            test(value);
+            Ok(())
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn arrangements(owners: &'static [Owner]) -> impl Strategy<Value = Arrangement> {
+    let stride = prop_oneof![
+        Just(Stride::Default),
+        (0_usize..70).prop_map(Stride::Padded),
+        prop::sample::select(vec![2_usize, 64, 4096]).prop_map(Stride::Multiple),
+    ];
+    let splits = if owners.len() > 1 {
+        vec![Split::Whole, Split::Planes, Split::Middle]
+    } else {
+        vec![Split::Whole, Split::Planes]
+    };
+    (
+        prop::sample::select(owners),
+        prop::sample::select(splits),
+        stride,
+        0_usize..40,
+        0_usize..17,
+    )
+        .prop_map(|(owner, split, stride, before, base)| Arrangement {
+            owner,
+            split,
+            stride,
+            before,
+            base,
+        })
+}
+
+fn frames(formats: Vec<Format>, bit_depth: u32) -> impl Strategy<Value = Frame> {
+    (
+        prop::sample::select(formats),
+        1_usize..150,
+        1_usize..30,
+        arrangements(&[Owner::Ours, Owner::Foreign, Owner::Mixed]),
+        prop::sample::select(Content::ALL.to_vec()),
+    )
+        .prop_map(move |(format, width, height, arrangement, content)| {
+            Frame::showing(format, [width, height], arrangement, content, bit_depth)
+        })
+}
+
+/// `<x, y, width, height>` inside a frame, from four numbers of 0..1.
+fn region([width, height]: [usize; 2], at: [f64; 4]) -> [u32; 4] {
+    let inside = |n: usize, from: f64, len: f64| {
+        let start = (from * n as f64) as usize;
+        (start as u32, 1 + (len * (n - start) as f64) as u32)
+    };
+    let (x, w) = inside(width, at[0], at[2]);
+    let (y, h) = inside(height, at[1], at[3]);
+    [x, y, w.min(width as u32 - x), h.min(height as u32 - y)]
+}
+
+fn fractions() -> impl Strategy<Value = [f64; 4]> {
+    prop::array::uniform4(0.0..1.0)
+}
+
+#[test]
+fn gaussian_random_frame_equals_reference() {
+    let Some(device) = device::open() else { return };
+    // Kernels that other tests build too: building takes longer than running.
+    let values = (
+        frames(FORMATS.clone(), 0),
+        prop::sample::select(vec![3_usize, 5]),
+        prop_oneof![Just(0.0), 0.05..20.0],
+        arrangements(&[Owner::Ours]),
+    );
+    run(150, values, |(input, taps, sigma, output)| {
+        gaussian::check(&device, &input, (taps, sigma), &gaussian::CHOICES, output);
+    });
+}
+
+#[test]
+fn gaussian_random_tile_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let values = (frames(vec![Format::Rgb], 0), 1_usize..40, 1_usize..9);
+    run(12, values, |(input, x, y)| {
+        let choice = (Some(GaussianVariant::Tile { group: [x, y] }), false);
+        let output = Arrangement {
+            owner: Owner::Ours,
+            ..input.arrangement
+        };
+        if output.split != Split::Middle {
+            gaussian::check(&device, &input, (5, 0.0), &[choice], output);
+        }
+    });
+}
+
+#[test]
+fn histogram_random_frame_and_region_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let bins = prop::sample::select(vec![2_usize, 16, 128, 256]);
+    let values = (frames(FORMATS.clone(), 0), bins, fractions());
+    run(200, values, |(input, bins, at)| {
+        let wanted = histogram_job::Wanted {
+            bins,
+            bit_depth: 0,
+            region: region(input.size(), at),
+        };
+        histogram_job::check(&device, &input, &wanted, &histogram_job::CHOICES);
+    });
+}
+
+fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
+    let pitch = || prop_oneof![1 => Just(0.0), 2 => 1.0..12.0_f64, 1 => 1.0..80.0_f64];
+    (
+        (pitch(), pitch()),
+        prop::sample::subsequence(vec![1_u32, 2, 4, 9], 1..=3),
+        0.0..0.5_f64,
+        prop::sample::select(vec![Compare::Average, Compare::Minimum]),
+        any::<bool>(),
+        prop::sample::select(vec![Polarity::Both, Polarity::Bright, Polarity::Dark]),
+        prop::collection::vec(fractions(), 0..4),
+    )
+        .prop_map(
+            move |((x, y), multiples, threshold, compare, match_center, polarity, regions)| {
+                let job = Job {
+                    // One axis at least.
+                    pitch: [if x + y > 0.0 { x } else { 1.5 }, y],
+                    multiples,
+                    threshold: threshold * highest,
+                    compare,
+                    match_center,
+                    polarity,
+                    rois: Vec::new(),
+                    bit_depth: 0,
+                };
+                (job, regions)
+            },
+        )
+}
+
+#[test]
+fn pitch_random_frame_region_and_mode_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let values = (frames(LUMA_FORMATS.clone(), 0), jobs(255.0));
+    run(250, values, |(input, (mut job, regions))| {
+        job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
+        pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
+    });
+}
+
+#[test]
+fn pitch_random_16_bit_frame_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let formats = vec![Format::Gray16Le, Format::Gray16Be];
+    run(
+        80,
+        (frames(formats, 12), jobs(4095.0)),
+        |(input, (mut job, regions))| {
+            job.bit_depth = 12;
+            job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
+            pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
+        },
+    );
+}

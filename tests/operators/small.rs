@@ -1,0 +1,151 @@
+//! Every kernel at small odd sizes: the selection that `scripts/check-oclgrind` runs in Oclgrind,
+//! an interpreter that checks bounds, races and calls. Names start with `small_`; no OpenCL call
+//! is meant to fail here, so that each report is a finding.
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::{
+    math::variant::GaussianVariant,
+    operators::{Arithmetic, Compare},
+};
+
+use crate::{
+    content::Content,
+    device,
+    frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
+    gaussian, histogram_job,
+    pitch_job::{self, Job, classic},
+};
+
+const SIZES: [[usize; 2]; 6] = [[1, 1], [2, 2], [15, 1], [1, 15], [17, 5], [33, 3]];
+
+/// Memory that ends right behind the last sample, so that a step too far is out of bounds.
+const TIGHT: Arrangement = Arrangement {
+    base: 0,
+    before: 0,
+    ..ARRANGEMENTS[5]
+};
+
+/// Frames of each size in memory of both owners.
+fn frames(format: Format, content: Content) -> impl Iterator<Item = Frame> {
+    SIZES.into_iter().enumerate().map(move |(i, size)| {
+        let arrangement = [TIGHT, PADDED, PLAIN][i % 3];
+        Frame::showing(format, size, arrangement, content, 0)
+    })
+}
+
+const FORMATS: [Format; 6] = [
+    Format::Gray8,
+    Format::Rgb,
+    Format::Bgrx,
+    Format::Nv12,
+    Format::Yuy2,
+    Format::Gray16Be,
+];
+
+#[test]
+fn small_gaussian_integer_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in FORMATS {
+        for input in frames(format, Content::Random) {
+            gaussian::check(&device, &input, (3, 0.0), &gaussian::CHOICES, PLAIN);
+        }
+        let input = Frame::showing(format, [19, 6], TIGHT, Content::Random, 0);
+        gaussian::check(&device, &input, (5, 0.8), &gaussian::CHOICES, PADDED);
+    }
+}
+
+#[test]
+fn small_gaussian_of_groups_larger_than_the_frame_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for group in [[1, 1], [5, 2], [16, 4], [64, 1]] {
+        let choice = (Some(GaussianVariant::Tile { group }), false);
+        for input in frames(Format::Rgb, Content::Random) {
+            gaussian::check(&device, &input, (3, 0.0), &[choice], PLAIN);
+        }
+    }
+}
+
+#[test]
+fn small_gaussian_float_is_equal_in_every_variant() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Rgb, Format::Gray16Le] {
+        for input in frames(format, Content::Random) {
+            let mut outputs = gaussian::CHOICES.into_iter().filter_map(|choice| {
+                let s = gaussian::settings(3, 0.0, Arithmetic::Float, choice);
+                gaussian::filter(&device, &input, &s, PLAIN)
+            });
+            let first = outputs.next().expect("a variant that runs");
+            assert!(
+                outputs.all(|output| output == first),
+                "{}",
+                input.describe()
+            );
+        }
+    }
+}
+
+#[test]
+fn small_histogram_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let few_bins = histogram_job::Wanted {
+        bins: 32,
+        ..histogram_job::ALL
+    };
+    // Pairs, whose tables take an interpreter long, at every other size.
+    let [auto, pairs, others @ ..] = histogram_job::CHOICES;
+    for format in FORMATS {
+        for (i, input) in frames(format, Content::Random).enumerate() {
+            histogram_job::check(&device, &input, &few_bins, &others);
+            if i % 2 == 0 {
+                histogram_job::check(&device, &input, &few_bins, &[auto, pairs]);
+            }
+            // 256 bins of four channels are over the smallest local memory looked at.
+            histogram_job::check(&device, &input, &histogram_job::ALL, &others[1..2]);
+        }
+        let constant = Frame::showing(format, [33, 3], TIGHT, Content::Constant(255), 0);
+        histogram_job::check(&device, &constant, &few_bins, &histogram_job::CHOICES);
+    }
+}
+
+#[test]
+fn small_histogram_of_a_region_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Rgb, Format::Yuy2, Format::I420, Format::Gray16Le] {
+        let input = Frame::showing(format, [67, 7], TIGHT, Content::TwoRandom, 0);
+        for region in [[66, 6, 1, 1], [1, 1, 65, 5]] {
+            let wanted = histogram_job::Wanted {
+                bins: 16,
+                bit_depth: 0,
+                region,
+            };
+            histogram_job::check(&device, &input, &wanted, &histogram_job::CHOICES);
+        }
+    }
+}
+
+#[test]
+fn small_pitch_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [
+        Format::Gray8,
+        Format::I420,
+        Format::Gray16Le,
+        Format::Gray16Be,
+    ] {
+        for input in frames(format, Content::Random).chain([
+            Frame::showing(format, [71, 6], TIGHT, Content::Random, 0),
+            Frame::showing(format, [64, 5], TIGHT, Content::Random, 0),
+        ]) {
+            for pitch in [[1.5, 0.0], [0.0, 1.0], [3.25, 1.25]] {
+                let job = Job {
+                    pitch,
+                    multiples: vec![1, 2],
+                    compare: Compare::Minimum,
+                    match_center: true,
+                    ..classic(0.0, 20.0)
+                };
+                pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
+            }
+        }
+    }
+}

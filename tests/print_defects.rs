@@ -1,0 +1,140 @@
+//! The two programs that print the list of defects, from Rust and from Python, as a user runs
+//! them: both print the same, and what a frame shows is in it.
+//!
+//! `cargo test` builds the examples beside this binary; after `cargo test --test print_defects`
+//! alone they may be missing (`cargo build --examples`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod tools;
+
+use std::{path::Path, process::Command};
+
+use tools::{Run, Sandbox, exists, run, skip};
+
+/// What is printed of the pattern with a spot: 6x4 pixels at 170, 122, level 235 on 81.
+const SPOT: &str = "  6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
+                    peak 154.00, polarity 1";
+
+fn rust(sandbox: &Sandbox, pipeline: &str) -> Run {
+    let own = std::env::current_exe().unwrap();
+    let profile = own.parent().and_then(Path::parent).unwrap();
+    let program = profile.join("examples/print_defects");
+    assert!(
+        program.is_file(),
+        "print_defects is missing: run cargo build --examples"
+    );
+    launched(sandbox.command(program.to_str().unwrap()), pipeline)
+}
+
+/// `None` where Python or a module is missing.
+fn python(sandbox: &Sandbox, pipeline: &str) -> Option<Run> {
+    let interpreter = "/usr/bin/python3";
+    let modules = "import gi, numpy; gi.require_version('GstApp', '1.0')";
+    let can_run = exists("python3")
+        && Path::new(interpreter).exists()
+        && run(sandbox.command(interpreter).args(["-c", modules])).code() == Some(0);
+    if !can_run {
+        skip("/usr/bin/python3 has no gi or no numpy");
+        return None;
+    }
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/print_defects.py");
+    let mut command = sandbox.command(interpreter);
+    command.arg(script);
+    Some(launched(command, pipeline))
+}
+
+fn launched(mut command: Command, pipeline: &str) -> Run {
+    run(command.args(pipeline.split_whitespace()))
+}
+
+fn has_device() -> bool {
+    gst::init().unwrap();
+    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
+    let opened = gstclinspect::opencl::open(&selector);
+    if let Err(why) = &opened {
+        skip(&format!("no device: {why}"));
+    }
+    opened.is_ok()
+}
+
+#[test]
+fn defects_of_the_default_pattern_are_the_spot() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("print-pattern");
+    let printed = rust(&sandbox, "").succeeded();
+    let lines: Vec<String> = printed.output().lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), 6, "{}", printed.text());
+    for (number, frame) in lines.chunks(2).enumerate() {
+        let begin = format!("frame {number} by inspect: fail, 24 of ");
+        assert!(frame[0].starts_with(&begin), "{}", printed.text());
+        assert!(frame[0].ends_with(" 1 defects"), "{}", printed.text());
+        assert_eq!(frame[1], SPOT);
+    }
+    if let Some(python) = python(&sandbox, "") {
+        assert_eq!(python.succeeded().output(), printed.output());
+    }
+}
+
+#[test]
+fn defects_of_other_pipelines_are_the_same_from_both_programs() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("print-pipelines");
+    for (pipeline, word) in [
+        // Many defects of both polarities, a mask instead of the frame, more than are listed.
+        (
+            "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=160,height=120 ! \
+             clpitchthreshold pitch-x=7.5 name=p max-defects=7",
+            "by p: fail",
+        ),
+        (
+            "videotestsrc num-buffers=2 pattern=snow ! \
+             video/x-raw,format=GRAY8,width=160,height=120 ! \
+             clpitchthreshold pitch-x=3 threshold=150 name=p output=frame ! queue",
+            "100 defects and more",
+        ),
+        (
+            "videotestsrc num-buffers=2 pattern=black ! clpitchthreshold pitch-x=8 name=p",
+            "by p: pass, 0 of ",
+        ),
+    ] {
+        let printed = rust(&sandbox, pipeline).succeeded();
+        assert!(printed.output().contains(word), "{}", printed.text());
+        if let Some(python) = python(&sandbox, pipeline) {
+            assert_eq!(python.succeeded().output(), printed.output());
+        }
+    }
+}
+
+#[test]
+fn pipelines_that_cannot_run_get_a_sentence_and_fail() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("print-wrong");
+    for (pipeline, word) in [
+        ("videotestsrc num-buffers=2", "GstClDefectMeta"),
+        (
+            "videotestsrc num-buffers=2 ! clpitchthreshold pitch-x=0",
+            "pitch-x",
+        ),
+        ("nosuchelement", "nosuchelement"),
+    ] {
+        let printed = rust(&sandbox, pipeline);
+        assert_eq!(printed.code(), Some(1), "{}", printed.text());
+        assert!(printed.text().contains(word), "{}", printed.text());
+        if let Some(python) = python(&sandbox, pipeline) {
+            assert_eq!(python.code(), Some(1), "{}", python.text());
+            assert!(python.text().contains(word), "{}", python.text());
+        }
+    }
+}
