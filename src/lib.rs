@@ -12,13 +12,19 @@ pub mod opencl;
 pub mod operators;
 pub mod results;
 
+use std::sync::{Mutex, PoisonError};
+
 /// Registers the elements in an application that links this crate, without a plugin file.
 ///
-/// Call it after `gst::init()`; more than once does no harm.
+/// Call it after `gst::init()`; more than once does no harm, nor does it from several threads.
 ///
 /// # Errors
 /// GStreamer refuses the registration.
 pub fn register_static() -> Result<(), gst::glib::BoolError> {
+    // GStreamer runs the plugin's init for every call, and neither it nor GObject guards the
+    // registration of a meta against a second thread.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     plugin::plugin_register_static()
 }
 

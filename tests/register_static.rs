@@ -1,0 +1,62 @@
+//! Registration from several threads at once, as an application or its tests may do it.
+//!
+//! Types are registered once in a process, so every attempt takes a process of its own: the
+//! test starts its own binary again with `CLINSPECT_REGISTER_THREADS` set.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use std::process::Command;
+use std::sync::Barrier;
+
+/// Set in the processes that the test starts: the number of threads.
+const THREADS: &str = "CLINSPECT_REGISTER_THREADS";
+
+/// Processes tried. Without a lock all of them died.
+const ATTEMPTS: usize = 12;
+
+/// Registers from `threads` threads that start together.
+fn register_together(threads: usize) {
+    gst::init().unwrap();
+    let together = Barrier::new(threads);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                together.wait();
+                gstclinspect::register_static().unwrap();
+                for element in ["clhistogram", "clgaussian", "clpitchthreshold"] {
+                    assert!(gst::ElementFactory::find(element).is_some(), "{element}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn register_static_from_many_threads_at_once_is_safe() {
+    if let Ok(threads) = std::env::var(THREADS) {
+        register_together(threads.parse().unwrap());
+        return;
+    }
+    let failed: Vec<_> = (0..ATTEMPTS)
+        .filter_map(|_| {
+            let run = Command::new(std::env::current_exe().unwrap())
+                .env(THREADS, "8")
+                .env("G_DEBUG", "fatal-criticals")
+                .output()
+                .unwrap();
+            (!run.status.success()).then_some((run.status, run.stderr))
+        })
+        .collect();
+    assert!(
+        failed.is_empty(),
+        "{} of {ATTEMPTS} processes failed, the first with {}: {}",
+        failed.len(),
+        failed[0].0,
+        String::from_utf8_lossy(&failed[0].1)
+    );
+}
