@@ -62,7 +62,7 @@ pub fn measure(context: &Arc<ClContext>, effort: Effort) -> Result<Vec<Operation
     })?;
 
     // Eight pixels of a mask: next to no work.
-    let program = context.program(ProgramSource::PitchThreshold, "")?;
+    let program = context.program(ProgramSource::PitchMask, "")?;
     let mut kernel = program.kernel("mask_expand")?;
     let (packed, grey) = (context.device_memory(4)?, context.device_memory(8)?);
     context.write(&packed, 0, &[0; 4], "a mask")?;

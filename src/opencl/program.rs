@@ -28,55 +28,84 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// A kernel file.
+/// A program: kernel files of `kernels/`, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramSource {
-    /// `kernels/gaussian.cl`
+    /// The Gaussian on any device.
     Gaussian,
-    /// `kernels/histogram.cl`
+    /// The Gaussian for a CPU.
+    GaussianRows,
+    /// The Gaussian for a GPU.
+    GaussianTile,
+    /// Histograms on any device.
     Histogram,
-    /// `kernels/pitch_threshold.cl`
+    /// Histograms for a GPU.
+    HistogramBanked,
+    /// Histograms for a CPU.
+    HistogramPairs,
+    /// The pitch comparison on any device.
     PitchThreshold,
-    /// `kernels/plane_image.cl`
+    /// The pitch comparison for a CPU.
+    PitchWords,
+    /// What is done with a packed mask.
+    PitchMask,
+    /// Planes to images.
     PlaneImage,
-    /// `kernels/probe_lines.cl`
+    /// A few rows or columns of a frame.
     ProbeLines,
 }
 
+/// A file's name and text.
+type Part = (&'static str, &'static str);
+
+macro_rules! part {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../kernels/", $name)))
+    };
+}
+
 impl ProgramSource {
-    /// Every kernel file.
-    pub const ALL: [Self; 5] = [
+    /// Every program.
+    pub const ALL: [Self; 11] = [
         Self::Gaussian,
+        Self::GaussianRows,
+        Self::GaussianTile,
         Self::Histogram,
+        Self::HistogramBanked,
+        Self::HistogramPairs,
         Self::PitchThreshold,
+        Self::PitchWords,
+        Self::PitchMask,
         Self::PlaneImage,
         Self::ProbeLines,
     ];
 
-    /// The file's name.
+    /// The name of its last file, which holds its kernels.
     pub fn file(self) -> &'static str {
-        match self {
-            Self::Gaussian => "gaussian.cl",
-            Self::Histogram => "histogram.cl",
-            Self::PitchThreshold => "pitch_threshold.cl",
-            Self::PlaneImage => "plane_image.cl",
-            Self::ProbeLines => "probe_lines.cl",
-        }
+        self.parts().last().map_or("", |(name, _)| name)
     }
 
-    fn text(self) -> &'static str {
+    /// Its files; `common.cl`, the loads that all kernels share, comes before them.
+    fn parts(self) -> &'static [Part] {
+        const COMMON: Part = part!("common.cl");
+        const GAUSSIAN: Part = part!("gaussian.cl");
+        const HISTOGRAM: Part = part!("histogram.cl");
+        const PITCH: Part = part!("pitch_threshold.cl");
         match self {
-            Self::Gaussian => include_str!("../../kernels/gaussian.cl"),
-            Self::Histogram => include_str!("../../kernels/histogram.cl"),
-            Self::PitchThreshold => include_str!("../../kernels/pitch_threshold.cl"),
-            Self::PlaneImage => include_str!("../../kernels/plane_image.cl"),
-            Self::ProbeLines => include_str!("../../kernels/probe_lines.cl"),
+            Self::Gaussian => &[COMMON, GAUSSIAN],
+            Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],
+            Self::GaussianTile => &[COMMON, GAUSSIAN, part!("gaussian_tile.cl")],
+            Self::Histogram => &[COMMON, HISTOGRAM],
+            Self::HistogramBanked => &[COMMON, HISTOGRAM, part!("histogram_banked.cl")],
+            Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
+            Self::PitchThreshold => &[COMMON, PITCH],
+            Self::PitchWords => &[COMMON, PITCH, part!("pitch_words.cl")],
+            Self::PitchMask => &[COMMON, PITCH, part!("pitch_mask.cl")],
+            Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
+            Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
         }
     }
 }
-
-/// What every program begins with: loads that are shared by all kernels.
-const COMMON: &str = include_str!("../../kernels/common.cl");
 
 /// A built program.
 #[derive(Debug)]
@@ -132,10 +161,11 @@ impl ClContext {
     fn build(&self, source: ProgramSource, options: &str) -> Result<Program, ClError> {
         let file = source.file();
         // #line gives the compiler's messages the places of the files as they lie in kernels/.
-        let text = format!(
-            "#line 1 \"common.cl\"\n{COMMON}\n#line 1 \"{file}\"\n{}",
-            source.text()
-        );
+        let text: String = source
+            .parts()
+            .iter()
+            .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
+            .collect();
         let handle = create_program_with_source(self.raw_context(), &[&text])
             .map(BuiltProgram::new)
             .map_err(|code| call_error("clCreateProgramWithSource", code, file))?;

@@ -280,14 +280,13 @@ impl Pass {
             sample_options(layout.sample, settings.image),
             u8::from(settings.arithmetic == Arithmetic::Float),
         );
-        let program = context.program(ProgramSource::Gaussian, &options)?;
-        let name = match variant {
-            GaussianVariant::Rows => "gaussian_rows",
-            GaussianVariant::Tile { .. } => "gaussian_tile",
-            GaussianVariant::Direct => "gaussian_direct",
+        let (source, mut name) = match variant {
+            GaussianVariant::Rows => (ProgramSource::GaussianRows, "gaussian_rows"),
+            GaussianVariant::Tile { .. } => (ProgramSource::GaussianTile, "gaussian_tile"),
+            GaussianVariant::Direct => (ProgramSource::Gaussian, "gaussian_direct"),
         };
+        let program = context.program(source, &options)?;
         let mut kernel = program.kernel(name)?;
-        let mut name = name;
         let halo = (taps - 1) * lanes;
         let mut launch = match variant {
             GaussianVariant::Rows => {

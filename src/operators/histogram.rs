@@ -306,15 +306,13 @@ impl Histogram {
             sample_options(layout.sample, settings.image),
             u8::from(aligned),
         );
-        let name = match self.variant {
-            HistogramVariant::Pairs => "histogram_pairs",
-            HistogramVariant::Private => "histogram_private",
-            HistogramVariant::Banked { .. } => "histogram_banked",
-            HistogramVariant::Local => "histogram_local",
+        let (source, name) = match self.variant {
+            HistogramVariant::Pairs => (ProgramSource::HistogramPairs, "histogram_pairs"),
+            HistogramVariant::Private => (ProgramSource::Histogram, "histogram_private"),
+            HistogramVariant::Banked { .. } => (ProgramSource::HistogramBanked, "histogram_banked"),
+            HistogramVariant::Local => (ProgramSource::Histogram, "histogram_local"),
         };
-        let kernel = context
-            .program(ProgramSource::Histogram, &options)?
-            .kernel(name)?;
+        let kernel = context.program(source, &options)?.kernel(name)?;
         let (range, last) = match self.variant {
             HistogramVariant::Pairs => {
                 let per_item = PAIR_TABLE_LEN * if period == 3 { 3 } else { period.div_ceil(2) };

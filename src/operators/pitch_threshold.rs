@@ -285,15 +285,14 @@ impl PitchThreshold {
             return Err(ClError::Refused("Words reads buffers, not images".into()));
         }
         let options = sample_options(layout.sample, settings.image);
-        let program = context.program(ProgramSource::PitchThreshold, &options)?;
         let variant = settings
             .variant
             .unwrap_or_else(|| pitch_variant(context.caps(), settings.image));
-        let name = match variant {
-            PitchVariant::Bytes => "pitch_threshold_bytes",
-            PitchVariant::Words => "pitch_threshold_words",
+        let (source, name) = match variant {
+            PitchVariant::Bytes => (ProgramSource::PitchThreshold, "pitch_threshold_bytes"),
+            PitchVariant::Words => (ProgramSource::PitchWords, "pitch_threshold_words"),
         };
-        let kernel = program.kernel(name)?;
+        let kernel = context.program(source, &options)?.kernel(name)?;
         let range = match variant {
             PitchVariant::Bytes => NdRange::cover(
                 [packed_stride(width), height],
@@ -306,7 +305,7 @@ impl PitchThreshold {
         };
         // The image variant's program has no buffers to expand from.
         let plain = context.program(
-            ProgramSource::PitchThreshold,
+            ProgramSource::PitchMask,
             &sample_options(layout.sample, false),
         )?;
         let expand = plain.kernel("mask_expand")?;

@@ -20,7 +20,7 @@ fn plant(fault: impl Fn(&ClContext)) {
 #[ignore = "scripts/check-oclgrind plants it"]
 fn planted_fault_out_of_bounds() {
     plant(|device| {
-        let program = device.program(ProgramSource::PitchThreshold, "").unwrap();
+        let program = device.program(ProgramSource::PitchMask, "").unwrap();
         let mut kernel = program.kernel("mask_expand").unwrap();
         let packed = device.device_memory(1).unwrap();
         device.write(&packed, 0, &[0xff], "a mask").unwrap();
