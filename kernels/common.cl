@@ -27,6 +27,7 @@ typedef struct __attribute__((packed)) { uint v; } packed_uint;
 #define LOAD_UCHAR16(p) (((__global const packed_uchar16 *)(p))->v)
 #define LOAD_USHORT16(p) (((__global const packed_ushort16 *)(p))->v)
 #define LOAD_ULONG(p) (((__global const packed_ulong *)(p))->v)
+#define LOAD_UINT(p) (((__global const packed_uint *)(p))->v)
 #define STORE_UCHAR16(p, x) (((__global packed_uchar16 *)(p))->v = (x))
 #define STORE_USHORT16(p, x) (((__global packed_ushort16 *)(p))->v = (x))
 #define STORE_UINT(p, x) (((__global packed_uint *)(p))->v = (x))

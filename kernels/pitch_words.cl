@@ -1,45 +1,193 @@
-/* After pitch_threshold.cl. CPU: whole 32-bit words of mask. */
+/* After pitch_threshold.cl. CPU, buffer: whole 32-bit words of mask.
+ *
+ * pitch_threshold_words  Local size 1; each work-item a band of rows. A row of the mask is cleared,
+ *                        each comparison adds its words, then the row is cut to the regions and
+ *                        counted; the samples of the row stay in the cache meanwhile, so that the
+ *                        frame is read once whatever the number of comparisons.
+ *
+ * Arguments as in pitch_threshold.cl.
+ *
+ * Exactness: with near tap n, far tap f and weight F, a neighbour is 256*n + F*(f-n), a mean of
+ * weights that sum to 256, and so is a matched centre, whose weights A, 256-2*A and A are not
+ * negative (A <= 32). All are thus at most 255*256 for 8-bit samples, and sums modulo 2^16 give
+ * them exactly in 16-bit lanes, for every F and A. E >= 2*theta is C >= ceil((L+R)/2) + theta,
+ * E <= -2*theta is C + theta <= floor((L+R)/2), for every theta. Samples of 16 bits take 32-bit
+ * lanes and the same steps.
+ */
 #if SAMPLE_BYTES == 1
-#define LOAD_INT16(p) convert_int16(LOAD_UCHAR16(p))
-#elif BIG_ENDIAN_SAMPLES
-#define LOAD_INT16(p) convert_int16(SWAP_BYTES16(LOAD_USHORT16(p)))
+typedef ushort lane_t;
+typedef ushort16 lanes_t;
+typedef short16 signed_lanes_t;
+#define AS_SIGNED(v) as_short16(v)
+#define AS_LANES(v) as_ushort16(v)
+#define LOAD_LANES(p) convert_ushort16(LOAD_UCHAR16(p))
+#define LANE_MAX 0xffffu
 #else
-#define LOAD_INT16(p) convert_int16(LOAD_USHORT16(p))
+typedef uint lane_t;
+typedef uint16 lanes_t;
+typedef int16 signed_lanes_t;
+#define AS_SIGNED(v) as_int16(v)
+#define AS_LANES(v) as_uint16(v)
+#if BIG_ENDIAN_SAMPLES
+#define LOAD_LANES(p) convert_uint16(SWAP_BYTES16(LOAD_USHORT16(p)))
+#else
+#define LOAD_LANES(p) convert_uint16(LOAD_USHORT16(p))
+#endif
+#define LANE_MAX 0xffffffffu
 #endif
 
-/* 16 pixels from `p` on under one comparison; `step` is the bytes to the next pixel along the
- * comparison's axis. Two bytes of mask, the first in the low half. */
-static uint compare16(__global const uchar *p, long step, int4 c, int theta, int flags)
+/* One comparison as the lanes take it. `near`, `far` and `step` are bytes along its axis to the
+ * two taps and to the next pixel. */
+typedef struct {
+    long near, far, step;
+    lane_t fraction, blur;
+    lane_t bright, dark;
+} lane_comparison_t;
+
+/* a + theta <= b in each lane. A sum past LANE_MAX stops there, which no b reaches. */
+#define REACHES(a, theta, b) (min((a), (lane_t)(LANE_MAX - (theta))) + (theta) <= (b))
+
+/* One of 0 and -1 a pixel to a bit a pixel: byte 0 holds the first 8, the first of them highest. */
+static uint pack_bits16(char16 marked)
 {
-    const long near = c.y * step;
-    const long far = comparison_margin(c) * step;
-    const int w1 = c.z;
-    const int w0 = 256 - w1;
-    const int16 s = LOAD_INT16(p);
-    const int16 left = LOAD_INT16(p - near) * w0 + LOAD_INT16(p - far) * w1;
-    const int16 right = LOAD_INT16(p + near) * w0 + LOAD_INT16(p + far) * w1;
-    int16 centre = s * 256;
-    if (flags & MATCHED)
-        centre += (LOAD_INT16(p - step) - s * 2 + LOAD_INT16(p + step)) * c.w;
-    int16 marked = 0;
-    if (flags & MINIMUM) {
-        const int16 l = centre - left;
-        const int16 r = centre - right;
-        if (flags & BRIGHT)
-            marked |= (l >= theta) & (r >= theta);
-        if (flags & DARK)
-            marked |= (l <= -theta) & (r <= -theta);
-    } else {
-        const int16 e = centre * 2 - (left + right);
-        if (flags & BRIGHT)
-            marked |= e >= 2 * theta;
-        if (flags & DARK)
-            marked |= e <= -2 * theta;
-    }
-    /* The lowest bit of each byte gathered into the top byte, first pixel highest. */
-    const ulong2 lanes = as_ulong2(convert_uchar16(marked)) & 0x0101010101010101UL;
+#ifdef __SSE2__
+    typedef char bytes16_t __attribute__((vector_size(16)));
+    const char16 reversed = marked.s76543210fedcba98;
+    return (uint)__builtin_ia32_pmovmskb128((bytes16_t)reversed);
+#else
+    /* The lowest bits of 8 bytes meet in the highest byte of the product. */
+    const ulong2 lanes = as_ulong2(marked) & 0x0101010101010101UL;
     const ulong2 bits = (lanes * 0x8040201008040201UL) >> 56;
     return (uint)bits.x | ((uint)bits.y << 8);
+#endif
+}
+
+/* 16 pixels from `p` on. `minimum`, `matched` and `odd` (of F) are constants where it is called. */
+static __attribute__((always_inline)) uint compare16(__global const uchar *p, lane_comparison_t c,
+                                                     int minimum, int matched, int odd)
+{
+    const lanes_t s = LOAD_LANES(p);
+    const lanes_t left_near = LOAD_LANES(p - c.near);
+    const lanes_t left_far = LOAD_LANES(p - c.far);
+    const lanes_t right_near = LOAD_LANES(p + c.near);
+    const lanes_t right_far = LOAD_LANES(p + c.far);
+    lanes_t centre = s << (lane_t)8;
+    if (matched)
+        centre += (LOAD_LANES(p - c.step) + LOAD_LANES(p + c.step) - (s << (lane_t)1)) * c.blur;
+    /* What the centre must exceed to be bright, and stay under to be dark. */
+    lanes_t upper, lower;
+    if (minimum) {
+        const lanes_t left = (left_near << (lane_t)8) + (left_far - left_near) * c.fraction;
+        const lanes_t right = (right_near << (lane_t)8) + (right_far - right_near) * c.fraction;
+        upper = max(left, right);
+        lower = min(left, right);
+    } else {
+        const lanes_t near = left_near + right_near;
+        const lanes_t rise = left_far + right_far - near;
+        lower = (near << (lane_t)7) + rise * (lane_t)(c.fraction >> 1);
+        upper = lower;
+        if (odd) {
+            const signed_lanes_t change = AS_SIGNED(rise);
+            lower += AS_LANES(change >> (signed_lanes_t)1);
+            upper += AS_LANES((change + (signed_lanes_t)1) >> (signed_lanes_t)1);
+        }
+    }
+    return pack_bits16(convert_char16(REACHES(upper, c.bright, centre) |
+                                      REACHES(centre, c.dark, lower)));
+}
+
+/* 32 pixels from `p` on, in memory order. */
+static __attribute__((always_inline)) uint compare32(__global const uchar *p, lane_comparison_t c,
+                                                     int minimum, int matched, int odd)
+{
+    return compare16(p, c, minimum, matched, odd) |
+           (compare16(p + 16 * SAMPLE_BYTES, c, minimum, matched, odd) << 16);
+}
+
+/* Word `word` of a row of `stride` bytes, which may end inside it: the rest reads as 0, and is not
+ * written. */
+static uint word_at(__global const uchar *row, int stride, int word)
+{
+    if (4 * word + 4 <= stride)
+        return LOAD_UINT(row + 4 * word);
+    uint bits = 0;
+    for (int i = 0; 4 * word + i < stride; i++)
+        bits |= (uint)row[4 * word + i] << (8 * i);
+    return bits;
+}
+
+static void put_word(__global uchar *row, int stride, int word, uint bits)
+{
+    if (4 * word + 4 <= stride)
+        STORE_UINT(row + 4 * word, bits);
+    else
+        for (int i = 0; 4 * word + i < stride; i++)
+            row[4 * word + i] = (uchar)(bits >> (8 * i));
+}
+
+static void add_word(__global uchar *row, int stride, int word, uint bits)
+{
+    put_word(row, stride, word, word_at(row, stride, word) | bits);
+}
+
+/* From memory order to the first pixel highest, and back. */
+static uint swap_word(uint bits) { return as_uint(as_uchar4(bits).wzyx); }
+
+/* Columns from .. to-1 of a row, at least 32 of them: whole words, and one vector at each end that
+ * overlaps them. */
+static __attribute__((always_inline)) void compare_columns(__global const uchar *samples,
+                                                           __global uchar *out, int stride,
+                                                           int from, int to, lane_comparison_t c,
+                                                           int minimum, int matched, int odd)
+{
+    const int first_whole = (from + 31) / 32;
+    const int past_whole = to / 32;
+    if (from & 31) {
+        const uint bits = compare32(samples + (long)from * SAMPLE_BYTES, c, minimum, matched, odd);
+        add_word(out, stride, from / 32, swap_word(swap_word(bits) >> (from & 31)));
+    }
+    for (int word = first_whole; word < past_whole; word++) {
+        const uint bits = compare32(samples + (long)(32 * word) * SAMPLE_BYTES, c, minimum, matched, odd);
+        add_word(out, stride, word, bits);
+    }
+    if (to & 31) {
+        const uint bits = compare32(samples + (long)(to - 32) * SAMPLE_BYTES, c, minimum, matched, odd);
+        add_word(out, stride, past_whole, swap_word(swap_word(bits) << (32 - (to & 31))));
+    }
+}
+
+/* One comparison of columns from .. to-1 of a row, with its mode made constant. */
+static void compare_row(__global const uchar *samples, uint src_stride, __global uchar *out,
+                        int stride, int from, int to, int4 comparison, int theta, int flags)
+{
+    lane_comparison_t c;
+    c.step = comparison.x ? (long)src_stride : SAMPLE_BYTES;
+    c.near = comparison.y * c.step;
+    c.far = comparison_margin(comparison) * c.step;
+    c.fraction = (lane_t)comparison.z;
+    c.blur = (lane_t)comparison.w;
+    /* No sum with LANE_MAX is reached. */
+    c.bright = flags & BRIGHT ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
+    c.dark = flags & DARK ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
+#define COMPARE_COLUMNS(minimum, matched, odd)                                                    \
+    compare_columns(samples, out, stride, from, to, c, minimum, matched, odd)
+    const int odd = comparison.z & 1;
+    if (flags & MINIMUM) {
+        if (flags & MATCHED)
+            COMPARE_COLUMNS(1, 1, 0);
+        else
+            COMPARE_COLUMNS(1, 0, 0);
+    } else if (flags & MATCHED) {
+        if (odd)
+            COMPARE_COLUMNS(0, 1, 1);
+        else
+            COMPARE_COLUMNS(0, 1, 0);
+    } else if (odd) {
+        COMPARE_COLUMNS(0, 0, 1);
+    } else {
+        COMPARE_COLUMNS(0, 0, 0);
+    }
+#undef COMPARE_COLUMNS
 }
 
 __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global uchar *mask,
@@ -51,55 +199,52 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
     const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
     const int y0 = (int)get_global_id(0) * band;
     const int y1 = min(y0 + band, height);
-    const int words = ((int)mask_stride + 3) / 4;
+    const int stride = (int)mask_stride;
+    const int words = (stride + 3) / 4;
     uint count = 0;
 
     for (int y = y0; y < y1; y++) {
-        __global const uchar *row = src + src_offset + (size_t)y * src_stride;
+        __global const uchar *samples = src + src_offset + (size_t)y * src_stride;
         __global uchar *out = mask + mask_offset + (size_t)y * mask_stride;
-        for (int word = 0; word < words; word++) {
-            const int x = 32 * word;
-            /* Most significant byte first here; memory order is made at the end. */
-            const uint wanted_left = roi_bits(rois, roi_count, x, y, 16);
-            const uint wanted_right = roi_bits(rois, roi_count, x + 16, y, 16);
-            uint bits = 0;
-            if (wanted_left | wanted_right) {
-                int whole = x + 32 <= width;
-                for (int i = 0; whole && i < comparison_count; i++) {
-                    const int4 c = comparisons[i];
-                    const int margin = comparison_margin(c);
-                    if (c.x) {
-                        if (y >= margin && y < height - margin)
-                            bits |= compare16(row + x * SAMPLE_BYTES, src_stride, c, theta, flags) |
-                                    (compare16(row + (x + 16) * SAMPLE_BYTES, src_stride, c, theta, flags) << 16);
-                    } else if (x >= margin && x + 32 <= width - margin) {
-                        bits |= compare16(row + x * SAMPLE_BYTES, SAMPLE_BYTES, c, theta, flags) |
-                                (compare16(row + (x + 16) * SAMPLE_BYTES, SAMPLE_BYTES, c, theta, flags) << 16);
-                    } else if (x + 32 > margin && x < width - margin) {
-                        whole = 0;
-                    }
-                }
-                /* Memory order: byte 0 holds the leftmost pixels. */
-                const uint wanted = ((wanted_left >> 8) & 0xffu) | ((wanted_left & 0xffu) << 8) |
-                                    ((wanted_right & 0xff00u) << 8) | ((wanted_right & 0xffu) << 24);
-                if (whole) {
-                    bits &= wanted;
-                } else {
-                    bits = 0;
-                    for (int j = 0; j < 4; j++) {
-                        const uint w = (wanted >> (8 * j)) & 0xffu;
-                        if (w)
-                            bits |= judge_byte(PLANE, w, x + 8 * j, y, width, height, comparisons,
-                                               comparison_count, theta, flags)
-                                    << (8 * j);
-                    }
+        for (int i = 0; i < stride; i++)
+            out[i] = 0;
+
+        /* Columns that the row's regions span: of one region, all of them are wanted. */
+        int first = width, past = 0, regions = 0;
+        for (int i = 0; i < roi_count; i++) {
+            const int4 r = rois[i];
+            if (y >= r.y && y < r.w) {
+                first = min(first, r.x);
+                past = max(past, r.z);
+                regions++;
+            }
+        }
+        for (int i = 0; i < comparison_count; i++) {
+            const int4 c = comparisons[i];
+            const int margin = comparison_margin(c);
+            if (c.x && (y < margin || y >= height - margin))
+                continue;
+            const int from = c.x ? first : max(first, margin);
+            const int to = c.x ? past : min(past, width - margin);
+            if (to - from >= 32) {
+                compare_row(samples, src_stride, out, stride, from, to, c, theta, flags);
+            } else {
+                for (int x = from; x < to; x++) {
+                    int difference;
+                    if (compare_pixel(PLANE, x, y, width, height, c, theta, flags, &difference))
+                        out[x >> 3] |= (uchar)(0x80 >> (x & 7));
                 }
             }
-            if (4 * word + 4 <= (int)mask_stride)
-                STORE_UINT(out + 4 * word, bits);
-            else
-                for (int j = 0; 4 * word + j < (int)mask_stride; j++)
-                    out[4 * word + j] = (uchar)(bits >> (8 * j));
+        }
+        if (first >= past)
+            continue;
+        for (int word = first / 32; word < (past + 31) / 32; word++) {
+            uint bits = word_at(out, stride, word);
+            if (regions > 1 && bits) {
+                bits &= swap_word((roi_bits(rois, roi_count, 32 * word, y, 16) << 16) |
+                                  roi_bits(rois, roi_count, 32 * word + 16, y, 16));
+                put_word(out, stride, word, bits);
+            }
             count += popcount(bits);
         }
     }
