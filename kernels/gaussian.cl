@@ -1,5 +1,6 @@
 /* Separable Gaussian of one plane, or of one component of it.
  *
+ * gaussian_bytes   CPU, 8-bit samples side by side, integer sums: 16-bit lanes.
  * gaussian_rows    CPU. Local size 1; each work-item takes a band of rows. A row's vertical sums
  *                  go into a line that stays in the cache, then the line is summed horizontally.
  *                  Scratch: get_global_size(0) lines of `line_len` sums.

@@ -76,7 +76,7 @@ pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> Histogram
 /// How a Gaussian is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GaussianVariant {
-    /// CPU: a row at a time through a line buffer.
+    /// CPU: a row at a time through a line buffer; by [`row_kernel`].
     Rows,
     /// GPU: tiles with their halo in local memory.
     Tile {
@@ -123,6 +123,28 @@ pub fn gaussian_variant(
         GaussianVariant::Tile { group }
     } else {
         GaussianVariant::Direct
+    }
+}
+
+/// Which kernel filters rows on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowKernel {
+    /// 16-bit lanes, tiles of a row in the first cache.
+    Bytes,
+    /// Any samples.
+    Any,
+}
+
+/// Samples of a vector, which the row kernel for bytes takes at least.
+const VECTOR_SAMPLES: usize = 16;
+
+/// The row kernel for rows of `samples`; `bytes`: 8-bit samples, `integer`: integer arithmetic,
+/// `pitch`: samples between neighbours in memory.
+pub fn row_kernel(samples: usize, bytes: bool, integer: bool, pitch: usize) -> RowKernel {
+    if bytes && integer && pitch == 1 && samples >= VECTOR_SAMPLES {
+        RowKernel::Bytes
+    } else {
+        RowKernel::Any
     }
 }
 
@@ -252,6 +274,19 @@ mod tests {
             gaussian_variant(&cpu(), 3, 1, true),
             GaussianVariant::Direct
         );
+    }
+
+    #[test]
+    fn row_kernel_bytes_need_a_whole_vector_of_neighbours() {
+        assert_eq!(row_kernel(16, true, true, 1), RowKernel::Bytes);
+        for (samples, bytes, integer, pitch) in [
+            (15, true, true, 1),
+            (4096, false, true, 1),
+            (4096, true, false, 1),
+            (4096, true, true, 2),
+        ] {
+            assert_eq!(row_kernel(samples, bytes, integer, pitch), RowKernel::Any);
+        }
     }
 
     #[test]

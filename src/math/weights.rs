@@ -29,6 +29,12 @@ pub fn weights_f64(kernel_size: usize, sigma_px: f64) -> Vec<f64> {
     taps.iter().map(|w| w / sum).collect()
 }
 
+/// Whether weights in 1/256 are binomial coefficients times a power of two, of a size that the
+/// kernels have a shorter form for (`BINOMIAL` of `gaussian_bytes.cl`).
+pub fn is_binomial(weights_q8: &[u32]) -> bool {
+    matches!(weights_q8, [64, 128, 64] | [16, 64, 96, 64, 16])
+}
+
 /// Weights in 1/256, `kernel_size` taps, summing to 256.
 ///
 /// # Source
@@ -65,6 +71,14 @@ pub fn weights_q8(kernel_size: usize, sigma_px: f64) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn is_binomial_by_weights_and_not_by_sigma() {
+        assert!(is_binomial(&weights_q8(3, 0.0)) && is_binomial(&weights_q8(5, 0.0)));
+        assert!(!is_binomial(&weights_q8(7, 0.0)) && !is_binomial(&weights_q8(5, 0.8)));
+        // A sigma near 0.85 rounds to the same weights.
+        assert_eq!(weights_q8(3, 0.85), [64, 128, 64]);
+    }
 
     #[test]
     fn weights_q8_every_size_and_sigma_sum_to_256_and_mirror() {

@@ -33,6 +33,8 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 pub enum ProgramSource {
     /// The Gaussian on any device.
     Gaussian,
+    /// The Gaussian of 8-bit samples side by side for a CPU.
+    GaussianBytes,
     /// The Gaussian for a CPU.
     GaussianRows,
     /// The Gaussian for a GPU.
@@ -66,8 +68,9 @@ macro_rules! part {
 
 impl ProgramSource {
     /// Every program.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Gaussian,
+        Self::GaussianBytes,
         Self::GaussianRows,
         Self::GaussianTile,
         Self::Histogram,
@@ -93,6 +96,7 @@ impl ProgramSource {
         const PITCH: Part = part!("pitch_threshold.cl");
         match self {
             Self::Gaussian => &[COMMON, GAUSSIAN],
+            Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
             Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],
             Self::GaussianTile => &[COMMON, GAUSSIAN, part!("gaussian_tile.cl")],
             Self::Histogram => &[COMMON, HISTOGRAM],

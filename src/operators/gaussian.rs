@@ -6,10 +6,10 @@ use crate::{
     error::ClError,
     frame::ClFrame,
     math::{
-        layout::Layout,
+        layout::{Layout, SampleType},
         ndrange::NdRange,
-        variant::{GaussianVariant, gaussian_variant, tile_bytes},
-        weights::{KERNEL_SIZE_RANGE, weights_f64, weights_q8},
+        variant::{GaussianVariant, RowKernel, gaussian_variant, row_kernel, tile_bytes},
+        weights::{KERNEL_SIZE_RANGE, is_binomial, weights_f64, weights_q8},
     },
     opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
 };
@@ -69,6 +69,9 @@ enum Launch {
         items: usize,
         scratch: Mem,
         line_len: usize,
+    },
+    Bytes {
+        items: usize,
     },
     Tile {
         group: [usize; 2],
@@ -231,6 +234,7 @@ impl Gaussian {
                     args.push(Arg::U32(to_u32(*line_len, "a line")?));
                     NdRange::groups(*items, 1)
                 }
+                Launch::Bytes { items } => NdRange::groups(*items, 1),
                 Launch::Tile {
                     group,
                     tile_bytes,
@@ -275,13 +279,22 @@ impl Pass {
             }
             None => gaussian_variant(context.caps(), taps, lanes, settings.image),
         };
-        let options = format!(
+        let integer = settings.arithmetic == Arithmetic::Integer;
+        let rows_by = row_kernel(samples, layout.sample == SampleType::U8, integer, pitch);
+        let mut options = format!(
             "{} -DTAPS={taps} -DPITCH={pitch} -DFLOAT_ARITHMETIC={}",
             sample_options(layout.sample, settings.image),
-            u8::from(settings.arithmetic == Arithmetic::Float),
+            u8::from(!integer),
         );
+        if variant == GaussianVariant::Rows && rows_by == RowKernel::Bytes {
+            let binomial = is_binomial(&weights_q8(taps, settings.sigma_px));
+            options += &format!(" -DBINOMIAL={}", u8::from(binomial));
+        }
         let (source, mut name) = match variant {
-            GaussianVariant::Rows => (ProgramSource::GaussianRows, "gaussian_rows"),
+            GaussianVariant::Rows => match rows_by {
+                RowKernel::Bytes => (ProgramSource::GaussianBytes, "gaussian_bytes"),
+                RowKernel::Any => (ProgramSource::GaussianRows, "gaussian_rows"),
+            },
             GaussianVariant::Tile { .. } => (ProgramSource::GaussianTile, "gaussian_tile"),
             GaussianVariant::Direct => (ProgramSource::Gaussian, "gaussian_direct"),
         };
@@ -291,12 +304,17 @@ impl Pass {
         let mut launch = match variant {
             GaussianVariant::Rows => {
                 let items = (context.caps().compute_units * BANDS_PER_UNIT).min(rows.max(1));
-                let line_len = samples + halo + LINE_PADDING;
-                let scratch = context.device_memory(items * line_len * size_of::<u32>())?;
-                Launch::Rows {
-                    items,
-                    scratch,
-                    line_len,
+                match rows_by {
+                    RowKernel::Bytes => Launch::Bytes { items },
+                    RowKernel::Any => {
+                        let line_len = samples + halo + LINE_PADDING;
+                        let bytes = items * line_len * size_of::<u32>();
+                        Launch::Rows {
+                            items,
+                            scratch: context.device_memory(bytes)?,
+                            line_len,
+                        }
+                    }
                 }
             }
             GaussianVariant::Tile { group } => {

@@ -1,0 +1,177 @@
+/* After gaussian.cl. CPU, buffer, 8-bit samples, integer sums, no PITCH.
+ *
+ * gaussian_bytes  Local size 1; each work-item a band of rows. A row is cut into tiles whose
+ *                 vertical sums stay in the first cache, whatever the width and the stride; they
+ *                 are then summed horizontally.
+ *
+ * Arguments as in gaussian.cl; `samples` is at least 16. `weights` is not read where BINOMIAL.
+ *
+ * BINOMIAL  1 where the weights are 64*(1 2 1) of 3 taps or 16*(1 4 6 4 1) of 5
+ *
+ * Exactness: weights sum to 256, so a vertical sum is at most 255*256 and 16 bits hold it. Of the
+ * horizontal sum V each byte of the vertical sums has its own: V = 256*H + L with H and L at most
+ * 255*256, and (V + 32768) >> 16 is (H + (L >> 8) + 128) >> 8, at most 65408 before the shift.
+ * Binomial weights sum to 4 or 16 once their common factor is taken out, and both sums together
+ * stay under 16*16*255 + 128; the factor goes into the rounding and the shift.
+ */
+#ifndef BINOMIAL
+#define BINOMIAL 0
+#endif
+
+/* Samples of a tile, and the most that its sums reach past it at each end. */
+#define TILE_SAMPLES 2048
+#define MOST_LANES 4
+#define HALO (HALF * MOST_LANES)
+#define LINE_LEN (TILE_SAMPLES + 2 * HALO)
+/* Vectors of columns that are summed together. */
+#define COLUMN_VECTORS 4
+
+#define LOAD_SUMS(p) (((const packed_ushort16 *)(p))->v)
+#define STORE_SUMS(p, x) (((packed_ushort16 *)(p))->v = (x))
+#define LOAD_WIDE(p) convert_ushort16(LOAD_UCHAR16(p))
+
+/* Sums of a tile's columns; sample s of the row is at [HALO + s - start of the tile]. */
+typedef struct {
+#if BINOMIAL
+    ushort sums[LINE_LEN];
+#else
+    /* High and low bytes apart. */
+    ushort high[LINE_LEN];
+    ushort low[LINE_LEN];
+#endif
+} line_sums_t;
+
+#if BINOMIAL && TAPS == 3
+#define BINOMIAL_SUM(tap) (tap(0) + tap(2) + (tap(1) << (ushort)1))
+#define BINOMIAL_SHIFT 4
+#elif BINOMIAL
+#define BINOMIAL_SUM(tap) (tap(0) + tap(4) + ((tap(1) + tap(3)) << (ushort)2) + tap(2) * (ushort)6)
+#define BINOMIAL_SHIFT 8
+#endif
+
+/* Sums of `vectors` times 16 columns, `x` samples into the rows, to `at` of the line. Whole cache
+ * lines at once: rows whose stride is a multiple of 4096 push each other's out. */
+static __attribute__((always_inline)) void add_rows(__global const uchar *const *rows, int x,
+                                                    const ushort *weights, line_sums_t *line,
+                                                    int at, int vectors)
+{
+#if BINOMIAL
+#pragma unroll
+    for (int v = 0; v < vectors; v++) {
+#define ROW_TAP(i) LOAD_WIDE(rows[i] + x + 16 * v)
+        STORE_SUMS(line->sums + at + 16 * v, BINOMIAL_SUM(ROW_TAP));
+#undef ROW_TAP
+    }
+#else
+    ushort16 sums[COLUMN_VECTORS];
+#pragma unroll
+    for (int v = 0; v < vectors; v++)
+        sums[v] = LOAD_WIDE(rows[HALF] + x + 16 * v) * weights[HALF];
+#pragma unroll
+    for (int i = 0; i < HALF; i++)
+#pragma unroll
+        for (int v = 0; v < vectors; v++)
+            sums[v] += (LOAD_WIDE(rows[i] + x + 16 * v) +
+                        LOAD_WIDE(rows[TAPS - 1 - i] + x + 16 * v)) *
+                       weights[i];
+#pragma unroll
+    for (int v = 0; v < vectors; v++) {
+        STORE_SUMS(line->high + at + 16 * v, sums[v] >> (ushort)8);
+        STORE_SUMS(line->low + at + 16 * v, sums[v] & (ushort)0xff);
+    }
+#endif
+}
+
+/* 16 filtered samples from `at` of the line on. */
+static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *line, int at, int lanes,
+                                                          const ushort *weights)
+{
+#if BINOMIAL
+#define COLUMN_TAP(i) LOAD_SUMS(line->sums + at + ((i) - HALF) * lanes)
+    const ushort16 sum = BINOMIAL_SUM(COLUMN_TAP) + (ushort)(1 << (BINOMIAL_SHIFT - 1));
+    return convert_uchar16(sum >> (ushort)BINOMIAL_SHIFT);
+#undef COLUMN_TAP
+#else
+    ushort16 high = LOAD_SUMS(line->high + at) * weights[HALF];
+    ushort16 low = LOAD_SUMS(line->low + at) * weights[HALF];
+#pragma unroll
+    for (int i = 0; i < HALF; i++) {
+        const int left = at + (i - HALF) * lanes;
+        const int right = at - (i - HALF) * lanes;
+        high += (LOAD_SUMS(line->high + left) + LOAD_SUMS(line->high + right)) * weights[i];
+        low += (LOAD_SUMS(line->low + left) + LOAD_SUMS(line->low + right)) * weights[i];
+    }
+    return convert_uchar16((high + (low >> (ushort)8) + (ushort)128) >> (ushort)8);
+#endif
+}
+
+/* Repeats a row's first or last pixel past it: `count` samples from `at` on are those `from` on,
+ * over and over. */
+static void repeat_pixel(line_sums_t *line, int at, int count, int from, int lanes)
+{
+    for (int i = 0; i < count; i++) {
+#if BINOMIAL
+        line->sums[at + i] = line->sums[from + i % lanes];
+#else
+        line->high[at + i] = line->high[from + i % lanes];
+        line->low[at + i] = line->low[from + i % lanes];
+#endif
+    }
+}
+
+__kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
+                             int samples, int height, int lanes, int copy_lane,
+                             __constant const weight_t *weights)
+{
+    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
+    const int y0 = (int)get_global_id(0) * band;
+    const int y1 = min(y0 + band, height);
+    const int reach = HALF * lanes;
+    const int pixels = samples / lanes;
+    const int tiles = (samples + TILE_SAMPLES - 1) / TILE_SAMPLES;
+    ushort taps[HALF + 1];
+#if !BINOMIAL
+    for (int i = 0; i <= HALF; i++)
+        taps[i] = (ushort)weights[i];
+#endif
+    /* A vector starts with the first lane wherever a lane is padding: all have 4 then. */
+    const uchar16 copied = (uchar16)(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3) ==
+                           (uchar16)(uchar)copy_lane ? (uchar16)0xff : (uchar16)0;
+    line_sums_t line;
+
+    for (int y = y0; y < y1; y++) {
+        __global const uchar *rows[TAPS];
+        for (int i = 0; i < TAPS; i++)
+            rows[i] = src + src_offset + (size_t)clamp(y - HALF + i, 0, height - 1) * src_stride;
+        __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
+
+        for (int tile = 0; tile < tiles; tile++) {
+            /* Even parts, so that none has fewer than 16 samples. */
+            const int x0 = (int)((ulong)pixels * (uint)tile / (uint)tiles) * lanes;
+            const int x1 = (int)((ulong)pixels * (uint)(tile + 1) / (uint)tiles) * lanes;
+            const int from = max(x0 - reach, 0);
+            const int to = min(x1 + reach, samples);
+            /* The last vector overlaps the one before instead of a scalar tail. */
+            int at = from;
+            for (; at + 16 * COLUMN_VECTORS <= to; at += 16 * COLUMN_VECTORS)
+                add_rows(rows, at, taps, &line, HALO + at - x0, COLUMN_VECTORS);
+            for (at = min(at, to - 16);; at = min(at + 16, to - 16)) {
+                add_rows(rows, at, taps, &line, HALO + at - x0, 1);
+                if (at == to - 16)
+                    break;
+            }
+            if (x0 == 0)
+                repeat_pixel(&line, HALO - reach, reach, HALO, lanes);
+            if (x1 == samples)
+                repeat_pixel(&line, HALO + x1 - x0, reach, HALO + x1 - x0 - lanes, lanes);
+            for (int x = x0;; x = min(x + 16, x1 - 16)) {
+                uchar16 filtered = add_columns(&line, HALO + x - x0, lanes, taps);
+                if (copy_lane >= 0)
+                    filtered = (filtered & ~copied) | (LOAD_UCHAR16(rows[HALF] + x) & copied);
+                STORE_UCHAR16(out + x, filtered);
+                if (x == x1 - 16)
+                    break;
+            }
+        }
+    }
+}
