@@ -3,8 +3,8 @@
  * histogram_private  Any device, buffer or image: a table per work-item in global memory.
  * histogram_pairs    CPU, 8-bit samples, buffer; local size 1: a counter per pair of neighbouring
  *                    bytes, so that one increment counts two samples; runs of equal pixels at
- *                    once; tables of single bytes instead where a sample of the frame shows pairs
- *                    spread so wide that they would miss the cache.
+ *                    once; tables of single bytes instead in blocks of a plane where a few samples
+ *                    show pairs spread so wide that they would miss the cache.
  * histogram_merge    Sums the tables of work-items, and leaves them zero for the next frame.
  * histogram_local    Any device, buffer or image: one table per work-group in local memory.
  * histogram_banked   GPU, buffer: COPIES of each counter in local memory, one per bank, so that

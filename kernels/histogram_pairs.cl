@@ -1,28 +1,49 @@
-/* After histogram.cl. CPU: counters of pairs of bytes. */
-/* Words of 8 bytes taken at once: whole patterns, and whole turns of the tables below. */
+/* After histogram.cl. CPU, buffer, 8-bit samples: counters of pairs of bytes.
+ *
+ * histogram_pairs  Local size 1; one work-item per compute unit. The plane is cut into blocks that
+ *                  work-items take in turn, so that a plane of unlike halves keeps all busy. In a
+ *                  block, neighbouring samples are counted as pairs, one increment for two, where
+ *                  its pairs lie close enough for the cache, and one by one where they are spread
+ *                  wide; a step that holds one pixel, or one pair of grey samples, over and over
+ *                  takes one increment a table either way. At the end pair tables are summed into
+ *                  bins, and left zero.
+ *
+ * Arguments as in histogram.cl, and `pair_tables`: PAIR_TABLES * PAIR_TABLE_LEN counters per
+ * work-item, zero at entry and at exit.
+ *
+ * Exactness: every sample is counted once; a counter holds at most the samples of the plane, which
+ * the host keeps under 2^32.
+ */
+/* Bytes of a step: whole patterns, and whole turns of the tables. */
 #if PERIOD == 3
-#define STEP_WORDS 3
+#define STEP_BYTES 24
 #define PAIR_TABLES 3
 #define BYTE_TABLES 6
 #elif PERIOD == 4
-#define STEP_WORDS 4
+#define STEP_BYTES 32
 #define PAIR_TABLES 2
 #define BYTE_TABLES 8
 #else
-#define STEP_WORDS 4
+#define STEP_BYTES 32
 #define PAIR_TABLES 1
 #define BYTE_TABLES 4
 #endif
-#define STEP_BYTES (8 * STEP_WORDS)
+/* How often a step of one pixel holds each of its pairs. */
+#define PAIRS_OF_RUN (STEP_BYTES / 2 / PAIR_TABLES)
 
 /* Tables a power of two apart would compete for the same cache lines. */
 #define PAIR_TABLE_LEN (65536 + 1040)
 #define BYTE_TABLE_LEN (256 + 16)
 
-/* Pairs looked at to see how wide they are spread, and the share of a 16 x 16 grid of pairs that
- * counts as wide: random bytes reach 220 of 256, photographs and two-value images under 80. */
-#define SPREAD_PROBES 512
-#define SPREAD_WIDE 128
+/* Most and fewest patterns of a block: its probes miss the cache, and must not weigh. */
+#define BLOCK_MOST ((4 << 20) / PERIOD)
+#define BLOCK_FEWEST 4096
+
+/* Pairs of a block looked at to see how wide they are spread, and the cells of a 16 x 16 grid of
+ * pairs that count as wide: of random bytes they reach 160, of photographs and of two values
+ * under 60. */
+#define SPREAD_PROBES 256
+#define SPREAD_WIDE 90
 
 typedef struct { int from, to; } segment_t;
 
@@ -42,24 +63,48 @@ static void add_to_bin(__global uint *table, int ch, uint v, uint n, uint shift,
         table[(uint)ch * bins + bin_of(v, shift, bins)] += n;
 }
 
-/* Whether the step holds one pixel over and over. */
-static int is_run(const ulong *w)
+/* Whether the words of a step hold one pixel, or one pair of grey samples, over and over; most
+ * steps that do not are known by their first word. */
+static __attribute__((always_inline)) int is_run(const ulong *w)
 {
 #if PERIOD == 3
-    const ulong pixel = w[0] & 0xffffffUL;
-    return w[0] == (pixel | (pixel << 24) | (pixel << 48)) &&
-           w[1] == ((pixel >> 16) | (pixel << 8) | (pixel << 32) | (pixel << 56)) &&
-           w[2] == ((pixel >> 8) | (pixel << 16) | (pixel << 40));
+    if ((w[0] ^ (w[0] >> 24)) << 24)
+        return 0;
+    return ((w[1] ^ ((w[0] >> 16) | (w[0] << 32))) | (w[2] ^ ((w[1] >> 16) | (w[1] << 32)))) == 0;
 #else
-#if PERIOD == 1
-    const ulong all = (w[0] & 0xff) * 0x0101010101010101UL;
-#elif PERIOD == 2
-    const ulong all = (w[0] & 0xffff) * 0x0001000100010001UL;
-#else
-    const ulong all = (w[0] & 0xffffffffUL) * 0x0000000100000001UL;
+    if (w[0] ^ rotate(w[0], (ulong)(PERIOD == 4 ? 32 : 16)))
+        return 0;
+    return ((w[0] ^ w[1]) | (w[0] ^ w[2]) | (w[0] ^ w[3])) == 0;
 #endif
-    return ((w[0] ^ all) | (w[1] ^ all) | (w[2] ^ all) | (w[3] ^ all)) == 0;
-#endif
+}
+
+/* Counts whole steps from `p` on, one by one where `wide`, which is constant where this is called;
+ * returns what is left. */
+static __attribute__((always_inline)) __global const uchar *
+count_steps(__global const uchar *p, __global const uchar *past, __global uint *pairs, uint *bytes,
+            int wide)
+{
+    for (; past - p >= STEP_BYTES; p += STEP_BYTES) {
+        ulong w[STEP_BYTES / 8];
+#pragma unroll
+        for (int i = 0; i < STEP_BYTES / 8; i++)
+            w[i] = LOAD_ULONG(p + 8 * i);
+        if (is_run(w)) {
+#pragma unroll
+            for (int i = 0; i < PAIR_TABLES; i++)
+                pairs[i * PAIR_TABLE_LEN + ((w[0] >> (16 * i)) & 0xffff)] += PAIRS_OF_RUN;
+        } else if (wide) {
+#pragma unroll
+            for (int i = 0; i < STEP_BYTES; i++)
+                bytes[(i % BYTE_TABLES) * BYTE_TABLE_LEN + ((w[i / 8] >> (8 * (i % 8))) & 0xff)]++;
+        } else {
+#pragma unroll
+            for (int i = 0; i < STEP_BYTES / 2; i++)
+                pairs[(i % PAIR_TABLES) * PAIR_TABLE_LEN +
+                      ((w[i / 4] >> (16 * (i % 4))) & 0xffff)]++;
+        }
+    }
+    return p;
 }
 
 /* Sums a pair table over its rows and columns into the bins of the pair's two samples, and
@@ -118,65 +163,47 @@ __kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, u
     if (span == 0)
         return;
     const ulong total = span * (ulong)rows;
-    const ulong start = total * get_global_id(0) / get_global_size(0);
-    const ulong stop = total * (get_global_id(0) + 1) / get_global_size(0);
-
-    uint seen[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    const ulong probe = max((stop - start) / SPREAD_PROBES, 1UL);
-    for (ulong at = start; at + 1 < stop; at += probe) {
-        __global const uchar *p = src + src_offset + (size_t)(y0 + (int)(at / span)) * src_stride +
-                                  (size_t)(inner0 + (int)(at % span)) * PERIOD;
-        /* A pattern of one byte pairs with its neighbour, unless that is past the row. */
-        const uint second = PERIOD > 1 || at % span + 1 < span ? p[1] : p[0];
-        const uint cell = (p[0] >> 4) * 16 + (second >> 4);
-        seen[cell >> 5] |= 1u << (cell & 31);
-    }
-    uint occupied = 0;
-    for (int i = 0; i < 8; i++)
-        occupied += popcount(seen[i]);
-    const int wide = occupied > SPREAD_WIDE;
-
+    const ulong items = get_global_size(0);
+    const ulong block = clamp(total / (4 * items), (ulong)BLOCK_FEWEST, (ulong)BLOCK_MOST);
     uint bytes[BYTE_TABLES * BYTE_TABLE_LEN];
-    if (wide)
-        for (int i = 0; i < BYTE_TABLES * BYTE_TABLE_LEN; i++)
-            bytes[i] = 0;
+    for (int i = 0; i < BYTE_TABLES * BYTE_TABLE_LEN; i++)
+        bytes[i] = 0;
 
-    for (ulong at = start; at < stop;) {
-        const segment_t s = next_segment(at, stop, inner0, span);
-        __global const uchar *p = src + src_offset + (size_t)(y0 + (int)(at / span)) * src_stride +
-                                  (size_t)s.from * PERIOD;
-        __global const uchar *past = p + (size_t)(s.to - s.from) * PERIOD;
-        at += (ulong)(s.to - s.from);
-        for (; p + STEP_BYTES <= past; p += STEP_BYTES) {
-            ulong w[STEP_WORDS];
-#pragma unroll
-            for (int i = 0; i < STEP_WORDS; i++)
-                w[i] = LOAD_ULONG(p + 8 * i);
-            if (wide) {
-#pragma unroll
-                for (int k = 0; k < STEP_BYTES; k++)
-                    bytes[(k % BYTE_TABLES) * BYTE_TABLE_LEN + ((w[k / 8] >> (8 * (k % 8))) & 0xff)]++;
-            } else if (is_run(w)) {
-                for (int j = 0; j < PERIOD; j++)
-                    add_to_bin(table, ch[j], (uint)(w[0] >> (8 * j)) & 0xff, STEP_BYTES / PERIOD,
-                               shift, bins);
-            } else {
-#pragma unroll
-                for (int k = 0; k < STEP_BYTES / 2; k++)
-                    pairs[(k % PAIR_TABLES) * PAIR_TABLE_LEN + ((w[k / 4] >> (16 * (k % 4))) & 0xffff)]++;
-            }
+    for (ulong start = get_global_id(0) * block; start < total; start += items * block) {
+        const ulong stop = min(start + block, total);
+        uint seen[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        const ulong probe = max((stop - start) / SPREAD_PROBES, 1UL);
+        for (ulong at = start; at + 1 < stop; at += probe) {
+            __global const uchar *p = src + src_offset +
+                                      (size_t)(y0 + (int)(at / span)) * src_stride +
+                                      (size_t)(inner0 + (int)(at % span)) * PERIOD;
+            /* A pattern of one byte pairs with its neighbour, unless that is past the row. */
+            const uint second = PERIOD > 1 || at % span + 1 < span ? p[1] : p[0];
+            const uint cell = (p[0] >> 4) * 16 + (second >> 4);
+            seen[cell >> 5] |= 1u << (cell & 31);
         }
-        for (; p < past; p += PERIOD)
-            for (int j = 0; j < PERIOD; j++)
-                add_to_bin(table, ch[j], p[j], 1, shift, bins);
+        uint occupied = 0;
+        for (int i = 0; i < 8; i++)
+            occupied += popcount(seen[i]);
+
+        for (ulong at = start; at < stop;) {
+            const segment_t s = next_segment(at, stop, inner0, span);
+            __global const uchar *p = src + src_offset +
+                                      (size_t)(y0 + (int)(at / span)) * src_stride +
+                                      (size_t)s.from * PERIOD;
+            __global const uchar *past = p + (size_t)(s.to - s.from) * PERIOD;
+            at += (ulong)(s.to - s.from);
+            p = occupied > SPREAD_WIDE ? count_steps(p, past, pairs, bytes, 1)
+                                       : count_steps(p, past, pairs, bytes, 0);
+            for (; p < past; p += PERIOD)
+                for (int j = 0; j < PERIOD; j++)
+                    add_to_bin(table, ch[j], p[j], 1, shift, bins);
+        }
     }
-    if (wide) {
-        for (int t = 0; t < BYTE_TABLES; t++)
-            for (uint v = 0; v < 256; v++)
-                add_to_bin(table, ch[t % PERIOD], v, bytes[t * BYTE_TABLE_LEN + v], shift, bins);
-    } else {
-        for (int t = 0; t < PAIR_TABLES; t++)
-            reduce_pairs(pairs + t * PAIR_TABLE_LEN, table, ch[(2 * t) % PERIOD],
-                         ch[(2 * t + 1) % PERIOD], shift, bins);
-    }
+    for (int t = 0; t < BYTE_TABLES; t++)
+        for (uint v = 0; v < 256; v++)
+            add_to_bin(table, ch[t % PERIOD], v, bytes[t * BYTE_TABLE_LEN + v], shift, bins);
+    for (int t = 0; t < PAIR_TABLES; t++)
+        reduce_pairs(pairs + t * PAIR_TABLE_LEN, table, ch[(2 * t) % PERIOD],
+                     ch[(2 * t + 1) % PERIOD], shift, bins);
 }
