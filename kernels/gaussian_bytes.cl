@@ -10,9 +10,10 @@
  *
  * Exactness: weights sum to 256, so a vertical sum is at most 255*256 and 16 bits hold it. Of the
  * horizontal sum V each byte of the vertical sums has its own: V = 256*H + L with H and L at most
- * 255*256, and (V + 32768) >> 16 is (H + (L >> 8) + 128) >> 8, at most 65408 before the shift.
- * Binomial weights sum to 4 or 16 once their common factor is taken out, and both sums together
- * stay under 16*16*255 + 128; the factor goes into the rounding and the shift.
+ * 255*256, and (V + 32768) >> 16 is (H + (L >> 8) + 128) >> 8, at most 65408 before the shift. With
+ * x86's multiply-add of pairs, V is summed in 32 bits from vertical sums less 32768, which leaves
+ * it 256*32768 short. Binomial weights sum to 4 or 16 once their common factor is taken out, and
+ * both sums together stay under 16*16*255 + 128; the factor goes into the rounding and the shift.
  */
 #ifndef BINOMIAL
 #define BINOMIAL 0
@@ -22,7 +23,8 @@
 #define TILE_SAMPLES 2048
 #define MOST_LANES 4
 #define HALO (HALF * MOST_LANES)
-#define LINE_LEN (TILE_SAMPLES + 2 * HALO)
+/* One vector more, which pairs are made up to. */
+#define LINE_LEN (TILE_SAMPLES + 2 * HALO + 16)
 /* Vectors of columns that are summed together. */
 #define COLUMN_VECTORS 4
 
@@ -30,10 +32,28 @@
 #define STORE_SUMS(p, x) (((packed_ushort16 *)(p))->v = (x))
 #define LOAD_WIDE(p) convert_ushort16(LOAD_UCHAR16(p))
 
+/* x86 multiplies and adds two pairs of 16 bits at once. */
+#if !BINOMIAL && defined(__AVX2__)
+#define PAIR_SUMS 1
+#define PAIRS_OF_TAPS (HALF + 1)
+typedef short pair_lanes_t __attribute__((vector_size(32)));
+typedef struct __attribute__((packed)) { int8 v; } packed_int8;
+#define LOAD_PAIRS(p) (((const packed_int8 *)(p))->v)
+#define STORE_PAIRS(p, x) (((packed_int8 *)(p))->v = (x))
+#define MULTIPLY_ADD(pairs, weights)                                                              \
+    as_int8(__builtin_ia32_pmaddwd256((pair_lanes_t)(pairs), (pair_lanes_t)(weights)))
+#else
+#define PAIR_SUMS 0
+#endif
+
 /* Sums of a tile's columns; sample s of the row is at [HALO + s - start of the tile]. */
 typedef struct {
 #if BINOMIAL
     ushort sums[LINE_LEN];
+#elif PAIR_SUMS
+    /* Less 32768, so that they are signed; and each beside the next pixel's. */
+    ushort sums[LINE_LEN + MOST_LANES];
+    int pairs[LINE_LEN];
 #else
     /* High and low bytes apart. */
     ushort high[LINE_LEN];
@@ -76,21 +96,38 @@ static __attribute__((always_inline)) void add_rows(__global const uchar *const 
                        weights[i];
 #pragma unroll
     for (int v = 0; v < vectors; v++) {
+#if PAIR_SUMS
+        STORE_SUMS(line->sums + at + 16 * v, sums[v] ^ (ushort)0x8000);
+#else
         STORE_SUMS(line->high + at + 16 * v, sums[v] >> (ushort)8);
         STORE_SUMS(line->low + at + 16 * v, sums[v] & (ushort)0xff);
+#endif
     }
 #endif
 }
 
 /* 16 filtered samples from `at` of the line on. */
-static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *line, int at, int lanes,
-                                                          const ushort *weights)
+static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *line, int at,
+                                                          int lanes, const ushort *weights)
 {
 #if BINOMIAL
 #define COLUMN_TAP(i) LOAD_SUMS(line->sums + at + ((i) - HALF) * lanes)
     const ushort16 sum = BINOMIAL_SUM(COLUMN_TAP) + (ushort)(1 << (BINOMIAL_SHIFT - 1));
     return convert_uchar16(sum >> (ushort)BINOMIAL_SHIFT);
 #undef COLUMN_TAP
+#elif PAIR_SUMS
+    int8 first = 0, second = 0;
+#pragma unroll
+    for (int j = 0; j < PAIRS_OF_TAPS; j++) {
+        const int *pairs = line->pairs + at + (2 * j - HALF) * lanes;
+        /* The last tap has none beside it. */
+        const int pair = weights[min(2 * j, TAPS - 1 - 2 * j)] |
+                         (j < HALF ? weights[min(2 * j + 1, TAPS - 2 - 2 * j)] << 16 : 0);
+        first += MULTIPLY_ADD(LOAD_PAIRS(pairs), (int8)pair);
+        second += MULTIPLY_ADD(LOAD_PAIRS(pairs + 8), (int8)pair);
+    }
+    const int16 sum = (int16)(first, second) + (256 * 32768 + 32768);
+    return convert_uchar16(sum >> 16);
 #else
     ushort16 high = LOAD_SUMS(line->high + at) * weights[HALF];
     ushort16 low = LOAD_SUMS(line->low + at) * weights[HALF];
@@ -110,7 +147,7 @@ static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *lin
 static void repeat_pixel(line_sums_t *line, int at, int count, int from, int lanes)
 {
     for (int i = 0; i < count; i++) {
-#if BINOMIAL
+#if BINOMIAL || PAIR_SUMS
         line->sums[at + i] = line->sums[from + i % lanes];
 #else
         line->high[at + i] = line->high[from + i % lanes];
@@ -118,6 +155,21 @@ static void repeat_pixel(line_sums_t *line, int at, int count, int from, int lan
 #endif
     }
 }
+
+#if PAIR_SUMS
+/* Fills the pairs from `at` to `to`. */
+static void make_pairs(line_sums_t *line, int at, int to, int lanes)
+{
+    for (; at < to; at += 16) {
+        const ushort16 a = LOAD_SUMS(line->sums + at);
+        const ushort16 b = LOAD_SUMS(line->sums + at + lanes);
+        const ushort16 low = ((ushort16)(a.lo, b.lo)).s08192a3b4c5d6e7f;
+        const ushort16 high = ((ushort16)(a.hi, b.hi)).s08192a3b4c5d6e7f;
+        STORE_PAIRS(line->pairs + at, as_int8(low));
+        STORE_PAIRS(line->pairs + at + 8, as_int8(high));
+    }
+}
+#endif
 
 __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
                              int samples, int height, int lanes, int copy_lane,
@@ -128,7 +180,7 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
     const int y1 = min(y0 + band, height);
     const int reach = HALF * lanes;
     const int pixels = samples / lanes;
-    const int tiles = (samples + TILE_SAMPLES - 1) / TILE_SAMPLES;
+    const int tiles = samples / (TILE_SAMPLES - MOST_LANES) + 1;
     ushort taps[HALF + 1];
 #if !BINOMIAL
     for (int i = 0; i <= HALF; i++)
@@ -146,7 +198,7 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
         __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
 
         for (int tile = 0; tile < tiles; tile++) {
-            /* Even parts, so that none has fewer than 16 samples. */
+            /* Even parts of whole pixels, so that none has fewer than 16 samples. */
             const int x0 = (int)((ulong)pixels * (uint)tile / (uint)tiles) * lanes;
             const int x1 = (int)((ulong)pixels * (uint)(tile + 1) / (uint)tiles) * lanes;
             const int from = max(x0 - reach, 0);
@@ -164,6 +216,9 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
                 repeat_pixel(&line, HALO - reach, reach, HALO, lanes);
             if (x1 == samples)
                 repeat_pixel(&line, HALO + x1 - x0, reach, HALO + x1 - x0 - lanes, lanes);
+#if PAIR_SUMS
+            make_pairs(&line, HALO - reach, HALO + x1 - x0 + reach, lanes);
+#endif
             for (int x = x0;; x = min(x + 16, x1 - 16)) {
                 uchar16 filtered = add_columns(&line, HALO + x - x0, lanes, taps);
                 if (copy_lane >= 0)

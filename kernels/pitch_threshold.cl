@@ -2,7 +2,7 @@
  *
  * pitch_threshold_bytes  Any device, buffer or image: one work-item a byte of the mask (8 pixels).
  * pitch_threshold_words  CPU, buffer: local size 1, each work-item a band of rows, 32 pixels a
- *                        step; bytes at frame edges one pixel at a time.
+ *                        step in 16-bit lanes, or in 32-bit lanes for 16-bit samples.
  * run_differences        One work-item a run of marked pixels: how much they differ.
  * mask_expand            Packed mask to one byte a pixel, 0 or 255: one work-item a packed byte.
  *
@@ -16,7 +16,8 @@
  * | defects       | counter of set bits, zero at entry                                            |
  *
  * Exactness: all sums are 32-bit integers in 1/256 grey level; with 16-bit samples they stay
- * under 2^26. A tap of weight 0 (F = 0) is never read outside the judged range.
+ * under 2^26. pitch_words.cl says how it does with fewer bits. A tap of weight 0 (F = 0) is never
+ * read outside the judged range.
  */
 #define MINIMUM 1
 #define MATCHED 2

@@ -143,15 +143,18 @@ static __attribute__((always_inline)) void compare_columns(__global const uchar 
     const int first_whole = (from + 31) / 32;
     const int past_whole = to / 32;
     if (from & 31) {
-        const uint bits = compare32(samples + (long)from * SAMPLE_BYTES, c, minimum, matched, odd);
+        __global const uchar *p = samples + (long)from * SAMPLE_BYTES;
+        const uint bits = compare32(p, c, minimum, matched, odd);
         add_word(out, stride, from / 32, swap_word(swap_word(bits) >> (from & 31)));
     }
     for (int word = first_whole; word < past_whole; word++) {
-        const uint bits = compare32(samples + (long)(32 * word) * SAMPLE_BYTES, c, minimum, matched, odd);
+        __global const uchar *p = samples + (long)(32 * word) * SAMPLE_BYTES;
+        const uint bits = compare32(p, c, minimum, matched, odd);
         add_word(out, stride, word, bits);
     }
     if (to & 31) {
-        const uint bits = compare32(samples + (long)(to - 32) * SAMPLE_BYTES, c, minimum, matched, odd);
+        __global const uchar *p = samples + (long)(to - 32) * SAMPLE_BYTES;
+        const uint bits = compare32(p, c, minimum, matched, odd);
         add_word(out, stride, past_whole, swap_word(swap_word(bits) << (32 - (to & 31))));
     }
 }
