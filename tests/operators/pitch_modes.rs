@@ -1,17 +1,24 @@
 //! Every mode of the pitch comparison against the reference.
 
 use gst_video::VideoFormat as Format;
-use gstclinspect::operators::{Compare, Polarity};
+use gstclinspect::{
+    math::variant::PitchVariant,
+    operators::{Compare, Polarity},
+};
 
 use crate::{
-    content::Content,
+    content::{Content, random},
     device,
     frames::{Frame, PADDED, PLAIN},
-    pitch_job::{CHOICES, Job, check, classic},
+    pitch_job::{CHOICES, Choice, Job, check, classic},
+    pitch_threshold::sparse,
 };
 
 const COMPARES: [Compare; 2] = [Compare::Average, Compare::Minimum];
 const POLARITIES: [Polarity; 3] = [Polarity::Both, Polarity::Bright, Polarity::Dark];
+
+/// The kernel for a CPU alone, where others have no borders of their own.
+const WORDS: [Choice; 1] = [(Some(PitchVariant::Words), false)];
 
 /// Every combination of the ways to compare.
 fn modes(base: &Job) -> impl Iterator<Item = Job> {
@@ -85,6 +92,75 @@ fn pitch_every_fraction_of_a_pixel_equals_reference() {
             ..classic(4.0 + f64::from(fraction) / 256.0, 40.0)
         };
         check(&device, &input, &job, &CHOICES);
+    }
+}
+
+/// Samples of 0 and of the highest level at random: sums are as far apart as they get.
+fn extremes(format: Format, size: [usize; 2]) -> Frame {
+    let highest = if format == Format::Gray8 { 255 } else { 65_535 };
+    let samples: Vec<(usize, usize, u32)> = (0..size[1])
+        .flat_map(|y| (0..size[0]).map(move |x| (x, y)))
+        .filter(|&(x, y)| random(7, 0, x, y) & 1 == 1)
+        .map(|(x, y)| (x, y, highest))
+        .collect();
+    sparse(format, size, PADDED, &samples)
+}
+
+#[test]
+fn pitch_extreme_samples_at_every_fraction_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let input = extremes(Format::Gray8, [83, 3]);
+    // Thresholds at the borders of 16-bit lanes, and the differences that these samples have.
+    let thresholds = [0.0, 1.0 / 256.0, 127.5, 254.0 + 255.0 / 256.0, 255.0];
+    for fraction in 0..256 {
+        let base = Job {
+            threshold: thresholds[fraction % thresholds.len()],
+            ..classic(5.0 + fraction as f64 / 256.0, 0.0)
+        };
+        for job in modes(&base).skip(fraction % 3).step_by(3) {
+            check(&device, &input, &job, &WORDS);
+        }
+    }
+    // A difference of exactly the threshold, and 1/256 to each side of it.
+    for fraction in [1, 2, 127, 128, 255] {
+        for over in [-1, 0, 1] {
+            let threshold = f64::from(255 * fraction + over) / 256.0;
+            for job in modes(&classic(
+                5.0 + f64::from(fraction) / 256.0,
+                threshold.min(255.0),
+            )) {
+                check(&device, &input, &job, &WORDS);
+            }
+        }
+    }
+    for format in [Format::Gray16Le, Format::Gray16Be] {
+        let input = extremes(format, [83, 3]);
+        for (pitch, threshold) in [(5.5, 65_535.0), (5.996, 32_767.5), (5.25, 0.0)] {
+            for job in modes(&classic(pitch, threshold)) {
+                check(&device, &input, &job, &WORDS);
+            }
+        }
+    }
+}
+
+#[test]
+fn pitch_judged_columns_of_every_place_in_a_word_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for width in (34..=70).chain([95, 96, 97, 128, 129]) {
+        let input = Frame::showing(Format::Gray8, [width, 3], PLAIN, Content::Random, 0);
+        for pitch in [1.0, 1.5, 3.0] {
+            check(&device, &input, &classic(pitch, 40.0), &WORDS);
+        }
+    }
+    let input = Frame::showing(Format::Gray8, [131, 3], PLAIN, Content::Random, 0);
+    for x in 0..40 {
+        for columns in [31, 32, 33, 64, 80] {
+            let job = Job {
+                rois: vec![[x, 0, columns, 3]],
+                ..classic(2.25, 40.0)
+            };
+            check(&device, &input, &job, &WORDS);
+        }
     }
 }
 

@@ -26,7 +26,7 @@ fn grey(size: [usize; 2], arrangement: Arrangement, samples: &[(usize, usize, u3
     sparse(Format::Gray8, size, arrangement, samples)
 }
 
-fn sparse(
+pub fn sparse(
     format: Format,
     size: [usize; 2],
     arrangement: Arrangement,
