@@ -5,6 +5,7 @@
  *                    bytes, so that one increment counts two samples; runs of equal pixels at
  *                    once; tables of single bytes instead in blocks of a plane where a few samples
  *                    show pairs spread so wide that they would miss the cache.
+ * histogram_direct   CPU, 16-bit grey, buffer; local size 1: a few tables per work-item.
  * histogram_merge    Sums the tables of work-items, and leaves them zero for the next frame.
  * histogram_local    Any device, buffer or image: one table per work-group in local memory.
  * histogram_banked   GPU, buffer: COPIES of each counter in local memory, one per bank, so that

@@ -7,6 +7,8 @@ use super::device_caps::DeviceCaps;
 pub enum HistogramVariant {
     /// CPU: one counter per pair of neighbouring bytes, a table set per work-item.
     Pairs,
+    /// CPU: 16-bit grey, a few tables per work-item in global memory.
+    Direct,
     /// A table per work-item in global memory.
     Private,
     /// GPU: copies of each counter in local memory, one per bank.
@@ -61,6 +63,8 @@ pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> Histogram
     if caps.is_cpu {
         if shape.bytes && !shape.image && shape.samples >= MIN_SAMPLES_FOR_PAIRS {
             HistogramVariant::Pairs
+        } else if !shape.bytes && !shape.image {
+            HistogramVariant::Direct
         } else {
             HistogramVariant::Private
         }
@@ -245,7 +249,7 @@ mod tests {
             bytes: false,
             ..shape(256)
         };
-        assert_eq!(histogram_variant(&cpu(), &words), HistogramVariant::Private);
+        assert_eq!(histogram_variant(&cpu(), &words), HistogramVariant::Direct);
         let image = HistogramShape {
             image: true,
             ..shape(256)

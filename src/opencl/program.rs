@@ -41,6 +41,8 @@ pub enum ProgramSource {
     GaussianTile,
     /// Histograms on any device.
     Histogram,
+    /// Histograms of 16-bit grey for a CPU.
+    HistogramDirect,
     /// Histograms for a GPU.
     HistogramBanked,
     /// Histograms for a CPU.
@@ -68,12 +70,13 @@ macro_rules! part {
 
 impl ProgramSource {
     /// Every program.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
         Self::GaussianTile,
         Self::Histogram,
+        Self::HistogramDirect,
         Self::HistogramBanked,
         Self::HistogramPairs,
         Self::PitchThreshold,
@@ -100,6 +103,7 @@ impl ProgramSource {
             Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],
             Self::GaussianTile => &[COMMON, GAUSSIAN, part!("gaussian_tile.cl")],
             Self::Histogram => &[COMMON, HISTOGRAM],
+            Self::HistogramDirect => &[COMMON, HISTOGRAM, part!("histogram_direct.cl")],
             Self::HistogramBanked => &[COMMON, HISTOGRAM, part!("histogram_banked.cl")],
             Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
             Self::PitchThreshold => &[COMMON, PITCH],

@@ -31,6 +31,8 @@ const SHARED_GROUP: usize = 512;
 const SHARED_GROUPS_PER_UNIT: usize = 2;
 /// Counters of a pair table and its distance to the next (`PAIR_TABLE_LEN` of the kernel).
 const PAIR_TABLE_LEN: usize = 65_536 + 1_040;
+/// Tables of a work-item of `histogram_direct` (`SAMPLE_TABLES` of the kernel).
+const SAMPLE_TABLES: usize = 4;
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
 
@@ -254,6 +256,10 @@ impl Histogram {
         let caps = self.context.caps();
         match self.variant {
             HistogramVariant::Pairs => caps.compute_units,
+            HistogramVariant::Direct => {
+                let fit = TABLE_BUDGET / (SAMPLE_TABLES * self.table_len * COUNTER);
+                SAMPLE_TABLES * caps.compute_units.min(fit).max(1)
+            }
             HistogramVariant::Private => {
                 let wish = if caps.is_cpu {
                     caps.compute_units
@@ -308,6 +314,7 @@ impl Histogram {
         );
         let (source, name) = match self.variant {
             HistogramVariant::Pairs => (ProgramSource::HistogramPairs, "histogram_pairs"),
+            HistogramVariant::Direct => (ProgramSource::HistogramDirect, "histogram_direct"),
             HistogramVariant::Private => (ProgramSource::Histogram, "histogram_private"),
             HistogramVariant::Banked { .. } => (ProgramSource::HistogramBanked, "histogram_banked"),
             HistogramVariant::Local => (ProgramSource::Histogram, "histogram_local"),
@@ -320,6 +327,9 @@ impl Histogram {
                 let memory = context.device_memory(bytes)?;
                 context.zero(&memory, bytes, "pair tables")?;
                 (NdRange::groups(tables, 1), Launch::Pairs(memory))
+            }
+            HistogramVariant::Direct => {
+                (NdRange::groups(tables / SAMPLE_TABLES, 1), Launch::Tables)
             }
             HistogramVariant::Private => {
                 let local = if context.caps().is_cpu { 1 } else { 32 };

@@ -1,0 +1,49 @@
+/* After histogram.cl. CPU, buffer, 16-bit grey (SAMPLE_BYTES 2, PERIOD 1).
+ *
+ * histogram_direct  Local size 1; each work-item a range of the samples, and SAMPLE_TABLES tables
+ *                   that neighbours take in turn, so that equal neighbours do not wait for each
+ *                   other's counter.
+ *
+ * Arguments as in histogram.cl; `tables` holds SAMPLE_TABLES times `table_len` counters per
+ * work-item, zero at entry, for histogram_merge.
+ */
+/* Twin: operators/histogram.rs (SAMPLE_TABLES). */
+#define SAMPLE_TABLES 4
+#define STEP_SAMPLES 16
+
+#if BIG_ENDIAN_SAMPLES
+#define LOAD_SAMPLES(p) convert_uint16(SWAP_BYTES16(LOAD_USHORT16(p)))
+#else
+#define LOAD_SAMPLES(p) convert_uint16(LOAD_USHORT16(p))
+#endif
+
+__kernel void histogram_direct(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, uint table_len)
+{
+    __global uint *table = tables + get_global_id(0) * (size_t)(SAMPLE_TABLES * table_len);
+    const ulong span = (ulong)(last - first);
+    const ulong total = span * (ulong)rows;
+    const ulong start = total * get_global_id(0) / get_global_size(0);
+    const ulong stop = total * (get_global_id(0) + 1) / get_global_size(0);
+
+    for (ulong at = start; at < stop;) {
+        const ulong column = at % span;
+        const int count = (int)min(span - column, stop - at);
+        __global const uchar *p = src + src_offset + (size_t)(y0 + (int)(at / span)) * src_stride +
+                                  (size_t)((ulong)first + column) * SAMPLE_BYTES;
+        at += (ulong)count;
+        int i = 0;
+        for (; i + STEP_SAMPLES <= count; i += STEP_SAMPLES) {
+            /* A vector as an array, which a loop can index. */
+            union {
+                uint16 vector;
+                uint each[STEP_SAMPLES];
+            } bin;
+            bin.vector = min(LOAD_SAMPLES(p + i * SAMPLE_BYTES) >> shift, bins - 1);
+#pragma unroll
+            for (int k = 0; k < STEP_SAMPLES; k++)
+                table[(k % SAMPLE_TABLES) * table_len + bin.each[k]]++;
+        }
+        for (; i < count; i++)
+            table[bin_of(load_sample(p + i * SAMPLE_BYTES), shift, bins)]++;
+    }
+}
