@@ -33,15 +33,13 @@ __kernel void histogram_direct(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, 
         at += (ulong)count;
         int i = 0;
         for (; i + STEP_SAMPLES <= count; i += STEP_SAMPLES) {
-            /* A vector as an array, which a loop can index. */
-            union {
-                uint16 vector;
-                uint each[STEP_SAMPLES];
-            } bin;
-            bin.vector = min(LOAD_SAMPLES(p + i * SAMPLE_BYTES) >> shift, bins - 1);
+            /* min() of two vectors: with a scalar, Oclgrind 21.10 gives it to the first alone. */
+            const uint16 samples = LOAD_SAMPLES(p + i * SAMPLE_BYTES) >> shift;
+            const uint16 vector[1] = {min(samples, (uint16)(bins - 1))};
+            const uint *bin = (const uint *)vector;
 #pragma unroll
             for (int k = 0; k < STEP_SAMPLES; k++)
-                table[(k % SAMPLE_TABLES) * table_len + bin.each[k]]++;
+                table[(k % SAMPLE_TABLES) * table_len + bin[k]]++;
         }
         for (; i < count; i++)
             table[bin_of(load_sample(p + i * SAMPLE_BYTES), shift, bins)]++;

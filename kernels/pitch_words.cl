@@ -44,8 +44,9 @@ typedef struct {
     lane_t bright, dark;
 } lane_comparison_t;
 
-/* a + theta <= b in each lane. A sum past LANE_MAX stops there, which no b reaches. */
-#define REACHES(a, theta, b) (min((a), (lane_t)(LANE_MAX - (theta))) + (theta) <= (b))
+/* a + theta <= b in each lane. A sum past LANE_MAX stops there, which no b reaches. min() of two
+ * vectors: with a scalar, Oclgrind 21.10 gives it to the first lane alone. */
+#define REACHES(a, theta, b) (min((a), (lanes_t)(lane_t)(LANE_MAX - (theta))) + (theta) <= (b))
 
 /* One of 0 and -1 a pixel to a bit a pixel: byte 0 holds the first 8, the first of them highest. */
 static uint pack_bits16(char16 marked)
