@@ -1,12 +1,11 @@
-/* Separable Gaussian of one plane, or of one component of it.
+/* Separable Gaussian of one plane, or of one component of it. A file a variant; this one holds
+ * what they share and the plain one.
  *
  * gaussian_bytes   CPU, 8-bit samples side by side, integer sums: 16-bit lanes.
  * gaussian_rows    CPU. Local size 1; each work-item takes a band of rows. A row's vertical sums
  *                  go into a line that stays in the cache, then the line is summed horizontally.
  *                  Scratch: get_global_size(0) lines of `line_len` sums.
- * gaussian_tile    GPU. A work-group loads its tile and halo into local memory.
- *                  Local: columns*rows and columns*get_local_size(1) sums of 4 bytes, with
- *                  columns = get_local_size(0) + (TAPS-1)*lanes, rows = get_local_size(1) + TAPS-1.
+ * gaussian_tile    GPU: vertical sums of a tile in local memory.
  * gaussian_direct  Any device, buffer or image: every tap from global memory.
  *
  * Macros: TAPS (odd), FLOAT_ARITHMETIC (1: f32 sums), PITCH (samples between neighbours in memory;

@@ -1,4 +1,5 @@
-/* Histogram of the samples of one plane, for each of its components.
+/* Histogram of the samples of one plane, for each of its components. A file a variant; this one
+ * holds what they share and the plain ones.
  *
  * histogram_private  Any device, buffer or image: a table per work-item in global memory.
  * histogram_pairs    CPU, 8-bit samples, buffer; local size 1: a counter per pair of neighbouring
@@ -11,8 +12,7 @@
  * histogram_banked   GPU, buffer: COPIES of each counter in local memory, one per bank, so that
  *                    no image makes work-items of a row of banks wait for each other.
  *
- * Macros: PERIOD (samples of the byte pattern that repeats along a row, 1..4), COPIES (power of
- * two), TABLE_LEN (`table_len` of histogram_banked), ALIGNED_BASE (1: memory objects start at 16-byte boundaries), and common.cl's.
+ * Macros: PERIOD (samples of the byte pattern that repeats along a row, 1..4), and common.cl's.
  *
  * | argument      | meaning                                                                      |
  * | src           | the plane; any offset and stride                                             |
@@ -22,19 +22,10 @@
  * | y0, rows      | rows counted                                                                 |
  * | shift, bins   | bin = sample >> shift, at most bins-1                                        |
  * | tables        | `table_len` counters per work-item (channel-major bins), zero at entry        |
- * | out           | `table_len` counters; histogram_local and _banked add to them                 |
+ * | out           | `table_len` counters; histogram_local adds to them                            |
  */
 #ifndef PERIOD
 #define PERIOD 1
-#endif
-#ifndef COPIES
-#define COPIES 1
-#endif
-#ifndef TABLE_LEN
-#define TABLE_LEN 1
-#endif
-#ifndef ALIGNED_BASE
-#define ALIGNED_BASE 0
 #endif
 
 #define PATTERN_ARGS                                                                              \

@@ -1,4 +1,29 @@
-/* After histogram.cl. GPU: bank-private counters in local memory. */
+/* After histogram.cl. GPU: COPIES of each counter in local memory, one per bank, so that no image
+ * makes lanes wait for each other.
+ *
+ * Arguments as for histogram_local, and
+ *
+ * | out        | counters of two frames                                                           |
+ * | table_len  | TABLE_LEN: counters of this plane, whose channels are numbered from 0            |
+ * | add_to     | the plane's first counter in `out`                                               |
+ * | zero_from  | its first counter of the next frame, which the launch zeroes                     |
+ *
+ * Macros: COPIES (power of two), TABLE_LEN, ALIGNED_BASE (1: memory objects start at 16-byte
+ * boundaries), BIN_SHIFT (`shift`, which would be an operation for every sample).
+ */
+#ifndef COPIES
+#define COPIES 1
+#endif
+#ifndef TABLE_LEN
+#define TABLE_LEN 256
+#endif
+#ifndef ALIGNED_BASE
+#define ALIGNED_BASE 0
+#endif
+#ifndef BIN_SHIFT
+#define BIN_SHIFT 0
+#endif
+
 /* Bytes a work-item takes at once: whole patterns, in 16-byte loads. */
 #if PERIOD == 3
 #define UNIT_VECTORS 3
@@ -24,14 +49,67 @@ static void count_banked(__global const uchar *row, int p, int j, const int *ch,
                          COPIES]);
 }
 
-__kernel void histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len)
+/* Counts the samples that start in a unit which the row's ends cut, or whose samples straddle
+ * 16-byte boundaries and may end in the next unit. */
+static void count_cut_unit(__global const uchar *row, uint unit, uint lead, uint row_bytes,
+                           int inner0, const int *ch, uint shift, uint bins, __local uint *bank)
+{
+    const int at = (int)(unit * UNIT_BYTES) - (int)lead;
+    const int s0 = (max(at, 0) + (SAMPLE_BYTES - 1)) / SAMPLE_BYTES;
+    const int s1 = (min(at + UNIT_BYTES, (int)row_bytes) + (SAMPLE_BYTES - 1)) / SAMPLE_BYTES;
+    for (int s = s0; s < s1; s++)
+        count_banked(row, inner0 + s / PERIOD, s % PERIOD, ch, shift, bins, bank);
+}
+
+typedef struct { uint4 v[UNIT_VECTORS]; } unit_t;
+
+static unit_t load_unit(__global const uchar *p)
+{
+    unit_t unit;
+#pragma unroll
+    for (int i = 0; i < UNIT_VECTORS; i++)
+        unit.v[i] = LOAD_UINT4(p + 16 * i);
+    return unit;
+}
+
+/* Counts a unit of whole samples. `counters[j]` is bin 0 of the unit's samples j, counted modulo
+ * the pattern, in the lane's bank; 0 for padding. */
+static void count_unit(const unit_t unit, __local uint *const *counters, uint bins)
+{
+#pragma unroll
+    for (int k = 0; k < UNIT_BYTES / SAMPLE_BYTES; k++) {
+        const int byte = k * SAMPLE_BYTES;
+        const uint4 v = unit.v[byte / 16];
+        const uint word = byte / 4 % 4 == 0 ? v.x : byte / 4 % 4 == 1 ? v.y : byte / 4 % 4 == 2 ? v.z : v.w;
+#if SAMPLE_BYTES == 1
+        /* Levels are a multiple of bins, so that no value is past the last one. */
+        const uint bin = ((word >> (8 * (byte % 4))) & 0xffu) >> BIN_SHIFT;
+#else
+        uint sample = (word >> (8 * (byte % 4))) & 0xffffu;
+#if BIG_ENDIAN_SAMPLES
+        sample = ((sample & 0xffu) << 8) | (sample >> 8);
+#endif
+        const uint bin = bin_of(sample, BIN_SHIFT, bins);
+#endif
+#if PERIOD == 4
+        if (counters[k % PERIOD])
+#endif
+            atomic_inc(&counters[k % PERIOD][bin * COPIES]);
+    }
+}
+
+__kernel void histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
+                               uint add_to, uint zero_from)
 {
     /* All of the local memory may be taken, which an argument's size may not be. */
     __local uint counters[TABLE_LEN * COPIES];
     UNPACK(ch, channel);
     UNPACK(from, begin);
     UNPACK(to, end);
-    for (uint i = get_local_id(0); i < table_len * COPIES; i += get_local_size(0))
+    const uint items = get_global_size(0);
+    for (uint i = get_global_id(0); i < table_len; i += items)
+        out[zero_from + i] = 0;
+    for (uint i = get_local_id(0); i < TABLE_LEN * COPIES; i += get_local_size(0))
         counters[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     __local uint *bank = counters + (get_local_id(0) & (COPIES - 1));
@@ -47,16 +125,16 @@ __kernel void histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uin
     const uint row_bytes = (uint)(inner1 - inner0) * PERIOD * SAMPLE_BYTES;
     /* Units start at 16-byte boundaries, so the first may start before the row. */
     const uint units = (row_bytes + 15 + UNIT_BYTES - 1) / UNIT_BYTES;
-    const ulong total = (ulong)units * (ulong)rows;
 
-    for (ulong i = get_global_id(0); i < total; i += get_global_size(0)) {
-        const int y = y0 + (int)(i / units);
-        const uint unit = (uint)(i % units);
-        __global const uchar *row = src + src_offset + (size_t)y * src_stride;
-        const ulong row_start = src_offset + (ulong)y * src_stride + (ulong)inner0 * PERIOD * SAMPLE_BYTES;
-        const uint lead = (uint)(row_start & 15);
-        const long at = (long)unit * UNIT_BYTES - lead;
-
+    uint unit = get_global_id(0) % units;
+    for (uint y = get_global_id(0) / units; y < (uint)rows;) {
+        __global const uchar *row = src + src_offset + (size_t)(y0 + (int)y) * src_stride;
+        __global const uchar *inner = row + (size_t)inner0 * (PERIOD * SAMPLE_BYTES);
+        const uint lead = (uint)(src_offset + (ulong)(y0 + (int)y) * src_stride +
+                                 (ulong)inner0 * (PERIOD * SAMPLE_BYTES)) & 15u;
+        /* Units that hold samples of the row only; none where samples straddle boundaries. */
+        const uint whole0 = lead ? 1 : 0;
+        const uint whole1 = lead % SAMPLE_BYTES ? 0 : (row_bytes + lead) / UNIT_BYTES;
         if (unit == 0)
             for (int j = 0; j < PERIOD; j++) {
                 for (int p = from[j]; p < min(inner0, to[j]); p++)
@@ -64,56 +142,42 @@ __kernel void histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uin
                 for (int p = max(inner1, from[j]); p < to[j]; p++)
                     count_banked(row, p, j, ch, shift, bins, bank);
             }
-        if (at >= (long)row_bytes)
-            continue;
-        /* Samples that straddle 16-byte boundaries are read one by one. */
-        const uint straddle = lead % SAMPLE_BYTES;
-        if (at >= 0 && at + UNIT_BYTES <= (long)row_bytes && straddle == 0) {
-            /* Counters of the pattern's samples, turned so that index 0 is the unit's first. */
-            int base[4] = {ch[0], ch[1], ch[2], ch[3]};
-            for (uint turn = (uint)at / SAMPLE_BYTES % PERIOD; turn > 0; turn--) {
-                const int head = base[0];
-                for (int j = 0; j + 1 < PERIOD; j++)
-                    base[j] = base[j + 1];
-                base[PERIOD - 1] = head;
+        /* A lane's units of a row ascend: the cut one at its start, whole ones, cut ones. */
+        for (; unit < units && (unit < whole0 || whole1 <= whole0); unit += items)
+            count_cut_unit(row, unit, lead, row_bytes, inner0, ch, shift, bins, bank);
+        if (unit < whole1) {
+            __local uint *bin0[PERIOD];
+            const uint turn = (UNIT_BYTES - lead) / SAMPLE_BYTES % PERIOD;
+            for (int j = 0; j < PERIOD; j++) {
+                bin0[j] = 0;
+                for (int k = 0; k < PERIOD; k++)
+                    if ((j + turn) % PERIOD == (uint)k && ch[k] >= 0)
+                        bin0[j] = bank + (uint)ch[k] * bins * COPIES;
             }
-            __global const uchar *p = src + row_start + at;
-            uint w[4 * UNIT_VECTORS];
-            for (int v = 0; v < UNIT_VECTORS; v++) {
-                const uint4 q = LOAD_UINT4(p + 16 * v);
-                w[4 * v] = q.x;
-                w[4 * v + 1] = q.y;
-                w[4 * v + 2] = q.z;
-                w[4 * v + 3] = q.w;
+            __global const uchar *p = inner - lead + (size_t)unit * UNIT_BYTES;
+            const size_t step = (size_t)items * UNIT_BYTES;
+            /* Two loads on their way hide each other's latency. */
+            for (; unit < whole1 && whole1 - unit > items; unit += 2 * items, p += 2 * step) {
+                const unit_t a = load_unit(p);
+                const unit_t b = load_unit(p + step);
+                count_unit(a, bin0, bins);
+                count_unit(b, bin0, bins);
             }
-#pragma unroll
-            for (int k = 0; k < UNIT_BYTES / SAMPLE_BYTES; k++) {
-#if SAMPLE_BYTES == 1
-                const uint sample = (w[k >> 2] >> ((k & 3) * 8)) & 0xff;
-#else
-                uint sample = (w[k >> 1] >> ((k & 1) * 16)) & 0xffff;
-#if BIG_ENDIAN_SAMPLES
-                sample = ((sample & 0xff) << 8) | (sample >> 8);
-#endif
-#endif
-                if (base[k % PERIOD] >= 0)
-                    atomic_inc(&bank[((uint)base[k % PERIOD] * bins + bin_of(sample, shift, bins)) * COPIES]);
-            }
-        } else {
-            /* Samples that start in this unit; a sample may end in the next one. */
-            const long s0 = max(at, 0L) + (SAMPLE_BYTES - 1);
-            const long s1 = min(at + UNIT_BYTES, (long)row_bytes) + (SAMPLE_BYTES - 1);
-            for (int s = (int)(s0 / SAMPLE_BYTES); s < (int)(s1 / SAMPLE_BYTES); s++)
-                count_banked(row, inner0 + s / PERIOD, s % PERIOD, ch, shift, bins, bank);
+            for (; unit < whole1; unit += items, p += step)
+                count_unit(load_unit(p), bin0, bins);
         }
+        for (; unit < units; unit += items)
+            count_cut_unit(row, unit, lead, row_bytes, inner0, ch, shift, bins, bank);
+        y += unit / units;
+        unit %= units;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = get_local_id(0); i < table_len; i += get_local_size(0)) {
         uint sum = 0;
-        /* Each work-item starts at another copy, and so at another bank. */
+        /* Each lane starts at another copy, and so at another bank. */
         for (uint c = 0; c < COPIES; c++)
             sum += counters[i * COPIES + ((c + i) & (COPIES - 1))];
         if (sum)
-            atomic_add(&out[i], sum);
+            atomic_add(&out[add_to + i], sum);
     }
 }

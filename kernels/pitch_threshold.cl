@@ -1,8 +1,11 @@
 /* Compares a repeating pattern with itself some pitches away and packs the result, 1 bit a pixel.
+ * A file a variant; this one holds what they share and the plain one.
  *
  * pitch_threshold_bytes  Any device, buffer or image: one work-item a byte of the mask (8 pixels).
  * pitch_threshold_words  CPU, buffer: local size 1, each work-item a band of rows, 32 pixels a
  *                        step in 16-bit lanes, or in 32-bit lanes for 16-bit samples.
+ * pitch_wide_*           GPU, buffer: 16 bytes of a row a work-item, from aligned words; a kernel
+ *                        a mode; in integers or by dot products of bytes.
  * run_differences        One work-item a run of marked pixels: how much they differ.
  * mask_expand            Packed mask to one byte a pixel, 0 or 255: one work-item a packed byte.
  *
@@ -13,7 +16,9 @@
  * | rois          | int4: x0, y0, x1, y1, half-open, inside the frame                             |
  * | theta         | threshold in 1/256 grey levels, 0 .. 2^30-1                                   |
  * | flags         | MINIMUM, MATCHED, BRIGHT, DARK below (`math/pitch.rs` has their twins)         |
- * | defects       | counter of set bits, zero at entry                                            |
+ * | defects       | two counters of set bits: the launch adds to number `slot`, which is zero, and |
+ * |               | zeroes the other one for the next frame                                       |
+ * | slot          | 0 or 1                                                                        |
  *
  * Exactness: all sums are 32-bit integers in 1/256 grey level; with 16-bit samples they stay
  * under 2^26. pitch_words.cl says how it does with fewer bits. A tap of weight 0 (F = 0) is never
@@ -23,6 +28,8 @@
 #define MATCHED 2
 #define BRIGHT 4
 #define DARK 8
+/* Over every difference: 65535 * 256 * 2 with the matched centre's overshoot. */
+#define UNREACHED (1 << 28)
 
 /* Widens the extent that one comparison judges: P + u. */
 static int comparison_margin(int4 c) { return c.y + (c.z > 0 ? 1 : 0); }
@@ -111,8 +118,10 @@ __kernel void pitch_threshold_bytes(PLANE_ARGS, int width, int height, __global 
                                     ulong mask_offset, uint mask_stride,
                                     __constant const int4 *comparisons, int comparison_count,
                                     __global const int4 *rois, int roi_count, int theta, int flags,
-                                    __global uint *defects)
+                                    __global uint *defects, uint slot)
 {
+    if (get_global_id(0) == 0 && get_global_id(1) == 0)
+        defects[slot ^ 1u] = 0;
     const int column = get_global_id(0);
     const int y = get_global_id(1);
     if (column >= (int)mask_stride || y >= height)
@@ -124,5 +133,5 @@ __kernel void pitch_threshold_bytes(PLANE_ARGS, int width, int height, __global 
                              : 0;
     mask[mask_offset + (size_t)y * mask_stride + column] = (uchar)bits;
     if (bits)
-        atomic_add(defects, popcount(bits));
+        atomic_add(&defects[slot], popcount(bits));
 }

@@ -198,8 +198,10 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
                                     ulong mask_offset, uint mask_stride,
                                     __constant const int4 *comparisons, int comparison_count,
                                     __global const int4 *rois, int roi_count, int theta, int flags,
-                                    __global uint *defects)
+                                    __global uint *defects, uint slot)
 {
+    if (get_global_id(0) == 0)
+        defects[slot ^ 1u] = 0;
     const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
     const int y0 = (int)get_global_id(0) * band;
     const int y1 = min(y0 + band, height);
@@ -253,5 +255,5 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
         }
     }
     if (count)
-        atomic_add(defects, count);
+        atomic_add(&defects[slot], count);
 }

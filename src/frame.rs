@@ -141,9 +141,12 @@ impl Plane {
         }
     }
 
-    /// Whether the memory object starts at the device's own alignment.
-    pub fn is_aligned(&self) -> bool {
-        matches!(self.memory, PlaneMemory::Ours(_))
+    /// Bytes of the memory object, where it starts at the device's own alignment.
+    pub fn aligned_len(&self) -> Option<usize> {
+        match &self.memory {
+            PlaneMemory::Ours(buffer) => Some(buffer.size()),
+            PlaneMemory::Host(_) => None,
+        }
     }
 
     /// The command that last wrote the plane.

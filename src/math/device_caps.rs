@@ -17,6 +17,8 @@ pub struct DeviceCaps {
     pub local_memory: u64,
     /// Largest single buffer, bytes.
     pub max_allocation: u64,
+    /// The compiler takes the instructions of `kernels/nvidia.cl`.
+    pub has_dot4: bool,
     /// Largest 2-D image, pixels; zero where the device has no images.
     pub max_image: [usize; 2],
 }

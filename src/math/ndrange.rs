@@ -26,6 +26,14 @@ impl NdRange {
         }
     }
 
+    /// Groups of `local` work-items side by side, and `groups[1]` rows of such groups.
+    pub fn tiles(groups: [usize; 2], local: usize) -> Self {
+        Self {
+            global: [groups[0] * local, groups[1]],
+            local: Some([local, 1]),
+        }
+    }
+
     /// Covers `extent` with work-groups of `local`, rounded up; the kernel bounds-checks.
     pub fn cover(extent: [usize; 2], local: [usize; 2]) -> Self {
         Self {

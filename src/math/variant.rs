@@ -13,7 +13,7 @@ pub enum HistogramVariant {
     Private,
     /// GPU: copies of each counter in local memory, one per bank.
     Banked {
-        /// Copies of each counter; a power of two.
+        /// Copies of each counter of the plane with the most; a power of two.
         copies: usize,
     },
     /// One table per work-group in local memory.
@@ -23,7 +23,7 @@ pub enum HistogramVariant {
 /// What a histogram has to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistogramShape {
-    /// Counters a frame needs: channels × bins.
+    /// Counters that the plane with the most channels needs: channels × bins.
     pub counters: usize,
     /// Samples are single bytes.
     pub bytes: bool,
@@ -82,52 +82,76 @@ pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> Histogram
 pub enum GaussianVariant {
     /// CPU: a row at a time through a line buffer; by [`row_kernel`].
     Rows,
-    /// GPU: tiles with their halo in local memory.
+    /// GPU: vertical sums of a tile in local memory.
     Tile {
-        /// Work-items of a group along x and y.
-        group: [usize; 2],
+        /// Work-items of a group: columns of 4 samples, halo included.
+        columns: usize,
+        /// Rows.
+        rows: usize,
     },
     /// Every tap from global memory, or from an image.
     Direct,
 }
 
-/// Work-group that a tile is made for.
-const TILE_GROUP: [usize; 2] = [32, 8];
-
-/// Local memory a tile needs, bytes: input tile with halo, and its vertical sums.
-///
-/// `lanes` is the distance of neighbours of one component, in samples.
-pub fn tile_bytes(group: [usize; 2], taps: usize, lanes: usize) -> u64 {
-    let halo = taps - 1;
-    let columns = group[0] + halo * lanes;
-    let rows = group[1] + halo;
-    // The kernel keeps both as 32-bit words.
-    4 * (columns * rows + columns * group[1]) as u64
+/// What a Gaussian has to filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GaussianShape {
+    /// Taps along each axis.
+    pub taps: usize,
+    /// Distance of neighbours of one component, in samples.
+    pub lanes: usize,
+    /// 8-bit samples and integer sums.
+    pub packed: bool,
+    /// Samples of a row, and rows of the frame's largest plane.
+    pub extent: [usize; 2],
+    /// Images instead of buffers.
+    pub image: bool,
 }
 
-/// The Gaussian variant for a device; `lanes` as in [`tile_bytes`].
-pub fn gaussian_variant(
-    caps: &DeviceCaps,
-    taps: usize,
-    lanes: usize,
-    image: bool,
-) -> GaussianVariant {
-    if image {
+/// Samples of a column of a tile.
+pub const COLUMN_SAMPLES: usize = 4;
+/// Columns and rows of a tile: of large frames, and of those that would have too few tiles.
+const TILE: [usize; 2] = [128, 12];
+const SMALL_TILE_ROWS: usize = 4;
+/// Tiles per compute unit under which a frame is small.
+const FEW_TILES: usize = 8;
+
+/// Columns of halo on each side of a tile.
+pub fn tile_halo(taps: usize, lanes: usize) -> usize {
+    (taps / 2 * lanes).div_ceil(COLUMN_SAMPLES)
+}
+
+/// Local memory of a tile's vertical sums, bytes.
+pub fn tile_bytes(columns: usize, rows: usize, packed: bool) -> u64 {
+    // Packed sums are 16 bits, others 32.
+    let sum = if packed { 2 } else { 4 };
+    (columns * rows * COLUMN_SAMPLES * sum) as u64
+}
+
+/// The Gaussian variant for a device.
+pub fn gaussian_variant(caps: &DeviceCaps, shape: &GaussianShape) -> GaussianVariant {
+    if shape.image {
         return GaussianVariant::Direct;
     }
     if caps.is_cpu {
         return GaussianVariant::Rows;
     }
-    let group = super::ndrange::fit_work_group(
-        TILE_GROUP,
-        caps.max_work_group,
-        [caps.max_work_item[0], caps.max_work_item[1]],
-    );
-    if tile_bytes(group, taps, lanes) <= caps.local_memory {
-        GaussianVariant::Tile { group }
-    } else {
-        GaussianVariant::Direct
+    let columns = TILE[0].min(caps.max_work_group).min(caps.max_work_item[0]);
+    let halo = 2 * tile_halo(shape.taps, shape.lanes);
+    if columns <= halo {
+        return GaussianVariant::Direct;
     }
+    let [samples, height] = shape.extent;
+    let across = samples.div_ceil(COLUMN_SAMPLES * (columns - halo));
+    let small = across * height.div_ceil(TILE[1]) < FEW_TILES * caps.compute_units;
+    let rows = if small { SMALL_TILE_ROWS } else { TILE[1] };
+    [rows, 1]
+        .into_iter()
+        .find(|&rows| tile_bytes(columns, rows, shape.packed) <= caps.local_memory)
+        .map_or(GaussianVariant::Direct, |rows| GaussianVariant::Tile {
+            columns,
+            rows,
+        })
 }
 
 /// Which kernel filters rows on a CPU.
@@ -159,14 +183,42 @@ pub enum PitchVariant {
     Bytes,
     /// CPU: bands of rows, a 32-bit word (32 pixels) at a time.
     Words,
+    /// GPU: 16 bytes of a row a work-item, from aligned words.
+    Wide {
+        /// By dot products of bytes.
+        dot4: bool,
+    },
 }
 
-/// The pitch comparison's variant for a device.
-pub fn pitch_variant(caps: &DeviceCaps, image: bool) -> PitchVariant {
-    if caps.is_cpu && !image {
-        PitchVariant::Words
-    } else {
+/// Bytes of a memory object that the wide kernel can address.
+pub const WIDE_MEMORY: usize = 1 << 31;
+
+/// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame.
+pub fn pitch_variant(caps: &DeviceCaps, image: bool, bytes: bool, frame: usize) -> PitchVariant {
+    if image {
         PitchVariant::Bytes
+    } else if caps.is_cpu {
+        PitchVariant::Words
+    } else if caps.shares_host_memory || frame >= WIDE_MEMORY / 2 {
+        // Host memory that is used in place starts anywhere; strides may double a frame.
+        PitchVariant::Bytes
+    } else {
+        PitchVariant::Wide {
+            dot4: bytes && caps.has_dot4,
+        }
+    }
+}
+
+/// Rows of a work-item of the wide kernel, by the work-items that one row each would make.
+///
+/// More rows share more of the preparation, but leave fewer work-items to hide latency with.
+pub fn wide_rows(caps: &DeviceCaps, single: usize) -> usize {
+    const RESIDENT: usize = 2048;
+    let times = single / (RESIDENT * caps.compute_units);
+    match times {
+        0..=1 => 1,
+        2..=7 => 2,
+        _ => 8,
     }
 }
 
@@ -182,6 +234,7 @@ mod tests {
             max_work_group: 4096,
             max_work_item: [4096; 3],
             local_memory: 512 << 10,
+            has_dot4: false,
             max_allocation: 1 << 32,
             max_image: [16384; 2],
         }
@@ -195,6 +248,7 @@ mod tests {
             max_work_group: 1024,
             max_work_item: [1024, 1024, 64],
             local_memory: 48 << 10,
+            has_dot4: true,
             ..cpu()
         }
     }
@@ -257,25 +311,50 @@ mod tests {
         assert_eq!(histogram_variant(&cpu(), &image), HistogramVariant::Private);
     }
 
+    fn gaussian(taps: usize, lanes: usize) -> GaussianShape {
+        GaussianShape {
+            taps,
+            lanes,
+            packed: true,
+            extent: [3 * 4096, 3072],
+            image: false,
+        }
+    }
+
     #[test]
-    fn gaussian_variant_tile_too_large_for_local_memory_reads_directly() {
-        assert_eq!(gaussian_variant(&cpu(), 3, 3, false), GaussianVariant::Rows);
+    fn gaussian_variant_tile_fits_frame_and_local_memory() {
+        let of = |shape: &GaussianShape| gaussian_variant(&gpu(), shape);
+        let tile = |columns, rows| GaussianVariant::Tile { columns, rows };
         assert_eq!(
-            gaussian_variant(&gpu(), 3, 3, false),
-            GaussianVariant::Tile { group: [32, 8] }
+            gaussian_variant(&cpu(), &gaussian(3, 3)),
+            GaussianVariant::Rows
         );
-        assert_eq!(
-            gaussian_variant(&gpu(), 31, 1, false),
-            GaussianVariant::Tile { group: [32, 8] }
-        );
+        assert_eq!(of(&gaussian(3, 3)), tile(128, 12));
+        assert_eq!(of(&gaussian(31, 4)), tile(128, 12));
+        let hd = GaussianShape {
+            extent: [1920, 1080],
+            ..gaussian(3, 1)
+        };
+        assert_eq!(of(&hd), tile(128, 4));
+        let words = GaussianShape {
+            packed: false,
+            ..gaussian(3, 1)
+        };
+        assert_eq!(of(&words), tile(128, 12));
+        let image = GaussianShape {
+            image: true,
+            ..gaussian(3, 1)
+        };
+        assert_eq!(of(&image), GaussianVariant::Direct);
         let mut small = gpu();
-        small.local_memory = 1024;
+        small.local_memory = 8 << 10;
+        assert_eq!(gaussian_variant(&small, &words), tile(128, 1));
+        small.local_memory = 1 << 10;
+        assert_eq!(gaussian_variant(&small, &words), GaussianVariant::Direct);
+        small = gpu();
+        small.max_work_group = 30;
         assert_eq!(
-            gaussian_variant(&small, 31, 1, false),
-            GaussianVariant::Direct
-        );
-        assert_eq!(
-            gaussian_variant(&cpu(), 3, 1, true),
+            gaussian_variant(&small, &gaussian(31, 4)),
             GaussianVariant::Direct
         );
     }
@@ -294,9 +373,42 @@ mod tests {
     }
 
     #[test]
-    fn pitch_variant_images_never_take_the_word_kernel() {
-        assert_eq!(pitch_variant(&cpu(), false), PitchVariant::Words);
-        assert_eq!(pitch_variant(&cpu(), true), PitchVariant::Bytes);
-        assert_eq!(pitch_variant(&gpu(), false), PitchVariant::Bytes);
+    fn pitch_variant_needs_what_its_loads_need() {
+        let wide = |dot4| PitchVariant::Wide { dot4 };
+        let frame = 4096 * 3072;
+        assert_eq!(
+            pitch_variant(&cpu(), false, true, frame),
+            PitchVariant::Words
+        );
+        assert_eq!(
+            pitch_variant(&cpu(), true, true, frame),
+            PitchVariant::Bytes
+        );
+        assert_eq!(
+            pitch_variant(&gpu(), true, true, frame),
+            PitchVariant::Bytes
+        );
+        assert_eq!(pitch_variant(&gpu(), false, true, frame), wide(true));
+        assert_eq!(pitch_variant(&gpu(), false, false, frame), wide(false));
+        assert_eq!(
+            pitch_variant(&gpu(), false, true, 1 << 30),
+            PitchVariant::Bytes
+        );
+        let mut other = gpu();
+        other.has_dot4 = false;
+        assert_eq!(pitch_variant(&other, false, true, frame), wide(false));
+        other.shares_host_memory = true;
+        assert_eq!(
+            pitch_variant(&other, false, true, frame),
+            PitchVariant::Bytes
+        );
+    }
+
+    #[test]
+    fn wide_rows_grow_with_the_frame() {
+        let rows = |width: usize, height| wide_rows(&gpu(), width / 16 * height);
+        assert_eq!(rows(1920, 1080), 1);
+        assert_eq!(rows(4096, 3072), 2);
+        assert_eq!(rows(16_384, 16_384), 8);
     }
 }

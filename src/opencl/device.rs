@@ -2,11 +2,13 @@
 
 use opencl3::{
     device::{
-        CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IMAGE_SUPPORT,
-        CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_LOCAL_MEM_SIZE,
-        CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE,
-        CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL,
-        CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, get_device_ids, get_device_info,
+        CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
+        CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_HOST_UNIFIED_MEMORY,
+        CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH,
+        CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
+        CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME,
+        CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, get_device_ids,
+        get_device_info,
     },
     platform::platform::get_platform_ids,
     types::{cl_device_id, cl_device_info},
@@ -122,6 +124,7 @@ fn describe(id: cl_device_id) -> Result<Option<DeviceInfo>, ClError> {
             max_work_item: [item(0), item(1), item(2)],
             local_memory: get(CL_DEVICE_LOCAL_MEM_SIZE)?.to_ulong(),
             max_allocation: get(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?.to_ulong(),
+            has_dot4: has_dot4(id),
             max_image: if has_images {
                 [
                     get(CL_DEVICE_IMAGE2D_MAX_WIDTH)?.to_size(),
@@ -132,6 +135,17 @@ fn describe(id: cl_device_id) -> Result<Option<DeviceInfo>, ClError> {
             },
         },
     }))
+}
+
+/// An NVIDIA GPU of compute capability 6.1 or later.
+fn has_dot4(id: cl_device_id) -> bool {
+    // Drivers of other vendors do not know the question.
+    let number = |what| get_device_info(id, what).map(|info| info.to_uint()).ok();
+    let version = (
+        number(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV),
+        number(CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV),
+    );
+    matches!(version, (Some(major), Some(minor)) if (major, minor) >= (6, 1))
 }
 
 /// Every usable device, in the order that `gpu:N` and `cpu:N` count them.

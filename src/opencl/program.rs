@@ -51,6 +51,10 @@ pub enum ProgramSource {
     PitchThreshold,
     /// The pitch comparison for a CPU.
     PitchWords,
+    /// The pitch comparison for a GPU.
+    PitchWide,
+    /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
+    PitchWideDot,
     /// What is done with a packed mask.
     PitchMask,
     /// Planes to images.
@@ -69,8 +73,8 @@ macro_rules! part {
 }
 
 impl ProgramSource {
-    /// Every program.
-    pub const ALL: [Self; 13] = [
+    /// Every program that any device can build.
+    pub const ALL: [Self; 14] = [
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
@@ -81,6 +85,7 @@ impl ProgramSource {
         Self::HistogramPairs,
         Self::PitchThreshold,
         Self::PitchWords,
+        Self::PitchWide,
         Self::PitchMask,
         Self::PlaneImage,
         Self::ProbeLines,
@@ -108,6 +113,21 @@ impl ProgramSource {
             Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
             Self::PitchThreshold => &[COMMON, PITCH],
             Self::PitchWords => &[COMMON, PITCH, part!("pitch_words.cl")],
+            Self::PitchWide => &[
+                COMMON,
+                PITCH,
+                part!("pitch_runs.cl"),
+                part!("pitch_compare_int.cl"),
+                part!("pitch_wide.cl"),
+            ],
+            Self::PitchWideDot => &[
+                COMMON,
+                PITCH,
+                part!("nvidia.cl"),
+                part!("pitch_runs.cl"),
+                part!("pitch_compare_dot.cl"),
+                part!("pitch_wide.cl"),
+            ],
             Self::PitchMask => &[COMMON, PITCH, part!("pitch_mask.cl")],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],

@@ -8,7 +8,10 @@ use crate::{
     math::{
         layout::{Layout, SampleType},
         ndrange::NdRange,
-        variant::{GaussianVariant, RowKernel, gaussian_variant, row_kernel, tile_bytes},
+        variant::{
+            COLUMN_SAMPLES, GaussianShape, GaussianVariant, RowKernel, gaussian_variant,
+            row_kernel, tile_bytes, tile_halo,
+        },
         weights::{KERNEL_SIZE_RANGE, is_binomial, weights_f64, weights_q8},
     },
     opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
@@ -74,9 +77,8 @@ enum Launch {
         items: usize,
     },
     Tile {
-        group: [usize; 2],
-        tile_bytes: usize,
-        sums_bytes: usize,
+        columns: usize,
+        groups: [usize; 2],
     },
     Direct {
         group: [usize; 2],
@@ -106,18 +108,20 @@ impl Gaussian {
     ) -> Result<Self, ClError> {
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
-        let mut warm = Self::prepare(context, &small, settings)?;
+        // Its tiles are those of the whole frame.
+        let mut warm = Self::prepare(context, &small, settings, layout)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
         warm.run(&input, &output, &meter)?;
         context.finish()?;
-        Self::prepare(context, layout, settings)
+        Self::prepare(context, layout, settings, layout)
     }
 
     fn prepare(
         context: &Arc<ClContext>,
         layout: &Layout,
         settings: &GaussianSettings,
+        whole: &Layout,
     ) -> Result<Self, ClError> {
         let taps = settings.kernel_size;
         if !KERNEL_SIZE_RANGE.contains(&taps) || taps.is_multiple_of(2) {
@@ -158,12 +162,12 @@ impl Gaussian {
                     copy_lane,
                     1,
                 );
-                passes.push(Pass::new(context, layout, settings, view)?);
+                passes.push(Pass::new(context, layout, settings, whole, view)?);
             } else {
                 for c in layout.components.iter().filter(|c| c.plane == index) {
                     let pitch = c.pixel_stride / layout.sample.bytes();
                     let view = (index, c.offset, c.width, c.height, 1, -1, pitch);
-                    passes.push(Pass::new(context, layout, settings, view)?);
+                    passes.push(Pass::new(context, layout, settings, whole, view)?);
                 }
             }
         }
@@ -235,15 +239,7 @@ impl Gaussian {
                     NdRange::groups(*items, 1)
                 }
                 Launch::Bytes { items } => NdRange::groups(*items, 1),
-                Launch::Tile {
-                    group,
-                    tile_bytes,
-                    sums_bytes,
-                } => {
-                    args.push(Arg::Local(*tile_bytes));
-                    args.push(Arg::Local(*sums_bytes));
-                    NdRange::cover(pass.extent, *group)
-                }
+                Launch::Tile { columns, groups } => NdRange::tiles(*groups, *columns),
                 Launch::Direct { group } => NdRange::cover(pass.extent, *group),
             };
             let event = self
@@ -269,17 +265,27 @@ impl Pass {
         context: &Arc<ClContext>,
         layout: &Layout,
         settings: &GaussianSettings,
+        whole: &Layout,
         (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
     ) -> Result<Self, ClError> {
         let taps = settings.kernel_size;
+        let integer = settings.arithmetic == Arithmetic::Integer;
+        let shape = GaussianShape {
+            taps,
+            lanes,
+            packed: integer && layout.sample == SampleType::U8,
+            extent: whole.planes.first().map_or([0; 2], |largest| {
+                [largest.row_bytes / layout.sample.bytes(), largest.rows]
+            }),
+            image: settings.image,
+        };
         let variant = match settings.variant {
             Some(forced) => {
-                check_forced(context, forced, taps, lanes, settings.image)?;
+                check_forced(context, forced, &shape)?;
                 forced
             }
-            None => gaussian_variant(context.caps(), taps, lanes, settings.image),
+            None => gaussian_variant(context.caps(), &shape),
         };
-        let integer = settings.arithmetic == Arithmetic::Integer;
         let rows_by = row_kernel(samples, layout.sample == SampleType::U8, integer, pitch);
         let mut options = format!(
             "{} -DTAPS={taps} -DPITCH={pitch} -DFLOAT_ARITHMETIC={}",
@@ -289,6 +295,9 @@ impl Pass {
         if variant == GaussianVariant::Rows && rows_by == RowKernel::Bytes {
             let binomial = is_binomial(&weights_q8(taps, settings.sigma_px));
             options += &format!(" -DBINOMIAL={}", u8::from(binomial));
+        }
+        if let GaussianVariant::Tile { columns, rows } = variant {
+            options += &format!(" -DLANES={lanes} -DTILE_COLUMNS={columns} -DTILE_ROWS={rows}");
         }
         let (source, mut name) = match variant {
             GaussianVariant::Rows => match rows_by {
@@ -317,20 +326,22 @@ impl Pass {
                     }
                 }
             }
-            GaussianVariant::Tile { group } => {
-                let columns = group[0] + halo;
+            GaussianVariant::Tile {
+                columns,
+                rows: tile_rows,
+            } => {
+                let across = COLUMN_SAMPLES * (columns - 2 * tile_halo(taps, lanes));
                 Launch::Tile {
-                    group,
-                    tile_bytes: columns * (group[1] + taps - 1) * size_of::<u32>(),
-                    sums_bytes: columns * group[1] * size_of::<u32>(),
+                    columns,
+                    groups: [samples.div_ceil(across), rows.div_ceil(tile_rows)],
                 }
             }
             GaussianVariant::Direct => Launch::Direct {
                 group: plain_group(context, &kernel)?,
             },
         };
-        if let Launch::Tile { group, .. } = &launch
-            && group[0] * group[1] > context.kernel_work_group(&kernel)?
+        if let Launch::Tile { columns, .. } = &launch
+            && *columns > context.kernel_work_group(&kernel)?
         {
             // The compiler needs more registers a work-item than the device's limit tells.
             name = "gaussian_direct";
@@ -356,31 +367,29 @@ impl Pass {
 fn check_forced(
     context: &ClContext,
     variant: GaussianVariant,
-    taps: usize,
-    lanes: usize,
-    image: bool,
+    shape: &GaussianShape,
 ) -> Result<(), ClError> {
     let refused = |why: String| Err(ClError::Refused(format!("{variant:?} {why}")));
     let caps = context.caps();
     match variant {
         GaussianVariant::Direct => Ok(()),
-        GaussianVariant::Rows | GaussianVariant::Tile { .. } if image => {
+        GaussianVariant::Rows | GaussianVariant::Tile { .. } if shape.image => {
             refused("reads buffers, not images".into())
         }
         GaussianVariant::Rows => Ok(()),
-        GaussianVariant::Tile { group: [x, y] } => {
-            let possible = x > 0
-                && y > 0
-                && x <= caps.max_work_item[0]
-                && y <= caps.max_work_item[1]
-                && x <= caps.max_work_group / y;
-            if !possible {
+        GaussianVariant::Tile { columns, rows } => {
+            let most = caps.max_work_group.min(caps.max_work_item[0]);
+            if rows == 0 || !(1..=most).contains(&columns) {
                 return refused(format!(
                     "is no work-group that {} can run",
                     context.device_name()
                 ));
             }
-            let needed = tile_bytes([x, y], taps, lanes);
+            let halo = 2 * tile_halo(shape.taps, shape.lanes);
+            if columns <= halo {
+                return refused(format!("has no more columns than its halo of {halo}"));
+            }
+            let needed = tile_bytes(columns, rows, shape.packed);
             if needed > caps.local_memory {
                 return refused(format!(
                     "needs {needed} bytes of local memory, {} has {}",

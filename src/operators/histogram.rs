@@ -1,4 +1,6 @@
-//! Histograms of every component of a frame; kernels in `kernels/histogram.cl`.
+//! Histograms of every component of a frame; kernels in `kernels/histogram*.cl`.
+
+mod pass;
 
 use std::sync::Arc;
 
@@ -14,25 +16,10 @@ use crate::{
     opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
 };
 
-use super::{
-    WARM_UP_ROWS, sample_options,
-    source::{PlaneImages, plane_args},
-    to_i32, to_u32,
-};
+use pass::{Pass, Plan, table_count};
 
-/// Samples of a row's pattern that the kernels can tell apart.
-const MAX_PERIOD: usize = 4;
-/// Device memory that tables of work-items may take, bytes.
-const TABLE_BUDGET: usize = 64 << 20;
-/// Work-items with a table of their own per compute unit of a GPU.
-const PRIVATE_ITEMS_PER_UNIT: usize = 128;
-/// Work-items of a group that share local memory, and such groups per compute unit.
-const SHARED_GROUP: usize = 512;
-const SHARED_GROUPS_PER_UNIT: usize = 2;
-/// Counters of a pair table and its distance to the next (`PAIR_TABLE_LEN` of the kernel).
-const PAIR_TABLE_LEN: usize = 65_536 + 1_040;
-/// Tables of a work-item of `histogram_direct` (`SAMPLE_TABLES` of the kernel).
-const SAMPLE_TABLES: usize = 4;
+use super::{WARM_UP_ROWS, sample_options, source::PlaneImages, to_u32};
+
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
 
@@ -71,37 +58,15 @@ pub struct Histogram {
     variant: HistogramVariant,
     passes: Vec<Pass>,
     merge: Option<Merge>,
+    /// Counters of two frames, of which `slot` is the next one's.
     out: Mem,
+    slot: usize,
+    clean: bool,
     table_len: usize,
     bins: usize,
     bit_depth: u32,
     images: Option<PlaneImages>,
     bytes: usize,
-}
-
-/// One plane's launch.
-#[derive(Debug)]
-struct Pass {
-    plane: usize,
-    kernel: Kernel,
-    name: &'static str,
-    range: NdRange,
-    channel: [i32; MAX_PERIOD],
-    begin: [i32; MAX_PERIOD],
-    end: [i32; MAX_PERIOD],
-    rows: [i32; 2],
-    last: Launch,
-}
-
-/// The arguments in which the strategies differ.
-#[derive(Debug)]
-enum Launch {
-    /// None but the counters.
-    Tables,
-    Pairs(Mem),
-    Shared {
-        local_bytes: usize,
-    },
 }
 
 /// Tables of work-items and the kernel that sums them.
@@ -181,59 +146,68 @@ impl Histogram {
             )));
         }
         let counters = layout.components.len() * bins;
+        let channels = |plane: &PlaneLayout| plane.lanes.iter().flatten().count();
+        let most = layout.planes.iter().map(channels).max().unwrap_or(0);
         let shape = HistogramShape {
-            counters,
+            // A group that shares one table holds all of them.
+            counters: match settings.strategy {
+                Some(Strategy::Local) => counters,
+                _ => most * bins,
+            },
             bytes: layout.sample == SampleType::U8,
             samples: pixels,
             image: settings.image,
         };
         let variant = match variant {
             Some(variant) => variant,
-            None => choose(context, &shape, settings.strategy)?,
+            None => choose(context, &shape, counters, settings.strategy)?,
         };
         let images = settings
             .image
             .then(|| PlaneImages::new(context, layout))
             .transpose()?;
-        let out = context.device_memory(counters * COUNTER)?;
-        let mut histogram = Self {
+        let tables = table_count(context, variant, counters);
+        let plan = Plan {
+            context,
+            layout,
+            settings,
+            variant,
+            table_len: counters,
+            bit_depth,
+            tables,
+        };
+        let mut passes = Vec::new();
+        let mut bytes = 0;
+        for (index, plane) in layout.planes.iter().enumerate() {
+            let pass = Pass::new(&plan, index, plane)?;
+            bytes += pass.rows() * plane.row_bytes * region.width() / layout.width.max(1);
+            passes.push(pass);
+        }
+        let merge = if tables > 0 {
+            let options = sample_options(layout.sample, false);
+            let program = context.program(ProgramSource::Histogram, &options)?;
+            Some(Merge {
+                tables: zeroed(context, tables * counters, "histogram tables")?,
+                count: tables,
+                kernel: program.kernel("histogram_merge")?,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
             context: context.clone(),
             variant,
-            passes: Vec::new(),
-            merge: None,
-            out,
+            passes,
+            merge,
+            out: zeroed(context, 2 * counters, "histogram counters")?,
+            slot: 0,
+            clean: true,
             table_len: counters,
             bins,
             bit_depth,
             images,
-            bytes: 0,
-        };
-        let tables = histogram.table_count();
-        for (index, plane) in layout.planes.iter().enumerate() {
-            if plane.lanes.len() > MAX_PERIOD {
-                return Err(ClError::Refused(
-                    "a format with more than four samples a pixel is not supported".into(),
-                ));
-            }
-            let pass = histogram.pass(layout, index, plane, settings, tables)?;
-            let rows = (pass.rows[1] - pass.rows[0]).max(0) as usize;
-            histogram.bytes += rows * plane.row_bytes * region.width() / layout.width.max(1);
-            histogram.passes.push(pass);
-        }
-        if tables > 0 {
-            let program = context.program(
-                ProgramSource::Histogram,
-                &sample_options(layout.sample, false),
-            )?;
-            let memory = context.device_memory(tables * counters * COUNTER)?;
-            context.zero(&memory, tables * counters * COUNTER, "histogram tables")?;
-            histogram.merge = Some(Merge {
-                tables: memory,
-                count: tables,
-                kernel: program.kernel("histogram_merge")?,
-            });
-        }
-        Ok(histogram)
+            bytes,
+        })
     }
 
     /// The variant that counts.
@@ -251,122 +225,6 @@ impl Histogram {
         self.bit_depth
     }
 
-    /// Tables of work-items that the variant needs; 0 where groups share one.
-    fn table_count(&self) -> usize {
-        let caps = self.context.caps();
-        match self.variant {
-            HistogramVariant::Pairs => caps.compute_units,
-            HistogramVariant::Direct => {
-                let fit = TABLE_BUDGET / (SAMPLE_TABLES * self.table_len * COUNTER);
-                SAMPLE_TABLES * caps.compute_units.min(fit).max(1)
-            }
-            HistogramVariant::Private => {
-                let wish = if caps.is_cpu {
-                    caps.compute_units
-                } else {
-                    caps.compute_units * PRIVATE_ITEMS_PER_UNIT
-                };
-                wish.min(TABLE_BUDGET / (self.table_len * COUNTER)).max(1)
-            }
-            HistogramVariant::Banked { .. } | HistogramVariant::Local => 0,
-        }
-    }
-
-    fn pass(
-        &self,
-        layout: &Layout,
-        index: usize,
-        plane: &PlaneLayout,
-        settings: &HistogramSettings,
-        tables: usize,
-    ) -> Result<Pass, ClError> {
-        let context = &self.context;
-        let period = plane.lanes.len();
-        let mut channel = [-1; MAX_PERIOD];
-        let mut begin = [0; MAX_PERIOD];
-        let mut end = [0; MAX_PERIOD];
-        let mut rows = [0; 2];
-        for (lane, component) in plane.lanes.iter().enumerate() {
-            let Some(c) = *component else { continue };
-            let info = &layout.components[c];
-            let part = settings
-                .region
-                .subsample(info.w_sub, info.h_sub, info.width, info.height);
-            // Samples of one component repeat within the pattern where it is not the coarsest.
-            let step = info.pixel_stride / layout.sample.bytes();
-            let first = (lane - info.offset / layout.sample.bytes()) / step;
-            let repeats = period / step;
-            channel[lane] = to_i32(c, "a channel")?;
-            begin[lane] = to_i32(part.x0.saturating_sub(first).div_ceil(repeats), "a region")?;
-            end[lane] = to_i32(part.x1.saturating_sub(first).div_ceil(repeats), "a region")?;
-            rows = [to_i32(part.y0, "a region")?, to_i32(part.y1, "a region")?];
-        }
-        let (copies, shared_len) = match self.variant {
-            HistogramVariant::Banked { copies } => (copies, self.table_len),
-            _ => (1, 1),
-        };
-        // Frames may start anywhere where host memory is used in place.
-        let aligned = !context.caps().shares_host_memory;
-        let options = format!(
-            "{} -DPERIOD={period} -DCOPIES={copies} -DTABLE_LEN={shared_len} -DALIGNED_BASE={}",
-            sample_options(layout.sample, settings.image),
-            u8::from(aligned),
-        );
-        let (source, name) = match self.variant {
-            HistogramVariant::Pairs => (ProgramSource::HistogramPairs, "histogram_pairs"),
-            HistogramVariant::Direct => (ProgramSource::HistogramDirect, "histogram_direct"),
-            HistogramVariant::Private => (ProgramSource::Histogram, "histogram_private"),
-            HistogramVariant::Banked { .. } => (ProgramSource::HistogramBanked, "histogram_banked"),
-            HistogramVariant::Local => (ProgramSource::Histogram, "histogram_local"),
-        };
-        let kernel = context.program(source, &options)?.kernel(name)?;
-        let (range, last) = match self.variant {
-            HistogramVariant::Pairs => {
-                let per_item = PAIR_TABLE_LEN * if period == 3 { 3 } else { period.div_ceil(2) };
-                let bytes = tables * per_item * COUNTER;
-                let memory = context.device_memory(bytes)?;
-                context.zero(&memory, bytes, "pair tables")?;
-                (NdRange::groups(tables, 1), Launch::Pairs(memory))
-            }
-            HistogramVariant::Direct => {
-                (NdRange::groups(tables / SAMPLE_TABLES, 1), Launch::Tables)
-            }
-            HistogramVariant::Private => {
-                let local = if context.caps().is_cpu { 1 } else { 32 };
-                let local = local.min(context.kernel_work_group(&kernel)?);
-                let local = if tables.is_multiple_of(local) {
-                    local
-                } else {
-                    1
-                };
-                (NdRange::groups(tables / local, local), Launch::Tables)
-            }
-            HistogramVariant::Banked { .. } | HistogramVariant::Local => {
-                let group = SHARED_GROUP.min(context.kernel_work_group(&kernel)?);
-                let groups = context.caps().compute_units * SHARED_GROUPS_PER_UNIT;
-                let launch = match self.variant {
-                    // Its counters are part of the program.
-                    HistogramVariant::Banked { .. } => Launch::Tables,
-                    _ => Launch::Shared {
-                        local_bytes: self.table_len * COUNTER,
-                    },
-                };
-                (NdRange::groups(groups, group), launch)
-            }
-        };
-        Ok(Pass {
-            plane: index,
-            kernel,
-            name,
-            range,
-            channel,
-            begin,
-            end,
-            rows,
-            last,
-        })
-    }
-
     /// Counts a frame, waits, and leaves the channel-major bins in `bins`.
     ///
     /// # Errors
@@ -380,6 +238,12 @@ impl Histogram {
         let result = self.count(frame, meter, bins);
         if result.is_ok() {
             frame.end_use();
+            if let HistogramVariant::Banked { .. } = self.variant {
+                self.slot = 1 - self.slot;
+            }
+        } else {
+            // Half a frame may have been counted.
+            self.clean = false;
         }
         result
     }
@@ -398,8 +262,12 @@ impl Histogram {
             Some(images) => images.update(frame, &waits, meter)?,
             None => Vec::with_capacity(self.passes.len() + 2),
         };
-        if self.merge.is_none() {
-            let zeroed = context.zero(&self.out, self.table_len * COUNTER, "histogram counters")?;
+        // Who counts into it zeroes the other frame's, but for the strategy that is no fast one.
+        let slot = self.slot;
+        if self.variant == HistogramVariant::Local || !self.clean {
+            self.clean = true;
+            let bytes = 2 * self.table_len * COUNTER;
+            let zeroed = context.zero(&self.out, bytes, "histogram counters")?;
             events.push(Arc::new(zeroed));
         }
         let table_len = Arg::U32(to_u32(self.table_len, "a table")?);
@@ -412,38 +280,11 @@ impl Histogram {
                 .planes()
                 .get(pass.plane)
                 .ok_or_else(|| ClError::Input(format!("plane {} is missing", pass.plane)))?;
-            let [src, offset, stride] = plane_args(plane, image, 0)?;
-            let used = || (0..MAX_PERIOD).filter(|&lane| pass.channel[lane] >= 0);
-            let first = used().map(|lane| pass.begin[lane]).min().unwrap_or(0);
-            let last = used().map(|lane| pass.end[lane]).max().unwrap_or(0);
-            let rows = pass.rows[1] - pass.rows[0];
-            if first >= last || rows <= 0 {
-                continue;
-            }
-            let shift = self.bit_depth - self.bins.ilog2();
-            let mut args = vec![
-                src,
-                offset,
-                stride,
-                Arg::I32x4(pass.channel),
-                Arg::I32x4(pass.begin),
-                Arg::I32x4(pass.end),
-                Arg::I32(first),
-                Arg::I32(last),
-                Arg::I32(pass.rows[0]),
-                Arg::I32(rows),
-                Arg::U32(shift),
-                Arg::U32(to_u32(self.bins, "bins")?),
-            ];
             let target = self.merge.as_ref().map_or(&self.out, |merge| &merge.tables);
-            args.extend([Arg::Mem(target), table_len]);
-            match &pass.last {
-                Launch::Tables => {}
-                Launch::Pairs(memory) => args.push(Arg::Mem(memory)),
-                Launch::Shared { local_bytes } => args.push(Arg::Local(*local_bytes)),
+            let counters = (target, self.table_len, slot);
+            if let Some(event) = pass.enqueue(context, plane, image, counters, &waits)? {
+                events.push(Arc::new(event));
             }
-            let event = context.run(&mut pass.kernel, pass.name, &args, &pass.range, &waits)?;
-            events.push(Arc::new(event));
         }
         if let Some(merge) = &mut self.merge {
             let args = [
@@ -463,16 +304,31 @@ impl Histogram {
         bins.resize(self.table_len, 0);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(bins);
         let waits: Vec<&Event> = events.last().map(AsRef::as_ref).into_iter().collect();
-        let read = context.read(&self.out, 0, bytes, &waits, "the histogram")?;
+        let read = context.read(
+            &self.out,
+            slot * bytes.len(),
+            bytes,
+            &waits,
+            "the histogram",
+        )?;
         meter.result(Arc::new(read), bytes.len());
         Ok(())
     }
+}
+
+/// Counters on the device, zero.
+fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, ClError> {
+    let bytes = counters * COUNTER;
+    let memory = context.device_memory(bytes)?;
+    context.zero(&memory, bytes, subject)?;
+    Ok(memory)
 }
 
 /// The variant in use, where a strategy is forced or left to the device.
 fn choose(
     context: &ClContext,
     shape: &HistogramShape,
+    counters: usize,
     strategy: Option<Strategy>,
 ) -> Result<HistogramVariant, ClError> {
     let caps = context.caps();
@@ -482,7 +338,13 @@ fn choose(
         )))
     };
     match strategy {
-        None => Ok(histogram_variant(caps, shape)),
+        None => match histogram_variant(caps, shape) {
+            // Tables of all planes together may need more than those of one.
+            HistogramVariant::Local if COUNTER as u64 * counters as u64 > caps.local_memory => {
+                Ok(HistogramVariant::Private)
+            }
+            variant => Ok(variant),
+        },
         Some(Strategy::Private) => Ok(HistogramVariant::Private),
         Some(Strategy::Pairs) if shape.image || !shape.bytes => {
             refused("strategy=pairs needs 8-bit samples in buffers")

@@ -9,12 +9,12 @@ use crate::{
     error::ClError,
     frame::ClFrame,
     math::{
-        layout::Layout,
+        layout::{Layout, SampleType},
         mask::packed_stride,
         ndrange::NdRange,
         pitch::{Axis, Comparison, threshold_q8},
         region::{Rect, union_area},
-        variant::{PitchVariant, pitch_variant},
+        variant::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows},
     },
     opencl::{Arg, ClBuffer, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
 };
@@ -30,6 +30,12 @@ use super::{
     to_i32, to_u32,
 };
 
+/// Bytes of the two counters of marked pixels.
+const COUNTERS: usize = 2 * size_of::<u32>();
+/// Bytes of a row that a work-item of the wide kernel takes.
+const WIDE_BYTES: usize = 16;
+/// Work-items of its groups.
+const WIDE_GROUP: usize = 128;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
 /// Flags of the kernel, by the names they have there.
@@ -194,8 +200,12 @@ pub struct PitchThreshold {
     comparison_count: usize,
     rois: Mem,
     roi_count: usize,
-    /// Set bits of the mask.
+    /// Rows of a work-item of the wide kernel, where that runs.
+    wide: Option<usize>,
+    /// Set bits of the mask: two counters, of which `slot` is the next frame's, and zero.
     counter: Mem,
+    slot: usize,
+    clean: bool,
     /// Where a mask is packed before it is expanded; made at first use.
     packed: Option<ClBuffer>,
     lister: Lister,
@@ -281,23 +291,43 @@ impl PitchThreshold {
             .image
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
-        if settings.image && settings.variant == Some(PitchVariant::Words) {
-            return Err(ClError::Refused("Words reads buffers, not images".into()));
-        }
+        check_forced(context, settings, layout)?;
         let options = sample_options(layout.sample, settings.image);
-        let variant = settings
-            .variant
-            .unwrap_or_else(|| pitch_variant(context.caps(), settings.image));
+        let bytes = layout.sample == SampleType::U8;
+        let variant = settings.variant.unwrap_or_else(|| {
+            pitch_variant(context.caps(), settings.image, bytes, layout.bytes())
+        });
+        let minimum = settings.compare == Compare::Minimum;
         let (source, name) = match variant {
             PitchVariant::Bytes => (ProgramSource::PitchThreshold, "pitch_threshold_bytes"),
             PitchVariant::Words => (ProgramSource::PitchWords, "pitch_threshold_words"),
+            PitchVariant::Wide { dot4 } => (
+                if dot4 {
+                    ProgramSource::PitchWideDot
+                } else {
+                    ProgramSource::PitchWide
+                },
+                match (minimum, settings.match_center) {
+                    (false, false) => "pitch_wide_average",
+                    (false, true) => "pitch_wide_average_matched",
+                    (true, false) => "pitch_wide_minimum",
+                    (true, true) => "pitch_wide_minimum_matched",
+                },
+            ),
         };
         let kernel = context.program(source, &options)?.kernel(name)?;
+        let mut item_rows = 1;
         let range = match variant {
             PitchVariant::Bytes => NdRange::cover(
                 [packed_stride(width), height],
                 plain_group(context, &kernel)?,
             ),
+            PitchVariant::Wide { .. } => {
+                let across = width.div_ceil(WIDE_BYTES / layout.sample.bytes());
+                item_rows = wide_rows(context.caps(), across * height);
+                let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
+                NdRange::cover([across, height.div_ceil(item_rows)], [group, 1])
+            }
             PitchVariant::Words => {
                 let bands = context.caps().compute_units * BANDS_PER_UNIT;
                 NdRange::groups(bands.min(height.max(1)), 1)
@@ -310,7 +340,7 @@ impl PitchThreshold {
         )?;
         let expand = plain.kernel("mask_expand")?;
         let mut flags = 0;
-        if settings.compare == Compare::Minimum {
+        if minimum {
             flags |= MINIMUM;
         }
         if settings.match_center {
@@ -328,12 +358,15 @@ impl PitchThreshold {
             kernel,
             name,
             range,
+            wide: matches!(variant, PitchVariant::Wide { .. }).then_some(item_rows),
+            slot: 0,
+            clean: true,
             expand,
             comparisons: upload(context, &comparison_words, "comparisons")?,
             comparison_count: comparison_words.len(),
             rois: upload(context, &roi_words, "regions of interest")?,
             roi_count: roi_words.len(),
-            counter: context.device_memory(size_of::<u32>())?,
+            counter: counters(context)?,
             packed: None,
             lister: Lister::new(context, &plain)?,
             theta: threshold_q8(settings.threshold),
@@ -369,6 +402,10 @@ impl PitchThreshold {
         let result = self.compare(frame, target, meter);
         if result.is_ok() {
             frame.end_use();
+            self.slot = 1 - self.slot;
+        } else {
+            // Half a frame may have been counted.
+            self.clean = false;
         }
         result
     }
@@ -391,8 +428,12 @@ impl PitchThreshold {
             Some(images) => images.update(frame, &waits, meter)?,
             None => Vec::with_capacity(3),
         };
-        let zeroed = context.zero(&self.counter, size_of::<u32>(), "the pixel counter")?;
-        events.push(Arc::new(zeroed));
+        let slot = self.slot;
+        if !self.clean {
+            self.clean = true;
+            let zeroed = context.zero(&self.counter, COUNTERS, "the pixel counters")?;
+            events.push(Arc::new(zeroed));
+        }
         let plane = frame
             .planes()
             .first()
@@ -409,7 +450,7 @@ impl PitchThreshold {
         let width = Arg::I32(to_i32(self.width, "a width")?);
         let height = Arg::I32(to_i32(self.height, "a height")?);
         let mask_stride = Arg::U32(to_u32(stride, "a stride")?);
-        let args = [
+        let mut args = vec![
             src,
             src_offset,
             src_stride,
@@ -425,7 +466,16 @@ impl PitchThreshold {
             Arg::I32(self.theta),
             Arg::I32(self.flags),
             Arg::Mem(&self.counter),
+            Arg::U32(to_u32(slot, "a counter")?),
         ];
+        if let Some(item_rows) = self.wide {
+            let memory = plane.aligned_len().filter(|&len| len < WIDE_MEMORY);
+            let memory = memory.ok_or_else(|| {
+                ClError::Input(format!("{} reads device memory under 2 GiB", self.name))
+            })?;
+            args.push(Arg::U32(to_u32(memory, "a memory object")?));
+            args.push(Arg::I32(to_i32(item_rows, "rows")?));
+        }
         let event = context.run(&mut self.kernel, self.name, &args, &self.range, &waits)?;
         let event = Arc::new(event);
         if let MaskTarget::Packed { buffer, .. } = target {
@@ -460,7 +510,7 @@ impl PitchThreshold {
         let waits: Vec<&Event> = events.last().map(AsRef::as_ref).into_iter().collect();
         let read = context.read(
             &self.counter,
-            0,
+            slot * size_of::<u32>(),
             bytemuck::cast_slice_mut(&mut count),
             &waits,
             "the pixel count",
@@ -468,6 +518,34 @@ impl PitchThreshold {
         meter.result(Arc::new(read), size_of::<u32>());
         Ok(u64::from(count[0]))
     }
+}
+
+/// Refuses a forced variant that cannot run.
+fn check_forced(
+    context: &ClContext,
+    settings: &PitchSettings,
+    layout: &Layout,
+) -> Result<(), ClError> {
+    let refused = |variant, why| Err(ClError::Refused(format!("{variant:?} {why}")));
+    match settings.variant {
+        Some(variant @ (PitchVariant::Words | PitchVariant::Wide { .. })) if settings.image => {
+            refused(variant, "reads buffers, not images")
+        }
+        Some(variant @ PitchVariant::Wide { dot4: true }) if layout.sample != SampleType::U8 => {
+            refused(variant, "compares 8-bit samples only")
+        }
+        Some(variant @ PitchVariant::Wide { dot4: true }) if !context.caps().has_dot4 => {
+            refused(variant, "needs an NVIDIA GPU")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Two counters, zero.
+fn counters(context: &ClContext) -> Result<Mem, ClError> {
+    let mem = context.device_memory(COUNTERS)?;
+    context.zero(&mem, COUNTERS, "the pixel counters")?;
+    Ok(mem)
 }
 
 fn upload(context: &ClContext, words: &[[i32; 4]], subject: &str) -> Result<Mem, ClError> {

@@ -10,6 +10,7 @@ use gstclinspect::{
         components::Limits,
         pitch::Axis,
         pitch_estimate::{MAX_PROBE_LINES, probe_lines},
+        variant::PitchVariant,
     },
     opencl::{ClContext, Meter, buffer_of},
     operators::{Compare, Listed, MaskTarget, PitchThreshold, Polarity, Probe},
@@ -124,7 +125,9 @@ fn operator(
     let layout = layout_of(&input.info).expect("a layout");
     let made = PitchThreshold::new(device, &layout, &job.settings(input, choice));
     let refused = job.is_blind(input)
-        || choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images());
+        || choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images())
+        || choice.0 == Some(PitchVariant::Wide { dot4: true })
+            && (input.kind() != SampleKind::U8 || !device.caps().has_dot4);
     match made {
         Err(ClError::Refused(_)) if refused => None,
         Ok(operator) if !refused => Some(operator),
@@ -200,6 +203,11 @@ fn check(
 ) -> usize {
     let wanted: Vec<_> = limits.iter().map(|l| expected(input, job, l)).collect();
     for &choice in choices {
+        let wide = matches!(choice.0, Some(PitchVariant::Wide { .. }));
+        if wide && input.import(device).planes()[0].aligned_len().is_none() {
+            // `pitch_job::check` holds that it is refused.
+            continue;
+        }
         let Some(mut operator) = operator(device, input, job, choice) else {
             continue;
         };

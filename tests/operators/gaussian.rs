@@ -33,12 +33,12 @@ const DIRECT: Choice = (Some(GaussianVariant::Direct), false);
 const IMAGE: Choice = (None, true);
 const AUTO: Choice = (None, false);
 
-const fn tile(x: usize, y: usize) -> Choice {
-    (Some(GaussianVariant::Tile { group: [x, y] }), false)
+const fn tile(columns: usize, rows: usize) -> Choice {
+    (Some(GaussianVariant::Tile { columns, rows }), false)
 }
 
 /// Every variant, and the one chosen for the device.
-pub const CHOICES: [Choice; 6] = [AUTO, ROWS, tile(32, 8), tile(7, 3), DIRECT, IMAGE];
+pub const CHOICES: [Choice; 6] = [AUTO, ROWS, tile(128, 12), tile(31, 3), DIRECT, IMAGE];
 
 pub fn settings(
     kernel_size: usize,
@@ -61,20 +61,20 @@ fn refusal(device: &ClContext, input: &Frame, s: &GaussianSettings) -> Option<&'
     if s.image {
         return (!caps.has_images()).then_some("the device has no images");
     }
-    let Some(GaussianVariant::Tile { group }) = s.variant else {
+    let Some(GaussianVariant::Tile { columns, rows }) = s.variant else {
         return None;
     };
     let lanes = (0..input.component_count())
         .map(|c| input.geometry(c).pixel_stride / input.kind().size())
         .max()?;
-    let columns = group[0] + (s.kernel_size - 1) * lanes;
-    let rows = group[1] + s.kernel_size - 1;
-    let bytes = 4 * columns * (rows + group[1]);
-    if group[0] * group[1] > caps.max_work_group
-        || group[0] > caps.max_work_item[0]
-        || group[1] > caps.max_work_item[1]
-    {
+    // Columns of four samples; packed sums of two bytes, others of four.
+    let halo = (s.kernel_size / 2 * lanes).div_ceil(4);
+    let packed = s.arithmetic == Arithmetic::Integer && input.kind() == SampleKind::U8;
+    let bytes = 4 * columns * rows * if packed { 2 } else { 4 };
+    if columns > caps.max_work_group || columns > caps.max_work_item[0] {
         Some("the device has no such work-group")
+    } else if columns <= 2 * halo {
+        Some("the tile is all halo")
     } else {
         (bytes as u64 > caps.local_memory).then_some("the tile is over the local memory")
     }
@@ -415,9 +415,10 @@ fn gaussian_variant_that_cannot_run_is_refused() {
     let group = device.caps().max_work_group;
     refused(tile(group + 1, 1), "work-group");
     refused(tile(0, 1), "work-group");
-    // One row of a tile that is as wide as local memory.
-    let columns = device.caps().local_memory as usize / 16;
-    if columns < group {
-        refused(tile(columns, 1), "local memory");
+    // Four columns of four sums of two bytes, and as many rows as fit and one.
+    let rows = device.caps().local_memory as usize / 32 + 1;
+    if group >= 4 {
+        refused(tile(4, rows), "local memory");
+        refused(tile(2, 1), "halo");
     }
 }

@@ -123,7 +123,15 @@ pub fn operator(
         assert!(refused, "{choice:?} on 16 bits: {result:?}");
         return None;
     }
-    let counters = input.component_count() * wanted.bins;
+    // Banks hold the counters of one plane at a time.
+    let channels = match strategy {
+        Some(Strategy::Banked) => {
+            let planes = layout.planes.iter();
+            planes.map(|p| p.lanes.iter().flatten().count()).max()
+        }
+        _ => None,
+    };
+    let counters = channels.unwrap_or(input.component_count()) * wanted.bins;
     match (result, refusal(device, counters, choice)) {
         (Ok(histogram), None) => {
             let variant = histogram.variant();

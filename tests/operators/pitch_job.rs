@@ -14,7 +14,8 @@ use gstclinspect::{
 use crate::{
     device,
     frames::{
-        Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, assert_same, our_memory, read,
+        Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PLAIN, assert_same, our_memory,
+        read,
     },
     reference::{SampleKind, pitch_threshold as oracle},
 };
@@ -23,10 +24,12 @@ use crate::{
 pub type Choice = (Option<PitchVariant>, bool);
 
 /// Every variant, and the one chosen for the device.
-pub const CHOICES: [Choice; 4] = [
+pub const CHOICES: [Choice; 6] = [
     (None, false),
     (Some(PitchVariant::Bytes), false),
     (Some(PitchVariant::Words), false),
+    (Some(PitchVariant::Wide { dot4: false }), false),
+    (Some(PitchVariant::Wide { dot4: true }), false),
     (None, true),
 ];
 
@@ -202,8 +205,9 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
         let settings = job.settings(input, choice);
         let about = || format!("{} {job:?} {choice:?}", input.describe());
         let result = PitchThreshold::new(device, &layout, &settings);
-        let image_of_words = choice.1 && input.kind() != SampleKind::U8;
-        if is_blind || image_of_words {
+        let words = input.kind() != SampleKind::U8;
+        let dot4 = choice.0 == Some(PitchVariant::Wide { dot4: true });
+        if is_blind || words && (choice.1 || dot4) {
             let refused = matches!(&result, Err(ClError::Refused(_)));
             assert!(refused, "{} is not refused: {result:?}", about());
             continue;
@@ -213,7 +217,22 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
             device::skip("pitch comparison of images", "the device has no images");
             continue;
         }
+        if dot4 && !device.caps().has_dot4 {
+            assert!(matches!(&result, Err(ClError::Refused(_))), "{}", about());
+            device::skip("pitch comparison by dot4", "the device is no NVIDIA GPU");
+            continue;
+        }
         let mut operator = result.unwrap_or_else(|error| panic!("{}: {error}", about()));
+        if let Some(PitchVariant::Wide { .. }) = choice.0
+            && input.import(device).planes()[0].aligned_len().is_none()
+        {
+            // Host memory in use by the device may start anywhere: an error, never a wrong load.
+            let (mask, _) = Frame::poisoned(Format::Gray8, input.size(), PLAIN, 0).output(device);
+            let target = MaskTarget::Grey(&mask);
+            let result = operator.run(&input.import(device), target, &Meter::new(false));
+            assert!(matches!(result, Err(ClError::Input(_))), "{}", about());
+            continue;
+        }
         assert_eq!(
             operator.judged_pixels(),
             expected.judged_pixels,

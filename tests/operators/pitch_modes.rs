@@ -2,7 +2,7 @@
 
 use gst_video::VideoFormat as Format;
 use gstclinspect::{
-    math::variant::PitchVariant,
+    math::variant::{PitchVariant, wide_rows},
     operators::{Compare, Polarity},
 };
 
@@ -17,8 +17,12 @@ use crate::{
 const COMPARES: [Compare; 2] = [Compare::Average, Compare::Minimum];
 const POLARITIES: [Polarity; 3] = [Polarity::Both, Polarity::Bright, Polarity::Dark];
 
-/// The kernel for a CPU alone, where others have no borders of their own.
-const WORDS: [Choice; 1] = [(Some(PitchVariant::Words), false)];
+/// The kernels that take many pixels at once, whose borders others do not have.
+const FAST: [Choice; 3] = [
+    (Some(PitchVariant::Words), false),
+    (Some(PitchVariant::Wide { dot4: false }), false),
+    (Some(PitchVariant::Wide { dot4: true }), false),
+];
 
 /// Every combination of the ways to compare.
 fn modes(base: &Job) -> impl Iterator<Item = Job> {
@@ -118,7 +122,7 @@ fn pitch_extreme_samples_at_every_fraction_equal_reference() {
             ..classic(5.0 + fraction as f64 / 256.0, 0.0)
         };
         for job in modes(&base).skip(fraction % 3).step_by(3) {
-            check(&device, &input, &job, &WORDS);
+            check(&device, &input, &job, &FAST);
         }
     }
     // A difference of exactly the threshold, and 1/256 to each side of it.
@@ -129,7 +133,7 @@ fn pitch_extreme_samples_at_every_fraction_equal_reference() {
                 5.0 + f64::from(fraction) / 256.0,
                 threshold.min(255.0),
             )) {
-                check(&device, &input, &job, &WORDS);
+                check(&device, &input, &job, &FAST);
             }
         }
     }
@@ -137,7 +141,7 @@ fn pitch_extreme_samples_at_every_fraction_equal_reference() {
         let input = extremes(format, [83, 3]);
         for (pitch, threshold) in [(5.5, 65_535.0), (5.996, 32_767.5), (5.25, 0.0)] {
             for job in modes(&classic(pitch, threshold)) {
-                check(&device, &input, &job, &WORDS);
+                check(&device, &input, &job, &FAST);
             }
         }
     }
@@ -149,7 +153,7 @@ fn pitch_judged_columns_of_every_place_in_a_word_equal_reference() {
     for width in (34..=70).chain([95, 96, 97, 128, 129]) {
         let input = Frame::showing(Format::Gray8, [width, 3], PLAIN, Content::Random, 0);
         for pitch in [1.0, 1.5, 3.0] {
-            check(&device, &input, &classic(pitch, 40.0), &WORDS);
+            check(&device, &input, &classic(pitch, 40.0), &FAST);
         }
     }
     let input = Frame::showing(Format::Gray8, [131, 3], PLAIN, Content::Random, 0);
@@ -159,7 +163,7 @@ fn pitch_judged_columns_of_every_place_in_a_word_equal_reference() {
                 rois: vec![[x, 0, columns, 3]],
                 ..classic(2.25, 40.0)
             };
-            check(&device, &input, &job, &WORDS);
+            check(&device, &input, &job, &FAST);
         }
     }
 }
@@ -203,6 +207,29 @@ fn pitch_that_leaves_few_judged_pixels_equals_reference() {
                 check(&device, &input, &job, &CHOICES);
             }
         }
+    }
+}
+
+#[test]
+fn pitch_in_frames_that_share_work_items_between_rows_equals_reference() {
+    let Some(device) = device::open() else { return };
+    // 32 work-items of the wide kernel a row; rows shared by 2, then by 8 of them.
+    const WIDTH: usize = 16 * 32;
+    for times in [2, 8] {
+        let height = times * 2048 * device.caps().compute_units / 32 + 5;
+        let items = WIDTH / 16 * height;
+        assert_eq!(wide_rows(device.caps(), items), times);
+        let size = [WIDTH + 3, height];
+        let input = Frame::showing(Format::Gray8, size, PLAIN, Content::Natural, 0);
+        let job = Job {
+            pitch: [7.35, 9.6],
+            multiples: vec![1, 4],
+            compare: Compare::Minimum,
+            match_center: true,
+            rois: vec![[0, 0, 300, 77], [40, 70, 475, height as u32 - 71]],
+            ..classic(0.0, 9.0)
+        };
+        check(&device, &input, &job, &FAST);
     }
 }
 

@@ -111,8 +111,8 @@ fn gaussian_random_frame_equals_reference() {
 fn gaussian_random_tile_equals_reference() {
     let Some(device) = device::open() else { return };
     let values = (frames(vec![Format::Rgb], 0), 1_usize..40, 1_usize..9);
-    run(12, values, |(input, x, y)| {
-        let choice = (Some(GaussianVariant::Tile { group: [x, y] }), false);
+    run(12, values, |(input, columns, rows)| {
+        let choice = (Some(GaussianVariant::Tile { columns, rows }), false);
         let output = Arrangement {
             owner: Owner::Ours,
             ..input.arrangement

@@ -57,8 +57,8 @@ fn small_gaussian_integer_equals_reference() {
 #[test]
 fn small_gaussian_of_groups_larger_than_the_frame_equals_reference() {
     let Some(device) = device::open() else { return };
-    for group in [[1, 1], [5, 2], [16, 4], [64, 1]] {
-        let choice = (Some(GaussianVariant::Tile { group }), false);
+    for [columns, rows] in [[1, 1], [3, 2], [16, 4], [64, 1]] {
+        let choice = (Some(GaussianVariant::Tile { columns, rows }), false);
         for input in frames(Format::Rgb, Content::Random) {
             gaussian::check(&device, &input, (3, 0.0), &[choice], PLAIN);
         }

@@ -1,0 +1,168 @@
+/* After pitch_runs.cl and one of pitch_compare_*.cl. GPU, buffer: 16 bytes of a row a work-item.
+ *
+ * The frame decides nothing here pixel by pixel: borders, regions and pixels whose neighbours are
+ * missing are cut out of the bits at the end. Only where words would reach past the memory object,
+ * at the frame's first and last pixels, or hold halves of 16-bit samples, is a pixel judged alone.
+ * Each byte of mask has one writer.
+ *
+ * Arguments as for pitch_threshold_bytes, and
+ *
+ * | src_len   | bytes of the memory object, less than 2^31                                        |
+ * | item_rows | rows of a work-item                                                               |
+ *
+ * Launch: a work-item per WIDE_PIXELS pixels along x and item_rows rows along y.
+ */
+/* Rows that are judged at a time: their bits fit 64. */
+#define WIDE_ROWS 4
+#define ROW_BITS(row) (WIDE_PIXELS * (row))
+
+/* Bits of the pixels from x on that lie in from .. to. */
+static uint range_bits(int from, int to, int x)
+{
+    if (from <= x && x + WIDE_PIXELS <= to)
+        return WIDE_ALL;
+    const int first = clamp(from - x, 0, WIDE_PIXELS);
+    const int past = clamp(to - x, 0, WIDE_PIXELS);
+    return first < past ? ((1u << (past - first)) - 1u) << (WIDE_PIXELS - past) : 0u;
+}
+
+/* The pixels of `wanted`, one by one. */
+static uint judge_singly(PLANE_ARGS, uint wanted, int x, int y, int width, int height, int4 c,
+                         int theta, int flags)
+{
+    uint bits = 0;
+    int difference;
+    for (int i = 0; i < WIDE_PIXELS; i++)
+        if ((wanted & WIDE_BIT(i)) &&
+            compare_pixel(PLANE, x + i, y, width, height, c, theta, flags, &difference))
+            bits |= WIDE_BIT(i);
+    return bits;
+}
+
+static void store_bits(__global uchar *row, uint column, uint mask_stride, uint bits)
+{
+#if SAMPLE_BYTES == 1
+    /* The first pixel is the highest bit of the first byte. */
+    __global uchar *out = row + column;
+    if (((uint)(ulong)out & 1u) == 0 && column + 1 < mask_stride) {
+        *(__global ushort *)out = (ushort)((bits >> 8) | (bits << 8));
+    } else {
+        out[0] = (uchar)(bits >> 8);
+        if (column + 1 < mask_stride)
+            out[1] = (uchar)bits;
+    }
+#else
+    row[column] = (uchar)bits;
+#endif
+}
+
+#define WIDE_ARGS                                                                                 \
+    PLANE_ARGS, int width, int height, __global uchar *mask, ulong mask_offset, uint mask_stride, \
+        __constant const int4 *comparisons, int comparison_count, __global const int4 *rois,      \
+        int roi_count, int theta, int flags, __global uint *defects, uint slot, uint src_len,     \
+        int item_rows
+
+/* Bits of every row of the item, one row after the other. */
+static ulong in_rows(uint columns, int rows)
+{
+    ulong bits = 0;
+    for (int row = 0; row < rows; row++)
+        bits = (bits << WIDE_PIXELS) | columns;
+    return bits;
+}
+
+/* Rows first .. past-1 of the item. */
+static ulong rows_between(int first, int past)
+{
+    const ulong below = past >= WIDE_ROWS ? ~0UL : (1UL << ROW_BITS(max(past, 0))) - 1UL;
+    return first >= WIDE_ROWS ? 0UL : below & (~0UL << ROW_BITS(max(first, 0)));
+}
+
+/* The item's rows from byte `at` on under one comparison. `minimum` and `matched` are constants. */
+static ulong compare_rows(__global const uchar *src, uint at, int rows, int stride, int4 c,
+                          const comparer_t k, int minimum, int matched)
+{
+    ulong bits = 0;
+    at += (uint)((rows - 1) * stride);
+    if (c.x) {
+        for (int row = 0; row < rows; row++, at -= (uint)stride)
+            bits = (bits << WIDE_PIXELS) | compare_y(src, at, stride, c, k, minimum, matched);
+    } else {
+        for (int row = 0; row < rows; row++, at -= (uint)stride)
+            bits = (bits << WIDE_PIXELS) | compare_x(src, at, c, k, minimum, matched);
+    }
+    return bits;
+}
+
+static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched)
+{
+    if (get_local_id(0) == 0 && get_local_id(1) == 0)
+        *marked = 0;
+    if (get_global_id(0) == 0 && get_global_id(1) == 0)
+        defects[slot ^ 1u] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+
+    const int x = WIDE_PIXELS * (int)get_global_id(0);
+    const int stride = (int)src_stride;
+    const int begin = item_rows * (int)get_global_id(1);
+    const int end = x < width ? min(begin + item_rows, height) : begin;
+    uint found = 0;
+    for (int top = begin; top < end; top += WIDE_ROWS) {
+        const int rows = min(WIDE_ROWS, end - top);
+        ulong wanted = 0;
+        for (int i = 0; i < roi_count; i++) {
+            const int4 r = rois[i];
+            wanted |= in_rows(range_bits(r.x, r.z, x), rows) & rows_between(r.y - top, r.w - top);
+        }
+        /* Bytes of the memory object before the first pixel, and from the last row's on. */
+        const int start = (int)src_offset + top * stride + x * SAMPLE_BYTES;
+        const int rest = (int)src_len - start - (rows - 1) * stride;
+        const int whole_samples = ((start | stride) & (SAMPLE_BYTES - 1)) == 0;
+        ulong bits = 0;
+        for (int i = 0; i < comparison_count; i++) {
+            const int4 c = comparisons[i];
+            const int margin = comparison_margin(c);
+            const ulong judged = wanted & (c.x ? rows_between(margin - top, height - margin - top)
+                                               : in_rows(range_bits(margin, width - margin, x), rows));
+            if (judged == 0)
+                continue;
+            /* Every run starts at most this far from its pixel. */
+            const int reach = c.x ? margin * stride : (c.y + 1) * SAMPLE_BYTES;
+            if (whole_samples && start >= reach + RUN_BEFORE && rest >= reach + RUN_BYTES) {
+                const comparer_t k = comparer_of(c, theta, flags);
+                bits |= judged & (matched && is_matched(c)
+                                      ? compare_rows(src, (uint)start, rows, stride, c, k, minimum, 1)
+                                      : compare_rows(src, (uint)start, rows, stride, c, k, minimum, 0));
+            } else {
+                for (int row = 0; row < rows; row++) {
+                    const uint in_row = (uint)(judged >> ROW_BITS(row)) & WIDE_ALL;
+                    bits |= (ulong)judge_singly(PLANE, in_row, x, top + row, width, height, c, theta, flags)
+                            << ROW_BITS(row);
+                }
+            }
+        }
+        __global uchar *out = mask + mask_offset + (size_t)top * mask_stride;
+        for (int row = 0; row < rows; row++, out += mask_stride)
+            store_bits(out, (uint)x / 8, mask_stride, (uint)(bits >> ROW_BITS(row)) & WIDE_ALL);
+        found += (uint)popcount(bits);
+    }
+    if (found)
+        atomic_add(marked, found);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0 && get_local_id(1) == 0 && *marked)
+        atomic_add(&defects[slot], *marked);
+}
+
+/* A kernel a mode: the simple ones need half the registers of the others. */
+#define WIDE_KERNEL(name, minimum, matched)                                                       \
+    __kernel void name(WIDE_ARGS)                                                                 \
+    {                                                                                             \
+        __local uint marked;                                                                      \
+        judge_wide(PLANE, width, height, mask, mask_offset, mask_stride, comparisons,             \
+                   comparison_count, rois, roi_count, theta, flags, defects, slot, src_len,       \
+                   item_rows, &marked, minimum, matched);                                         \
+    }
+WIDE_KERNEL(pitch_wide_average, 0, 0)
+WIDE_KERNEL(pitch_wide_average_matched, 0, 1)
+WIDE_KERNEL(pitch_wide_minimum, 1, 0)
+WIDE_KERNEL(pitch_wide_minimum_matched, 1, 1)
