@@ -1,0 +1,26 @@
+//! Published ways of the three algorithms, written anew from their descriptions and mended;
+//! kernels in `benches/baselines/`.
+
+mod gaussian;
+mod histogram;
+mod pitch;
+
+use crate::{
+    Contestant, Error,
+    device::Device,
+    protocol::{Frame, Settings},
+};
+
+pub fn prepare(
+    task: &str,
+    frame: &Frame,
+    settings: &Settings,
+) -> Result<Box<dyn Contestant>, Error> {
+    let device = Device::open(&settings.device)?;
+    match task {
+        "histogram" => histogram::prepare(device, frame, settings),
+        "gaussian" => gaussian::prepare(device, frame, settings),
+        "pitch" => pitch::prepare(device, frame, settings),
+        _ => Err(format!("no baseline is called {task}").into()),
+    }
+}

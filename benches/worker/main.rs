@@ -1,0 +1,198 @@
+//! Runs our operators, the baselines, the sequential references and whole pipelines for
+//! `benches/compare.py`, which asks for one run at a time.
+//!
+//! A request is a JSON object in a line on stdin, its answer one on stdout; `protocol.rs` lists
+//! them, and `peers.py` and `peers.cu` answer the same ones for other libraries.
+
+#[path = "../../examples/common/mod.rs"]
+mod common;
+#[path = "../../tests/reference/mod.rs"]
+mod reference;
+
+mod baselines;
+mod device;
+mod limits;
+mod operators;
+mod pictures;
+mod pipelines;
+mod protocol;
+mod sequential;
+
+use std::{
+    collections::HashMap,
+    fmt,
+    io::{BufRead, Write},
+    process::ExitCode,
+};
+
+use protocol::{Answer, Frame, Request, Settings, Times};
+use serde_json::{Value, json};
+
+/// Why a request cannot be answered.
+pub type Error = Box<dyn std::error::Error>;
+
+/// A contestant that cannot take part here, which is no failure.
+#[derive(Debug)]
+struct Skip(String);
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Skip {}
+
+/// The reason why a contestant cannot take part.
+pub fn skip(why: impl Into<String>) -> Error {
+    Box::new(Skip(why.into()))
+}
+
+/// Something that can be run and timed.
+pub trait Contestant {
+    /// Runs once, to completion.
+    ///
+    /// # Errors
+    /// Why it failed.
+    fn run(&mut self) -> Result<Times, Error>;
+
+    /// Runs `times` times; one time each.
+    ///
+    /// # Errors
+    /// Why it failed.
+    fn run_many(&mut self, times: u32) -> Result<Vec<Times>, Error> {
+        (0..times).map(|_| self.run()).collect()
+    }
+
+    /// The last run's result: bins, samples side by side, or the packed mask.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn result(&mut self) -> Result<Vec<u8>, Error>;
+
+    /// What is worth knowing about it, such as the variant chosen.
+    fn about(&self) -> Value {
+        Value::Null
+    }
+}
+
+type Slots = HashMap<u32, Box<dyn Contestant>>;
+
+fn prepare(
+    who: &str,
+    task: &str,
+    frame: &Frame,
+    settings: &Settings,
+) -> Result<Box<dyn Contestant>, Error> {
+    match who {
+        "ours" => operators::prepare(task, frame, settings),
+        "reference" => sequential::prepare(task, frame, settings),
+        "baseline" => baselines::prepare(task, frame, settings),
+        "limit" => limits::prepare(task, frame, settings),
+        "pipeline" => pipelines::prepare(frame, settings),
+        _ => Err(format!("who is {who}?").into()),
+    }
+}
+
+fn hello() -> Result<Value, Error> {
+    let mut devices = Vec::new();
+    for device in gstclinspect::opencl::devices()? {
+        let [name, driver, version] = device::Device::open(&device.name)?.about()?;
+        devices.push(json!({
+            "name": name, "driver": driver, "opencl": version,
+            "gpu": device.is_gpu, "cpu": device.caps.is_cpu,
+            "compute-units": device.caps.compute_units,
+        }));
+    }
+    Ok(json!({
+        "devices": devices,
+        "versions": {
+            "gst-plugin-clinspect": env!("CARGO_PKG_VERSION"),
+            "GStreamer": gst::version_string().as_str(),
+        },
+    }))
+}
+
+fn answer(request: Request, slots: &mut Slots) -> Result<Answer, Error> {
+    let missing = |slot: u32| format!("slot {slot} is empty");
+    let mut answer = Answer::default();
+    match request {
+        Request::Hello => answer.about = hello()?,
+        Request::Picture {
+            path,
+            kind,
+            width,
+            height,
+            channels,
+            photographs,
+        } => {
+            let bytes = pictures::draw(&kind, [width, height], channels, &photographs)?;
+            std::fs::write(path, bytes)?;
+        }
+        Request::Prepare {
+            slot,
+            who,
+            task,
+            frame,
+            settings,
+        } => {
+            let contestant = prepare(&who, &task, &frame, &settings)?;
+            answer.about = contestant.about();
+            slots.insert(slot, contestant);
+        }
+        Request::Run { slot, times } => {
+            let contestant = slots.get_mut(&slot).ok_or_else(|| missing(slot))?;
+            let times = contestant.run_many(times)?;
+            answer.wall = times.iter().map(|t| t.wall_ns).collect();
+            if times.iter().all(|t| t.device_ns > 0) {
+                answer.device = times.iter().map(|t| t.device_ns).collect();
+            }
+            answer.about = contestant.about();
+        }
+        Request::Result { slot, path } => {
+            let contestant = slots.get_mut(&slot).ok_or_else(|| missing(slot))?;
+            std::fs::write(path, contestant.result()?)?;
+        }
+        Request::Drop { slot } => drop(slots.remove(&slot)),
+    }
+    Ok(answer)
+}
+
+fn serve() -> Result<(), Error> {
+    gst::init()?;
+    gstclinspect::register_static()?;
+    let mut slots = Slots::new();
+    for line in std::io::stdin().lock().lines() {
+        let answered = serde_json::from_str(&line?)
+            .map_err(Error::from)
+            .and_then(|request| answer(request, &mut slots));
+        let answer = answered.unwrap_or_else(|error| {
+            let text = Some(error.to_string());
+            if error.is::<Skip>() {
+                Answer {
+                    skip: text,
+                    ..Answer::default()
+                }
+            } else {
+                Answer {
+                    error: text,
+                    ..Answer::default()
+                }
+            }
+        });
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{}", serde_json::to_string(&answer)?)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    match serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench_worker: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Our operators, on frames that are on the device or that come and go.
+
+use std::{sync::Arc, time::Instant};
+
+use gst::prelude::*;
+use gstclinspect::{
+    frame::{ClFrame, Importer},
+    math::{layout::Layout, mask::packed_stride, region::Rect, variant::GaussianVariant},
+    opencl::{self, ClAllocator, ClContext, Meter, Step, buffer_of},
+    operators::{
+        Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
+        PitchSettings, PitchThreshold, Polarity, Strategy,
+    },
+};
+use serde_json::{Value, json};
+
+use crate::{
+    Contestant, Error,
+    protocol::{Frame, Settings, Times},
+    skip,
+};
+
+/// The task with what it writes.
+enum Operator {
+    Histogram(Box<Histogram>, Vec<u32>),
+    Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
+    Pitch(Box<PitchThreshold>, gst::Memory),
+}
+
+struct Ours {
+    operator: Operator,
+    context: Arc<ClContext>,
+    importer: Importer,
+    meter: Arc<Meter>,
+    /// The resident frame, or `None` where each run brings its own from `host`.
+    resident: Option<ClFrame>,
+    host: gst::Buffer,
+    frame: Frame,
+    transfers: bool,
+    measured_ns: u64,
+}
+
+/// A buffer of plain memory or of the allocator's, with the frame's stride and base.
+fn buffer(
+    frame: &Frame,
+    info: &gst_video::VideoInfo,
+    bytes: Vec<u8>,
+    allocator: Option<&ClAllocator>,
+) -> Result<gst::Buffer, Error> {
+    let mut buffer = gst::Buffer::new();
+    let writable = buffer.make_mut();
+    writable.append_memory(match allocator {
+        None => gst::Memory::from_slice(bytes),
+        Some(allocator) => {
+            let params =
+                gst::AllocationParams::new(gst::MemoryFlags::empty(), 0, frame.base, 0);
+            let mut memory = allocator.alloc(bytes.len(), Some(&params))?;
+            memory
+                .make_mut()
+                .map_writable()?
+                .copy_from_slice(&bytes);
+            memory
+        }
+    });
+    gst_video::VideoMeta::add_full(
+        writable,
+        gst_video::VideoFrameFlags::empty(),
+        info.format(),
+        info.width(),
+        info.height(),
+        &[0],
+        &[i32::try_from(frame.stride)?],
+    )?;
+    Ok(buffer)
+}
+
+pub fn info_of(frame: &Frame) -> Result<gst_video::VideoInfo, Error> {
+    let format = match frame.channels {
+        1 => gst_video::VideoFormat::Gray8,
+        3 => gst_video::VideoFormat::Rgb,
+        n => return Err(format!("no format has {n} channels here").into()),
+    };
+    let (width, height) = (frame.width.try_into()?, frame.height.try_into()?);
+    Ok(gst_video::VideoInfo::builder(format, width, height).build()?)
+}
+
+pub fn prepare(
+    task: &str,
+    frame: &Frame,
+    settings: &Settings,
+) -> Result<Box<dyn Contestant>, Error> {
+    let context = opencl::open(&settings.device)?;
+    let info = info_of(frame)?;
+    let meter = Meter::new(true);
+    let allocator = ClAllocator::new(&context, &meter);
+    let mut importer = Importer::new(&context, &meter, &info)?;
+    let layout = importer.layout().clone();
+    let bytes = frame.spread()?;
+    let resident = (!settings.transfers)
+        .then(|| {
+            let on_device = buffer(frame, &info, bytes.clone(), Some(&allocator))?;
+            Ok::<_, Error>(importer.import(&on_device)?)
+        })
+        .transpose()?;
+    let operator = match task {
+        "histogram" => Operator::Histogram(
+            Box::new(histogram(&context, &layout, frame, settings)?),
+            Vec::new(),
+        ),
+        "gaussian" => {
+            let operator = gaussian(&context, &layout, settings)?;
+            let blank = vec![0; bytes.len()];
+            let out = buffer(frame, &info, blank, Some(&allocator))?;
+            Operator::Gaussian(Box::new(operator), importer.output(&out)?, out)
+        }
+        "pitch" => {
+            let size = packed_stride(frame.width) * frame.height;
+            let mask = allocator.alloc(size, None)?;
+            Operator::Pitch(Box::new(pitch(&context, &layout, settings)?), mask)
+        }
+        _ => return Err(format!("no operator is called {task}").into()),
+    };
+    Ok(Box::new(Ours {
+        operator,
+        context,
+        host: buffer(frame, &info, bytes, None)?,
+        importer,
+        meter,
+        resident,
+        frame: frame.clone(),
+        transfers: settings.transfers,
+        measured_ns: 0,
+    }))
+}
+
+/// A refusal of forced settings is no failure: this device cannot run them.
+fn refused<T>(settings: &Settings, made: Result<T, gstclinspect::error::ClError>) -> Result<T, Error> {
+    use gstclinspect::error::ClError;
+    match made {
+        Err(ClError::Refused(why)) if !settings.variant.is_empty() || settings.image => {
+            Err(skip(why))
+        }
+        other => Ok(other?),
+    }
+}
+
+fn histogram(
+    context: &Arc<ClContext>,
+    layout: &Layout,
+    frame: &Frame,
+    settings: &Settings,
+) -> Result<Histogram, Error> {
+    let strategy = match settings.variant.as_str() {
+        "" => None,
+        "pairs" => Some(Strategy::Pairs),
+        "private" => Some(Strategy::Private),
+        "banked" => Some(Strategy::Banked),
+        "local" => Some(Strategy::Local),
+        other => return Err(format!("no strategy is called {other}").into()),
+    };
+    let [x, y, width, height] = settings.region_of(frame);
+    let wanted = HistogramSettings {
+        bins: 256,
+        bit_depth: 0,
+        region: Rect::new(x, y, width, height),
+        strategy,
+        image: settings.image,
+    };
+    refused(settings, Histogram::new(context, layout, &wanted))
+}
+
+fn gaussian(
+    context: &Arc<ClContext>,
+    layout: &Layout,
+    settings: &Settings,
+) -> Result<Gaussian, Error> {
+    let variant = match settings.variant.as_str() {
+        "" => None,
+        "rows" => Some(GaussianVariant::Rows),
+        "direct" => Some(GaussianVariant::Direct),
+        other => {
+            let group = other
+                .strip_prefix("tile ")
+                .and_then(|group| group.split_once('x'))
+                .ok_or_else(|| format!("no variant is called {other}"))?;
+            Some(GaussianVariant::Tile {
+                group: [group.0.parse()?, group.1.parse()?],
+            })
+        }
+    };
+    let wanted = GaussianSettings {
+        kernel_size: settings.kernel_size,
+        sigma_px: settings.sigma,
+        arithmetic: if settings.float {
+            Arithmetic::Float
+        } else {
+            Arithmetic::Integer
+        },
+        image: settings.image,
+        variant,
+    };
+    refused(settings, Gaussian::new(context, layout, &wanted))
+}
+
+fn pitch(
+    context: &Arc<ClContext>,
+    layout: &Layout,
+    settings: &Settings,
+) -> Result<PitchThreshold, Error> {
+    let wanted = PitchSettings {
+        may_be_blind: false,
+        pitch_x: settings.pitch_x,
+        pitch_y: settings.pitch_y,
+        multiples: settings.multiples.clone(),
+        threshold: settings.threshold,
+        compare: if settings.minimum {
+            Compare::Minimum
+        } else {
+            Compare::Average
+        },
+        match_center: settings.match_center,
+        polarity: Polarity::Both,
+        rois: Vec::new(),
+        bit_depth: 0,
+        image: settings.image,
+        variant: None,
+    };
+    refused(settings, PitchThreshold::new(context, layout, &wanted))
+}
+
+impl Contestant for Ours {
+    fn run(&mut self) -> Result<Times, Error> {
+        let started = Instant::now();
+        let brought = if self.transfers {
+            Some(self.importer.import(&self.host)?)
+        } else {
+            None
+        };
+        let input = brought
+            .as_ref()
+            .or(self.resident.as_ref())
+            .ok_or("there is no frame")?;
+        match &mut self.operator {
+            Operator::Histogram(operator, bins) => operator.run(input, &self.meter, bins)?,
+            Operator::Gaussian(operator, output, out) => {
+                operator
+                    .run(input, output, &self.meter)?
+                    .wait("the Gaussian")?;
+                input.end_use();
+                if self.transfers {
+                    drop(out.map_readable()?);
+                }
+            }
+            Operator::Pitch(operator, mask) => {
+                let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
+                operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &self.meter)?;
+                if self.transfers {
+                    drop(mask.map_readable()?);
+                }
+            }
+        }
+        let wall_ns = started.elapsed().as_nanos() as u64;
+        self.context.finish()?;
+        let steps = self.meter.steps().into_iter().flatten();
+        let total: u64 = steps
+            .filter(|(step, _)| self.transfers || *step == Step::Kernel)
+            .map(|(_, profile)| profile.total_ns)
+            .sum();
+        let device_ns = total - self.measured_ns;
+        self.measured_ns = total;
+        Ok(Times { wall_ns, device_ns })
+    }
+
+    fn result(&mut self) -> Result<Vec<u8>, Error> {
+        Ok(match &self.operator {
+            Operator::Histogram(_, bins) => bins.iter().flat_map(|n| n.to_le_bytes()).collect(),
+            Operator::Gaussian(_, _, out) => out
+                .map_readable()?
+                .chunks(self.frame.stride)
+                .flat_map(|row| &row[..self.frame.row()])
+                .copied()
+                .collect(),
+            Operator::Pitch(_, mask) => mask.map_readable()?.to_vec(),
+        })
+    }
+
+    fn about(&self) -> Value {
+        match &self.operator {
+            Operator::Histogram(operator, _) => json!(format!("{:?}", operator.variant())),
+            Operator::Gaussian(operator, ..) => json!(operator.kernels().next()),
+            Operator::Pitch(..) => Value::Null,
+        }
+    }
+}

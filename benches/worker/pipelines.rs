@@ -1,0 +1,292 @@
+//! Whole pipelines: `appsrc ! ... ! appsink` with frames from a pool whose buffers are filled once,
+//! so that the source costs nothing.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+    time::{Duration, Instant},
+};
+
+use gst::prelude::*;
+use gstclinspect::opencl::{self, ClAllocator, Meter, Step, new_video_pool};
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Contestant, Error,
+    operators::info_of,
+    protocol::{Frame, Settings, Times},
+    skip,
+};
+
+/// Longest wait for a frame.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Buffers filled before the first frame: more than a pipeline without queues holds.
+const FILLED: u32 = 8;
+/// Frames that wait in the source; more would only add latency.
+const WAITING: u64 = 3;
+
+/// One pipeline, playing.
+struct Line {
+    pipeline: gst::Pipeline,
+    source: gst_app::AppSrc,
+    arrivals: Receiver<Instant>,
+    pool: gst::BufferPool,
+    /// Map each frame for writing, as a source that writes in place does.
+    written: bool,
+    /// Counts what the pool's memory moves to the device.
+    meter: Option<Arc<Meter>>,
+}
+
+struct Pipelines {
+    lines: Vec<Line>,
+    latency: bool,
+}
+
+pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>, Error> {
+    for word in settings.pipeline.split(['!', ' ']).filter(|w| !w.is_empty()) {
+        if !word.contains('=') && gst::ElementFactory::find(word).is_none() {
+            return Err(skip(format!("GStreamer has no element {word} here")));
+        }
+    }
+    let lines = (0..settings.pipelines.max(1))
+        .map(|_| Line::new(frame, settings))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Box::new(Pipelines {
+        lines,
+        latency: settings.latency,
+    }))
+}
+
+impl Line {
+    fn new(frame: &Frame, settings: &Settings) -> Result<Self, Error> {
+        let info = match settings.format.as_str() {
+            "" => info_of(frame)?,
+            name => {
+                let format = gst_video::VideoFormat::from_string(name);
+                let (width, height) = (frame.width.try_into()?, frame.height.try_into()?);
+                gst_video::VideoInfo::builder(format, width, height)
+                    .build()?
+            }
+        };
+        let caps = info.to_caps()?;
+        let (pool, meter) = pool(&info, &caps, settings)?;
+        fill(&pool, &frame.read()?)?;
+        let source = gst_app::AppSrc::builder()
+            .caps(&caps)
+            .format(gst::Format::Time)
+            .max_buffers(WAITING)
+            .max_bytes(0)
+            .block(true)
+            .build();
+        let sink = gst_app::AppSink::builder().sync(false).build();
+        let (sender, arrivals) = channel();
+        receive(&sink, sender, settings.variant == "read");
+        let middle = gst::parse::bin_from_description(&settings.pipeline, true)?;
+        let pipeline = gst::Pipeline::new();
+        let chain: [gst::Element; 3] = [source.clone().upcast(), middle.upcast(), sink.upcast()];
+        pipeline.add_many(&chain)?;
+        gst::Element::link_many(&chain)?;
+        pipeline.set_state(gst::State::Playing)?;
+        Ok(Self {
+            pipeline,
+            source,
+            arrivals,
+            pool,
+            written: settings.source == "pool",
+            meter,
+        })
+    }
+
+    fn push(&self) -> Result<Instant, Error> {
+        let mut buffer = self.pool.acquire_buffer(None)?;
+        let started = Instant::now();
+        if self.written {
+            drop(buffer.make_mut().map_writable()?);
+        }
+        self.source
+            .push_buffer(buffer)
+            .map_err(|flow| format!("{flow}: {}", self.failure()))?;
+        Ok(started)
+    }
+
+    fn wait(&self) -> Result<Instant, Error> {
+        self.arrivals
+            .recv_timeout(PATIENCE)
+            .map_err(|_| format!("no frame arrives: {}", self.failure()).into())
+    }
+
+    /// What the pipeline complains of.
+    fn failure(&self) -> String {
+        let message = self
+            .pipeline
+            .bus()
+            .and_then(|bus| bus.pop_filtered(&[gst::MessageType::Error]));
+        message.map_or_else(|| "no error was posted".into(), |m| format!("{m:?}"))
+    }
+
+    /// Pushes frames; returns when the last one has arrived.
+    fn run(&self, frames: u32) -> Result<(), Error> {
+        for _ in 0..frames {
+            self.push()?;
+        }
+        for _ in 0..frames {
+            self.wait()?;
+        }
+        // Messages pile up otherwise.
+        if let Some(bus) = self.pipeline.bus() {
+            bus.set_flushing(true);
+            bus.set_flushing(false);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failure.
+        let _ = self.pipeline.set_state(gst::State::Null);
+        let _ = self.pool.set_active(false);
+    }
+}
+
+/// A pool of frames, with the meter of its memory where that is a device's.
+fn pool(
+    info: &gst_video::VideoInfo,
+    caps: &gst::Caps,
+    settings: &Settings,
+) -> Result<(gst::BufferPool, Option<Arc<Meter>>), Error> {
+    let size = u32::try_from(info.size())?;
+    let (pool, meter) = if settings.source == "system" {
+        let pool = gst_video::VideoBufferPool::new().upcast::<gst::BufferPool>();
+        let mut config = pool.config();
+        config.set_params(Some(caps), size, FILLED, 0);
+        pool.set_config(config)?;
+        (pool, None)
+    } else {
+        let meter = Meter::new(true);
+        let allocator = ClAllocator::new(&opencl::open(&settings.device)?, &meter);
+        let pool = new_video_pool(&allocator, caps, size, FILLED, false)?;
+        (pool, Some(meter))
+    };
+    pool.set_active(true)?;
+    Ok((pool, meter))
+}
+
+/// Gives the pool's buffers some content, which later frames keep.
+fn fill(pool: &gst::BufferPool, picture: &[u8]) -> Result<(), Error> {
+    let mut buffers = Vec::new();
+    for _ in 0..FILLED {
+        let mut buffer = pool.acquire_buffer(None)?;
+        for part in buffer.make_mut().map_writable()?.chunks_mut(picture.len()) {
+            part.copy_from_slice(&picture[..part.len()]);
+        }
+        buffers.push(buffer);
+    }
+    Ok(())
+}
+
+/// Reports each frame's arrival, after its bytes are on the host if `read`.
+fn receive(sink: &gst_app::AppSink, sender: Sender<Instant>, read: bool) {
+    let arrived = move |sink: &gst_app::AppSink| {
+        let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
+        let buffer = sample.buffer().ok_or(gst::FlowError::Error)?;
+        if read {
+            drop(buffer.map_readable().map_err(|_| gst::FlowError::Error)?);
+        }
+        // The other end is gone only when the run is over.
+        let _ = sender.send(Instant::now());
+        Ok(gst::FlowSuccess::Ok)
+    };
+    sink.set_callbacks(
+        gst_app::AppSinkCallbacks::builder()
+            .new_sample(arrived)
+            .build(),
+    );
+}
+
+impl Contestant for Pipelines {
+    fn run(&mut self) -> Result<Times, Error> {
+        let times = self.run_many(1)?;
+        times.into_iter().next().ok_or_else(|| "no time".into())
+    }
+
+    /// One time each in latency runs; else a single one, the mean time per frame.
+    fn run_many(&mut self, times: u32) -> Result<Vec<Times>, Error> {
+        let time = |wall_ns| Times {
+            wall_ns,
+            device_ns: 0,
+        };
+        if self.latency {
+            let line = self.lines.first().ok_or("there is no pipeline")?;
+            return (0..times)
+                .map(|_| {
+                    let pushed = line.push()?;
+                    Ok(time((line.wait()? - pushed).as_nanos() as u64))
+                })
+                .collect();
+        }
+        let started = Instant::now();
+        let done: Result<Vec<()>, String> = std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .lines
+                .iter_mut()
+                .map(|line| scope.spawn(move || line.run(times).map_err(|e| e.to_string())))
+                .collect();
+            threads
+                .into_iter()
+                .map(|t| t.join().unwrap_or_else(|_| Err("a thread panicked".into())))
+                .collect()
+        });
+        done?;
+        let frames = u64::from(times) * self.lines.len() as u64;
+        Ok(vec![time(started.elapsed().as_nanos() as u64 / frames)])
+    }
+
+    fn result(&mut self) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// Rates of each step, MB/s, by element, and how frames came in.
+    fn about(&self) -> Value {
+        let mut about = Map::new();
+        let Some(line) = self.lines.first() else {
+            return Value::Null;
+        };
+        if let Some(steps) = line.meter.as_ref().and_then(|meter| meter.steps()) {
+            let upload = steps.iter().find(|(step, _)| *step == Step::Upload);
+            let rate = upload.map_or(0.0, |(_, profile)| profile.mean_rate());
+            about.insert("source".into(), json!({"upload": rate.round()}));
+        }
+        for element in line.pipeline.iterate_recurse().into_iter().flatten() {
+            if element.find_property("stats").is_none() {
+                continue;
+            }
+            let Ok(stats) = element.property_value("stats").get::<gst::Structure>() else {
+                continue;
+            };
+            let mut fields = Map::new();
+            for step in Step::ALL {
+                let name = step.name();
+                if let Ok(rate) = stats.get::<f64>(format!("{name}-mean-mbps")) {
+                    fields.insert(name.into(), json!(rate.round()));
+                }
+                if let Ok(ns) = stats.get::<u64>(format!("{name}-mean-ns")) {
+                    fields.insert(format!("{name}-ns"), json!(ns));
+                }
+            }
+            for way in ["zero-copy", "wrapped", "copied"] {
+                if let Ok(frames) = stats.get::<u64>(format!("frames-{way}")) {
+                    fields.insert(way.into(), json!(frames));
+                }
+            }
+            let name = element.factory().map(|f| f.name().to_string());
+            // GStreamer's sinks have a property of this name too.
+            if let Some(name) = name.filter(|name| name.starts_with("cl")) {
+                about.insert(name, Value::Object(fields));
+            }
+        }
+        Value::Object(about)
+    }
+}

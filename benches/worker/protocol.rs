@@ -1,0 +1,192 @@
+//! Requests and answers: one JSON object a line on stdin and stdout.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the driver asks for.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum Request {
+    /// What machine this is.
+    Hello,
+    /// Draws a picture into a file, rows side by side.
+    Picture {
+        path: String,
+        kind: String,
+        width: usize,
+        height: usize,
+        channels: usize,
+        /// Folder of photographs.
+        #[serde(default)]
+        photographs: String,
+    },
+    /// Prepares a contestant in a slot.
+    Prepare {
+        slot: u32,
+        who: String,
+        task: String,
+        frame: Frame,
+        #[serde(default)]
+        settings: Settings,
+    },
+    /// Runs a slot so many times.
+    Run { slot: u32, times: u32 },
+    /// Writes the last run's result to a file.
+    Result { slot: u32, path: String },
+    /// Empties a slot.
+    Drop { slot: u32 },
+}
+
+/// A picture's file and how it is to lie in memory.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Frame {
+    /// Rows of `width · channels` bytes, side by side.
+    pub path: String,
+    /// Pixels a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Samples a pixel: 1 or 3.
+    pub channels: usize,
+    /// Bytes between rows in memory.
+    pub stride: usize,
+    /// Bytes by which the first row misses the allocation's alignment.
+    pub base: usize,
+}
+
+impl Frame {
+    /// Bytes of a row.
+    pub fn row(&self) -> usize {
+        self.width * self.channels
+    }
+
+    /// The picture's rows side by side.
+    pub fn read(&self) -> Result<Vec<u8>, crate::Error> {
+        let bytes = std::fs::read(&self.path)?;
+        if bytes.len() != self.row() * self.height {
+            return Err(format!("{} has {} bytes", self.path, bytes.len()).into());
+        }
+        Ok(bytes)
+    }
+
+    /// The picture as it is to lie in memory, from the first row on.
+    pub fn spread(&self) -> Result<Vec<u8>, crate::Error> {
+        let packed = self.read()?;
+        if self.stride == self.row() {
+            return Ok(packed);
+        }
+        // Padding that a kernel must not count.
+        let mut bytes = vec![0xa5; self.stride * self.height];
+        for (to, from) in bytes
+            .chunks_exact_mut(self.stride)
+            .zip(packed.chunks_exact(self.row()))
+        {
+            to[..from.len()].copy_from_slice(from);
+        }
+        Ok(bytes)
+    }
+}
+
+/// What to compute and how; each task reads its own part.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// OpenCL device, as the elements' `device` property.
+    pub device: String,
+    /// x, y, width, height; zeros for the whole frame.
+    pub region: [usize; 4],
+    /// A variant to force.
+    pub variant: String,
+    /// Images instead of buffers.
+    pub image: bool,
+    pub kernel_size: usize,
+    pub sigma: f64,
+    pub float: bool,
+    pub pitch_x: f64,
+    pub pitch_y: f64,
+    pub multiples: Vec<u32>,
+    pub threshold: f64,
+    pub minimum: bool,
+    pub match_center: bool,
+    /// Frames start in host memory and results end there.
+    pub transfers: bool,
+    /// Elements between source and sink.
+    pub pipeline: String,
+    /// GStreamer's name of the frames' format; empty for GRAY8 or RGB by the channels.
+    pub format: String,
+    /// Where frames come from: `system`, `pool` or `resident`.
+    pub source: String,
+    /// One frame at a time.
+    pub latency: bool,
+    /// Pipelines side by side in this process.
+    pub pipelines: usize,
+    /// Threads, where a task can be told.
+    pub threads: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            device: "auto".into(),
+            region: [0; 4],
+            variant: String::new(),
+            image: false,
+            kernel_size: 3,
+            sigma: 0.0,
+            float: false,
+            pitch_x: 0.0,
+            pitch_y: 0.0,
+            multiples: vec![1],
+            threshold: 10.0,
+            minimum: false,
+            match_center: false,
+            transfers: false,
+            pipeline: String::new(),
+            format: String::new(),
+            source: "system".into(),
+            latency: false,
+            pipelines: 1,
+            threads: 1,
+        }
+    }
+}
+
+impl Settings {
+    /// The region inside the frame.
+    pub fn region_of(&self, frame: &Frame) -> [usize; 4] {
+        if self.region == [0; 4] {
+            [0, 0, frame.width, frame.height]
+        } else {
+            self.region
+        }
+    }
+}
+
+/// Times of one run.
+#[derive(Debug, Clone, Default)]
+pub struct Times {
+    /// From the call to its completion, ns.
+    pub wall_ns: u64,
+    /// Of that, what the device measured; 0 where it does not.
+    pub device_ns: u64,
+}
+
+/// An answer.
+#[derive(Debug, Default, Serialize)]
+pub struct Answer {
+    /// Why a request failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Why a contestant cannot take part here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skip: Option<String>,
+    /// Times of the runs, ns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub wall: Vec<u64>,
+    /// The same, by the device.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub device: Vec<u64>,
+    /// What was prepared, or what machine this is.
+    #[serde(skip_serializing_if = "Value::is_null")]
+    pub about: Value,
+}
