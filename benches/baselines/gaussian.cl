@@ -35,14 +35,14 @@ __constant sampler_t NEAREST =
 #define SOURCE __read_only image2d_t src
 #define TARGET __write_only image2d_t dst
 #if ARITHMETIC < 2
-#define TAP(x, y) ((number)read_imageui(src, NEAREST, (int2)((x), (y))).x)
+#define TAP(column, line) ((number)read_imageui(src, NEAREST, (int2)((column), (line))).x)
 #else
-#define TAP(x, y) (255.0f * read_imagef(src, NEAREST, (int2)((x), (y))).x)
+#define TAP(column, line) (255.0f * read_imagef(src, NEAREST, (int2)((column), (line))).x)
 #endif
 #else
 #define SOURCE __global const uchar *src
 #define TARGET __global uchar *dst
-#define TAP(x, y) ((number)src[(long)(y) * stride + (x)])
+#define TAP(column, line) ((number)src[(long)(line) * stride + (column)])
 #endif
 
 __kernel void gaussian_pixel(SOURCE, TARGET, int stride, int samples, int height)

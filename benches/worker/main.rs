@@ -10,6 +10,7 @@ mod common;
 mod reference;
 
 mod baselines;
+mod contestant;
 mod device;
 mod limits;
 mod operators;
@@ -20,61 +21,13 @@ mod sequential;
 
 use std::{
     collections::HashMap,
-    fmt,
     io::{BufRead, Write},
     process::ExitCode,
 };
 
-use protocol::{Answer, Frame, Request, Settings, Times};
+use contestant::{Contestant, Error, Skip, skip};
+use protocol::{Answer, Frame, Request, Settings};
 use serde_json::{Value, json};
-
-/// Why a request cannot be answered.
-pub type Error = Box<dyn std::error::Error>;
-
-/// A contestant that cannot take part here, which is no failure.
-#[derive(Debug)]
-struct Skip(String);
-
-impl fmt::Display for Skip {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Skip {}
-
-/// The reason why a contestant cannot take part.
-pub fn skip(why: impl Into<String>) -> Error {
-    Box::new(Skip(why.into()))
-}
-
-/// Something that can be run and timed.
-pub trait Contestant {
-    /// Runs once, to completion.
-    ///
-    /// # Errors
-    /// Why it failed.
-    fn run(&mut self) -> Result<Times, Error>;
-
-    /// Runs `times` times; one time each.
-    ///
-    /// # Errors
-    /// Why it failed.
-    fn run_many(&mut self, times: u32) -> Result<Vec<Times>, Error> {
-        (0..times).map(|_| self.run()).collect()
-    }
-
-    /// The last run's result: bins, samples side by side, or the packed mask.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    fn result(&mut self) -> Result<Vec<u8>, Error>;
-
-    /// What is worth knowing about it, such as the variant chosen.
-    fn about(&self) -> Value {
-        Value::Null
-    }
-}
 
 type Slots = HashMap<u32, Box<dyn Contestant>>;
 

@@ -52,13 +52,9 @@ fn buffer(
     writable.append_memory(match allocator {
         None => gst::Memory::from_slice(bytes),
         Some(allocator) => {
-            let params =
-                gst::AllocationParams::new(gst::MemoryFlags::empty(), 0, frame.base, 0);
+            let params = gst::AllocationParams::new(gst::MemoryFlags::empty(), 0, frame.base, 0);
             let mut memory = allocator.alloc(bytes.len(), Some(&params))?;
-            memory
-                .make_mut()
-                .map_writable()?
-                .copy_from_slice(&bytes);
+            memory.make_mut().map_writable()?.copy_from_slice(&bytes);
             memory
         }
     });
@@ -134,7 +130,10 @@ pub fn prepare(
 }
 
 /// A refusal of forced settings is no failure: this device cannot run them.
-fn refused<T>(settings: &Settings, made: Result<T, gstclinspect::error::ClError>) -> Result<T, Error> {
+fn refused<T>(
+    settings: &Settings,
+    made: Result<T, gstclinspect::error::ClError>,
+) -> Result<T, Error> {
     use gstclinspect::error::ClError;
     match made {
         Err(ClError::Refused(why)) if !settings.variant.is_empty() || settings.image => {

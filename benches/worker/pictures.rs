@@ -55,11 +55,7 @@ pub fn draw(
             })
         }
         "half constant, half random" => fill(&mut |_, y, _| {
-            if y < height / 2 {
-                TWO[1]
-            } else {
-                noise.byte()
-            }
+            if y < height / 2 { TWO[1] } else { noise.byte() }
         }),
         "panel" => panel([width, height], channels)?,
         "photograph" => photograph([width, height], channels, photographs)?,

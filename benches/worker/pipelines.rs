@@ -45,7 +45,11 @@ struct Pipelines {
 }
 
 pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>, Error> {
-    for word in settings.pipeline.split(['!', ' ']).filter(|w| !w.is_empty()) {
+    for word in settings
+        .pipeline
+        .split(['!', ' '])
+        .filter(|w| !w.is_empty())
+    {
         if !word.contains('=') && gst::ElementFactory::find(word).is_none() {
             return Err(skip(format!("GStreamer has no element {word} here")));
         }
@@ -66,8 +70,7 @@ impl Line {
             name => {
                 let format = gst_video::VideoFormat::from_string(name);
                 let (width, height) = (frame.width.try_into()?, frame.height.try_into()?);
-                gst_video::VideoInfo::builder(format, width, height)
-                    .build()?
+                gst_video::VideoInfo::builder(format, width, height).build()?
             }
         };
         let caps = info.to_caps()?;

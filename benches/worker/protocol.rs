@@ -27,7 +27,7 @@ pub enum Request {
         task: String,
         frame: Frame,
         #[serde(default)]
-        settings: Settings,
+        settings: Box<Settings>,
     },
     /// Runs a slot so many times.
     Run { slot: u32, times: u32 },

@@ -99,7 +99,9 @@ impl Contestant for Pixel {
             Arg::I32(extent[1].try_into()?),
         ];
         let global = cover(extent, self.local);
-        let event = self.device.launch(&self.kernel, &args, global, self.local)?;
+        let event = self
+            .device
+            .launch(&self.kernel, &args, global, self.local)?;
         event.wait()?;
         Ok(Times {
             wall_ns: started.elapsed().as_nanos() as u64,

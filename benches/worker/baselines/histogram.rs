@@ -136,7 +136,9 @@ fn bytes(
 ) -> Result<Box<dyn Contestant>, Error> {
     let items = BYTE_ITEMS.min(device.work_group()?);
     if device.local_memory()? < items * BINS {
-        return Err(skip(format!("{items} x {BINS} bytes of local memory are too much")));
+        return Err(skip(format!(
+            "{items} x {BINS} bytes of local memory are too much"
+        )));
     }
     Ok(Box::new(Bytes {
         kernel: device.kernel(SOURCE, options, "histogram_bytes")?,

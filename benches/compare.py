@@ -1,0 +1,404 @@
+"""Measures all contestants side by side and writes the figures as JSON.
+
+Each row is run in interleaved rounds, so that what disturbs the machine disturbs all; medians
+count. Results of a row are compared with one another before anything is timed. `scripts/bench`
+calls this; `report.py` makes the tables.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import rows as plan
+
+HERE = Path(__file__).resolve().parent
+# Longest time a worker may take to answer, s.
+PATIENCE = 600
+
+
+class Worker:
+    """A program that answers a JSON line with a JSON line."""
+
+    def __init__(self, command):
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, **request):
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            return {"error": f"the program ended with {self.process.wait()}", "dead": True}
+        return json.loads(line)
+
+    def end(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+class Workers:
+    """The programs, each started once, and again after a crash."""
+
+    def __init__(self, options):
+        self.commands = {
+            "rust": [str(options.worker)],
+            "python": [options.python, str(HERE / "peers.py")],
+        }
+        if options.cuda:
+            self.commands["cuda"] = [str(options.cuda)]
+        self.running = {}
+
+    @staticmethod
+    def of(who):
+        if who in ("cub", "npp"):
+            return "cuda"
+        if who.startswith(("cv2", "pillow", "numpy")):
+            return "python"
+        return "rust"
+
+    def ask(self, program, **request):
+        if program not in self.commands:
+            return {"skip": "its program was not built"}
+        if program not in self.running:
+            self.running[program] = Worker(self.commands[program])
+        answer = self.running[program].ask(**request)
+        if answer.pop("dead", False):
+            del self.running[program]
+        return answer
+
+    def end(self):
+        for worker in self.running.values():
+            worker.end()
+
+
+class Cell:
+    """One contestant's part of a row."""
+
+    def __init__(self, number, contestant):
+        self.number = number
+        self.contestant = contestant
+        self.program = Workers.of(contestant.who)
+        # Medians of the rounds, and every single run.
+        self.wall, self.device, self.single = [], [], []
+        self.about = None
+        self.problem = {}
+        self.inner = 1
+        self.rounds = 1
+
+    def failed(self, answer):
+        for key in ("error", "skip"):
+            if key in answer:
+                self.problem = {key: " ".join(str(answer[key]).split())[:300]}
+                return True
+        return False
+
+    def figures(self, row):
+        if self.problem:
+            return self.problem
+        wall = float(np.median(self.wall))
+        out = {"wall_ns": round(wall), "runs": self.rounds * self.inner}
+        best = wall
+        if self.device:
+            best = float(np.median(self.device))
+            out["device_ns"] = round(best)
+        counted = row.counted or row.size[0] * row.size[1] * row.size[2]
+        out["gb_per_s"] = round(counted / best, 3)
+        if row.settings.get("latency"):
+            out["p99_ns"] = round(float(np.percentile(self.single, 99)))
+        if self.about:
+            out["about"] = self.about
+        return out
+
+
+def without(settings, *keys):
+    return {k: v for k, v in settings.items() if k not in keys}
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.workers = Workers(options)
+        self.scratch = Path(options.scratch)
+        self.picture = None
+        self.slot = 0
+        # Failures and wrong results; what cannot take part is none.
+        self.faults = []
+
+    def draw(self, row):
+        """The row's picture in a file; kept while the next row needs the same."""
+        wanted = (row.kind, row.size)
+        path = self.scratch / "picture.raw"
+        if self.picture != wanted:
+            width, height, channels = row.size
+            answer = self.workers.ask(
+                "rust", op="picture", path=str(path), kind=row.kind, width=width, height=height,
+                channels=channels, photographs=self.options.photographs,
+            )
+            if "error" in answer or "skip" in answer:
+                self.picture = None
+                return None, answer
+            self.picture = wanted
+        return path, {}
+
+    def prepare(self, cell, row, path):
+        width, height, channels = row.size
+        frame = {
+            "path": str(path), "width": width, "height": height, "channels": channels,
+            "stride": row.stride or width * channels, "base": row.base,
+        }
+        c = cell.contestant
+        if c.most and width * height * channels > c.most:
+            cell.problem = {"skip": "too slow at this size"}
+            return
+        settings = {"device": self.options.device, **row.settings, **c.settings}
+        if "side" in settings:
+            settings["pipeline"] = settings[settings["side"]]
+        settings = without(settings, "side", "own", "theirs")
+        if "pipeline" in settings:
+            settings["pipeline"] = self.on_device(settings["pipeline"])
+        who, _, limit = c.who.partition(":")
+        answer = self.workers.ask(
+            cell.program, op="prepare", slot=cell.number, who=who, task=limit or row.task,
+            frame=frame, settings=settings,
+        )
+        if not cell.failed(answer):
+            cell.about = answer.get("about")
+
+    def on_device(self, pipeline):
+        """The pipeline with each of our elements told its device."""
+        parts = []
+        for part in pipeline.split(" ! "):
+            words = part.split(" ", 1)
+            if words[0].startswith("cl"):
+                words.insert(1, f"device={self.options.device}")
+            parts.append(" ".join(words))
+        return " ! ".join(parts)
+
+    def run(self, cell, times):
+        answer = self.workers.ask(cell.program, op="run", slot=cell.number, times=times)
+        if cell.failed(answer):
+            return None
+        cell.about = answer.get("about") or cell.about
+        return answer
+
+    def settle(self, cell, row):
+        """Warms up, and chooses how often the contestant runs."""
+        piped = row.task == "pipeline"
+        first = self.run(cell, 16 if piped else 1)
+        # The second run is the first without allocations and compilations.
+        second = first and self.run(cell, 8 if piped else 1)
+        if not second:
+            return
+        cost = max(float(np.median(second["wall"])), 1e3)
+        budget = self.options.seconds * 1e9 * (3 if piped else 1)
+        runs = budget / cost
+        cell.rounds = int(min(max(runs, 1 if self.options.quick else 2), self.options.rounds))
+        cell.inner = int(min(max(runs / cell.rounds, 1), 4000 if piped else 50))
+
+    def check(self, cells, row):
+        """Compares every result with the exact one: the reference's, else the first exact peer's."""
+        if row.task in ("limit", "pipeline"):
+            return
+        exact = [c for c in cells if c.contestant.tolerance == 0 and c.contestant.edge == 0]
+        trusted = ["reference", "pillow", "numpy", "cv2", "cub", "ours"]
+        if row.task == "histogram":
+            # It counts in float32, which holds no odd number above 2^24.
+            trusted.remove("cv2")
+        exact.sort(key=lambda c: trusted.index(c.contestant.who)
+                   if c.contestant.who in trusted else len(trusted))
+        if not exact:
+            return
+        # Float arithmetic is defined to within a rounding of the integer result.
+        floating = 1 if row.settings.get("float") else 0
+        truth = self.result(exact[0])
+        for cell in cells:
+            c = cell.contestant
+            if cell is exact[0] or c.tolerance is None or cell.problem:
+                continue
+            result, expected = self.result(cell), truth
+            if row.task == "histogram" and c.who.startswith("cv2") and truth is not None:
+                expected = truth.view("<u4").astype(np.float32).astype("<u4").view(np.uint8)
+            why = differs(result, expected, row, max(c.tolerance, floating), c.edge)
+            if why:
+                other = exact[0].contestant.label
+                cell.problem = {"error": f"the result differs from that of {other}: {why}"}
+
+    def result(self, cell):
+        path = self.scratch / "result.raw"
+        answer = self.workers.ask(
+            cell.program, op="result", slot=cell.number, path=str(path)
+        )
+        if cell.failed(answer):
+            return None
+        return np.fromfile(path, np.uint8)
+
+    def measure(self, row, contestants):
+        path, problem = self.draw(row)
+        cells = []
+        for contestant in contestants:
+            self.slot += 1
+            cell = Cell(self.slot, contestant)
+            cells.append(cell)
+            if path is None:
+                cell.problem = problem
+                continue
+            self.prepare(cell, row, path)
+            if not cell.problem:
+                self.settle(cell, row)
+        self.check([c for c in cells if not c.problem], row)
+        for index in range(max((c.rounds for c in cells if not c.problem), default=0)):
+            for cell in cells:
+                if cell.problem or index >= cell.rounds:
+                    continue
+                answer = self.run(cell, cell.inner)
+                if answer:
+                    cell.wall.append(float(np.median(answer["wall"])))
+                    cell.single += answer["wall"]
+                    if "device" in answer and self.options.gpu:
+                        cell.device.append(float(np.median(answer["device"])))
+        for cell in cells:
+            if "error" in cell.problem:
+                text = f"{row.title}, {cell.contestant.label}: {cell.problem['error']}"
+                self.faults.append(text)
+                print(f"  FAULT {text}", file=sys.stderr)
+            # Memory is given back between rows: the largest need several GB.
+            if cell.program in self.workers.running:
+                self.workers.ask(cell.program, op="drop", slot=cell.number)
+        return {c.contestant.label: c.figures(row) for c in cells}
+
+
+def differs(result, truth, row, tolerance, edge):
+    """Why a result is wrong, or an empty string."""
+    if result is None or truth is None:
+        return "there is no result"
+    if result.size != truth.size:
+        return f"{result.size} bytes instead of {truth.size}"
+    if row.task != "gaussian":
+        wrong = int((result != truth).sum())
+        return f"{wrong} bytes" if wrong else ""
+    width, height, channels = row.size
+    pair = [a.reshape(height, width, channels) for a in (result, truth)]
+    if edge:
+        pair = [a[edge:-edge, edge:-edge] for a in pair]
+    apart = int(np.abs(np.subtract(*pair, dtype=np.int16)).max(initial=0))
+    return f"samples by up to {apart}" if apart > tolerance else ""
+
+
+def cpu_name():
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+        names = [line.split(":", 1)[1].strip() for line in text.splitlines()
+                 if line.startswith("model name")]
+        return names[0] if names else platform.processor()
+    except OSError:
+        return platform.processor()
+
+
+def output_of(*command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        return done.stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def machine(bench):
+    versions, devices = {}, []
+    for program in bench.workers.commands:
+        about = bench.workers.ask(program, op="hello").get("about", {})
+        versions.update(about.get("versions", {}))
+        devices += about.get("devices", [])
+    wanted = [d for d in devices if d["gpu" if bench.options.gpu else "cpu"]]
+    release = Path("/etc/os-release")
+    system = ""
+    if release.exists():
+        fields = dict(l.split("=", 1) for l in release.read_text().splitlines() if "=" in l)
+        system = fields.get("PRETTY_NAME", "").strip('"')
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "CPU": cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory": f"{pages / 2**30:.0f} GiB",
+        "system": f"{system}, Linux {platform.release()}",
+        "device": (wanted or devices or [{"name": "none"}])[0],
+        "GPU": output_of("nvidia-smi", "--query-gpu=name,driver_version,memory.total",
+                         "--format=csv,noheader"),
+        "versions": versions,
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
+        "commit": bench.options.commit
+        or output_of("git", "-C", str(HERE), "rev-parse", "--short", "HEAD"),
+    }
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worker", required=True, help="the program bench_worker")
+    parser.add_argument("--cuda", help="the program built from peers.cu")
+    parser.add_argument("--python", default=sys.executable, help="interpreter with cv2 and Pillow")
+    parser.add_argument("--device", default="cpu", help="cpu, gpu, gpu:1, or part of a name")
+    parser.add_argument("--gpu", action="store_true", help="compare with GPU peers")
+    parser.add_argument("--photographs", default="", help="folder of PNG photographs")
+    parser.add_argument("--commit", default="", help="what was built, where git cannot tell")
+    parser.add_argument("--only", default="", help="sections whose title holds this")
+    parser.add_argument("--quick", action="store_true", help="fewest rounds")
+    parser.add_argument("--tiny", action="store_true", help="tiny frames, to test this program")
+    parser.add_argument("--out", required=True, help="JSON file to write")
+    options = parser.parse_args()
+    options.gpu = options.gpu or options.device.startswith("gpu")
+    options.rounds = 3 if options.quick else 9
+    options.seconds = 0.04 if options.quick else 0.25
+    if options.tiny:
+        options.rounds, options.seconds = 1, 0.001
+    return options
+
+
+def main():
+    options = parse()
+    started = time.monotonic()
+    sections = plan.tiny_sections() if options.tiny else plan.all_sections(options.gpu)
+    done = []
+    with tempfile.TemporaryDirectory(prefix="clinspect-bench-") as scratch:
+        options.scratch = scratch
+        bench = Bench(options)
+        about = machine(bench)
+        for section in sections:
+            if options.only.lower() not in section.title.lower():
+                continue
+            measured = []
+            for row in section.rows:
+                print(f"{time.monotonic() - started:6.0f} s  {section.title}: {row.title}",
+                      file=sys.stderr)
+                measured.append({"title": row.title, "cells": bench.measure(row, section.contestants)})
+            done.append({
+                "title": section.title, "note": section.note, "shown": section.shown,
+                "ratio": section.ratio, "contestants": [c.label for c in section.contestants],
+                "rows": measured,
+            })
+        bench.workers.end()
+    figures = {"machine": about, "gpu": options.gpu, "quick": options.quick,
+               "seconds": round(time.monotonic() - started), "sections": done,
+               "faults": bench.faults}
+    Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+    Path(options.out).write_text(json.dumps(figures, indent=1) + "\n")
+    if bench.faults:
+        sys.exit(f"{len(bench.faults)} contestants failed or computed something else")
+
+
+if __name__ == "__main__":
+    main()

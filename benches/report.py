@@ -1,0 +1,136 @@
+"""Writes docs/benchmarks.md from the figures of one or more machines."""
+
+import argparse
+import json
+from pathlib import Path
+
+HEAD = """# Benchmarks
+
+Written by `scripts/bench`; do not edit. Every figure is the median of interleaved rounds on one
+machine: compare ratios within a table. Before a row is timed, the results of all contestants are
+compared: bins and masks byte for byte, Gaussians sample for sample.
+
+- {what}
+- Pictures: `panel` is a synthetic display panel with noise, `photograph` a real one, mirrored
+  until it fills the frame; all are drawn from fixed seeds.
+- `-`: this contestant does not take part, or not at this size.
+"""
+
+WHAT = (
+    "GB/s counts input bytes (10⁹), the time is in brackets. On a CPU it is the time of the call "
+    "with its enqueue and wait, the frame being in memory; on a GPU the device's own time from "
+    "profiling events, the frame being on the device."
+)
+
+
+def amount(ns):
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
+        if ns >= size:
+            value = ns / size
+            return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def rate(value):
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def time_of(cell):
+    return cell.get("device_ns", cell.get("wall_ns"))
+
+
+def steps(cell):
+    """Rates by element; a step that moves nothing is left out."""
+    parts = []
+    for element, fields in (cell.get("about") or {}).items():
+        rates = [f"{name} {fields[name]:.0f}" for name in ("upload", "kernel", "download")
+                 if fields.get(name)]
+        if rates:
+            parts.append(f"{element}: {', '.join(rates)}")
+    return "; ".join(parts) or "-"
+
+
+def shown(cell, how):
+    if time_of(cell) is None:
+        return "**fault**" if "error" in cell else "-"
+    if how == "frames":
+        return f"{1e9 / cell['wall_ns']:.0f}"
+    if how == "latency":
+        return f"{amount(cell['wall_ns'])} (p99 {amount(cell['p99_ns'])})"
+    if how == "steps":
+        return steps(cell)
+    return f"{rate(cell['gb_per_s'])} ({amount(time_of(cell))})"
+
+
+def ratio_of(cells, pair):
+    times = [time_of(cells.get(label, {})) for label in pair]
+    if None in times:
+        return "-"
+    return f"**{times[1] / times[0]:.2f}**"
+
+
+def table(section):
+    rows = section["rows"]
+    # A column in which nobody ever took part tells nothing.
+    labels = [
+        label for label in section["contestants"]
+        if any(time_of(row["cells"].get(label, {})) is not None or
+               "error" in row["cells"].get(label, {}) for row in rows)
+    ]
+    pair = section["ratio"]
+    with_ratio = bool(pair) and all(label in labels for label in pair)
+    heads = [""] + labels + ([f"{pair[0]} to {pair[1]}"] if with_ratio else [])
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in rows:
+        parts = [row["title"]]
+        parts += [shown(row["cells"].get(label, {}), section["shown"]) for label in labels]
+        if with_ratio:
+            parts.append(ratio_of(row["cells"], pair))
+        lines.append("| " + " | ".join(parts) + " |")
+    return lines
+
+
+def about(figures):
+    machine = figures["machine"]
+    device = machine["device"]
+    versions = ", ".join(f"{name} {v}" for name, v in sorted(machine["versions"].items()))
+    versions = versions.replace("GStreamer GStreamer", "GStreamer")
+    facts = [
+        ("device", f"{device['name']}, {device.get('compute-units', '?')} compute units"),
+        ("OpenCL", f"{device.get('opencl', '?')}, driver {device.get('driver', '?')}"),
+        ("GPU, driver, memory", machine["GPU"]),
+        ("CPU", f"{machine['CPU']}, {machine['cores']} cores, {machine['memory']}"),
+        ("system", machine["system"]),
+        ("versions", versions),
+        ("measured", f"{machine['date']}, commit {machine['commit'] or 'unknown'}, "
+                     f"{figures['seconds']} s{', --quick' if figures['quick'] else ''}"),
+    ]
+    return ["| | |", "|---|---|"] + [f"| {k} | {v} |" for k, v in facts if v]
+
+
+def document(all_figures):
+    lines = HEAD.format(what=WHAT).splitlines()
+    for figures in all_figures:
+        kind = "GPU" if figures["gpu"] else "CPU"
+        lines += ["", f"## {kind}: {figures['machine']['device']['name']}", "", *about(figures)]
+        for section in figures["sections"]:
+            lines += ["", f"### {section['title']}", ""]
+            if section["note"]:
+                lines += [section["note"], ""]
+            lines += table(section)
+        if figures["faults"]:
+            lines += ["", "### Faults", "", *(f"- {fault}" for fault in figures["faults"])]
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", required=True, help="file to write")
+    parser.add_argument("figures", nargs="+", help="JSON files of compare.py")
+    options = parser.parse_args()
+    text = document([json.loads(Path(path).read_text()) for path in options.figures])
+    Path(options.out).write_text(text)
+
+
+if __name__ == "__main__":
+    main()

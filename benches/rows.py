@@ -1,0 +1,442 @@
+"""What is compared: sections of rows, each row a job that several contestants do in turn."""
+
+from dataclasses import dataclass, field
+
+# Pictures that every table of inputs holds.
+KINDS = [
+    "constant 0",
+    "constant 128",
+    "constant 255",
+    "two values, random",
+    "two values, alternating",
+    "gradient along x",
+    "gradient along y",
+    "random",
+    "panel",
+    "photograph",
+    "half constant, half random",
+]
+FEW_KINDS = ["constant 128", "random", "panel"]
+
+GREY_HD = (1920, 1080, 1)
+GREY_12M = (4096, 3072, 1)
+RGB_4K = (3840, 2160, 3)
+RGB_34M = (7728, 4354, 3)
+LONG_LINES = (16384, 1024, 1)
+GREY_268M = (16384, 16384, 1)
+GROWTH = [(320, 240), (640, 480), (1280, 720), (1920, 1080), (4096, 3072), (8192, 8192), (16384, 16384)]
+
+PITCH = {"pitch-x": 7.35, "threshold": 10}
+RECOMMENDED = {
+    "pitch-x": 7.35,
+    "pitch-y": 7.35,
+    "multiples": [1, 4],
+    "minimum": True,
+    "match-center": True,
+    "threshold": 8,
+}
+CHAIN = (
+    "clgaussian kernel-size=5 sigma=0.8 {p} ! clhistogram post-messages=false {p} ! "
+    "clpitchthreshold pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true "
+    'multiples="<1,4>" threshold=8 post-messages=false {p}'
+)
+
+
+@dataclass
+class Contestant:
+    """Who does a job, and how: settings on top of the row's."""
+
+    label: str
+    who: str
+    settings: dict = field(default_factory=dict)
+    # Largest difference of a sample from the exact result; None where it computes something else.
+    tolerance: int | None = 0
+    # Samples at each edge that it does otherwise.
+    edge: int = 0
+    # Frames of more bytes would take it too long.
+    most: int | None = None
+
+
+@dataclass
+class Row:
+    title: str
+    kind: str
+    size: tuple  # width, height, channels
+    task: str
+    settings: dict = field(default_factory=dict)
+    stride: int = 0
+    base: int = 0
+    # Bytes that count as the row's input; 0 for the whole frame.
+    counted: int = 0
+
+
+@dataclass
+class Section:
+    title: str
+    note: str
+    rows: list
+    contestants: list
+    # Ratios are of the first label to the second; none where it is empty.
+    ratio: tuple = ()
+    # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), steps (MB/s).
+    shown: str = "rate"
+
+
+def size_name(size):
+    names = {1: "GRAY", 3: "RGB"}
+    known = {GREY_HD: "1080p GRAY", RGB_4K: "4K RGB", LONG_LINES: "16384-pixel lines GRAY"}
+    return known.get(size, f"{size[0]}x{size[1]} {names[size[2]]}")
+
+
+def by_kind(task, pairs, settings=None):
+    rows = []
+    for size, kinds in pairs:
+        for kind in kinds:
+            rows.append(Row(f"{size_name(size)}, {kind}", kind, size, task, dict(settings or {})))
+    return rows
+
+
+def layouts(task, settings=None):
+    """The same panel, lying differently in memory."""
+    width, height = 4001, 3001
+    base = dict(settings or {})
+    rows = []
+    for title, size, stride, offset in [
+        ("4001x3001, rows side by side", (width, height, 1), 0, 0),
+        ("rows 4096 bytes apart", (width, height, 1), 4096, 0),
+        ("rows 8192 bytes apart", (width, height, 1), 8192, 0),
+        ("base 1 byte off", (width, height, 1), 0, 1),
+        ("base 1 byte off, rows 4097 bytes apart", (width, height, 1), 4097, 1),
+        ("1333x3001 RGB, base 5 bytes off", (1333, height, 3), 0, 5),
+    ]:
+        if size[2] == 3 and task == "pitch":
+            continue
+        rows.append(Row(title, "panel", size, task, dict(base), stride, offset))
+    if task == "histogram":
+        region = [17, 33, 3001, 2001]
+        rows.append(
+            Row("region 3001x2001 at (17, 33)", "panel", (width, height, 1), task,
+                {**base, "region": region}, counted=3001 * 2001)
+        )
+    return rows
+
+
+def ours(label="ours", **settings):
+    return Contestant(label, "ours", {k.replace("_", "-"): v for k, v in settings.items()})
+
+
+def cpu_peers(task):
+    peers = [
+        Contestant("cv2, 2 threads", "cv2", {"threads": 2}),
+        Contestant("cv2, 1 thread", "cv2", {"threads": 1}),
+    ]
+    if task != "pitch":
+        # Pillow leaves the border as it is and rounds its own way.
+        own = int(task == "gaussian")
+        peers.append(Contestant("Pillow", "pillow", tolerance=own, edge=own))
+    peers.append(Contestant("numpy", "numpy", most=30_000_000))
+    peers.append(Contestant("sequential", "reference", most=13_000_000))
+    return peers
+
+
+def gpu_peers(task):
+    if task == "histogram":
+        return [
+            Contestant("CUB", "cub"),
+            Contestant("cv2 (OpenCL)", "cv2-opencl"),
+            Contestant("read limit", "limit:read", tolerance=None),
+        ]
+    if task == "gaussian":
+        return [
+            Contestant("NPP", "npp", tolerance=1),
+            Contestant("cv2 (OpenCL)", "cv2-opencl", tolerance=1),
+            Contestant("copy limit", "limit:copy", tolerance=None),
+        ]
+    return [
+        Contestant("one pixel a work-item", "baseline"),
+        Contestant("read limit", "limit:read", tolerance=None),
+    ]
+
+
+def operator_sections(gpu):
+    peers = gpu_peers if gpu else cpu_peers
+    against = {
+        "histogram": "CUB" if gpu else "cv2, 2 threads",
+        "gaussian": "NPP" if gpu else "cv2, 2 threads",
+        "pitch": "one pixel a work-item" if gpu else "cv2, 2 threads",
+    }
+    large = [(GREY_268M, FEW_KINDS)] if gpu else []
+    colour = KINDS + ["R=G=B"]
+    sections = [
+        Section(
+            "Histogram",
+            "256 bins a channel. cv2: `calcHist`, a call per channel; numpy: `bincount`.",
+            by_kind("histogram", [
+                (GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (RGB_4K, FEW_KINDS), (RGB_34M, colour),
+                (LONG_LINES, FEW_KINDS), *large,
+            ]) + layouts("histogram"),
+            [ours(), *peers("histogram")],
+            ("ours", against["histogram"]),
+        )
+    ]
+    for title, settings, pairs in [
+        ("Gaussian 3x3", {"kernel-size": 3}, [
+            (GREY_HD, FEW_KINDS), (GREY_12M, FEW_KINDS), (RGB_4K, ["panel"]), (RGB_34M, ["panel"]),
+            (LONG_LINES, ["panel"]), *large[:1],
+        ]),
+        ("Gaussian 5x5", {"kernel-size": 5}, [
+            (GREY_HD, ["panel"]), (GREY_12M, ["panel"]), (RGB_34M, ["panel"]),
+        ]),
+        ("Gaussian 13x13, sigma 2", {"kernel-size": 13, "sigma": 2.0}, [
+            (GREY_HD, ["panel"]), (GREY_12M, ["panel"]), (RGB_4K, ["panel"]),
+        ]),
+    ]:
+        contestants = [ours(), *peers("gaussian")]
+        for c in contestants:
+            if c.who == "npp" and settings["kernel-size"] != 3:
+                c.tolerance = None
+        rows = by_kind("gaussian", pairs, settings)
+        if settings["kernel-size"] == 3:
+            rows += layouts("gaussian", settings)
+        note = "Borders repeat the edge."
+        if gpu and settings["kernel-size"] == 5:
+            note += " NPP's 5x5 weights are others, so its result is not compared."
+        sections.append(Section(title, note, rows, contestants, ("ours", against["gaussian"])))
+    sections.append(
+        Section(
+            "Pitch comparison, average",
+            "Pitch 7.35 px along rows, threshold 10, packed mask. cv2: `filter2D`, `inRange`, "
+            "`packbits`.",
+            by_kind("pitch", [(GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (LONG_LINES, ["panel"]),
+                              *large[:1]], PITCH) + layouts("pitch", PITCH),
+            [ours(), *peers("pitch")],
+            ("ours", against["pitch"]),
+        )
+    )
+    sections.append(
+        Section(
+            "Pitch comparison, recommended settings",
+            "Minimum with matched centre, pitches 7.35 along both axes, multiples 1 and 4.",
+            by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"])], RECOMMENDED),
+            [ours(), Contestant("sequential", "reference", most=13_000_000)],
+            ("ours", "sequential"),
+        )
+    )
+    return sections
+
+
+def variant_sections(gpu):
+    groups = ["8x8", "16x8", "16x16", "32x4", "32x8", "64x4"]
+    gaussian = [ours()]
+    if not gpu:
+        gaussian.append(ours("rows", variant="rows"))
+    gaussian += [ours(f"tile {g}", variant=f"tile {g}") for g in groups]
+    gaussian += [ours("direct", variant="direct"), ours("image", image=True)]
+    rows = []
+    for title, arithmetic in [("integer", False), ("float", True)]:
+        for taps in (3, 5):
+            rows.append(Row(f"{title}, {taps}x{taps}", "panel", GREY_12M, "gaussian",
+                            {"kernel-size": taps, "float": arithmetic}))
+    pixel = [ours()]
+    for memory in ("buffer", "image"):
+        for words in ("divide", "shift", "shift centre", "multiply", "native", "native centre"):
+            whole = words.split()[0] in ("divide", "shift")
+            pixel.append(
+                Contestant(f"{memory}, {words}", "baseline",
+                           {"variant": words, "image": memory == "image"}, 0 if whole else 1)
+            )
+    sizes = [GREY_12M, RGB_34M]
+    tables = ["table, merged on the host", "table, merged on the device", "bytes"]
+    peer = Contestant("Pillow", "pillow")
+    grouped = [Contestant(g, "baseline", {"variant": f"shift {g}"}) for g in groups]
+    grouped_image = [
+        Contestant(f"image {g}", "baseline", {"variant": f"shift {g}", "image": True})
+        for g in groups
+    ]
+    return [
+        Section(
+            "Histogram strategies",
+            "`strategy` forced; `-` where the device or the format cannot.",
+            by_kind("histogram", [(GREY_12M, FEW_KINDS), (RGB_34M, FEW_KINDS)]),
+            [ours(), *(ours(s, variant=s) for s in ("pairs", "private", "local", "banked"))],
+        ),
+        Section(
+            "Gaussian variants",
+            "From buffers but for the last column; `tile` with its work-group.",
+            rows,
+            gaussian,
+        ),
+        Section(
+            "Published histograms, mended",
+            "A table per work-item of 768 pixels, merged on the host or on the device; 128 "
+            "work-items with byte counters in local memory.",
+            by_kind("histogram", [(size, FEW_KINDS) for size in sizes]),
+            [ours(), *(Contestant(t, "baseline", {"variant": t}) for t in tables), peer],
+            ("ours", tables[1]),
+        ),
+        Section(
+            "Published 3x3 Gaussian, mended",
+            "One pixel per work-item in groups of 16x16: sum divided by 16, shifted, multiplied, "
+            "or through `native_divide`; `centre`: the centre is read first.",
+            by_kind("gaussian", [(GREY_HD, ["panel"]), (GREY_12M, ["panel"])]),
+            pixel,
+        ),
+        Section(
+            "Work-groups of the published Gaussian",
+            "Integer, shifted.",
+            by_kind("gaussian", [(GREY_12M, ["panel"])]),
+            [ours(), *grouped, *grouped_image],
+        ),
+        Section(
+            "Published pitch comparison, mended",
+            "One pixel per work-item, packed through local memory, against ours; `with transfers`: "
+            "the frame comes from the host, the mask goes there.",
+            by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, FEW_KINDS)], PITCH),
+            [
+                ours(),
+                Contestant("published", "baseline"),
+                ours("ours, with transfers", transfers=True),
+                Contestant("published, with transfers", "baseline", {"transfers": True}),
+            ],
+            ("ours", "published"),
+        ),
+    ]
+
+
+def memory_section(gpu):
+    sizes = [GREY_HD, GREY_12M, RGB_34M] + ([GREY_268M] if gpu else [])
+    contestants = [
+        Contestant("host copy, 1 thread", "limit:memcpy", {"threads": 1}, None),
+        Contestant("host copy, 2 threads", "limit:memcpy", {"threads": 2}, None),
+        Contestant("device read", "limit:read", {}, None),
+        Contestant("device copy", "limit:copy", {}, None),
+    ]
+    note = "The ceilings. GB/s of input; a copy moves twice as much."
+    return Section("Memory", note, by_kind("limit", [(s, ["random"]) for s in sizes]), contestants)
+
+
+def pipeline(title, size, text, **settings):
+    options = {k.replace("_", "-"): v for k, v in settings.items()}
+    return Row(title, "panel", size, "pipeline", {"pipeline": text, **options})
+
+
+def pipeline_sections(gpu):
+    source = "pool" if gpu else "system"
+    plain = CHAIN.format(p="")
+    sections = [
+        Section(
+            "Inspection chain",
+            "clgaussian (5x5, sigma 0.8), clhistogram, clpitchthreshold with the recommended "
+            "settings; masks are read. `written in place`: the source fills our memory; `plain "
+            "memory`: it does not know it.",
+            [pipeline(size_name(s), s, plain, variant="read")
+             for s in (GREY_HD, (3840, 2160, 1), GREY_12M)],
+            [
+                Contestant("written in place", "pipeline", {"source": "pool"}, None),
+                Contestant("plain memory", "pipeline", {"source": "system"}, None),
+            ],
+            shown="frames",
+        ),
+        Section(
+            "Latency of the chain",
+            "From a frame's arrival to its mask on the host, one frame at a time.",
+            [pipeline(size_name(s), s, plain, variant="read", latency=True)
+             for s in (GREY_HD, (3840, 2160, 1), GREY_12M)],
+            [Contestant("chain", "pipeline", {"source": source}, None)],
+            shown="latency",
+        ),
+        Section(
+            "Steps",
+            "`stats` with `profile=true`, MB/s of upload, kernel and download by element.",
+            [pipeline(f"{size_name(s)}, chain", s, CHAIN.format(p="profile=true"), variant="read")
+             for s in (GREY_HD, GREY_12M)]
+            + [pipeline(f"{size_name(GREY_12M)}, {e.split()[0]}", GREY_12M, f"{e} profile=true",
+                        variant="read")
+               for e in ("clgaussian", "clhistogram", "clpitchthreshold pitch-x=7.35")],
+            [Contestant("element", "pipeline", {"source": source}, None)],
+            shown="steps",
+        ),
+        Section(
+            "Pipelines in a process",
+            "The chain at 1080p, frames/s of all pipelines together.",
+            [pipeline(f"{n} pipelines" if n > 1 else "1 pipeline", GREY_HD, plain, pipelines=n,
+                      variant="read") for n in (1, 2, 4, 8)],
+            [Contestant("chain", "pipeline", {"source": source}, None)],
+            shown="frames",
+        ),
+    ]
+    peers = []
+    for title, form, own, theirs in [
+        ("videoanalyse (luma mean and variance)", "I420", "clhistogram post-messages=false",
+         "videoanalyse message=false"),
+        ("cvsmooth, Gaussian 3x3, GRAY8", "GRAY8", "clgaussian",
+         "cvsmooth type=gaussian kernel-width=3 kernel-height=3"),
+        ("cvsmooth, Gaussian 5x5, RGB", "RGB", "clgaussian kernel-size=5",
+         "cvsmooth type=gaussian kernel-width=5 kernel-height=5"),
+        ("gaussianblur (sigma 1.2) and clgaussian 7x7, AYUV", "AYUV",
+         "clgaussian kernel-size=7 sigma=1.2", "gaussianblur sigma=1.2"),
+    ]:
+        row = pipeline(f"1080p {title}", GREY_HD, "", format=form)
+        row.settings["own"], row.settings["theirs"] = own, theirs
+        peers.append(row)
+    sections.append(
+        Section(
+            "GStreamer's own elements",
+            "Equal pipelines, frames/s: appsrc with filled buffers, the element, appsink.",
+            peers,
+            [
+                Contestant("ours", "pipeline", {"side": "own", "source": source}, None),
+                Contestant("GStreamer's", "pipeline", {"side": "theirs"}, None),
+            ],
+            ("ours", "GStreamer's"),
+            shown="frames",
+        )
+    )
+    return sections
+
+
+def growth_sections(gpu):
+    sections = []
+    for task, settings in [("histogram", {}), ("gaussian", {"kernel-size": 3}), ("pitch", PITCH)]:
+        rows = [Row(f"{w}x{h}", "panel", (w, h, 1), task, dict(settings)) for w, h in GROWTH]
+        peer = {"histogram": "cub", "gaussian": "npp"}.get(task) if gpu else "cv2"
+        contestants = [ours()]
+        if peer:
+            label = peer.upper() if gpu else "cv2, 2 threads"
+            threads = {} if gpu else {"threads": 2}
+            tolerance = 1 if peer == "npp" else 0
+            contestants.append(Contestant(label, peer, threads, tolerance))
+        ratio = ("ours", contestants[1].label) if peer else ()
+        sections.append(Section(f"Growth with the frame: {task}", "", rows, contestants, ratio))
+    return sections
+
+
+def all_sections(gpu):
+    return [
+        memory_section(gpu),
+        *operator_sections(gpu),
+        *variant_sections(gpu),
+        *pipeline_sections(gpu),
+        *growth_sections(gpu),
+    ]
+
+
+def tiny_sections():
+    """Every kind of contestant on small frames, for the tests."""
+    sections = []
+    for section in variant_sections(False) + operator_sections(False) + [memory_section(False)]:
+        row = section.rows[0]
+        channels = 3 if section.rows[-1].size[2] == 3 else 1
+        task_size = (130, 67, channels)
+        row.title, row.kind, row.size = f"{row.title} (tiny)", "panel", task_size
+        row.stride, row.base = task_size[0] * channels + 13, 1
+        if section.contestants[-1].label != "sequential" and row.task != "limit":
+            section.contestants.append(Contestant("sequential", "reference"))
+        section.rows = [row]
+        sections.append(section)
+    small = (320, 240, 1)
+    for section in pipeline_sections(False):
+        section.rows = section.rows[:1]
+        section.rows[0].size = small
+        sections.append(section)
+    return sections
