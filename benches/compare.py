@@ -210,6 +210,10 @@ class Bench:
         runs = budget / cost
         cell.rounds = int(min(max(runs, 1 if self.options.quick else 2), self.options.rounds))
         cell.inner = int(min(max(runs / cell.rounds, 1), 4000 if piped else 50))
+        if row.settings.get("latency"):
+            # A 99th percentile needs frames.
+            cell.inner = max(cell.inner, 10 if self.options.quick else 40)
+            cell.rounds = max(cell.rounds, 3)
 
     def check(self, cells, row):
         """Compares every result with the exact one: the reference's, else the first exact peer's."""

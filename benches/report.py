@@ -11,8 +11,9 @@ machine: compare ratios within a table. Before a row is timed, the results of al
 compared: bins and masks byte for byte, Gaussians sample for sample.
 
 - {what}
-- Pictures: `panel` is a synthetic display panel with noise, `photograph` a real one, mirrored
-  until it fills the frame; all are drawn from fixed seeds.
+- Pictures: `panel` is a synthetic display panel with noise; photographs (`scripts/photographs`,
+  in the order of their names) are mirrored until they fill the frame; all else is drawn from
+  fixed seeds.
 - `-`: this contestant does not take part, or not at this size.
 """
 
@@ -21,6 +22,9 @@ WHAT = (
     "with its enqueue and wait, the frame being in memory; on a GPU the device's own time from "
     "profiling events, the frame being on the device."
 )
+
+# Tables with more columns are turned on their side.
+WIDEST = 9
 
 
 def amount(ns):
@@ -80,13 +84,17 @@ def table(section):
     pair = section["ratio"]
     with_ratio = bool(pair) and all(label in labels for label in pair)
     heads = [""] + labels + ([f"{pair[0]} to {pair[1]}"] if with_ratio else [])
-    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    grid = [heads]
     for row in rows:
         parts = [row["title"]]
         parts += [shown(row["cells"].get(label, {}), section["shown"]) for label in labels]
         if with_ratio:
             parts.append(ratio_of(row["cells"], pair))
-        lines.append("| " + " | ".join(parts) + " |")
+        grid.append(parts)
+    if len(heads) > WIDEST:
+        grid = [list(column) for column in zip(*grid)]
+    lines = ["| " + " | ".join(parts) + " |" for parts in grid]
+    lines.insert(1, "|---" * len(grid[0]) + "|")
     return lines
 
 

@@ -13,7 +13,8 @@ KINDS = [
     "gradient along y",
     "random",
     "panel",
-    "photograph",
+    "photograph 1",
+    "photograph 2",
     "half constant, half random",
 ]
 FEW_KINDS = ["constant 128", "random", "panel"]

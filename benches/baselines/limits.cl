@@ -1,13 +1,29 @@
 // What memory allows: a pure read and a copy, the ceilings that shares are given of.
 //
-// Both take `count` vectors of 16 bytes at 16-byte alignment, grid stride.
+// Both take `count` vectors of 16 bytes at 16-byte alignment. CHUNKED: each work-item takes a
+// contiguous part, as suits a CPU; else neighbours take neighbouring vectors.
 
-/// Sums are written where they are 1, which the compiler cannot rule out.
+#ifndef CHUNKED
+#define CHUNKED 0
+#endif
+
+#if CHUNKED
+#define PART ((count + (int)get_global_size(0) - 1) / (int)get_global_size(0))
+#define FIRST ((int)get_global_id(0) * PART)
+#define LAST min(FIRST + PART, count)
+#define STEP 1
+#else
+#define FIRST ((int)get_global_id(0))
+#define LAST count
+#define STEP ((int)get_global_size(0))
+#endif
+
+// Sums are written where they are 1, which the compiler cannot rule out.
 __kernel void limit_read(__global const uint4 *src, __global uint *out, int count)
 {
     uint4 sum = (uint4)(0);
-    const int items = (int)get_global_size(0);
-    for (int i = (int)get_global_id(0); i < count; i += items)
+    const int last = LAST, step = STEP;
+    for (int i = FIRST; i < last; i += step)
         sum ^= src[i];
     const uint folded = sum.x ^ sum.y ^ sum.z ^ sum.w;
     if (folded == 1)
@@ -16,7 +32,7 @@ __kernel void limit_read(__global const uint4 *src, __global uint *out, int coun
 
 __kernel void limit_copy(__global const uint4 *src, __global uint4 *dst, int count)
 {
-    const int items = (int)get_global_size(0);
-    for (int i = (int)get_global_id(0); i < count; i += items)
+    const int last = LAST, step = STEP;
+    for (int i = FIRST; i < last; i += step)
         dst[i] = src[i];
 }

@@ -43,7 +43,7 @@ pub fn prepare(
         GROUP.min(device.work_group()?)
     };
     Ok(Box::new(OnDevice {
-        kernel: device.kernel(SOURCE, "", name)?,
+        kernel: device.kernel(SOURCE, &format!("-DCHUNKED={}", u8::from(is_cpu)), name)?,
         to: device.buffer(bytes.len())?,
         from: device.filled(&bytes)?,
         count: bytes.len() / VECTOR,

@@ -58,8 +58,13 @@ pub fn draw(
             if y < height / 2 { TWO[1] } else { noise.byte() }
         }),
         "panel" => panel([width, height], channels)?,
-        "photograph" => photograph([width, height], channels, photographs)?,
-        _ => return Err(format!("no picture is called {kind}").into()),
+        _ => match kind.strip_prefix("photograph ") {
+            Some(number) => {
+                let index = number.parse::<usize>()?.saturating_sub(1);
+                photograph([width, height], channels, photographs, index)?
+            }
+            None => return Err(format!("no picture is called {kind}").into()),
+        },
     })
 }
 
@@ -116,11 +121,12 @@ fn panel([width, height]: [usize; 2], channels: usize) -> Result<Vec<u8>, Error>
     Ok(bytes)
 }
 
-/// The first colour photograph of a folder, mirrored at its edges until it fills the frame.
+/// A photograph of a folder, mirrored at its edges until it fills the frame.
 fn photograph(
     [width, height]: [usize; 2],
     channels: usize,
     folder: &str,
+    index: usize,
 ) -> Result<Vec<u8>, Error> {
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .map_err(|_| skip("there is no folder of photographs"))?
@@ -129,8 +135,8 @@ fn photograph(
         .collect();
     paths.sort();
     let path = paths
-        .first()
-        .ok_or_else(|| skip("there are no photographs"))?;
+        .get(index)
+        .ok_or_else(|| skip("there are not so many photographs"))?;
     let photograph = image::open(path)?;
     let size = [photograph.width() as usize, photograph.height() as usize];
     let samples = if channels == 1 {

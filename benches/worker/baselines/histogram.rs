@@ -17,6 +17,8 @@ const COUNTER: usize = size_of::<u32>();
 /// Pixels of a work-item with a table: as many as its table has counters, so that merging costs
 /// what counting does, which the publication suffered from.
 const CHUNK: usize = 768;
+/// Work-items of a group with tables.
+const TABLE_GROUP: usize = 64;
 /// Tables that a run may take, bytes; chunks grow beyond it.
 const TABLE_BUDGET: usize = 512 << 20;
 /// Work-items of a group with byte counters.
@@ -46,7 +48,8 @@ pub fn prepare(
     let pixels = frame.width * frame.height;
     let most = (TABLE_BUDGET / (counters * COUNTER)).max(1);
     let chunk = CHUNK.max(pixels.div_ceil(most));
-    let items = pixels.div_ceil(chunk).max(1);
+    let group = TABLE_GROUP.min(device.work_group()?);
+    let items = pixels.div_ceil(chunk).next_multiple_of(group);
     Ok(Box::new(Tables {
         count: device.kernel(SOURCE, &options, "histogram_table")?,
         merge: device.kernel(SOURCE, &options, "histogram_merge")?,
@@ -56,6 +59,7 @@ pub fn prepare(
         host: vec![0; items * counters * COUNTER],
         bins: vec![0; counters],
         items,
+        group,
         chunk,
         src,
         frame: frame.clone(),
@@ -73,6 +77,7 @@ struct Tables {
     host: Vec<u8>,
     bins: Vec<u32>,
     items: usize,
+    group: usize,
     chunk: usize,
     frame: Frame,
     device: Device,
@@ -91,7 +96,7 @@ impl Contestant for Tables {
         ];
         let counted = self
             .device
-            .launch(&self.count, &args, [self.items, 1], [1, 1])?;
+            .launch(&self.count, &args, [self.items, 1], [self.group, 1])?;
         let device_ns = match self.on {
             Merge::Host => {
                 self.device.download(&self.tables, &mut self.host)?;
