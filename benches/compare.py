@@ -6,11 +6,7 @@ calls this; `report.py` makes the tables.
 """
 
 import argparse
-import datetime
 import json
-import os
-import platform
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,73 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-import rows as plan
-
-HERE = Path(__file__).resolve().parent
-# Longest time a worker may take to answer, s.
-PATIENCE = 600
-
-
-class Worker:
-    """A program that answers a JSON line with a JSON line."""
-
-    def __init__(self, command):
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def ask(self, **request):
-        try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
-            line = self.process.stdout.readline()
-        except BrokenPipeError:
-            line = ""
-        if not line:
-            return {"error": f"the program ended with {self.process.wait()}", "dead": True}
-        return json.loads(line)
-
-    def end(self):
-        self.process.stdin.close()
-        try:
-            self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-
-
-class Workers:
-    """The programs, each started once, and again after a crash."""
-
-    def __init__(self, options):
-        self.commands = {
-            "rust": [str(options.worker)],
-            "python": [options.python, str(HERE / "peers.py")],
-        }
-        if options.cuda:
-            self.commands["cuda"] = [str(options.cuda)]
-        self.running = {}
-
-    @staticmethod
-    def of(who):
-        if who in ("cub", "npp"):
-            return "cuda"
-        if who.startswith(("cv2", "pillow", "numpy")):
-            return "python"
-        return "rust"
-
-    def ask(self, program, **request):
-        if program not in self.commands:
-            return {"skip": "its program was not built"}
-        if program not in self.running:
-            self.running[program] = Worker(self.commands[program])
-        answer = self.running[program].ask(**request)
-        if answer.pop("dead", False):
-            del self.running[program]
-        return answer
-
-    def end(self):
-        for worker in self.running.values():
-            worker.end()
+import rows
+from machine import describe
+from workers import Workers
 
 
 class Cell:
@@ -186,7 +118,7 @@ class Bench:
         for part in pipeline.split(" ! "):
             words = part.split(" ", 1)
             if words[0].startswith("cl"):
-                words.insert(1, f"device={self.options.device}")
+                words.insert(1, f'device="{self.options.device}"')
             parts.append(" ".join(words))
         return " ! ".join(parts)
 
@@ -304,52 +236,6 @@ def differs(result, truth, row, tolerance, edge):
     return f"samples by up to {apart}" if apart > tolerance else ""
 
 
-def cpu_name():
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-        names = [line.split(":", 1)[1].strip() for line in text.splitlines()
-                 if line.startswith("model name")]
-        return names[0] if names else platform.processor()
-    except OSError:
-        return platform.processor()
-
-
-def output_of(*command):
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
-        return done.stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""
-
-
-def machine(bench):
-    versions, devices = {}, []
-    for program in bench.workers.commands:
-        about = bench.workers.ask(program, op="hello").get("about", {})
-        versions.update(about.get("versions", {}))
-        devices += about.get("devices", [])
-    wanted = [d for d in devices if d["gpu" if bench.options.gpu else "cpu"]]
-    release = Path("/etc/os-release")
-    system = ""
-    if release.exists():
-        fields = dict(l.split("=", 1) for l in release.read_text().splitlines() if "=" in l)
-        system = fields.get("PRETTY_NAME", "").strip('"')
-    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return {
-        "CPU": cpu_name(),
-        "cores": len(os.sched_getaffinity(0)),
-        "memory": f"{pages / 2**30:.0f} GiB",
-        "system": f"{system}, Linux {platform.release()}",
-        "device": (wanted or devices or [{"name": "none"}])[0],
-        "GPU": output_of("nvidia-smi", "--query-gpu=name,driver_version,memory.total",
-                         "--format=csv,noheader"),
-        "versions": versions,
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
-        "commit": bench.options.commit
-        or output_of("git", "-C", str(HERE), "rev-parse", "--short", "HEAD"),
-    }
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worker", required=True, help="the program bench_worker")
@@ -375,12 +261,12 @@ def parse():
 def main():
     options = parse()
     started = time.monotonic()
-    sections = plan.tiny_sections() if options.tiny else plan.all_sections(options.gpu)
+    sections = rows.tiny_sections() if options.tiny else rows.all_sections(options.gpu)
     done = []
     with tempfile.TemporaryDirectory(prefix="clinspect-bench-") as scratch:
         options.scratch = scratch
         bench = Bench(options)
-        about = machine(bench)
+        about = describe(bench.workers, options)
         for section in sections:
             if options.only.lower() not in section.title.lower():
                 continue

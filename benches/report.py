@@ -14,13 +14,15 @@ compared: bins and masks byte for byte, Gaussians sample for sample.
 - Pictures: `panel` is a synthetic display panel with noise; photographs (`scripts/photographs`,
   in the order of their names) are mirrored until they fill the frame; all else is drawn from
   fixed seeds.
+- Frames stay where they are between runs: what fits a cache is read from it, by all contestants
+  alike.
 - `-`: this contestant does not take part, or not at this size.
 """
 
 WHAT = (
     "GB/s counts input bytes (10⁹), the time is in brackets. On a CPU it is the time of the call "
     "with its enqueue and wait, the frame being in memory; on a GPU the device's own time from "
-    "profiling events, the frame being on the device."
+    "profiling events, the frame being on the device (cv2 tells none: its is that of the call)."
 )
 
 # Tables with more columns are turned on their side.
@@ -83,13 +85,17 @@ def table(section):
     ]
     pair = section["ratio"]
     with_ratio = bool(pair) and all(label in labels for label in pair)
+    limit = next((label for label in labels if label.endswith(" limit")), None)
     heads = [""] + labels + ([f"{pair[0]} to {pair[1]}"] if with_ratio else [])
+    heads += [f"share of {limit}"] * bool(limit)
     grid = [heads]
     for row in rows:
         parts = [row["title"]]
         parts += [shown(row["cells"].get(label, {}), section["shown"]) for label in labels]
         if with_ratio:
             parts.append(ratio_of(row["cells"], pair))
+        if limit:
+            parts.append(ratio_of(row["cells"], (labels[0], limit)))
         grid.append(parts)
     if len(heads) > WIDEST:
         grid = [list(column) for column in zip(*grid)]

@@ -1,162 +1,10 @@
 """What is compared: sections of rows, each row a job that several contestants do in turn."""
 
-from dataclasses import dataclass, field
-
-# Pictures that every table of inputs holds.
-KINDS = [
-    "constant 0",
-    "constant 128",
-    "constant 255",
-    "two values, random",
-    "two values, alternating",
-    "gradient along x",
-    "gradient along y",
-    "random",
-    "panel",
-    "photograph 1",
-    "photograph 2",
-    "half constant, half random",
-]
-FEW_KINDS = ["constant 128", "random", "panel"]
-
-GREY_HD = (1920, 1080, 1)
-GREY_12M = (4096, 3072, 1)
-RGB_4K = (3840, 2160, 3)
-RGB_34M = (7728, 4354, 3)
-LONG_LINES = (16384, 1024, 1)
-GREY_268M = (16384, 16384, 1)
-GROWTH = [(320, 240), (640, 480), (1280, 720), (1920, 1080), (4096, 3072), (8192, 8192), (16384, 16384)]
-
-PITCH = {"pitch-x": 7.35, "threshold": 10}
-RECOMMENDED = {
-    "pitch-x": 7.35,
-    "pitch-y": 7.35,
-    "multiples": [1, 4],
-    "minimum": True,
-    "match-center": True,
-    "threshold": 8,
-}
-CHAIN = (
-    "clgaussian kernel-size=5 sigma=0.8 {p} ! clhistogram post-messages=false {p} ! "
-    "clpitchthreshold pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true "
-    'multiples="<1,4>" threshold=8 post-messages=false {p}'
+from plan import (
+    CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, RECOMMENDED,
+    RGB_34M, RGB_4K, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours,
+    size_name,
 )
-
-
-@dataclass
-class Contestant:
-    """Who does a job, and how: settings on top of the row's."""
-
-    label: str
-    who: str
-    settings: dict = field(default_factory=dict)
-    # Largest difference of a sample from the exact result; None where it computes something else.
-    tolerance: int | None = 0
-    # Samples at each edge that it does otherwise.
-    edge: int = 0
-    # Frames of more bytes would take it too long.
-    most: int | None = None
-
-
-@dataclass
-class Row:
-    title: str
-    kind: str
-    size: tuple  # width, height, channels
-    task: str
-    settings: dict = field(default_factory=dict)
-    stride: int = 0
-    base: int = 0
-    # Bytes that count as the row's input; 0 for the whole frame.
-    counted: int = 0
-
-
-@dataclass
-class Section:
-    title: str
-    note: str
-    rows: list
-    contestants: list
-    # Ratios are of the first label to the second; none where it is empty.
-    ratio: tuple = ()
-    # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), steps (MB/s).
-    shown: str = "rate"
-
-
-def size_name(size):
-    names = {1: "GRAY", 3: "RGB"}
-    known = {GREY_HD: "1080p GRAY", RGB_4K: "4K RGB", LONG_LINES: "16384-pixel lines GRAY"}
-    return known.get(size, f"{size[0]}x{size[1]} {names[size[2]]}")
-
-
-def by_kind(task, pairs, settings=None):
-    rows = []
-    for size, kinds in pairs:
-        for kind in kinds:
-            rows.append(Row(f"{size_name(size)}, {kind}", kind, size, task, dict(settings or {})))
-    return rows
-
-
-def layouts(task, settings=None):
-    """The same panel, lying differently in memory."""
-    width, height = 4001, 3001
-    base = dict(settings or {})
-    rows = []
-    for title, size, stride, offset in [
-        ("4001x3001, rows side by side", (width, height, 1), 0, 0),
-        ("rows 4096 bytes apart", (width, height, 1), 4096, 0),
-        ("rows 8192 bytes apart", (width, height, 1), 8192, 0),
-        ("base 1 byte off", (width, height, 1), 0, 1),
-        ("base 1 byte off, rows 4097 bytes apart", (width, height, 1), 4097, 1),
-        ("1333x3001 RGB, base 5 bytes off", (1333, height, 3), 0, 5),
-    ]:
-        if size[2] == 3 and task == "pitch":
-            continue
-        rows.append(Row(title, "panel", size, task, dict(base), stride, offset))
-    if task == "histogram":
-        region = [17, 33, 3001, 2001]
-        rows.append(
-            Row("region 3001x2001 at (17, 33)", "panel", (width, height, 1), task,
-                {**base, "region": region}, counted=3001 * 2001)
-        )
-    return rows
-
-
-def ours(label="ours", **settings):
-    return Contestant(label, "ours", {k.replace("_", "-"): v for k, v in settings.items()})
-
-
-def cpu_peers(task):
-    peers = [
-        Contestant("cv2, 2 threads", "cv2", {"threads": 2}),
-        Contestant("cv2, 1 thread", "cv2", {"threads": 1}),
-    ]
-    if task != "pitch":
-        # Pillow leaves the border as it is and rounds its own way.
-        own = int(task == "gaussian")
-        peers.append(Contestant("Pillow", "pillow", tolerance=own, edge=own))
-    peers.append(Contestant("numpy", "numpy", most=30_000_000))
-    peers.append(Contestant("sequential", "reference", most=13_000_000))
-    return peers
-
-
-def gpu_peers(task):
-    if task == "histogram":
-        return [
-            Contestant("CUB", "cub"),
-            Contestant("cv2 (OpenCL)", "cv2-opencl"),
-            Contestant("read limit", "limit:read", tolerance=None),
-        ]
-    if task == "gaussian":
-        return [
-            Contestant("NPP", "npp", tolerance=1),
-            Contestant("cv2 (OpenCL)", "cv2-opencl", tolerance=1),
-            Contestant("copy limit", "limit:copy", tolerance=None),
-        ]
-    return [
-        Contestant("one pixel a work-item", "baseline"),
-        Contestant("read limit", "limit:read", tolerance=None),
-    ]
 
 
 def operator_sections(gpu):
@@ -171,10 +19,11 @@ def operator_sections(gpu):
     sections = [
         Section(
             "Histogram",
-            "256 bins a channel. cv2: `calcHist`, a call per channel; numpy: `bincount`.",
+            "256 bins a channel. cv2: `calcHist`, a call per channel. "
+            + ("CUB: `HistogramEven`, `MultiHistogramEven`." if gpu else "numpy: `bincount`."),
             by_kind("histogram", [
                 (GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (RGB_4K, FEW_KINDS), (RGB_34M, colour),
-                (LONG_LINES, FEW_KINDS), *large,
+                (LONG_LINES, FEW_KINDS), *large,  # others of this size are in the tables of growth
             ]) + layouts("histogram"),
             [ours(), *peers("histogram")],
             ("ours", against["histogram"]),
@@ -183,7 +32,7 @@ def operator_sections(gpu):
     for title, settings, pairs in [
         ("Gaussian 3x3", {"kernel-size": 3}, [
             (GREY_HD, FEW_KINDS), (GREY_12M, FEW_KINDS), (RGB_4K, ["panel"]), (RGB_34M, ["panel"]),
-            (LONG_LINES, ["panel"]), *large[:1],
+            (LONG_LINES, ["panel"]),
         ]),
         ("Gaussian 5x5", {"kernel-size": 5}, [
             (GREY_HD, ["panel"]), (GREY_12M, ["panel"]), (RGB_34M, ["panel"]),
@@ -206,10 +55,10 @@ def operator_sections(gpu):
     sections.append(
         Section(
             "Pitch comparison, average",
-            "Pitch 7.35 px along rows, threshold 10, packed mask. cv2: `filter2D`, `inRange`, "
-            "`packbits`.",
-            by_kind("pitch", [(GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (LONG_LINES, ["panel"]),
-                              *large[:1]], PITCH) + layouts("pitch", PITCH),
+            "Pitch 7.35 px along rows, threshold 10, packed mask."
+            + ("" if gpu else " cv2: `filter2D`, `inRange`, `packbits`."),
+            by_kind("pitch", [(GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (LONG_LINES, ["panel"])],
+                    PITCH) + layouts("pitch", PITCH),
             [ours(), *peers("pitch")],
             ("ours", against["pitch"]),
         )
@@ -312,7 +161,7 @@ def memory_section(gpu):
         Contestant("device read", "limit:read", {}, None),
         Contestant("device copy", "limit:copy", {}, None),
     ]
-    note = "The ceilings. GB/s of input; a copy moves twice as much."
+    note = "The ceilings. GB/s of input; a copy moves twice as much. Small frames lie in caches."
     return Section("Memory", note, by_kind("limit", [(s, ["random"]) for s in sizes]), contestants)
 
 
@@ -329,12 +178,13 @@ def pipeline_sections(gpu):
             "Inspection chain",
             "clgaussian (5x5, sigma 0.8), clhistogram, clpitchthreshold with the recommended "
             "settings; masks are read. `written in place`: the source fills our memory; `plain "
-            "memory`: it does not know it.",
+            "memory`: it does not know it; `on the device`: frames are there already.",
             [pipeline(size_name(s), s, plain, variant="read")
              for s in (GREY_HD, (3840, 2160, 1), GREY_12M)],
             [
                 Contestant("written in place", "pipeline", {"source": "pool"}, None),
                 Contestant("plain memory", "pipeline", {"source": "system"}, None),
+                *([Contestant("on the device", "pipeline", {"source": "resident"}, None)] * gpu),
             ],
             shown="frames",
         ),

@@ -34,6 +34,7 @@ fn driver(sandbox: &Sandbox, worker: &str) -> (tools::Run, Value) {
     let figures = sandbox.path().join("figures.json");
     let done = run(sandbox
         .command(PYTHON)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .args([&format!("{root}/benches/compare.py"), "--worker", worker])
         .args(["--device", "cpu", "--tiny", "--out"])
         .arg(&figures));
