@@ -178,12 +178,13 @@ fn gaussian(
         "rows" => Some(GaussianVariant::Rows),
         "direct" => Some(GaussianVariant::Direct),
         other => {
-            let group = other
+            let (columns, rows) = other
                 .strip_prefix("tile ")
-                .and_then(|group| group.split_once('x'))
+                .and_then(|tile| tile.split_once('x'))
                 .ok_or_else(|| format!("no variant is called {other}"))?;
             Some(GaussianVariant::Tile {
-                group: [group.0.parse()?, group.1.parse()?],
+                columns: columns.parse()?,
+                rows: rows.parse()?,
             })
         }
     };
