@@ -149,7 +149,7 @@ def gpu_peers(task):
         ]
     if task == "gaussian":
         return [
-            Contestant("NPP", "npp", tolerance=1),
+            Contestant("NPP", "npp", tolerance=None),
             Contestant("cv2 (OpenCL)", "cv2-opencl", tolerance=1),
             Contestant("copy limit", "limit:copy", tolerance=None),
         ]

@@ -8,9 +8,13 @@
  * | add_to     | the plane's first counter in `out`                                               |
  * | zero_from  | its first counter of the next frame, which the launch zeroes                     |
  *
- * Macros: COPIES (power of two), TABLE_LEN, ALIGNED_BASE (1: memory objects start at 16-byte
+ * Macros: GROUP_ITEMS (local size; told to compilers, as some plan for 256), COPIES (power of
+ * two), TABLE_LEN, ALIGNED_BASE (1: memory objects start at 16-byte
  * boundaries), BIN_SHIFT (`shift`, which would be an operation for every sample).
  */
+#ifndef GROUP_ITEMS
+#define GROUP_ITEMS 256
+#endif
 #ifndef COPIES
 #define COPIES 1
 #endif
@@ -98,7 +102,8 @@ static void count_unit(const unit_t unit, __local uint *const *counters, uint bi
     }
 }
 
-__kernel void histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
+__kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
+histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
                                uint add_to, uint zero_from)
 {
     /* All of the local memory may be taken, which an argument's size may not be. */

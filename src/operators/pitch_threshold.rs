@@ -206,6 +206,8 @@ pub struct PitchThreshold {
     counter: Mem,
     slot: usize,
     clean: bool,
+    /// Marked pixels of the last frame.
+    marked: u64,
     /// Where a mask is packed before it is expanded; made at first use.
     packed: Option<ClBuffer>,
     lister: Lister,
@@ -361,6 +363,7 @@ impl PitchThreshold {
             wide: matches!(variant, PitchVariant::Wide { .. }).then_some(item_rows),
             slot: 0,
             clean: true,
+            marked: 0,
             expand,
             comparisons: upload(context, &comparison_words, "comparisons")?,
             comparison_count: comparison_words.len(),
@@ -400,6 +403,7 @@ impl PitchThreshold {
         meter: &Arc<Meter>,
     ) -> Result<u64, ClError> {
         let result = self.compare(frame, target, meter);
+        self.marked = *result.as_ref().unwrap_or(&0);
         if result.is_ok() {
             frame.end_use();
             self.slot = 1 - self.slot;

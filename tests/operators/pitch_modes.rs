@@ -220,14 +220,13 @@ fn pitch_in_frames_that_share_work_items_between_rows_equals_reference() {
         let items = WIDTH / 16 * height;
         assert_eq!(wide_rows(device.caps(), items), times);
         let size = [WIDTH + 3, height];
-        let input = Frame::showing(Format::Gray8, size, PLAIN, Content::Natural, 0);
+        let input = Frame::showing(Format::Gray8, size, PLAIN, Content::Random, 0);
         let job = Job {
             pitch: [7.35, 9.6],
-            multiples: vec![1, 4],
             compare: Compare::Minimum,
             match_center: true,
             rois: vec![[0, 0, 300, 77], [40, 70, 475, height as u32 - 71]],
-            ..classic(0.0, 9.0)
+            ..classic(0.0, 100.0)
         };
         check(&device, &input, &job, &FAST);
     }

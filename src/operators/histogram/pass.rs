@@ -66,6 +66,17 @@ pub(super) fn table_count(
     }
 }
 
+/// Work-items of a group of `histogram_banked`.
+fn shared_group(context: &ClContext, period: usize) -> usize {
+    let caps = context.caps();
+    let wish = if period == 3 {
+        SHARED_GROUP_OF_THREE
+    } else {
+        SHARED_GROUP
+    };
+    wish.min(caps.max_work_group).min(caps.max_work_item[0])
+}
+
 /// Where samples count: channel, begin and end of each sample of the pattern, and rows.
 #[derive(Debug, Default)]
 struct Pattern {
@@ -189,7 +200,9 @@ impl Pass {
             // Frames may start anywhere where host memory is used in place.
             let aligned = !context.caps().shares_host_memory;
             options += &format!(
-                " -DCOPIES={copies} -DTABLE_LEN={table_len} -DBIN_SHIFT={shift} -DALIGNED_BASE={}",
+                " -DGROUP_ITEMS={} -DCOPIES={copies} -DTABLE_LEN={table_len} -DBIN_SHIFT={shift} \
+                 -DALIGNED_BASE={}",
+                shared_group(context, period),
                 u8::from(aligned)
             );
             extra = Extra::Banked {
@@ -228,12 +241,7 @@ impl Pass {
                 NdRange::groups(plan.tables / local, local)
             }
             HistogramVariant::Banked { .. } => {
-                let group = if period == 3 {
-                    SHARED_GROUP_OF_THREE
-                } else {
-                    SHARED_GROUP
-                };
-                NdRange::groups(units, group.min(largest))
+                NdRange::groups(units, shared_group(context, period))
             }
             HistogramVariant::Local => {
                 extra = Extra::Local(plan.table_len * COUNTER);

@@ -76,6 +76,9 @@ impl PitchThreshold {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<Listed, ClError> {
+        if self.marked == 0 {
+            return Ok(Listed::default());
+        }
         let (buffer, offset) = match (target, &self.packed) {
             (MaskTarget::Packed { buffer, offset }, _) => (buffer, offset),
             (MaskTarget::Grey(_), Some(packed)) => (packed, 0),
@@ -130,6 +133,7 @@ impl PitchThreshold {
                 .write(packed.mem(), 0, &[0x80], "a mask to warm up with")?;
         }
         let target = MaskTarget::Grey(frame);
+        self.marked = 1;
         let limits = Limits {
             min_area: 0,
             merge_distance: 0,
