@@ -167,7 +167,7 @@ def memory_section(gpu):
 
 def pipeline(title, size, text, **settings):
     options = {k.replace("_", "-"): v for k, v in settings.items()}
-    return Row(title, "panel", size, "pipeline", {"pipeline": text, **options})
+    return Row(title, "clean panel", size, "pipeline", {"pipeline": text, **options})
 
 
 def pipeline_sections(gpu):
@@ -178,7 +178,8 @@ def pipeline_sections(gpu):
             "Inspection chain",
             "clgaussian (5x5, sigma 0.8), clhistogram, clpitchthreshold with the recommended "
             "settings; masks are read. `written in place`: the source fills our memory; `plain "
-            "memory`: it does not know it; `on the device`: frames are there already.",
+            "memory`: it does not know it; `on the device`: frames are there already. The panel has no "
+            "defects but what noise makes: a long list of defects costs more.",
             [pipeline(size_name(s), s, plain, variant="read")
              for s in (GREY_HD, (3840, 2160, 1), GREY_12M)],
             [

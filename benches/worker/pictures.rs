@@ -57,7 +57,8 @@ pub fn draw(
         "half constant, half random" => fill(&mut |_, y, _| {
             if y < height / 2 { TWO[1] } else { noise.byte() }
         }),
-        "panel" => panel([width, height], channels)?,
+        "panel" => panel([width, height], channels, PLANTED)?,
+        "clean panel" => panel([width, height], channels, 0)?,
         _ => match kind.strip_prefix("photograph ") {
             Some(number) => {
                 let index = number.parse::<usize>()?.saturating_sub(1);
@@ -100,7 +101,7 @@ impl Noise {
 }
 
 /// Each channel sees the panel at a phase of its own, as subpixels do.
-fn panel([width, height]: [usize; 2], channels: usize) -> Result<Vec<u8>, Error> {
+fn panel([width, height]: [usize; 2], channels: usize, planted: usize) -> Result<Vec<u8>, Error> {
     let tile = [width.min(PANEL_TILE), height.min(PANEL_TILE)];
     let spec = PanelSpec {
         width: tile[0],
@@ -109,7 +110,7 @@ fn panel([width, height]: [usize; 2], channels: usize) -> Result<Vec<u8>, Error>
     };
     let mut generator = PanelGenerator::new(spec, SEED)?;
     let tiles: Vec<Vec<u8>> = (0..channels)
-        .map(|_| generator.next_random(PLANTED).samples)
+        .map(|_| generator.next_random(planted).samples)
         .collect();
     let mut bytes = Vec::with_capacity(width * height * channels);
     for y in 0..height {
