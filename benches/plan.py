@@ -79,7 +79,8 @@ class Section:
     contestants: list
     # Ratios are of the first label to the second; none where it is empty.
     ratio: tuple = ()
-    # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), steps (MB/s).
+    # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), time (ms),
+    # steps (MB/s).
     shown: str = "rate"
 
 

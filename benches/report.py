@@ -63,6 +63,8 @@ def shown(cell, how):
         return f"{1e9 / cell['wall_ns']:.0f}"
     if how == "latency":
         return f"{amount(cell['wall_ns'])} (p99 {amount(cell['p99_ns'])})"
+    if how == "time":
+        return amount(cell["wall_ns"])
     if how == "steps":
         return steps(cell)
     return f"{rate(cell['gb_per_s'])} ({amount(time_of(cell))})"

@@ -198,6 +198,17 @@ def pipeline_sections(gpu):
             shown="latency",
         ),
         Section(
+            "Start",
+            "From PLAYING to the first result at 1080p: devices are looked for, programs built (from "
+            "the driver's cache) and run once on a small frame before the first one.",
+            [pipeline(title, GREY_HD, text, variant="read", start=True)
+             for title, text in (("clgaussian", "clgaussian"), ("clhistogram", "clhistogram"),
+                                 ("clpitchthreshold", "clpitchthreshold pitch-x=7.35"),
+                                 ("chain", plain))],
+            [Contestant("ours", "pipeline", {"source": "system"}, None)],
+            shown="time",
+        ),
+        Section(
             "Steps",
             "`stats` with `profile=true`, MB/s of upload, kernel and download by element.",
             [pipeline(f"{size_name(s)}, chain", s, CHAIN.format(p="profile=true"), variant="read")

@@ -44,6 +44,12 @@ struct Pipelines {
     latency: bool,
 }
 
+/// Pipelines that each live for one frame.
+struct Starts {
+    frame: Frame,
+    settings: Settings,
+}
+
 pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>, Error> {
     for word in settings
         .pipeline
@@ -54,8 +60,14 @@ pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>
             return Err(skip(format!("GStreamer has no element {word} here")));
         }
     }
+    if settings.start {
+        return Ok(Box::new(Starts {
+            frame: frame.clone(),
+            settings: settings.clone(),
+        }));
+    }
     let lines = (0..settings.pipelines.max(1))
-        .map(|_| Line::new(frame, settings))
+        .map(|_| Line::new(frame, settings).and_then(Line::playing))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Box::new(Pipelines {
         lines,
@@ -91,7 +103,6 @@ impl Line {
         let chain: [gst::Element; 3] = [source.clone().upcast(), middle.upcast(), sink.upcast()];
         pipeline.add_many(&chain)?;
         gst::Element::link_many(&chain)?;
-        pipeline.set_state(gst::State::Playing)?;
         Ok(Self {
             pipeline,
             source,
@@ -100,6 +111,11 @@ impl Line {
             written: settings.source == "pool",
             meter,
         })
+    }
+
+    fn playing(self) -> Result<Self, Error> {
+        self.pipeline.set_state(gst::State::Playing)?;
+        Ok(self)
     }
 
     fn push(&self) -> Result<Instant, Error> {
@@ -207,6 +223,23 @@ fn receive(sink: &gst_app::AppSink, sender: Sender<Instant>, read: bool) {
             .new_sample(arrived)
             .build(),
     );
+}
+
+impl Contestant for Starts {
+    fn run(&mut self) -> Result<Times, Error> {
+        let line = Line::new(&self.frame, &self.settings)?;
+        let started = Instant::now();
+        let line = line.playing()?;
+        line.push()?;
+        Ok(Times {
+            wall_ns: (line.wait()? - started).as_nanos() as u64,
+            device_ns: 0,
+        })
+    }
+
+    fn result(&mut self) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
+    }
 }
 
 impl Contestant for Pipelines {

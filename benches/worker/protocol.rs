@@ -118,6 +118,8 @@ pub struct Settings {
     pub source: String,
     /// One frame at a time.
     pub latency: bool,
+    /// Times from PLAYING to the first result, of a pipeline made anew each time.
+    pub start: bool,
     /// Pipelines side by side in this process.
     pub pipelines: usize,
     /// Threads, where a task can be told.
@@ -145,6 +147,7 @@ impl Default for Settings {
             format: String::new(),
             source: "system".into(),
             latency: false,
+            start: false,
             pipelines: 1,
             threads: 1,
         }
