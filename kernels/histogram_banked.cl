@@ -65,25 +65,22 @@ static void count_cut_unit(__global const uchar *row, uint unit, uint lead, uint
         count_banked(row, inner0 + s / PERIOD, s % PERIOD, ch, shift, bins, bank);
 }
 
-typedef struct { uint4 v[UNIT_VECTORS]; } unit_t;
-
-static unit_t load_unit(__global const uchar *p)
+/* Into an array and not a structure, whose return Oclgrind 21.10 does not know. */
+static void load_unit(__global const uchar *p, uint4 *unit)
 {
-    unit_t unit;
 #pragma unroll
     for (int i = 0; i < UNIT_VECTORS; i++)
-        unit.v[i] = LOAD_UINT4(p + 16 * i);
-    return unit;
+        unit[i] = LOAD_UINT4(p + 16 * i);
 }
 
 /* Counts a unit of whole samples. `counters[j]` is bin 0 of the unit's samples j, counted modulo
  * the pattern, in the lane's bank; 0 for padding. */
-static void count_unit(const unit_t unit, __local uint *const *counters, uint bins)
+static void count_unit(const uint4 *unit, __local uint *const *counters, uint bins)
 {
 #pragma unroll
     for (int k = 0; k < UNIT_BYTES / SAMPLE_BYTES; k++) {
         const int byte = k * SAMPLE_BYTES;
-        const uint4 v = unit.v[byte / 16];
+        const uint4 v = unit[byte / 16];
         const uint word = byte / 4 % 4 == 0 ? v.x : byte / 4 % 4 == 1 ? v.y : byte / 4 % 4 == 2 ? v.z : v.w;
 #if SAMPLE_BYTES == 1
         /* Levels are a multiple of bins, so that no value is past the last one. */
@@ -163,13 +160,17 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
             const size_t step = (size_t)items * UNIT_BYTES;
             /* Two loads on their way hide each other's latency. */
             for (; unit < whole1 && whole1 - unit > items; unit += 2 * items, p += 2 * step) {
-                const unit_t a = load_unit(p);
-                const unit_t b = load_unit(p + step);
+                uint4 a[UNIT_VECTORS], b[UNIT_VECTORS];
+                load_unit(p, a);
+                load_unit(p + step, b);
                 count_unit(a, bin0, bins);
                 count_unit(b, bin0, bins);
             }
-            for (; unit < whole1; unit += items, p += step)
-                count_unit(load_unit(p), bin0, bins);
+            for (; unit < whole1; unit += items, p += step) {
+                uint4 a[UNIT_VECTORS];
+                load_unit(p, a);
+                count_unit(a, bin0, bins);
+            }
         }
         for (; unit < units; unit += items)
             count_cut_unit(row, unit, lead, row_bytes, inner0, ch, shift, bins, bank);

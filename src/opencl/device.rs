@@ -3,7 +3,7 @@
 use opencl3::{
     device::{
         CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
-        CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_HOST_UNIFIED_MEMORY,
+        CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_EXTENSIONS, CL_DEVICE_HOST_UNIFIED_MEMORY,
         CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH,
         CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
         CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME,
@@ -139,7 +139,12 @@ fn describe(id: cl_device_id) -> Result<Option<DeviceInfo>, ClError> {
 
 /// An NVIDIA GPU of compute capability 6.1 or later.
 fn has_dot4(id: cl_device_id) -> bool {
-    // Drivers of other vendors do not know the question.
+    let extensions = get_device_info(id, CL_DEVICE_EXTENSIONS).map(|info| info.to_vec_uchar());
+    let extensions = extensions.unwrap_or_default();
+    // Others do not know the questions.
+    if !String::from_utf8_lossy(&extensions).contains("cl_nv_device_attribute_query") {
+        return false;
+    }
     let number = |what| get_device_info(id, what).map(|info| info.to_uint()).ok();
     let version = (
         number(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV),
