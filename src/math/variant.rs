@@ -23,8 +23,10 @@ pub enum HistogramVariant {
 /// What a histogram has to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistogramShape {
-    /// Counters that the plane with the most channels needs: channels × bins.
+    /// Counters that a frame needs: channels × bins.
     pub counters: usize,
+    /// Counters that the plane with the most channels needs.
+    pub plane_counters: usize,
     /// Samples are single bytes.
     pub bytes: bool,
     /// Samples counted a frame.
@@ -45,7 +47,7 @@ const COUNTER_BYTES: u64 = 4;
 
 /// Copies of each counter that fit into local memory, if enough do.
 pub fn banked_copies(caps: &DeviceCaps, shape: &HistogramShape) -> Option<usize> {
-    let fit = caps.local_memory / (COUNTER_BYTES * shape.counters.max(1) as u64);
+    let fit = caps.local_memory / (COUNTER_BYTES * shape.plane_counters.max(1) as u64);
     // A copy that no work-item of a group counts in would only take room.
     let most = MAX_COPIES.min(caps.max_work_group);
     let fit = usize::try_from(fit).unwrap_or(most).min(most);
@@ -256,6 +258,7 @@ mod tests {
     fn shape(counters: usize) -> HistogramShape {
         HistogramShape {
             counters,
+            plane_counters: counters,
             bytes: true,
             samples: 12 << 20,
             image: false,
@@ -270,6 +273,14 @@ mod tests {
         assert_eq!(copies(1024), HistogramVariant::Banked { copies: 8 });
         assert_eq!(copies(12 << 10), HistogramVariant::Local);
         assert_eq!(copies(65_536), HistogramVariant::Private);
+        // Banks hold a plane's counters at a time, a shared table those of all planes.
+        let planes = |plane_counters| HistogramShape {
+            plane_counters,
+            ..shape(3 * 8192)
+        };
+        let variant = |plane_counters| histogram_variant(&gpu(), &planes(plane_counters));
+        assert_eq!(variant(4096), HistogramVariant::Banked { copies: 2 });
+        assert_eq!(variant(8192), HistogramVariant::Private);
         let mut small = gpu();
         small.max_work_group = 20;
         assert_eq!(

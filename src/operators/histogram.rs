@@ -149,18 +149,15 @@ impl Histogram {
         let channels = |plane: &PlaneLayout| plane.lanes.iter().flatten().count();
         let most = layout.planes.iter().map(channels).max().unwrap_or(0);
         let shape = HistogramShape {
-            // A group that shares one table holds all of them.
-            counters: match settings.strategy {
-                Some(Strategy::Local) => counters,
-                _ => most * bins,
-            },
+            counters,
+            plane_counters: most * bins,
             bytes: layout.sample == SampleType::U8,
             samples: pixels,
             image: settings.image,
         };
         let variant = match variant {
             Some(variant) => variant,
-            None => choose(context, &shape, counters, settings.strategy)?,
+            None => choose(context, &shape, settings.strategy)?,
         };
         let images = settings
             .image
@@ -328,7 +325,6 @@ fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, Cl
 fn choose(
     context: &ClContext,
     shape: &HistogramShape,
-    counters: usize,
     strategy: Option<Strategy>,
 ) -> Result<HistogramVariant, ClError> {
     let caps = context.caps();
@@ -338,13 +334,7 @@ fn choose(
         )))
     };
     match strategy {
-        None => match histogram_variant(caps, shape) {
-            // Tables of all planes together may need more than those of one.
-            HistogramVariant::Local if COUNTER as u64 * counters as u64 > caps.local_memory => {
-                Ok(HistogramVariant::Private)
-            }
-            variant => Ok(variant),
-        },
+        None => Ok(histogram_variant(caps, shape)),
         Some(Strategy::Private) => Ok(HistogramVariant::Private),
         Some(Strategy::Pairs) if shape.image || !shape.bytes => {
             refused("strategy=pairs needs 8-bit samples in buffers")
@@ -356,7 +346,7 @@ fn choose(
             None => refused(&format!(
                 "strategy=banked needs at least two copies of {} counters in {}'s {} bytes of \
                  local memory",
-                shape.counters,
+                shape.plane_counters,
                 context.device_name(),
                 caps.local_memory
             )),

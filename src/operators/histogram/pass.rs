@@ -191,7 +191,8 @@ impl Pass {
             }
             let table_len = channels * bins;
             let shape = HistogramShape {
-                counters: table_len,
+                counters: plan.table_len,
+                plane_counters: table_len,
                 bytes: true,
                 samples: 0,
                 image: false,
