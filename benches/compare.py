@@ -131,7 +131,7 @@ class Bench:
 
     def settle(self, cell, row):
         """Warms up, and chooses how often the contestant runs."""
-        piped = row.task == "pipeline" and not row.settings.get("start")
+        piped = cell.contestant.who == "pipeline" and not row.settings.get("start")
         first = self.run(cell, 16 if piped else 1)
         # The second run is the first without allocations and compilations; slow contestants do
         # not notice those.

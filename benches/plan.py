@@ -42,6 +42,8 @@ CHAIN = (
     'multiples="<1,4>" threshold=8 post-messages=false {p}'
 )
 
+PLAIN_CHAIN = "clgaussian ! clhistogram ! clpitchthreshold pitch-x=7.35 threshold=40"
+
 
 @dataclass
 class Contestant:
@@ -80,7 +82,7 @@ class Section:
     # Ratios are of the first label to the second; none where it is empty.
     ratio: tuple = ()
     # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), time (ms),
-    # steps (MB/s).
+    # difference (ms, of the ratio's two), steps (MB/s).
     shown: str = "rate"
 
 

@@ -63,7 +63,7 @@ def shown(cell, how):
         return f"{1e9 / cell['wall_ns']:.0f}"
     if how == "latency":
         return f"{amount(cell['wall_ns'])} (p99 {amount(cell['p99_ns'])})"
-    if how == "time":
+    if how in ("time", "difference"):
         return amount(cell["wall_ns"])
     if how == "steps":
         return steps(cell)
@@ -77,6 +77,14 @@ def ratio_of(cells, pair):
     return f"**{times[1] / times[0]:.2f}**"
 
 
+def difference_of(cells, pair):
+    times = [cells.get(label, {}).get("wall_ns") for label in pair]
+    if None in times:
+        return "-"
+    less = "-" if times[0] < times[1] else ""
+    return f"**{less}{amount(abs(times[0] - times[1]))}**"
+
+
 def table(section):
     rows = section["rows"]
     # A column in which nobody ever took part tells nothing.
@@ -88,14 +96,17 @@ def table(section):
     pair = section["ratio"]
     with_ratio = bool(pair) and all(label in labels for label in pair)
     limit = next((label for label in labels if label.endswith(" limit")), None)
-    heads = [""] + labels + ([f"{pair[0]} to {pair[1]}"] if with_ratio else [])
+    differs = section["shown"] == "difference"
+    between = "less" if differs else "to"
+    heads = [""] + labels + ([f"{pair[0]} {between} {pair[1]}"] if with_ratio else [])
     heads += [f"share of {limit}"] * bool(limit)
     grid = [heads]
     for row in rows:
         parts = [row["title"]]
         parts += [shown(row["cells"].get(label, {}), section["shown"]) for label in labels]
         if with_ratio:
-            parts.append(ratio_of(row["cells"], pair))
+            compare = difference_of if differs else ratio_of
+            parts.append(compare(row["cells"], pair))
         if limit:
             parts.append(ratio_of(row["cells"], (labels[0], limit)))
         grid.append(parts)

@@ -1,9 +1,9 @@
 """What is compared: sections of rows, each row a job that several contestants do in turn."""
 
 from plan import (
-    CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, RECOMMENDED,
-    RGB_34M, RGB_4K, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours,
-    size_name,
+    CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, PLAIN_CHAIN,
+    RECOMMENDED, RGB_34M, RGB_4K, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts,
+    ours, size_name,
 )
 
 
@@ -170,6 +170,56 @@ def pipeline(title, size, text, **settings):
     return Row(title, "clean panel", size, "pipeline", {"pipeline": text, **options})
 
 
+def overhead_section(source):
+    rows = []
+    for task, element, settings in [
+        ("gaussian", "clgaussian", {"kernel-size": 3}),
+        ("histogram", "clhistogram", {}),
+        ("pitch", "clpitchthreshold pitch-x=7.35 threshold=255", {**PITCH, "threshold": 255}),
+    ]:
+        for size in ((320, 240, 1), GREY_HD, GREY_12M):
+            settings = {**settings, "pipeline": element}
+            title = f"{element.split()[0]}, {size[0]}x{size[1]}"
+            rows.append(Row(title, "clean panel", size, task, settings))
+    return Section(
+        "Element overhead",
+        "Wall time of a frame through `appsrc ! element ! appsink` with default settings but a "
+        "threshold that nothing passes, and of the operator alone: its kernels, with their launch "
+        "and the wait for them. The difference is GStreamer, statistics, metas and messages.",
+        rows,
+        [
+            Contestant("element", "pipeline", {"source": source}, None),
+            ours("operator"),
+        ],
+        ("element", "operator"),
+        shown="difference",
+    )
+
+
+def bus_section(source):
+    rows = []
+    for size in (GREY_HD, (3840, 2160, 1), GREY_12M):
+        row = pipeline(size_name(size), size, "")
+        row.settings["own"] = PLAIN_CHAIN
+        row.settings["theirs"] = "identity"
+        rows.append(row)
+    own = {"side": "own", "source": source}
+    alone = {"side": "theirs", "source": source}
+    return Section(
+        "Chain against the bus",
+        f"`{PLAIN_CHAIN}` on frames in which nothing is marked, against the same frames that are "
+        "only brought to the device.",
+        rows,
+        [
+            Contestant("chain", "pipeline", own, None),
+            Contestant("chain, masks read", "pipeline", {**own, "variant": "read"}, None),
+            Contestant("transfer alone", "pipeline", alone, None),
+        ],
+        ("chain", "transfer alone"),
+        shown="frames",
+    )
+
+
 def pipeline_sections(gpu):
     source = "pool" if gpu else "system"
     plain = CHAIN.format(p="")
@@ -189,6 +239,8 @@ def pipeline_sections(gpu):
             ],
             shown="frames",
         ),
+        *([bus_section(source)] * gpu),
+        overhead_section("resident" if gpu else "system"),
         Section(
             "Latency of the chain",
             "From a frame's arrival to its mask on the host, one frame at a time.",

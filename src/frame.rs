@@ -149,10 +149,10 @@ impl Plane {
         }
     }
 
-    /// The command that last wrote the plane.
-    pub fn writer(&self) -> Option<Arc<Event>> {
+    /// The buffer, where it is ours.
+    fn buffer(&self) -> Option<&ClBuffer> {
         match &self.memory {
-            PlaneMemory::Ours(buffer) => buffer.writer(),
+            PlaneMemory::Ours(buffer) => Some(buffer),
             PlaneMemory::Host(_) => None,
         }
     }
@@ -180,7 +180,18 @@ impl ClFrame {
 
     /// Writers of the planes, for wait lists: their failures surface in whoever waits.
     pub fn writers(&self) -> Vec<Arc<Event>> {
-        self.planes.iter().filter_map(Plane::writer).collect()
+        self.buffers().filter_map(ClBuffer::writer).collect()
+    }
+
+    /// Prepares for kernels that write the frame: returns what their wait lists need.
+    pub fn begin_overwrite(&self) -> Vec<Arc<Event>> {
+        self.buffers()
+            .filter_map(ClBuffer::begin_overwrite)
+            .collect()
+    }
+
+    fn buffers(&self) -> impl Iterator<Item = &ClBuffer> {
+        self.planes.iter().filter_map(Plane::buffer)
     }
 
     /// Notes that commands which use the frame are being enqueued.
@@ -195,10 +206,15 @@ impl ClFrame {
 
     /// Notes that `event`'s kernel writes the frame.
     pub fn set_written(&self, event: &Arc<Event>) {
-        for plane in &self.planes {
-            if let PlaneMemory::Ours(buffer) = &plane.memory {
-                buffer.set_written(event.clone());
-            }
+        for buffer in self.buffers() {
+            buffer.set_written(event.clone());
+        }
+    }
+
+    /// Notes that `event`'s kernel reads the frame, for callers that do not wait for it.
+    pub fn set_read(&self, event: &Arc<Event>) {
+        for buffer in self.buffers() {
+            buffer.set_read(event.clone());
         }
     }
 

@@ -34,11 +34,23 @@ pub struct Access {
     pub write: bool,
 }
 
+/// The last commands that used a buffer; whoever is enqueued elsewhere waits for them.
+#[derive(Debug, Clone, Default)]
+struct Uses {
+    /// Wrote it; a failure surfaces at the first consumer.
+    written: Option<Arc<Event>>,
+    /// Read it, and nobody has waited for that.
+    read: Option<Arc<Event>>,
+}
+
 #[derive(Debug)]
 struct Mapping {
     count: usize,
     pointer: *mut u8,
     writable: bool,
+    /// Nobody uses a mapping for reading any more, and it still stands: the next reader needs no
+    /// transfer. Whoever writes ends it first.
+    kept: bool,
 }
 
 // SAFETY: the pointer is only handed out while `count` says the mapping stands.
@@ -53,8 +65,7 @@ pub struct ClBuffer {
     mapping: Mutex<Mapping>,
     /// Nobody has written yet, so a write map need not fetch what is there.
     undefined: AtomicBool,
-    /// The last kernel that writes here; its failure surfaces at the first consumer.
-    written: Mutex<Option<Arc<Event>>>,
+    uses: Mutex<Uses>,
     meter: Arc<Meter>,
     context: Arc<ClContext>,
 }
@@ -78,9 +89,10 @@ impl ClBuffer {
                 count: 0,
                 pointer: ptr::null_mut(),
                 writable: false,
+                kept: false,
             }),
             undefined: AtomicBool::new(true),
-            written: Mutex::default(),
+            uses: Mutex::default(),
             meter: meter.clone(),
             context: context.clone(),
         })
@@ -109,16 +121,30 @@ impl ClBuffer {
     /// Notes that `event`'s kernel writes the contents.
     pub fn set_written(&self, event: Arc<Event>) {
         self.undefined.store(false, Ordering::Release);
-        *self.written() = Some(event);
+        self.end_kept(&mut self.mapping());
+        self.uses().written = Some(event);
     }
 
-    /// The last kernel that writes here, for wait lists.
+    /// Notes that `event`'s kernel reads the contents, for callers that do not wait for it: the
+    /// next that the host writes must not overtake it.
+    pub fn set_read(&self, event: Arc<Event>) {
+        self.uses().read = Some(event);
+    }
+
+    /// The last command that writes here, for wait lists.
     pub fn writer(&self) -> Option<Arc<Event>> {
-        self.written().clone()
+        self.uses().written.clone()
     }
 
-    fn written(&self) -> MutexGuard<'_, Option<Arc<Event>>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Prepares for a kernel that writes here: returns the last command that did, for its wait
+    /// list, where that is not done yet.
+    pub fn begin_overwrite(&self) -> Option<Arc<Event>> {
+        self.end_kept(&mut self.mapping());
+        self.writer().filter(|event| !event.is_complete())
+    }
+
+    fn uses(&self) -> MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Maps the whole buffer; every map needs an [`Self::unmap`].
@@ -138,6 +164,13 @@ impl ClBuffer {
             mapping.count += 1;
             return Ok(mapping.pointer);
         }
+        if mapping.kept && !access.write {
+            mapping.kept = false;
+            mapping.count = 1;
+            self.meter.count_map();
+            return Ok(mapping.pointer);
+        }
+        self.end_kept(&mut mapping);
         let undefined = self.undefined.load(Ordering::Acquire);
         let fetches = !(access.write && undefined);
         let flags = match (access.write, access.read) {
@@ -146,13 +179,19 @@ impl ClBuffer {
             (true, false) => CL_MAP_WRITE,
             (false, _) => CL_MAP_READ,
         };
-        let writer = self.writer();
-        let waits: Vec<cl_event> = writer.iter().map(|e| e.raw()).collect();
+        // After `end_kept`, whose command a map in the other queue waits for.
+        let uses = self.uses().clone();
+        let (queue, read) = if access.write {
+            (self.context.raw_upload_queue(), uses.read)
+        } else {
+            (self.context.raw_queue(), None)
+        };
+        let waits: Vec<cl_event> = uses.written.iter().chain(&read).map(|e| e.raw()).collect();
         let mut pointer: cl_mem = ptr::null_mut();
         // SAFETY: the range is the whole buffer, which lives as long as `self`.
         let event = unsafe {
             enqueue_map_buffer(
-                self.context.raw_queue(),
+                queue,
                 self.mem.raw(),
                 CL_TRUE,
                 flags,
@@ -167,6 +206,7 @@ impl ClBuffer {
         .map_err(|code| call_error("clEnqueueMapBuffer", code, "a frame"))?;
         if access.write {
             self.undefined.store(false, Ordering::Release);
+            self.uses().read = None;
         }
         self.meter.count_map();
         if fetches && !self.context.caps().shares_host_memory {
@@ -177,6 +217,7 @@ impl ClBuffer {
             count: 1,
             pointer: pointer.cast(),
             writable: access.write,
+            kept: false,
         };
         Ok(mapping.pointer)
     }
@@ -192,33 +233,62 @@ impl ClBuffer {
         if mapping.count > 0 {
             return;
         }
-        let pointer: *mut c_void = mapping.pointer.cast();
-        // SAFETY: the pointer came from mapping this buffer and is used no more.
-        let result = unsafe {
-            enqueue_unmap_mem_object(
-                self.context.raw_queue(),
-                self.mem.raw(),
-                pointer,
-                0,
-                ptr::null(),
-            )
-        };
-        match result.map(|event| Arc::new(Event::new(event))) {
-            Ok(event) => {
-                if mapping.writable {
-                    if !self.context.caps().shares_host_memory {
-                        self.meter.transfer(Step::Upload, event.clone(), self.size);
-                    }
-                    // A failed upload must fail whoever reads the frame.
-                    *self.written() = Some(event);
-                }
-            }
-            Err(code) => gst::error!(
-                CAT,
-                "{}",
-                call_error("clEnqueueUnmapMemObject", code, "a frame")
-            ),
+        if !mapping.writable && !self.context.caps().shares_host_memory {
+            mapping.kept = true;
+        } else {
+            self.give_back(&mapping);
         }
+    }
+
+    /// Ends a mapping for reading that nobody uses.
+    fn end_kept(&self, mapping: &mut Mapping) {
+        if std::mem::take(&mut mapping.kept) {
+            self.give_back(mapping);
+        }
+    }
+
+    fn give_back(&self, mapping: &Mapping) {
+        let pointer: *mut c_void = mapping.pointer.cast();
+        let queue = if mapping.writable {
+            self.context.raw_upload_queue()
+        } else {
+            self.context.raw_queue()
+        };
+        // SAFETY: the pointer came from mapping this buffer and is used no more.
+        let result =
+            unsafe { enqueue_unmap_mem_object(queue, self.mem.raw(), pointer, 0, ptr::null()) }
+                .map(|event| Arc::new(Event::new(event)))
+                .map_err(|code| call_error("clEnqueueUnmapMemObject", code, "a frame"));
+        match result {
+            Ok(event) if mapping.writable => self.sent(event),
+            Ok(event) => self.set_read(event),
+            Err(error) => gst::error!(CAT, "{error}"),
+        }
+    }
+
+    /// Notes that the host has written, and `event` brings it to the device.
+    fn sent(&self, event: Arc<Event>) {
+        if !self.context.caps().shares_host_memory {
+            self.meter.transfer(Step::Upload, event.clone(), self.size);
+        }
+        // A failed upload must fail whoever reads the frame.
+        self.uses().written = Some(event);
+        if let Err(error) = self.context.flush_uploads() {
+            gst::error!(CAT, "{error}");
+        }
+    }
+
+    /// Writes a few bytes at `offset`, and waits for them.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn write(&self, offset: usize, data: &[u8], subject: &str) -> Result<(), ClError> {
+        if let Some(before) = self.begin_overwrite() {
+            before.wait(subject)?;
+        }
+        self.context
+            .write(&self.mem, offset, data, subject)
+            .map(drop)
     }
 
     /// Shows the bytes to `look`, mapped for reading.
@@ -245,10 +315,10 @@ impl ClBuffer {
 
 impl Drop for ClBuffer {
     fn drop(&mut self) {
-        let count = self.mapping().count;
-        if count > 0 {
-            self.mapping().count = 1;
-            self.unmap();
+        let mut mapping = self.mapping();
+        if mapping.count > 0 || mapping.kept {
+            (mapping.count, mapping.kept) = (0, false);
+            self.give_back(&mapping);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A device's context with its one in-order queue, and the commands put into it.
+//! A device's context with its in-order queues, and the commands put into them.
 
 use std::{
     ffi::c_void,
@@ -27,11 +27,14 @@ use crate::{
     math::{device_caps::DeviceCaps, ndrange::NdRange},
 };
 
-/// One device in use: its context, its in-order queue and its programs.
+/// One device in use: its context, its in-order queues and its programs.
 #[derive(Debug)]
 pub struct ClContext {
-    // Fields are dropped in this order: the queue and programs before their context.
+    // Fields are dropped in this order: queues and programs before their context.
     queue: Queue,
+    /// Where a device has memory of its own: what the host sends crosses the bus while kernels of
+    /// the frame before run. Commands of the two queues know each other by their events.
+    uploads: Option<Queue>,
     programs: Mutex<ProgramCache>,
     context: Context,
     device: DeviceInfo,
@@ -59,13 +62,16 @@ impl ClContext {
         let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
             .map(Context::new)
             .map_err(|code| call_error("clCreateContext", code, &device.name))?;
-        // SAFETY: both handles are valid; the queue keeps its own reference to the context.
-        let queue =
+        let queue = || {
+            // SAFETY: both handles are valid; a queue keeps its own reference to the context.
             unsafe { create_command_queue(context.raw(), device.id, CL_QUEUE_PROFILING_ENABLE) }
                 .map(Queue::new)
-                .map_err(|code| call_error("clCreateCommandQueue", code, &device.name))?;
+                .map_err(|code| call_error("clCreateCommandQueue", code, &device.name))
+        };
+        let uploads = (!device.caps.shares_host_memory).then(queue).transpose()?;
         Ok(Self {
-            queue,
+            queue: queue()?,
+            uploads,
             programs: Mutex::default(),
             context,
             device: device.clone(),
@@ -96,6 +102,11 @@ impl ClContext {
 
     pub(super) fn programs(&self) -> MutexGuard<'_, ProgramCache> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where host memory is mapped for writing and given back.
+    pub(super) fn raw_upload_queue(&self) -> opencl3::types::cl_command_queue {
+        self.uploads.as_ref().unwrap_or(&self.queue).raw()
     }
 
     /// Most work-items a group of this kernel may have on this device.
@@ -248,7 +259,22 @@ impl ClContext {
     /// # Errors
     /// The failing call.
     pub fn flush(&self) -> Result<(), ClError> {
-        flush(self.queue.raw()).map_err(|code| call_error("clFlush", code, &self.device.name))
+        self.flush_queue(&self.queue)
+    }
+
+    /// Hands what the host sends to the device; commands of the other queue may wait for it.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub(super) fn flush_uploads(&self) -> Result<(), ClError> {
+        match &self.uploads {
+            Some(uploads) => self.flush_queue(uploads),
+            None => Ok(()),
+        }
+    }
+
+    fn flush_queue(&self, queue: &Queue) -> Result<(), ClError> {
+        flush(queue.raw()).map_err(|code| call_error("clFlush", code, &self.device.name))
     }
 
     /// Waits until the device has done all that was enqueued.
@@ -256,7 +282,10 @@ impl ClContext {
     /// # Errors
     /// The failing call.
     pub fn finish(&self) -> Result<(), ClError> {
-        finish(self.queue.raw()).map_err(|code| call_error("clFinish", code, &self.device.name))
+        for queue in self.uploads.iter().chain([&self.queue]) {
+            finish(queue.raw()).map_err(|code| call_error("clFinish", code, &self.device.name))?;
+        }
+        Ok(())
     }
 }
 

@@ -195,8 +195,9 @@ impl Gaussian {
         output: &ClFrame,
         meter: &Meter,
     ) -> Result<Arc<Event>, ClError> {
-        let writers = input.writers();
-        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
+        let mut before = input.writers();
+        before.extend(output.begin_overwrite());
+        let waits: Vec<&Event> = before.iter().map(AsRef::as_ref).collect();
         input.begin_use();
         let mut events = match &mut self.images {
             Some(images) => images.update(input, &waits, meter)?,
@@ -252,6 +253,7 @@ impl Gaussian {
             return Err(ClError::Input("the frame has no plane".into()));
         };
         meter.measure(Step::Kernel, first, last, self.bytes);
+        input.set_read(last);
         output.set_written(last);
         Ok(last.clone())
     }

@@ -1,6 +1,7 @@
 //! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
 
 mod defects;
+mod mask;
 mod run_differences;
 mod settings;
 
@@ -22,6 +23,8 @@ use crate::{
 
 use defects::Lister;
 pub use defects::{Listed, MeasuredDefect};
+pub use mask::MaskTarget;
+use mask::packed_mask;
 use settings::check_forced;
 pub use settings::{Compare, PitchSettings, Polarity, judged_pixels};
 
@@ -41,20 +44,6 @@ const WIDE_BYTES: usize = 16;
 const WIDE_GROUP: usize = 128;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
-/// Where a mask goes.
-#[derive(Debug, Clone, Copy)]
-pub enum MaskTarget<'a> {
-    /// Packed, from a byte offset on, `ceil(width/8)` bytes a row.
-    Packed {
-        /// The memory.
-        buffer: &'a ClBuffer,
-        /// Bytes before the first row.
-        offset: usize,
-    },
-    /// One byte a pixel, 0 or 255, as plane 0 of a frame.
-    Grey(&'a ClFrame),
-}
-
 /// A pitch comparison for frames of one layout.
 #[derive(Debug)]
 pub struct PitchThreshold {
@@ -280,8 +269,11 @@ impl PitchThreshold {
         if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
             self.packed = Some(ClBuffer::new(&context, stride * self.height, meter)?);
         }
-        let writers = frame.writers();
-        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
+        let mut before = frame.writers();
+        let (mask, mask_offset) = packed_mask(target, &self.packed)
+            .ok_or_else(|| ClError::Refused("the packed mask has no memory".into()))?;
+        before.extend(mask.begin_overwrite());
+        let waits: Vec<&Event> = before.iter().map(AsRef::as_ref).collect();
         frame.begin_use();
         let mut events = match &mut self.images {
             Some(images) => images.update(frame, &waits, meter)?,
@@ -299,13 +291,6 @@ impl PitchThreshold {
             .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
         let image = self.images.as_ref().and_then(|images| images.get(0));
         let [src, src_offset, src_stride] = plane_args(plane, image, 0)?;
-        let (mask, mask_offset) = match (target, &self.packed) {
-            (MaskTarget::Packed { buffer, offset }, _) => (buffer.mem(), offset),
-            (MaskTarget::Grey(_), Some(packed)) => (packed.mem(), 0),
-            (MaskTarget::Grey(_), None) => {
-                return Err(ClError::Refused("the packed mask has no memory".into()));
-            }
-        };
         let width = Arg::I32(to_i32(self.width, "a width")?);
         let height = Arg::I32(to_i32(self.height, "a height")?);
         let mask_stride = Arg::U32(to_u32(stride, "a stride")?);
@@ -315,7 +300,7 @@ impl PitchThreshold {
             src_stride,
             width,
             height,
-            Arg::Mem(mask),
+            Arg::Mem(mask.mem()),
             Arg::U64(mask_offset as u64),
             mask_stride,
             Arg::Mem(&self.comparisons),
@@ -337,9 +322,7 @@ impl PitchThreshold {
         }
         let event = context.run(&mut self.kernel, self.name, &args, &self.range, &waits)?;
         let event = Arc::new(event);
-        if let MaskTarget::Packed { buffer, .. } = target {
-            buffer.set_written(event.clone());
-        }
+        mask.set_written(event.clone());
         events.push(event);
         if let MaskTarget::Grey(out) = target {
             let plane = out
@@ -348,7 +331,7 @@ impl PitchThreshold {
                 .ok_or_else(|| ClError::Input("the mask has no plane".into()))?;
             let [dst, dst_offset, dst_stride] = plane_args(plane, None, 0)?;
             let args = [
-                Arg::Mem(mask),
+                Arg::Mem(mask.mem()),
                 mask_stride,
                 dst,
                 dst_offset,
@@ -357,7 +340,9 @@ impl PitchThreshold {
                 height,
             ];
             let range = NdRange::cover([stride, self.height], self.expand_group);
-            let event = context.run(&mut self.expand, "mask_expand", &args, &range, &[])?;
+            let before = out.begin_overwrite();
+            let waits: Vec<&Event> = before.iter().map(AsRef::as_ref).collect();
+            let event = context.run(&mut self.expand, "mask_expand", &args, &range, &waits)?;
             let event = Arc::new(event);
             out.set_written(&event);
             events.push(event);

@@ -195,21 +195,19 @@ pub struct DefectResult {
 
 impl DefectResult {
     /// The fields that meta and message share.
-    pub fn scalars(&self) -> gst::Structure {
-        gst::Structure::builder("clpitchthreshold")
-            .field("element", &self.element)
-            .field("frame-number", self.frame_number)
-            .field("width", self.width)
-            .field("height", self.height)
-            .field("pitch-x", self.pitch_x)
-            .field("pitch-y", self.pitch_y)
-            .field("threshold", self.threshold)
-            .field("judged-pixels", self.judged_pixels)
-            .field("defect-pixels", self.defect_pixels)
-            .field("defect-count", self.defects.len() as u32)
-            .field("overflow", self.overflow)
-            .field("verdict", self.verdict.name())
-            .build()
+    pub fn write_scalars(&self, fields: &mut gst::StructureRef) {
+        fields.set("element", &self.element);
+        fields.set("frame-number", self.frame_number);
+        fields.set("width", self.width);
+        fields.set("height", self.height);
+        fields.set("pitch-x", self.pitch_x);
+        fields.set("pitch-y", self.pitch_y);
+        fields.set("threshold", self.threshold);
+        fields.set("judged-pixels", self.judged_pixels);
+        fields.set("defect-pixels", self.defect_pixels);
+        fields.set("defect-count", self.defects.len() as u32);
+        fields.set("overflow", self.overflow);
+        fields.set("verdict", self.verdict.name());
     }
 
     /// The largest defects as structures: for messages, which people read.
@@ -223,14 +221,15 @@ impl DefectResult {
     /// # Errors
     /// The meta is not registered (see [`super::register`]).
     pub fn attach(&self, buffer: &mut gst::BufferRef) -> Result<(), glib::BoolError> {
-        let mut fields = self.scalars();
-        fields.set("version", META_VERSION);
         let records: Vec<u8> = self.defects.iter().flat_map(|d| d.to_bytes()).collect();
-        fields.set("defects-data", glib::Bytes::from_owned(records));
-        if let Some(mask) = &self.mask {
-            fields.set("mask", mask);
-        }
-        attach(buffer, DEFECT_META, &fields)?;
+        attach(buffer, DEFECT_META, |fields| {
+            self.write_scalars(fields);
+            fields.set("version", META_VERSION);
+            fields.set("defects-data", glib::Bytes::from_owned(records));
+            if let Some(mask) = &self.mask {
+                fields.set("mask", mask);
+            }
+        })?;
         for (id, defect) in (0..).zip(&self.defects) {
             let rect = (defect.x, defect.y, defect.width, defect.height);
             let mut roi = gst_video::VideoRegionOfInterestMeta::add(buffer, "defect", rect);

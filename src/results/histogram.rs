@@ -40,38 +40,36 @@ impl HistogramResult {
     }
 
     /// The fields that meta and message share: all but the bins.
-    pub fn scalars(&self) -> gst::Structure {
+    pub fn write_scalars(&self, fields: &mut gst::StructureRef) {
         let array =
             |value: fn(&Statistics) -> f64| gst::Array::new(self.statistics.iter().map(value));
-        gst::Structure::builder("clhistogram")
-            .field("element", &self.element)
-            .field("frame-number", self.frame_number)
-            .field("format", &self.format)
-            .field("width", self.width)
-            .field("height", self.height)
-            .field("roi", gst::Array::new(self.roi))
-            .field("bit-depth", self.bit_depth)
-            .field("bins", self.bins)
-            .field("channels", self.statistics.len() as u32)
-            .field(
-                "count",
-                gst::Array::new(self.statistics.iter().map(|s| s.count)),
-            )
-            .field("minimum", array(|s| s.minimum))
-            .field("maximum", array(|s| s.maximum))
-            .field("mean", array(|s| s.mean))
-            .field("stddev", array(|s| s.stddev))
-            .field("median", array(|s| s.median))
-            .field("p1", array(|s| s.p1))
-            .field("p5", array(|s| s.p5))
-            .field("p95", array(|s| s.p95))
-            .field("p99", array(|s| s.p99))
-            .field("saturated-low", array(|s| s.saturated_low))
-            .field("saturated-high", array(|s| s.saturated_high))
-            .field("entropy", array(|s| s.entropy))
-            .field("otsu-threshold", array(|s| s.otsu_threshold))
-            .field("otsu-separability", array(|s| s.otsu_separability))
-            .build()
+        fields.set("element", &self.element);
+        fields.set("frame-number", self.frame_number);
+        fields.set("format", &self.format);
+        fields.set("width", self.width);
+        fields.set("height", self.height);
+        fields.set("roi", gst::Array::new(self.roi));
+        fields.set("bit-depth", self.bit_depth);
+        fields.set("bins", self.bins);
+        fields.set("channels", self.statistics.len() as u32);
+        fields.set(
+            "count",
+            gst::Array::new(self.statistics.iter().map(|s| s.count)),
+        );
+        fields.set("minimum", array(|s| s.minimum));
+        fields.set("maximum", array(|s| s.maximum));
+        fields.set("mean", array(|s| s.mean));
+        fields.set("stddev", array(|s| s.stddev));
+        fields.set("median", array(|s| s.median));
+        fields.set("p1", array(|s| s.p1));
+        fields.set("p5", array(|s| s.p5));
+        fields.set("p95", array(|s| s.p95));
+        fields.set("p99", array(|s| s.p99));
+        fields.set("saturated-low", array(|s| s.saturated_low));
+        fields.set("saturated-high", array(|s| s.saturated_high));
+        fields.set("entropy", array(|s| s.entropy));
+        fields.set("otsu-threshold", array(|s| s.otsu_threshold));
+        fields.set("otsu-separability", array(|s| s.otsu_separability));
     }
 
     /// The bins as an array of arrays, one per channel: for messages, which people read.
@@ -86,10 +84,11 @@ impl HistogramResult {
     /// The meta is not registered (see [`super::register`]).
     pub fn attach(&self, buffer: &mut gst::BufferRef) -> Result<(), glib::BoolError> {
         let bytes: Vec<u8> = self.counts.iter().flat_map(|n| n.to_le_bytes()).collect();
-        let mut fields = self.scalars();
-        fields.set("version", META_VERSION);
-        fields.set("bins-data", glib::Bytes::from_owned(bytes));
-        attach(buffer, HISTOGRAM_META, &fields)
+        attach(buffer, HISTOGRAM_META, |fields| {
+            self.write_scalars(fields);
+            fields.set("version", META_VERSION);
+            fields.set("bins-data", glib::Bytes::from_owned(bytes));
+        })
     }
 
     /// Every histogram on a buffer, in the order in which elements attached them. A meta that

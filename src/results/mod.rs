@@ -36,17 +36,13 @@ fn structures<'a>(
     })
 }
 
-/// Attaches a meta with the fields of `fields`.
+/// Attaches a meta with the fields that `write` sets.
 fn attach(
     buffer: &mut gst::BufferRef,
     name: &'static str,
-    fields: &gst::StructureRef,
+    write: impl FnOnce(&mut gst::StructureRef),
 ) -> Result<(), gst::glib::BoolError> {
-    let mut meta = gst::meta::CustomMeta::add(buffer, name)?;
-    let structure = meta.mut_structure();
-    for (field, value) in fields.iter() {
-        structure.set_value(field, value.clone());
-    }
+    write(gst::meta::CustomMeta::add(buffer, name)?.mut_structure());
     Ok(())
 }
 
@@ -76,12 +72,12 @@ impl FrameTimes {
         }
     }
 
-    /// An element message: the times, then `fields`.
+    /// An element message: the times, then the fields that `write` sets.
     pub fn message(
         &self,
         source: &impl IsA<gst::Object>,
         name: &str,
-        fields: &gst::StructureRef,
+        write: impl FnOnce(&mut gst::StructureRef),
     ) -> gst::Message {
         let mut structure = gst::Structure::builder(name)
             .field("timestamp", self.timestamp)
@@ -89,9 +85,7 @@ impl FrameTimes {
             .field("running-time", self.running_time)
             .field("duration", self.duration)
             .build();
-        for (field, value) in fields.iter() {
-            structure.set_value(field, value.clone());
-        }
+        write(&mut structure);
         gst::message::Element::builder(structure)
             .src(source)
             .build()

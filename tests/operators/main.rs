@@ -17,6 +17,7 @@ mod defects;
 mod device;
 mod frames;
 mod gaussian;
+mod hazards;
 mod histogram;
 mod histogram_job;
 mod importer;

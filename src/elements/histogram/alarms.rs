@@ -150,6 +150,35 @@ impl AlarmSettings {
     }
 }
 
+/// An alarm that was raised or cleared.
+#[derive(Debug)]
+pub(super) struct Change {
+    element: String,
+    frame_number: u64,
+    kind: Kind,
+    raised: bool,
+    channel: usize,
+    value: f64,
+    threshold: f64,
+    reference: Option<f64>,
+}
+
+impl Change {
+    /// The fields of its message.
+    pub fn write(&self, fields: &mut gst::StructureRef) {
+        fields.set("element", &self.element);
+        fields.set("frame-number", self.frame_number);
+        fields.set("alarm", self.kind.name());
+        fields.set("raised", self.raised);
+        fields.set("channel", self.channel as u32);
+        fields.set("value", self.value);
+        fields.set("threshold", self.threshold);
+        if let Some(reference) = self.reference {
+            fields.set("reference", reference);
+        }
+    }
+}
+
 /// The alarms' states, and the medians they compare with.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
@@ -163,15 +192,14 @@ impl Alarms {
         self.reference = Some(result.statistics.iter().map(|s| s.median).collect());
     }
 
-    /// Looks at a frame; returns the fields of a message for each alarm that was raised or
-    /// cleared. `channels` are those that show light: luma, or red, green and blue.
+    /// Looks at a frame; returns each alarm that was raised or cleared. `channels` are those that show light: luma, or red, green and blue.
     pub fn look(
         &mut self,
         settings: &AlarmSettings,
         result: &HistogramResult,
         channels: usize,
-    ) -> Vec<gst::Structure> {
-        let mut messages = Vec::new();
+    ) -> Vec<Change> {
+        let mut changes = Vec::new();
         for (i, kind) in Kind::ALL.into_iter().enumerate() {
             let threshold = settings.thresholds[i];
             let values = result.statistics.iter().take(channels).enumerate();
@@ -187,22 +215,20 @@ impl Alarms {
             };
             let changed = self.alarms[i].update(value, kind.side(), threshold, settings.hysteresis);
             if let Some(raised) = changed {
-                let mut fields = gst::Structure::builder("clhistogram-alarm")
-                    .field("element", &result.element)
-                    .field("frame-number", result.frame_number)
-                    .field("alarm", kind.name())
-                    .field("raised", raised)
-                    .field("channel", channel as u32)
-                    .field("value", value)
-                    .field("threshold", threshold)
-                    .build();
-                if let (Kind::LampDrift, Some(reference)) = (kind, &self.reference) {
-                    fields.set("reference", reference.get(channel).copied().unwrap_or(0.0));
-                }
-                messages.push(fields);
+                let reference = (kind == Kind::LampDrift).then_some(self.reference.as_ref());
+                changes.push(Change {
+                    element: result.element.clone(),
+                    frame_number: result.frame_number,
+                    kind,
+                    raised,
+                    channel,
+                    value,
+                    threshold,
+                    reference: reference.flatten().and_then(|r| r.get(channel)).copied(),
+                });
             }
         }
-        messages
+        changes
     }
 
     fn value(&self, kind: Kind, channel: usize, s: &Statistics) -> Option<f64> {

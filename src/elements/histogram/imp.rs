@@ -226,7 +226,9 @@ impl ClHistogram {
         // Channels that show light; chroma and alpha say nothing about lamps.
         let channels = if info.is_rgb() { 3 } else { 1 };
         for alarm in state.alarms.look(&settings, &result, channels) {
-            self.post(times.message(&*element, "clhistogram-alarm", &alarm));
+            self.post(times.message(&*element, "clhistogram-alarm", |fields| {
+                alarm.write(fields);
+            }));
         }
         state.counts = result.counts;
         Ok(())
@@ -241,11 +243,12 @@ impl ClHistogram {
         if !gate.opens(times.running_time, messages.interval, false) {
             return;
         }
-        let mut fields = result.scalars();
-        if messages.bins {
-            fields.set("bins-data", result.bin_arrays());
-        }
-        self.post(times.message(&*self.obj(), "clhistogram", &fields));
+        self.post(times.message(&*self.obj(), "clhistogram", |fields| {
+            result.write_scalars(fields);
+            if messages.bins {
+                fields.set("bins-data", result.bin_arrays());
+            }
+        }));
     }
 
     fn post(&self, message: gst::Message) {

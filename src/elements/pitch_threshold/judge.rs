@@ -196,8 +196,7 @@ impl ClPitchThreshold {
             Output::Pbm(header) => {
                 let (buffer, offset) = mask_memory(mask.ok_or_else(no_mask)?)?;
                 let bytes = header.as_bytes();
-                let context = element.device()?.context;
-                context.write(buffer.mem(), offset, bytes, "a PBM header")?;
+                buffer.write(offset, bytes, "a PBM header")?;
                 let target = MaskTarget::Packed {
                     buffer,
                     offset: offset + bytes.len(),
@@ -277,9 +276,10 @@ impl ClPitchThreshold {
         {
             return Ok(());
         }
-        let mut fields = result.scalars();
-        fields.set("defects", result.defect_structures());
-        self.post(times.message(&*element, "clpitchthreshold", &fields));
+        self.post(times.message(&*element, "clpitchthreshold", |fields| {
+            result.write_scalars(fields);
+            fields.set("defects", result.defect_structures());
+        }));
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    MaskTarget, PitchThreshold,
+    PitchThreshold,
+    mask::{MaskTarget, packed_mask},
     run_differences::{RunDifference, RunDifferences},
 };
 use crate::{
@@ -79,10 +80,8 @@ impl PitchThreshold {
         if self.marked == 0 {
             return Ok(Listed::default());
         }
-        let (buffer, offset) = match (target, &self.packed) {
-            (MaskTarget::Packed { buffer, offset }, _) => (buffer, offset),
-            (MaskTarget::Grey(_), Some(packed)) => (packed, 0),
-            (MaskTarget::Grey(_), None) => return Ok(Listed::default()),
+        let Some((buffer, offset)) = packed_mask(target, &self.packed) else {
+            return Ok(Listed::default());
         };
         let stride = packed_stride(self.width);
         let finder = &mut self.lister.finder;
@@ -129,8 +128,7 @@ impl PitchThreshold {
     ) -> Result<(), ClError> {
         // Any mask will do; scratch contents are undefined.
         if let Some(packed) = &self.packed {
-            self.context
-                .write(packed.mem(), 0, &[0x80], "a mask to warm up with")?;
+            packed.write(0, &[0x80], "a mask to warm up with")?;
         }
         let target = MaskTarget::Grey(frame);
         self.marked = 1;
