@@ -248,6 +248,8 @@ def parse():
     parser.add_argument("--photographs", default="", help="folder of PNG photographs")
     parser.add_argument("--commit", default="", help="what was built, where git cannot tell")
     parser.add_argument("--only", default="", help="sections whose title holds this")
+    parser.add_argument("--pairs", action="store_true",
+                        help="only the two contestants of each section's ratio")
     parser.add_argument("--quick", action="store_true", help="fewest rounds")
     parser.add_argument("--tiny", action="store_true", help="tiny frames, to test this program")
     parser.add_argument("--out", required=True, help="JSON file to write")
@@ -272,6 +274,11 @@ def main():
         for section in sections:
             if options.only.lower() not in section.title.lower():
                 continue
+            if options.pairs:
+                # The others' frames do not empty the caches between the two.
+                section.contestants = [c for c in section.contestants if c.label in section.ratio]
+            if not section.contestants:
+                continue
             measured = []
             for row in section.rows:
                 print(f"{time.monotonic() - started:6.0f} s  {section.title}: {row.title}",
@@ -284,6 +291,7 @@ def main():
             })
         bench.workers.end()
     figures = {"machine": about, "gpu": options.gpu, "quick": options.quick,
+               "pairs": options.pairs,
                "seconds": round(time.monotonic() - started), "sections": done,
                "faults": bench.faults}
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)

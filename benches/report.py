@@ -139,7 +139,9 @@ def document(all_figures):
     lines = HEAD.format(what=WHAT).splitlines()
     for figures in all_figures:
         kind = "GPU" if figures["gpu"] else "CPU"
-        lines += ["", f"## {kind}: {figures['machine']['device']['name']}", "", *about(figures)]
+        alone = ", pairs alone" if figures.get("pairs") else ""
+        title = f"## {kind}{alone}: {figures['machine']['device']['name']}"
+        lines += ["", title, "", *about(figures)]
         for section in figures["sections"]:
             lines += ["", f"### {section['title']}", ""]
             if section["note"]:

@@ -4,6 +4,7 @@
 use std::{
     sync::{
         Arc,
+        atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     time::{Duration, Instant},
@@ -27,12 +28,16 @@ const FILLED: u32 = 8;
 /// Frames that wait in the source; more would only add latency.
 const WAITING: u64 = 3;
 
+/// Between timestamps; messages come by running time.
+const FRAME_TIME: gst::ClockTime = gst::ClockTime::from_mseconds(1);
+
 /// One pipeline, playing.
 struct Line {
     pipeline: gst::Pipeline,
     source: gst_app::AppSrc,
     arrivals: Receiver<Instant>,
     pool: gst::BufferPool,
+    pushed: AtomicU64,
     /// Map each frame for writing, as a source that writes in place does.
     written: bool,
     /// Counts what the pool's memory moves to the device.
@@ -108,6 +113,7 @@ impl Line {
             source,
             arrivals,
             pool,
+            pushed: AtomicU64::new(0),
             written: settings.source == "pool",
             meter,
         })
@@ -121,8 +127,10 @@ impl Line {
     fn push(&self) -> Result<Instant, Error> {
         let mut buffer = self.pool.acquire_buffer(None)?;
         let started = Instant::now();
+        let frame = buffer.make_mut();
+        frame.set_pts(FRAME_TIME * self.pushed.fetch_add(1, Ordering::Relaxed));
         if self.written {
-            drop(buffer.make_mut().map_writable()?);
+            drop(frame.map_writable()?);
         }
         self.source
             .push_buffer(buffer)
