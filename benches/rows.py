@@ -185,11 +185,13 @@ def overhead_section(source):
         "Element overhead",
         "Wall time of a frame through `appsrc ! element ! appsink` with default settings but a "
         "threshold that nothing passes, and of the operator alone: its kernels, with their launch "
-        "and the wait for them. The difference is GStreamer, statistics, metas and messages.",
+        "and the wait for them. The difference is statistics, metas, messages, and GStreamer's "
+        "own way of a frame, which `identity` in the element's place shows alone.",
         rows,
         [
             Contestant("element", "pipeline", {"source": source}, None),
             ours("operator"),
+            Contestant("identity", "pipeline", {"source": source, "pipeline": "identity"}, None),
         ],
         ("element", "operator"),
         shown="difference",
