@@ -84,12 +84,14 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     if has_meta {
         distort(input, &mut told)?;
     }
-    let mut len = info.size();
-    match input.int_in_range(0..=3)? {
-        0 => len = input.int_in_range(0..=2 * len)?,
-        1 => len = end_of_planes(&told, &info).unwrap_or(len).min(100_000),
-        _ => {}
-    }
+    // As long as the caps say, to the byte what the planes need, a byte less, or anything.
+    let needed = end_of_planes(&told, &info).filter(|&end| end < 100_000);
+    let len = match (input.int_in_range(0..=3)?, needed) {
+        (0, _) => input.int_in_range(0..=2 * info.size())?,
+        (1, Some(needed)) => needed,
+        (2, Some(needed)) => needed - 1,
+        _ => info.size(),
+    };
     let owners = [input.arbitrary()?, input.arbitrary()?];
     let cut = if input.arbitrary()? {
         input.int_in_range(0..=len)?
