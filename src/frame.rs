@@ -66,7 +66,8 @@ fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
 /// How a frame of these caps lies in its planes.
 ///
 /// # Errors
-/// [`ClError::Refused`] for a format outside [`FORMATS`].
+/// [`ClError::Refused`] for a format outside [`FORMATS`], and for sizes of 0 or with strides that
+/// overflow.
 pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
     let format = info.format();
     let refused = || ClError::Refused(format!("the format {format} is not supported"));
@@ -83,13 +84,31 @@ pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
             h_sub: description.h_sub()[c],
         })
         .collect();
-    Layout::new(
+    let layout = Layout::new(
         info.width() as usize,
         info.height() as usize,
         sample,
         components,
     )
-    .ok_or_else(refused)
+    .ok_or_else(refused)?;
+    // GStreamer keeps strides in 32 bits, and lets frames pass for which they are too few. Empty
+    // ones pass it too.
+    let is_empty = info.width() == 0 || info.height() == 0;
+    let fits = layout
+        .planes
+        .iter()
+        .zip(info.stride())
+        .all(|(plane, &stride)| {
+            usize::try_from(stride).is_ok_and(|stride| plane.row_bytes <= stride)
+        });
+    if is_empty || !fits {
+        return Err(ClError::Refused(format!(
+            "frames of {}x{} {format} are not supported",
+            info.width(),
+            info.height()
+        )));
+    }
+    Ok(layout)
 }
 
 #[derive(Debug)]
@@ -229,7 +248,10 @@ impl ClFrame {
     ) -> Result<Self, ClError> {
         let mut planes = Vec::with_capacity(layout.planes.len());
         for plane in &layout.planes {
-            let size = plane.row_bytes.max(1) * plane.rows.max(1);
+            let (row, rows) = (plane.row_bytes.max(1), plane.rows.max(1));
+            let size = row.checked_mul(rows).ok_or_else(|| {
+                ClError::Refused(format!("no memory has {rows} rows of {row} bytes"))
+            })?;
             planes.push(Plane {
                 memory: PlaneMemory::Ours(Arc::new(ClBuffer::new(context, size, meter)?)),
                 offset: 0,

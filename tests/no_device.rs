@@ -112,6 +112,21 @@ fn unknown_device_from_the_environment_is_one_error_that_names_it() {
 }
 
 #[test]
+fn device_from_the_environment_that_is_no_utf8_is_one_error() {
+    use std::os::unix::ffi::OsStringExt;
+    assert_one_clear_error(
+        "no-utf8-device",
+        |_| {
+            (
+                "CLINSPECT_DEVICE",
+                OsString::from_vec(b"nons\xe4nse".into()),
+            )
+        },
+        "device=nons",
+    );
+}
+
+#[test]
 fn environment_chooses_the_device_that_elements_open() {
     if !exists("gst-launch-1.0") {
         return skip("gst-launch-1.0 is not installed");

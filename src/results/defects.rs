@@ -240,12 +240,16 @@ impl DefectResult {
     }
 
     /// Every result on a buffer, in the order in which elements attached them. A meta that lacks
-    /// fields is left out.
+    /// fields, or whose number of defects is not that of its records, is left out.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
         structures(buffer, DEFECT_META)
             .filter_map(|fields| {
                 let data = fields.get::<glib::Bytes>("defects-data").ok()?;
-                let (records, _) = data.as_chunks::<RECORD>();
+                let (records, rest) = data.as_chunks::<RECORD>();
+                let count = fields.get::<u32>("defect-count").ok()?;
+                if !rest.is_empty() || records.len() != count as usize {
+                    return None;
+                }
                 Some(Self {
                     element: fields.get("element").ok()?,
                     frame_number: fields.get("frame-number").ok()?,

@@ -92,7 +92,8 @@ impl HistogramResult {
     }
 
     /// Every histogram on a buffer, in the order in which elements attached them. A meta that
-    /// lacks fields is left out.
+    /// lacks fields, or whose numbers of bins, channels and values contradict each other, is left
+    /// out.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
         structures(buffer, HISTOGRAM_META)
             .filter_map(|fields| Self::from_structure(&fields))
@@ -101,9 +102,18 @@ impl HistogramResult {
 
     fn from_structure(fields: &gst::StructureRef) -> Option<Self> {
         let bytes = fields.get::<glib::Bytes>("bins-data").ok()?;
-        let (words, _) = bytes.as_chunks::<4>();
+        let (words, rest) = bytes.as_chunks::<4>();
+        let bins: u32 = fields.get("bins").ok()?;
+        let channels = fields.get::<u32>("channels").ok()? as usize;
+        let expected = channels.checked_mul(bins as usize);
+        if bins == 0 || !rest.is_empty() || expected != Some(words.len()) {
+            return None;
+        }
         let numbers = |name: &str| -> Option<Vec<f64>> {
             let array = fields.get::<gst::Array>(name).ok()?;
+            if array.len() != channels {
+                return None;
+            }
             array.iter().map(|value| value.get::<f64>().ok()).collect()
         };
         let roi: Vec<u32> = fields
@@ -118,6 +128,9 @@ impl HistogramResult {
             .iter()
             .map(|value| value.get::<u64>().ok())
             .collect::<Option<_>>()?;
+        if count.len() != channels {
+            return None;
+        }
         let columns: Vec<Vec<f64>> = [
             "minimum",
             "maximum",
@@ -169,7 +182,7 @@ impl HistogramResult {
             height: fields.get("height").ok()?,
             roi: roi.try_into().ok()?,
             bit_depth: fields.get("bit-depth").ok()?,
-            bins: fields.get("bins").ok()?,
+            bins,
             counts: words.iter().map(|w| u32::from_le_bytes(*w)).collect(),
             statistics,
         })

@@ -296,3 +296,57 @@ fn readers_leave_out_a_meta_that_lacks_fields() {
     assert_eq!(HistogramResult::read(&output).len(), 1);
     assert_eq!(DefectResult::read(&output).len(), 1);
 }
+
+/// Another element may attach metas of our names; what it says must not be believed blindly.
+#[test]
+fn metas_whose_counts_contradict_their_data_are_left_out() {
+    let Some(device) = start() else { return };
+    let frame = frame();
+    let mut histogram = Rig::new("clhistogram", &caps_of(&frame));
+    let counted = histogram.pass(buffer_of(&frame, &device));
+    let bytes = |len| gst::glib::Bytes::from_owned(vec![0; len]).to_send_value();
+    let columns = |len| gst::Array::new(vec![0.0_f64; len]).to_send_value();
+    let contradictions = [
+        ("channels", u32::MAX.to_send_value()),
+        ("bins", u32::MAX.to_send_value()),
+        ("bins", 0_u32.to_send_value()),
+        ("bins-data", bytes(0)),
+        ("bins-data", bytes(4 * 256 + 1)),
+        ("mean", columns(0)),
+        ("mean", columns(2)),
+        ("count", gst::Array::new([1_u64, 1]).to_send_value()),
+    ];
+    for (field, value) in contradictions {
+        let spoilt = with_field(&counted, "GstClHistogramMeta", field, value);
+        assert_eq!(HistogramResult::read(&spoilt), [], "{field}");
+    }
+
+    let mut pitch = Rig::new("clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let judged = pitch.pass(buffer_of(&frame, &device));
+    for (field, value) in [
+        ("defect-count", u32::MAX.to_send_value()),
+        ("defects-data", bytes(39)),
+        ("defects-data", bytes(0)),
+    ] {
+        let spoilt = with_field(&judged, "GstClDefectMeta", field, value);
+        assert_eq!(DefectResult::read(&spoilt), [], "{field}");
+    }
+}
+
+/// A buffer with the one meta of this name that `from` has, and one field of it changed.
+fn with_field(
+    from: &gst::Buffer,
+    name: &str,
+    field: &str,
+    value: gst::glib::SendValue,
+) -> gst::Buffer {
+    let meta = gst::meta::CustomMeta::from_buffer(from, name).unwrap();
+    let mut buffer = gst::Buffer::new();
+    let mut copy = gst::meta::CustomMeta::add(buffer.make_mut(), name).unwrap();
+    let structure = copy.mut_structure();
+    for (field, value) in meta.structure().iter() {
+        structure.set_value(field, value.clone());
+    }
+    structure.set_value(field, value);
+    buffer
+}

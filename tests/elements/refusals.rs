@@ -1,10 +1,11 @@
 //! Settings and caps that do not go together: one error that says what to change, nothing sent.
 
+use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 
 use crate::{
     frames::{Frame, PLAIN},
-    support::{buffer_of, caps_of, feed, noise, start},
+    support::{Pipeline, buffer_of, caps_of, faults, feed, noise, set_unchecked, start, text},
 };
 
 /// Fails unless the element refuses the frame with one error that contains every word.
@@ -177,4 +178,19 @@ fn arrays_that_cannot_be_read_before_playing_are_refused() {
         &grey(),
         &["multiples"],
     );
+}
+
+/// A C program may set any bytes; a panic in the setter would end its process.
+#[test]
+fn device_that_is_no_utf8_is_refused() {
+    if start().is_none() {
+        return;
+    }
+    let pipeline = Pipeline::new("videotestsrc num-buffers=1 ! clhistogram name=h ! fakesink");
+    let element: gst::Element = pipeline.get("h");
+    set_unchecked(&element, c"device", &text(c"ge\xe4ndert"));
+    assert!(pipeline.set_state(gst::State::Playing).is_err());
+    let errors = faults(&pipeline.bus().unwrap(), gst::MessageType::Error);
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(errors[0].text.contains("device=ge"), "{errors:?}");
 }

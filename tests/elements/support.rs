@@ -314,3 +314,14 @@ pub fn set_unchecked(element: &gst::Element, name: &std::ffi::CStr, value: &gst:
         );
     }
 }
+
+/// A string value of any bytes, as a C program can make it.
+pub fn text(bytes: &std::ffi::CStr) -> gst::glib::Value {
+    use gst::glib::translate::ToGlibPtrMut;
+    let mut value = gst::glib::Value::from_type(gst::glib::Type::STRING);
+    // SAFETY: the value holds a string, and copies the bytes.
+    unsafe {
+        gst::glib::gobject_ffi::g_value_set_string(value.to_glib_none_mut().0, bytes.as_ptr());
+    }
+    value
+}

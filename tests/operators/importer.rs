@@ -345,3 +345,27 @@ fn format_outside_the_list_is_refused() {
         }
     }
 }
+
+#[test]
+fn layout_of_a_size_whose_strides_overflow_is_refused() {
+    gst::init().unwrap();
+    // GStreamer takes these caps; -1 becomes 2^32 - 1.
+    for (format, width, height) in [
+        ("RGB", -1, 65_535),
+        ("RGB", 1_431_655_765, 4),
+        ("GRAY8", 0, 8),
+        ("GRAY8", 8, 0),
+    ] {
+        let caps = gst::Caps::builder("video/x-raw")
+            .field("format", format)
+            .field("width", width)
+            .field("height", height)
+            .field("framerate", gst::Fraction::new(1, 1))
+            .build();
+        let Ok(info) = gst_video::VideoInfo::from_caps(&caps) else {
+            continue;
+        };
+        let refused = layout_of(&info).expect_err("a refusal");
+        assert!(refused.to_string().contains("not supported"), "{refused}");
+    }
+}

@@ -1,8 +1,11 @@
 //! Subclass of GstBaseTransform behind [`super::ClBaseFilter`].
 
-use std::sync::{
-    Arc, LazyLock, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use atomic_refcell::{AtomicRefCell, AtomicRefMut};
@@ -144,11 +147,12 @@ impl ObjectImpl for ClBaseFilter {
         // GObject checks the type of a value before it comes here.
         match name {
             "device" => {
-                settings.device = value
-                    .get::<Option<String>>()
-                    .ok()
-                    .flatten()
-                    .unwrap_or_else(|| Settings::default().device);
+                // Read as a path: a C program may set any bytes, and glib-rs panics on a string
+                // that is no UTF-8.
+                settings.device = value.get::<Option<PathBuf>>().ok().flatten().map_or_else(
+                    || Settings::default().device,
+                    |name| name.to_string_lossy().into_owned(),
+                );
             }
             "memory-object" => settings.memory_object = value.get().unwrap_or_default(),
             "profile" => settings.profile = value.get().unwrap_or_default(),

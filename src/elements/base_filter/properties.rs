@@ -48,7 +48,9 @@ impl Default for Settings {
 }
 
 fn default_device() -> String {
-    std::env::var(DEVICE_VARIABLE).unwrap_or_else(|_| "auto".into())
+    // A name that is no UTF-8 is one that no device has, and no reason to choose another.
+    std::env::var_os(DEVICE_VARIABLE)
+        .map_or_else(|| "auto".into(), |name| name.to_string_lossy().into_owned())
 }
 
 pub(super) fn param_specs() -> Vec<glib::ParamSpec> {

@@ -168,7 +168,16 @@ impl BaseTransformImpl for ClMaskUnpack {
             .map_readable()
             .map_err(|_| failed("the mask cannot be read".into()))?;
         let row_bytes = packed_stride(width);
-        let needed = state.stride * height.saturating_sub(1) + row_bytes;
+        let needed = state
+            .stride
+            .checked_mul(height.saturating_sub(1))
+            .and_then(|bytes| bytes.checked_add(row_bytes))
+            .ok_or_else(|| {
+                failed(format!(
+                    "no mask has {height} rows of {} bytes",
+                    state.stride
+                ))
+            })?;
         if packed.len() < needed {
             return Err(failed(format!(
                 "the mask holds {} bytes, {width}x{height} pixels with a stride of {} need {needed}",

@@ -1,0 +1,11 @@
+//! What fuzz targets do with a string of bytes. `fuzz/` runs these under libFuzzer, `cargo test`
+//! on seeded random bytes and on the inputs kept in `seeds/`.
+//!
+//! A body fails by panicking. It draws what it needs from the bytes and ends where they end.
+
+pub mod caps;
+pub mod components;
+pub mod mask;
+pub mod metas;
+pub mod properties;
+pub mod video_meta;

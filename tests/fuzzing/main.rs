@@ -1,0 +1,112 @@
+//! The bodies of the fuzz targets in `fuzz/` on seeded random bytes, and on the inputs kept in
+//! `seeds/`: what fuzzing once found, and what reaches far into the code.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod bodies;
+#[path = "../../examples/common/mod.rs"]
+mod common;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../operators/content.rs"]
+mod content;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../operators/device.rs"]
+mod device;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../operators/frames.rs"]
+mod frames;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../components/picture.rs"]
+mod picture;
+#[path = "../reference/mod.rs"]
+mod reference;
+#[allow(dead_code, reason = "shared with tests that use more of it")]
+#[path = "../elements/support.rs"]
+mod support;
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use rand::{Rng, SeedableRng};
+
+/// Longest input, bytes.
+const MAX_LEN: usize = 3000;
+/// Random inputs that are enough on any machine.
+const CASES: u32 = 1500;
+/// Time after which fewer are enough: a slow device, or an emulated one.
+const TIME: Duration = Duration::from_secs(4);
+
+/// Runs a body on the kept inputs, then on the same random ones every time.
+#[track_caller]
+fn check(target: &str, body: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fuzzing/seeds")
+        .join(target);
+    let mut kept: Vec<_> = fs::read_dir(&folder)
+        .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    kept.sort();
+    assert!(!kept.is_empty(), "{} is empty", folder.display());
+    for path in kept {
+        let bytes = fs::read(&path).unwrap();
+        run(body, &bytes, &path.display().to_string());
+    }
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(0x0c11_5bec);
+    let start = Instant::now();
+    let mut ran = 0;
+    while ran < CASES && start.elapsed() < TIME {
+        let mut bytes = vec![0; random.random_range(8..MAX_LEN)];
+        random.fill(&mut bytes[..]);
+        run(body, &bytes, &format!("random input {ran}"));
+        ran += 1;
+    }
+    assert!(ran > 0);
+}
+
+/// Runs a body, and says on which input it failed.
+#[track_caller]
+fn run(body: fn(&[u8]), bytes: &[u8], name: &str) {
+    if catch_unwind(AssertUnwindSafe(|| body(bytes))).is_err() {
+        panic!("on {name}");
+    }
+}
+
+#[test]
+fn any_mask_has_the_references_components() {
+    check("components", bodies::components::run);
+}
+
+#[test]
+fn any_packed_mask_is_unpacked_or_refused() {
+    check("mask", bodies::mask::run);
+}
+
+#[test]
+fn any_meta_of_our_names_is_read_or_left_out() {
+    check("metas", bodies::metas::run);
+}
+
+#[test]
+fn any_caps_are_answered_within_the_templates() {
+    check("caps", bodies::caps::run);
+}
+
+#[test]
+fn any_video_meta_is_counted_right_or_refused() {
+    check("video_meta", bodies::video_meta::run);
+}
+
+#[test]
+fn any_property_while_frames_flow_leaves_the_element_working() {
+    check("properties", bodies::properties::run);
+}

@@ -1,0 +1,205 @@
+//! What the plugin takes from its surroundings: one environment variable of its own, no file.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod tools;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tools::{Sandbox, exists, run, skip};
+
+/// Variables that the plugin reads while it runs.
+const READ_AT_RUN_TIME: [&str; 1] = ["CLINSPECT_DEVICE"];
+/// What code of the plugin may not name: files, processes, libraries, other people's memory.
+const FORBIDDEN: [&str; 11] = [
+    "std::fs",
+    "fs::",
+    "File::",
+    "OpenOptions",
+    "temp_dir",
+    "std::process::Command",
+    "Command::new",
+    "UnixStream",
+    "TcpStream",
+    "libloading",
+    "dlopen",
+];
+
+/// Every Rust file of the plugin with its code, comments left out.
+fn sources() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.join("src")];
+    let mut files = vec![root.join("build.rs")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files
+        .into_iter()
+        .map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            let lines = text.lines().map(|line| match line.find("//") {
+                // Not the // of an address.
+                Some(at) if !line[..at].ends_with(':') => &line[..at],
+                _ => line,
+            });
+            let code = lines.collect::<Vec<_>>().join("\n");
+            (path, code)
+        })
+        .collect()
+}
+
+/// The names given to calls that read the environment while the plugin runs; a name that is a
+/// constant is looked up in the same file.
+fn variables(code: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for call in [
+        "env::var(",
+        "env::var_os(",
+        "env::vars",
+        "getenv(",
+        "g_getenv(",
+    ] {
+        for (at, _) in code.match_indices(call) {
+            let argument = code[at + call.len()..].split(')').next().unwrap().trim();
+            let constant = code
+                .lines()
+                .find(|line| line.contains(&format!("const {argument}:")))
+                .and_then(|line| line.split('"').nth(1));
+            names.push(match constant {
+                Some(value) => value.to_owned(),
+                None => argument.trim_matches('"').to_owned(),
+            });
+        }
+    }
+    names
+}
+
+#[test]
+fn environment_that_the_plugin_reads_is_the_documented_variable() {
+    let sources = sources();
+    assert!(sources.len() > 50, "{} sources", sources.len());
+    let found: BTreeSet<String> = sources
+        .iter()
+        .flat_map(|(_, code)| variables(code))
+        .collect();
+    assert_eq!(found, READ_AT_RUN_TIME.map(str::to_owned).into());
+    // The reader sees what it looks for.
+    let code = "const A: &str = \"ONE\";\nstd::env::var(A); env::var_os(\"TWO\")";
+    assert_eq!(variables(code), ["ONE", "TWO"]);
+}
+
+#[test]
+fn sources_open_no_file_and_start_no_program() {
+    for (path, code) in sources() {
+        for word in FORBIDDEN {
+            assert!(!code.contains(word), "{} names {word}", path.display());
+        }
+    }
+}
+
+/// A path that a process made or opened for writing, and the call.
+fn written(trace: &str) -> Vec<(PathBuf, String)> {
+    let makes = |line: &str| {
+        let opens = line.contains("open(") || line.contains("openat(");
+        let writes = ["O_CREAT", "O_WRONLY", "O_RDWR"]
+            .iter()
+            .any(|f| line.contains(f));
+        let others = [
+            "mkdir(",
+            "mkdirat(",
+            "mknod(",
+            "mknodat(",
+            "chmod(",
+            "fchmodat(",
+            "rename(",
+        ];
+        (opens && writes) || others.iter().any(|call| line.contains(call))
+    };
+    trace
+        .lines()
+        .filter(|line| makes(line) && !line.contains("= -1 "))
+        .filter_map(|line| Some((line.split('"').nth(1)?.into(), line.to_owned())))
+        .collect()
+}
+
+/// With a umask of 0 a careless `open` would make files that anybody can replace.
+#[test]
+fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
+    for program in ["strace", "gst-launch-1.0"] {
+        if !exists(program) {
+            return skip(&format!("{program} is not installed"));
+        }
+    }
+    let sandbox = Sandbox::new("umask");
+    let (home, pocl) = (sandbox.folder("home"), sandbox.folder("pocl"));
+    let log = sandbox.path().join("trace");
+    let source = "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=64,height=16";
+    let line = format!(
+        "{source} ! clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 ! clmaskunpack ! fakesink"
+    );
+    let mut command: Command = sandbox.command("strace");
+    command
+        .args(["-f", "-qq", "-e", "trace=%file,fchmod", "-s", "4096", "-o"])
+        .arg(&log)
+        .args(["gst-launch-1.0", "--no-fault"])
+        .args(line.split_whitespace())
+        .current_dir(&home)
+        .env("HOME", &home)
+        .env("TMPDIR", &home)
+        .env("POCL_CACHE_DIR", &pocl)
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("XDG_RUNTIME_DIR");
+    // SAFETY: umask is safe to call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            umask(0);
+            Ok(())
+        });
+    }
+    let done = run(&mut command);
+    if done.code() != Some(0) && done.text().contains("pocl-opencl-icd") {
+        return skip("this machine has no OpenCL device");
+    }
+    done.succeeded();
+    let trace = fs::read_to_string(&log).unwrap();
+    let written = written(&trace);
+    // The trace shows what it should: GStreamer has written its registry.
+    let registry = sandbox.path().join("registry.bin");
+    let is_registry = |path: &Path| {
+        path.to_string_lossy()
+            .starts_with(&*registry.to_string_lossy())
+    };
+    assert!(written.iter().any(|(path, _)| is_registry(path)), "{trace}");
+    for (path, call) in written {
+        // Devices are no files.
+        let allowed = path.starts_with(&pocl) || is_registry(&path) || path.starts_with("/dev");
+        assert!(allowed, "{call}");
+    }
+    assert_eq!(
+        fs::read_dir(&home).unwrap().count(),
+        0,
+        "the home folder is not empty"
+    );
+}
+
+unsafe extern "C" {
+    safe fn umask(mask: u32) -> u32;
+}
