@@ -3,7 +3,9 @@
 Rows print PASS or FAIL with figures through `verdict`, and end with `finish`.
 """
 
+import ctypes
 import os
+import random
 import sys
 import threading
 import time
@@ -11,7 +13,9 @@ import time
 import gi
 
 gi.require_version("Gst", "1.0")
-from gi.repository import Gst  # noqa: E402
+gi.require_version("GstVideo", "1.0")
+gi.require_version("GstApp", "1.0")
+from gi.repository import Gst, GstVideo  # noqa: E402
 
 Gst.init(None)
 
@@ -81,7 +85,13 @@ class Watchdog:
 
 
 def resources():
-    """Resident memory in KiB, file descriptors and threads of this process."""
+    """Resident memory in KiB, file descriptors and threads of this process.
+
+    Memory that the C library holds back after its release is handed to the system first, and
+    threads that GLib keeps for half a second have time to end: neither is in use.
+    """
+    time.sleep(1)
+    ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/status", encoding="ascii") as status:
         fields = dict(line.split(":", 1) for line in status if ":" in line)
     return {
@@ -118,3 +128,66 @@ def play(pipeline, limit_s=20):
     result, state, _ = pipeline.get_state(int(limit_s * Gst.SECOND))
     if result != Gst.StateChangeReturn.SUCCESS or state != Gst.State.PLAYING:
         give_up(f"PLAYING: {result.value_nick}: {describe(wait_for_end(pipeline, 0))}")
+
+
+def formats_of(line):
+    """Raw formats that every element of a chain takes; a mask or a frame may come out."""
+    taken = None
+    for element in line.split("!"):
+        factory = Gst.ElementFactory.find(element.split()[0])
+        for template in factory.get_static_pad_templates():
+            if template.direction == Gst.PadDirection.SINK:
+                values = template.get_caps().get_structure(0).get_list("format")[1]
+                names = [values.get_nth(i) for i in range(values.n_values)]
+                taken = names if taken is None else [n for n in taken if n in names]
+    return taken
+
+
+class Feed:
+    """`appsrc ! line ! appsink`, frame by frame."""
+
+    def __init__(self, line):
+        self.pipeline = Gst.parse_launch(
+            "appsrc name=in format=time max-bytes=0 ! "
+            f"{line} ! appsink name=out sync=false wait-on-eos=false"
+        )
+        self.source = self.pipeline.get_by_name("in")
+        self.sink = self.pipeline.get_by_name("out")
+        self._bytes = None
+        self._number = 0
+
+    def start(self):
+        """Sets the pipeline PLAYING; it gets there with the first frame."""
+        self.pipeline.set_state(Gst.State.PLAYING)
+
+    def change(self, pixel_format, size):
+        """Frames from here on have this format and size."""
+        info = GstVideo.VideoInfo.new()
+        info.set_format(GstVideo.VideoFormat.from_string(pixel_format), *size)
+        self.source.set_property("caps", info.to_caps())
+        self._bytes = random.Random(1).randbytes(info.size)
+
+    def push(self):
+        """Sends a frame of noise."""
+        buffer = Gst.Buffer.new_wrapped(self._bytes)
+        buffer.pts = self._number * 10 * Gst.MSECOND
+        self._number += 1
+        return self.source.emit("push-buffer", buffer)
+
+    def pull(self, limit_s=20):
+        """A sample and None, or None and what went wrong."""
+        end = time.monotonic() + limit_s
+        while time.monotonic() < end:
+            sample = self.sink.emit("try-pull-sample", 20 * Gst.MSECOND)
+            if sample is not None:
+                return sample, None
+            message = self.pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)
+            if message is not None:
+                return None, describe(message)
+        return None, "no frame came out"
+
+    def stop(self):
+        """Stops the pipeline; how long that took, s."""
+        begin = time.monotonic()
+        self.pipeline.set_state(Gst.State.NULL)
+        return time.monotonic() - begin
