@@ -92,6 +92,13 @@ impl Trend {
         self.samples.push((frames, Resources::now()));
     }
 
+    /// Resident memory over frames, at some twenty points.
+    pub fn rss(&self) -> Vec<(u64, i64)> {
+        let step = self.samples.len().div_ceil(20).max(1);
+        let every = self.samples.iter().step_by(step);
+        every.map(|s| (s.0, s.1.rss_kib)).collect()
+    }
+
     /// Changes since the first `skip` (a share from 0 to 1) of the frames, by when all caches
     /// are full.
     pub fn growth(&self, skip: f64) -> Growth {

@@ -247,6 +247,7 @@ fn soak(name: &str, source: &str) {
         second / 1e3,
         slowest_stop.as_secs_f64(),
     ));
+    say(&format!("  frames and KiB over time: {:?}", trend.rss()));
     assert!(good, "{growth:?}, received {received:?}");
 }
 

@@ -15,7 +15,7 @@ import gi
 gi.require_version("Gst", "1.0")
 gi.require_version("GstVideo", "1.0")
 gi.require_version("GstApp", "1.0")
-from gi.repository import Gst, GstVideo  # noqa: E402
+from gi.repository import GLib, GObject, Gst, GstVideo  # noqa: E402, F401
 
 Gst.init(None)
 
