@@ -61,6 +61,18 @@ const SLOPE_LIMIT_KIB: f64 = 16.0;
 const GROWTH_LIMIT_KIB: f64 = 160.0;
 const LATENCY_RATIO_LIMIT: f64 = 1.5;
 
+/// Properties that choose programs and the shapes of launches. Every combination comes first, for
+/// drivers keep what they compiled.
+const WARM_UP: [(&str, &[&str]); 3] = [
+    ("clgaussian", &["kernel-size", "sigma", "arithmetic"]),
+    ("clhistogram", &["bins", "roi", "strategy"]),
+    (
+        "clpitchthreshold",
+        &["pitch-x", "pitch-y", "compare", "multiples", "rois"],
+    ),
+];
+const COMBINATIONS: usize = 48;
+
 /// What a run has seen.
 #[derive(Default)]
 struct Seen {
@@ -136,15 +148,38 @@ fn build(source: &str, seen: &Arc<Seen>) -> Pipeline {
     pipeline
 }
 
-/// Sets some property of some element to some value, and says which.
-fn change(pipeline: &Pipeline, random: &mut ChaCha8Rng) -> String {
-    let (factory, property, values) = CHANGES.choose(random).unwrap();
-    let elements: Vec<gst::Element> = pipeline
+/// The elements that a factory has made.
+fn made_by(pipeline: &Pipeline, factory: &str) -> Vec<gst::Element> {
+    pipeline
         .iterate_recurse()
         .into_iter()
         .flatten()
-        .filter(|element| element.factory().is_some_and(|f| f.name() == *factory))
-        .collect();
+        .filter(|element| element.factory().is_some_and(|f| f.name() == factory))
+        .collect()
+}
+
+/// Goes through every combination that makes drivers compile.
+fn warm_up(pipeline: &Pipeline) {
+    for number in 0..COMBINATIONS {
+        for (factory, properties) in WARM_UP {
+            let mut rest = number;
+            for property in properties {
+                let known = CHANGES.iter().find(|c| c.0 == factory && c.1 == *property);
+                let values = known.expect("a property that changes").2;
+                for element in made_by(pipeline, factory) {
+                    element.set_property_from_str(property, values[rest % values.len()]);
+                }
+                rest /= values.len();
+            }
+        }
+        std::thread::sleep(2 * STEP);
+    }
+}
+
+/// Sets some property of some element to some value, and says which.
+fn change(pipeline: &Pipeline, random: &mut ChaCha8Rng) -> String {
+    let (factory, property, values) = CHANGES.choose(random).unwrap();
+    let elements = made_by(pipeline, factory);
     let element = elements.choose(random).unwrap();
     let value = values.choose(random).unwrap();
     element.set_property_from_str(property, value);
@@ -187,6 +222,9 @@ fn soak(name: &str, source: &str) {
     let pipeline = build(source, &seen);
     while Instant::now() < end {
         pipeline.set_state(gst::State::Playing).unwrap();
+        if sessions == 0 {
+            warm_up(&pipeline);
+        }
         let until = Instant::now() + Duration::from_secs_f64(random.random_range(SESSION_S));
         while Instant::now() < until {
             let next = until.min(Instant::now() + Duration::from_secs(2));
