@@ -14,6 +14,10 @@ use crate::{
 /// Planes of a staged frame start at multiples of this, bytes.
 const PLANE_ALIGNMENT: usize = 256;
 
+/// Longest row of a plane, bytes: far beyond any camera. Kernels are warmed up with rows of the
+/// frame's length, so that caps alone must not be able to ask for gigabytes.
+const MAX_ROW_BYTES: usize = 1 << 22;
+
 /// Raw formats whose components are whole bytes, then 16-bit grey: what can be filtered and counted.
 pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
     let mut formats: Vec<gst_video::VideoFormat> = gst_video::VideoFormat::iter_raw()
@@ -66,8 +70,8 @@ fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
 /// How a frame of these caps lies in its planes.
 ///
 /// # Errors
-/// [`ClError::Refused`] for a format outside [`FORMATS`], and for sizes of 0 or with strides that
-/// overflow.
+/// [`ClError::Refused`] for a format outside [`FORMATS`], for sizes of 0 or with strides that
+/// overflow, and for rows of over 4 MiB.
 pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
     let format = info.format();
     let refused = || ClError::Refused(format!("the format {format} is not supported"));
@@ -106,6 +110,12 @@ pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
             "frames of {}x{} {format} are not supported",
             info.width(),
             info.height()
+        )));
+    }
+    if layout.planes.iter().any(|p| p.row_bytes > MAX_ROW_BYTES) {
+        return Err(ClError::Refused(format!(
+            "frames {} pixels wide are not supported: a row may have {MAX_ROW_BYTES} bytes",
+            info.width()
         )));
     }
     Ok(layout)

@@ -103,6 +103,24 @@ fn no_lib_opencl_is_one_error_that_names_the_package() {
 }
 
 #[test]
+fn driver_without_devices_is_one_error_that_names_the_package() {
+    assert_one_clear_error(
+        "no-devices",
+        |_| ("POCL_DEVICES", "".into()),
+        "pocl-opencl-icd",
+    );
+}
+
+#[test]
+fn no_writable_cache_is_one_error_that_names_the_variable() {
+    assert_one_clear_error(
+        "no-cache",
+        |_| ("POCL_CACHE_DIR", "/dev/null/cache".into()),
+        "POCL_CACHE_DIR",
+    );
+}
+
+#[test]
 fn unknown_device_from_the_environment_is_one_error_that_names_it() {
     assert_one_clear_error(
         "unknown-device",

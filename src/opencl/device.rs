@@ -25,7 +25,8 @@ const NO_PLATFORM: i32 = -1001;
 const NO_DEVICE: i32 = -1;
 
 const HOW_TO_GET_A_DEVICE: &str = "install your GPU's OpenCL driver, or the package \
-     pocl-opencl-icd to use the CPU (clinfo lists what is there)";
+     pocl-opencl-icd to use the CPU (clinfo lists what is there; PoCL offers nothing without a folder \
+     that it may write to: POCL_CACHE_DIR names one)";
 
 /// A device and what it can do.
 #[derive(Debug, Clone)]

@@ -35,6 +35,7 @@ mod estimation;
 )]
 #[path = "../operators/frames.rs"]
 mod frames;
+mod guard_pages;
 mod lifecycle;
 mod live;
 mod mask_unpack;
@@ -48,5 +49,7 @@ mod panels;
 mod reference;
 mod refusals;
 mod results;
+mod sharing;
 mod stats;
 mod support;
+mod two_devices;

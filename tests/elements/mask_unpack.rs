@@ -109,3 +109,21 @@ fn mask_unpack_of_packed_masks_equals_the_grey_form() {
     assert_eq!(pixels(&direct), pixels(&unpacked));
     assert!(pixels(&direct).contains(&255));
 }
+
+/// A frame near the largest width overflows GStreamer's own sizes, and GLib ends a process whose
+/// allocation fails.
+#[test]
+fn mask_unpack_few_bytes_under_huge_caps_allocate_nothing() {
+    register();
+    for (width, height, stride) in [
+        (i32::MAX, 1, i32::MAX),
+        (i32::MAX - 1, i32::MAX, i32::MAX),
+        (i32::MAX - 64, 1, i32::MAX),
+        (65_536, 65_536, 8192),
+    ] {
+        let caps = bitmask(width, height, stride);
+        let fate = crate::support::feed("clmaskunpack", &caps, vec![buffer(&[0; 64])]);
+        assert_eq!(fate.received, 0, "{caps}");
+        assert!(fate.errors.len() <= 1, "{caps}: {:?}", fate.errors);
+    }
+}

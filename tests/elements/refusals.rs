@@ -194,3 +194,25 @@ fn device_that_is_no_utf8_is_refused() {
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].text.contains("device=ge"), "{errors:?}");
 }
+
+/// Kernels are warmed up with rows as long as the caps say: such rows took 2 GiB and half a minute.
+#[test]
+fn frames_wider_than_any_camera_are_refused() {
+    if start().is_none() {
+        return;
+    }
+    for element in crate::support::ON_DEVICE {
+        for width in [i32::MAX, i32::MAX - 8, 1 << 23] {
+            let caps = gst::Caps::builder("video/x-raw")
+                .field("format", "GRAY8")
+                .field("width", width)
+                .field("height", 1)
+                .field("framerate", gst::Fraction::new(1, 1))
+                .build();
+            let fate = feed(element, &caps, vec![gst::Buffer::with_size(64).unwrap()]);
+            assert_eq!(fate.received, 0, "{element}, {width}");
+            assert_eq!(fate.errors.len(), 1, "{element}: {:?}", fate.errors);
+            assert!(fate.errors[0].text.contains("wide"), "{:?}", fate.errors);
+        }
+    }
+}

@@ -42,7 +42,7 @@ fn arrangements(format: Format) -> impl Iterator<Item = Arrangement> {
 
 /// Fails unless a buffer shows the Gaussian of `input`.
 #[track_caller]
-fn assert_smoothed(input: &Frame, output: &gst::Buffer, taps: usize, sigma: f64) {
+pub fn assert_smoothed(input: &Frame, output: &gst::Buffer, taps: usize, sigma: f64) {
     let mut shown = Frame::poisoned(input.info.format(), input.size(), PLAIN, 0);
     let bytes = read(output);
     assert_eq!(bytes.len(), shown.bytes.len(), "{}", input.describe());

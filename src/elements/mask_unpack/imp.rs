@@ -20,6 +20,25 @@ struct State {
     info: gst_video::VideoInfo,
 }
 
+impl State {
+    /// Whether so many bytes hold a mask; says what is missing.
+    fn check(&self, len: usize) -> Result<(), String> {
+        let (width, height) = (self.info.width() as usize, self.info.height() as usize);
+        let needed = self
+            .stride
+            .checked_mul(height.saturating_sub(1))
+            .and_then(|bytes| bytes.checked_add(packed_stride(width)))
+            .ok_or_else(|| format!("no mask has {height} rows of {} bytes", self.stride))?;
+        if len < needed {
+            return Err(format!(
+                "the mask holds {len} bytes, {width}x{height} pixels with a stride of {} need {needed}",
+                self.stride
+            ));
+        }
+        Ok(())
+    }
+}
+
 /// Instance of `clmaskunpack`.
 #[derive(Default)]
 pub struct ClMaskUnpack {
@@ -118,8 +137,30 @@ impl BaseTransformImpl for ClMaskUnpack {
             .ok_or_else(|| {
                 gst::loggable_error!(CAT, "rows of {incaps} are shorter than their width")
             })?;
+        // GStreamer's own sum overflows near the largest width.
+        if usize::try_from(info.stride()[0]).map_or(true, |s| s < info.width() as usize) {
+            return Err(gst::loggable_error!(
+                CAT,
+                "{outcaps} is too wide for a frame"
+            ));
+        }
         *self.state.borrow_mut() = Some(State { stride, info });
         Ok(())
+    }
+
+    fn submit_input_buffer(
+        &self,
+        is_discont: bool,
+        inbuf: gst::Buffer,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        // Before an output frame is allocated: a few bytes must not cost gigabytes.
+        if let Some(state) = &*self.state.borrow()
+            && let Err(why) = state.check(inbuf.size())
+        {
+            gst::element_imp_error!(self, gst::StreamError::Failed, ("{}", why));
+            return Err(gst::FlowError::Error);
+        }
+        self.parent_submit_input_buffer(is_discont, inbuf)
     }
 
     fn unit_size(&self, caps: &gst::Caps) -> Option<usize> {
@@ -167,24 +208,8 @@ impl BaseTransformImpl for ClMaskUnpack {
         let packed = inbuf
             .map_readable()
             .map_err(|_| failed("the mask cannot be read".into()))?;
-        let row_bytes = packed_stride(width);
-        let needed = state
-            .stride
-            .checked_mul(height.saturating_sub(1))
-            .and_then(|bytes| bytes.checked_add(row_bytes))
-            .ok_or_else(|| {
-                failed(format!(
-                    "no mask has {height} rows of {} bytes",
-                    state.stride
-                ))
-            })?;
-        if packed.len() < needed {
-            return Err(failed(format!(
-                "the mask holds {} bytes, {width}x{height} pixels with a stride of {} need {needed}",
-                packed.len(),
-                state.stride
-            )));
-        }
+        // What is mapped may be less than the buffer said.
+        state.check(packed.len()).map_err(failed)?;
         let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(outbuf, &state.info)
             .map_err(|_| failed("the output frame cannot be written".into()))?;
         let out_stride = frame.plane_stride()[0] as usize;

@@ -1,0 +1,207 @@
+//! Frames of every small size whose memory ends at a page that nobody may touch: one byte too far
+//! is a crash. `CLINSPECT_ALL_SIZES=1` takes all formats and sizes (`scripts/torture` does), else
+//! some.
+
+use std::{ffi::c_void, ptr, sync::LazyLock};
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::{
+    frame::{FORMATS, LUMA_FORMATS},
+    results::HistogramResult,
+};
+
+use crate::{
+    device::say,
+    frames::{ARRANGEMENTS, Frame, PLAIN, read},
+    results::{assert_counted, assert_smoothed},
+    support::{Rig, caps_of, feed, judged, noise, start},
+};
+
+const WIDTHS: std::ops::RangeInclusive<usize> = 1..=33;
+const HEIGHTS: std::ops::RangeInclusive<usize> = 1..=17;
+const PAGE: usize = 4096;
+
+unsafe extern "C" {
+    fn mmap(at: *mut c_void, len: usize, prot: i32, flags: i32, fd: i32, off: i64) -> *mut c_void;
+    fn mprotect(at: *mut c_void, len: usize, prot: i32) -> i32;
+    fn munmap(at: *mut c_void, len: usize) -> i32;
+}
+
+/// Pages between two that nobody may touch; the bytes end right before the second.
+struct Guarded {
+    pages: *mut c_void,
+    pages_len: usize,
+    bytes: ptr::NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: it owns its pages, and shows them for reading alone.
+unsafe impl Send for Guarded {}
+
+impl Guarded {
+    fn new(bytes: &[u8]) -> Self {
+        const READ_WRITE: i32 = 3;
+        const PRIVATE_ANONYMOUS: i32 = 0x22;
+        let inside = bytes.len().next_multiple_of(PAGE);
+        let pages_len = inside + 2 * PAGE;
+        // SAFETY: new pages; the guards are the first and the last of them, and the bytes lie
+        // between.
+        unsafe {
+            let pages = mmap(
+                ptr::null_mut(),
+                pages_len,
+                READ_WRITE,
+                PRIVATE_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert!(pages as isize != -1, "no pages");
+            let first: *mut u8 = pages.cast();
+            let start = first.add(PAGE + inside - bytes.len());
+            ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
+            assert_eq!(mprotect(pages, PAGE, 0), 0);
+            assert_eq!(mprotect(first.add(PAGE + inside).cast(), PAGE, 0), 0);
+            Self {
+                pages,
+                pages_len,
+                bytes: ptr::NonNull::new(start).unwrap(),
+                len: bytes.len(),
+            }
+        }
+    }
+
+    /// A buffer whose only memory this is.
+    fn buffer(self) -> gst::Buffer {
+        let mut buffer = gst::Buffer::new();
+        let writable = buffer.get_mut().unwrap();
+        writable.append_memory(gst::Memory::from_slice(self));
+        buffer
+    }
+}
+
+impl AsRef<[u8]> for Guarded {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the pages live as long as `self`, and nobody writes to them.
+        unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // SAFETY: the pages are ours, and nobody uses them any more.
+        unsafe { munmap(self.pages, self.pages_len) };
+    }
+}
+
+/// Rows without padding, so that the last byte is the last sample, where a VideoMeta may say so;
+/// as caps say it on every other size.
+fn frame(format: Format, size: [usize; 2]) -> Frame {
+    let tight = ARRANGEMENTS[7];
+    noise(
+        format,
+        size,
+        if (size[0] + size[1]) % 2 == 0 {
+            tight
+        } else {
+            PLAIN
+        },
+    )
+}
+
+fn guarded(frame: &Frame) -> gst::Buffer {
+    let mut buffer = Guarded::new(&frame.bytes).buffer();
+    if frame.arrangement != PLAIN {
+        frame.add_meta(buffer.get_mut().unwrap());
+    }
+    buffer
+}
+
+fn wants_all() -> bool {
+    std::env::var("CLINSPECT_ALL_SIZES").is_ok_and(|v| v == "1")
+}
+
+/// Every size, or every tenth.
+fn sizes() -> Vec<[usize; 2]> {
+    let step = if wants_all() { 1 } else { 10 };
+    WIDTHS
+        .flat_map(|width| HEIGHTS.map(move |height| [width, height]))
+        .step_by(step)
+        .collect()
+}
+
+fn formats(all: &[Format]) -> Vec<Format> {
+    let few = [Format::Gray8, Format::Rgb, Format::I420, Format::Gray16Be];
+    let wanted = |f: &&Format| wants_all() || few.contains(f);
+    all.iter().filter(wanted).copied().collect()
+}
+
+/// Sends a frame of each format and size through an element.
+fn sweep(element: &str, of: &LazyLock<Vec<Format>>, look: impl Fn(&Frame, &gst::Buffer)) {
+    if start().is_none() {
+        return;
+    }
+    let sizes = sizes();
+    // Formats are known once GStreamer has started.
+    for format in formats(of) {
+        let (mut processed, mut refused) = (0, 0);
+        let mut rig: Option<Rig> = None;
+        for &size in &sizes {
+            let frame = frame(format, size);
+            let caps = caps_of(&frame);
+            let judges = element.starts_with("clpitchthreshold");
+            if judges && judged(&frame, 1.0, 0.0, 10.0).judged_pixels == 0 {
+                let fate = feed(element, &caps, vec![guarded(&frame)]);
+                assert_eq!(
+                    (fate.received, fate.errors.len()),
+                    (0, 1),
+                    "{}",
+                    frame.describe()
+                );
+                refused += 1;
+                continue;
+            }
+            match &mut rig {
+                Some(rig) => rig.renegotiate(&caps),
+                None => rig = Some(Rig::new(element, &caps)),
+            }
+            let output = rig.as_mut().unwrap().pass(guarded(&frame));
+            look(&frame, &output);
+            processed += 1;
+        }
+        assert_eq!(processed + refused, sizes.len());
+        if wants_all() {
+            say(&format!(
+                "PASS {element}, {format}: {processed} processed and {refused} refused of {}",
+                sizes.len()
+            ));
+        }
+    }
+}
+
+#[test]
+fn gaussian_frames_that_end_at_a_guard_page_are_filtered() {
+    sweep("clgaussian", &FORMATS, |frame, output| {
+        assert_smoothed(frame, output, 3, 0.0);
+    });
+}
+
+#[test]
+fn histogram_frames_that_end_at_a_guard_page_are_counted() {
+    sweep("clhistogram", &FORMATS, |frame, output| {
+        let [width, height] = frame.size();
+        let results = HistogramResult::read(output);
+        assert_counted(frame, &results[0], [0, 0, width, height]);
+    });
+}
+
+#[test]
+fn pitch_threshold_frames_that_end_at_a_guard_page_are_judged() {
+    sweep(
+        "clpitchthreshold pitch-x=1",
+        &LUMA_FORMATS,
+        |frame, output| {
+            let expected = judged(frame, 1.0, 0.0, 10.0).packed;
+            assert_eq!(read(output), expected, "{}", frame.describe());
+        },
+    );
+}

@@ -1,0 +1,234 @@
+//! The chains, and many frames through each.
+
+use std::{sync::Arc, time::Instant};
+
+use gst::prelude::*;
+use gst_video::VideoFormat as Format;
+use gstclinspect::opencl::{self, ClContext};
+
+use crate::{
+    device::say,
+    expected::{Result, Step},
+    frames::{ARRANGEMENTS, Arrangement, Frame, PLAIN},
+    panels::spotted,
+    resources::{Trend, alone},
+    setting,
+    support::{Pipeline, buffer_of, caps_of, faults, noise, start},
+};
+
+/// Neither a multiple of a work-group nor of a vector, and no format has padding at it.
+const SIZE: [usize; 2] = [164, 122];
+/// Different frames, sent over and over.
+const FRAMES: usize = 6;
+/// Looks at the process's resources during a run.
+const SAMPLES: usize = 20;
+/// Growth that is no leak: fragments of the heap, KiB.
+const RSS_LIMIT_KIB: i64 = 256;
+/// Memory on a GPU that its driver may take late, MiB.
+const GPU_LIMIT_MIB: i64 = 8;
+const THRESHOLD: f64 = 14.0;
+
+struct Chain {
+    name: &'static str,
+    format: Format,
+    /// Panels with planted defects; else noise.
+    panels: bool,
+    steps: &'static [Step],
+}
+
+const CHAINS: [Chain; 9] = [
+    Chain {
+        name: "gaussian-grey",
+        format: Format::Gray8,
+        panels: false,
+        steps: &[Step::Gaussian(3)],
+    },
+    Chain {
+        name: "gaussian-rgb",
+        format: Format::Rgb,
+        panels: false,
+        steps: &[Step::Gaussian(7)],
+    },
+    Chain {
+        name: "gaussian-images",
+        // Images of several channels are slow on PoCL.
+        format: Format::Gray8,
+        panels: false,
+        steps: &[Step::GaussianOfImages(3), Step::Gaussian(3)],
+    },
+    Chain {
+        name: "histogram-rgb",
+        format: Format::Rgb,
+        panels: false,
+        steps: &[Step::Histogram],
+    },
+    Chain {
+        name: "histogram-grey16",
+        format: Format::Gray16Le,
+        panels: false,
+        steps: &[Step::Gaussian(3), Step::Histogram],
+    },
+    Chain {
+        name: "pitch-grey",
+        format: Format::Gray8,
+        panels: true,
+        steps: &[Step::Pitch(7.35, THRESHOLD)],
+    },
+    Chain {
+        name: "pitch-frames",
+        format: Format::Nv12,
+        panels: true,
+        steps: &[Step::PitchOfFrames(7.35, THRESHOLD)],
+    },
+    Chain {
+        name: "pitch-unpacked",
+        format: Format::Gray8,
+        panels: true,
+        steps: &[Step::Pitch(14.7, THRESHOLD), Step::Unpack],
+    },
+    Chain {
+        name: "all",
+        format: Format::Gray8,
+        panels: true,
+        steps: &[
+            Step::Gaussian(3),
+            Step::Histogram,
+            Step::Pitch(7.35, THRESHOLD),
+        ],
+    },
+];
+
+impl Chain {
+    /// The frames that are sent over and over, and what the references make of them.
+    fn frames(&self) -> Vec<(Frame, Result)> {
+        let mut panel = spotted(SIZE);
+        (0..FRAMES)
+            .map(|number| {
+                let arrangement = self.arrangement(number);
+                let frame = if self.panels {
+                    panel.next_as(self.format, arrangement, number)
+                } else {
+                    // Noise depends on the size alone: turned, so that no two are alike.
+                    let mut frame = noise(self.format, SIZE, arrangement);
+                    frame.bytes.rotate_left(4 * number);
+                    frame
+                };
+                let expected = Result::expected(self.steps, &frame);
+                (frame, expected)
+            })
+            .collect()
+    }
+
+    /// Our memory and a stranger's take turns.
+    fn arrangement(&self, number: usize) -> Arrangement {
+        [PLAIN, ARRANGEMENTS[1]][number % 2]
+    }
+
+    /// Sends `count` frames through the chain on a device, and hands each result to `look`.
+    fn run(
+        &self,
+        device: (&str, &Arc<ClContext>),
+        frames: &[(Frame, Result)],
+        count: usize,
+        mut look: impl FnMut(usize, &gst::Buffer),
+    ) {
+        let elements: Vec<String> = self.steps.iter().map(|s| s.line(device.0)).collect();
+        let pipeline = Pipeline::new(&format!(
+            "appsrc name=in format=time block=true max-buffers=4 max-bytes=0 max-time=0 ! {} ! \
+             appsink name=out sync=false max-buffers=4 wait-on-eos=false",
+            elements.join(" ! ")
+        ));
+        let input: gst_app::AppSrc = pipeline.get("in");
+        let output: gst_app::AppSink = pipeline.get("out");
+        input.set_caps(Some(&caps_of(&frames[0].0)));
+        let buffers: Vec<gst::Buffer> = frames
+            .iter()
+            .map(|(frame, _)| buffer_of(frame, device.1))
+            .collect();
+        let bus = pipeline.bus().unwrap();
+        pipeline.set_state(gst::State::Playing).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..count {
+                    let mut buffer = buffers[number % buffers.len()].copy();
+                    let time = gst::ClockTime::from_mseconds(number as u64);
+                    buffer.get_mut().unwrap().set_pts(time);
+                    if input.push_buffer(buffer).is_err() {
+                        return;
+                    }
+                }
+                let _ = input.end_of_stream();
+            });
+            let mut received = 0;
+            while let Ok(sample) = output.pull_sample() {
+                let buffer = sample.buffer_owned().unwrap();
+                let time = gst::ClockTime::from_mseconds(received as u64);
+                assert_eq!(
+                    buffer.pts(),
+                    Some(time),
+                    "{}: a frame is missing",
+                    self.name
+                );
+                look(received, &buffer);
+                received += 1;
+                // Messages that nobody takes pile up.
+                while bus.pop_filtered(&[gst::MessageType::Element]).is_some() {}
+            }
+            // Lets the other thread go on where an error ended the pipeline.
+            let _ = pipeline.set_state(gst::State::Null);
+            let errors = faults(&bus, gst::MessageType::Error);
+            assert_eq!(received, count, "{}: {errors:?}", self.name);
+        });
+    }
+}
+
+#[test]
+fn every_chain_frame_after_frame_equals_the_references_and_does_not_grow() {
+    let _alone = alone();
+    let Some(device) = start() else { return };
+    let name = device.device_name().to_owned();
+    let count = setting("CLINSPECT_ENDURANCE_FRAMES", 200);
+    let other = std::env::var("CLINSPECT_OTHER_DEVICE").unwrap_or_else(|_| "cpu".into());
+    let other = opencl::open(&other)
+        .ok()
+        .filter(|other| other.device_name() != name);
+    for chain in &CHAINS {
+        let frames = chain.frames();
+        let mut compared = "the reference".to_owned();
+        if let Some(other) = &other {
+            let other_name = other.device_name();
+            chain.run((other_name, other), &frames, FRAMES, |number, buffer| {
+                let difference = Result::read(buffer).difference(&frames[number].1);
+                assert_eq!(difference, None, "{} on {other_name}", chain.name);
+            });
+            compared = format!("the reference and {other_name}");
+        }
+        let mut trend = Trend::default();
+        let begin = Instant::now();
+        chain.run((&name, &device), &frames, count, |number, buffer| {
+            let difference = Result::read(buffer).difference(&frames[number % FRAMES].1);
+            assert_eq!(difference, None, "{} on {name}, frame {number}", chain.name);
+            if number % (count / SAMPLES).max(1) == 0 {
+                trend.add(number as u64);
+            }
+        });
+        let took = begin.elapsed().as_secs_f64();
+        let growth = trend.growth(0.25);
+        let good = growth.rss_kib <= RSS_LIMIT_KIB
+            && growth.gpu_mib <= GPU_LIMIT_MIB
+            && growth.fds <= 0
+            && growth.threads <= 0;
+        say(&format!(
+            "{} {} on {name}: {count} frames equal {compared}, {took:.1} s; growth after a \
+             quarter: RSS {} KiB ({:.1} KiB per 10 000 frames), GPU {} MiB, fds {}, threads {}",
+            if good { "PASS" } else { "FAIL" },
+            chain.name,
+            growth.rss_kib,
+            growth.rss_slope,
+            growth.gpu_mib,
+            growth.fds,
+            growth.threads,
+        ));
+        assert!(good, "{}: {growth:?}", chain.name);
+    }
+}

@@ -1,0 +1,167 @@
+//! What a chain of elements makes of a frame, by the sequential references.
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::results::{Defect, DefectResult, HistogramResult};
+
+use crate::{
+    frames::{Frame, PLAIN, read},
+    panels::{DEFAULT, listed},
+    reference::{gaussian::gaussian_integer, histogram::histogram, pitch_threshold::compare},
+    support::pitch_settings,
+};
+
+/// An element of a chain.
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    /// `clgaussian` with so many taps.
+    Gaussian(usize),
+    /// The same from images.
+    GaussianOfImages(usize),
+    /// `clhistogram`.
+    Histogram,
+    /// `clpitchthreshold` with this pitch and threshold, sending masks.
+    Pitch(f64, f64),
+    /// The same, sending frames.
+    PitchOfFrames(f64, f64),
+    /// `clmaskunpack`.
+    Unpack,
+}
+
+impl Step {
+    /// Its piece of a gst-launch line.
+    pub fn line(self, device: &str) -> String {
+        match self {
+            Self::Gaussian(taps) => format!("clgaussian device=\"{device}\" kernel-size={taps}"),
+            Self::GaussianOfImages(taps) => {
+                format!("clgaussian device=\"{device}\" kernel-size={taps} memory-object=image")
+            }
+            Self::Histogram => format!("clhistogram device=\"{device}\""),
+            Self::Pitch(pitch, threshold) => {
+                format!(
+                    "clpitchthreshold device=\"{device}\" pitch-x={pitch} threshold={threshold}"
+                )
+            }
+            Self::PitchOfFrames(pitch, threshold) => format!(
+                "clpitchthreshold device=\"{device}\" pitch-x={pitch} threshold={threshold} output=frame"
+            ),
+            Self::Unpack => "clmaskunpack".into(),
+        }
+    }
+}
+
+/// All that a chain says of a frame.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Result {
+    /// The bytes sent: a frame or a mask.
+    pub bytes: Vec<u8>,
+    /// Counts of each `clhistogram`.
+    pub counts: Vec<Vec<u32>>,
+    /// Judged and marked pixels, packed mask (where it travels as a meta) and defects of each
+    /// `clpitchthreshold`.
+    pub defects: Vec<(u64, u64, Option<Vec<u8>>, Vec<Defect>)>,
+}
+
+impl Result {
+    /// What a buffer holds.
+    pub fn read(buffer: &gst::Buffer) -> Self {
+        Self {
+            bytes: read(buffer),
+            counts: HistogramResult::read(buffer)
+                .into_iter()
+                .map(|result| result.counts)
+                .collect(),
+            defects: DefectResult::read(buffer)
+                .into_iter()
+                .map(|r| {
+                    let mask = r.mask.as_ref().map(read);
+                    (r.judged_pixels, r.defect_pixels, mask, r.defects)
+                })
+                .collect(),
+        }
+    }
+
+    /// What the references make of a frame whose rows have no padding.
+    pub fn expected(steps: &[Step], input: &Frame) -> Self {
+        let mut frame = input.clone();
+        let mut result = Self {
+            bytes: Vec::new(),
+            counts: Vec::new(),
+            defects: Vec::new(),
+        };
+        let mut mask: Option<(Vec<u8>, Vec<bool>)> = None;
+        for &step in steps {
+            match step {
+                Step::Gaussian(taps) | Step::GaussianOfImages(taps) => {
+                    let components: Vec<Vec<u32>> = (0..frame.component_count())
+                        .map(|c| gaussian_integer(frame.component(c), taps, 0.0))
+                        .collect();
+                    let mut filtered = Frame::poisoned(frame.info.format(), frame.size(), PLAIN, 0);
+                    filtered.set(&components, &frame);
+                    frame = filtered;
+                }
+                Step::Histogram => {
+                    let [width, height] = frame.size();
+                    result.counts.push(
+                        (0..frame.component_count())
+                            .flat_map(|c| {
+                                let samples = frame.component(c);
+                                assert!(samples.width <= width && samples.height <= height);
+                                let all = [0, 0, samples.width, samples.height];
+                                let depth = 8 * frame.kind().size() as u32;
+                                histogram(samples, all, depth, 256)
+                            })
+                            .collect(),
+                    );
+                }
+                Step::Pitch(pitch, threshold) | Step::PitchOfFrames(pitch, threshold) => {
+                    let settings = pitch_settings(pitch, 0.0, threshold);
+                    let outcome = compare(frame.component(0), &settings);
+                    let (found, _) = listed(&frame, &settings, DEFAULT);
+                    let travels = matches!(step, Step::PitchOfFrames(..));
+                    result.defects.push((
+                        outcome.judged_pixels,
+                        outcome.defect_pixels,
+                        travels.then(|| outcome.packed.clone()),
+                        found,
+                    ));
+                    if !travels {
+                        mask = Some((outcome.packed, outcome.mask));
+                    }
+                }
+                Step::Unpack => {
+                    let (_, pixels) = mask.take().expect("a mask before clmaskunpack");
+                    let mut grey = Frame::poisoned(Format::Gray8, frame.size(), PLAIN, 0);
+                    let levels = pixels.iter().map(|&set| if set { 255 } else { 0 });
+                    grey.set(&[levels.collect()], &frame);
+                    frame = grey;
+                }
+            }
+        }
+        result.bytes = mask.map_or(frame.bytes, |(packed, _)| packed);
+        result
+    }
+
+    /// Names what differs, or `None`.
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        if self.bytes != other.bytes {
+            let differ = |i: &usize| self.bytes.get(*i) != other.bytes.get(*i);
+            let len = self.bytes.len().max(other.bytes.len());
+            let count = (0..len).filter(differ).count();
+            let first = (0..len).find(differ);
+            return Some(format!("{count} of {len} bytes, the first at {first:?}"));
+        }
+        if self.counts != other.counts {
+            return Some("the histograms".into());
+        }
+        (self.defects != other.defects).then(|| {
+            let short = |r: &Self| -> Vec<(u64, u64, usize)> {
+                r.defects.iter().map(|d| (d.0, d.1, d.3.len())).collect()
+            };
+            format!(
+                "judged, marked, defects: {:?} instead of {:?}, or the masks or records",
+                short(self),
+                short(other)
+            )
+        })
+    }
+}

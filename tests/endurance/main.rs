@@ -1,0 +1,48 @@
+//! Thousands of frames through every chain: each result equals the reference's and another
+//! device's, and the process does not grow.
+//!
+//! The binary reads no file, so that it can be carried to another machine and run there:
+//! `CLINSPECT_DEVICE` names the device, `CLINSPECT_ENDURANCE_FRAMES` the frames of a chain, and
+//! `CLINSPECT_OTHER_DEVICE` the device to compare with (default `cpu`; left out where that is
+//! the same one, or there is none). `scripts/soak` runs the ignored tests, which go on for
+//! `CLINSPECT_SOAK_MINUTES`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod chains;
+#[path = "../../examples/common/mod.rs"]
+mod common;
+#[allow(dead_code, reason = "shared with tests/operators")]
+#[path = "../operators/content.rs"]
+mod content;
+#[allow(dead_code, reason = "shared with tests/operators")]
+#[path = "../operators/device.rs"]
+mod device;
+mod expected;
+#[allow(dead_code, reason = "shared with tests/operators")]
+#[path = "../operators/frames.rs"]
+mod frames;
+mod latency;
+#[allow(dead_code, reason = "shared with tests/elements")]
+#[path = "../elements/panels.rs"]
+mod panels;
+#[path = "../reference/mod.rs"]
+mod reference;
+mod resources;
+mod soak;
+#[allow(dead_code, reason = "shared with tests/elements")]
+#[path = "../elements/support.rs"]
+mod support;
+
+/// A number from the environment.
+pub fn setting(name: &str, default: usize) -> usize {
+    match std::env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text}")),
+        Err(_) => default,
+    }
+}

@@ -1,0 +1,306 @@
+//! A live pipeline with a chain per element, for minutes: properties change at random, the
+//! pipeline restarts, every frame arrives, nothing grows or slows down.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use gst::prelude::*;
+use rand::{Rng, SeedableRng, seq::IndexedRandom};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{
+    device::say,
+    latency::Latencies,
+    resources::{Trend, alone},
+    setting,
+    support::{Pipeline, faults, start},
+};
+
+const BRANCHES: [&str; 4] = [
+    "clgaussian",
+    "clhistogram",
+    "clpitchthreshold pitch-x=8",
+    "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 ! clmaskunpack",
+];
+/// Values that are all legal, in any combination, for frames of 256x200.
+const CHANGES: [(&str, &str, &[&str]); 18] = [
+    ("clgaussian", "kernel-size", &["3", "5", "7", "9"]),
+    ("clgaussian", "sigma", &["0", "0.8", "2.5"]),
+    ("clgaussian", "arithmetic", &["integer", "float"]),
+    ("clhistogram", "bins", &["16", "64", "256"]),
+    ("clhistogram", "roi", &["<0,0,0,0>", "<3,1,100,80>"]),
+    ("clhistogram", "strategy", &["auto", "private", "local"]),
+    ("clhistogram", "interval", &["0", "100000000"]),
+    ("clhistogram", "message-bins", &["false", "true"]),
+    ("clpitchthreshold", "pitch-x", &["4", "7.35", "16"]),
+    ("clpitchthreshold", "pitch-y", &["0", "5.5"]),
+    ("clpitchthreshold", "threshold", &["5", "40.5", "200"]),
+    ("clpitchthreshold", "compare", &["average", "minimum"]),
+    ("clpitchthreshold", "match-center", &["false", "true"]),
+    ("clpitchthreshold", "multiples", &["<1>", "<1,2>"]),
+    ("clpitchthreshold", "polarity", &["both", "dark"]),
+    ("clpitchthreshold", "rois", &["<>", "<<10,10,200,150>>"]),
+    ("clpitchthreshold", "merge-distance", &["0", "3"]),
+    ("clpitchthreshold", "max-defects", &["0", "100"]),
+];
+const CAPS: &str = "video/x-raw,format=GRAY8,width=256,height=200";
+/// Between two changes of a property.
+const STEP: Duration = Duration::from_millis(40);
+/// A session between two restarts, s.
+const SESSION_S: std::ops::Range<f64> = 4.0..12.0;
+const STOP_LIMIT: Duration = Duration::from_secs(2);
+const DRAIN_LIMIT: gst::ClockTime = gst::ClockTime::from_seconds(20);
+/// The figures of a run of 100 000 frames; a shorter one may take as much in all.
+const SLOPE_LIMIT_KIB: f64 = 16.0;
+const GROWTH_LIMIT_KIB: f64 = 160.0;
+const LATENCY_RATIO_LIMIT: f64 = 1.5;
+
+/// Properties that choose programs and the shapes of launches. Every combination comes first, for
+/// drivers keep what they compiled.
+const WARM_UP: [(&str, &[&str]); 3] = [
+    ("clgaussian", &["kernel-size", "sigma", "arithmetic"]),
+    ("clhistogram", &["bins", "roi", "strategy"]),
+    (
+        "clpitchthreshold",
+        &["pitch-x", "pitch-y", "compare", "multiples", "rois"],
+    ),
+];
+const COMBINATIONS: usize = 48;
+
+/// What a run has seen.
+#[derive(Default)]
+struct Seen {
+    /// Frames that left the source, in all sessions.
+    sent: AtomicU64,
+    /// Frames that reached the end of each branch.
+    received: [AtomicU64; BRANCHES.len()],
+    /// When the frames under way left the source, by timestamp, and the branches they are in.
+    under_way: Mutex<HashMap<u64, (Instant, usize)>>,
+    latencies: Mutex<Latencies>,
+}
+
+impl Seen {
+    fn leaves_source(&self, buffer: &gst::BufferRef) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        let time = buffer
+            .pts()
+            .expect("live frames have timestamps")
+            .nseconds();
+        let entry = (Instant::now(), BRANCHES.len());
+        let before = self.under_way.lock().unwrap().insert(time, entry);
+        assert!(before.is_none(), "two frames at {time} ns");
+    }
+
+    fn reaches_end(&self, branch: usize, buffer: &gst::BufferRef) {
+        self.received[branch].fetch_add(1, Ordering::Relaxed);
+        let time = buffer.pts().map_or(u64::MAX, gst::ClockTime::nseconds);
+        let mut under_way = self.under_way.lock().unwrap();
+        // A frame that never left the source, or came twice.
+        let Some((since, branches)) = under_way.get_mut(&time) else {
+            drop(under_way);
+            self.received[branch].fetch_add(1 << 32, Ordering::Relaxed);
+            return;
+        };
+        let took = since.elapsed();
+        *branches -= 1;
+        if *branches == 0 {
+            under_way.remove(&time);
+        }
+        drop(under_way);
+        self.latencies.lock().unwrap().add(took);
+    }
+}
+
+fn watch(pad: &gst::Pad, look: impl Fn(&gst::BufferRef) + Send + Sync + 'static) {
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        look(info.buffer().expect("a buffer probe"));
+        gst::PadProbeReturn::Ok
+    });
+}
+
+fn build(source: &str, seen: &Arc<Seen>) -> Pipeline {
+    let branches: Vec<String> = BRANCHES
+        .iter()
+        .enumerate()
+        .map(|(i, line)| {
+            format!("t. ! queue max-size-buffers=8 ! {line} ! fakesink name=end{i} sync=false")
+        })
+        .collect();
+    let pipeline = Pipeline::new(&format!("{source} ! tee name=t {}", branches.join(" ")));
+    let sent = seen.clone();
+    let tee: gst::Element = pipeline.get("t");
+    watch(&tee.static_pad("sink").unwrap(), move |buffer| {
+        sent.leaves_source(buffer);
+    });
+    for branch in 0..BRANCHES.len() {
+        let end: gst::Element = pipeline.get(&format!("end{branch}"));
+        let received = seen.clone();
+        watch(&end.static_pad("sink").unwrap(), move |buffer| {
+            received.reaches_end(branch, buffer);
+        });
+    }
+    pipeline
+}
+
+/// The elements that a factory has made.
+fn made_by(pipeline: &Pipeline, factory: &str) -> Vec<gst::Element> {
+    pipeline
+        .iterate_recurse()
+        .into_iter()
+        .flatten()
+        .filter(|element| element.factory().is_some_and(|f| f.name() == factory))
+        .collect()
+}
+
+/// Goes through every combination that makes drivers compile.
+fn warm_up(pipeline: &Pipeline) {
+    for number in 0..COMBINATIONS {
+        for (factory, properties) in WARM_UP {
+            let mut rest = number;
+            for property in properties {
+                let known = CHANGES.iter().find(|c| c.0 == factory && c.1 == *property);
+                let values = known.expect("a property that changes").2;
+                for element in made_by(pipeline, factory) {
+                    element.set_property_from_str(property, values[rest % values.len()]);
+                }
+                rest /= values.len();
+            }
+        }
+        std::thread::sleep(2 * STEP);
+    }
+}
+
+/// Sets some property of some element to some value, and says which.
+fn change(pipeline: &Pipeline, random: &mut ChaCha8Rng) -> String {
+    let (factory, property, values) = CHANGES.choose(random).unwrap();
+    let elements = made_by(pipeline, factory);
+    let element = elements.choose(random).unwrap();
+    let value = values.choose(random).unwrap();
+    element.set_property_from_str(property, value);
+    format!("{}: {property}={value}", element.name())
+}
+
+/// Changes properties for a while; the errors and warnings that came.
+fn play(pipeline: &Pipeline, until: Instant, random: &mut ChaCha8Rng) -> (u64, Vec<String>) {
+    let bus = pipeline.bus().unwrap();
+    let mut changes = 0;
+    let mut trouble = Vec::new();
+    while Instant::now() < until && trouble.is_empty() {
+        let last = change(pipeline, random);
+        changes += 1;
+        std::thread::sleep(STEP);
+        for kind in [gst::MessageType::Error, gst::MessageType::Warning] {
+            let found = faults(&bus, kind);
+            trouble.extend(found.iter().map(|f| format!("after {last}: {f:?}")));
+        }
+        while bus.pop().is_some() {}
+    }
+    (changes, trouble)
+}
+
+/// Runs for the minutes that the environment names.
+fn soak(name: &str, source: &str) {
+    let _alone = alone();
+    if start().is_none() {
+        return;
+    }
+    let minutes = setting("CLINSPECT_SOAK_MINUTES", 3);
+    let seed = setting("CLINSPECT_SOAK_SEED", 1) as u64;
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let seen = Arc::new(Seen::default());
+    let begin = Instant::now();
+    let end = begin + Duration::from_secs(60 * minutes as u64);
+    let mut trend = Trend::default();
+    let (mut sessions, mut changes) = (0, 0);
+    let mut slowest_stop = Duration::ZERO;
+    let pipeline = build(source, &seen);
+    while Instant::now() < end {
+        pipeline.set_state(gst::State::Playing).unwrap();
+        if sessions == 0 {
+            warm_up(&pipeline);
+        }
+        let until = Instant::now() + Duration::from_secs_f64(random.random_range(SESSION_S));
+        while Instant::now() < until {
+            let next = until.min(Instant::now() + Duration::from_secs(2));
+            let (made, trouble) = play(&pipeline, next, &mut random);
+            changes += made;
+            assert!(trouble.is_empty(), "{name}, seed {seed}: {trouble:?}");
+            trend.add(seen.sent.load(Ordering::Relaxed));
+        }
+        if Instant::now() > begin + (end - begin) / 2 {
+            seen.latencies.lock().unwrap().begin_second_half();
+        }
+        pipeline.send_event(gst::event::Eos::new());
+        let kinds = [gst::MessageType::Eos, gst::MessageType::Error];
+        let last = pipeline
+            .bus()
+            .unwrap()
+            .timed_pop_filtered(DRAIN_LIMIT, &kinds);
+        let last = last.map(|message| message.type_());
+        assert_eq!(
+            last,
+            Some(gst::MessageType::Eos),
+            "{name}, seed {seed}: the end"
+        );
+        let stopping = Instant::now();
+        pipeline.set_state(gst::State::Null).unwrap();
+        slowest_stop = slowest_stop.max(stopping.elapsed());
+        // Timestamps begin anew.
+        seen.under_way.lock().unwrap().clear();
+        sessions += 1;
+    }
+    let sent = seen.sent.load(Ordering::Relaxed);
+    let received = seen.received.each_ref().map(|n| n.load(Ordering::Relaxed));
+    let lost: i64 = received
+        .iter()
+        .map(|&n| (sent as i64 - n as i64).abs())
+        .sum();
+    let growth = trend.growth(0.2);
+    let [first, second] = seen.latencies.lock().unwrap().p99_us();
+    let good = lost == 0
+        && sent > 100 * minutes as u64
+        && (growth.rss_slope <= SLOPE_LIMIT_KIB
+            || growth.rss_slope * sent as f64 / 10_000.0 <= GROWTH_LIMIT_KIB)
+        && growth.most_fds <= 0
+        && growth.most_threads <= 0
+        && second <= LATENCY_RATIO_LIMIT * first
+        && slowest_stop <= STOP_LIMIT;
+    say(&format!(
+        "{} soak {name}: {minutes} min, seed {seed}, {sent} frames through {} branches, {lost} \
+         lost, {sessions} sessions, {changes} changes of properties; RSS {:.1} KiB per 10 000 \
+         frames, fds {:+}, threads {:+}; p99 {:.2} ms in the first half, {:.2} ms in the second; \
+         slowest stop {:.3} s",
+        if good { "PASS" } else { "FAIL" },
+        BRANCHES.len(),
+        growth.rss_slope,
+        growth.most_fds,
+        growth.most_threads,
+        first / 1e3,
+        second / 1e3,
+        slowest_stop.as_secs_f64(),
+    ));
+    say(&format!("  frames and KiB over time: {:?}", trend.rss()));
+    assert!(good, "{growth:?}, received {received:?}");
+}
+
+#[test]
+#[ignore = "takes minutes: scripts/soak"]
+fn soak_of_the_simulated_camera() {
+    let source = format!("aravissrc camera-name=Aravis-Fake-GV01 ! {CAPS},framerate=100/1");
+    soak("camera", &source);
+}
+
+#[test]
+#[ignore = "takes minutes: scripts/soak"]
+fn soak_of_a_source_as_fast_as_the_elements() {
+    soak(
+        "fast",
+        &format!("videotestsrc pattern=ball ! {CAPS},framerate=1000/1"),
+    );
+}
