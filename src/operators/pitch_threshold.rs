@@ -17,7 +17,7 @@ use crate::{
         region::Rect,
         variant::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows},
     },
-    opencl::{Arg, ClBuffer, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
+    opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource, Step},
 };
 
 use defects::Lister;
@@ -26,7 +26,7 @@ use settings::check_forced;
 pub use settings::{Compare, PitchSettings, Polarity, judged_pixels};
 
 use super::{
-    WARM_UP_ROWS,
+    WARM_UP_ROWS, after,
     histogram::effective_depth,
     sample_options,
     source::{PlaneImages, plain_group, plane_args},
@@ -281,16 +281,16 @@ impl PitchThreshold {
             self.packed = Some(ClBuffer::new(&context, stride * self.height, meter)?);
         }
         let writers = frame.writers();
-        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
         frame.begin_use();
         let mut events = match &mut self.images {
-            Some(images) => images.update(frame, &waits, meter)?,
+            Some(images) => images.update(frame, &writers, meter)?,
             None => Vec::with_capacity(3),
         };
         let slot = self.slot;
         if !self.clean {
             self.clean = true;
-            let zeroed = context.zero(&self.counter, COUNTERS, "the pixel counters")?;
+            let waits = after(&writers, &events);
+            let zeroed = context.zero(&self.counter, COUNTERS, &waits, "the pixel counters")?;
             events.push(Arc::new(zeroed));
         }
         let plane = frame
@@ -335,6 +335,7 @@ impl PitchThreshold {
             args.push(Arg::U32(to_u32(memory, "a memory object")?));
             args.push(Arg::I32(to_i32(item_rows, "rows")?));
         }
+        let waits = after(&writers, &events);
         let event = context.run(&mut self.kernel, self.name, &args, &self.range, &waits)?;
         let event = Arc::new(event);
         if let MaskTarget::Packed { buffer, .. } = target {
@@ -357,7 +358,8 @@ impl PitchThreshold {
                 height,
             ];
             let range = NdRange::cover([stride, self.height], self.expand_group);
-            let event = context.run(&mut self.expand, "mask_expand", &args, &range, &[])?;
+            let waits = after(&writers, &events);
+            let event = context.run(&mut self.expand, "mask_expand", &args, &range, &waits)?;
             let event = Arc::new(event);
             out.set_written(&event);
             events.push(event);
@@ -366,7 +368,7 @@ impl PitchThreshold {
             meter.measure(Step::Kernel, first, last, self.width * self.height);
         }
         let mut count = [0_u32];
-        let waits: Vec<&Event> = events.last().map(AsRef::as_ref).into_iter().collect();
+        let waits = after(&writers, &events);
         let read = context.read(
             &self.counter,
             slot * size_of::<u32>(),
@@ -382,7 +384,8 @@ impl PitchThreshold {
 /// Two counters, zero.
 fn counters(context: &ClContext) -> Result<Mem, ClError> {
     let mem = context.device_memory(COUNTERS)?;
-    context.zero(&mem, COUNTERS, "the pixel counters")?;
+    let subject = "the pixel counters";
+    context.zero(&mem, COUNTERS, &[], subject)?.wait(subject)?;
     Ok(mem)
 }
 
