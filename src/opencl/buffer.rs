@@ -4,7 +4,7 @@ use std::{
     ffi::c_void,
     ptr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -55,6 +55,9 @@ pub struct ClBuffer {
     undefined: AtomicBool,
     /// The last kernel that writes here; its failure surfaces at the first consumer.
     written: Mutex<Option<Arc<Event>>>,
+    /// The unmap that failed: what the host wrote may be lost, and the driver may think that it
+    /// still writes.
+    broken: OnceLock<ClError>,
     meter: Arc<Meter>,
     context: Arc<ClContext>,
 }
@@ -81,6 +84,7 @@ impl ClBuffer {
             }),
             undefined: AtomicBool::new(true),
             written: Mutex::default(),
+            broken: OnceLock::new(),
             meter: meter.clone(),
             context: context.clone(),
         })
@@ -101,9 +105,21 @@ impl ClBuffer {
         &self.context
     }
 
-    /// Declares the contents worthless: the next write map need not preserve them.
-    pub fn mark_undefined(&self) {
+    /// Refuses memory that could not be unmapped: whoever uses it next fails, so that no frame
+    /// with other contents than the host wrote is taken for one.
+    ///
+    /// # Errors
+    /// The failure of the unmap.
+    pub fn check(&self) -> Result<(), ClError> {
+        self.broken.get().cloned().map_or(Ok(()), Err)
+    }
+
+    /// Declares the contents worthless: the next write map need not preserve them, and the queue
+    /// runs it after the command that wrote them. Returns the failure of that command.
+    pub fn mark_undefined(&self) -> Option<ClError> {
         self.undefined.store(true, Ordering::Release);
+        let writer = self.written().take()?;
+        writer.failure("a frame")
     }
 
     /// Notes that `event`'s kernel writes the contents.
@@ -126,7 +142,8 @@ impl ClBuffer {
     /// Maps nest. A writing map inside a reading one is refused, as GStreamer's locks do.
     ///
     /// # Errors
-    /// The failing call, or the failure of the kernel that wrote the contents.
+    /// The failing call, the failure of the kernel that wrote the contents, or of the unmap
+    /// before.
     pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
         let mut mapping = self.mapping();
         if mapping.count > 0 {
@@ -138,6 +155,7 @@ impl ClBuffer {
             mapping.count += 1;
             return Ok(mapping.pointer);
         }
+        self.check()?;
         let undefined = self.undefined.load(Ordering::Acquire);
         let fetches = !(access.write && undefined);
         let flags = match (access.write, access.read) {
@@ -164,7 +182,7 @@ impl ClBuffer {
             )
         }
         .map(Event::new)
-        .map_err(|code| call_error("clEnqueueMapBuffer", code, "a frame"))?;
+        .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))?;
         if access.write {
             self.undefined.store(false, Ordering::Release);
         }
@@ -213,11 +231,14 @@ impl ClBuffer {
                     *self.written() = Some(event);
                 }
             }
-            Err(code) => gst::error!(
-                CAT,
-                "{}",
-                call_error("clEnqueueUnmapMemObject", code, "a frame")
-            ),
+            Err(code) => {
+                let error = self
+                    .context
+                    .failed("clEnqueueUnmapMemObject", code, "a frame");
+                gst::error!(CAT, "{error}");
+                // The first failure is the one to tell.
+                let _ = self.broken.set(error);
+            }
         }
     }
 
@@ -298,7 +319,8 @@ fn create(context: &ClContext, flags: u64, size: usize, host: *mut c_void) -> Re
     let limit = context.caps().max_allocation;
     if size as u64 > limit {
         return Err(ClError::Refused(format!(
-            "{size} bytes are over the {limit} that {} allows for one buffer",
+            "{size} bytes are over the {limit} that {} allows for one buffer: send smaller frames, \
+             or set device to another one",
             context.device_name()
         )));
     }
