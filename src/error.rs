@@ -79,9 +79,25 @@ impl ClError {
                 ),
                 ["{}", debug]
             ),
-            Self::Call { .. } => {
-                gst::error_msg!(gst::LibraryError::Failed, ("{}", self), ["{}", debug])
-            }
+            Self::Call { code, .. } => gst::error_msg!(
+                gst::LibraryError::Failed,
+                ("{}: {}", self, advice(*code)),
+                ["{}", debug]
+            ),
         }
+    }
+}
+
+/// CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY.
+const OUT_OF_MEMORY: std::ops::RangeInclusive<i32> = -6..=-4;
+
+/// What to do where an OpenCL call fails with `code`.
+fn advice(code: i32) -> &'static str {
+    if OUT_OF_MEMORY.contains(&code) {
+        "the device or the host may be out of memory; free memory (fewer pipelines, smaller \
+         frames), then stop and start the pipeline"
+    } else {
+        "stop and start the pipeline; where that does not help, restart the program, then look \
+         at the device and its driver"
     }
 }

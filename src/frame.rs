@@ -367,7 +367,7 @@ impl Importer {
         let mut planes = Vec::with_capacity(places.len());
         let mut foreign = false;
         for place in &places {
-            match self.own_plane(buffer, place) {
+            match self.own_plane(buffer, place)? {
                 Some(plane) => planes.push(plane),
                 None => foreign = true,
             }
@@ -398,9 +398,12 @@ impl Importer {
         let places = self.places(buffer)?;
         let planes = places
             .iter()
-            .map(|place| self.own_plane(buffer, place))
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| ClError::Input("the output frame is not in OpenCL memory".into()))?;
+            .map(|place| {
+                self.own_plane(buffer, place)?.ok_or_else(|| {
+                    ClError::Input("the output frame is not in OpenCL memory".into())
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
         Ok(ClFrame {
             planes,
             taken: Taken::ZeroCopy,
@@ -474,18 +477,32 @@ impl Importer {
     }
 
     /// The plane in place, where it lies in one memory of ours and of this context.
-    fn own_plane(&self, buffer: &gst::BufferRef, place: &PlaneBytes) -> Option<Plane> {
-        let (range, skip) = buffer.find_memory(place.offset..place.offset + place.len)?;
-        if range.len() != 1 {
-            return None;
-        }
-        let memory = buffer.peek_memory(range.start);
-        let ours = buffer_of(memory)?;
-        Arc::ptr_eq(ours.context(), &self.context).then(|| Plane {
+    ///
+    /// # Errors
+    /// What became of the memory.
+    fn own_plane(
+        &self,
+        buffer: &gst::BufferRef,
+        place: &PlaneBytes,
+    ) -> Result<Option<Plane>, ClError> {
+        let found = buffer
+            .find_memory(place.offset..place.offset + place.len)
+            .filter(|(range, _)| range.len() == 1)
+            .map(|(range, skip)| (buffer.peek_memory(range.start), skip));
+        let Some((memory, skip)) = found else {
+            return Ok(None);
+        };
+        let Some(ours) =
+            buffer_of(memory).filter(|ours| Arc::ptr_eq(ours.context(), &self.context))
+        else {
+            return Ok(None);
+        };
+        ours.check()?;
+        Ok(Some(Plane {
             memory: PlaneMemory::Ours(ours.clone()),
             offset: memory.offset() + skip,
             stride: place.stride,
-        })
+        }))
     }
 
     /// A readable mapping of each memory that holds planes, with each plane's place in it.
@@ -596,6 +613,10 @@ impl Importer {
             }
         }
         staging.unmap();
+        if let Err(error) = staging.check() {
+            self.staging = None;
+            return Err(error);
+        }
         Ok(places
             .iter()
             .zip(starts)

@@ -72,6 +72,15 @@ pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> Histogram
         }
     } else if let Some(copies) = banked_copies(caps, shape) {
         HistogramVariant::Banked { copies }
+    } else {
+        without_banks(caps, shape)
+    }
+}
+
+/// The histogram variant for a device whose compiler allows no groups for counters in banks.
+pub fn without_banks(caps: &DeviceCaps, shape: &HistogramShape) -> HistogramVariant {
+    if caps.is_cpu {
+        histogram_variant(caps, shape)
     } else if local_fits(caps, shape) {
         HistogramVariant::Local
     } else {

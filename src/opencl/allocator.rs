@@ -1,14 +1,19 @@
 //! `GstClMemory`: a GstMemory over a [`ClBuffer`], and its allocator.
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use gst::{glib, prelude::*, subclass::prelude::*};
+use gst::{
+    glib::{self, translate::FromGlibPtrBorrow},
+    prelude::*,
+    subclass::prelude::*,
+};
 
 use super::{
     buffer::{Access, ClBuffer},
     context::ClContext,
     meter::Meter,
 };
+use crate::error::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -34,6 +39,7 @@ mod imp {
     #[derive(Default)]
     pub struct ClAllocator {
         pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
+        pub(super) failure: Mutex<Option<ClError>>,
     }
 
     #[glib::object_subclass]
@@ -75,6 +81,7 @@ mod imp {
                 Ok(buffer) => Arc::new(buffer),
                 Err(error) => {
                     gst::error!(CAT, imp = self, "no memory for {total} bytes: {error}");
+                    self.obj().note_failure(error);
                     return std::ptr::null_mut();
                 }
             };
@@ -115,6 +122,21 @@ impl ClAllocator {
         allocator
     }
 
+    /// The first failure of its memory since this was asked last: GStreamer tells nobody more
+    /// than that there is no buffer, or that one cannot be mapped.
+    pub fn take_failure(&self) -> Option<ClError> {
+        self.failure().take()
+    }
+
+    pub(super) fn note_failure(&self, error: ClError) {
+        self.failure().get_or_insert(error);
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<ClError>> {
+        let failure = &self.imp().failure;
+        failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The context it allocates in.
     pub fn context(&self) -> Option<&Arc<ClContext>> {
         self.imp().source.get().map(|(context, _)| context)
@@ -126,6 +148,22 @@ pub fn buffer_of(memory: &gst::MemoryRef) -> Option<&Arc<ClBuffer>> {
     memory.allocator()?.downcast_ref::<ClAllocator>()?;
     // SAFETY: every memory of a ClAllocator is a ClMemory, and lives while it is borrowed.
     Some(unsafe { &(*memory.as_ptr().cast::<ClMemory>()).buffer })
+}
+
+/// Declares the contents of a memory of ours worthless, as it comes from a pool; that a kernel
+/// failed to write it is told nevertheless.
+pub(super) fn recycle(memory: &gst::MemoryRef) {
+    let Some(buffer) = buffer_of(memory) else {
+        return;
+    };
+    let failure = buffer.mark_undefined();
+    let allocator = memory.allocator();
+    if let (Some(error), Some(allocator)) = (
+        failure,
+        allocator.and_then(|a| a.downcast_ref::<ClAllocator>()),
+    ) {
+        allocator.note_failure(error);
+    }
 }
 
 /// # Safety
@@ -171,6 +209,8 @@ unsafe extern "C" fn map(
 ) -> glib::ffi::gpointer {
     // SAFETY: GStreamer calls this with a memory of ours and a map info it has filled.
     let (buffer, flags) = unsafe { (&(*memory.cast::<ClMemory>()).buffer, (*info).flags) };
+    // SAFETY: a memory holds a reference to its allocator.
+    let allocator = unsafe { gst::Allocator::from_glib_borrow((*memory).allocator) };
     let access = Access {
         read: flags & gst::ffi::GST_MAP_READ != 0,
         write: flags & gst::ffi::GST_MAP_WRITE != 0,
@@ -179,6 +219,12 @@ unsafe extern "C" fn map(
         Ok(pointer) => pointer.cast(),
         Err(error) => {
             gst::error!(CAT, "cannot map: {error}");
+            // Two maps that do not go together are no fault of the device.
+            if let (ClError::Call { .. }, Some(allocator)) =
+                (&error, allocator.downcast_ref::<ClAllocator>())
+            {
+                allocator.note_failure(error);
+            }
             std::ptr::null_mut()
         }
     }

@@ -4,7 +4,7 @@ use std::{
     ffi::c_void,
     ptr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -35,12 +35,18 @@ pub struct Access {
 }
 
 /// The last commands that used a buffer; whoever is enqueued elsewhere waits for them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct Uses {
     /// Wrote it; a failure surfaces at the first consumer.
     written: Option<Arc<Event>>,
-    /// Read it, and nobody has waited for that.
+    /// Came after that, and nobody has waited for it: whoever writes next must not overtake it.
     read: Option<Arc<Event>>,
+}
+
+impl Uses {
+    fn set_written(&mut self, event: Arc<Event>) {
+        (self.written, self.read) = (Some(event), None);
+    }
 }
 
 #[derive(Debug)]
@@ -66,6 +72,9 @@ pub struct ClBuffer {
     /// Nobody has written yet, so a write map need not fetch what is there.
     undefined: AtomicBool,
     uses: Mutex<Uses>,
+    /// The unmap that failed: what the host wrote may be lost, and the driver may think that it
+    /// still writes.
+    broken: OnceLock<ClError>,
     meter: Arc<Meter>,
     context: Arc<ClContext>,
 }
@@ -93,6 +102,7 @@ impl ClBuffer {
             }),
             undefined: AtomicBool::new(true),
             uses: Mutex::default(),
+            broken: OnceLock::new(),
             meter: meter.clone(),
             context: context.clone(),
         })
@@ -113,16 +123,33 @@ impl ClBuffer {
         &self.context
     }
 
-    /// Declares the contents worthless: the next write map need not preserve them.
-    pub fn mark_undefined(&self) {
+    /// Refuses memory that could not be unmapped: whoever uses it next fails, so that no frame
+    /// with other contents than the host wrote is taken for one.
+    ///
+    /// # Errors
+    /// The failure of the unmap.
+    pub fn check(&self) -> Result<(), ClError> {
+        self.broken.get().cloned().map_or(Ok(()), Err)
+    }
+
+    /// Declares the contents worthless: the next write map need not preserve them, but runs after
+    /// the command that wrote them. Returns the failure of that command.
+    pub fn mark_undefined(&self) -> Option<ClError> {
         self.undefined.store(true, Ordering::Release);
+        let mut uses = self.uses();
+        let writer = uses.written.take()?;
+        let failure = writer.failure("a frame");
+        if failure.is_none() && uses.read.is_none() {
+            uses.read = Some(writer);
+        }
+        failure
     }
 
     /// Notes that `event`'s kernel writes the contents.
     pub fn set_written(&self, event: Arc<Event>) {
         self.undefined.store(false, Ordering::Release);
         self.end_kept(&mut self.mapping());
-        self.uses().written = Some(event);
+        self.uses().set_written(event);
     }
 
     /// Notes that `event`'s kernel reads the contents, for callers that do not wait for it: the
@@ -136,11 +163,13 @@ impl ClBuffer {
         self.uses().written.clone()
     }
 
-    /// Prepares for a kernel that writes here: returns the last command that did, for its wait
-    /// list, where that is not done yet.
+    /// Prepares for a kernel that writes here: returns the last command that used the contents,
+    /// for its wait list, where that is not done yet.
     pub fn begin_overwrite(&self) -> Option<Arc<Event>> {
         self.end_kept(&mut self.mapping());
-        self.writer().filter(|event| !event.is_complete())
+        let uses = self.uses();
+        let last = uses.read.as_ref().or(uses.written.as_ref())?;
+        (!last.is_complete()).then(|| last.clone())
     }
 
     fn uses(&self) -> MutexGuard<'_, Uses> {
@@ -152,7 +181,8 @@ impl ClBuffer {
     /// Maps nest. A writing map inside a reading one is refused, as GStreamer's locks do.
     ///
     /// # Errors
-    /// The failing call, or the failure of the kernel that wrote the contents.
+    /// The failing call, the failure of the kernel that wrote the contents, or of the unmap
+    /// before.
     pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
         let mut mapping = self.mapping();
         if mapping.count > 0 {
@@ -164,6 +194,7 @@ impl ClBuffer {
             mapping.count += 1;
             return Ok(mapping.pointer);
         }
+        self.check()?;
         if mapping.kept && !access.write {
             mapping.kept = false;
             mapping.count = 1;
@@ -180,13 +211,14 @@ impl ClBuffer {
             (false, _) => CL_MAP_READ,
         };
         // After `end_kept`, whose command a map in the other queue waits for.
-        let uses = self.uses().clone();
         let (queue, read) = if access.write {
-            (self.context.raw_upload_queue(), uses.read)
+            // Taken: should it fail, it fails this map alone.
+            (self.context.raw_upload_queue(), self.uses().read.take())
         } else {
             (self.context.raw_queue(), None)
         };
-        let waits: Vec<cl_event> = uses.written.iter().chain(&read).map(|e| e.raw()).collect();
+        let writer = self.writer();
+        let waits: Vec<cl_event> = writer.iter().chain(&read).map(|e| e.raw()).collect();
         let mut pointer: cl_mem = ptr::null_mut();
         // SAFETY: the range is the whole buffer, which lives as long as `self`.
         let event = unsafe {
@@ -203,10 +235,9 @@ impl ClBuffer {
             )
         }
         .map(Event::new)
-        .map_err(|code| call_error("clEnqueueMapBuffer", code, "a frame"))?;
+        .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))?;
         if access.write {
             self.undefined.store(false, Ordering::Release);
-            self.uses().read = None;
         }
         self.meter.count_map();
         if fetches && !self.context.caps().shares_host_memory {
@@ -258,12 +289,21 @@ impl ClBuffer {
         let result =
             unsafe { enqueue_unmap_mem_object(queue, self.mem.raw(), pointer, 0, ptr::null()) }
                 .map(|event| Arc::new(Event::new(event)))
-                .map_err(|code| call_error("clEnqueueUnmapMemObject", code, "a frame"));
+                .map_err(|code| {
+                    self.context
+                        .failed("clEnqueueUnmapMemObject", code, "a frame")
+                });
         match result {
             Ok(event) if mapping.writable => self.sent(event),
             Ok(event) => self.set_read(event),
-            Err(error) => gst::error!(CAT, "{error}"),
+            Err(error) => self.set_broken(error),
         }
+    }
+
+    fn set_broken(&self, error: ClError) {
+        gst::error!(CAT, "{error}");
+        // The first failure is the one to tell.
+        let _ = self.broken.set(error);
     }
 
     /// Notes that the host has written, and `event` brings it to the device.
@@ -272,9 +312,9 @@ impl ClBuffer {
             self.meter.transfer(Step::Upload, event.clone(), self.size);
         }
         // A failed upload must fail whoever reads the frame.
-        self.uses().written = Some(event);
+        self.uses().set_written(event);
         if let Err(error) = self.context.flush_uploads() {
-            gst::error!(CAT, "{error}");
+            self.set_broken(error);
         }
     }
 
@@ -368,7 +408,8 @@ fn create(context: &ClContext, flags: u64, size: usize, host: *mut c_void) -> Re
     let limit = context.caps().max_allocation;
     if size as u64 > limit {
         return Err(ClError::Refused(format!(
-            "{size} bytes are over the {limit} that {} allows for one buffer",
+            "{size} bytes are over the {limit} that {} allows for one buffer: send smaller frames, \
+             or set device to another one",
             context.device_name()
         )));
     }

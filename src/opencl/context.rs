@@ -4,7 +4,12 @@ use std::{
     ffi::c_void,
     mem::{size_of, size_of_val},
     ptr,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
 };
 
 use opencl3::{
@@ -38,6 +43,10 @@ pub struct ClContext {
     programs: Mutex<ProgramCache>,
     context: Context,
     device: DeviceInfo,
+    /// A command has failed; on a GPU all later ones then may.
+    has_failed: AtomicBool,
+    /// The driver did not finish in time.
+    stalls: AtomicBool,
 }
 
 /// A kernel argument.
@@ -75,7 +84,25 @@ impl ClContext {
             programs: Mutex::default(),
             context,
             device: device.clone(),
+            has_failed: AtomicBool::new(false),
+            stalls: AtomicBool::new(false),
         })
+    }
+
+    /// The error of a command that failed; whoever opens the device after it gets another context.
+    pub(super) fn failed(
+        &self,
+        call: &'static str,
+        code: i32,
+        subject: impl Into<String>,
+    ) -> ClError {
+        self.has_failed.store(true, Ordering::Release);
+        call_error(call, code, subject)
+    }
+
+    /// Whether a command has failed.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Acquire)
     }
 
     /// The device's name.
@@ -169,7 +196,7 @@ impl ClContext {
             )
         }
         .map(Event::new)
-        .map_err(|code| call_error("clEnqueueNDRangeKernel", code, name))
+        .map_err(|code| self.failed("clEnqueueNDRangeKernel", code, name))
     }
 
     /// Reads `out.len()` bytes from `offset`, and waits for them and for all before.
@@ -200,7 +227,7 @@ impl ClContext {
             )
         }
         .map(Event::new)
-        .map_err(|code| call_error("clEnqueueReadBuffer", code, subject))
+        .map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))
     }
 
     /// Writes bytes to `offset`, and waits until the device has them.
@@ -228,15 +255,22 @@ impl ClContext {
             )
         }
         .map(Event::new)
-        .map_err(|code| call_error("clEnqueueWriteBuffer", code, subject))
+        .map_err(|code| self.failed("clEnqueueWriteBuffer", code, subject))
     }
 
-    /// Fills `len` bytes from the start with zeros; `len` is a multiple of 4.
+    /// Fills `len` bytes from the start with zeros after `waits`; `len` is a multiple of 4.
     ///
     /// # Errors
     /// The failing call.
-    pub fn zero(&self, mem: &Mem, len: usize, subject: &str) -> Result<Event, ClError> {
+    pub fn zero(
+        &self,
+        mem: &Mem,
+        len: usize,
+        waits: &[&Event],
+        subject: &str,
+    ) -> Result<Event, ClError> {
         let zero = 0_u32;
+        let waits: Vec<cl_event> = waits.iter().map(|e| e.raw()).collect();
         // SAFETY: the pattern is copied during the call; the driver checks the range.
         unsafe {
             enqueue_fill_buffer(
@@ -246,12 +280,12 @@ impl ClContext {
                 size_of::<u32>(),
                 0,
                 len,
-                0,
-                ptr::null(),
+                waits.len() as u32,
+                wait_list(&waits),
             )
         }
         .map(Event::new)
-        .map_err(|code| call_error("clEnqueueFillBuffer", code, subject))
+        .map_err(|code| self.failed("clEnqueueFillBuffer", code, subject))
     }
 
     /// Hands enqueued commands to the device without waiting for them.
@@ -274,7 +308,7 @@ impl ClContext {
     }
 
     fn flush_queue(&self, queue: &Queue) -> Result<(), ClError> {
-        flush(queue.raw()).map_err(|code| call_error("clFlush", code, &self.device.name))
+        flush(queue.raw()).map_err(|code| self.failed("clFlush", code, &self.device.name))
     }
 
     /// Waits until the device has done all that was enqueued.
@@ -283,9 +317,45 @@ impl ClContext {
     /// The failing call.
     pub fn finish(&self) -> Result<(), ClError> {
         for queue in self.uploads.iter().chain([&self.queue]) {
-            finish(queue.raw()).map_err(|code| call_error("clFinish", code, &self.device.name))?;
+            finish(queue.raw()).map_err(|code| self.failed("clFinish", code, &self.device.name))?;
         }
         Ok(())
+    }
+
+    /// As [`Self::finish`], but waits no longer than `limit`, and no second time for a driver that
+    /// stalls: elements of one pipeline stop one after the other.
+    ///
+    /// # Errors
+    /// The failing call; [`ClError::Unavailable`] after the limit.
+    pub fn finish_within(self: &Arc<Self>, limit: Duration) -> Result<(), ClError> {
+        let stalls = || {
+            ClError::Unavailable(format!(
+                "the driver of {} has not finished within {limit:?}; it is left alone",
+                self.device.name
+            ))
+        };
+        if self.stalls.load(Ordering::Acquire) {
+            return Err(stalls());
+        }
+        let (sender, finished) = mpsc::channel();
+        let context = self.clone();
+        let thread = std::thread::Builder::new().name("clfinish".into());
+        let thread = thread.spawn(move || {
+            let result = context.finish();
+            // Before whoever waits goes on: it may hold the last reference but this one.
+            drop(context);
+            // Nobody listens after the limit.
+            let _ = sender.send(result);
+        });
+        if thread.is_err() {
+            return self.finish();
+        }
+        finished.recv_timeout(limit).unwrap_or_else(|_| {
+            self.stalls.store(true, Ordering::Release);
+            // Whoever opens the device next gets another queue.
+            self.has_failed.store(true, Ordering::Release);
+            Err(stalls())
+        })
     }
 }
 

@@ -2,13 +2,13 @@
 
 use opencl3::{
     device::{
-        CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
-        CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_EXTENSIONS, CL_DEVICE_HOST_UNIFIED_MEMORY,
-        CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT, CL_DEVICE_IMAGE2D_MAX_WIDTH,
-        CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS, CL_DEVICE_MAX_MEM_ALLOC_SIZE,
-        CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES, CL_DEVICE_NAME,
-        CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, get_device_ids,
-        get_device_info,
+        CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
+        CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_ENDIAN_LITTLE, CL_DEVICE_EXTENSIONS,
+        CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT,
+        CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
+        CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES,
+        CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+        get_device_ids, get_device_info,
     },
     platform::platform::get_platform_ids,
     types::{cl_device_id, cl_device_info},
@@ -75,8 +75,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
         };
         for id in ids {
             match describe(id) {
-                Ok(Some(device)) => found.push(device),
-                Ok(None) => unusable.push("a device has no compiler".into()),
+                Ok(device) => found.push(device),
                 Err(error) => unusable.push(error.to_string()),
             }
         }
@@ -97,23 +96,33 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
     Ok(found)
 }
 
-/// Reads a device's limits; `None` for one that cannot compile programs.
-fn describe(id: cl_device_id) -> Result<Option<DeviceInfo>, ClError> {
+/// Reads a device's limits.
+///
+/// # Errors
+/// [`ClError::Refused`] for a device that cannot run the kernels; a failing call.
+fn describe(id: cl_device_id) -> Result<DeviceInfo, ClError> {
     let get = |what: cl_device_info| {
         get_device_info(id, what).map_err(|code| call_error("clGetDeviceInfo", code, "a device"))
     };
-    if get(CL_DEVICE_COMPILER_AVAILABLE)?.to_uint() == 0 {
-        return Ok(None);
-    }
     let name = String::from_utf8_lossy(&get(CL_DEVICE_NAME)?.to_vec_uchar())
         .trim_matches(['\0', ' '])
         .to_owned();
+    // The kernels read bytes and words of the same memory.
+    for (trait_of_it, lacks) in [
+        (CL_DEVICE_AVAILABLE, "is not available"),
+        (CL_DEVICE_COMPILER_AVAILABLE, "has no compiler"),
+        (CL_DEVICE_ENDIAN_LITTLE, "is big-endian"),
+    ] {
+        if get(trait_of_it)?.to_uint() == 0 {
+            return Err(ClError::Refused(format!("{name} {lacks}")));
+        }
+    }
     let kind = get(CL_DEVICE_TYPE)?.to_ulong();
     let items = get(CL_DEVICE_MAX_WORK_ITEM_SIZES)?.to_vec_size();
     let item = |i: usize| items.get(i).copied().unwrap_or(1).max(1);
     let has_images = get(CL_DEVICE_IMAGE_SUPPORT)?.to_uint() != 0;
     let is_cpu = kind & CL_DEVICE_TYPE_CPU != 0;
-    Ok(Some(DeviceInfo {
+    Ok(DeviceInfo {
         id,
         name,
         is_gpu: kind & CL_DEVICE_TYPE_GPU != 0,
@@ -135,7 +144,7 @@ fn describe(id: cl_device_id) -> Result<Option<DeviceInfo>, ClError> {
                 [0, 0]
             },
         },
-    }))
+    })
 }
 
 /// An NVIDIA GPU of compute capability 6.1 or later.

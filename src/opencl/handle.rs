@@ -1,4 +1,4 @@
-//! Owned OpenCL objects: released exactly once, and a failing release is logged, not a panic.
+//! Owned OpenCL objects: released exactly once; a failing release is logged, not a panic.
 
 use std::sync::LazyLock;
 
@@ -17,6 +17,7 @@ use opencl3::{
     types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program},
 };
 
+use super::releases::Release;
 use crate::error::ClError;
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -60,10 +61,8 @@ macro_rules! handle {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // SAFETY: the handle owns this one reference and is dropped once.
-                if let Err(code) = unsafe { $release(self.0) } {
-                    gst::error!(CAT, "{} failed with {} ({code})", $call, error_text(code));
-                }
+                // The handle owns this one reference, and is dropped once.
+                Release::new($call, self.0, $release).make();
             }
         }
     };
@@ -116,6 +115,13 @@ impl Event {
     /// The command failed, or waiting did.
     pub fn wait(&self, subject: &str) -> Result<(), ClError> {
         wait_for_events(&[self.0]).map_err(|code| call_error("clWaitForEvents", code, subject))
+    }
+
+    /// The failure of the command, where it has failed by now.
+    pub fn failure(&self, subject: &str) -> Option<ClError> {
+        let status = get_event_info(self.0, CL_EVENT_COMMAND_EXECUTION_STATUS).ok()?;
+        let code = status.to_int();
+        (code < CL_COMPLETE).then(|| call_error("a command", code, subject))
     }
 
     /// Whether the command has completed; a failed one counts as completed.

@@ -126,6 +126,8 @@ struct Pending {
 #[derive(Debug, Default)]
 struct Profile {
     pending: VecDeque<Pending>,
+    /// The element has stopped; memory that it allocated may still be mapped.
+    closed: bool,
     steps: [StepProfile; 3],
 }
 
@@ -199,6 +201,9 @@ impl Meter {
             return;
         }
         let mut profile = self.profile();
+        if profile.closed {
+            return;
+        }
         if profile.pending.len() == MAX_PENDING {
             profile.pending.pop_front();
         }
@@ -209,6 +214,14 @@ impl Meter {
             bytes: bytes as u64,
         });
         profile.harvest();
+    }
+
+    /// Takes no more times: counters stay, but hold no object of the device.
+    pub fn close(&self) {
+        let mut profile = self.profile();
+        profile.harvest();
+        profile.closed = true;
+        profile.pending.clear();
     }
 
     /// Step times so far, or `None` where profiling is off.

@@ -13,6 +13,7 @@ mod meter;
 mod pool;
 mod program;
 mod registry;
+mod releases;
 
 pub use allocator::{ClAllocator, buffer_of};
 pub use buffer::{Access, ClBuffer, Wrapped};

@@ -2,7 +2,7 @@
 
 use gst::{glib, prelude::*, subclass::prelude::*};
 
-use super::allocator::{ClAllocator, buffer_of};
+use super::allocator::{ClAllocator, recycle};
 use crate::error::ClError;
 
 mod imp {
@@ -36,9 +36,7 @@ mod imp {
             let buffer = self.parent_acquire_buffer(params)?;
             // On acquiring, not on releasing: shallow copies outlive a buffer's release.
             for memory in buffer.iter_memories() {
-                if let Some(buffer) = buffer_of(memory) {
-                    buffer.mark_undefined();
-                }
+                recycle(memory);
             }
             Ok(buffer)
         }

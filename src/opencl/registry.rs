@@ -49,7 +49,10 @@ pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
         .choose(&list)
         .ok_or_else(|| not_found(selector, &devices))?;
     let device = &devices[index];
-    registry.contexts.retain(|(_, _, c)| c.strong_count() > 0);
+    // Frames that are still held somewhere keep the context of a lost device alive.
+    registry
+        .contexts
+        .retain(|(_, _, context)| context.upgrade().is_some_and(|c| !c.has_failed()));
     let key = device.id as usize;
     if let Some(context) = registry
         .contexts

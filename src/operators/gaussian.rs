@@ -18,7 +18,7 @@ use crate::{
 };
 
 use super::{
-    WARM_UP_ROWS, sample_options,
+    WARM_UP_ROWS, after, sample_options,
     source::{PlaneImages, plain_group, plane_args},
     to_i32, to_u32,
 };
@@ -112,8 +112,7 @@ impl Gaussian {
         let mut warm = Self::prepare(context, &small, settings, layout)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
-        warm.run(&input, &output, &meter)?;
-        context.finish()?;
+        warm.run(&input, &output, &meter)?.wait("the Gaussian")?;
         Self::prepare(context, layout, settings, layout)
     }
 
@@ -197,10 +196,9 @@ impl Gaussian {
     ) -> Result<Arc<Event>, ClError> {
         let mut before = input.writers();
         before.extend(output.begin_overwrite());
-        let waits: Vec<&Event> = before.iter().map(AsRef::as_ref).collect();
         input.begin_use();
         let mut events = match &mut self.images {
-            Some(images) => images.update(input, &waits, meter)?,
+            Some(images) => images.update(input, &before, meter)?,
             None => Vec::with_capacity(self.passes.len()),
         };
         for pass in &mut self.passes {
@@ -243,6 +241,7 @@ impl Gaussian {
                 Launch::Tile { columns, groups } => NdRange::tiles(*groups, *columns),
                 Launch::Direct { group } => NdRange::cover(pass.extent, *group),
             };
+            let waits = after(&before, &events);
             let event = self
                 .context
                 .run(&mut pass.kernel, pass.name, &args, &range, &waits)?;

@@ -11,14 +11,17 @@ use crate::{
         layout::{Layout, PlaneLayout, SampleType},
         ndrange::NdRange,
         region::Rect,
-        variant::{HistogramShape, HistogramVariant, banked_copies, histogram_variant, local_fits},
+        variant::{
+            HistogramShape, HistogramVariant, banked_copies, histogram_variant, local_fits,
+            without_banks,
+        },
     },
-    opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
+    opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, Step},
 };
 
 use pass::{Pass, Plan, table_count};
 
-use super::{WARM_UP_ROWS, sample_options, source::PlaneImages, to_u32};
+use super::{WARM_UP_ROWS, after, sample_options, source::PlaneImages, to_u32};
 
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
@@ -105,7 +108,15 @@ impl Histogram {
         layout: &Layout,
         settings: &HistogramSettings,
     ) -> Result<Self, ClError> {
-        let histogram = Self::prepare(context, layout, settings, None)?;
+        let histogram = match Self::prepare(context, layout, settings, None) {
+            // The compiler may need more registers a work-item than the device's limit tells.
+            Err(ClError::Refused(_)) if settings.strategy.is_none() => {
+                let shape = shape(layout, settings);
+                let variant = without_banks(context.caps(), &shape);
+                Self::prepare(context, layout, settings, Some(variant))?
+            }
+            prepared => prepared?,
+        };
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
         let warm_settings = HistogramSettings {
@@ -145,16 +156,8 @@ impl Histogram {
                 "a region of {pixels} pixels could overflow a 32-bit counter: set a smaller roi"
             )));
         }
-        let counters = layout.components.len() * bins;
-        let channels = |plane: &PlaneLayout| plane.lanes.iter().flatten().count();
-        let most = layout.planes.iter().map(channels).max().unwrap_or(0);
-        let shape = HistogramShape {
-            counters,
-            plane_counters: most * bins,
-            bytes: layout.sample == SampleType::U8,
-            samples: pixels,
-            image: settings.image,
-        };
+        let shape = shape(layout, settings);
+        let counters = shape.counters;
         let variant = match variant {
             Some(variant) => variant,
             None => choose(context, &shape, settings.strategy)?,
@@ -253,20 +256,30 @@ impl Histogram {
     ) -> Result<(), ClError> {
         let context = &self.context;
         let writers = frame.writers();
-        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
         frame.begin_use();
         let mut events = match &mut self.images {
-            Some(images) => images.update(frame, &waits, meter)?,
+            Some(images) => images.update(frame, &writers, meter)?,
             None => Vec::with_capacity(self.passes.len() + 2),
         };
         // Who counts into it zeroes the other frame's, but for the strategy that is no fast one.
         let slot = self.slot;
+        let out = (&self.out, 2 * self.table_len * COUNTER);
+        let mut unclean = Vec::new();
+        if !self.clean {
+            // Tables too are zero only after a whole frame.
+            unclean.extend(self.passes.iter().filter_map(Pass::tables));
+            let table_bytes = self.table_len * COUNTER;
+            unclean.extend((self.merge.iter()).map(|m| (&m.tables, m.count * table_bytes)));
+        }
         if self.variant == HistogramVariant::Local || !self.clean {
-            self.clean = true;
-            let bytes = 2 * self.table_len * COUNTER;
-            let zeroed = context.zero(&self.out, bytes, "histogram counters")?;
+            unclean.push(out);
+        }
+        for (memory, bytes) in unclean {
+            let waits = after(&writers, &events);
+            let zeroed = context.zero(memory, bytes, &waits, "histogram counters")?;
             events.push(Arc::new(zeroed));
         }
+        self.clean = true;
         let table_len = Arg::U32(to_u32(self.table_len, "a table")?);
         for pass in &mut self.passes {
             let image = self
@@ -279,6 +292,7 @@ impl Histogram {
                 .ok_or_else(|| ClError::Input(format!("plane {} is missing", pass.plane)))?;
             let target = self.merge.as_ref().map_or(&self.out, |merge| &merge.tables);
             let counters = (target, self.table_len, slot);
+            let waits = after(&writers, &events);
             if let Some(event) = pass.enqueue(context, plane, image, counters, &waits)? {
                 events.push(Arc::new(event));
             }
@@ -291,7 +305,8 @@ impl Histogram {
                 Arg::Mem(&self.out),
             ];
             let range = NdRange::linear(self.table_len);
-            let event = context.run(&mut merge.kernel, "histogram_merge", &args, &range, &[])?;
+            let waits = after(&writers, &events);
+            let event = context.run(&mut merge.kernel, "histogram_merge", &args, &range, &waits)?;
             events.push(Arc::new(event));
         }
         if let (Some(first), Some(last)) = (events.first(), events.last()) {
@@ -300,7 +315,7 @@ impl Histogram {
         bins.clear();
         bins.resize(self.table_len, 0);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(bins);
-        let waits: Vec<&Event> = events.last().map(AsRef::as_ref).into_iter().collect();
+        let waits = after(&writers, &events);
         let read = context.read(
             &self.out,
             slot * bytes.len(),
@@ -313,11 +328,24 @@ impl Histogram {
     }
 }
 
+/// What there is to count.
+fn shape(layout: &Layout, settings: &HistogramSettings) -> HistogramShape {
+    let channels = |plane: &PlaneLayout| plane.lanes.iter().flatten().count();
+    let most = layout.planes.iter().map(channels).max().unwrap_or(0);
+    HistogramShape {
+        counters: layout.components.len() * settings.bins,
+        plane_counters: most * settings.bins,
+        bytes: layout.sample == SampleType::U8,
+        samples: settings.region.width() as u64 * settings.region.height() as u64,
+        image: settings.image,
+    }
+}
+
 /// Counters on the device, zero.
 fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, ClError> {
     let bytes = counters * COUNTER;
     let memory = context.device_memory(bytes)?;
-    context.zero(&memory, bytes, subject)?;
+    context.zero(&memory, bytes, &[], subject)?.wait(subject)?;
     Ok(memory)
 }
 

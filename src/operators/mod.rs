@@ -15,7 +15,9 @@ pub use pitch_threshold::{
 
 pub use probe::Probe;
 
-use crate::{error::ClError, math::layout::SampleType};
+use std::sync::Arc;
+
+use crate::{error::ClError, math::layout::SampleType, opencl::Event};
 
 /// Work-group that plain kernels with one work-item a sample are launched in on a GPU.
 const PLAIN_GROUP: [usize; 2] = [64, 4];
@@ -28,6 +30,13 @@ fn sample_options(sample: SampleType, image: bool) -> String {
         u8::from(sample == SampleType::U16Be),
         u8::from(image),
     )
+}
+
+/// What the next command of a frame waits for: the one before it, so that the failure of any
+/// reaches the last; the first one waits for who wrote the frame.
+fn after<'a>(writers: &'a [Arc<Event>], events: &'a [Arc<Event>]) -> Vec<&'a Event> {
+    let before = events.last().map_or(writers, std::slice::from_ref);
+    before.iter().map(AsRef::as_ref).collect()
 }
 
 /// A length as the kernels' `int`.

@@ -18,7 +18,7 @@ use crate::{
         region::Rect,
         variant::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows},
     },
-    opencl::{Arg, ClBuffer, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step},
+    opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource, Step},
 };
 
 use defects::Lister;
@@ -29,7 +29,7 @@ use settings::check_forced;
 pub use settings::{Compare, PitchSettings, Polarity, judged_pixels};
 
 use super::{
-    WARM_UP_ROWS,
+    WARM_UP_ROWS, after,
     histogram::effective_depth,
     sample_options,
     source::{PlaneImages, plain_group, plane_args},
@@ -273,16 +273,19 @@ impl PitchThreshold {
         let (mask, mask_offset) = packed_mask(target, &self.packed)
             .ok_or_else(|| ClError::Refused("the packed mask has no memory".into()))?;
         before.extend(mask.begin_overwrite());
-        let waits: Vec<&Event> = before.iter().map(AsRef::as_ref).collect();
+        if let MaskTarget::Grey(out) = target {
+            before.extend(out.begin_overwrite());
+        }
         frame.begin_use();
         let mut events = match &mut self.images {
-            Some(images) => images.update(frame, &waits, meter)?,
+            Some(images) => images.update(frame, &before, meter)?,
             None => Vec::with_capacity(3),
         };
         let slot = self.slot;
         if !self.clean {
             self.clean = true;
-            let zeroed = context.zero(&self.counter, COUNTERS, "the pixel counters")?;
+            let waits = after(&before, &events);
+            let zeroed = context.zero(&self.counter, COUNTERS, &waits, "the pixel counters")?;
             events.push(Arc::new(zeroed));
         }
         let plane = frame
@@ -320,6 +323,7 @@ impl PitchThreshold {
             args.push(Arg::U32(to_u32(memory, "a memory object")?));
             args.push(Arg::I32(to_i32(item_rows, "rows")?));
         }
+        let waits = after(&before, &events);
         let event = context.run(&mut self.kernel, self.name, &args, &self.range, &waits)?;
         let event = Arc::new(event);
         mask.set_written(event.clone());
@@ -340,8 +344,7 @@ impl PitchThreshold {
                 height,
             ];
             let range = NdRange::cover([stride, self.height], self.expand_group);
-            let before = out.begin_overwrite();
-            let waits: Vec<&Event> = before.iter().map(AsRef::as_ref).collect();
+            let waits = after(&before, &events);
             let event = context.run(&mut self.expand, "mask_expand", &args, &range, &waits)?;
             let event = Arc::new(event);
             out.set_written(&event);
@@ -351,7 +354,7 @@ impl PitchThreshold {
             meter.measure(Step::Kernel, first, last, self.width * self.height);
         }
         let mut count = [0_u32];
-        let waits: Vec<&Event> = events.last().map(AsRef::as_ref).into_iter().collect();
+        let waits = after(&before, &events);
         let read = context.read(
             &self.counter,
             slot * size_of::<u32>(),
@@ -367,7 +370,8 @@ impl PitchThreshold {
 /// Two counters, zero.
 fn counters(context: &ClContext) -> Result<Mem, ClError> {
     let mem = context.device_memory(COUNTERS)?;
-    context.zero(&mem, COUNTERS, "the pixel counters")?;
+    let subject = "the pixel counters";
+    context.zero(&mem, COUNTERS, &[], subject)?.wait(subject)?;
     Ok(mem)
 }
 

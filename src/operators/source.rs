@@ -12,7 +12,7 @@ use crate::{
     opencl::{Arg, ClContext, ClImage, Event, Kernel, Meter, ProgramSource},
 };
 
-use super::{PLAIN_GROUP, to_i32, to_u32};
+use super::{PLAIN_GROUP, after, to_i32, to_u32};
 
 /// The three arguments that every kernel begins with.
 pub(super) fn plane_args<'a>(
@@ -92,14 +92,15 @@ impl PlaneImages {
         })
     }
 
-    /// Enqueues the copies of a frame's planes, and returns them.
+    /// Enqueues the copies of a frame's planes after `writers`, each after the one before, and
+    /// returns them.
     ///
     /// # Errors
     /// The failing call.
     pub fn update(
         &mut self,
         frame: &ClFrame,
-        waits: &[&Event],
+        writers: &[Arc<Event>],
         meter: &Meter,
     ) -> Result<Vec<Arc<Event>>, ClError> {
         let mut events = Vec::with_capacity(self.images.len());
@@ -115,9 +116,13 @@ impl PlaneImages {
                 Arg::I32(to_i32(height, "a height")?),
             ];
             let range = NdRange::cover([width, height], self.group);
-            let event = self
-                .context
-                .run(&mut self.kernel, KERNEL, &args, &range, waits)?;
+            let event = self.context.run(
+                &mut self.kernel,
+                KERNEL,
+                &args,
+                &range,
+                &after(writers, &events),
+            )?;
             meter.count_image_copy();
             events.push(Arc::new(event));
         }

@@ -4,13 +4,18 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, LazyLock, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use atomic_refcell::{AtomicRefCell, AtomicRefMut};
 use gst::{glib, prelude::*, subclass::prelude::*};
-use gst_base::subclass::{BaseTransformMode, prelude::*};
+use gst_base::subclass::{
+    BaseTransformMode,
+    base_transform::{InputBuffer, PrepareOutputBufferSuccess},
+    prelude::*,
+};
 
 use super::{
     ClBaseFilterExt, Device,
@@ -30,6 +35,8 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
+/// How long a stop waits for the device.
+const FINISH_LIMIT: Duration = Duration::from_secs(1);
 /// Buffers that a source may hold while the element works on one.
 const MIN_BUFFERS: u32 = 2;
 
@@ -41,6 +48,8 @@ pub struct ClBaseFilter {
     meter: Mutex<Arc<Meter>>,
     importer: AtomicRefCell<Option<Importer>>,
     frames: AtomicU64,
+    /// A failing call was told, and what it leaves behind is no news.
+    told: AtomicBool,
     /// Why caps could not be set the last time.
     failure: Mutex<Option<ClError>>,
     /// What a subclass counts.
@@ -92,10 +101,15 @@ impl ClBaseFilter {
         stats
     }
 
-    /// Whether setting caps ended differently from the time before.
+    /// Whether setting caps ended differently from the time before; one failing call is like
+    /// another, because upstream tries again and meets the next one.
     pub(super) fn is_news(&self, failure: &Option<ClError>) -> bool {
         let mut last = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = *last != *failure;
+        let calls = [&*last, failure].map(|f| matches!(f, Some(ClError::Call { .. })));
+        if failure.is_none() {
+            self.told.store(false, Ordering::Relaxed);
+        }
+        let news = *last != *failure && calls != [true; 2];
         last.clone_from(failure);
         news
     }
@@ -111,6 +125,31 @@ impl ClBaseFilter {
             meter,
             allocator,
         })
+    }
+
+    /// Notes that `error` is posted.
+    pub(super) fn note_told(&self, error: &ClError) {
+        if let ClError::Call { .. } = error {
+            self.told.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Tells that a frame in this element's memory could not be read or written by others, who may
+    /// go on without a word.
+    ///
+    /// # Errors
+    /// It was told.
+    fn tell_failed_memory(&self) -> Result<(), ()> {
+        let failure = self.device().ok();
+        match failure.and_then(|device| device.allocator.take_failure()) {
+            None => Ok(()),
+            // The frame before was refused for it.
+            Some(_) if self.told.load(Ordering::Relaxed) => Ok(()),
+            Some(error) => {
+                self.obj().post_error(&error, "handing a frame on");
+                Err(())
+            }
+        }
     }
 
     pub(super) fn start_device(&self) -> Result<(), gst::ErrorMessage> {
@@ -192,19 +231,25 @@ impl BaseTransformImpl for ClBaseFilter {
         let device = self.opened().take();
         if let Some(device) = device {
             // Frames that were sent on and not yet computed must not be lost with the element.
-            if let Err(error) = device.context.finish() {
+            if let Err(error) = device.context.finish_within(FINISH_LIMIT) {
                 gst::warning!(CAT, imp = self, "{error}");
             }
+            device.meter.close();
             gst::info!(CAT, imp = self, "{}", self.stats(&device.meter));
         }
         Ok(())
     }
 
     fn sink_event(&self, event: gst::Event) -> bool {
-        if matches!(
+        let drains = matches!(
             event.view(),
             gst::EventView::Eos(_) | gst::EventView::FlushStop(_)
-        ) && let Ok(device) = self.device()
+        );
+        if drains
+            && self.tell_failed_memory().is_ok()
+            && let Ok(device) = self.device()
+            // A device that failed before was told of.
+            && !device.context.has_failed()
             && let Err(error) = device.context.finish()
         {
             let message = error.to_message("finishing the stream's last frames");
@@ -253,6 +298,34 @@ impl BaseTransformImpl for ClBaseFilter {
         );
         query.add_allocation_meta::<gst_video::VideoMeta>(None);
         Ok(())
+    }
+
+    fn submit_input_buffer(
+        &self,
+        is_discont: bool,
+        input: gst::Buffer,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        self.tell_failed_memory()
+            .map_err(|()| gst::FlowError::Error)?;
+        self.parent_submit_input_buffer(is_discont, input)
+    }
+
+    fn prepare_output_buffer(
+        &self,
+        input: InputBuffer,
+    ) -> Result<PrepareOutputBufferSuccess, gst::FlowError> {
+        let prepared = self.parent_prepare_output_buffer(input);
+        // The parent class refuses the frame, but does not tell why.
+        if let Err(gst::FlowError::Error) = prepared
+            && let Ok(device) = self.device()
+        {
+            let error = device.allocator.take_failure();
+            let error = error.unwrap_or_else(|| {
+                ClError::Input("no buffer for the output frame: stop and start the pipeline".into())
+            });
+            self.obj().post_error(&error, "making an output frame");
+        }
+        prepared
     }
 
     fn transform_meta<'a>(

@@ -108,6 +108,7 @@ pub trait ClBaseFilterExt: IsA<ClBaseFilter> + IsA<gst::Element> {
     /// Posts an error message for `error`.
     fn post_error(&self, error: &ClError, context: &str) {
         let element = self.upcast_ref::<gst::Element>();
+        self.upcast_ref::<ClBaseFilter>().imp().note_told(error);
         element.post_error_message(error.to_message(context));
     }
 

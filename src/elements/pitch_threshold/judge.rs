@@ -31,6 +31,8 @@ pub(super) const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-
 pub(super) struct State {
     live: Live<Settings, PitchThreshold>,
     estimation: Estimation,
+    /// The operator could not be made for the pitches that are known; the next frame tries again.
+    behind: bool,
     output: Output,
     gate: MessageGate,
     verdict: Option<Verdict>,
@@ -140,6 +142,7 @@ impl ClPitchThreshold {
         Ok(State {
             live,
             estimation,
+            behind: false,
             output,
             gate,
             verdict,
@@ -207,7 +210,7 @@ impl ClPitchThreshold {
                 let mask = pool
                     .0
                     .acquire_buffer(None)
-                    .map_err(|_| ClError::Input("no memory for a mask".into()))?;
+                    .map_err(|_| self.no_mask_memory())?;
                 let (buffer, offset) = mask_memory(&mask)?;
                 let target = MaskTarget::Packed { buffer, offset };
                 let done = inspect(&mut state.live.operator, &frame, target, &reporting, &meter)?;
@@ -283,6 +286,15 @@ impl ClPitchThreshold {
         Ok(())
     }
 
+    /// Why the pool has no mask.
+    fn no_mask_memory(&self) -> ClError {
+        let device = self.obj().device();
+        let failure = device.and_then(|device| device.allocator.take_failure().map_or(Ok(()), Err));
+        failure.err().unwrap_or_else(|| {
+            ClError::Input("no memory for a mask: stop and start the pipeline".into())
+        })
+    }
+
     fn post(&self, message: gst::Message) {
         if self.obj().post_message(message).is_err() {
             gst::debug!(CAT, imp = self, "no bus takes messages");
@@ -304,6 +316,11 @@ impl ClPitchThreshold {
             self.set_estimated([None; 2]);
             state.live.remake(|s| self.build(s, [None; 2]))?;
         }
+        if state.behind {
+            let known = state.estimation.pitches();
+            state.live.remake(|s| self.build(s, known))?;
+            state.behind = false;
+        }
         Ok(())
     }
 
@@ -313,10 +330,12 @@ impl ClPitchThreshold {
             let known = state.estimation.pitches();
             self.set_estimated(known);
             gst::info!(CAT, imp = self, "estimated pitches {known:?}");
+            state.behind = true;
             match state.live.remake(|s| self.build(s, known)) {
                 Err(error @ ClError::Refused(_)) => self.obj().post_refusal(&error),
                 result => result?,
             }
+            state.behind = false;
             let [x, y] = known.map(|pitch| pitch.unwrap_or(0.0));
             let fields = gst::Structure::builder("clpitchthreshold-pitch")
                 .field("estimated-pitch-x", x)
@@ -405,7 +424,9 @@ fn no_mask() -> ClError {
 /// The memory of a mask, and where in it the mask begins.
 fn mask_memory(buffer: &gst::BufferRef) -> Result<(&Arc<ClBuffer>, usize), ClError> {
     let memory = (buffer.n_memory() == 1).then(|| buffer.peek_memory(0));
-    memory
+    let (buffer, offset) = memory
         .and_then(|memory| Some((buffer_of(memory)?, memory.offset())))
-        .ok_or_else(|| ClError::Input("the mask is not in one OpenCL memory".into()))
+        .ok_or_else(|| ClError::Input("the mask is not in one OpenCL memory".into()))?;
+    buffer.check()?;
+    Ok((buffer, offset))
 }

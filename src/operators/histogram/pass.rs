@@ -140,8 +140,8 @@ impl Pattern {
 enum Extra {
     /// None but the counters.
     Tables,
-    /// Tables of pairs.
-    Pairs(Mem),
+    /// Tables of pairs, and their bytes.
+    Pairs(Mem, usize),
     /// Counters in local memory, bytes.
     Local(usize),
     /// The plane's counters, numbered from 0, and the first of them in the frame's.
@@ -167,7 +167,8 @@ impl Pass {
     /// Builds the kernel of plane `index`.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for a pattern that the kernels cannot tell apart; a failing call.
+    /// [`ClError::Refused`] for a pattern that the kernels cannot tell apart, or groups that the
+    /// kernel cannot have; a failing call.
     pub fn new(plan: &Plan, index: usize, plane: &PlaneLayout) -> Result<Self, ClError> {
         let context = plan.context;
         let period = plane.lanes.len();
@@ -226,8 +227,9 @@ impl Pass {
                 let per_item = PAIR_TABLE_LEN * if period == 3 { 3 } else { period.div_ceil(2) };
                 let bytes = plan.tables * per_item * COUNTER;
                 let memory = context.device_memory(bytes)?;
-                context.zero(&memory, bytes, "pair tables")?;
-                extra = Extra::Pairs(memory);
+                let zeroed = context.zero(&memory, bytes, &[], "pair tables")?;
+                zeroed.wait("pair tables")?;
+                extra = Extra::Pairs(memory, bytes);
                 NdRange::groups(plan.tables, 1)
             }
             HistogramVariant::Direct => NdRange::groups(plan.tables / SAMPLE_TABLES, 1),
@@ -242,7 +244,15 @@ impl Pass {
                 NdRange::groups(plan.tables / local, local)
             }
             HistogramVariant::Banked { .. } => {
-                NdRange::groups(units, shared_group(context, period))
+                let group = shared_group(context, period);
+                if group > largest {
+                    return Err(ClError::Refused(format!(
+                        "strategy=banked needs groups of {group} work-items, {} runs {largest} of \
+                         this kernel: set strategy=auto or another one",
+                        context.device_name()
+                    )));
+                }
+                NdRange::groups(units, group)
             }
             HistogramVariant::Local => {
                 extra = Extra::Local(plan.table_len * COUNTER);
@@ -272,6 +282,14 @@ impl Pass {
     /// Rows that count.
     pub fn rows(&self) -> usize {
         (self.pattern.rows[1] - self.pattern.rows[0]).max(0) as usize
+    }
+
+    /// Tables of its own with their bytes, zero before and after a frame.
+    pub fn tables(&self) -> Option<(&Mem, usize)> {
+        match &self.extra {
+            Extra::Pairs(memory, bytes) => Some((memory, *bytes)),
+            _ => None,
+        }
     }
 
     /// Enqueues the count into `counters`, or nothing where no sample counts. `slot`: which of the
@@ -322,7 +340,7 @@ impl Pass {
         ];
         match &self.extra {
             Extra::Tables => args.push(Arg::U32(to_u32(table_len, "a table")?)),
-            Extra::Pairs(memory) => {
+            Extra::Pairs(memory, _) => {
                 args.push(Arg::U32(to_u32(table_len, "a table")?));
                 args.push(Arg::Mem(memory));
             }

@@ -1,0 +1,50 @@
+//! What the elements make in OpenCL they release: counted by the layer.
+
+use crate::{
+    layer::Report,
+    stand::{Case, Frame, Stand},
+};
+
+/// Frames of these sizes follow each other.
+const SIZES: [[u32; 2]; 3] = [[96, 48], [100, 50], [96, 48]];
+
+/// Starts and stops the elements `cycles` times.
+///
+/// Nothing is alive after a stop: the process-wide registry holds weak references only.
+///
+/// # Errors
+/// What is left.
+pub fn try_one(case: Case, cycles: usize) -> Result<(), String> {
+    let mut stand = Stand::new(case);
+    let mut first = None;
+    for cycle in 0..cycles {
+        let before = Report::now().unwrap_or_default();
+        let trace = stand.live_with_sizes(&SIZES);
+        if !trace
+            .frames
+            .iter()
+            .all(|frame| matches!(frame, Frame::Out(_)))
+        {
+            return Err(format!(
+                "cycle {cycle}: {:?} {:?}",
+                trace.frames, trace.errors
+            ));
+        }
+        let after = Report::now().unwrap_or_default();
+        if !after.alive().is_empty() {
+            return Err(format!("alive after stop {cycle}: {:?}", after.alive()));
+        }
+        if after.stray() > 0 {
+            return Err("released what it did not own".into());
+        }
+        // The same calls every time: nothing is found twice or made again and again.
+        let calls = after.calls_since(&before);
+        let first = first.get_or_insert_with(|| calls.clone());
+        for steady in ["clCreateBuffer", "clCreateKernel", "clBuildProgram"] {
+            if first.get(steady) != calls.get(steady) {
+                return Err(format!("cycle {cycle}: {calls:?}, not {first:?}"));
+            }
+        }
+    }
+    Ok(())
+}

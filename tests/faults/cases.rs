@@ -1,0 +1,90 @@
+//! What is put under test: every element, buffers and images, and the paths of a GPU on a CPU
+//! that says it is one.
+
+use crate::stand::Case;
+
+/// A GPU with memory of its own.
+const GPU: &str = "lie type 4\nlie unified 0\n";
+
+const fn case(name: &'static str, elements: &'static str, format: &'static str) -> Case {
+    Case {
+        name,
+        elements,
+        format,
+        size: [96, 48],
+        ours: false,
+        lies: "",
+    }
+}
+
+const fn ours(case: Case) -> Case {
+    Case { ours: true, ..case }
+}
+
+const fn gpu(case: Case) -> Case {
+    Case { lies: GPU, ..case }
+}
+
+/// Every case.
+pub const ALL: &[Case] = &[
+    case("gaussian", "clgaussian", "GRAY8"),
+    case("gaussian-image", "clgaussian memory-object=image", "GRAY8"),
+    ours(case(
+        "gaussian-planes",
+        "clgaussian kernel-size=5 arithmetic=float profile=true",
+        "I420",
+    )),
+    gpu(case("gaussian-gpu", "clgaussian", "GRAY8")),
+    case("histogram", "clhistogram", "GRAY8"),
+    case("histogram-image", "clhistogram memory-object=image", "NV12"),
+    ours(case(
+        "histogram-local",
+        "clhistogram strategy=local profile=true",
+        "RGB",
+    )),
+    Case {
+        size: [640, 480],
+        ..case("histogram-pairs", "clhistogram", "GRAY8")
+    },
+    case("histogram-words", "clhistogram", "GRAY16_LE"),
+    gpu(case("histogram-gpu", "clhistogram", "RGB")),
+    case("pitch", "clpitchthreshold pitch-x=8 pitch-y=8", "GRAY8"),
+    case(
+        "pitch-packed",
+        "clpitchthreshold pitch-x=8 ! capsfilter caps=video/x-bitmask",
+        "GRAY8",
+    ),
+    case(
+        "pitch-pbm",
+        "clpitchthreshold pitch-x=8 profile=true ! capsfilter caps=image/x-portable-bitmap",
+        "I420",
+    ),
+    ours(case(
+        "pitch-frame",
+        "clpitchthreshold pitch-x=8 output=frame",
+        "GRAY8",
+    )),
+    case(
+        "pitch-image",
+        "clpitchthreshold pitch-x=8 memory-object=image",
+        "GRAY8",
+    ),
+    case("pitch-estimated", "clpitchthreshold pitch-y=-1", "GRAY8"),
+    gpu(case("pitch-gpu", "clpitchthreshold pitch-x=8", "GRAY8")),
+    ours(case(
+        "chain",
+        "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 output=frame",
+        "GRAY8",
+    )),
+    gpu(case(
+        "chain-gpu",
+        "clgaussian profile=true ! clhistogram profile=true ! \
+         clpitchthreshold pitch-x=8 profile=true",
+        "GRAY8",
+    )),
+];
+
+/// The case of this name.
+pub fn named(name: &str) -> Case {
+    *ALL.iter().find(|case| case.name == name).expect("a case")
+}

@@ -1,0 +1,170 @@
+//! The layer of `tests/opencl_layer`: built, told what to do, and read.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// Environment variables of the layer.
+const RULES: &str = "CLINSPECT_LAYER_RULES";
+const REPORT: &str = "CLINSPECT_LAYER_REPORT";
+
+/// Builds the layer once, and returns its path.
+pub fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/opencl_layer");
+        let library = folder().join("layer.so");
+        let mut files: Vec<PathBuf> = fs::read_dir(&source)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_some_and(|e| e == "c"))
+            .collect();
+        files.sort();
+        let built = Command::new("cc")
+            .args("-std=c11 -shared -fPIC -O1 -Wall -Wextra -Werror".split(' '))
+            .args(["-fvisibility=hidden", "-pthread", "-o"])
+            .arg(&library)
+            .args(files)
+            .output()
+            .expect("cc of the package build-essential");
+        let text = String::from_utf8_lossy(&built.stderr);
+        assert!(built.status.success(), "{text}");
+        library
+    })
+}
+
+/// The functions that the layer hooks.
+pub fn hooked() -> Vec<String> {
+    let list = include_str!("../opencl_layer/functions.h");
+    let list = list.split("#define HOOKED(X)").nth(1).unwrap();
+    let list = list.split("\n\n").next().unwrap();
+    list.split("X(")
+        .skip(1)
+        .map(|x| x.split(')').next().unwrap().to_owned())
+        .collect()
+}
+
+/// A folder of this process.
+pub fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        // Those of processes that have ended.
+        for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some(process) = name.strip_prefix("faults-")
+                && !Path::new("/proc").join(process).exists()
+            {
+                // Another one may do the same.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let folder = all.join(format!("faults-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    })
+}
+
+/// Puts the layer between a program and its driver; `name` is of one run only.
+pub fn put_between(command: &mut Command, name: &str) -> (PathBuf, PathBuf) {
+    let rules = folder().join(format!("{name}.rules"));
+    let report = folder().join(format!("{name}.report"));
+    command
+        .env("OPENCL_LAYERS", library())
+        .env(RULES, &rules)
+        .env(REPORT, &report);
+    (rules, report)
+}
+
+/// Gives the layer of this process new rules; empty ones are none.
+pub fn set_rules(rules: &str) {
+    let path = PathBuf::from(env::var_os(RULES).expect("the environment of a child"));
+    write_rules(&path, rules);
+}
+
+/// Gives the layer that reads `path` new rules.
+pub fn write_rules(path: &Path, rules: &str) {
+    if rules.is_empty() {
+        // There may be none to take away.
+        let _ = fs::remove_file(path);
+        return;
+    }
+    // Renamed, so that the layer never sees half of them.
+    let whole = path.with_extension("whole");
+    fs::write(&whole, rules).unwrap();
+    fs::rename(&whole, path).unwrap();
+}
+
+/// What the layer has counted.
+#[derive(Debug, Clone, Default)]
+pub struct Report(BTreeMap<String, [u64; 2]>);
+
+/// Lines of the report that are no functions.
+const OBJECTS: [&str; 6] = ["context", "queue", "memory", "program", "kernel", "event"];
+
+impl Report {
+    /// The report of this process; `None` where the loader has taken no layer.
+    pub fn now() -> Option<Self> {
+        Self::read(Path::new(&env::var_os(REPORT)?))
+    }
+
+    /// A report.
+    pub fn read(path: &Path) -> Option<Self> {
+        let text = fs::read_to_string(path).ok()?;
+        let lines = text.lines().map(|line| {
+            let mut words = line.split_whitespace();
+            let name = words.next().unwrap().to_owned();
+            let mut number = || words.next().unwrap().parse().unwrap();
+            (name, [number(), number()])
+        });
+        Some(Self(lines.collect()))
+    }
+
+    fn get(&self, name: &str) -> [u64; 2] {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    /// Functions with their calls since `before`, where there are any.
+    pub fn calls_since(&self, before: &Self) -> BTreeMap<String, u64> {
+        let calls = self.functions().map(|name| {
+            let count = self.get(name)[0] - before.get(name)[0];
+            (name.to_owned(), count)
+        });
+        calls.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Calls that a rule has touched, since `before`.
+    pub fn faults_since(&self, before: &Self) -> u64 {
+        self.functions()
+            .map(|name| self.get(name)[1] - before.get(name)[1])
+            .sum()
+    }
+
+    fn functions(&self) -> impl Iterator<Item = &str> {
+        let names = self.0.keys().map(String::as_str);
+        names.filter(|name| name.starts_with("cl"))
+    }
+
+    /// Kinds of objects with how many more there are than `before`.
+    pub fn left_since(&self, before: &Self) -> Vec<(&'static str, i64)> {
+        OBJECTS
+            .into_iter()
+            .map(|kind| (kind, self.get(kind)[1] as i64 - before.get(kind)[1] as i64))
+            .filter(|(_, more)| *more != 0)
+            .collect()
+    }
+
+    /// Kinds of objects with how many there are.
+    pub fn alive(&self) -> Vec<(&'static str, i64)> {
+        self.left_since(&Self::default())
+    }
+
+    /// Releases of objects that nobody owned.
+    pub fn stray(&self) -> u64 {
+        self.get("stray")[0]
+    }
+}

@@ -1,0 +1,170 @@
+//! Devices with less than a driver usually tells: elements adapt with the same results, or refuse
+//! with what to do.
+
+use crate::stand::{Case, Frame, Stand, Trace};
+
+/// What is asked for on each device.
+const ELEMENTS: &[(&str, &str)] = &[
+    ("clgaussian", "GRAY8"),
+    ("clgaussian kernel-size=31", "RGB"),
+    ("clgaussian memory-object=image", "I420"),
+    ("clhistogram", "RGB"),
+    ("clhistogram bins=65536", "GRAY16_LE"),
+    ("clhistogram strategy=local", "GRAY8"),
+    ("clhistogram strategy=banked", "GRAY8"),
+    ("clhistogram memory-object=image", "NV12"),
+    ("clpitchthreshold pitch-x=8 output=frame", "GRAY8"),
+    ("clpitchthreshold pitch-x=8 pitch-y=8", "GRAY16_LE"),
+    ("clpitchthreshold pitch-x=8 memory-object=image", "GRAY8"),
+    ("clpitchthreshold", "GRAY8"),
+];
+
+/// Kinds of devices, each of which every limit is put on.
+const KINDS: &[(&str, &str)] = &[
+    ("cpu", ""),
+    ("gpu", "lie type 4\nlie unified 0\n"),
+    ("gpu with the host's memory", "lie type 4\nlie unified 1\n"),
+];
+
+const LIMITS: &[&str] = &[
+    "work-group 1",
+    "work-group 16",
+    "work-group 64",
+    "work-group 100",
+    "kernel-work-group 1",
+    "kernel-work-group 7",
+    "local-memory 0",
+    "local-memory 1024",
+    "local-memory 4096",
+    "images 0",
+    "image-size 16",
+    "allocation 1000",
+    "allocation 100000",
+    "compute-units 1",
+    "compute-units 1000",
+    "compiler 0",
+    "available 0",
+    "little-endian 0",
+    "address-bits 32",
+    "alignment-bits 32768",
+];
+
+/// Limits of which a device must be refused, with the word that says why.
+const REFUSED: &[(&str, &str)] = &[
+    ("allocation 1000", "1000"),
+    ("compiler 0", "compiler"),
+    ("available 0", "available"),
+    ("little-endian 0", "big-endian"),
+];
+
+/// A limit on a device, and what is asked of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    elements: &'static str,
+    format: &'static str,
+    kind: &'static str,
+    lies: &'static str,
+    limit: &'static str,
+}
+
+impl Scenario {
+    pub fn name(&self) -> String {
+        format!(
+            "{} {} on a {} with {}",
+            self.elements, self.format, self.kind, self.limit
+        )
+    }
+
+    fn case(&self, lies: &'static str) -> Case {
+        Case {
+            name: "limits",
+            elements: self.elements,
+            format: self.format,
+            size: [96, 48],
+            ours: false,
+            lies,
+        }
+    }
+}
+
+/// The elements number `which` on every device, or a few of everything.
+pub fn scenarios(which: Option<usize>) -> Vec<Scenario> {
+    let mut all = Vec::new();
+    for (i, (elements, format)) in ELEMENTS.iter().enumerate() {
+        for (k, (kind, lies)) in KINDS.iter().enumerate() {
+            for (l, limit) in LIMITS.iter().enumerate() {
+                // The sample meets every element, kind and limit.
+                let chosen = which.map_or(l % ELEMENTS.len() == i && k == l % 3, |w| w == i);
+                if chosen {
+                    all.push(Scenario {
+                        elements,
+                        format,
+                        kind,
+                        lies,
+                        limit,
+                    });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// How many `which` there are.
+pub const COUNT: usize = ELEMENTS.len();
+
+/// Lives on a device of full size, then on the one with the limit.
+///
+/// # Errors
+/// What went wrong.
+pub fn try_one(scenario: &Scenario) -> Result<(), String> {
+    let whole = Stand::new(scenario.case("")).live(None);
+    if !whole.errors.is_empty() {
+        return Err(format!("without limits: {:?}", whole.errors));
+    }
+    // One small string a scenario.
+    let lies: &'static str = format!("{}lie {}\n", scenario.lies, scenario.limit).leak();
+    let mut stand = Stand::new(scenario.case(lies));
+    let trace = stand.live(None);
+    judge(scenario, &whole, &trace)?;
+    let again = stand.live(None);
+    if (&again.frames, &again.errors) != (&trace.frames, &trace.errors) {
+        return Err(format!(
+            "the second time {:?}, not {:?}",
+            again.errors, trace.errors
+        ));
+    }
+    Ok(())
+}
+
+fn judge(scenario: &Scenario, whole: &Trace, trace: &Trace) -> Result<(), String> {
+    let about = |what: &str| Err(format!("{what}: {:?} {:?}", trace.frames, trace.errors));
+    let refusal = REFUSED.iter().find(|(limit, _)| *limit == scenario.limit);
+    match (trace.errors.first(), refusal) {
+        (None, None) if trace.frames == whole.frames => Ok(()),
+        (None, None) => about("other results than without limits"),
+        // A small result may fit everywhere.
+        (None, Some(("allocation 1000", _))) if trace.frames == whole.frames => Ok(()),
+        (None, Some(_)) => about("runs on a device that cannot do it"),
+        (Some(error), refusal) => {
+            let helps = ["set ", "install", "lower"]
+                .iter()
+                .any(|word| error.contains(word));
+            let says_why = refusal.is_none_or(|(_, word)| error.contains(word));
+            if !helps || !says_why {
+                return about("a refusal that does not help");
+            }
+            if trace.errors.iter().any(|other| other != error) {
+                return about("more than one error");
+            }
+            if trace
+                .frames
+                .iter()
+                .any(|frame| matches!(frame, Frame::Out(_)))
+            {
+                return about("refused, and frames pass");
+            }
+            Ok(())
+        }
+    }
+}

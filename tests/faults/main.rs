@@ -1,0 +1,232 @@
+//! Drivers that fail, stall and lie: an OpenCL layer of our own between the elements and the
+//! driver (`tests/opencl_layer`).
+//!
+//! Scenarios run in children of this process, each with a layer of its own. The tests that take
+//! minutes are ignored here; `tests/torture/opencl_faults` runs them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod balance;
+mod calls;
+mod cases;
+mod child;
+mod layer;
+mod leaks;
+mod limits;
+mod shutdown;
+mod stand;
+#[path = "../tools/mod.rs"]
+mod tools;
+
+use calls::Depth;
+use stand::Stand;
+
+#[test]
+#[ignore = "what the other tests start in a process of its own"]
+fn child() {
+    let Some(job) = child::job() else { return };
+    gst::init().unwrap();
+    gstclinspect::register_static().unwrap();
+    if layer::Report::now().is_none() && gstclinspect::opencl::devices().is_err() {
+        return child::skip("this machine has no OpenCL device");
+    }
+    let words: Vec<&str> = job.split(':').collect();
+    let name = |text: &&str| (*text).to_owned();
+    match words[..] {
+        ["calls", case, depth] => {
+            let case = cases::named(case);
+            let Some(healthy) = healthy(case) else { return };
+            let depth = if depth == "all" {
+                Depth::All
+            } else {
+                Depth::First
+            };
+            child::each(
+                &calls::scenarios(&healthy, depth),
+                |scenario| scenario.name.clone(),
+                |scenario| calls::try_one(case, &healthy, scenario),
+            );
+        }
+        ["stalls", case, depth] => {
+            let case = cases::named(case);
+            let Some(healthy) = healthy(case) else { return };
+            let stalls = shutdown::stalls(&healthy, depth == "few");
+            child::each(&stalls, String::clone, |function| {
+                shutdown::stall(case, &healthy, function)
+            });
+        }
+        ["playing", which] => {
+            let Some(_) = healthy(cases::named("chain")) else {
+                return;
+            };
+            let all = shutdown::WHILE_PLAYING;
+            let some = if which == "all" { all } else { &all[..3] };
+            child::each(some, name, |rules| shutdown::while_playing(rules));
+        }
+        ["limits", which] => {
+            let Some(_) = healthy(cases::named("chain")) else {
+                return;
+            };
+            child::each(
+                &limits::scenarios(which.parse().ok()),
+                limits::Scenario::name,
+                limits::try_one,
+            );
+        }
+        ["balance", case, cycles] => {
+            child::each(&[case], name, |case| {
+                balance::try_one(cases::named(case), cycles.parse().unwrap())
+            });
+        }
+        ["calls-of", case] => {
+            let Some(healthy) = healthy(cases::named(case)) else {
+                return;
+            };
+            let called = healthy.calls.into_values().flatten().map(|(name, _)| name);
+            let called: std::collections::BTreeSet<String> = called.collect();
+            child::tell(&called.into_iter().collect::<Vec<_>>().join(" "));
+        }
+        _ => panic!("no job: {job}"),
+    }
+}
+
+/// What becomes of a case without faults, kernels compiled before; `None` is a skip.
+fn healthy(case: stand::Case) -> Option<stand::Trace> {
+    let mut stand = Stand::new(case);
+    stand.live(None);
+    let healthy = stand.live(None);
+    if layer::Report::now().is_none() {
+        child::skip("the OpenCL loader takes no layers");
+        return None;
+    }
+    let out = |frame: &stand::Frame| matches!(frame, stand::Frame::Out(_));
+    assert!(healthy.frames.iter().all(out), "{:?}", healthy.errors);
+    assert_eq!((healthy.frames.len(), &healthy.errors), (5, &Vec::new()));
+    Some(healthy)
+}
+
+/// Runs jobs, two at a time, and fails with what failed in them.
+fn assert_all(jobs: &[String]) {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut outcomes = Vec::new();
+        while let Some(job) = jobs.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+            let outcome = child::run(job);
+            println!(
+                "{job}: {} scenarios, {} failed, the slowest took {} ms",
+                outcome.ran,
+                outcome.failures.len(),
+                outcome.slowest_ms
+            );
+            outcomes.push(outcome);
+        }
+        outcomes
+    };
+    let outcomes: Vec<child::Outcome> = std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers
+            .into_iter()
+            .flat_map(|w| w.join().unwrap())
+            .collect()
+    });
+    let failures: Vec<String> = outcomes.iter().flat_map(|o| o.failures.clone()).collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    if let Some(why) = outcomes.iter().find_map(|o| o.skipped.clone()) {
+        return tools::skip(&why);
+    }
+    assert!(
+        outcomes.iter().all(|o| o.ran > 0),
+        "a job without scenarios"
+    );
+}
+
+/// `kind` of every case, or of those that the environment names.
+fn of_every_case(kind: &str, more: &str) -> Vec<String> {
+    let only = std::env::var("CLINSPECT_FAULTS_CASES").unwrap_or_default();
+    let chosen = |name: &&str| only.is_empty() || only.split(',').any(|o| o == *name);
+    let names = cases::ALL.iter().map(|case| case.name).filter(chosen);
+    names.map(|name| format!("{kind}:{name}{more}")).collect()
+}
+
+fn jobs(jobs: &[&str]) -> Vec<String> {
+    jobs.iter().map(|&job| job.to_owned()).collect()
+}
+
+#[test]
+fn first_use_of_each_call_failing_is_one_error_and_recovers() {
+    let cases = ["gaussian", "histogram-gpu", "pitch-frame"];
+    assert_all(&cases.map(|case| format!("calls:{case}:first")));
+}
+
+#[test]
+#[ignore = "minutes; tests/torture/opencl_faults"]
+fn every_call_failing_anywhere_is_one_error_and_recovers() {
+    assert_all(&of_every_case("calls", ":all"));
+}
+
+#[test]
+fn every_call_is_hooked_and_every_hook_is_called() {
+    let mut hooked = layer::hooked();
+    assert!(!hooked.is_empty());
+    for job in of_every_case("calls-of", "") {
+        // A call that is in no list of the layer ends the child.
+        let outcome = child::run(&job);
+        assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
+        if let Some(why) = outcome.skipped {
+            return tools::skip(&why);
+        }
+        assert!(outcome.told.contains("clCreateContext"), "{}", outcome.told);
+        hooked.retain(|function| !outcome.told.split(' ').any(|called| called == function));
+    }
+    assert!(hooked.is_empty(), "never called: {hooked:?}");
+}
+
+#[test]
+fn stall_of_a_driver_at_a_stop_is_bounded() {
+    assert_all(&jobs(&["stalls:chain:few"]));
+}
+
+#[test]
+#[ignore = "minutes; tests/torture/opencl_faults"]
+fn stall_of_a_driver_at_any_stop_is_bounded() {
+    assert_all(&of_every_case("stalls", ":all"));
+}
+
+#[test]
+fn faults_while_a_live_pipeline_plays_are_errors_and_stops_stay_bounded() {
+    assert_all(&jobs(&["playing:some"]));
+}
+
+#[test]
+#[ignore = "minutes; tests/torture/opencl_faults"]
+fn more_faults_while_a_live_pipeline_plays_are_errors_and_stops_stay_bounded() {
+    assert_all(&jobs(&["playing:all"]));
+}
+
+#[test]
+fn limited_devices_give_the_same_results_or_refuse() {
+    assert_all(&jobs(&["limits:some"]));
+}
+
+#[test]
+#[ignore = "minutes; tests/torture/opencl_faults"]
+fn each_limit_of_a_device_gives_the_same_results_or_refuses() {
+    let all: Vec<String> = (0..limits::COUNT).map(|i| format!("limits:{i}")).collect();
+    assert_all(&all);
+}
+
+#[test]
+fn objects_are_all_released_at_every_stop() {
+    assert_all(&jobs(&["balance:chain:5", "balance:chain-gpu:5"]));
+}
+
+#[test]
+#[ignore = "minutes; tests/torture/opencl_faults"]
+fn objects_of_every_element_are_all_released_over_a_hundred_cycles() {
+    assert_all(&of_every_case("balance", ":100"));
+}

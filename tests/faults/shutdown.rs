@@ -1,0 +1,165 @@
+//! Drivers that stall while elements stop, and faults that come while a live pipeline plays.
+
+use std::time::{Duration, Instant};
+
+use gst::prelude::*;
+
+use crate::{
+    layer::{self, Report},
+    stand::{Case, Fault, Phase, Stand, Trace, queued_for_a_processor},
+};
+
+/// Stalls of a driver, ms, and how long a stop may take with them.
+const STALL_MS: u64 = 3000;
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+/// Errors come within this time.
+const ERROR_LIMIT: Duration = Duration::from_secs(10);
+
+/// Functions of a stop, each of which stalls at every call; a few, or all.
+pub fn stalls(healthy: &Trace, few: bool) -> Vec<String> {
+    let called = healthy.calls[&Phase::Stop].keys().cloned();
+    let chosen = |name: &String| !few || ["clFinish", "clReleaseMemObject"].contains(&&**name);
+    called.filter(chosen).collect()
+}
+
+/// Stops while `function` stalls, and lives on after it.
+///
+/// # Errors
+/// What went wrong.
+pub fn stall(case: Case, healthy: &Trace, function: &str) -> Result<(), String> {
+    let before = Report::now().unwrap_or_default();
+    let mut stand = Stand::new(case);
+    let trace = stand.live(Some(&Fault {
+        phase: Phase::Stop,
+        rules: format!("{function} 1+ stall {STALL_MS}"),
+        lasting: true,
+        keep: false,
+    }));
+    if Report::now().unwrap_or_default().faults_since(&before) == 0 {
+        return Err("the call was not made".into());
+    }
+    let time = trace.phase_times[&Phase::Stop];
+    if time > STOP_LIMIT {
+        return Err(format!("NULL took {time:?}"));
+    }
+    let again = stand.live(None);
+    if (&again.frames, &again.errors) != (&healthy.frames, &healthy.errors) {
+        return Err(format!(
+            "does not recover: {:?} {:?}",
+            again.frames, again.errors
+        ));
+    }
+    // What was left to the background is released there.
+    let patience = Instant::now() + 4 * STOP_LIMIT;
+    loop {
+        let left = Report::now().unwrap_or_default().left_since(&before);
+        if left.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() > patience {
+            return Err(format!("never released: {left:?}"));
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \
+    video/x-raw,format=GRAY8,width=96,height=48,framerate=50/1 ! queue ! \
+    identity drop-allocation=true ! clgaussian ! \
+    clhistogram ! queue ! clpitchthreshold pitch-x=8 ! fakesink name=out";
+
+/// Rules that come while a pipeline plays.
+pub const WHILE_PLAYING: &[&str] = &[
+    "clWaitForEvents 1+ fail -5",
+    "clEnqueueNDRangeKernel 5 fail -5",
+    "clEnqueueReadBuffer 3 lose -36",
+    "clCreateBuffer 1+ fail -4",
+    "clEnqueueNDRangeKernel 2 late -5",
+    "* 20 fail -5",
+    "* 20+ fail -5",
+    "clFinish 1+ stall 3000",
+    "clWaitForEvents 1+ stall 3000",
+    "clEnqueueReadBuffer 1+ stall 3000",
+    "clReleaseEvent 1+ stall 3000",
+    "clReleaseMemObject 1+ stall 3000",
+];
+
+/// Plays, meets the rules, stops, and plays again.
+///
+/// # Errors
+/// What went wrong.
+pub fn while_playing(rules: &str) -> Result<(), String> {
+    let pipeline = gst::parse::launch(LIVE)
+        .unwrap()
+        .downcast::<gst::Pipeline>()
+        .unwrap();
+    let played = play(&pipeline, rules);
+    pipeline.set_state(gst::State::Null).unwrap();
+    layer::set_rules("");
+    played
+}
+
+fn play(pipeline: &gst::Pipeline, rules: &str) -> Result<(), String> {
+    let before = Report::now().unwrap_or_default();
+    wait_for_frames(pipeline)?;
+    layer::set_rules(rules);
+    let begun = Instant::now();
+    if !rules.contains("stall") {
+        let error = error_within(pipeline, ERROR_LIMIT).ok_or("no error")?;
+        if !error.contains("stop and start") {
+            return Err(format!("an error that does not help: {error}"));
+        }
+    } else {
+        while Report::now().unwrap_or_default().faults_since(&before) == 0
+            && begun.elapsed() < Duration::from_millis(500)
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let (stopping, queued) = (Instant::now(), queued_for_a_processor());
+    pipeline.set_state(gst::State::Null).unwrap();
+    let queued = queued_for_a_processor().saturating_sub(queued);
+    let time = stopping.elapsed().saturating_sub(queued);
+    if time > STOP_LIMIT {
+        return Err(format!("NULL took {time:?}"));
+    }
+    if Report::now().unwrap_or_default().faults_since(&before) == 0 {
+        return Err("the call was not made".into());
+    }
+    layer::set_rules("");
+    wait_for_frames(pipeline).map_err(|why| format!("does not recover: {why}"))
+}
+
+/// Starts and waits for five frames.
+fn wait_for_frames(pipeline: &gst::Pipeline) -> Result<(), String> {
+    pipeline
+        .set_state(gst::State::Playing)
+        .map_err(|error| error.to_string())?;
+    let out = pipeline.by_name("out").unwrap();
+    let begun = Instant::now();
+    loop {
+        let stats: gst::Structure = out.property("stats");
+        if stats.get::<u64>("rendered").unwrap_or(0) >= 5 {
+            return Ok(());
+        }
+        if let Some(error) = error_within(pipeline, Duration::from_millis(20)) {
+            return Err(error);
+        }
+        if begun.elapsed() > Duration::from_secs(30) {
+            return Err("no frames".into());
+        }
+    }
+}
+
+/// The next error of an element of ours; a source repeats it in other words.
+fn error_within(pipeline: &gst::Pipeline, limit: Duration) -> Option<String> {
+    let limit = gst::ClockTime::from_mseconds(limit.as_millis() as u64);
+    let message = pipeline
+        .bus()
+        .unwrap()
+        .timed_pop_filtered(limit, &[gst::MessageType::Error])?;
+    match message.view() {
+        gst::MessageView::Error(error) => Some(error.error().message().to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,330 @@
+//! Elements between two pads, driven step by step in this thread: the same OpenCL calls in the
+//! same order every time.
+
+use std::{
+    collections::{BTreeMap, hash_map::DefaultHasher},
+    hash::{Hash, Hasher},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use gst::prelude::*;
+use gstclinspect::results::{DefectResult, HistogramResult};
+
+use crate::layer::{self, Report};
+
+/// Frames after the first.
+const FRAMES: usize = 4;
+
+/// A part of an element's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// NULL to PLAYING.
+    Start,
+    /// Caps and the first frame, with which pools are made.
+    Caps,
+    /// More frames, and EOS.
+    Streaming,
+    /// To NULL, and the end of a buffer that was held until then.
+    Stop,
+}
+
+/// Elements and what goes in.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    pub name: &'static str,
+    /// A piece of a gst-launch line.
+    pub elements: &'static str,
+    pub format: &'static str,
+    pub size: [u32; 2],
+    /// Frames come in memory that the first element offers.
+    pub ours: bool,
+    /// Rules that hold all the time: what kind of device it is.
+    pub lies: &'static str,
+}
+
+/// Rules for one phase, or from it on.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    pub phase: Phase,
+    pub rules: String,
+    /// Until the elements are stopped; else until the phase ends.
+    pub lasting: bool,
+    /// Somebody keeps a buffer, and with it the context, beyond the next start.
+    pub keep: bool,
+}
+
+/// What became of one life.
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    /// Calls in each phase.
+    pub calls: BTreeMap<Phase, BTreeMap<String, u64>>,
+    /// Per frame that was pushed: what came out, or that it was refused.
+    pub frames: Vec<Frame>,
+    /// Errors on the bus, after the names of their elements.
+    pub errors: Vec<String>,
+    /// The elements started.
+    pub started: bool,
+    /// How long each phase took, without waits for a processor.
+    pub phase_times: BTreeMap<Phase, Duration>,
+}
+
+/// What became of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Frame {
+    /// The source could not fill it, and said so by not sending it.
+    NotSent,
+    /// An element refused it.
+    Refused,
+    /// It went in, and nothing came out.
+    Lost,
+    /// It came out, and whoever read it got an error.
+    Unreadable,
+    /// It came out: its bytes and metas.
+    Out(u64),
+}
+
+/// Elements between two pads.
+pub struct Stand {
+    case: Case,
+    bin: gst::Bin,
+    bus: gst::Bus,
+    source: gst::Pad,
+    sink: gst::Pad,
+    received: Arc<Mutex<Vec<gst::Buffer>>>,
+    pool: Option<gst::BufferPool>,
+    /// See [`Fault::keep`].
+    pub kept: Option<gst::Buffer>,
+}
+
+impl Stand {
+    pub fn new(case: Case) -> Self {
+        let bin = gst::parse::bin_from_description(case.elements, true).unwrap();
+        let bus = gst::Bus::new();
+        bin.set_bus(Some(&bus));
+        let received: Arc<Mutex<Vec<gst::Buffer>>> = Arc::default();
+        let keep = received.clone();
+        let source = gst::Pad::builder(gst::PadDirection::Src).build();
+        let any = gst::PadTemplate::new(
+            "sink",
+            gst::PadDirection::Sink,
+            gst::PadPresence::Always,
+            &gst::Caps::new_any(),
+        );
+        let sink = gst::Pad::builder_from_template(&any.unwrap())
+            .chain_function(move |_, _, buffer| {
+                keep.lock().unwrap().push(buffer);
+                Ok(gst::FlowSuccess::Ok)
+            })
+            .build();
+        source.link(&bin.static_pad("sink").unwrap()).unwrap();
+        bin.static_pad("src").unwrap().link(&sink).unwrap();
+        Self {
+            case,
+            bin,
+            bus,
+            source,
+            sink,
+            received,
+            pool: None,
+            kept: None,
+        }
+    }
+
+    /// From NULL through frames and back to NULL.
+    pub fn live(&mut self, fault: Option<&Fault>) -> Trace {
+        let mut trace = Trace::default();
+        let mut held = None;
+        layer::set_rules(self.case.lies);
+        self.phase(Phase::Start, fault, &mut trace, |stand, trace| {
+            stand.sink.set_active(true).unwrap();
+            stand.source.set_active(true).unwrap();
+            trace.started = stand.bin.set_state(gst::State::Playing).is_ok();
+        });
+        if trace.started {
+            self.phase(Phase::Caps, fault, &mut trace, |stand, trace| {
+                stand.negotiate();
+                stand.pass(0, trace, &mut held);
+            });
+            self.phase(Phase::Streaming, fault, &mut trace, |stand, trace| {
+                for number in 1..=FRAMES {
+                    // Sources stop at a refusal; after a single fault elements could go on.
+                    let refused = trace.frames.contains(&Frame::Refused);
+                    if refused && fault.is_some_and(|fault| fault.lasting) {
+                        break;
+                    }
+                    stand.pass(number, trace, &mut held);
+                }
+                stand.source.push_event(gst::event::Eos::new());
+            });
+        }
+        self.phase(Phase::Stop, fault, &mut trace, |stand, _| {
+            stand.stop();
+            if fault.is_some_and(|fault| fault.keep) {
+                stand.kept = held;
+            }
+        });
+        layer::set_rules("");
+        while let Some(message) = self.bus.pop_filtered(&[gst::MessageType::Error]) {
+            if let gst::MessageView::Error(error) = message.view() {
+                let source = error.src().map(|s| s.name().to_string());
+                let text = error.error().message().to_owned();
+                let source = source.unwrap_or_default();
+                trace.errors.push(format!("{source}: {text}"));
+            }
+        }
+        self.bus.set_flushing(true);
+        self.bus.set_flushing(false);
+        trace
+    }
+
+    /// From NULL through frames of several sizes and back to NULL.
+    pub fn live_with_sizes(&mut self, sizes: &[[u32; 2]]) -> Trace {
+        let mut trace = Trace::default();
+        let mut held = None;
+        layer::set_rules(self.case.lies);
+        self.sink.set_active(true).unwrap();
+        self.source.set_active(true).unwrap();
+        self.bin.set_state(gst::State::Playing).unwrap();
+        for (number, &size) in sizes.iter().enumerate() {
+            self.case.size = size;
+            self.negotiate();
+            self.pass(number, &mut trace, &mut held);
+        }
+        self.stop();
+        trace
+    }
+
+    fn stop(&mut self) {
+        self.pool = None;
+        self.bin.set_state(gst::State::Null).unwrap();
+        self.source.set_active(false).unwrap();
+        self.sink.set_active(false).unwrap();
+    }
+
+    fn phase(
+        &mut self,
+        phase: Phase,
+        fault: Option<&Fault>,
+        trace: &mut Trace,
+        work: impl FnOnce(&mut Self, &mut Trace),
+    ) {
+        let fault = fault.filter(|fault| fault.phase == phase);
+        if let Some(fault) = fault {
+            layer::set_rules(&format!("{}{}\n", self.case.lies, fault.rules));
+        }
+        let before = Report::now().unwrap_or_default();
+        let (begun, queued) = (Instant::now(), queued_for_a_processor());
+        work(self, trace);
+        let queued = queued_for_a_processor().saturating_sub(queued);
+        let time = begun.elapsed().saturating_sub(queued);
+        trace.phase_times.insert(phase, time);
+        let after = Report::now().unwrap_or_default();
+        trace.calls.insert(phase, after.calls_since(&before));
+        if fault.is_some_and(|fault| !fault.lasting) {
+            layer::set_rules(self.case.lies);
+        }
+    }
+
+    fn caps(&self) -> gst::Caps {
+        let [width, height] = self.case.size;
+        gst::Caps::builder("video/x-raw")
+            .field("format", self.case.format)
+            .field("width", width as i32)
+            .field("height", height as i32)
+            .field("framerate", gst::Fraction::new(25, 1))
+            .build()
+    }
+
+    fn negotiate(&mut self) {
+        let segment = gst::FormattedSegment::<gst::ClockTime>::new();
+        self.source
+            .push_event(gst::event::StreamStart::new("stand"));
+        self.source.push_event(gst::event::Caps::new(&self.caps()));
+        self.source.push_event(gst::event::Segment::new(&segment));
+        if self.case.ours {
+            let mut query = gst::query::Allocation::new(Some(&self.caps()), true);
+            self.source.peer_query(&mut query);
+            self.pool = query.allocation_pools().next().and_then(|pool| pool.0);
+            // Without one frames come in the source's own memory.
+            self.pool = self
+                .pool
+                .take()
+                .filter(|pool| pool.set_active(true).is_ok());
+        }
+    }
+
+    /// A frame of a pattern that repeats every 8 pixels, but for a square that moves.
+    fn frame(&self, number: usize) -> Option<gst::Buffer> {
+        let info = gst_video::VideoInfo::from_caps(&self.caps()).unwrap();
+        let stride = info.stride()[0] as usize;
+        let mut buffer = match &self.pool {
+            Some(pool) => pool.acquire_buffer(None).ok()?,
+            None => gst::Buffer::with_size(info.size()).unwrap(),
+        };
+        let writable = buffer.make_mut();
+        writable.set_pts(gst::ClockTime::from_mseconds(40 * number as u64));
+        // Frames keep their number where one before them is refused.
+        writable.set_offset(number as u64);
+        let mut map = writable.map_writable().ok()?;
+        for (i, byte) in map.iter_mut().enumerate() {
+            let (x, y) = (i % stride, i / stride);
+            let defect = (40 + number..44 + number).contains(&x) && (20..23).contains(&y);
+            *byte = (16 * (x % 8) + 8 * (y % 8) + if defect { 60 } else { 0 }) as u8;
+        }
+        drop(map);
+        Some(buffer)
+    }
+
+    fn pass(&mut self, number: usize, trace: &mut Trace, held: &mut Option<gst::Buffer>) {
+        let frame = match self.frame(number) {
+            None => Frame::NotSent,
+            Some(buffer) => match self.source.push(buffer) {
+                Err(_) => Frame::Refused,
+                Ok(_) => Frame::Lost,
+            },
+        };
+        let mut received = std::mem::take(&mut *self.received.lock().unwrap());
+        assert!(received.len() <= 1, "more frames came out than went in");
+        trace.frames.push(match received.pop() {
+            None => frame,
+            Some(buffer) => {
+                // Whatever the source was told, a frame is judged by what came out.
+                let seen = fingerprint(&buffer).map_or(Frame::Unreadable, Frame::Out);
+                *held = Some(buffer);
+                seen
+            }
+        });
+    }
+}
+
+impl Drop for Stand {
+    fn drop(&mut self) {
+        self.bin.set_bus(None);
+    }
+}
+
+/// How long this thread could have run, but others did: a busy machine is no hanging driver.
+pub fn queued_for_a_processor() -> Duration {
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = statistics.split_whitespace().nth(1);
+    Duration::from_nanos(waited.and_then(|ns| ns.parse().ok()).unwrap_or(0))
+}
+
+/// The bytes and metas of a buffer.
+fn fingerprint(buffer: &gst::Buffer) -> Option<u64> {
+    let mut hasher = DefaultHasher::new();
+    buffer.map_readable().ok()?.as_slice().hash(&mut hasher);
+    for histogram in HistogramResult::read(buffer) {
+        (histogram.counts, histogram.frame_number).hash(&mut hasher);
+        format!("{:?}", histogram.statistics).hash(&mut hasher);
+    }
+    for defects in DefectResult::read(buffer) {
+        if let Some(mask) = &defects.mask {
+            mask.map_readable().ok()?.as_slice().hash(&mut hasher);
+        }
+        (defects.frame_number, defects.defect_pixels).hash(&mut hasher);
+        format!("{:?} {:?}", defects.verdict, defects.defects).hash(&mut hasher);
+    }
+    Some(hasher.finish())
+}

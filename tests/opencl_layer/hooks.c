@@ -1,0 +1,280 @@
+/* A hook per function: ask the rules, then the driver, and count the objects. */
+
+#include "layer.h"
+
+/* A function that returns its status. */
+#define STATUS(name, parameters, arguments) \
+    static cl_int CL_API_CALL hook_##name parameters \
+    { \
+        cl_int failure = judge(F_##name).fail; \
+        return failure != CL_SUCCESS ? failure : next->name arguments; \
+    }
+
+STATUS(clGetPlatformIDs, (cl_uint n, cl_platform_id *platforms, cl_uint *count),
+       (n, platforms, count))
+STATUS(clGetDeviceIDs,
+       (cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id *devices,
+        cl_uint *count),
+       (platform, type, n, devices, count))
+STATUS(clBuildProgram,
+       (cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+        void(CL_CALLBACK *done)(cl_program, void *), void *data),
+       (program, n, devices, options, done, data))
+STATUS(clGetProgramBuildInfo,
+       (cl_program program, cl_device_id device, cl_program_build_info what, size_t size,
+        void *value, size_t *needed),
+       (program, device, what, size, value, needed))
+STATUS(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value),
+       (kernel, index, size, value))
+
+static cl_int CL_API_CALL hook_clGetDeviceInfo(cl_device_id device, cl_device_info what,
+                                               size_t size, void *value, size_t *needed)
+{
+    cl_int code = judge(F_clGetDeviceInfo).fail;
+    if (code == CL_SUCCESS)
+        code = next->clGetDeviceInfo(device, what, size, value, needed);
+    if (code == CL_SUCCESS && value != NULL)
+        lie_about_device(what, size, value);
+    return code;
+}
+
+static cl_int CL_API_CALL hook_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id device,
+                                                        cl_kernel_work_group_info what,
+                                                        size_t size, void *value, size_t *needed)
+{
+    cl_int code = judge(F_clGetKernelWorkGroupInfo).fail;
+    if (code == CL_SUCCESS)
+        code = next->clGetKernelWorkGroupInfo(kernel, device, what, size, value, needed);
+    if (code == CL_SUCCESS && value != NULL)
+        lie_about_kernel(what, size, value);
+    return code;
+}
+
+/* A function that returns a new object, or NULL and a status through `status`. */
+#define CREATE(name, type, kind, limit, parameters, arguments) \
+    static type CL_API_CALL hook_##name parameters \
+    { \
+        cl_int failure = judge(F_##name).fail; \
+        if (failure == CL_SUCCESS) \
+            failure = limit; \
+        if (failure != CL_SUCCESS) { \
+            if (status != NULL) \
+                *status = failure; \
+            return NULL; \
+        } \
+        type object = next->name arguments; \
+        if (object != NULL) \
+            object_created(kind, object); \
+        return object; \
+    }
+
+CREATE(clCreateContext, cl_context, CONTEXT, CL_SUCCESS,
+       (const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
+        void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *data,
+        cl_int *status),
+       (properties, n, devices, notify, data, status))
+CREATE(clCreateCommandQueue, cl_command_queue, QUEUE, CL_SUCCESS,
+       (cl_context context, cl_device_id device, cl_command_queue_properties properties,
+        cl_int *status),
+       (context, device, properties, status))
+CREATE(clCreateBuffer, cl_mem, MEMORY, limit_buffer(size),
+       (cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *status),
+       (context, flags, size, host, status))
+CREATE(clCreateImage, cl_mem, MEMORY, limit_image(),
+       (cl_context context, cl_mem_flags flags, const cl_image_format *format,
+        const cl_image_desc *description, void *host, cl_int *status),
+       (context, flags, format, description, host, status))
+CREATE(clCreateProgramWithSource, cl_program, PROGRAM, CL_SUCCESS,
+       (cl_context context, cl_uint n, const char **texts, const size_t *lengths, cl_int *status),
+       (context, n, texts, lengths, status))
+CREATE(clCreateKernel, cl_kernel, KERNEL, CL_SUCCESS,
+       (cl_program program, const char *name, cl_int *status), (program, name, status))
+
+#define RELEASE(name, type, kind) \
+    static cl_int CL_API_CALL hook_##name(type object) \
+    { \
+        cl_int code = judge(F_##name).fail; \
+        if (code != CL_SUCCESS) \
+            return code; \
+        object_released(kind, object); \
+        return next->name(object); \
+    }
+
+RELEASE(clReleaseContext, cl_context, CONTEXT)
+RELEASE(clReleaseCommandQueue, cl_command_queue, QUEUE)
+RELEASE(clReleaseMemObject, cl_mem, MEMORY)
+RELEASE(clReleaseProgram, cl_program, PROGRAM)
+RELEASE(clReleaseKernel, cl_kernel, KERNEL)
+RELEASE(clReleaseEvent, cl_event, EVENT)
+
+static cl_int failed_wait(cl_uint count, const cl_event *waits)
+{
+    for (cl_uint i = 0; i < count; i++)
+        if (object_failure(waits[i]) != CL_SUCCESS)
+            return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    return CL_SUCCESS;
+}
+
+/* What becomes of a call with a queue: a lost queue stays lost. */
+static struct verdict judge_queue(enum function function, cl_command_queue queue)
+{
+    struct verdict verdict = judge(function);
+    cl_int lost = object_failure(queue);
+    if (lost != CL_SUCCESS)
+        verdict.fail = lost;
+    if (verdict.lose != CL_SUCCESS)
+        object_fail(queue, verdict.lose);
+    return verdict;
+}
+
+/* As judge_queue, for a command: it fails where what it waits for has failed, at once where it
+ * blocks, else later. */
+static struct verdict judge_command(enum function function, cl_command_queue queue,
+                                    cl_bool blocking, cl_uint count, const cl_event *waits)
+{
+    struct verdict verdict = judge_queue(function, queue);
+    if (verdict.late == CL_SUCCESS)
+        verdict.late = failed_wait(count, waits);
+    if (blocking && verdict.fail == CL_SUCCESS)
+        verdict.fail = verdict.late;
+    return verdict;
+}
+
+/* Leaves a command undone, with an event that has failed. */
+static cl_int fail_later(cl_command_queue queue, cl_int code, cl_event *event)
+{
+    cl_int marked = next->clEnqueueMarkerWithWaitList(queue, 0, NULL, event);
+    if (marked == CL_SUCCESS && event != NULL) {
+        object_created(EVENT, *event);
+        object_fail(*event, code);
+    }
+    return marked;
+}
+
+static cl_int created_event(cl_int code, cl_event *event)
+{
+    if (code == CL_SUCCESS && event != NULL)
+        object_created(EVENT, *event);
+    return code;
+}
+
+#define COMMAND(name, blocking, limit, parameters, arguments) \
+    static cl_int CL_API_CALL hook_##name parameters \
+    { \
+        struct verdict verdict = judge_command(F_##name, queue, blocking, count, waits); \
+        if (verdict.fail == CL_SUCCESS) \
+            verdict.fail = limit; \
+        if (verdict.fail != CL_SUCCESS) \
+            return verdict.fail; \
+        if (verdict.late != CL_SUCCESS) \
+            return fail_later(queue, verdict.late, event); \
+        return created_event(next->name arguments, event); \
+    }
+
+COMMAND(clEnqueueNDRangeKernel, CL_FALSE, limit_launch(queue, kernel, dimensions, local),
+        (cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const size_t *offset,
+         const size_t *global, const size_t *local, cl_uint count, const cl_event *waits,
+         cl_event *event),
+        (queue, kernel, dimensions, offset, global, local, count, waits, event))
+COMMAND(clEnqueueReadBuffer, blocking, CL_SUCCESS,
+        (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size,
+         void *target, cl_uint count, const cl_event *waits, cl_event *event),
+        (queue, memory, blocking, offset, size, target, count, waits, event))
+COMMAND(clEnqueueWriteBuffer, blocking, CL_SUCCESS,
+        (cl_command_queue queue, cl_mem memory, cl_bool blocking, size_t offset, size_t size,
+         const void *source, cl_uint count, const cl_event *waits, cl_event *event),
+        (queue, memory, blocking, offset, size, source, count, waits, event))
+COMMAND(clEnqueueFillBuffer, CL_FALSE, CL_SUCCESS,
+        (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size,
+         size_t offset, size_t size, cl_uint count, const cl_event *waits, cl_event *event),
+        (queue, memory, pattern, pattern_size, offset, size, count, waits, event))
+
+static void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory,
+                                                 cl_bool blocking, cl_map_flags flags,
+                                                 size_t offset, size_t size, cl_uint count,
+                                                 const cl_event *waits, cl_event *event,
+                                                 cl_int *status)
+{
+    struct verdict verdict =
+        judge_command(F_clEnqueueMapBuffer, queue, blocking, count, waits);
+    cl_int code = verdict.fail;
+    if (code != CL_SUCCESS) {
+        if (status != NULL)
+            *status = code;
+        return NULL;
+    }
+    void *pointer = next->clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, count,
+                                             waits, event, &code);
+    created_event(code, event);
+    if (status != NULL)
+        *status = code;
+    return pointer;
+}
+
+static cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory,
+                                                       void *pointer, cl_uint count,
+                                                       const cl_event *waits, cl_event *event)
+{
+    struct verdict verdict =
+        judge_command(F_clEnqueueUnmapMemObject, queue, CL_FALSE, count, waits);
+    if (verdict.fail != CL_SUCCESS)
+        return verdict.fail;
+    /* Done in any case: what fails later is the transfer. */
+    cl_int code = next->clEnqueueUnmapMemObject(queue, memory, pointer, count, waits, event);
+    created_event(code, event);
+    if (code == CL_SUCCESS && verdict.late != CL_SUCCESS && event != NULL)
+        object_fail(*event, verdict.late);
+    return code;
+}
+
+static cl_int CL_API_CALL hook_clFlush(cl_command_queue queue)
+{
+    cl_int failure = judge_queue(F_clFlush, queue).fail;
+    return failure != CL_SUCCESS ? failure : next->clFlush(queue);
+}
+
+static cl_int CL_API_CALL hook_clFinish(cl_command_queue queue)
+{
+    cl_int failure = judge_queue(F_clFinish, queue).fail;
+    return failure != CL_SUCCESS ? failure : next->clFinish(queue);
+}
+
+static cl_int CL_API_CALL hook_clWaitForEvents(cl_uint count, const cl_event *events)
+{
+    cl_int failure = judge(F_clWaitForEvents).fail;
+    if (failure == CL_SUCCESS)
+        failure = failed_wait(count, events);
+    return failure != CL_SUCCESS ? failure : next->clWaitForEvents(count, events);
+}
+
+static cl_int CL_API_CALL hook_clGetEventInfo(cl_event event, cl_event_info what, size_t size,
+                                              void *value, size_t *needed)
+{
+    cl_int failure = judge(F_clGetEventInfo).fail;
+    if (failure != CL_SUCCESS)
+        return failure;
+    cl_int code = next->clGetEventInfo(event, what, size, value, needed);
+    cl_int failed = object_failure(event);
+    if (code == CL_SUCCESS && failed != CL_SUCCESS && value != NULL &&
+        what == CL_EVENT_COMMAND_EXECUTION_STATUS && size >= sizeof(cl_int))
+        *(cl_int *)value = failed;
+    return code;
+}
+
+static cl_int CL_API_CALL hook_clGetEventProfilingInfo(cl_event event, cl_profiling_info what,
+                                                       size_t size, void *value, size_t *needed)
+{
+    cl_int failure = judge(F_clGetEventProfilingInfo).fail;
+    if (failure == CL_SUCCESS && object_failure(event) != CL_SUCCESS)
+        failure = CL_PROFILING_INFO_NOT_AVAILABLE;
+    return failure != CL_SUCCESS
+               ? failure
+               : next->clGetEventProfilingInfo(event, what, size, value, needed);
+}
+
+void fill_hooks(cl_icd_dispatch *table)
+{
+#define HOOK(name) table->name = hook_##name;
+    HOOKED(HOOK)
+#undef HOOK
+}
