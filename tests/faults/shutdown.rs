@@ -75,7 +75,6 @@ pub const WHILE_PLAYING: &[&str] = &[
     "clEnqueueReadBuffer 3 lose -36",
     "clCreateBuffer 1+ fail -4",
     "clEnqueueNDRangeKernel 2 late -5",
-    "* 20 fail -5",
     "* 20+ fail -5",
     "clFinish 1+ stall 3000",
     "clWaitForEvents 1+ stall 3000",
