@@ -142,7 +142,10 @@ fn transfer(context: &Arc<ClContext>, bytes: usize, runs: u32) -> Result<Transfe
     })?;
     let map_read_ms = median_of(runs, || {
         let buffer = buffer_of(&memory).ok_or("the memory is not OpenCL's")?;
-        context.zero(buffer.mem(), bytes, "a frame")?;
+        // Else the mapping of the round before would stand.
+        buffer.begin_overwrite();
+        let zeroed = context.zero(buffer.mem(), bytes, &[], "a frame")?;
+        buffer.set_written(std::sync::Arc::new(zeroed));
         context.finish()?;
         let started = Instant::now();
         drop(memory.map_readable()?);

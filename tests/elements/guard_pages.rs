@@ -100,7 +100,7 @@ fn frame(format: Format, size: [usize; 2]) -> Frame {
     noise(
         format,
         size,
-        if (size[0] + size[1]) % 2 == 0 {
+        if (size[0] + size[1]).is_multiple_of(2) {
             tight
         } else {
             PLAIN

@@ -50,7 +50,7 @@ fn planted_fault_data_race() {
         let plane = device.device_memory(64).unwrap();
         device.write(&plane, 0, &[9; 64], "a plane").unwrap();
         let table = device.device_memory(1024).unwrap();
-        device.zero(&table, 1024, "a table").unwrap();
+        device.zero(&table, 1024, &[], "a table").unwrap();
         let args = [
             Arg::Mem(&plane),
             Arg::U64(0),
@@ -79,6 +79,10 @@ fn planted_fault_data_race() {
 fn planted_fault_wrong_call() {
     plant(|device| {
         let memory = device.device_memory(16).unwrap();
-        assert!(device.zero(&memory, 64, "four times its size").is_err());
+        assert!(
+            device
+                .zero(&memory, 64, &[], "four times its size")
+                .is_err()
+        );
     });
 }
