@@ -247,7 +247,8 @@ impl ClFrame {
         }
     }
 
-    /// A frame of undefined contents with rows side by side, as kernels are warmed up with.
+    /// A frame of zeros with rows side by side, as kernels are warmed up with: what they decide
+    /// by must not be what the memory held before.
     ///
     /// # Errors
     /// The device has no room.
@@ -259,11 +260,17 @@ impl ClFrame {
         let mut planes = Vec::with_capacity(layout.planes.len());
         for plane in &layout.planes {
             let (row, rows) = (plane.row_bytes.max(1), plane.rows.max(1));
-            let size = row.checked_mul(rows).ok_or_else(|| {
-                ClError::Refused(format!("no memory has {rows} rows of {row} bytes"))
-            })?;
+            // Whole words, as they are filled.
+            let size = row
+                .checked_mul(rows)
+                .and_then(|bytes| bytes.checked_next_multiple_of(size_of::<u32>()))
+                .ok_or_else(|| {
+                    ClError::Refused(format!("no memory has {rows} rows of {row} bytes"))
+                })?;
+            let buffer = ClBuffer::new(context, size, meter)?;
+            context.zero(buffer.mem(), size, "a frame to warm up with")?;
             planes.push(Plane {
-                memory: PlaneMemory::Ours(Arc::new(ClBuffer::new(context, size, meter)?)),
+                memory: PlaneMemory::Ours(Arc::new(buffer)),
                 offset: 0,
                 stride: plane.row_bytes,
             });

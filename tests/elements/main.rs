@@ -45,6 +45,7 @@ mod metas;
 mod negotiation;
 mod output_frame;
 mod panels;
+mod planted;
 #[path = "../reference/mod.rs"]
 mod reference;
 mod refusals;

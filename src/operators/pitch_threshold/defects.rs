@@ -126,7 +126,7 @@ impl PitchThreshold {
         frame: &ClFrame,
         meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
-        // Any mask will do; scratch contents are undefined.
+        // The frame of zeros has none.
         if let Some(packed) = &self.packed {
             packed.write(0, &[0x80], "a mask to warm up with")?;
         }
