@@ -49,6 +49,9 @@ impl Step {
     }
 }
 
+/// Judged and marked pixels, packed mask (where it travels as a meta) and defects.
+type Judgement = (u64, u64, Option<Vec<u8>>, Vec<Defect>);
+
 /// All that a chain says of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Result {
@@ -56,9 +59,8 @@ pub struct Result {
     pub bytes: Vec<u8>,
     /// Counts of each `clhistogram`.
     pub counts: Vec<Vec<u32>>,
-    /// Judged and marked pixels, packed mask (where it travels as a meta) and defects of each
-    /// `clpitchthreshold`.
-    pub defects: Vec<(u64, u64, Option<Vec<u8>>, Vec<Defect>)>,
+    /// Of each `clpitchthreshold`.
+    pub defects: Vec<Judgement>,
 }
 
 impl Result {
