@@ -268,7 +268,10 @@ impl ClFrame {
                     ClError::Refused(format!("no memory has {rows} rows of {row} bytes"))
                 })?;
             let buffer = ClBuffer::new(context, size, meter)?;
-            context.zero(buffer.mem(), size, "a frame to warm up with")?;
+            let subject = "a frame to warm up with";
+            context
+                .zero(buffer.mem(), size, &[], subject)?
+                .wait(subject)?;
             planes.push(Plane {
                 memory: PlaneMemory::Ours(Arc::new(buffer)),
                 offset: 0,
