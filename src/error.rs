@@ -33,6 +33,17 @@ pub enum ClError {
     },
 }
 
+/// `CL/cl.h`'s number, as this layer knows no OpenCL crate.
+const CL_INVALID_WORK_GROUP_SIZE: i32 = -54;
+
+impl ClError {
+    /// Whether a kernel was refused for the size of its work-groups, which says nothing of the
+    /// context it would have run in.
+    pub fn is_group_too_large(&self) -> bool {
+        matches!(self, Self::Call { code, .. } if *code == CL_INVALID_WORK_GROUP_SIZE)
+    }
+}
+
 impl fmt::Display for ClError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -105,17 +105,17 @@ pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
         .all(|(plane, &stride)| {
             usize::try_from(stride).is_ok_and(|stride| plane.row_bytes <= stride)
         });
+    if layout.planes.iter().any(|p| p.row_bytes > MAX_ROW_BYTES) {
+        return Err(ClError::Refused(format!(
+            "frames {} pixels wide are not supported: a row may have {MAX_ROW_BYTES} bytes",
+            info.width()
+        )));
+    }
     if is_empty || !fits {
         return Err(ClError::Refused(format!(
             "frames of {}x{} {format} are not supported",
             info.width(),
             info.height()
-        )));
-    }
-    if layout.planes.iter().any(|p| p.row_bytes > MAX_ROW_BYTES) {
-        return Err(ClError::Refused(format!(
-            "frames {} pixels wide are not supported: a row may have {MAX_ROW_BYTES} bytes",
-            info.width()
         )));
     }
     Ok(layout)

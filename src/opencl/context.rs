@@ -96,8 +96,11 @@ impl ClContext {
         code: i32,
         subject: impl Into<String>,
     ) -> ClError {
-        self.has_failed.store(true, Ordering::Release);
-        call_error(call, code, subject)
+        let error = call_error(call, code, subject);
+        if !error.is_group_too_large() {
+            self.has_failed.store(true, Ordering::Release);
+        }
+        error
     }
 
     /// Whether a command has failed.

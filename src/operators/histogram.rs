@@ -108,15 +108,29 @@ impl Histogram {
         layout: &Layout,
         settings: &HistogramSettings,
     ) -> Result<Self, ClError> {
-        let histogram = match Self::prepare(context, layout, settings, None) {
-            // The compiler may need more registers a work-item than the device's limit tells.
-            Err(ClError::Refused(_)) if settings.strategy.is_none() => {
-                let shape = shape(layout, settings);
-                let variant = without_banks(context.caps(), &shape);
-                Self::prepare(context, layout, settings, Some(variant))?
+        match Self::warmed_up(context, layout, settings, None) {
+            // The compiler may need more registers a work-item than the device's limit tells, and
+            // what drivers say of a kernel's own limit need not be true: seen at the warm-up.
+            Err(error) if error.is_group_too_large() && settings.strategy.is_none() => {
+                let variant = without_banks(context.caps(), &shape(layout, settings));
+                Self::warmed_up(context, layout, settings, Some(variant))
             }
-            prepared => prepared?,
-        };
+            Err(error) if error.is_group_too_large() => Err(ClError::Refused(format!(
+                "{} has no registers for this strategy's work-groups: set strategy=auto or \
+                 another one",
+                context.device_name()
+            ))),
+            warm => warm,
+        }
+    }
+
+    fn warmed_up(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &HistogramSettings,
+        variant: Option<HistogramVariant>,
+    ) -> Result<Self, ClError> {
+        let histogram = Self::prepare(context, layout, settings, variant)?;
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
         let warm_settings = HistogramSettings {

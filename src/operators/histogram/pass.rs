@@ -244,15 +244,7 @@ impl Pass {
                 NdRange::groups(plan.tables / local, local)
             }
             HistogramVariant::Banked { .. } => {
-                let group = shared_group(context, period);
-                if group > largest {
-                    return Err(ClError::Refused(format!(
-                        "strategy=banked needs groups of {group} work-items, {} runs {largest} of \
-                         this kernel: set strategy=auto or another one",
-                        context.device_name()
-                    )));
-                }
-                NdRange::groups(units, group)
+                NdRange::groups(units, shared_group(context, period))
             }
             HistogramVariant::Local => {
                 extra = Extra::Local(plan.table_len * COUNTER);
