@@ -139,7 +139,7 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
             let counted = HistogramResult::read(&output)
                 .pop()
                 .expect("our meta is the last");
-            assert_eq!(counted.element.contains("clhistogram"), true, "{about}");
+            assert!(counted.element.contains("clhistogram"), "{about}");
             for (channel, geometry) in geometry.iter().enumerate() {
                 let bits = 8 * geometry.depth.size() as u32;
                 let region = [0, 0, geometry.width, geometry.height];
