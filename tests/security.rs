@@ -189,8 +189,11 @@ fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
     };
     assert!(written.iter().any(|(path, _)| is_registry(path)), "{trace}");
     for (path, call) in written {
-        // Devices are no files.
-        let allowed = path.starts_with(&pocl) || is_registry(&path) || path.starts_with("/dev");
+        // liborc, which GStreamer's own elements use, keeps its code in a file that only its user
+        // can read and that is deleted at once. Devices are no files.
+        let orc = call.contains("/orcexec.") && call.contains("0600");
+        let allowed =
+            path.starts_with(&pocl) || is_registry(&path) || path.starts_with("/dev") || orc;
         assert!(allowed, "{call}");
     }
     assert_eq!(
