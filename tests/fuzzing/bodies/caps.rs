@@ -239,9 +239,14 @@ fn number(input: &mut Unstructured) -> Result<i32> {
     }
 }
 
-/// GStreamer's own parser has a critical for -2³¹ here.
+/// GStreamer's own parser has a critical for -2³¹ here, and takes a denominator of 0 for text: in a
+/// list with fractions its own comparison of caps (1.22) then reads past them.
 fn fraction(input: &mut Unstructured) -> Result<String> {
-    let (numerator, denominator) = (number(input)?.max(-i32::MAX), number(input)?.max(-i32::MAX));
+    let numerator = number(input)?.max(-i32::MAX);
+    let denominator = match number(input)?.max(-i32::MAX) {
+        0 => 1,
+        other => other,
+    };
     Ok(format!("{numerator}/{denominator}"))
 }
 
