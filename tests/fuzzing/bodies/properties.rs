@@ -24,8 +24,6 @@ const ELEMENTS: [&str; 4] = [
     "clpitchthreshold pitch-x=4 output=frame",
 ];
 const FORMATS: [Format; 3] = [Format::Gray8, Format::Gray16Le, Format::I420];
-/// Doubles that are outside a range by less pass GObject's check.
-const GOBJECT_EPSILON: f64 = 1e-20;
 
 /// See the module.
 pub fn run(data: &[u8]) {
@@ -128,7 +126,11 @@ fn set_any(input: &mut Unstructured, element: &gst::Element) -> Result<String> {
 fn is_legal(pspec: &glib::ParamSpec, read: &glib::Value) -> bool {
     if let Some(spec) = pspec.downcast_ref::<glib::ParamSpecDouble>() {
         let value = read.get::<f64>().expect("a double");
-        let range = spec.minimum() - GOBJECT_EPSILON..=spec.maximum() + GOBJECT_EPSILON;
+        // Doubles that equal a bound as floats pass GObject's check (seen with GLib 2.74).
+        let slack =
+            |bound: f64| bound.abs() * f64::from(f32::EPSILON) + f64::from(f32::MIN_POSITIVE);
+        let [low, high] = [spec.minimum(), spec.maximum()];
+        let range = low - slack(low)..=high + slack(high);
         return range.contains(&value);
     }
     if let Some(spec) = pspec.downcast_ref::<glib::ParamSpecUInt>() {
