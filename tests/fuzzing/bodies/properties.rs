@@ -84,13 +84,16 @@ fn paint(input: &mut Unstructured, frame: &mut Frame) -> Result<()> {
 fn mutable(element: &gst::Element) -> Vec<glib::ParamSpec> {
     let playing = gst::PARAM_FLAG_MUTABLE_PLAYING;
     let own = |pspec: &glib::ParamSpec| pspec.owner_type().name().starts_with("GstCl");
-    element
-        .list_properties()
+    let properties = element.list_properties();
+    let mut specs: Vec<glib::ParamSpec> = properties
         .iter()
         .filter(|pspec| own(pspec) && pspec.flags().contains(glib::ParamFlags::WRITABLE))
         .filter(|pspec| pspec.flags().contains(playing) || pspec.name() == "device")
         .cloned()
-        .collect()
+        .collect();
+    // GObject's order is another one in every process.
+    specs.sort_by(|a, b| a.name().cmp(b.name()));
+    specs
 }
 
 fn settings(element: &gst::Element) -> Vec<(String, glib::Value)> {
@@ -155,7 +158,7 @@ fn any_value(input: &mut Unstructured, pspec: &glib::ParamSpec) -> Result<glib::
     } else if kind == bool::static_type() {
         input.arbitrary::<bool>()?.to_value()
     } else if kind == gst::Array::static_type() {
-        any_array(input, 0)?.to_value()
+        any_array(input)?.to_value()
     } else if kind == String::static_type() {
         any_text(input)?
     } else if kind.is_a(glib::Type::ENUM) {
@@ -214,10 +217,14 @@ fn any_number(input: &mut Unstructured) -> Result<u32> {
     }
 }
 
-/// Numbers, regions, lists of regions, and what is none of them. GStreamer keeps an array to
-/// values of one type.
-fn any_array(input: &mut Unstructured, depth: u32) -> Result<gst::Array> {
-    let kind = input.int_in_range(0..=9)?;
+/// Numbers, regions, lists of regions, and what is none of them. GStreamer keeps an array to values
+/// of one type, arrays within arrays too.
+fn any_array(input: &mut Unstructured) -> Result<gst::Array> {
+    let (depth, kind) = (input.int_in_range(0..=2)?, input.int_in_range(0..=7)?);
+    array_of(input, depth, kind)
+}
+
+fn array_of(input: &mut Unstructured, depth: u32, kind: u32) -> Result<gst::Array> {
     let count = if input.arbitrary()? {
         4
     } else {
@@ -226,12 +233,11 @@ fn any_array(input: &mut Unstructured, depth: u32) -> Result<gst::Array> {
     let mut values: Vec<glib::SendValue> = Vec::new();
     for _ in 0..count {
         values.push(match kind {
+            _ if depth > 0 => array_of(input, depth - 1, kind)?.to_send_value(),
             0..=4 => input.int_in_range(-1..=64)?.to_send_value(),
             5 => input.arbitrary::<i32>()?.to_send_value(),
             6 => "4".to_send_value(),
-            7 => any_double(input)?.to_send_value(),
-            _ if depth < 2 => any_array(input, depth + 1)?.to_send_value(),
-            _ => i32::MAX.to_send_value(),
+            _ => any_double(input)?.to_send_value(),
         });
     }
     Ok(gst::Array::from_values(values))
