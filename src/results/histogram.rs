@@ -33,6 +33,27 @@ pub struct HistogramResult {
     pub statistics: Vec<Statistics>,
 }
 
+/// A statistic's field, and its value of a channel.
+type Statistic = (&'static str, fn(&Statistics) -> f64);
+
+/// In the order in which [`HistogramResult::read`] takes them apart.
+const STATISTICS: [Statistic; 14] = [
+    ("minimum", |s| s.minimum),
+    ("maximum", |s| s.maximum),
+    ("mean", |s| s.mean),
+    ("stddev", |s| s.stddev),
+    ("median", |s| s.median),
+    ("p1", |s| s.p1),
+    ("p5", |s| s.p5),
+    ("p95", |s| s.p95),
+    ("p99", |s| s.p99),
+    ("saturated-low", |s| s.saturated_low),
+    ("saturated-high", |s| s.saturated_high),
+    ("entropy", |s| s.entropy),
+    ("otsu-threshold", |s| s.otsu_threshold),
+    ("otsu-separability", |s| s.otsu_separability),
+];
+
 impl HistogramResult {
     /// The bins of one channel.
     pub fn channel(&self, channel: usize) -> Option<&[u32]> {
@@ -41,8 +62,6 @@ impl HistogramResult {
 
     /// The fields that meta and message share: all but the bins.
     pub fn write_scalars(&self, fields: &mut gst::StructureRef) {
-        let array =
-            |value: fn(&Statistics) -> f64| gst::Array::new(self.statistics.iter().map(value));
         fields.set("element", &self.element);
         fields.set("frame-number", self.frame_number);
         fields.set("format", &self.format);
@@ -56,20 +75,10 @@ impl HistogramResult {
             "count",
             gst::Array::new(self.statistics.iter().map(|s| s.count)),
         );
-        fields.set("minimum", array(|s| s.minimum));
-        fields.set("maximum", array(|s| s.maximum));
-        fields.set("mean", array(|s| s.mean));
-        fields.set("stddev", array(|s| s.stddev));
-        fields.set("median", array(|s| s.median));
-        fields.set("p1", array(|s| s.p1));
-        fields.set("p5", array(|s| s.p5));
-        fields.set("p95", array(|s| s.p95));
-        fields.set("p99", array(|s| s.p99));
-        fields.set("saturated-low", array(|s| s.saturated_low));
-        fields.set("saturated-high", array(|s| s.saturated_high));
-        fields.set("entropy", array(|s| s.entropy));
-        fields.set("otsu-threshold", array(|s| s.otsu_threshold));
-        fields.set("otsu-separability", array(|s| s.otsu_separability));
+        for (name, value) in STATISTICS {
+            let values = self.statistics.iter().map(value);
+            fields.set(name, gst::Array::new(values));
+        }
     }
 
     /// The bins as an array of arrays, one per channel: for messages, which people read.
@@ -131,25 +140,10 @@ impl HistogramResult {
         if count.len() != channels {
             return None;
         }
-        let columns: Vec<Vec<f64>> = [
-            "minimum",
-            "maximum",
-            "mean",
-            "stddev",
-            "median",
-            "p1",
-            "p5",
-            "p95",
-            "p99",
-            "saturated-low",
-            "saturated-high",
-            "entropy",
-            "otsu-threshold",
-            "otsu-separability",
-        ]
-        .into_iter()
-        .map(numbers)
-        .collect::<Option<_>>()?;
+        let columns: Vec<Vec<f64>> = STATISTICS
+            .iter()
+            .map(|(name, _)| numbers(name))
+            .collect::<Option<_>>()?;
         let statistics = count
             .into_iter()
             .enumerate()

@@ -192,7 +192,8 @@ impl Alarms {
         self.reference = Some(result.statistics.iter().map(|s| s.median).collect());
     }
 
-    /// Looks at a frame; returns each alarm that was raised or cleared. `channels` are those that show light: luma, or red, green and blue.
+    /// Looks at a frame; returns each alarm that was raised or cleared. `channels` are those that
+    /// show light: luma, or red, green and blue.
     pub fn look(
         &mut self,
         settings: &AlarmSettings,
@@ -215,7 +216,8 @@ impl Alarms {
             };
             let changed = self.alarms[i].update(value, kind.side(), threshold, settings.hysteresis);
             if let Some(raised) = changed {
-                let reference = (kind == Kind::LampDrift).then_some(self.reference.as_ref());
+                let reference = self.reference.as_ref();
+                let reference = reference.filter(|_| kind == Kind::LampDrift);
                 changes.push(Change {
                     element: result.element.clone(),
                     frame_number: result.frame_number,
@@ -224,7 +226,7 @@ impl Alarms {
                     channel,
                     value,
                     threshold,
-                    reference: reference.flatten().and_then(|r| r.get(channel)).copied(),
+                    reference: reference.and_then(|r| r.get(channel)).copied(),
                 });
             }
         }
