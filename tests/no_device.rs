@@ -10,7 +10,12 @@
 
 mod tools;
 
-use std::{ffi::OsString, fs};
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
 
 use tools::{Sandbox, exists, run, skip};
 
@@ -117,6 +122,54 @@ fn no_writable_cache_is_one_error_that_names_the_variable() {
         "no-cache",
         |_| ("POCL_CACHE_DIR", "/dev/null/cache".into()),
         "POCL_CACHE_DIR",
+    );
+}
+
+#[test]
+fn cut_file_in_the_cache_is_one_error_that_names_it() {
+    for suffix in ["so", "bc"] {
+        assert_one_clear_error(
+            &format!("cut-cache-{suffix}"),
+            |sandbox| {
+                let cache = sandbox.folder("pocl");
+                let fill = format!("{SOURCE} ! clgaussian ! fakesink");
+                run(sandbox.launch(&fill).env("POCL_CACHE_DIR", &cache));
+                // No file where the device is another, and then there is nothing to refuse.
+                let cut = files(&cache)
+                    .into_iter()
+                    .find(|path| path.extension().is_some_and(|e| e == suffix));
+                if let Some(cut) = cut {
+                    let file = fs::OpenOptions::new().write(true).open(&cut).unwrap();
+                    file.set_len(fs::metadata(&cut).unwrap().len() / 2).unwrap();
+                }
+                ("POCL_CACHE_DIR", cache.into())
+            },
+            "was cut short",
+        );
+    }
+}
+
+/// Every file in a folder and its folders.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries
+        .flat_map(|entry| match entry.file_type().unwrap().is_dir() {
+            true => files(&entry.path()),
+            false => vec![entry.path()],
+        })
+        .collect()
+}
+
+#[test]
+fn cache_that_anybody_can_write_is_one_error_that_names_the_variable() {
+    assert_one_clear_error(
+        "open-cache",
+        |sandbox| {
+            let cache = sandbox.folder("pocl");
+            fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
+            ("POCL_CACHE_DIR", cache.into())
+        },
+        "another user can put code",
     );
 }
 

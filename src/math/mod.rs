@@ -2,6 +2,7 @@
 
 pub mod alarm;
 pub mod components;
+pub mod cut_file;
 pub mod device_caps;
 pub mod layout;
 pub mod mask;

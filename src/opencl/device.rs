@@ -10,7 +10,7 @@ use opencl3::{
         CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
         get_device_ids, get_device_info,
     },
-    platform::platform::get_platform_ids,
+    platform::platform::{CL_PLATFORM_NAME, get_platform_ids, get_platform_info},
     types::{cl_device_id, cl_device_info},
 };
 
@@ -23,6 +23,9 @@ const NO_LIBRARY: i32 = -2000;
 const NO_PLATFORM: i32 = -1001;
 /// CL_DEVICE_NOT_FOUND: a platform without devices.
 const NO_DEVICE: i32 = -1;
+
+/// In the name of PoCL's platform.
+const POCL: &str = "Portable Computing Language";
 
 const HOW_TO_GET_A_DEVICE: &str = "install your GPU's OpenCL driver, or the package \
      pocl-opencl-icd to use the CPU (clinfo lists what is there; PoCL offers nothing without a folder \
@@ -38,6 +41,8 @@ pub struct DeviceInfo {
     pub is_gpu: bool,
     /// Its limits.
     pub caps: DeviceCaps,
+    /// Its driver is PoCL, which keeps compiled kernels in files.
+    pub(super) is_pocl: bool,
 }
 
 // SAFETY: a root device's id stays valid for the process and needs no release (OpenCL 1.2, 4.3).
@@ -65,6 +70,8 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
     let mut found = Vec::new();
     let mut unusable = Vec::new();
     for platform in platforms {
+        let is_pocl = get_platform_info(platform, CL_PLATFORM_NAME)
+            .is_ok_and(|name| String::from_utf8_lossy(&name.to_vec_uchar()).contains(POCL));
         let ids = match get_device_ids(platform, CL_DEVICE_TYPE_ALL) {
             Ok(ids) => ids,
             Err(NO_DEVICE) => continue,
@@ -74,7 +81,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
             }
         };
         for id in ids {
-            match describe(id) {
+            match describe(id, is_pocl) {
                 Ok(device) => found.push(device),
                 Err(error) => unusable.push(error.to_string()),
             }
@@ -100,7 +107,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
 ///
 /// # Errors
 /// [`ClError::Refused`] for a device that cannot run the kernels; a failing call.
-fn describe(id: cl_device_id) -> Result<DeviceInfo, ClError> {
+fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
     let get = |what: cl_device_info| {
         get_device_info(id, what).map_err(|code| call_error("clGetDeviceInfo", code, "a device"))
     };
@@ -125,6 +132,7 @@ fn describe(id: cl_device_id) -> Result<DeviceInfo, ClError> {
     Ok(DeviceInfo {
         id,
         name,
+        is_pocl,
         is_gpu: kind & CL_DEVICE_TYPE_GPU != 0,
         caps: DeviceCaps {
             is_cpu,

@@ -10,6 +10,7 @@ mod device;
 mod handle;
 mod image;
 mod meter;
+mod pocl_cache;
 mod pool;
 mod program;
 mod registry;

@@ -9,6 +9,7 @@ use super::{
     context::ClContext,
     device::{DeviceInfo, enumerate},
     handle::CAT,
+    pocl_cache,
 };
 use crate::{error::ClError, math::selector::DeviceSelector};
 
@@ -61,6 +62,9 @@ pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
         .and_then(|(_, _, context)| context.upgrade())
     {
         return Ok(context);
+    }
+    if device.is_pocl {
+        pocl_cache::check()?;
     }
     let context = Arc::new(ClContext::new(device)?);
     gst::info!(CAT, "opened {}: {:?}", device.name, device.caps);
