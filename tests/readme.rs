@@ -9,45 +9,24 @@
 
 mod tools;
 
-use tools::{Sandbox, run};
+use tools::{Sandbox, run, shell_lines};
 
 const README: &str = include_str!("../README.md");
-
-/// Lines of shell blocks that begin with `start`.
-fn shell_lines(start: &str) -> Vec<&'static str> {
-    let mut lines = Vec::new();
-    let mut shell = false;
-    for line in README.lines() {
-        match line {
-            "```sh" => shell = true,
-            "```" => shell = false,
-            _ if shell && line.contains(start) => lines.push(line),
-            _ => {}
-        }
-    }
-    lines
-}
 
 #[test]
 fn readme_every_pipeline_runs_as_printed() {
     let sandbox = Sandbox::new("readme");
-    let lines = shell_lines("gst-launch-1.0");
+    let lines = shell_lines(README, "gst-launch-1.0");
     assert!(lines.len() >= 6, "README shows pipelines: {lines:?}");
     for line in lines {
         if line.contains("aravissrc") {
             // tests/camera.rs runs its like beside a camera.
             continue;
         }
-        // No display here; everything before it is as printed.
-        let line = line.replace("autovideosink", "fakevideosink sync=false");
-        let mut shell = sandbox.command("bash");
-        shell.args(["-c", &line]).current_dir(sandbox.path());
-        let done = run(&mut shell);
-        assert_eq!(done.code(), Some(0), "{line}\n{}", done.text());
-        assert!(!done.text().contains("WARNING"), "{line}\n{}", done.text());
+        sandbox.runs_as_printed(line);
     }
     // The Python line counts what the pipeline before it wrote.
-    let python = shell_lines("python3 -c")[0].replace("python3", "/usr/bin/python3");
+    let python = shell_lines(README, "python3 -c")[0].replace("python3", "/usr/bin/python3");
     let mut shell = sandbox.command("bash");
     shell.args(["-c", &python]).current_dir(sandbox.path());
     let done = run(&mut shell);

@@ -68,6 +68,17 @@ impl Sandbox {
             .args(pipeline.split_whitespace());
         command
     }
+
+    /// Runs a pipeline of a document in a shell; it ends well and warns of nothing.
+    #[track_caller]
+    pub fn runs_as_printed(&self, line: &str) {
+        // No display here; everything before it is as printed.
+        let line = line.replace("autovideosink", "fakevideosink sync=false");
+        let mut shell = self.command("bash");
+        let done = run(shell.args(["-c", &line]).current_dir(self.path()));
+        assert_eq!(done.code(), Some(0), "{line}\n{}", done.text());
+        assert!(!done.text().contains("WARNING"), "{line}\n{}", done.text());
+    }
 }
 
 impl Drop for Sandbox {
@@ -85,6 +96,21 @@ pub fn plugin() -> PathBuf {
         .map(|dir| dir.join("libgstclinspect.so"))
         .find(|path| path.exists())
         .expect("cargo builds libgstclinspect.so before it runs the tests")
+}
+
+/// Lines of a document's shell blocks that contain `part`.
+pub fn shell_lines<'a>(document: &'a str, part: &str) -> Vec<&'a str> {
+    let mut lines = Vec::new();
+    let mut shell = false;
+    for line in document.lines() {
+        match line {
+            "```sh" => shell = true,
+            "```" => shell = false,
+            _ if shell && line.contains(part) => lines.push(line),
+            _ => {}
+        }
+    }
+    lines
 }
 
 /// Runs a command, and fails only where it cannot be run at all.
