@@ -1,6 +1,9 @@
 //! One memory in several hands, and elements that stop while their frames are in use.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::mpsc,
+    time::{Duration, Instant},
+};
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -15,6 +18,8 @@ use crate::{
 
 const SIZE: [usize; 2] = [320, 64];
 const STOP_LIMIT: Duration = Duration::from_secs(2);
+/// Whoever waits for a buffer that has become free gets it within this.
+const WAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Different frames.
 fn frames(count: usize) -> Vec<Frame> {
@@ -166,13 +171,16 @@ fn source_that_waits_for_an_exhausted_pool_is_freed_by_a_flush_and_by_a_frame() 
         pool.acquire_buffer(None).unwrap(),
     ];
     let waiting = |free: &mut dyn FnMut()| {
-        std::thread::scope(|scope| {
-            let thread = scope.spawn(|| pool.acquire_buffer(None));
-            std::thread::sleep(Duration::from_millis(50));
-            assert!(!thread.is_finished(), "the pool was not exhausted");
-            free();
-            thread.join().unwrap()
-        })
+        let (sender, acquired) = mpsc::channel();
+        let pool = pool.clone();
+        // Not joined: it waits for ever where nothing frees it.
+        std::thread::spawn(move || sender.send(pool.acquire_buffer(None)));
+        let early = acquired.recv_timeout(Duration::from_millis(50));
+        assert!(early.is_err(), "the pool was not exhausted");
+        free();
+        acquired
+            .recv_timeout(WAKE_LIMIT)
+            .expect("the source is freed")
     };
     // A frame that the element is done with.
     let mut inspected = held.pop();
@@ -209,6 +217,8 @@ fn stop_from_another_thread_while_a_kernel_runs_is_short_and_clean() {
             "videotestsrc ! video/x-raw,format=GRAY8,width=1920,height=1080 ! {line} ! \
              fakesink sync=false"
         ));
+        // Errors of the stop itself are looked at too.
+        pipeline.set_auto_flush_bus(false);
         for ms in [0, 1, 7, 30, 90] {
             pipeline.set_state(gst::State::Playing).unwrap();
             std::thread::sleep(Duration::from_millis(ms + round as u64));

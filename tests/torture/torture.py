@@ -143,6 +143,39 @@ def formats_of(line):
     return taken
 
 
+def found(sample):
+    """What a chain made of a frame: the pixels without padding, the counts and the marked pixels."""
+    buffer, caps = sample.get_buffer(), sample.get_caps()
+    data = buffer.extract_dup(0, buffer.get_size())
+    if caps.get_structure(0).get_name() == "video/x-raw":
+        data = _rows(data, GstVideo.VideoInfo.new_from_caps(caps))
+    result = [bytes(data)]
+    if histogram := buffer.get_custom_meta("GstClHistogramMeta"):
+        result.append(histogram.get_structure().get_value("bins-data").get_data())
+    if defects := buffer.get_custom_meta("GstClDefectMeta"):
+        fields = defects.get_structure()
+        result += [fields.get_uint64(name) for name in ("judged-pixels", "defect-pixels")]
+    return result
+
+
+def _rows(data, info):
+    """The samples of a frame, component by component."""
+    kinds = info.finfo
+    samples = bytearray()
+    for c in range(kinds.n_components):
+        # Subsampled sizes round up.
+        width = -(-info.width >> kinds.w_sub[c])
+        height = -(-info.height >> kinds.h_sub[c])
+        step, deep = kinds.pixel_stride[c], (kinds.depth[c] + 7) // 8
+        first = info.offset[kinds.plane[c]] + kinds.poffset[c]
+        for y in range(height):
+            begin = first + y * info.stride[kinds.plane[c]]
+            row = data[begin : begin + (width - 1) * step + deep]
+            for byte in range(deep):
+                samples += row[byte::step]
+    return samples
+
+
 class Feed:
     """`appsrc ! line ! appsink`, frame by frame."""
 
