@@ -13,54 +13,32 @@
 
 mod tools;
 
-use std::{path::Path, process::Command};
+use std::process::Command;
 
-use tools::{Run, Sandbox, exists, run, skip};
+use tools::{Run, Sandbox, example, has_device, run};
 
 /// What is printed of the pattern with a spot: 6x4 pixels at 170, 122, level 235 on 81.
 const SPOT: &str = "  6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
                     peak 154.00, polarity 1";
 
 fn rust(sandbox: &Sandbox, pipeline: &str) -> Run {
-    let own = std::env::current_exe().unwrap();
-    let profile = own.parent().and_then(Path::parent).unwrap();
-    let program = profile.join("examples/print_defects");
-    assert!(
-        program.is_file(),
-        "print_defects is missing: run cargo build --examples"
-    );
+    let program = example("print_defects");
     launched(sandbox.command(program.to_str().unwrap()), pipeline)
 }
 
 /// `None` where Python or a module is missing.
 fn python(sandbox: &Sandbox, pipeline: &str) -> Option<Run> {
-    let interpreter = "/usr/bin/python3";
     let modules = "import gi, numpy; gi.require_version('GstApp', '1.0')";
-    let can_run = exists("python3")
-        && Path::new(interpreter).exists()
-        && run(sandbox.command(interpreter).args(["-c", modules])).code() == Some(0);
-    if !can_run {
-        skip("/usr/bin/python3 has no gi or no numpy");
-        return None;
-    }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/print_defects.py");
-    let mut command = sandbox.command(interpreter);
-    command.arg(script);
+    let mut command = tools::python(sandbox, modules)?;
+    command.arg(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/examples/print_defects.py"
+    ));
     Some(launched(command, pipeline))
 }
 
 fn launched(mut command: Command, pipeline: &str) -> Run {
     run(command.args(pipeline.split_whitespace()))
-}
-
-fn has_device() -> bool {
-    gst::init().unwrap();
-    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
-    let opened = gstclinspect::opencl::open(&selector);
-    if let Err(why) = &opened {
-        skip(&format!("no device: {why}"));
-    }
-    opened.is_ok()
 }
 
 #[test]

@@ -5,3 +5,4 @@
 #![allow(dead_code, reason = "each program uses another part of it")]
 
 pub mod panel;
+pub mod pool;

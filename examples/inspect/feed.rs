@@ -3,9 +3,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use gst::prelude::*;
-use gst_base::prelude::*;
 
-use crate::{failure::Failure, source::add_pad};
+use crate::{common::pool::pool, failure::Failure, source::add_pad};
 
 /// Rate in the timestamps of frames that are sent as fast as they are taken, frames per second.
 const UNPACED_FPS: f64 = 30.0;
@@ -115,14 +114,4 @@ impl<F: Feed> Feeder<F> {
         };
         self.start + gst::ClockTime::from_nseconds((index as f64 * 1e9 / fps) as u64)
     }
-}
-
-/// The pool that downstream proposes for `caps`.
-fn pool(appsrc: &gst_app::AppSrc, caps: &gst::Caps) -> Option<gst::BufferPool> {
-    let source = appsrc.dynamic_cast_ref::<gst_base::BaseSrc>()?;
-    // appsrc asks for a pool before it has caps, and never again.
-    if source.buffer_pool().is_none() && source.set_caps(caps).is_ok() {
-        source.negotiate();
-    }
-    source.buffer_pool()
 }

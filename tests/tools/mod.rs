@@ -113,6 +113,48 @@ pub fn shell_lines<'a>(document: &'a str, part: &str) -> Vec<&'a str> {
     lines
 }
 
+/// An example that was built with this test; after `cargo test --test NAME` alone it may be missing.
+pub fn example(name: &str) -> PathBuf {
+    let exe = std::env::current_exe().expect("the test's own path");
+    let profile = exe
+        .ancestors()
+        .nth(2)
+        .expect("target/<profile>/deps/<test>");
+    let path = profile.join("examples").join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: run cargo build --examples",
+        path.display()
+    );
+    path
+}
+
+/// Whether `CLINSPECT_DEVICE` names a device that opens here; skips the test where not.
+#[track_caller]
+pub fn has_device() -> bool {
+    gst::init().expect("GStreamer");
+    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
+    let opened = gstclinspect::opencl::open(&selector);
+    if let Err(why) = &opened {
+        skip(&format!("no device: {why}"));
+    }
+    opened.is_ok()
+}
+
+/// `/usr/bin/python3` where it can run `modules` (a line of Python); skips the test where not.
+#[track_caller]
+pub fn python(sandbox: &Sandbox, modules: &str) -> Option<Command> {
+    let interpreter = "/usr/bin/python3";
+    let can_run = exists("python3")
+        && Path::new(interpreter).exists()
+        && run(sandbox.command(interpreter).args(["-c", modules])).code() == Some(0);
+    if !can_run {
+        skip(&format!("/usr/bin/python3 cannot run: {modules}"));
+        return None;
+    }
+    Some(sandbox.command(interpreter))
+}
+
 /// Runs a command, and fails only where it cannot be run at all.
 pub fn run(command: &mut Command) -> Run {
     let output = command.output().expect("the command runs");

@@ -1,0 +1,162 @@
+/* Reads histograms, defects and masks with nothing but GStreamer's own C API.
+ *
+ *   cc -o read_results examples/read_results.c \
+ *       $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0)
+ *   GST_PLUGIN_PATH=target/release ./read_results
+ *   GST_PLUGIN_PATH=target/release ./read_results \
+ *       "v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame compare=minimum"
+ *
+ * The argument is a pipeline as for gst-launch-1.0, without a sink. Without one a chessboard with one
+ * spot is inspected. docs/metas.md lists the fields.
+ */
+#include <gst/app/gstappsink.h>
+#include <gst/gst.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char pattern[] =
+    "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 "
+    "! video/x-raw,format=I420,width=320,height=240,framerate=30/1 "
+    "! clhistogram ! clpitchthreshold pitch-x=16 compare=minimum output=frame "
+    "! appsink name=frames sync=false "
+    "videotestsrc num-buffers=3 pattern=checkers-8 "
+    "! video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. "
+    "videotestsrc num-buffers=3 pattern=white "
+    "! video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.";
+
+/* Bytes of a record in defects-data. */
+#define RECORD 40
+
+/* Works on machines of either byte order, at any address. */
+static guint32
+word (const guint8 *bytes)
+{
+  return GST_READ_UINT32_LE (bytes);
+}
+
+static gfloat
+real (const guint8 *bytes)
+{
+  return GST_READ_FLOAT_LE (bytes);
+}
+
+static void
+show_histogram (const GstStructure *fields)
+{
+  guint channels, bins;
+  guint64 number;
+  const GValue *medians = gst_structure_get_value (fields, "median");
+  const GValue *value = gst_structure_get_value (fields, "bins-data");
+
+  if (!gst_structure_get (fields, "channels", G_TYPE_UINT, &channels, "bins", G_TYPE_UINT, &bins,
+          "frame-number", G_TYPE_UINT64, &number, NULL) || !medians || !value)
+    return;
+
+  gsize size;
+  const guint8 *data = g_bytes_get_data (g_value_get_boxed (value), &size);
+  if (size != (gsize) channels * bins * 4 || gst_value_array_get_size (medians) != channels)
+    return;
+  for (guint channel = 0; channel < channels; channel++) {
+    guint64 samples = 0;
+    for (guint bin = 0; bin < bins; bin++)
+      samples += word (data + 4 * ((gsize) channel * bins + bin));
+    printf ("frame %" G_GUINT64_FORMAT ": channel %u, %" G_GUINT64_FORMAT " samples, median %g\n",
+        number, channel, samples, g_value_get_double (gst_value_array_get_value (medians, channel)));
+  }
+}
+
+/* Marked pixels of a packed mask: rows are padded to whole bytes, with zeros. */
+static guint64
+count_marked (GstBuffer *mask)
+{
+  GstMapInfo info;
+  guint64 marked = 0;
+
+  if (!gst_buffer_map (mask, &info, GST_MAP_READ))
+    return 0;
+  for (gsize i = 0; i < info.size; i++)
+    for (guint bits = info.data[i]; bits; bits &= bits - 1)
+      marked++;
+  gst_buffer_unmap (mask, &info);
+  return marked;
+}
+
+static void
+show_defects (const GstStructure *fields)
+{
+  const char *verdict = gst_structure_get_string (fields, "verdict");
+  const GValue *value = gst_structure_get_value (fields, "defects-data");
+  const GValue *mask = gst_structure_get_value (fields, "mask");
+  guint64 number, pixels;
+
+  if (!gst_structure_get (fields, "frame-number", G_TYPE_UINT64, &number, "defect-pixels",
+          G_TYPE_UINT64, &pixels, NULL) || !verdict || !value)
+    return;
+  printf ("frame %" G_GUINT64_FORMAT ": %s, %" G_GUINT64_FORMAT " pixels", number, verdict, pixels);
+  if (mask)
+    printf (", %" G_GUINT64_FORMAT " in the mask", count_marked (gst_value_get_buffer (mask)));
+  printf ("\n");
+
+  gsize size;
+  const guint8 *record = g_bytes_get_data (g_value_get_boxed (value), &size);
+  for (; size >= RECORD; size -= RECORD, record += RECORD)
+    printf ("  %ux%u at %u,%u: area %u, centre %.2f,%.2f, difference %.2f\n", word (record + 8),
+        word (record + 12), word (record), word (record + 4), word (record + 16),
+        real (record + 20), real (record + 24), real (record + 28));
+}
+
+/* Every meta of ours, also where several elements attached one each. */
+static void
+show (GstBuffer *buffer)
+{
+  gpointer state = NULL;
+  GstMeta *meta;
+
+  while ((meta = gst_buffer_iterate_meta (buffer, &state))) {
+    if (!gst_meta_info_is_custom (meta->info))
+      continue;
+    GstCustomMeta *custom = (GstCustomMeta *) meta;
+    if (gst_custom_meta_has_name (custom, "GstClHistogramMeta"))
+      show_histogram (gst_custom_meta_get_structure (custom));
+    else if (gst_custom_meta_has_name (custom, "GstClDefectMeta"))
+      show_defects (gst_custom_meta_get_structure (custom));
+  }
+}
+
+int
+main (int argc, char **argv)
+{
+  GError *error = NULL;
+  GstMessage *message;
+  GstSample *sample;
+  int status = 0;
+
+  gst_init (&argc, &argv);
+  char *line = argc > 1 ? g_strdup_printf ("%s ! appsink name=frames sync=false", argv[1])
+      : g_strdup (pattern);
+  GstElement *pipeline = gst_parse_launch (line, &error);
+  g_free (line);
+  if (error) {
+    fprintf (stderr, "%s\n", error->message);
+    return 1;
+  }
+  GstElement *frames = gst_bin_get_by_name (GST_BIN (pipeline), "frames");
+  gst_element_set_state (pipeline, GST_STATE_PLAYING);
+  while ((sample = gst_app_sink_pull_sample (GST_APP_SINK (frames)))) {
+    show (gst_sample_get_buffer (sample));
+    gst_sample_unref (sample);
+  }
+  GstBus *bus = gst_element_get_bus (pipeline);
+  if ((message = gst_bus_pop_filtered (bus, GST_MESSAGE_ERROR))) {
+    gst_message_parse_error (message, &error, NULL);
+    fprintf (stderr, "%s\n", error->message);
+    g_error_free (error);
+    gst_message_unref (message);
+    status = 1;
+  }
+  gst_element_set_state (pipeline, GST_STATE_NULL);
+  gst_object_unref (bus);
+  gst_object_unref (frames);
+  gst_object_unref (pipeline);
+  return status;
+}

@@ -1,0 +1,177 @@
+//! Records failed frames only, with those before and after them, as PNG pictures or as Matroska.
+//!
+//! ```text
+//! cargo run --release --example record_failures -- --output failures
+//! cargo run --release --example record_failures -- --format mkv --before 50 --after 50 \
+//!     --output failures v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
+//! ```
+//!
+//! The words after the options are a pipeline as for `gst-launch-1.0`, without a sink; its frames must
+//! carry a `GstClDefectMeta` (`clpitchthreshold output=frame`). Without them a chessboard is inspected
+//! on which a spot appears for a while. Recordings are written by threads of their own, so that a slow
+//! disk never holds up the line.
+
+mod recording;
+
+use std::{collections::VecDeque, path::PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use gst::prelude::*;
+use gstclinspect::results::{DefectResult, Verdict};
+
+use recording::{Format, Recording};
+
+/// 60 frames of a repeating pattern; frames 20 to 24 have a bright spot.
+const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
+    video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! \
+    clpitchthreshold pitch-x=16 compare=minimum output=frame \
+    videotestsrc num-buffers=60 pattern=checkers-8 ! \
+    video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. \
+    videotestsrc num-buffers=5 pattern=white timestamp-offset=666666667 ! \
+    video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.";
+
+#[derive(Parser)]
+#[command(about = "Records failed frames with those before and after them")]
+struct Options {
+    /// Folder for the recordings; made where it is missing
+    #[arg(long, default_value = "failures")]
+    output: PathBuf,
+    /// png: a picture per frame; mkv: a film per failure
+    #[arg(long, value_enum, default_value = "png")]
+    format: Format,
+    /// Frames kept from before a failure
+    #[arg(long, default_value_t = 10)]
+    before: usize,
+    /// Frames recorded after the last failed one
+    #[arg(long, default_value_t = 10)]
+    after: usize,
+    /// Pipeline as for gst-launch-1.0, without a sink
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pipeline: Vec<String>,
+}
+
+/// Frames from before a failure, and the recording under way.
+struct Recorder {
+    options: Options,
+    before: VecDeque<gst::Sample>,
+    recording: Option<Recording>,
+    /// Frames that are still to come after the last failed one.
+    left: usize,
+    recordings: Vec<Recording>,
+}
+
+impl Recorder {
+    fn frame(&mut self, sample: gst::Sample) -> Result<bool> {
+        let buffer = sample.buffer().context("a sample without a frame")?;
+        let results = DefectResult::read(buffer);
+        let Some(result) = results.first() else {
+            bail!(
+                "a frame carries no GstClDefectMeta: put clpitchthreshold output=frame into the pipeline"
+            );
+        };
+        let failed = results.iter().any(|result| result.verdict == Verdict::Fail);
+        let number = result.frame_number;
+        if failed && self.recording.is_none() {
+            let first = self.options.output.join(format!("failure-{number:06}"));
+            let room = self.options.before + self.options.after + 1;
+            let mut recording = Recording::start(first, self.options.format, room)?;
+            self.before
+                .drain(..)
+                .for_each(|sample| recording.add(sample, false));
+            self.recording = Some(recording);
+        }
+        if failed {
+            self.left = self.options.after + 1;
+        }
+        match &mut self.recording {
+            Some(recording) => {
+                recording.add(sample, failed);
+                self.left -= 1;
+                if self.left == 0 {
+                    self.end_recording();
+                }
+            }
+            None => self.keep(&sample)?,
+        }
+        Ok(failed)
+    }
+
+    /// Keeps a frame in case that one of the next fails. A copy: cameras have few buffers, and
+    /// those that are held here would be missing there.
+    fn keep(&mut self, sample: &gst::Sample) -> Result<()> {
+        if self.options.before == 0 {
+            return Ok(());
+        }
+        if self.before.len() == self.options.before {
+            self.before.pop_front();
+        }
+        let buffer = sample
+            .buffer()
+            .context("a sample without a frame")?
+            .copy_deep()?;
+        let copy = gst::Sample::builder().buffer(&buffer);
+        let copy = match sample.caps() {
+            Some(caps) => copy.caps(&caps.to_owned()).build(),
+            None => copy.build(),
+        };
+        self.before.push_back(copy);
+        Ok(())
+    }
+
+    fn end_recording(&mut self) {
+        if let Some(mut recording) = self.recording.take() {
+            recording.end();
+            self.recordings.push(recording);
+        }
+    }
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    gst::init()?;
+    gstclinspect::register_static()?;
+    std::fs::create_dir_all(&options.output)
+        .with_context(|| format!("{} cannot be made", options.output.display()))?;
+    let line = match &options.pipeline[..] {
+        [] => PATTERN.to_owned(),
+        words => words.join(" "),
+    };
+    let source = gst::parse::bin_from_description(&line, true)
+        .with_context(|| format!("no pipeline is: {line}"))?;
+    let frames = gst_app::AppSink::builder().sync(false).build();
+    let pipeline = gst::Pipeline::new();
+    pipeline.add_many([source.upcast_ref(), frames.upcast_ref::<gst::Element>()])?;
+    source
+        .link(&frames)
+        .context("the pipeline has no free output: leave its sink away")?;
+
+    let mut recorder = Recorder {
+        options,
+        before: VecDeque::new(),
+        recording: None,
+        left: 0,
+        recordings: Vec::new(),
+    };
+    let (mut seen, mut failed) = (0_u64, 0_u64);
+    // An error before the first frame is on the bus too.
+    if pipeline.set_state(gst::State::Playing).is_ok() {
+        while let Ok(sample) = frames.pull_sample() {
+            seen += 1;
+            failed += u64::from(recorder.frame(sample)?);
+        }
+    }
+    recorder.end_recording();
+    let error = pipeline
+        .bus()
+        .and_then(|bus| bus.pop_filtered(&[gst::MessageType::Error]));
+    pipeline.set_state(gst::State::Null)?;
+    for recording in recorder.recordings {
+        println!("{}", recording.finish()?);
+    }
+    println!("{seen} frames, {failed} failed");
+    if let Some(gst::MessageView::Error(error)) = error.as_ref().map(|message| message.view()) {
+        bail!("{}", error.error().message());
+    }
+    Ok(())
+}
