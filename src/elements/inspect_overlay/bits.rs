@@ -2,6 +2,7 @@
 
 use gst_video::prelude::*;
 
+use super::planes;
 use crate::math::mask::packed_stride;
 
 /// Pixels of a word of [`Bits`].
@@ -75,6 +76,7 @@ impl Bits {
                 Self::from_packed(&map, *stride, [*width, *height], size)
             }
             MaskFormat::Grey(info) => {
+                planes::check(buffer, info)?;
                 let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info)
                     .map_err(|_| "the mask cannot be read".to_owned())?;
                 let data = frame

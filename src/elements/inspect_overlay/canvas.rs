@@ -205,7 +205,15 @@ impl Canvas {
     /// The piece as GStreamer blends it.
     pub fn finish(self, opacity: f64) -> Option<gst_video::VideoOverlayRectangle> {
         let (width, height) = (self.pixmap.width(), self.pixmap.height());
-        let mut buffer = gst::Buffer::from_mut_slice(self.pixmap.take());
+        let mut pixels = self.pixmap.take();
+        // GStreamer's alpha for a whole rectangle mixes premultiplied pixels wrongly.
+        let part = (255.0 * opacity.clamp(0.0, 1.0)).round() as u16;
+        if part < 255 {
+            for byte in &mut pixels {
+                *byte = ((u16::from(*byte) * part + 127) / 255) as u8;
+            }
+        }
+        let mut buffer = gst::Buffer::from_mut_slice(pixels);
         gst_video::VideoMeta::add(
             buffer.get_mut()?,
             gst_video::VideoFrameFlags::empty(),
@@ -214,18 +222,14 @@ impl Canvas {
             height,
         )
         .ok()?;
-        let mut rectangle = gst_video::VideoOverlayRectangle::new_raw(
+        Some(gst_video::VideoOverlayRectangle::new_raw(
             &buffer,
             self.area.x,
             self.area.y,
             width,
             height,
             gst_video::VideoOverlayFormatFlags::PREMULTIPLIED_ALPHA,
-        );
-        if opacity < 1.0 {
-            rectangle.get_mut()?.set_global_alpha(opacity as f32);
-        }
-        Some(rectangle)
+        ))
     }
 }
 

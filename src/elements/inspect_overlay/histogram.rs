@@ -167,16 +167,19 @@ fn numbers(statistics: &Statistics, characters: i32) -> String {
 }
 
 /// Heights of a curve's columns, 0..1: the square root of the highest count that falls there, so
-/// that small peaks show beside large ones.
+/// that small peaks show beside large ones. The first and the last bin, where saturated samples
+/// pile up, do not count for what is highest; they are cut.
 fn heights(bins: &[u32], columns: usize) -> Vec<f32> {
-    let highest = f64::from(bins.iter().copied().max().unwrap_or(0).max(1));
+    let most = |bins: &[u32]| bins.iter().copied().max().filter(|&n| n > 0);
+    let inner = bins.get(1..bins.len().saturating_sub(1)).and_then(most);
+    let highest = f64::from(inner.or_else(|| most(bins)).unwrap_or(1));
     (0..columns)
         .map(|column| {
             let first = column * bins.len() / columns;
             let end = ((column + 1) * bins.len() / columns).max(first + 1);
             let part = bins.get(first..end.min(bins.len())).unwrap_or_default();
             let most = f64::from(part.iter().copied().max().unwrap_or(0));
-            (most / highest).sqrt() as f32
+            (most / highest).min(1.0).sqrt() as f32
         })
         .collect()
 }
@@ -215,6 +218,7 @@ mod tests {
         assert_eq!(heights(&[0, 4, 16, 1], 4), [0.0, 0.5, 1.0, 0.25]);
         assert_eq!(heights(&[0, 4, 16, 1], 2), [0.5, 1.0]);
         assert_eq!(heights(&[1, 4], 4), [0.5, 0.5, 1.0, 1.0]);
+        assert_eq!(heights(&[900, 4, 16, 900], 4), [1.0, 0.5, 1.0, 1.0]);
         assert_eq!(heights(&[0, 0], 2), [0.0, 0.0]);
         assert_eq!(heights(&[], 2), [0.0, 0.0]);
     }

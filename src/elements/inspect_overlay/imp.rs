@@ -17,9 +17,11 @@ use gst_base::{
 
 use super::{
     mask_pad::{self, MaskInput},
-    mask_queue::{FrameTime, MaskQueue, TimedMask},
+    mask_queue::MaskQueue,
+    matching::{FrameTime, TimedMask},
     pace::Pace,
     painter::{Findings, Painter},
+    planes,
     properties::{self, Settings},
 };
 use crate::elements::same_caps_templates;
@@ -156,6 +158,7 @@ impl InspectOverlay {
         let blended = gst_video::VideoOverlayComposition::new(&overlay.rectangles)
             .map_err(|error| error.to_string())
             .and_then(|composition| {
+                planes::check(&frame, info)?;
                 let buffer = frame.make_mut();
                 let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info)
                     .map_err(|_| "the frame cannot be written".to_owned())?;
@@ -214,7 +217,7 @@ impl ElementImpl for InspectOverlay {
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
         static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
-            let mut templates = same_caps_templates(&gst_video::VIDEO_FORMATS_ALL);
+            let mut templates = same_caps_templates(&super::formats());
             templates.extend(mask_pad::template());
             templates
         });
@@ -238,6 +241,7 @@ impl ElementImpl for InspectOverlay {
             pad
         };
         *self.mask_input() = MaskInput::default();
+        self.masks.open_pad(true);
         let added = pad.set_active(true).and_then(|()| self.obj().add_pad(&pad));
         if let Err(error) = added {
             gst::error!(CAT, imp = self, "{error}");
@@ -289,6 +293,12 @@ impl BaseTransformImpl for InspectOverlay {
     fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let info = gst_video::VideoInfo::from_caps(incaps)
             .map_err(|_| gst::loggable_error!(CAT, "no video format in {incaps}"))?;
+        if !planes::are_sound(&info) {
+            return Err(gst::loggable_error!(
+                CAT,
+                "{incaps} is too wide for a frame"
+            ));
+        }
         let painter = Painter::default();
         *self.state.borrow_mut() = Some(State { info, painter });
         Ok(())

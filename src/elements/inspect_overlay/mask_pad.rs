@@ -2,12 +2,10 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use gst::subclass::prelude::*;
+use gst::{glib::prelude::*, subclass::prelude::*};
 
 use super::{
-    bits::MaskFormat,
-    imp::InspectOverlay,
-    mask_queue::{MaskQueue, TimedMask},
+    bits::MaskFormat, imp::InspectOverlay, mask_queue::MaskQueue, matching::TimedMask, planes,
 };
 use crate::{
     elements::mask_caps::{BITMASK, bitmask_template},
@@ -66,6 +64,9 @@ fn format_of(caps: &gst::CapsRef) -> Result<MaskFormat, String> {
     let structure = caps.structure(0).ok_or("caps without a structure")?;
     if structure.name() != BITMASK {
         let info = gst_video::VideoInfo::from_caps(caps).map_err(|error| error.to_string())?;
+        if !planes::are_sound(&info) {
+            return Err(format!("{caps} is too wide for a mask"));
+        }
         return Ok(MaskFormat::Grey(info));
     }
     let number = |name: &str| -> Result<usize, String> {
@@ -100,14 +101,12 @@ pub(super) fn new(template: &gst::PadTemplate) -> gst::Pad {
             )
         })
         .activatemode_function(|_, parent, _, active| {
-            InspectOverlay::catch_panic_pad_function(
-                parent,
-                || Ok(()),
-                |overlay| {
-                    overlay.masks().open_pad(active);
-                    Ok(())
-                },
-            )
+            // A new pad is activated before it has a parent.
+            let overlay = parent.and_then(|parent| parent.downcast_ref::<super::InspectOverlay>());
+            if let Some(overlay) = overlay {
+                overlay.imp().masks().open_pad(active);
+            }
+            Ok(())
         })
         .build()
 }

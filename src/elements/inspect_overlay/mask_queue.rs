@@ -6,58 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::bits::MaskFormat;
+use super::matching::{FrameTime, TimedMask};
 
 /// Masks that are kept; one more blocks its sender.
 pub(super) const CAPACITY: usize = 8;
-/// Timestamps this far apart are the same where durations do not say that frames come closer:
-/// containers and networks round to milliseconds.
-const TOLERANCE: gst::ClockTime = gst::ClockTime::from_mseconds(1);
-
 /// How often a blocked sender looks whether frames still go on.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// A mask with the time it is of.
-#[derive(Debug, Clone)]
-pub(super) struct TimedMask {
-    /// Running time.
-    pub start: gst::ClockTime,
-    /// How long the mask holds.
-    pub duration: Option<gst::ClockTime>,
-    /// How the buffer is to be read.
-    pub format: MaskFormat,
-    /// The mask, with its metas.
-    pub buffer: gst::Buffer,
-}
-
-/// A frame's time.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FrameTime {
-    /// Running time.
-    pub start: gst::ClockTime,
-    /// How long the frame is shown.
-    pub duration: Option<gst::ClockTime>,
-}
-
-impl TimedMask {
-    fn tolerance(&self, frame: FrameTime) -> gst::ClockTime {
-        let shorter = [self.duration, frame.duration].into_iter().flatten().min();
-        shorter.map_or(TOLERANCE, |duration| TOLERANCE.min(duration / 4))
-    }
-
-    /// Whether the mask is of the frame's time, or of an earlier one.
-    fn has_begun(&self, frame: FrameTime) -> bool {
-        self.start <= frame.start.saturating_add(self.tolerance(frame))
-    }
-
-    /// Whether the mask is the frame's: of the same time, or one that still holds.
-    fn covers(&self, frame: FrameTime) -> bool {
-        let tolerance = self.tolerance(frame);
-        let same = self.start.max(frame.start) - self.start.min(frame.start) <= tolerance;
-        let end = self.start.saturating_add(self.duration.unwrap_or_default());
-        same || (self.start <= frame.start && frame.start.saturating_add(tolerance) < end)
-    }
-}
 
 #[derive(Debug, Default)]
 struct State {
@@ -254,6 +208,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::elements::inspect_overlay::bits::MaskFormat;
 
     const LONG: Duration = Duration::from_secs(20);
     const SHORT: Duration = Duration::from_millis(30);
@@ -316,34 +271,6 @@ mod tests {
         assert!(push(&queue, lasting(100), SHORT).is_ok());
         assert_eq!(taken(&queue, ms(100)), Some(ms(100)));
         assert_eq!(taken(&queue, ms(133)), Some(ms(100)));
-    }
-
-    #[test]
-    fn mask_whose_end_is_rounded_is_not_the_next_frames() {
-        let third = gst::ClockTime::from_nseconds(33_333_334);
-        let queue = MaskQueue::default();
-        assert!(push(&queue, mask(ms(0), Some(third)), SHORT).is_ok());
-        let next = FrameTime {
-            start: gst::ClockTime::from_nseconds(33_333_333),
-            duration: Some(third),
-        };
-        assert!(queue.take(next, SHORT).is_none());
-    }
-
-    #[test]
-    fn frames_at_short_distances_are_told_apart() {
-        let distance = gst::ClockTime::from_useconds(500);
-        let queue = MaskQueue::default();
-        assert!(push(&queue, mask(ms(0), Some(distance)), SHORT).is_ok());
-        assert!(push(&queue, mask(distance, Some(distance)), SHORT).is_ok());
-        for start in [ms(0), distance] {
-            let frame = FrameTime {
-                start,
-                duration: Some(distance),
-            };
-            let taken = queue.take(frame, SHORT).map(|mask| mask.start);
-            assert_eq!(taken, Some(start));
-        }
     }
 
     #[test]

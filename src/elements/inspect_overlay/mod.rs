@@ -8,8 +8,10 @@ mod imp;
 mod layout;
 mod mask_pad;
 mod mask_queue;
+mod matching;
 mod pace;
 mod painter;
+mod planes;
 mod properties;
 mod text;
 mod tiles;
@@ -30,7 +32,8 @@ glib::wrapper! {
     /// `mask-timeout`, which a live pipeline's latency includes while there is the pad. Results of
     /// another size than the frame's (behind `videoscale`) are scaled to it.
     ///
-    /// Formats: every raw one. Sizes of text and lines follow the frame's size.
+    /// Formats: every raw one without a palette; on grey frames colours are grey, so convert them
+    /// before. Sizes of text and lines follow the frame's size.
     ///
     /// ```text
     /// gst-launch-1.0 videotestsrc pattern=ball ! clhistogram ! clpitchthreshold pitch-x=16 output=frame ! inspectoverlay ! videoconvert ! autovideosink
@@ -43,6 +46,16 @@ glib::wrapper! {
     /// ```
     pub struct InspectOverlay(ObjectSubclass<imp::InspectOverlay>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
+}
+
+/// Formats that can be drawn on: every raw one whose colours are not those of a palette.
+fn formats() -> Vec<gst_video::VideoFormat> {
+    let drawable = |format: &gst_video::VideoFormat| {
+        !gst_video::VideoFormatInfo::from_format(*format).has_palette()
+    };
+    gst_video::VideoFormat::iter_raw()
+        .filter(drawable)
+        .collect()
 }
 
 /// Registers the element.

@@ -10,6 +10,9 @@ const FONT: &[u8] = include_bytes!("../../../assets/fonts/Hack-Regular.ttf");
 /// Letters of a size are forgotten when there are more: a name may hold any of Unicode.
 const MOST_GLYPHS: usize = 1024;
 
+/// Below 1 thin strokes, which fall on parts of two pixels at small sizes, come out darker.
+const BOLDNESS: f32 = 0.7;
+
 static FACE: LazyLock<Option<FontRef<'static>>> =
     LazyLock::new(|| FontRef::try_from_slice(FONT).ok());
 
@@ -70,7 +73,7 @@ fn outline(letter: char, height: i32) -> Glyph {
         let mut coverage = vec![0; width * bounds.height() as usize];
         outlined.draw(|x, y, c| {
             if let Some(pixel) = coverage.get_mut(y as usize * width + x as usize) {
-                *pixel = (c.clamp(0.0, 1.0) * 255.0).round() as u8;
+                *pixel = (c.clamp(0.0, 1.0).powf(BOLDNESS) * 255.0).round() as u8;
             }
         });
         Some(Glyph {
