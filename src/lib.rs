@@ -1,5 +1,5 @@
 //! GStreamer elements that inspect live video with OpenCL: `clgaussian`, `clhistogram`,
-//! `clpitchthreshold` and `clmaskunpack`.
+//! `clpitchthreshold`, `clmaskunpack` and `inspectoverlay`.
 //!
 //! The crate is the plugin `clinspect`, and a library: applications read the metas through
 //! [`results`], and tests reach every layer.
@@ -38,7 +38,8 @@ mod plugin {
         super::elements::gaussian::register(plugin)?;
         super::elements::histogram::register(plugin)?;
         super::elements::pitch_threshold::register(plugin)?;
-        super::elements::mask_unpack::register(plugin)
+        super::elements::mask_unpack::register(plugin)?;
+        super::elements::inspect_overlay::register(plugin)
     }
 
     gst::plugin_define!(

@@ -58,6 +58,11 @@ const FORBIDDEN: [(&str, &[&str]); 9] = [
     ),
 ];
 
+/// The only folder that draws: nothing else names these crates, and it needs no device.
+const DRAWING: &str = "src/elements/inspect_overlay/";
+const DRAWING_CRATES: [&str; 2] = ["tiny_skia", "ab_glyph"];
+const DEVICE_LAYERS: [&str; 3] = ["operators", "frame", "opencl"];
+
 /// The text without comments and string literals.
 fn code(text: &str) -> String {
     let mut out = String::new();
@@ -165,9 +170,19 @@ fn violations(path: &str, text: &str) -> Vec<String> {
             if is_layer && name != layer && !allowed.contains(&name.as_str()) {
                 wrong.push(format!("{path}: {layer} imports {name}"));
             }
+            if path.starts_with(DRAWING) && DEVICE_LAYERS.contains(&name.as_str()) {
+                wrong.push(format!("{path}: the overlay imports {name}"));
+            }
         }
     } else if layer != "reference" {
         wrong.push(format!("{path}: DESIGN has no layer {layer}"));
+    }
+    if !path.starts_with(DRAWING) {
+        for name in DRAWING_CRATES {
+            if places(&code, name).next().is_some() {
+                wrong.push(format!("{path} names {name}"));
+            }
+        }
     }
     for (_, forbidden) in FORBIDDEN.iter().filter(|(name, _)| *name == layer) {
         for name in *forbidden {
@@ -244,6 +259,15 @@ fn checker_sees_planted_violations() {
         ),
         ("src/error.rs", "use crate::opencl::ClContext;"),
         ("src/lib.rs", "use crate::opencl::ClContext;"),
+        (
+            "src/elements/histogram/imp.rs",
+            "fn f() -> Option<tiny_skia::Pixmap> { None }",
+        ),
+        ("src/math/region.rs", "use ab_glyph::Font;"),
+        (
+            "src/elements/inspect_overlay/bits.rs",
+            "use crate::opencl::ClContext;",
+        ),
         ("src/other.rs", "fn f() {}"),
         (
             "tests/reference/mod.rs",
@@ -284,6 +308,10 @@ fn checker_lets_downward_imports_comments_and_strings_pass() {
         ),
         ("src/frame.rs", "use gst::BufferRef; // gst::Element is not"),
         ("src/opencl/pool.rs", "use gst::subclass::prelude::*;"),
+        (
+            "src/elements/inspect_overlay/canvas.rs",
+            "use tiny_skia::Pixmap; use crate::{math::mask, results::DefectResult};",
+        ),
         ("src/error.rs", "let x = gst::LibraryError::Settings;"),
         (
             "src/lib.rs",

@@ -38,6 +38,7 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
         "clhistogram",
         "clpitchthreshold",
         "clmaskunpack",
+        "inspectoverlay",
     ] {
         assert!(listed.output().contains(element), "{}", listed.text());
         let mut inspect = sandbox.command("gst-inspect-1.0");
@@ -52,12 +53,14 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
         assert_eq!(errors.len(), 1, "{element}: {}", failed.text());
         assert!(errors[0].contains(word), "{element}: {}", errors[0]);
     }
-    // This one needs no device.
+    // These two need no device.
     let caps = "video/x-bitmask,width=8,height=2,framerate=1/1,stride=1,bit-order=msb-first";
     let line = format!(
         "fakesrc num-buffers=1 filltype=zero sizetype=fixed sizemax=2 ! {caps} ! clmaskunpack ! \
          fakesink"
     );
+    run(sandbox.launch(&line).env(variable, &value)).succeeded();
+    let line = format!("{SOURCE} ! inspectoverlay ! fakesink");
     run(sandbox.launch(&line).env(variable, &value)).succeeded();
 
     // The same registry, the fault repaired.

@@ -36,6 +36,7 @@ mod estimation;
 #[path = "../operators/frames.rs"]
 mod frames;
 mod guard_pages;
+mod inspect_overlay;
 mod lifecycle;
 mod live;
 mod mask_unpack;

@@ -1,0 +1,123 @@
+//! Makes the pictures that README shows of `inspectoverlay`.
+//!
+//! ```text
+//! cargo run --release --example overlay_pictures -- FOLDER [PHOTOGRAPH.png]
+//! ```
+//!
+//! Writes into FOLDER: `overlay-frame.jpg`, a panel with results as metas of the frame,
+//! `overlay-mask-pad.jpg`, the same with masks from a branch of their own, and, where a photograph
+//! is named, `overlay-histogram.jpg`.
+
+// The panel generator, shared with tests and benches.
+#[path = "common/mod.rs"]
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use common::panel::{PanelGenerator, PanelSpec};
+use gst::prelude::*;
+
+const WIDTH: usize = 800;
+const HEIGHT: usize = 450;
+const DEFECTS: usize = 7;
+const SEED: u64 = 5;
+/// How a panel is inspected, as docs/quality.md recommends.
+const INSPECT: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! \
+    clpitchthreshold name=inspect pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true \
+    multiples=<1,4> merge-distance=3";
+/// What is drawn on a grey frame is grey.
+const COLOUR: &str = "videoconvert ! video/x-raw,format=RGB";
+const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";
+/// Nobody waits for a picture: a mask may take as long as a slow machine does, ns.
+const PATIENCE: &str = "mask-timeout=60000000000";
+
+fn main() -> Result<()> {
+    gst::init()?;
+    gstclinspect::register_static()?;
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let folder = arguments.next().context("name a folder for the pictures")?;
+    std::fs::create_dir_all(&folder)?;
+    let spec = PanelSpec {
+        width: WIDTH,
+        height: HEIGHT,
+        ..PanelSpec::default()
+    };
+    let mut generator = PanelGenerator::new(spec, SEED).map_err(|why| anyhow!(why))?;
+    let panel = generator.next_random(DEFECTS).samples;
+
+    let source = format!(
+        "appsrc name=in format=time \
+         caps=video/x-raw,format=GRAY8,width={WIDTH},height={HEIGHT},framerate=1/1"
+    );
+    let line = format!("{source} ! {INSPECT} output=frame ! {COLOUR} ! inspectoverlay ! {PICTURE}");
+    make(
+        &line,
+        &folder.join("overlay-frame.jpg"),
+        Input::Frame(&panel),
+    )?;
+
+    let line = format!(
+        "{source} ! tee name=t  \
+         t. ! queue ! {COLOUR} ! inspectoverlay name=o {PATIENCE} verdict-position=bottom \
+         histogram-corner=top-left tint-color=0xb030d0ff box-color=0xff30d0ff ! {PICTURE}  \
+         t. ! queue ! {INSPECT} ! o.mask"
+    );
+    make(
+        &line,
+        &folder.join("overlay-mask-pad.jpg"),
+        Input::Frame(&panel),
+    )?;
+
+    if let Some(photograph) = arguments.next() {
+        let line = format!(
+            "filesrc name=in ! pngdec ! videoconvert ! video/x-raw,format=RGB ! clhistogram ! \
+             inspectoverlay histogram-corner=bottom-left ! {PICTURE}"
+        );
+        let picture = folder.join("overlay-histogram.jpg");
+        make(&line, &picture, Input::File(&photograph))?;
+    }
+    Ok(())
+}
+
+/// What a pipeline's element `in` gets.
+enum Input<'a> {
+    /// The bytes of a frame.
+    Frame(&'a [u8]),
+    File(&'a Path),
+}
+
+/// Runs a pipeline to its end, which writes a picture.
+fn make(line: &str, picture: &Path, input: Input) -> Result<()> {
+    let pipeline = gst::parse::launch(line)?.downcast::<gst::Pipeline>();
+    let pipeline = pipeline.map_err(|_| anyhow!("no pipeline is: {line}"))?;
+    let source = pipeline.by_name("in").context("no source")?;
+    let file = pipeline.by_name("file").context("no sink")?;
+    file.set_property("location", picture);
+    if let Input::File(path) = input {
+        source.set_property("location", path);
+    }
+    pipeline.set_state(gst::State::Playing)?;
+    if let Input::Frame(frame) = input {
+        let source = source.downcast::<gst_app::AppSrc>();
+        let source = source.map_err(|_| anyhow!("the source is no appsrc"))?;
+        let mut buffer = gst::Buffer::from_slice(frame.to_vec());
+        let fields = buffer.make_mut();
+        fields.set_pts(gst::ClockTime::ZERO);
+        fields.set_duration(gst::ClockTime::SECOND);
+        fields.set_offset(0);
+        source.push_buffer(buffer)?;
+        source.end_of_stream()?;
+    }
+    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    let bus = pipeline.bus().context("a pipeline has a bus")?;
+    let end = bus.timed_pop_filtered(gst::ClockTime::from_seconds(120), &ends);
+    pipeline.set_state(gst::State::Null)?;
+    match end.context("the pipeline does not end")?.view() {
+        gst::MessageView::Error(error) => bail!("{}", error.error().message()),
+        _ => {
+            println!("{}", picture.display());
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Where things are drawn, and how large: everything follows from the frame's size.
+
+use super::properties::{OverlayCorner, OverlayPosition, Settings};
+
+/// A rectangle in pixels; a width or height of 0 or less is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rect {
+    pub x: i32,
+    pub y: i32,
+    pub width: i32,
+    pub height: i32,
+}
+
+impl Rect {
+    pub fn new(x: i32, y: i32, width: i32, height: i32) -> Self {
+        Self {
+            x,
+            y,
+            width,
+            height,
+        }
+    }
+
+    /// The column behind the last.
+    pub fn right(self) -> i32 {
+        self.x + self.width
+    }
+
+    /// The row behind the last.
+    pub fn bottom(self) -> i32 {
+        self.y + self.height
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.width <= 0 || self.height <= 0
+    }
+
+    /// What lies in both.
+    pub fn and(self, other: Self) -> Self {
+        let (x, y) = (self.x.max(other.x), self.y.max(other.y));
+        Self {
+            x,
+            y,
+            width: self.right().min(other.right()) - x,
+            height: self.bottom().min(other.bottom()) - y,
+        }
+    }
+
+    pub fn touches(self, other: Self) -> bool {
+        !self.and(other).is_empty()
+    }
+
+    /// The same without a border; empty where there is nothing left.
+    pub fn inset(self, by: i32) -> Self {
+        Self::new(
+            self.x + by,
+            self.y + by,
+            self.width - 2 * by,
+            self.height - 2 * by,
+        )
+    }
+}
+
+/// Pixels of a frame's height for one of text, and least and most height of text, px.
+const TEXT_SHARE: f64 = 42.0;
+const LEAST_TEXT: f64 = 12.0;
+const MOST_TEXT: f64 = 400.0;
+/// A frame's shape from which on its width, not its height, tells the size of text.
+const WIDE: f64 = 9.0 / 16.0;
+/// A bar and a panel may take this part of the frame's height.
+const LEAST_BARS: i32 = 3;
+/// Height of a curve in heights of text, for one channel and for several.
+const PLOT_ALONE: f64 = 5.0;
+const PLOT_OF_SEVERAL: f64 = 3.0;
+/// A curve of fewer pixels tells nothing.
+const LEAST_PLOT: i32 = 8;
+/// Characters that a panel is wide at most.
+const PANEL_CHARACTERS: i32 = 36;
+
+/// The frame's size, and the sizes that follow from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Layout {
+    /// The frame.
+    pub frame: Rect,
+    /// Height of text, px.
+    pub text: i32,
+    /// Height of small text, px.
+    pub small: i32,
+    /// Width of lines, px.
+    pub line: i32,
+    /// Distance between things, px.
+    pub margin: i32,
+}
+
+/// Places in a histogram panel.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct PanelLayout {
+    pub area: Rect,
+    /// Height of a channel's line of text, px.
+    pub header: i32,
+    /// Height of a channel's curve, px.
+    pub plot: i32,
+}
+
+impl Layout {
+    pub fn new([width, height]: [u32; 2], scale: f64) -> Self {
+        let side = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        let size = f64::from(height).min(f64::from(width) * WIDE) / TEXT_SHARE;
+        let text = (size.max(LEAST_TEXT) * scale).clamp(LEAST_TEXT / 2.0, MOST_TEXT);
+        Self {
+            frame: Rect::new(0, 0, side(width), side(height)),
+            text: text.round() as i32,
+            small: (0.8 * text).max(text.min(LEAST_TEXT - 1.0)).round() as i32,
+            line: (text / 12.0).round().max(1.0) as i32,
+            margin: (text / 2.0).round() as i32,
+        }
+    }
+
+    /// Where the verdict goes; `None` on frames that it would fill.
+    pub fn bar(&self, position: OverlayPosition) -> Option<Rect> {
+        let height = self.text + self.margin;
+        let y = match position {
+            OverlayPosition::Top => 0,
+            OverlayPosition::Bottom => self.frame.height - height,
+        };
+        (LEAST_BARS * height <= self.frame.height).then_some(Rect {
+            y,
+            height,
+            ..self.frame
+        })
+    }
+
+    /// Where the histograms of so many channels go, beside the bar; `None` on frames where they
+    /// find no room.
+    pub fn panel(
+        &self,
+        channels: i32,
+        character: i32,
+        settings: &Settings,
+        bar: Option<Rect>,
+    ) -> Option<PanelLayout> {
+        let bar = bar.map_or(0, |bar| bar.height);
+        let header = self.small + self.small / 3;
+        let room_height = self.frame.height - bar - 2 * self.margin;
+        let room_width = self.frame.width - 2 * self.margin;
+        // A gap below each curve, and one above the first line of text.
+        let rest = room_height * 3 / 4 - channels * (header + self.margin) - self.margin / 2;
+        let text = f64::from(self.text);
+        let share = if channels == 1 {
+            PLOT_ALONE
+        } else {
+            PLOT_OF_SEVERAL
+        };
+        let plot = ((share * text) as i32).min(rest / channels.max(1));
+        if plot < LEAST_PLOT {
+            return None;
+        }
+        let height = channels * (header + plot + self.margin) + self.margin / 2;
+        let width = (PANEL_CHARACTERS * character + 2 * self.margin).min(room_width);
+        // Half of the line must fit at least.
+        if width < PANEL_CHARACTERS * character / 2 {
+            return None;
+        }
+        let bar_is_above = settings.verdict_position == OverlayPosition::Top;
+        let (left, right) = (self.margin, self.frame.width - self.margin - width);
+        let top = self.margin + if bar_is_above { bar } else { 0 };
+        let below = if bar_is_above { 0 } else { bar };
+        let bottom = self.frame.height - self.margin - height - below;
+        let (x, y) = match settings.histogram_corner {
+            OverlayCorner::TopLeft => (left, top),
+            OverlayCorner::TopRight => (right, top),
+            OverlayCorner::BottomLeft => (left, bottom),
+            OverlayCorner::BottomRight => (right, bottom),
+        };
+        Some(PanelLayout {
+            area: Rect::new(x, y, width, height),
+            header,
+            plot,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bar_and_panel_lie_in_every_frame_beside_each_other() {
+        for width in [1, 7, 64, 200, 320, 640, 1920, 3840, 16_384] {
+            for height in [1, 5, 40, 64, 240, 480, 1080, 2160, 9000] {
+                for scale in [0.25, 1.0, 8.0] {
+                    let layout = Layout::new([width, height], scale);
+                    for corner in [
+                        OverlayCorner::TopLeft,
+                        OverlayCorner::TopRight,
+                        OverlayCorner::BottomLeft,
+                        OverlayCorner::BottomRight,
+                    ] {
+                        for position in [OverlayPosition::Top, OverlayPosition::Bottom] {
+                            let settings = Settings {
+                                histogram_corner: corner,
+                                verdict_position: position,
+                                ..Settings::default()
+                            };
+                            let bar = layout.bar(position);
+                            for channels in 1..=4 {
+                                let character = layout.small * 3 / 5;
+                                let panel = layout.panel(channels, character, &settings, bar);
+                                let Some(panel) = panel else { continue };
+                                assert_eq!(panel.area.and(layout.frame), panel.area);
+                                assert!(!bar.is_some_and(|bar| bar.touches(panel.area)));
+                            }
+                            if let Some(bar) = bar {
+                                assert_eq!(bar.and(layout.frame), bar);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn common_sizes_have_room_for_bar_and_panel() {
+        for size in [
+            [320, 240],
+            [640, 480],
+            [1920, 1080],
+            [3840, 2160],
+            [2448, 2048],
+        ] {
+            let layout = Layout::new(size, 1.0);
+            let settings = Settings::default();
+            let bar = layout.bar(settings.verdict_position);
+            assert!(bar.is_some(), "{size:?}");
+            let character = layout.small * 3 / 5;
+            assert!(
+                layout.panel(3, character, &settings, bar).is_some(),
+                "{size:?}"
+            );
+        }
+    }
+}

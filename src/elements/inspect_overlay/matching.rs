@@ -1,0 +1,101 @@
+//! Which mask belongs to which frame.
+
+use super::bits::MaskFormat;
+
+/// Timestamps this far apart are the same where durations do not say that frames come closer:
+/// containers and networks round to milliseconds.
+const TOLERANCE: gst::ClockTime = gst::ClockTime::from_mseconds(1);
+
+/// A mask with the time it is of.
+#[derive(Debug, Clone)]
+pub(super) struct TimedMask {
+    /// Running time.
+    pub start: gst::ClockTime,
+    /// How long the mask holds.
+    pub duration: Option<gst::ClockTime>,
+    /// How the buffer is to be read.
+    pub format: MaskFormat,
+    /// The mask, with its metas.
+    pub buffer: gst::Buffer,
+}
+
+/// A frame's time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FrameTime {
+    /// Running time.
+    pub start: gst::ClockTime,
+    /// How long the frame is shown.
+    pub duration: Option<gst::ClockTime>,
+}
+
+impl TimedMask {
+    fn tolerance(&self, frame: FrameTime) -> gst::ClockTime {
+        let shorter = [self.duration, frame.duration].into_iter().flatten().min();
+        shorter.map_or(TOLERANCE, |duration| TOLERANCE.min(duration / 4))
+    }
+
+    /// Whether the mask is of the frame's time, or of an earlier one.
+    pub fn has_begun(&self, frame: FrameTime) -> bool {
+        self.start <= frame.start.saturating_add(self.tolerance(frame))
+    }
+
+    /// Whether the mask is the frame's: of the same time, or one that still holds.
+    pub fn covers(&self, frame: FrameTime) -> bool {
+        let tolerance = self.tolerance(frame);
+        let same = self.start.max(frame.start) - self.start.min(frame.start) <= tolerance;
+        let end = self.start.saturating_add(self.duration.unwrap_or_default());
+        same || (self.start <= frame.start && frame.start.saturating_add(tolerance) < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const US: gst::ClockTime = gst::ClockTime::USECOND;
+
+    /// Whether a mask (start, duration) covers a frame (start, duration); us, 0 = unknown.
+    fn covers(mask: [u64; 2], frame: [u64; 2]) -> bool {
+        gst::init().ok();
+        let known = |duration: u64| (duration > 0).then(|| US * duration);
+        let mask = TimedMask {
+            start: US * mask[0],
+            duration: known(mask[1]),
+            format: MaskFormat::packed(1, 1, 1),
+            buffer: gst::Buffer::new(),
+        };
+        let frame = FrameTime {
+            start: US * frame[0],
+            duration: known(frame[1]),
+        };
+        // What covers a frame has begun.
+        assert!(mask.has_begun(frame) || !mask.covers(frame));
+        mask.covers(frame)
+    }
+
+    #[test]
+    fn masks_cover_frames_of_their_time_and_while_they_last() {
+        for (mask, frame, wanted) in [
+            ([40_000, 0], [40_000, 0], true),
+            // Rounded to a millisecond on the way.
+            ([40_000, 0], [41_000, 0], true),
+            ([41_000, 0], [40_000, 0], true),
+            ([40_000, 0], [41_001, 0], false),
+            ([40_000, 0], [38_999, 0], false),
+            // Three frames to a mask.
+            ([0, 100_000], [33_333, 33_333], true),
+            ([0, 100_000], [66_666, 33_333], true),
+            ([0, 100_000], [100_000, 33_333], false),
+            // An end that is rounded is not the next frame's.
+            ([0, 33_334], [33_333, 33_333], false),
+            ([0, 100_000], [99_999, 33_333], false),
+            // 2000 frames a second.
+            ([0, 500], [500, 500], false),
+            ([500, 500], [0, 500], false),
+            ([500, 0], [400, 500], true),
+            ([500, 0], [300, 500], false),
+        ] {
+            assert_eq!(covers(mask, frame), wanted, "{mask:?} {frame:?}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The overlay behind the elements whose results it draws.
+
+use gst::prelude::*;
+
+use crate::{
+    frames::read,
+    support::{Pipeline, start},
+};
+
+const SOURCE: &str = "videotestsrc num-buffers=20 pattern=ball ! \
+                      video/x-raw,format=GRAY8,width=320,height=240,framerate=25/1";
+const JUDGE: &str = "clpitchthreshold name=p pitch-x=7.35 merge-distance=3";
+const OUT: &str = "appsink name=out sync=false";
+
+/// Runs a pipeline to its end; the frames that reach `out`.
+#[track_caller]
+fn frames(line: &str) -> Vec<Vec<u8>> {
+    let pipeline = Pipeline::new(line);
+    let out: gst_app::AppSink = pipeline.get("out");
+    pipeline.set_state(gst::State::Playing).unwrap();
+    let frames = std::iter::from_fn(|| out.try_pull_sample(gst::ClockTime::from_seconds(60)))
+        .map(|sample| read(&sample.buffer_owned().unwrap()))
+        .collect();
+    assert_eq!(
+        pipeline.wait_for_end().type_(),
+        gst::MessageType::Eos,
+        "{line}"
+    );
+    frames
+}
+
+#[test]
+fn mask_pad_draws_what_the_metas_of_the_frames_draw() {
+    if start().is_none() {
+        return;
+    }
+    let plain = frames(&format!("{SOURCE} ! {OUT}"));
+    let metas = frames(&format!(
+        "{SOURCE} ! {JUDGE} output=frame ! inspectoverlay ! {OUT}"
+    ));
+    assert_eq!(metas.len(), 20);
+    assert!(
+        metas
+            .iter()
+            .zip(&plain)
+            .all(|(drawn, plain)| drawn != plain)
+    );
+    // Branches with as little room as can be, and masks as GRAY8.
+    for (queue, format) in [
+        ("queue", "video/x-bitmask"),
+        ("queue max-size-buffers=1", "video/x-bitmask"),
+        ("queue", "video/x-raw,format=GRAY8"),
+    ] {
+        let masks = frames(&format!(
+            "{SOURCE} ! tee name=t  t. ! {queue} ! inspectoverlay name=o mask-timeout=60000000000 \
+             ! {OUT}  t. ! {queue} ! {JUDGE} ! {format} ! o.mask"
+        ));
+        assert_eq!(masks.len(), 20, "{queue} {format}");
+        for (n, (mask, meta)) in masks.iter().zip(&metas).enumerate() {
+            assert!(mask == meta, "{queue} {format}: frame {n}");
+        }
+    }
+}
+
+#[test]
+fn histogram_and_defects_of_device_memory_are_drawn() {
+    if start().is_none() {
+        return;
+    }
+    let line = format!("{SOURCE} ! clgaussian ! clhistogram ! {JUDGE} output=frame");
+    let plain = frames(&format!("{line} ! {OUT}"));
+    let drawn = frames(&format!("{line} ! inspectoverlay ! {OUT}"));
+    assert_eq!(drawn.len(), 20);
+    for (drawn, plain) in drawn.iter().zip(&plain) {
+        // The bar at the top, the panel at the bottom.
+        for rows in [0..18 * 320, 180 * 320..200 * 320] {
+            assert!(drawn[rows.clone()] != plain[rows]);
+        }
+    }
+}
+
+#[test]
+fn seeks_stops_and_pads_that_come_and_go_hang_nothing() {
+    if start().is_none() {
+        return;
+    }
+    let pipeline = Pipeline::new(&format!(
+        "videotestsrc pattern=ball ! video/x-raw,format=GRAY8,width=64,height=48,framerate=100/1 ! \
+         tee name=t  t. ! queue max-size-buffers=2 ! inspectoverlay name=o mask-timeout=600000000000 \
+         ! fakesink sync=false  t. ! queue max-size-buffers=2 name=q ! {JUDGE}"
+    ));
+    let overlay: gst::Element = pipeline.get("o");
+    let judge: gst::Element = pipeline.get("p");
+    judge
+        .link_pads(Some("src"), &overlay, Some("mask"))
+        .unwrap();
+    for round in 0..6 {
+        pipeline.set_state(gst::State::Playing).unwrap();
+        let (changed, ..) = pipeline.state(gst::ClockTime::from_seconds(30));
+        changed.unwrap();
+        for _ in 0..3 {
+            pipeline
+                .seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO)
+                .unwrap();
+        }
+        if round % 2 == 0 {
+            let pad = overlay.static_pad("mask").unwrap();
+            // What would be sent on has nowhere to go: the branch is closed first.
+            let source = judge.static_pad("src").unwrap();
+            let probe = source.add_probe(gst::PadProbeType::BLOCK_DOWNSTREAM, |_, _| {
+                gst::PadProbeReturn::Ok
+            });
+            overlay.release_request_pad(&pad);
+            overlay.request_pad_simple("mask").unwrap();
+            judge
+                .link_pads(Some("src"), &overlay, Some("mask"))
+                .unwrap();
+            source.remove_probe(probe.unwrap());
+        }
+        pipeline.set_state(gst::State::Null).unwrap();
+    }
+}
