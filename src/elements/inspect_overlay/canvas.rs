@@ -206,7 +206,7 @@ impl Canvas {
     pub fn finish(self, opacity: f64) -> Option<gst_video::VideoOverlayRectangle> {
         let (width, height) = (self.pixmap.width(), self.pixmap.height());
         let mut pixels = self.pixmap.take();
-        // GStreamer's alpha for a whole rectangle mixes premultiplied pixels wrongly.
+        // Premultiplied pixels fade when all four bytes are scaled.
         let part = (255.0 * opacity.clamp(0.0, 1.0)).round() as u16;
         if part < 255 {
             for byte in &mut pixels {

@@ -53,9 +53,20 @@ fn formats() -> Vec<gst_video::VideoFormat> {
     let drawable = |format: &gst_video::VideoFormat| {
         !gst_video::VideoFormatInfo::from_format(*format).has_palette()
     };
-    gst_video::VideoFormat::iter_raw()
+    let mut formats: Vec<_> = gst_video::VideoFormat::iter_raw()
         .filter(drawable)
-        .collect()
+        .collect();
+    // GStreamer's order begins with 16 bits a component; a source that may choose takes the first.
+    formats.sort_by_key(|format| match format {
+        gst_video::VideoFormat::I420 => 0,
+        gst_video::VideoFormat::Nv12 => 1,
+        gst_video::VideoFormat::Bgrx => 2,
+        _ => {
+            let info = gst_video::VideoFormatInfo::from_format(*format);
+            if info.bits() <= 8 { 3 } else { 4 }
+        }
+    });
+    formats
 }
 
 /// Registers the element.
