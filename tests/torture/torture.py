@@ -20,12 +20,14 @@ from gi.repository import GLib, GObject, Gst, GstVideo  # noqa: E402, F401
 Gst.init(None)
 
 MINUTES = int(os.environ.get("CLINSPECT_TORTURE_MINUTES", "1"))
-# Each element, and the three in a row.
+# Each element, the three in a row, and what draws their results.
 CHAINS = {
     "clgaussian": "clgaussian",
     "clhistogram": "clhistogram",
     "clpitchthreshold": "clpitchthreshold pitch-x=4",
     "chain": "clgaussian ! clhistogram ! clpitchthreshold pitch-x=4",
+    # The bar holds the frame's number, and frames are compared with each other.
+    "overlay": "clhistogram ! clpitchthreshold pitch-x=4 output=frame ! inspectoverlay show-verdict=false",
 }
 # Longest time a change of state may take.
 STATE_LIMIT_S = 2.0
