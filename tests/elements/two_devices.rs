@@ -85,15 +85,24 @@ fn elements_of_different_devices_share_frames() {
     }
     register();
     let devices = opencl::devices().unwrap();
-    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+    // By number: GPUs of a kind share their name.
+    let (mut gpus, mut cpus) = (0.., 0..);
+    let selectors: Vec<String> = devices
+        .iter()
+        .filter_map(|device| match (device.is_gpu, device.caps.is_cpu) {
+            (true, _) => Some(format!("gpu:{}", gpus.next()?)),
+            (_, true) => Some(format!("cpu:{}", cpus.next()?)),
+            _ => None,
+        })
+        .collect();
     let mut pairs = 0;
-    for one in &names {
-        for other in names.iter().filter(|other| *other != one) {
+    for one in &selectors {
+        for other in selectors.iter().filter(|other| *other != one) {
             exchange(one, other);
             pairs += 1;
         }
     }
     if pairs == 0 {
-        skip("exchange", &format!("the only device is {names:?}"));
+        skip("exchange", &format!("the only device is {selectors:?}"));
     }
 }
