@@ -70,8 +70,13 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
     let mut found = Vec::new();
     let mut unusable = Vec::new();
     for platform in platforms {
-        let is_pocl = get_platform_info(platform, CL_PLATFORM_NAME)
-            .is_ok_and(|name| String::from_utf8_lossy(&name.to_vec_uchar()).contains(POCL));
+        let is_pocl = match get_platform_info(platform, CL_PLATFORM_NAME) {
+            Ok(name) => String::from_utf8_lossy(&name.to_vec_uchar()).contains(POCL),
+            Err(code) => {
+                unusable.push(call_error("clGetPlatformInfo", code, "a platform").to_string());
+                continue;
+            }
+        };
         let ids = match get_device_ids(platform, CL_DEVICE_TYPE_ALL) {
             Ok(ids) => ids,
             Err(NO_DEVICE) => continue,

@@ -7,6 +7,7 @@
 /* Counted, and made to fail, stall or lie as the rules say; hooks.c. */
 #define HOOKED(X) \
     X(clGetPlatformIDs) \
+    X(clGetPlatformInfo) \
     X(clGetDeviceIDs) \
     X(clGetDeviceInfo) \
     X(clCreateContext) \

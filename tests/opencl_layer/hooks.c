@@ -12,6 +12,9 @@
 
 STATUS(clGetPlatformIDs, (cl_uint n, cl_platform_id *platforms, cl_uint *count),
        (n, platforms, count))
+STATUS(clGetPlatformInfo,
+       (cl_platform_id platform, cl_platform_info what, size_t size, void *value, size_t *needed),
+       (platform, what, size, value, needed))
 STATUS(clGetDeviceIDs,
        (cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id *devices,
         cl_uint *count),
