@@ -261,6 +261,17 @@ mod tests {
     }
 
     #[test]
+    fn of_masks_that_overlap_the_newer_holds_once_it_has_begun() {
+        let queue = MaskQueue::default();
+        // The first says that it holds for longer than it does.
+        for n in [0, 40] {
+            assert!(push(&queue, mask(ms(n), Some(ms(1000))), SHORT).is_ok());
+        }
+        assert_eq!(taken(&queue, ms(20)), Some(ms(0)));
+        assert_eq!(taken(&queue, ms(60)), Some(ms(40)));
+    }
+
+    #[test]
     fn mask_that_lasts_holds_for_several_frames_until_the_next() {
         let queue = MaskQueue::default();
         let lasting = |n| mask(ms(n), Some(ms(100)));
