@@ -10,50 +10,24 @@
     reason = "a test fails by panicking"
 )]
 
+mod tools;
+
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
-    path::{Path, PathBuf},
+    io::{BufRead, BufReader},
+    path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
 use serde_json::Value;
 
-fn example(name: &str) -> PathBuf {
-    let own = std::env::current_exe().expect("the test knows its place");
-    let profile = own
-        .parent()
-        .and_then(Path::parent)
-        .expect("the test lies in target/<profile>/deps");
-    let path = profile.join("examples").join(name);
-    assert!(
-        path.is_file(),
-        "{} is missing: run cargo build --examples",
-        path.display()
-    );
-    path
-}
+use tools::{example, has_device};
 
 fn run(name: &str, args: &[&str]) -> Output {
     Command::new(example(name))
         .args(args)
         .output()
         .expect("the example starts")
-}
-
-/// Whether a device opens; the skip is visible, and a failure when one is required.
-fn has_device(test: &str) -> bool {
-    gst::init().expect("GStreamer initialises");
-    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
-    match gstclinspect::opencl::open(&selector) {
-        Ok(_) => true,
-        Err(why) => {
-            let required = std::env::var("CLINSPECT_REQUIRE_DEVICE").is_ok_and(|v| v == "1");
-            assert!(!required, "CLINSPECT_REQUIRE_DEVICE=1, but: {why}");
-            let _ = writeln!(std::io::stderr(), "SKIP {test}: no device: {why}");
-            false
-        }
-    }
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -106,7 +80,7 @@ impl Drop for Folder {
 
 #[test]
 fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
-    if !has_device("inspect_panel") {
+    if !has_device() {
         return;
     }
     let folder = Folder::new("panel");
@@ -151,7 +125,7 @@ fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
 
 #[test]
 fn inspect_panel_without_defects_passes() {
-    if !has_device("inspect_panel_without_defects") {
+    if !has_device() {
         return;
     }
     let args = ["--defects", "0", "--frames", "5", "--fps", "0", "--json"];
@@ -168,7 +142,7 @@ fn inspect_panel_without_defects_passes() {
 
 #[test]
 fn inspect_deep_panel_finds_every_planted_defect() {
-    if !has_device("inspect_deep_panel") {
+    if !has_device() {
         return;
     }
     let args = ["--bit-depth", "12", "--frames", "2", "--fps", "0", "--json"];
@@ -199,7 +173,7 @@ fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
         ),
         (&["--output", "/proc/version/pictures"], "cannot be made"),
     ];
-    let device = has_device("inspect_bad_arguments on a device");
+    let device = has_device();
     for (args, sentence) in cases {
         // A description is parsed, and a folder made, once a device is open.
         if args[0] != "--source" && args[0] != "--output" || device {
@@ -231,7 +205,7 @@ fn refused(args: &[&str], sentence: &str) {
 
 #[test]
 fn inspect_launch_description_is_a_source() {
-    if !has_device("inspect_launch_description") {
+    if !has_device() {
         return;
     }
     let source = "videotestsrc num-buffers=5 pattern=white ! video/x-raw,width=33,height=17";
@@ -248,7 +222,7 @@ fn inspect_launch_description_is_a_source() {
 
 #[test]
 fn inspect_files_of_different_size_and_colour_are_a_frame_each() {
-    if !has_device("inspect_files") {
+    if !has_device() {
         return;
     }
     let folder = Folder::new("files");
@@ -272,7 +246,7 @@ fn inspect_files_of_different_size_and_colour_are_a_frame_each() {
 
 #[test]
 fn inspect_live_source_that_fails_is_started_anew_and_frames_count_on() {
-    if !has_device("inspect_live_source") {
+    if !has_device() {
         return;
     }
     let source = "videotestsrc is-live=true ! video/x-raw,framerate=100/1,width=64,height=48 \
@@ -290,7 +264,7 @@ fn inspect_live_source_that_fails_is_started_anew_and_frames_count_on() {
 
 #[test]
 fn inspect_source_that_never_worked_is_not_waited_for() {
-    if !has_device("inspect_source_that_never_worked") {
+    if !has_device() {
         return;
     }
     let source = "videotestsrc is-live=true ! identity error-after=1";
@@ -302,7 +276,7 @@ fn inspect_source_that_never_worked_is_not_waited_for() {
 fn inspect_camera_that_is_not_there_is_an_error_once_nobody_waits() {
     gst::init().expect("GStreamer initialises");
     let camera = gst::ElementFactory::find("aravissrc").is_some();
-    if !camera || !has_device("inspect_camera") {
+    if !camera || !has_device() {
         return;
     }
     let args = ["--source", "camera", "--camera-name", "nosuchcamera"];
@@ -313,7 +287,7 @@ fn inspect_camera_that_is_not_there_is_an_error_once_nobody_waits() {
 
 #[test]
 fn inspect_ctrl_c_ends_with_a_summary() {
-    if !has_device("inspect_ctrl_c") {
+    if !has_device() {
         return;
     }
     let mut inspect = Command::new(example("inspect"))
@@ -337,7 +311,7 @@ fn inspect_ctrl_c_ends_with_a_summary() {
 
 #[test]
 fn opencl_cost_json_holds_measured_figures() {
-    if !has_device("opencl_cost") {
+    if !has_device() {
         return;
     }
     let effort = ["--runs", "3", "--cold-runs", "1", "--largest", "160"];
@@ -371,7 +345,7 @@ fn opencl_cost_json_holds_measured_figures() {
 
 #[test]
 fn opencl_cost_table_names_every_step() {
-    if !has_device("opencl_cost_table") {
+    if !has_device() {
         return;
     }
     let effort = ["--runs", "1", "--cold-runs", "1", "--largest", "64"];

@@ -15,20 +15,14 @@ mod tools;
 
 use std::{path::Path, process::Command};
 
-use tools::{Run, Sandbox, exists, run, skip};
+use tools::{Run, Sandbox, example, exists, has_device, run, skip};
 
 /// What is printed of the pattern with a spot: 6x4 pixels at 170, 122, level 235 on 81.
 const SPOT: &str = "  6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
                     peak 154.00, polarity 1";
 
 fn rust(sandbox: &Sandbox, pipeline: &str) -> Run {
-    let own = std::env::current_exe().unwrap();
-    let profile = own.parent().and_then(Path::parent).unwrap();
-    let program = profile.join("examples/print_defects");
-    assert!(
-        program.is_file(),
-        "print_defects is missing: run cargo build --examples"
-    );
+    let program = example("print_defects");
     launched(sandbox.command(program.to_str().unwrap()), pipeline)
 }
 
@@ -51,16 +45,6 @@ fn python(sandbox: &Sandbox, pipeline: &str) -> Option<Run> {
 
 fn launched(mut command: Command, pipeline: &str) -> Run {
     run(command.args(pipeline.split_whitespace()))
-}
-
-fn has_device() -> bool {
-    gst::init().unwrap();
-    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
-    let opened = gstclinspect::opencl::open(&selector);
-    if let Err(why) = &opened {
-        skip(&format!("no device: {why}"));
-    }
-    opened.is_ok()
 }
 
 #[test]

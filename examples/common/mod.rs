@@ -4,4 +4,5 @@
 
 #![allow(dead_code, reason = "each program uses another part of it")]
 
+pub mod defect_text;
 pub mod panel;
