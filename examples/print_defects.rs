@@ -11,9 +11,13 @@
 //! Without arguments a chessboard with one spot is inspected. The elements come from the plugin
 //! that is built into this program; `print_defects.py` does the same from Python.
 
+mod common;
+
 use anyhow::{Context, Result, bail};
 use gst::prelude::*;
 use gstclinspect::results::DefectResult;
+
+use common::defect_text::defect_text;
 
 /// A repeating pattern of pitch 16 px with a bright spot on a dark square.
 const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
@@ -49,7 +53,9 @@ fn main() -> Result<()> {
             if results.is_empty() {
                 bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
             }
-            results.iter().for_each(print);
+            for result in &results {
+                print!("{}", defect_text(result));
+            }
         }
     }
     let bus = pipeline.bus().context("a pipeline has a bus")?;
@@ -59,33 +65,4 @@ fn main() -> Result<()> {
         bail!("{}", error.error().message());
     }
     started.map(|_| ()).context("the pipeline does not start")
-}
-
-fn print(result: &DefectResult) {
-    println!(
-        "frame {} by {}: {}, {} of {} judged pixels, {} defects{}",
-        result.frame_number,
-        result.element,
-        result.verdict.name(),
-        result.defect_pixels,
-        result.judged_pixels,
-        result.defects.len(),
-        if result.overflow { " and more" } else { "" },
-    );
-    for d in &result.defects {
-        println!(
-            "  {}x{} at {},{}: area {}, centre {:.2},{:.2}, difference {:.2}, peak {:.2}, \
-             polarity {}",
-            d.width,
-            d.height,
-            d.x,
-            d.y,
-            d.area,
-            d.centroid_x,
-            d.centroid_y,
-            d.mean_difference,
-            d.peak_difference,
-            d.polarity,
-        );
-    }
 }

@@ -4,5 +4,6 @@
 
 #![allow(dead_code, reason = "each program uses another part of it")]
 
+pub mod defect_text;
 pub mod panel;
 pub mod pool;

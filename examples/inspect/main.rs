@@ -9,6 +9,8 @@ mod common;
 mod failure;
 mod feed;
 mod files;
+#[path = "../common/live/mod.rs"]
+mod live;
 mod options;
 mod panel;
 mod pictures;

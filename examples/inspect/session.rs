@@ -1,10 +1,7 @@
 //! From the first frame to the last, over as many restarts of the source as it takes.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -13,6 +10,7 @@ use gstclinspect::{error::ClError, opencl};
 
 use crate::{
     failure::Failure,
+    live::stop::{on_ctrl_c, stopped},
     options::{Args, Inspection},
     panel::Truth,
     pictures::Pictures,
@@ -26,13 +24,6 @@ const FIRST_SILENCE: Duration = Duration::from_secs(15);
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(8);
 const POLL: gst::ClockTime = gst::ClockTime::from_mseconds(100);
-
-/// Set by Ctrl-C.
-static STOP: AtomicBool = AtomicBool::new(false);
-
-fn stopped() -> bool {
-    STOP.load(Ordering::Relaxed)
-}
 
 /// How a pipeline ended.
 enum Ending {
@@ -75,13 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             "no pitch is given: frames are smoothed and counted, not compared (see --pitch-x)",
         );
     }
-    // A first Ctrl-C ends the run, a second one the program.
-    ctrlc::set_handler(|| {
-        if STOP.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .map_err(|error| Failure::Runtime(format!("Ctrl-C cannot be handled: {error}")))?;
+    on_ctrl_c().map_err(|error| Failure::Runtime(format!("Ctrl-C cannot be handled: {error}")))?;
 
     let mut session = Session {
         returns: matches!(source, Source::Camera(_)),

@@ -76,7 +76,7 @@ impl Verdict {
 }
 
 /// Bytes of a defect in `defects-data`.
-const RECORD: usize = 40;
+pub(super) const RECORD: usize = 40;
 /// Defects that a message tells, the largest first.
 const MESSAGE_DEFECTS: usize = 16;
 
@@ -221,11 +221,10 @@ impl DefectResult {
     /// # Errors
     /// The meta is not registered (see [`super::register`]).
     pub fn attach(&self, buffer: &mut gst::BufferRef) -> Result<(), glib::BoolError> {
-        let records: Vec<u8> = self.defects.iter().flat_map(|d| d.to_bytes()).collect();
         attach(buffer, DEFECT_META, |fields| {
             self.write_scalars(fields);
             fields.set("version", META_VERSION);
-            fields.set("defects-data", glib::Bytes::from_owned(records));
+            fields.set("defects-data", glib::Bytes::from_owned(self.records()));
             if let Some(mask) = &self.mask {
                 fields.set("mask", mask);
             }
@@ -239,34 +238,45 @@ impl DefectResult {
         Ok(())
     }
 
+    /// The listed defects as `defects-data`.
+    pub(super) fn records(&self) -> Vec<u8> {
+        self.defects.iter().flat_map(|d| d.to_bytes()).collect()
+    }
+
     /// Every result on a buffer, in the order in which elements attached them. A meta that lacks
     /// fields, or whose number of defects is not that of its records, is left out.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
         structures(buffer, DEFECT_META)
             .filter_map(|fields| {
                 let data = fields.get::<glib::Bytes>("defects-data").ok()?;
-                let (records, rest) = data.as_chunks::<RECORD>();
-                let count = fields.get::<u32>("defect-count").ok()?;
-                if !rest.is_empty() || records.len() != count as usize {
-                    return None;
-                }
-                Some(Self {
-                    element: fields.get("element").ok()?,
-                    frame_number: fields.get("frame-number").ok()?,
-                    width: fields.get("width").ok()?,
-                    height: fields.get("height").ok()?,
-                    pitch_x: fields.get("pitch-x").ok()?,
-                    pitch_y: fields.get("pitch-y").ok()?,
-                    threshold: fields.get("threshold").ok()?,
-                    judged_pixels: fields.get("judged-pixels").ok()?,
-                    defect_pixels: fields.get("defect-pixels").ok()?,
-                    verdict: Verdict::from_name(fields.get("verdict").ok()?)?,
-                    defects: records.iter().map(Defect::from_bytes).collect(),
-                    overflow: fields.get("overflow").ok()?,
-                    mask: fields.get("mask").ok(),
-                })
+                Self::from_fields(&fields, &data)
             })
             .collect()
+    }
+
+    /// The result of which `data` are the records; `None` where a field is missing, or where the
+    /// number of defects is not that of the records.
+    pub(super) fn from_fields(fields: &gst::StructureRef, data: &[u8]) -> Option<Self> {
+        let (records, rest) = data.as_chunks::<RECORD>();
+        let count = fields.get::<u32>("defect-count").ok()?;
+        if !rest.is_empty() || records.len() != count as usize {
+            return None;
+        }
+        Some(Self {
+            element: fields.get("element").ok()?,
+            frame_number: fields.get("frame-number").ok()?,
+            width: fields.get("width").ok()?,
+            height: fields.get("height").ok()?,
+            pitch_x: fields.get("pitch-x").ok()?,
+            pitch_y: fields.get("pitch-y").ok()?,
+            threshold: fields.get("threshold").ok()?,
+            judged_pixels: fields.get("judged-pixels").ok()?,
+            defect_pixels: fields.get("defect-pixels").ok()?,
+            verdict: Verdict::from_name(fields.get("verdict").ok()?)?,
+            defects: records.iter().map(Defect::from_bytes).collect(),
+            overflow: fields.get("overflow").ok()?,
+            mask: fields.get("mask").ok(),
+        })
     }
 }
 

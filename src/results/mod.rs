@@ -3,9 +3,11 @@
 //! Applications in Rust use these readers; in other languages the metas are plain GstCustomMeta
 //! whose structures hold the fields named here.
 
+mod defect_event;
 mod defects;
 mod histogram;
 
+pub use defect_event::MOST_DEFECTS;
 pub use defects::{DEFECT_META, Defect, DefectResult, Verdict, VerdictLimits};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
 

@@ -29,6 +29,7 @@ mod defects;
 #[path = "../operators/device.rs"]
 mod device;
 mod estimation;
+mod events;
 #[allow(
     dead_code,
     reason = "shared with tests/operators, which uses more of it"
@@ -51,6 +52,7 @@ mod planted;
 mod reference;
 mod refusals;
 mod results;
+mod rtp;
 mod sharing;
 mod stats;
 mod support;

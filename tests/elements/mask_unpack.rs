@@ -5,7 +5,8 @@ use crate::{
     support::{Rig, register},
 };
 
-fn bitmask(width: i32, height: i32, stride: i32) -> gst::Caps {
+/// Caps of packed masks.
+pub fn bitmask(width: i32, height: i32, stride: i32) -> gst::Caps {
     gst::Caps::builder("video/x-bitmask")
         .field("width", width)
         .field("height", height)
@@ -15,7 +16,8 @@ fn bitmask(width: i32, height: i32, stride: i32) -> gst::Caps {
         .build()
 }
 
-fn buffer(bytes: &[u8]) -> gst::Buffer {
+/// A mask of these bytes, in memory of nobody here.
+pub fn buffer(bytes: &[u8]) -> gst::Buffer {
     let mut buffer = gst::Buffer::new();
     buffer
         .get_mut()

@@ -98,6 +98,32 @@ pub fn plugin() -> PathBuf {
         .expect("cargo builds libgstclinspect.so before it runs the tests")
 }
 
+/// The example of this name.
+pub fn example(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("the test knows its place");
+    let profile = own.parent().and_then(Path::parent);
+    let profile = profile.expect("the test lies in target/<profile>/deps");
+    let path = profile.join("examples").join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: run cargo build --examples",
+        path.display()
+    );
+    path
+}
+
+/// Whether a device opens; else the test is skipped.
+#[track_caller]
+pub fn has_device() -> bool {
+    gst::init().expect("GStreamer initialises");
+    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
+    let opened = gstclinspect::opencl::open(&selector);
+    if let Err(why) = &opened {
+        skip(&format!("no device: {why}"));
+    }
+    opened.is_ok()
+}
+
 /// Lines of a document's shell blocks that contain `part`.
 pub fn shell_lines<'a>(document: &'a str, part: &str) -> Vec<&'a str> {
     let mut lines = Vec::new();
@@ -111,34 +137,6 @@ pub fn shell_lines<'a>(document: &'a str, part: &str) -> Vec<&'a str> {
         }
     }
     lines
-}
-
-/// An example that was built with this test; after `cargo test --test NAME` alone it may be missing.
-pub fn example(name: &str) -> PathBuf {
-    let exe = std::env::current_exe().expect("the test's own path");
-    let profile = exe
-        .ancestors()
-        .nth(2)
-        .expect("target/<profile>/deps/<test>");
-    let path = profile.join("examples").join(name);
-    assert!(
-        path.is_file(),
-        "{} is missing: run cargo build --examples",
-        path.display()
-    );
-    path
-}
-
-/// Whether `CLINSPECT_DEVICE` names a device that opens here; skips the test where not.
-#[track_caller]
-pub fn has_device() -> bool {
-    gst::init().expect("GStreamer");
-    let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
-    let opened = gstclinspect::opencl::open(&selector);
-    if let Err(why) = &opened {
-        skip(&format!("no device: {why}"));
-    }
-    opened.is_ok()
 }
 
 /// `/usr/bin/python3` where it can run `modules` (a line of Python); skips the test where not.

@@ -1,6 +1,6 @@
 //! Implementation of `clmaskunpack`.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use atomic_refcell::AtomicRefCell;
 use gst::{glib, subclass::prelude::*};
@@ -13,6 +13,7 @@ use crate::{
         pad_templates,
     },
     math::mask::{packed_stride, unpack_row},
+    results::DefectResult,
 };
 
 struct State {
@@ -21,6 +22,11 @@ struct State {
 }
 
 impl State {
+    /// Width and height, px.
+    fn size(&self) -> (u32, u32) {
+        (self.info.width(), self.info.height())
+    }
+
     /// Whether so many bytes hold a mask; says what is missing.
     fn check(&self, len: usize) -> Result<(), String> {
         let (width, height) = (self.info.width() as usize, self.info.height() as usize);
@@ -43,6 +49,38 @@ impl State {
 #[derive(Default)]
 pub struct ClMaskUnpack {
     state: AtomicRefCell<Option<State>>,
+    /// What the last event told of the mask that comes next. Flushes come from other threads.
+    announced: Mutex<Option<DefectResult>>,
+}
+
+impl ClMaskUnpack {
+    fn announced(&self) -> MutexGuard<'_, Option<DefectResult>> {
+        self.announced
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What an event told of this mask, of which `marked` pixels are set.
+    ///
+    /// Only an event right before its mask may speak of it. After a gap (DISCONT) nobody knows
+    /// whether the gap was before the event, or between the event and a mask that is lost: then
+    /// the mask goes without results, since others' would be wrong.
+    fn results_for(&self, mask: &gst::BufferRef, marked: u64) -> Option<DefectResult> {
+        let result = self.announced().take()?;
+        let size = self.state.borrow().as_ref().map(State::size)?;
+        let why = if mask.flags().contains(gst::BufferFlags::DISCONT) {
+            "a gap before this mask"
+        } else if !DefectResult::read(mask).is_empty() {
+            "the mask carries its own"
+        } else if size != (result.width, result.height) || marked != result.defect_pixels {
+            "they are another mask's"
+        } else {
+            return Some(result);
+        };
+        let frame = result.frame_number;
+        gst::debug!(CAT, imp = self, "results of frame {frame} unused: {why}");
+        None
+    }
 }
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -96,7 +134,28 @@ impl BaseTransformImpl for ClMaskUnpack {
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *self.state.borrow_mut() = None;
+        *self.announced() = None;
         Ok(())
+    }
+
+    fn sink_event(&self, event: gst::Event) -> bool {
+        if DefectResult::is_event(&event) {
+            let result = DefectResult::from_event(&event);
+            if result.is_none() {
+                gst::debug!(CAT, imp = self, "an event that makes no sense: {event:?}");
+            }
+            // Of two events in a row, the older one's mask is lost. It becomes a meta, so it
+            // goes no further.
+            *self.announced() = result;
+            return true;
+        }
+        if matches!(
+            event.type_(),
+            gst::EventType::FlushStop | gst::EventType::StreamStart
+        ) {
+            *self.announced() = None;
+        }
+        self.parent_sink_event(event)
     }
 
     fn transform_caps(
@@ -210,19 +269,29 @@ impl BaseTransformImpl for ClMaskUnpack {
             .map_err(|_| failed("the mask cannot be read".into()))?;
         // What is mapped may be less than the buffer said.
         state.check(packed.len()).map_err(failed)?;
-        let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(outbuf, &state.info)
-            .map_err(|_| failed("the output frame cannot be written".into()))?;
-        let out_stride = frame.plane_stride()[0] as usize;
-        let out = frame
-            .plane_data_mut(0)
-            .map_err(|_| failed("the output frame has no plane".into()))?;
-        for (bits, row) in packed
-            .chunks(state.stride)
-            .zip(out.chunks_mut(out_stride))
-            .take(height)
-        {
-            let len = width.min(row.len());
-            unpack_row(bits, &mut row[..len]);
+        let marked = {
+            let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(outbuf, &state.info)
+                .map_err(|_| failed("the output frame cannot be written".into()))?;
+            let out_stride = frame.plane_stride()[0] as usize;
+            let out = frame
+                .plane_data_mut(0)
+                .map_err(|_| failed("the output frame has no plane".into()))?;
+            let mut marked = 0;
+            for (bits, row) in packed
+                .chunks(state.stride)
+                .zip(out.chunks_mut(out_stride))
+                .take(height)
+            {
+                let len = width.min(row.len());
+                unpack_row(bits, &mut row[..len]);
+                marked += row[..len].iter().filter(|&&pixel| pixel != 0).count() as u64;
+            }
+            marked
+        };
+        if let Some(result) = self.results_for(inbuf, marked) {
+            result
+                .attach(outbuf)
+                .map_err(|error| failed(format!("the frame takes no meta: {error}")))?;
         }
         Ok(gst::FlowSuccess::Ok)
     }

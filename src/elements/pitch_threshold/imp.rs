@@ -11,7 +11,7 @@ use gst_base::{
 
 use super::{
     caps::{self, MaskForm},
-    judge::{COUNTS, State},
+    judge::{COUNTS, Judged, State},
     properties::{self, PitchOutput, Reporting, Settings},
 };
 use crate::{
@@ -83,17 +83,21 @@ impl ClPitchThreshold {
     /// Runs `work` on the stream's state, and posts its failure.
     fn with_state(
         &self,
-        work: impl FnOnce(&mut State) -> Result<(), ClError>,
+        work: impl FnOnce(&mut State) -> Result<Judged, ClError>,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let mut state = self.state.borrow_mut();
-        let done = match state.as_mut() {
+        let judged = match self.state.borrow_mut().as_mut() {
             Some(state) => work(state),
             None => Err(ClError::Input("a frame came before its caps".into())),
         };
-        done.map_err(|error| {
+        let judged = judged.map_err(|error| {
             self.obj().post_error(&error, "judging a frame");
             gst::FlowError::Error
         })?;
+        // Nothing is held here, and the buffer that it speaks of is the next to go.
+        if self.reporting().send_events {
+            let sent = self.obj().src_pad().push_event(judged.result.to_event());
+            gst::trace!(CAT, imp = self, "event taken: {sent}");
+        }
         Ok(gst::FlowSuccess::Ok)
     }
 }
@@ -252,7 +256,8 @@ impl BaseTransformImpl for ClPitchThreshold {
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         self.with_state(|state| {
             let judged = self.judge(state, inbuf, Some(outbuf))?;
-            self.report(state, &judged, outbuf)
+            self.report(state, &judged, outbuf)?;
+            Ok(judged)
         })
     }
 
@@ -262,7 +267,8 @@ impl BaseTransformImpl for ClPitchThreshold {
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         self.with_state(|state| {
             let judged = self.judge(state, buffer, None)?;
-            self.report(state, &judged, buffer)
+            self.report(state, &judged, buffer)?;
+            Ok(judged)
         })
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     elements::arrays::{self, Unreadable},
     math::components::Limits,
     operators::{Compare, Polarity},
-    results::VerdictLimits,
+    results::{MOST_DEFECTS, VerdictLimits},
 };
 
 /// A pitch that is to be estimated.
@@ -21,8 +21,8 @@ const DEFAULT_LIMIT: i64 = 0;
 const DEFAULT_MIN_AREA: u32 = 1;
 const DEFAULT_MERGE_DISTANCE: u32 = 0;
 const DEFAULT_MAX_DEFECTS: u32 = 100;
-const MOST_DEFECTS: u32 = 100_000;
 const DEFAULT_POST_MESSAGES: bool = true;
+const DEFAULT_SEND_EVENTS: bool = false;
 const DEFAULT_INTERVAL: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 
 /// How a pixel's two neighbours are weighed.
@@ -133,13 +133,14 @@ impl Settings {
     }
 }
 
-/// What follows from a mask, and what is told on the bus.
+/// What follows from a mask, and what is told of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reporting {
     pub limits: VerdictLimits,
     pub listing: Limits,
     pub post_messages: bool,
     pub interval: gst::ClockTime,
+    pub send_events: bool,
 }
 
 impl Default for Reporting {
@@ -157,6 +158,7 @@ impl Default for Reporting {
             },
             post_messages: DEFAULT_POST_MESSAGES,
             interval: DEFAULT_INTERVAL,
+            send_events: DEFAULT_SEND_EVENTS,
         }
     }
 }
@@ -325,6 +327,15 @@ pub(super) fn param_specs() -> Vec<glib::ParamSpec> {
             .mutable_playing()
             .build(),
         arrays::interval_spec(DEFAULT_INTERVAL),
+        glib::ParamSpecBoolean::builder("send-events")
+            .nick("Send events")
+            .blurb(
+                "Send the results as an event before each buffer too, for transports that drop \
+                 metas, such as rtpgstpay",
+            )
+            .default_value(DEFAULT_SEND_EVENTS)
+            .mutable_playing()
+            .build(),
     ]
 }
 
@@ -372,6 +383,7 @@ pub(super) fn set_reporting(reporting: &mut Reporting, name: &str, value: &glib:
         "fail-defect-count" => reporting.limits.defect_count = limit(),
         "fail-defect-area" => reporting.limits.defect_area = limit(),
         "post-messages" => reporting.post_messages = value.get().unwrap_or(DEFAULT_POST_MESSAGES),
+        "send-events" => reporting.send_events = value.get().unwrap_or(DEFAULT_SEND_EVENTS),
         "interval" => reporting.interval = arrays::interval_from(value, DEFAULT_INTERVAL),
         _ => {}
     }
@@ -400,6 +412,7 @@ pub(super) fn get(
         "fail-defect-count" => reporting.limits.defect_count.to_value(),
         "fail-defect-area" => reporting.limits.defect_area.to_value(),
         "post-messages" => reporting.post_messages.to_value(),
+        "send-events" => reporting.send_events.to_value(),
         "interval" => reporting.interval.nseconds().to_value(),
         _ => pspec.default_value().clone(),
     }

@@ -1,0 +1,52 @@
+//! An inspection node at the line and a viewing station elsewhere, over RTP.
+//!
+//! ```text
+//! cargo run --release --example remote -- station --port 5004
+//! cargo run --release --example remote -- node --host 192.0.2.7 --port 5004
+//! ```
+//!
+//! The node inspects and sends packed masks, an eighth of a byte a pixel. RTP drops metas, so
+//! verdict and defects go along as events (`send-events`), which `clmaskunpack` makes metas again.
+//! Start both in any order, and start either anew: the node repeats its caps every second.
+//!
+//! A packet that is lost costs its mask, and the verdict on the next: a mask after a gap goes
+//! without, because nobody can tell whose event came last. The station says so.
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/live/mod.rs"]
+mod live;
+mod node;
+mod station;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "remote",
+    about = "An inspection node and a viewing station over RTP"
+)]
+struct Args {
+    #[command(subcommand)]
+    side: Side,
+}
+
+#[derive(Debug, Subcommand)]
+enum Side {
+    /// Inspects frames, prints what it finds, and sends masks with verdict and defects
+    Node(node::Args),
+    /// Receives them, prints the same, and shows or keeps the masks
+    Station(station::Args),
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    gst::init()?;
+    gstclinspect::register_static()?;
+    live::stop::on_ctrl_c()?;
+    match args.side {
+        Side::Node(args) => node::run(&args),
+        Side::Station(args) => station::run(&args),
+    }
+}

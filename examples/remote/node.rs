@@ -1,0 +1,70 @@
+//! The side at the line.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use gst::prelude::*;
+use gstclinspect::results::DefectResult;
+
+use crate::{
+    common::defect_text::defect_text,
+    live::{
+        running::Running,
+        source::{INSPECTION, frames_of},
+    },
+};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// test, aravis (GigE Vision, USB3 Vision), v4l2, or a gst-launch description without a sink
+    #[arg(long, default_value = "test")]
+    source: String,
+    /// Properties of clpitchthreshold, as in gst-launch
+    #[arg(long, default_value = INSPECTION)]
+    inspection: String,
+    /// Where the station is
+    #[arg(long, default_value = "127.0.0.1")]
+    host: String,
+    /// Its UDP port
+    #[arg(long, default_value_t = 5004)]
+    port: u16,
+    /// Frames to inspect; 0 = until stopped
+    #[arg(long, default_value_t = 0)]
+    frames: u32,
+}
+
+/// Inspects until the source ends.
+///
+/// # Errors
+/// What the first failing element says.
+pub fn run(args: &Args) -> Result<()> {
+    let end = match args.frames {
+        0 => String::new(),
+        // The frame that makes the count ends the stream instead of passing.
+        frames => format!("identity eos-after={} !", u64::from(frames) + 1),
+    };
+    let node = Running::new(&format!(
+        "{} ! {end} clpitchthreshold name=inspect {} send-events=true ! \
+         video/x-bitmask ! rtpgstpay config-interval=1 ! \
+         udpsink name=network host={} port={} async=false",
+        frames_of(&args.source),
+        args.inspection,
+        args.host,
+        args.port
+    ))?;
+    let inspect: gst::Element = node.get("inspect")?;
+    let pad = inspect.static_pad("src").context("a filter has a source")?;
+    pad.add_probe(gst::PadProbeType::BUFFER, |_, info| {
+        for result in info
+            .buffer()
+            .into_iter()
+            .flat_map(|b| DefectResult::read(b))
+        {
+            // Whether somebody reads the lines is no matter of the inspection.
+            let _ = std::io::stdout().write_all(defect_text(&result).as_bytes());
+        }
+        gst::PadProbeReturn::Ok
+    });
+    node.start();
+    node.run_while(|| true)
+}

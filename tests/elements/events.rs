@@ -1,0 +1,416 @@
+//! Results as events: sent ahead of each buffer, and made metas again by `clmaskunpack`.
+
+use std::sync::{Arc, Mutex};
+
+use gst::prelude::*;
+use gstclinspect::results::{Defect, DefectResult, MOST_DEFECTS, Verdict};
+use rand::{Rng, SeedableRng};
+
+use crate::{
+    defects::{assert_records, assert_regions},
+    mask_unpack::{bitmask, buffer},
+    panels::{RECOMMENDED, spotted},
+    support::{Rig, buffer_of, caps_of, constant, register, start},
+};
+
+const SIZE: [usize; 2] = [131, 79];
+/// No frame numbers.
+const NONE: [u64; 0] = [];
+
+/// What passes a pad, in order: `E` and `B` with the frame's number.
+fn watch(pad: &gst::Pad) -> Arc<Mutex<Vec<(char, u64)>>> {
+    let seen = Arc::<Mutex<Vec<(char, u64)>>>::default();
+    let list = seen.clone();
+    let kinds = gst::PadProbeType::EVENT_DOWNSTREAM | gst::PadProbeType::BUFFER;
+    pad.add_probe(kinds, move |_, info| {
+        let mut list = list.lock().unwrap();
+        match &info.data {
+            Some(gst::PadProbeData::Event(event)) if DefectResult::is_event(event) => {
+                let result = DefectResult::from_event(event).expect("an event that can be read");
+                list.push(('E', result.frame_number));
+            }
+            Some(gst::PadProbeData::Buffer(buffer)) => {
+                list.push(('B', DefectResult::read(buffer)[0].frame_number));
+            }
+            _ => {}
+        }
+        gst::PadProbeReturn::Ok
+    });
+    seen
+}
+
+/// The events that come out of an element.
+fn events(rig: &mut Rig) -> Vec<gst::Event> {
+    std::iter::from_fn(|| rig.harness().try_pull_event())
+        .filter(|event| DefectResult::is_event(event))
+        .collect()
+}
+
+/// The event that a transport makes of one: its structure as text, and back.
+pub fn through_text(event: &gst::EventRef) -> gst::Event {
+    let text = event.structure().unwrap().to_string();
+    gst::event::CustomDownstream::new(text.parse::<gst::Structure>().unwrap())
+}
+
+/// Equal, and of equal bits.
+#[track_caller]
+pub fn assert_same_bits(actual: &DefectResult, expected: &DefectResult) {
+    let bits = |r: &DefectResult| {
+        let floats = |d: &Defect| {
+            [
+                d.centroid_x,
+                d.centroid_y,
+                d.mean_difference,
+                d.peak_difference,
+            ]
+            .map(f32::to_bits)
+        };
+        let of_frame = [r.pitch_x, r.pitch_y, r.threshold].map(f64::to_bits);
+        (of_frame, r.defects.iter().map(floats).collect::<Vec<_>>())
+    };
+    assert_eq!(actual, expected);
+    assert_eq!(bits(actual), bits(expected));
+}
+
+/// What was found on a mask of 16x4 pixels with two marked ones.
+fn result(frame_number: u64) -> DefectResult {
+    DefectResult {
+        element: "front \"left\", x=(int)1; ü\n".into(),
+        frame_number,
+        width: 16,
+        height: 4,
+        pitch_x: 7.35,
+        pitch_y: 1.0 / 3.0,
+        threshold: 0.1,
+        judged_pixels: 30,
+        defect_pixels: 2,
+        verdict: Verdict::Fail,
+        defects: vec![Defect {
+            x: 6,
+            y: 0,
+            width: 2,
+            height: 1,
+            area: 2,
+            centroid_x: 7.1,
+            centroid_y: 0.5,
+            mean_difference: -0.0,
+            peak_difference: f32::MIN_POSITIVE / 4.0,
+            polarity: -1,
+        }],
+        overflow: false,
+        mask: None,
+    }
+}
+
+/// The mask of [`result`].
+fn mask() -> gst::Buffer {
+    buffer(&[0b11, 0, 0, 0, 0, 0, 0, 0])
+}
+
+fn unpack() -> Rig {
+    register();
+    Rig::new("clmaskunpack", &bitmask(16, 4, 2))
+}
+
+fn announce(rig: &mut Rig, result: &DefectResult) {
+    assert!(rig.harness().push_event(through_text(&result.to_event())));
+}
+
+/// Frame numbers of the results on what comes out for a mask.
+#[track_caller]
+fn found(rig: &mut Rig, mask: gst::Buffer) -> Vec<u64> {
+    let output = rig.pass(mask);
+    let results = DefectResult::read(&output);
+    results.iter().map(|result| result.frame_number).collect()
+}
+
+fn discontinuous(mut mask: gst::Buffer) -> gst::Buffer {
+    mask.make_mut().set_flags(gst::BufferFlags::DISCONT);
+    mask
+}
+
+#[test]
+fn events_precede_their_buffers_while_send_events_is_set() {
+    let Some(device) = start() else { return };
+    let frame = spotted(SIZE).next(5);
+    for output in ["mask", "frame"] {
+        let line = format!("clpitchthreshold {RECOMMENDED} output={output}");
+        let mut rig = Rig::new(&line, &caps_of(&frame));
+        let element = rig.only("clpitchthreshold");
+        assert!(!element.property::<bool>("send-events"));
+        let seen = watch(&element.static_pad("src").unwrap());
+        for send in [false, true, true, false, true] {
+            element.set_property("send-events", send);
+            rig.pass(buffer_of(&frame, &device));
+        }
+        let expected = [
+            ('B', 0),
+            ('E', 1),
+            ('B', 1),
+            ('E', 2),
+            ('B', 2),
+            ('B', 3),
+            ('E', 4),
+            ('B', 4),
+        ];
+        assert_eq!(*seen.lock().unwrap(), expected, "{output}");
+    }
+}
+
+#[test]
+fn event_holds_the_meta_bit_for_bit_also_as_text() {
+    let Some(device) = start() else { return };
+    let mut panels = spotted(SIZE);
+    let clean = constant(SIZE, 77);
+    let frames = [panels.next(5), panels.next(9), clean];
+    let whole = format!("<<0,0,{0},{1}>,<0,0,{0},{1}>>", SIZE[0], SIZE[1]);
+    for (more, listed) in [
+        ("", true),
+        ("threshold=4 output=frame", true),
+        ("max-defects=0", false),
+        (&format!("rois=\"{whole}\""), true),
+    ] {
+        let line = format!("clpitchthreshold {RECOMMENDED} send-events=true {more}");
+        let mut rig = Rig::new(&line, &caps_of(&frames[0]));
+        for (i, frame) in frames.iter().enumerate() {
+            let output = rig.pass(buffer_of(frame, &device));
+            let mut expected = DefectResult::read(&output).remove(0);
+            // The mask itself stays behind.
+            expected.mask = None;
+            assert_eq!(!expected.defects.is_empty(), i < 2 && listed, "{more}");
+            let events = events(&mut rig);
+            assert_eq!(events.len(), 1);
+            let fields = events[0].structure().unwrap();
+            assert_eq!(fields.name(), "GstClDefectMeta");
+            assert_eq!(fields.get::<u32>("version"), Ok(1));
+            for event in [&events[0], &through_text(&events[0])] {
+                let read = DefectResult::from_event(event).expect("a result");
+                assert_same_bits(&read, &expected);
+            }
+        }
+    }
+    let difficult = result(u64::MAX);
+    let read = DefectResult::from_event(&through_text(&difficult.to_event())).unwrap();
+    assert_same_bits(&read, &difficult);
+}
+
+#[test]
+fn unpack_event_becomes_meta_and_regions_of_the_next_mask_only() {
+    let mut rig = unpack();
+    announce(&mut rig, &result(5));
+    let output = rig.pass(mask());
+    let read = DefectResult::read(&output);
+    assert_eq!(read.len(), 1);
+    assert_same_bits(&read[0], &result(5));
+    assert_records(&output, &result(5).defects);
+    assert_regions(&output, &result(5).defects);
+    // It is a meta now, and goes no further as an event.
+    assert!(events(&mut rig).is_empty());
+    assert_eq!(found(&mut rig, mask()), NONE);
+
+    // What a mask carries itself is right, whatever an event says.
+    announce(&mut rig, &result(6));
+    let mut own = mask();
+    result(7).attach(own.make_mut()).unwrap();
+    assert_eq!(found(&mut rig, own), [7]);
+    assert_eq!(found(&mut rig, mask()), NONE);
+}
+
+#[test]
+fn unpack_other_events_pass() {
+    let mut rig = unpack();
+    let other = gst::event::CustomDownstream::new(gst::Structure::new_empty("GstClOther"));
+    assert!(rig.harness().push_event(other));
+    let named = |event: &gst::Event| event.has_name("GstClOther");
+    assert!(std::iter::from_fn(|| rig.harness().try_pull_event()).any(|event| named(&event)));
+}
+
+#[test]
+fn unpack_event_of_a_lost_mask_reaches_no_other() {
+    let mut rig = unpack();
+    // Two in a row: the older one's mask is lost.
+    announce(&mut rig, &result(1));
+    announce(&mut rig, &result(2));
+    assert_eq!(found(&mut rig, mask()), [2]);
+    // A gap: nobody knows where it was.
+    announce(&mut rig, &result(3));
+    assert_eq!(found(&mut rig, discontinuous(mask())), NONE);
+    assert_eq!(found(&mut rig, mask()), NONE);
+    announce(&mut rig, &result(4));
+    assert_eq!(found(&mut rig, mask()), [4]);
+    // A flush, and another stream.
+    announce(&mut rig, &result(5));
+    assert!(rig.harness().push_event(gst::event::FlushStart::new()));
+    assert!(rig.harness().push_event(gst::event::FlushStop::new(true)));
+    let segment = gst::FormattedSegment::<gst::ClockTime>::new();
+    assert!(rig.harness().push_event(gst::event::Segment::new(&segment)));
+    assert_eq!(found(&mut rig, mask()), NONE);
+    announce(&mut rig, &result(6));
+    assert!(
+        rig.harness()
+            .push_event(gst::event::StreamStart::new("other"))
+    );
+    assert_eq!(found(&mut rig, mask()), NONE);
+    // A mask of which the event cannot speak: more pixels are marked, or it has another size.
+    announce(&mut rig, &result(7));
+    assert_eq!(found(&mut rig, buffer(&[0b111, 0, 0, 0, 0, 0, 0, 0])), NONE);
+    let mut smaller = result(8);
+    smaller.height = 3;
+    announce(&mut rig, &smaller);
+    assert_eq!(found(&mut rig, mask()), NONE);
+    // Caps come after the first event where a station starts late.
+    announce(&mut rig, &result(9));
+    rig.renegotiate(&bitmask(16, 4, 3));
+    let padded = buffer(&[0b11, 0, 0xff, 0, 0, 0xff, 0, 0, 0xff, 0, 0]);
+    assert_eq!(found(&mut rig, padded), [9]);
+}
+
+#[test]
+fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
+    let mut rig = unpack();
+    let bytes = |len: usize| "00".repeat(len).to_send_value();
+    let record = |at: usize, word: [u8; 4]| {
+        let event = result(0).to_event();
+        let data = event.structure().unwrap().get::<String>("defects-data");
+        let mut data = data.unwrap();
+        let word: String = word.iter().map(|byte| format!("{byte:02x}")).collect();
+        data.replace_range(2 * at..2 * at + 8, &word);
+        data.to_send_value()
+    };
+    let hostile: Vec<(&str, gst::glib::SendValue)> = vec![
+        ("element", 7_u32.to_send_value()),
+        ("frame-number", "7".to_send_value()),
+        ("frame-number", 7_u32.to_send_value()),
+        ("width", (-1_i32).to_send_value()),
+        ("width", 7_u32.to_send_value()),
+        ("height", 0_u32.to_send_value()),
+        ("pitch-x", f64::NAN.to_send_value()),
+        ("pitch-y", (-1.0_f64).to_send_value()),
+        ("threshold", f64::INFINITY.to_send_value()),
+        ("judged-pixels", 65_u64.to_send_value()),
+        ("judged-pixels", 1_u64.to_send_value()),
+        ("judged-pixels", 0_u64.to_send_value()),
+        ("defect-pixels", 1_u64.to_send_value()),
+        ("defect-pixels", u64::MAX.to_send_value()),
+        ("defect-count", 2_u32.to_send_value()),
+        ("defect-count", 0_u32.to_send_value()),
+        ("defect-count", u32::MAX.to_send_value()),
+        ("overflow", 1_i32.to_send_value()),
+        ("verdict", "maybe".to_send_value()),
+        ("verdict", "none".to_send_value()),
+        ("verdict", None::<&str>.to_send_value()),
+        ("defects-data", bytes(39)),
+        ("defects-data", bytes(0)),
+        ("defects-data", bytes(80)),
+        ("defects-data", "0".repeat(79).to_send_value()),
+        ("defects-data", "0".repeat(81).to_send_value()),
+        ("defects-data", "zz".repeat(40).to_send_value()),
+        ("defects-data", "ü".repeat(40).to_send_value()),
+        ("defects-data", None::<&str>.to_send_value()),
+        (
+            "defects-data",
+            gst::Buffer::from_slice([0; 40]).to_send_value(),
+        ),
+        // A box beyond the frame, also by a sum that overflows; one without pixels.
+        ("defects-data", record(0, 15_u32.to_le_bytes())),
+        ("defects-data", record(0, u32::MAX.to_le_bytes())),
+        ("defects-data", record(4, 4_u32.to_le_bytes())),
+        ("defects-data", record(8, 0_u32.to_le_bytes())),
+        ("defects-data", record(12, u32::MAX.to_le_bytes())),
+        // More pixels than the box, or than the mask, has; none.
+        ("defects-data", record(16, 3_u32.to_le_bytes())),
+        ("defects-data", record(16, 0_u32.to_le_bytes())),
+        ("defects-data", record(20, f32::NAN.to_le_bytes())),
+        ("defects-data", record(28, f32::INFINITY.to_le_bytes())),
+        ("defects-data", record(36, 2_i32.to_le_bytes())),
+    ];
+    for (name, value) in hostile {
+        let mut fields = result(1).to_event().structure().unwrap().to_owned();
+        fields.set_value(name, value.clone());
+        let event = gst::event::CustomDownstream::new(fields);
+        assert_eq!(DefectResult::from_event(&event), None, "{name}: {value:?}");
+        announce(&mut rig, &result(2));
+        assert!(rig.harness().push_event(event));
+        assert_eq!(found(&mut rig, mask()), NONE, "{name}: {value:?}");
+    }
+    for missing in result(1).to_event().structure().unwrap().fields() {
+        let mut fields = result(1).to_event().structure().unwrap().to_owned();
+        fields.remove_field(missing);
+        let event = gst::event::CustomDownstream::new(fields);
+        // The version is for readers to come.
+        let read = DefectResult::from_event(&event).is_some();
+        assert_eq!(read, missing == "version", "{missing}");
+    }
+    let empty = gst::Structure::new_empty("GstClDefectMeta");
+    for event in [
+        gst::event::CustomDownstream::new(empty.clone()),
+        gst::event::CustomBoth::new(result(1).to_event().structure().unwrap().to_owned()),
+        gst::event::CustomDownstreamOob::new(empty),
+    ] {
+        assert_eq!(DefectResult::from_event(&event), None, "{event:?}");
+        assert!(rig.harness().push_event(event));
+    }
+    assert_eq!(found(&mut rig, mask()), NONE);
+    // A mask in an event is nobody's.
+    let mut fields = result(1).to_event().structure().unwrap().to_owned();
+    fields.set("mask", mask());
+    let event = gst::event::CustomDownstream::new(fields);
+    assert_same_bits(&DefectResult::from_event(&event).unwrap(), &result(1));
+    assert!(rig.errors().is_empty() && rig.warnings().is_empty());
+}
+
+#[test]
+fn event_with_more_defects_than_any_element_lists_is_ignored() {
+    register();
+    let most = |count: u32| DefectResult {
+        width: 1024,
+        height: 1024,
+        judged_pixels: 1 << 20,
+        defect_pixels: 1 << 19,
+        defects: vec![result(0).defects[0]; count as usize],
+        ..result(0)
+    };
+    let read = |count| DefectResult::from_event(&most(count).to_event());
+    assert_eq!(read(MOST_DEFECTS), Some(most(MOST_DEFECTS)));
+    assert_eq!(read(MOST_DEFECTS + 1), None);
+}
+
+/// Text that a network garbled: nothing panics, and what is believed can be true.
+#[test]
+fn event_of_garbled_text_does_no_harm() {
+    let mut rig = unpack();
+    let text = result(3).to_event().structure().unwrap().to_string();
+    // GStreamer's parser complains of names that are none.
+    let named = "GstClDefectMeta, ".len();
+    let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(6);
+    let mut believed = 0;
+    for _ in 0..3000 {
+        let mut bytes = text.clone().into_bytes();
+        for _ in 0..random.random_range(1..4) {
+            let at = random.random_range(named..bytes.len());
+            match random.random_range(0..3) {
+                0 => bytes[at] = random.random_range(1..128),
+                1 if at > named => bytes.truncate(at),
+                _ => bytes[at] = b'0' + random.random_range(0..10_u8),
+            }
+        }
+        let Some(fields) = String::from_utf8(bytes)
+            .ok()
+            .and_then(|text| text.parse::<gst::Structure>().ok())
+        else {
+            continue;
+        };
+        let event = gst::event::CustomDownstream::new(fields);
+        let result = DefectResult::from_event(&event);
+        assert!(rig.harness().push_event(event));
+        let output = rig.pass(mask());
+        for read in DefectResult::read(&output) {
+            believed += 1;
+            assert_eq!(Some(&read), result.as_ref());
+            assert_eq!((read.width, read.height, read.defect_pixels), (16, 4, 2));
+            assert!(read.defects.iter().all(|d| d.x + d.width <= 16));
+        }
+    }
+    assert!(believed > 0, "the loop tries what is believed too");
+    assert!(rig.errors().is_empty());
+}

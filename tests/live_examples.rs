@@ -1,0 +1,286 @@
+//! The examples that run live: a node and a station over RTP, and several cameras, as processes.
+//!
+//! `cargo test` builds them beside this binary; after `cargo test --test live_examples` alone
+//! they may be missing (`cargo build --examples`).
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod tools;
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use tools::{Sandbox, example, has_device, run};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const POLL: Duration = Duration::from_millis(20);
+/// Few packets a mask, so that no socket overflows on a busy machine.
+const SMALL: &str =
+    "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=30/1";
+const UNKNOWN: &str = "a mask without verdict";
+
+/// `remote` with what it prints in a file; ended when it goes out of scope.
+struct Remote {
+    child: Child,
+    output: PathBuf,
+}
+
+impl Remote {
+    fn start(output: PathBuf, args: &[&str]) -> Self {
+        let child = Command::new(example("remote"))
+            .args(args)
+            .stdout(File::create(&output).unwrap())
+            .stderr(Stdio::piped())
+            .spawn();
+        Self {
+            child: child.unwrap(),
+            output,
+        }
+    }
+
+    fn node(output: PathBuf, port: &str, frames: &str) -> Self {
+        let args = [
+            "node", "--source", SMALL, "--port", port, "--frames", frames,
+        ];
+        Self::start(output, &args)
+    }
+
+    /// The station, and the port that it says it listens at.
+    fn station(output: PathBuf, more: &[&str]) -> (Self, String) {
+        let args = [&["station", "--address", "127.0.0.1"], more].concat();
+        let mut station = Self::start(output, &args);
+        let mut line = String::new();
+        let mut told = BufReader::new(station.child.stderr.take().unwrap());
+        told.read_line(&mut line).unwrap();
+        // Nobody reads what it says afterwards, but it must not fail over that.
+        station.child.stderr = Some(told.into_inner());
+        let port = line.trim().strip_prefix("listening on port ");
+        let port = port.unwrap_or_else(|| panic!("{line:?}")).to_owned();
+        (station, port)
+    }
+
+    /// What it has printed so far.
+    fn text(&self) -> String {
+        fs::read_to_string(&self.output).unwrap()
+    }
+
+    #[track_caller]
+    fn wait(&mut self) -> ExitStatus {
+        let until = Instant::now() + LIMIT;
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            sleep(POLL);
+        }
+        panic!("it does not end: {}", self.text());
+    }
+
+    #[track_caller]
+    fn wait_for(&self, word: &str) {
+        let until = Instant::now() + LIMIT;
+        while !self.text().contains(word) {
+            assert!(Instant::now() < until, "no {word:?} in {}", self.text());
+            sleep(POLL);
+        }
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What was printed of each frame, and how many masks had no verdict.
+fn frames(text: &str) -> (BTreeMap<u64, String>, usize) {
+    let mut frames = BTreeMap::<u64, String>::new();
+    let mut number = None;
+    let mut unknown = 0;
+    for line in text.lines() {
+        if line.starts_with(UNKNOWN) {
+            unknown += 1;
+            number = None;
+        } else if let Some(rest) = line.strip_prefix("frame ") {
+            let first = rest.split(' ').next().unwrap().parse().unwrap();
+            let before = frames.insert(first, line.to_owned() + "\n");
+            assert!(before.is_none(), "frame {first} comes twice");
+            number = Some(first);
+        } else {
+            let frame = frames.get_mut(&number.expect("a defect's frame"));
+            *frame.unwrap() += &format!("{line}\n");
+        }
+    }
+    (frames, unknown)
+}
+
+/// White pixels of a mask.
+fn white(path: &Path) -> usize {
+    let picture = image::open(path).unwrap().into_luma8();
+    assert_eq!((picture.width(), picture.height()), (160, 120));
+    picture.pixels().filter(|pixel| pixel.0[0] == 255).count()
+}
+
+#[test]
+fn remote_station_prints_what_the_node_found() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("remote");
+    let file = |name: &str| sandbox.path().join(name);
+    let failed = sandbox.folder("failed");
+    let more = ["--port", "0", "--silence", "3", "--failed"];
+    let more = [&more[..], &[failed.to_str().unwrap()]].concat();
+    let (mut station, port) = Remote::station(file("station"), &more);
+    let mut node = Remote::node(file("node"), &port, "30");
+    assert!(node.wait().success() && station.wait().success());
+
+    let (found, unknown) = frames(&node.text());
+    assert_eq!((found.len(), unknown), (30, 0));
+    let (received, unknown) = frames(&station.text());
+    // Before the first mask anything may have been lost.
+    assert_eq!((received.len(), unknown), (29, 1));
+    assert!(found.values().any(|text| text.lines().count() > 1));
+    for (number, text) in &received {
+        assert_eq!(text, &found[number]);
+        let picture = failed.join(format!("frame-{number:06}.png"));
+        let has_failed = text.contains(": fail, ");
+        assert_eq!(picture.exists(), has_failed, "{text}");
+        if has_failed {
+            let begin = format!("fail, {} of ", white(&picture));
+            assert!(text.contains(&begin), "{begin}: {text}");
+        }
+    }
+    assert!(fs::read_dir(&failed).unwrap().count() > 0);
+}
+
+#[test]
+fn remote_sides_start_in_any_order_and_anew() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("remote-order");
+    let file = |name: &str| sandbox.path().join(name);
+    // A station that ends, for a free port.
+    let (mut first, port) = Remote::station(file("station-1"), &["--port", "0", "--frames", "2"]);
+    let mut node = Remote::node(file("node-1"), &port, "0");
+    assert!(first.wait().success());
+    drop(first);
+
+    // Late: caps come within a second.
+    let late = ["--port", &port, "--frames", "60"];
+    let (mut station, _) = Remote::station(file("station-2"), &late);
+    station.wait_for("frame ");
+    node.end();
+    let again = Remote::node(file("node-2"), &port, "0");
+    assert!(station.wait().success());
+
+    let sent = [node.text(), again.text()].map(|text| frames(&text).0);
+    // The node that came anew counts from the start.
+    let text = station.text();
+    let (before, after) = text.rsplit_once(UNKNOWN).expect("a gap between the nodes");
+    let after = after.split_once('\n').unwrap().1;
+    for (text, sent) in [(before, &sent[0]), (after, &sent[1])] {
+        let (received, _) = frames(text);
+        assert!(!received.is_empty());
+        for (number, text) in received {
+            assert_eq!(Some(&text), sent.get(&number));
+        }
+    }
+}
+
+#[test]
+fn remote_node_that_cannot_run_says_why() {
+    let sandbox = Sandbox::new("remote-wrong");
+    for (args, word) in [
+        (["node", "--source", "nosuchelement"], "nosuchelement"),
+        (
+            ["node", "--inspection", "nosuchproperty=1"],
+            "nosuchproperty",
+        ),
+        (["station", "--port", "99999"], "99999"),
+    ] {
+        let program = example("remote");
+        let done = run(sandbox.command(program.to_str().unwrap()).args(args));
+        assert!(matches!(done.code(), Some(1 | 2)), "{}", done.text());
+        assert!(done.text().contains(word), "{}", done.text());
+    }
+}
+
+#[test]
+fn cameras_that_fail_are_restarted_and_stop_no_other() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("cameras");
+    let size = "video/x-raw,width=160,height=120,framerate=30/1";
+    let ends = format!("videotestsrc pattern=black num-buffers=40 ! {size}");
+    let fails = format!("videotestsrc pattern=snow ! {size} ! identity error-after=20");
+    let live = format!("videotestsrc pattern=snow is-live=true ! {size}");
+    let mut command = sandbox.command(example("cameras").to_str().unwrap());
+    for source in [&ends, &fails, &live] {
+        command.args(["--camera", source]);
+    }
+    command.args(["--frames", "50", "--pause", "0.2", "--interval", "0.4"]);
+    let printed = run(&mut command).succeeded();
+    let lines = printed.output();
+    let all: Vec<&str> = lines.lines().filter(|l| l.contains(" in all")).collect();
+    let counts: Vec<&str> = all.iter().map(|l| l.split_once(": ").unwrap().1).collect();
+    assert_eq!(
+        counts,
+        [
+            "40 frames in all, 0 failed, 0 unjudged, 0 restarts",
+            "50 frames in all, 50 failed, 0 unjudged, 2 restarts",
+            "50 frames in all, 50 failed, 0 unjudged, 0 restarts",
+        ],
+        "{lines}"
+    );
+    assert_eq!(printed.lines("camera 1 failed: ").len(), 2, "{lines}");
+    assert_eq!(printed.lines("camera 0 failed: ").len(), 0, "{lines}");
+    // 50 live frames take longer than an interval, so rates are told.
+    assert!(lines.contains("/s, "), "{lines}");
+}
+
+#[test]
+fn cameras_are_dealt_over_the_devices_given() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("cameras-devices");
+    let device = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
+    let mut command = sandbox.command(example("cameras").to_str().unwrap());
+    command.args(["--test-cameras", "3", "--frames", "5"]);
+    command.args(["--device", &device, "--device", &device]);
+    let printed = run(&mut command).succeeded();
+    for number in 0..3 {
+        let line = printed.lines(&format!("camera {number} on {device}: 5 frames in all"));
+        assert_eq!(line.len(), 1, "{}", printed.text());
+    }
+}
+
+#[test]
+fn cameras_of_no_pipeline_are_a_mistake() {
+    let sandbox = Sandbox::new("cameras-wrong");
+    let mut command = sandbox.command(example("cameras").to_str().unwrap());
+    command.args(["--device", "auto", "--camera", "videotestsrc"]);
+    let done = run(command.args(["--camera", "nosuchelement"]));
+    assert_eq!(done.code(), Some(1), "{}", done.text());
+    assert!(done.text().contains("camera 1") && done.text().contains("nosuchelement"));
+}
