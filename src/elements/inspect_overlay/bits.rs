@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn marked(x: usize, y: usize) -> bool {
-        (x * 7 + y * 3) % 11 == 0
+        (x * 7 + y * 3).is_multiple_of(11)
     }
 
     fn packed([width, height]: [usize; 2], stride: usize) -> Vec<u8> {

@@ -210,6 +210,9 @@ mod tests {
     use super::*;
     use crate::elements::inspect_overlay::bits::MaskFormat;
 
+    /// What ends a wait, and its name.
+    type Waker = (&'static str, fn(&MaskQueue));
+
     const LONG: Duration = Duration::from_secs(20);
     const SHORT: Duration = Duration::from_millis(30);
 
@@ -329,7 +332,7 @@ mod tests {
 
     #[test]
     fn everything_that_ends_a_wait_wakes_it() {
-        let wakes: [(&str, fn(&MaskQueue)); 5] = [
+        let wakes: [Waker; 5] = [
             ("end of stream", |queue| queue.end()),
             ("a gap", |queue| queue.skip_to(ms(40))),
             ("a closed pad", |queue| queue.open_pad(false)),
