@@ -57,6 +57,7 @@ mod imp {
                 (*allocator).mem_map_full = Some(map);
                 (*allocator).mem_unmap_full = Some(unmap);
                 (*allocator).mem_share = Some(share);
+                (*allocator).mem_copy = Some(copy);
             }
         }
     }
@@ -265,5 +266,46 @@ unsafe extern "C" fn share(
             (*memory).offset.wrapping_add(offset as usize),
             size,
         )
+    }
+}
+
+/// `GstMemoryCopyFunction`: memory of its own with the same bytes; -1 means up to the end. Null where
+/// either cannot be mapped.
+///
+/// In place of GStreamer's own, which frees a copy that it cannot map whatever its reference count: the
+/// allocator, and with it the context, would stay for ever.
+unsafe extern "C" fn copy(
+    memory: *mut gst::ffi::GstMemory,
+    offset: isize,
+    size: isize,
+) -> *mut gst::ffi::GstMemory {
+    use gst::ffi::{
+        GST_MAP_READ, GST_MAP_WRITE, gst_allocator_alloc, gst_memory_map, gst_memory_unmap,
+        gst_memory_unref,
+    };
+    // SAFETY: GStreamer calls this with a memory of ours. Both maps are undone before it returns, and
+    // `len` bytes lie in both: in the first because `offset + len` is at most what was mapped.
+    unsafe {
+        let mut from = std::mem::zeroed();
+        if gst_memory_map(memory, &mut from, GST_MAP_READ) == glib::ffi::GFALSE {
+            return std::ptr::null_mut();
+        }
+        let offset = usize::try_from(offset).unwrap_or(0).min(from.size);
+        let rest = from.size - offset;
+        let len = usize::try_from(size).map_or(rest, |size| size.min(rest));
+        let mut params: gst::ffi::GstAllocationParams = std::mem::zeroed();
+        params.align = (*memory).align;
+        let mut made = gst_allocator_alloc((*memory).allocator, len, &mut params);
+        let mut to = std::mem::zeroed();
+        if !made.is_null() && gst_memory_map(made, &mut to, GST_MAP_WRITE) == glib::ffi::GFALSE {
+            gst_memory_unref(made);
+            made = std::ptr::null_mut();
+        }
+        if !made.is_null() {
+            std::ptr::copy_nonoverlapping(from.data.add(offset), to.data, len);
+            gst_memory_unmap(made, &mut to);
+        }
+        gst_memory_unmap(memory, &mut from);
+        made
     }
 }

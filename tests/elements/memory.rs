@@ -2,7 +2,7 @@
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::opencl::{Access, ClBuffer, Meter};
+use gstclinspect::opencl::{self, Access, ClBuffer, Meter};
 
 use crate::{
     frames::{Frame, PLAIN, add_video_meta, our_memory, read},
@@ -90,6 +90,31 @@ fn shallow_copy_keeps_its_pixels_when_its_buffer_is_used_again() {
         rig.pass(buffer_of(&crate::support::constant(SIZE, level), &device));
     }
     assert_eq!(read(&copy), expected);
+}
+
+#[test]
+fn copy_of_memory_holds_the_bytes_asked_for_and_is_its_own() {
+    let Some(device) = start() else { return };
+    let bytes: Vec<u8> = (0..100).collect();
+    let memory = our_memory(&device, &Meter::new(false), &bytes, 5);
+    // SAFETY: the memory lives, and each copy is a reference of its own.
+    let part = |offset, len| unsafe {
+        let copy = gst::ffi::gst_memory_copy(memory.as_mut_ptr(), offset, len);
+        (!copy.is_null()).then(|| gst::Memory::from_glib_full(copy))
+    };
+    for (offset, len, expected) in [
+        (0, -1, &bytes[..]),
+        (7, -1, &bytes[7..]),
+        (7, 20, &bytes[7..27]),
+        (99, 1, &bytes[99..]),
+    ] {
+        let mut copy = part(offset, len).unwrap();
+        assert!(opencl::buffer_of(&copy).is_some(), "our allocator made it");
+        assert_eq!(copy.map_readable().unwrap().as_slice(), expected);
+        let written = copy.get_mut().unwrap();
+        written.map_writable().unwrap().as_mut_slice().fill(255);
+    }
+    assert_eq!(memory.map_readable().unwrap().as_slice(), bytes);
 }
 
 #[test]

@@ -6,11 +6,35 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
 };
 
 /// Environment variables of the layer.
 const RULES: &str = "CLINSPECT_LAYER_RULES";
 const REPORT: &str = "CLINSPECT_LAYER_REPORT";
+
+/// Longest time that releases may go on after a stop.
+const RELEASES: Duration = Duration::from_secs(10);
+/// What has not changed for so long stays.
+const QUIET: Duration = Duration::from_millis(300);
+/// Between two looks at a report.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Waits for the releases that go on after a stop, in a thread of their own and on GPUs for a while:
+/// until nothing is alive, or what is alive stays.
+pub fn settle() {
+    let alive = || Report::now().unwrap_or_default().alive();
+    let end = Instant::now() + RELEASES;
+    let (mut last, mut since) = (alive(), Instant::now());
+    while !last.is_empty() && since.elapsed() < QUIET && Instant::now() < end {
+        thread::sleep(LOOK);
+        let now = alive();
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+    }
+}
 
 /// Builds the layer once, and returns its path.
 pub fn library() -> &'static Path {

@@ -192,6 +192,7 @@ impl Stand {
             self.pass(number, &mut trace, &mut held);
         }
         self.stop();
+        layer::settle();
         trace
     }
 
@@ -219,6 +220,9 @@ impl Stand {
         let queued = queued_for_a_processor().saturating_sub(queued);
         let time = begun.elapsed().saturating_sub(queued);
         trace.phase_times.insert(phase, time);
+        if phase == Phase::Stop {
+            layer::settle();
+        }
         let after = Report::now().unwrap_or_default();
         trace.calls.insert(phase, after.calls_since(&before));
         if fault.is_some_and(|fault| !fault.lasting) {
