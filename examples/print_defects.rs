@@ -12,12 +12,14 @@
 //! that is built into this program; `print_defects.py` does the same from Python.
 
 mod common;
+#[path = "common/live/mod.rs"]
+mod live;
 
 use anyhow::{Context, Result, bail};
-use gst::prelude::*;
 use gstclinspect::results::DefectResult;
 
 use common::defect_text::defect_text;
+use live::frames::Frames;
 
 /// A repeating pattern of pitch 16 px with a bright spot on a dark square.
 const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
@@ -35,34 +37,16 @@ fn main() -> Result<()> {
     if description.is_empty() {
         description = PATTERN.into();
     }
-    let source = gst::parse::bin_from_description(&description, true)
-        .with_context(|| format!("no pipeline is: {description}"))?;
-    let frames = gst_app::AppSink::builder().sync(false).build();
-    let pipeline = gst::Pipeline::new();
-    pipeline.add_many([source.upcast_ref(), frames.upcast_ref::<gst::Element>()])?;
-    source
-        .link(&frames)
-        .context("the pipeline has no free output: leave its sink away")?;
-
-    // An error before the first frame is on the bus too.
-    let started = pipeline.set_state(gst::State::Playing);
-    if started.is_ok() {
-        while let Ok(sample) = frames.pull_sample() {
-            let buffer = sample.buffer().context("a sample without a frame")?;
-            let results = DefectResult::read(buffer);
-            if results.is_empty() {
-                bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
-            }
-            for result in &results {
-                print!("{}", defect_text(result));
-            }
+    let frames = Frames::of(&description)?;
+    while let Some(sample) = frames.next() {
+        let buffer = sample.buffer().context("a sample without a frame")?;
+        let results = DefectResult::read(buffer);
+        if results.is_empty() {
+            bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
+        }
+        for result in &results {
+            print!("{}", defect_text(result));
         }
     }
-    let bus = pipeline.bus().context("a pipeline has a bus")?;
-    let error = bus.pop_filtered(&[gst::MessageType::Error]);
-    pipeline.set_state(gst::State::Null)?;
-    if let Some(gst::MessageView::Error(error)) = error.as_ref().map(|message| message.view()) {
-        bail!("{}", error.error().message());
-    }
-    started.map(|_| ()).context("the pipeline does not start")
+    frames.close()
 }

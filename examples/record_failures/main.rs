@@ -11,15 +11,17 @@
 //! on which a spot appears for a while. Recordings are written by threads of their own, so that a slow
 //! disk never holds up the line.
 
+#[path = "../common/live/mod.rs"]
+mod live;
 mod recording;
 
 use std::{collections::VecDeque, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
-use gst::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
 
+use live::frames::Frames;
 use recording::{Format, Recording};
 
 /// 60 frames of a repeating pattern; frames 20 to 24 have a bright spot.
@@ -137,15 +139,7 @@ fn main() -> Result<()> {
         [] => PATTERN.to_owned(),
         words => words.join(" "),
     };
-    let source = gst::parse::bin_from_description(&line, true)
-        .with_context(|| format!("no pipeline is: {line}"))?;
-    let frames = gst_app::AppSink::builder().sync(false).build();
-    let pipeline = gst::Pipeline::new();
-    pipeline.add_many([source.upcast_ref(), frames.upcast_ref::<gst::Element>()])?;
-    source
-        .link(&frames)
-        .context("the pipeline has no free output: leave its sink away")?;
-
+    let frames = Frames::of(&line)?;
     let mut recorder = Recorder {
         options,
         before: VecDeque::new(),
@@ -154,24 +148,15 @@ fn main() -> Result<()> {
         recordings: Vec::new(),
     };
     let (mut seen, mut failed) = (0_u64, 0_u64);
-    // An error before the first frame is on the bus too.
-    if pipeline.set_state(gst::State::Playing).is_ok() {
-        while let Ok(sample) = frames.pull_sample() {
-            seen += 1;
-            failed += u64::from(recorder.frame(sample)?);
-        }
+    while let Some(sample) = frames.next() {
+        seen += 1;
+        failed += u64::from(recorder.frame(sample)?);
     }
     recorder.end_recording();
-    let error = pipeline
-        .bus()
-        .and_then(|bus| bus.pop_filtered(&[gst::MessageType::Error]));
-    pipeline.set_state(gst::State::Null)?;
+    let closed = frames.close();
     for recording in recorder.recordings {
         println!("{}", recording.finish()?);
     }
     println!("{seen} frames, {failed} failed");
-    if let Some(gst::MessageView::Error(error)) = error.as_ref().map(|message| message.view()) {
-        bail!("{}", error.error().message());
-    }
-    Ok(())
+    closed
 }

@@ -3,6 +3,7 @@
 
 #![allow(dead_code, reason = "each program uses another part of it")]
 
+pub mod frames;
 pub mod running;
 pub mod source;
 pub mod stop;
