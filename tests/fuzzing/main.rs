@@ -97,6 +97,11 @@ fn any_meta_of_our_names_is_read_or_left_out() {
 }
 
 #[test]
+fn any_event_of_results_is_read_or_left_out() {
+    check("events", bodies::events::run);
+}
+
+#[test]
 fn any_caps_are_answered_within_the_templates() {
     check("caps", bodies::caps::run);
 }

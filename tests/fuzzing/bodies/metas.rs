@@ -1,6 +1,6 @@
 //! Metas of our names that another element made: right, of wrong types, with fields missing and
 //! with absurd counts. The readers take the right ones and leave out the others, what they take
-//! can be used whole, and an element passes them all on.
+//! can be used whole, an element passes them all on, and `inspectoverlay` draws what can be drawn.
 
 use arbitrary::{Result, Unstructured};
 use gst::{glib, prelude::*};
@@ -51,6 +51,8 @@ const STATISTICS: [&str; 14] = [
     "otsu-separability",
 ];
 const RECORD: usize = 40;
+/// Side of the frame that is drawn on: room for a panel.
+const DRAWN: u32 = 320;
 
 /// What a field holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,6 +79,21 @@ fn body(input: &mut Unstructured) -> Result<()> {
     assert_read(&buffer, expected);
     let passed = Rig::new("clmaskunpack", &caps).pass(buffer);
     assert_read(&passed, expected);
+
+    let caps = format!("video/x-raw,format=GRAY8,width={DRAWN},height={DRAWN},framerate=1/1");
+    let caps: gst::Caps = caps.parse().expect("caps");
+    let size = (DRAWN * DRAWN) as usize;
+    let mut frame = gst::Buffer::with_size(size).expect("a frame");
+    let writable = frame.make_mut();
+    passed.foreach_meta(|meta| {
+        let all = &gst::meta::MetaTransformCopy::new(..);
+        meta.transform(writable, all).expect("a copy");
+        std::ops::ControlFlow::Continue(())
+    });
+    assert_read(&frame, expected);
+    let drawn = Rig::new("inspectoverlay", &caps).pass(frame);
+    assert_eq!(drawn.size(), size);
+    assert_read(&drawn, expected);
     Ok(())
 }
 
@@ -249,6 +266,11 @@ fn value(input: &mut Unstructured, kind: Kind) -> Result<(glib::SendValue, bool)
         return Ok((other, false));
     }
     Ok(match kind {
+        // Half of them what the frame that is drawn on can have.
+        Kind::U32 if input.arbitrary()? => {
+            let number = *input.choose(&[DRAWN, DRAWN / 2, 1, 0])?;
+            (number.to_send_value(), true)
+        }
         Kind::U32 => (input.arbitrary::<u32>()?.to_send_value(), true),
         Kind::U64 => (input.arbitrary::<u64>()?.to_send_value(), true),
         Kind::F64 => (input.arbitrary::<f64>()?.to_send_value(), true),

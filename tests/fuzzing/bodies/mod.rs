@@ -5,6 +5,7 @@
 
 pub mod caps;
 pub mod components;
+pub mod events;
 pub mod mask;
 pub mod metas;
 pub mod properties;
