@@ -60,7 +60,7 @@ const FORBIDDEN: [(&str, &[&str]); 9] = [
 
 /// The only folder that draws: nothing else names these crates, and it needs no device.
 const DRAWING: &str = "src/elements/inspect_overlay/";
-const DRAWING_CRATES: [&str; 2] = ["tiny_skia", "ab_glyph"];
+const DRAWING_CRATES: [&str; 2] = ["tiny_skia", "skrifa"];
 const DEVICE_LAYERS: [&str; 3] = ["operators", "frame", "opencl"];
 
 /// The text without comments and string literals.
@@ -263,7 +263,7 @@ fn checker_sees_planted_violations() {
             "src/elements/histogram/imp.rs",
             "fn f() -> Option<tiny_skia::Pixmap> { None }",
         ),
-        ("src/math/region.rs", "use ab_glyph::Font;"),
+        ("src/math/region.rs", "use skrifa::FontRef;"),
         (
             "src/elements/inspect_overlay/bits.rs",
             "use crate::opencl::ClContext;",

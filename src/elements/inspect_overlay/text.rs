@@ -2,7 +2,12 @@
 
 use std::{collections::HashMap, sync::LazyLock};
 
-use ab_glyph::{Font as _, FontRef, PxScale, ScaleFont as _};
+use skrifa::{
+    FontRef, GlyphId, MetadataProvider as _,
+    instance::{LocationRef, Size},
+    outline::{DrawSettings, OutlinePen},
+};
+use tiny_skia::{FillRule, Mask, PathBuilder, Transform};
 
 /// Hack, a monospaced typeface: the same picture on every machine, and digits that stand still.
 const FONT: &[u8] = include_bytes!("../../../assets/fonts/Hack-Regular.ttf");
@@ -13,11 +18,94 @@ const MOST_GLYPHS: usize = 1024;
 /// Below 1 thin strokes, which fall on parts of two pixels at small sizes, come out darker.
 const BOLDNESS: f32 = 0.7;
 
-static FACE: LazyLock<Option<FontRef<'static>>> =
-    LazyLock::new(|| FontRef::try_from_slice(FONT).ok());
+static FACE: LazyLock<Option<FontRef<'static>>> = LazyLock::new(|| FontRef::new(FONT).ok());
 
-/// A letter's pixels.
-#[derive(Debug)]
+/// The typeface at a height of its lines in px.
+struct Scaled {
+    face: &'static FontRef<'static>,
+    /// Pixels per em.
+    size: Size,
+    /// From the upper edge of the line to the letters' feet, px.
+    ascent: f32,
+    /// Of every letter, px.
+    advance: f32,
+}
+
+impl Scaled {
+    fn new(height: i32) -> Option<Self> {
+        let face = FACE.as_ref()?;
+        let plain = LocationRef::default();
+        let whole = face.metrics(Size::unscaled(), plain);
+        let line = whole.ascent - whole.descent;
+        let size = Size::new(f32::from(whole.units_per_em) * height as f32 / line);
+        let digit = face.charmap().map('0')?;
+        Some(Self {
+            face,
+            size,
+            ascent: face.metrics(size, plain).ascent.round(),
+            advance: face.glyph_metrics(size, plain).advance_width(digit)?,
+        })
+    }
+
+    /// What a letter looks like; `None` where there is nothing to see.
+    fn draw(&self, letter: char) -> Option<Glyph> {
+        let id = self.face.charmap().map(letter).unwrap_or(GlyphId::NOTDEF);
+        let outline = self.face.outline_glyphs().get(id)?;
+        let mut pen = Pen::default();
+        let settings = DrawSettings::unhinted(self.size, LocationRef::default());
+        outline.draw(settings, &mut pen).ok()?;
+        let path = pen.0.finish()?;
+        // The typeface's y grows upward.
+        let placed =
+            path.transform(Transform::from_scale(1.0, -1.0).post_translate(0.0, self.ascent))?;
+        let bounds = placed.bounds();
+        let [left, top] = [bounds.left(), bounds.top()].map(|edge| edge.floor());
+        let [right, bottom] = [bounds.right(), bounds.bottom()].map(|edge| edge.ceil());
+        let mut mask = Mask::new((right - left) as u32, (bottom - top) as u32)?;
+        let shift = Transform::from_translate(-left, -top);
+        mask.fill_path(&placed, FillRule::Winding, true, shift);
+        let width = mask.width() as usize;
+        let mut coverage = mask.take();
+        for pixel in &mut coverage {
+            *pixel = ((f32::from(*pixel) / 255.0).powf(BOLDNESS) * 255.0).round() as u8;
+        }
+        Some(Glyph {
+            left: left as i32,
+            top: top as i32,
+            width,
+            coverage,
+        })
+    }
+}
+
+/// An outline as a path of the drawing library.
+#[derive(Default)]
+struct Pen(PathBuilder);
+
+impl OutlinePen for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.0.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.0.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, cx: f32, cy: f32, x: f32, y: f32) {
+        self.0.quad_to(cx, cy, x, y);
+    }
+
+    fn curve_to(&mut self, cx0: f32, cy0: f32, cx1: f32, cy1: f32, x: f32, y: f32) {
+        self.0.cubic_to(cx0, cy0, cx1, cy1, x, y);
+    }
+
+    fn close(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A letter's pixels; of a space, none.
+#[derive(Debug, Default)]
 pub(super) struct Glyph {
     /// From the pen to the first column, px.
     pub left: i32,
@@ -37,11 +125,8 @@ pub(super) struct Type {
 impl Type {
     /// Width of every letter of a height, px.
     pub fn advance(height: i32) -> i32 {
-        let scaled = FACE.as_ref().map(|face| {
-            let face = face.as_scaled(PxScale::from(height as f32));
-            face.h_advance(face.glyph_id('0')).round()
-        });
-        (scaled.unwrap_or_default() as i32).max(1)
+        let advance = Scaled::new(height).map(|scaled| scaled.advance.round());
+        (advance.unwrap_or_default() as i32).max(1)
     }
 
     /// Width of a line, px.
@@ -55,41 +140,11 @@ impl Type {
         if self.glyphs.len() > MOST_GLYPHS {
             self.glyphs.clear();
         }
-        self.glyphs
-            .entry((letter, height))
-            .or_insert_with(|| outline(letter, height))
-    }
-}
-
-fn outline(letter: char, height: i32) -> Glyph {
-    let drawn = FACE.as_ref().and_then(|face| {
-        let scale = PxScale::from(height as f32);
-        let ascent = face.as_scaled(scale).ascent();
-        let place = ab_glyph::point(0.0, ascent.round());
-        let glyph = face.glyph_id(letter).with_scale_and_position(scale, place);
-        let outlined = face.outline_glyph(glyph)?;
-        let bounds = outlined.px_bounds();
-        let width = bounds.width() as usize;
-        let mut coverage = vec![0; width * bounds.height() as usize];
-        outlined.draw(|x, y, c| {
-            if let Some(pixel) = coverage.get_mut(y as usize * width + x as usize) {
-                *pixel = (c.clamp(0.0, 1.0).powf(BOLDNESS) * 255.0).round() as u8;
-            }
-        });
-        Some(Glyph {
-            left: bounds.min.x as i32,
-            top: bounds.min.y as i32,
-            width,
-            coverage,
+        self.glyphs.entry((letter, height)).or_insert_with(|| {
+            let drawn = Scaled::new(height).and_then(|scaled| scaled.draw(letter));
+            drawn.unwrap_or_default()
         })
-    });
-    // A space has no outline.
-    drawn.unwrap_or(Glyph {
-        left: 0,
-        top: 0,
-        width: 0,
-        coverage: Vec::new(),
-    })
+    }
 }
 
 #[cfg(test)]
