@@ -1,4 +1,5 @@
-//! `meson install` puts the plugin where GStreamer looks for it, or where it is told to.
+//! `meson install` puts the plugin where GStreamer looks for it, or where it is told to;
+//! `scripts/setup` says which Rust is needed.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +10,11 @@
 
 mod tools;
 
-use std::path::Path;
+use std::{
+    fs,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
 
 use tools::{Sandbox, exists, run, skip};
 
@@ -73,4 +78,57 @@ fn assert_installed(sandbox: &Sandbox, folder: &Path) {
     let listed = run(&mut inspect).succeeded().output();
     assert!(listed.contains("clgaussian"), "{listed}");
     assert!(listed.contains(file.to_str().unwrap()), "{listed}");
+}
+
+/// A folder that is a whole PATH: what `scripts/setup` uses, no `apt-get`, and Rust of a version.
+fn path_with_rust(sandbox: &Sandbox, version: Option<&str>) -> PathBuf {
+    let folder = sandbox.folder(version.unwrap_or("none"));
+    let path = std::env::var_os("PATH").unwrap();
+    for program in [
+        "bash", "cut", "dirname", "grep", "sed", "sort", "timeout", "tr",
+    ] {
+        let found = std::env::split_paths(&path)
+            .map(|dir| dir.join(program))
+            .find(|file| file.is_file());
+        symlink(found.unwrap(), folder.join(program)).unwrap();
+    }
+    for program in version.map_or(&[][..], |_| &["cargo", "rustc"]) {
+        let file = folder.join(program);
+        let text = format!(
+            "#!/bin/sh\necho {program} {} '(1 2026-01-01)'\n",
+            version.unwrap()
+        );
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn setup_takes_the_rust_that_cargo_toml_asks_for_or_newer_and_no_older() {
+    let sandbox = Sandbox::new("setup");
+    let wanted = env!("CARGO_PKG_RUST_VERSION");
+    let (major, minor) = wanted.split_once('.').unwrap();
+    let before = minor.parse::<u32>().unwrap() - 1;
+    let setup = |version: Option<&str>| {
+        let mut setup = sandbox.command("scripts/setup");
+        setup
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("PATH", path_with_rust(&sandbox, version));
+        run(&mut setup)
+    };
+    for version in [
+        format!("{wanted}.0"),
+        format!("{major}.100.1"),
+        "2.0.0".into(),
+    ] {
+        setup(Some(&version)).succeeded();
+    }
+    let old = format!("{major}.{before}.9");
+    for version in [Some(&*old), Some("1.63.0"), None] {
+        let refused = setup(version);
+        assert_eq!(refused.code(), Some(1), "{version:?}: {}", refused.text());
+        let says = format!("Rust {wanted} or newer");
+        assert!(refused.text().contains(&says), "{}", refused.text());
+    }
 }

@@ -125,17 +125,16 @@ impl Property {
 
     fn row(&self) -> String {
         // An enumeration's default is its number and, in quotes, its name.
-        let default = self
-            .default
-            .rsplit_once(", ")
-            .map_or(&*self.default, |(_, name)| name);
+        let default = match self.default.rsplit_once(", ") {
+            Some((_, name)) if self.kind.starts_with("Enum") => name,
+            _ => &self.default,
+        };
+        // Arrays as a user types them.
+        let default = default.trim_matches('"').replace("(int)", "");
+        let default = default.replace("< ", "<").replace(" >", ">");
         let default = match self.mutable() {
             "read only" => String::new(),
-            _ => format!(
-                "`{}`",
-                default.trim_matches('"').replace("(int)", "").trim()
-            )
-            .replace("``", ""),
+            _ => format!("`{}`", default.trim()).replace("``", ""),
         };
         let values: String = self
             .values
@@ -289,6 +288,10 @@ fn reader_sees_ranges_choices_and_arrays() {
         \x20                       flags: readable\n\
         \x20                       Default: \"<  >\"\n\
         \x20                       GstValueArray of GValues of type \"GstValueArray\"\n\
+        \x20 roi                 : Which\n\
+        \x20                       flags: readable, writable, changeable in NULL, READY, PAUSED or PLAYING state\n\
+        \x20                       Default: \"< (int)0, (int)7 >\"\n\
+        \x20                       GstValueArray of GValues of type \"gint\"\n\
         Element Actions:\n  \"x\" : void\n";
     let rows: Vec<String> = properties(text).iter().map(Property::row).collect();
     assert_eq!(
@@ -297,6 +300,7 @@ fn reader_sees_ranges_choices_and_arrays() {
             "| `choice` | choice | `auto` | NULL, READY | What: to do<br>`auto`: by &lt;itself&gt; |\n",
             "| `number` | double, -1 to 65536 | `-1` | always | How many |\n",
             "| `rois` | array |  | read only | Where |\n",
+            "| `roi` | array | `<0, 7>` | always | Which |\n",
         ]
     );
 }

@@ -87,7 +87,9 @@ fn not_found(selector: &str, devices: &[DeviceInfo]) -> ClError {
         })
         .collect();
     ClError::Unavailable(format!(
-        "no OpenCL device matches device={selector}; there are: {}",
+        "no OpenCL device matches device={selector}; there are: {}. Set device, or CLINSPECT_DEVICE \
+         that gives its default, to auto, cpu or part of one of these names; a GPU that is missing \
+         needs its OpenCL driver installed",
         names.join(", ")
     ))
 }

@@ -125,7 +125,7 @@ impl Gaussian {
         let taps = settings.kernel_size;
         if !KERNEL_SIZE_RANGE.contains(&taps) || taps.is_multiple_of(2) {
             return Err(ClError::Refused(format!(
-                "kernel-size={taps} is no odd number from {} to {}",
+                "kernel-size={taps} does not go: set an odd number from {} to {}",
                 KERNEL_SIZE_RANGE.start(),
                 KERNEL_SIZE_RANGE.end()
             )));

@@ -151,16 +151,21 @@ impl Histogram {
     ) -> Result<Self, ClError> {
         let bit_depth = effective_depth(settings.bit_depth, layout.sample)?;
         let bins = settings.bins;
-        if !bins.is_power_of_two() || bins > 1 << bit_depth {
+        let levels = 1_usize << bit_depth;
+        if bins > levels {
             return Err(ClError::Refused(format!(
-                "bins={bins} is no power of two up to {}, the number of levels of {bit_depth}-bit \
-                 samples: lower bins{}",
-                1_u32 << bit_depth,
+                "bins={bins} is more than the {levels} levels of {bit_depth}-bit samples: lower \
+                 bins to {levels} or less{}",
                 if layout.sample == SampleType::U8 {
                     ""
                 } else {
-                    " or raise bit-depth"
+                    ", or raise bit-depth"
                 }
+            )));
+        }
+        if !bins.is_power_of_two() {
+            return Err(ClError::Refused(format!(
+                "bins={bins} is no power of two: set one from 2 to {levels}"
             )));
         }
         let region = settings.region;

@@ -84,7 +84,11 @@ fn mask_unpack_stride_under_a_row_is_refused() {
     let caps = bitmask(17, 4, 2);
     let fate = crate::support::feed("clmaskunpack", &caps, vec![buffer(&[0; 64])]);
     assert_eq!(fate.received, 0);
-    assert!(fate.errors.len() <= 1, "{:?}", fate.errors);
+    assert_eq!(fate.errors.len(), 1, "{:?}", fate.errors);
+    let text = &fate.errors[0].text;
+    for word in ["stride=2", "3 bytes", "17 pixels", "correct the stride"] {
+        assert!(text.contains(word), "\"{text}\" lacks {word}");
+    }
 }
 
 #[test]

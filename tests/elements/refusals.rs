@@ -95,12 +95,24 @@ fn pitch_threshold_impossible_settings_are_refused() {
 
 #[test]
 fn histogram_bins_over_the_depth_or_no_power_of_two_are_refused() {
-    assert_refused("clhistogram bins=512", &grey(), &["bins=512", "256"]);
-    assert_refused("clhistogram bins=100", &grey(), &["bins=100"]);
+    assert_refused(
+        "clhistogram bins=512",
+        &grey(),
+        &["bins=512", "lower bins to 256"],
+    );
+    assert_refused(
+        "clhistogram bins=100",
+        &grey(),
+        &["bins=100 is no power of two: set one from 2 to 256"],
+    );
     assert_refused(
         "clhistogram bins=4096 bit-depth=10",
         &words16(),
-        &["bins=4096", "1024", "bit-depth"],
+        &[
+            "bins=4096",
+            "1024 levels of 10-bit samples",
+            "raise bit-depth",
+        ],
     );
 }
 
@@ -158,7 +170,7 @@ fn gaussian_even_kernel_size_is_refused() {
     assert_refused(
         "clgaussian kernel-size=4",
         &grey(),
-        &["kernel-size=4", "odd"],
+        &["kernel-size=4", "set an odd number from 3 to 31"],
     );
 }
 

@@ -129,9 +129,7 @@ fn shown_spec(name: &'static str, nick: &'static str, blurb: &'static str) -> gl
 fn opacity_spec(name: &'static str, nick: &'static str, what: &str, of: f64) -> glib::ParamSpec {
     glib::ParamSpecDouble::builder(name)
         .nick(nick)
-        .blurb(&format!(
-            "Opacity of {what}, 0 = not drawn, 1 = as opaque as it is"
-        ))
+        .blurb(&format!("Opacity of {what}; 0 = not drawn, 1 = full"))
         .minimum(0.0)
         .maximum(1.0)
         .default_value(of)
@@ -143,7 +141,7 @@ fn color_spec(name: &'static str, nick: &'static str, what: &str, of: u32) -> gl
     glib::ParamSpecUInt::builder(name)
         .nick(nick)
         .blurb(&format!(
-            "Colour of {what}, big-endian ARGB (0xffff0000 = opaque red)"
+            "Colour of {what}, 0xAARRGGBB (0xffff0000 = opaque red); 0x{of:08x} by default"
         ))
         .default_value(of)
         .mutable_playing()

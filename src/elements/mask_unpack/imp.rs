@@ -37,7 +37,8 @@ impl State {
             .ok_or_else(|| format!("no mask has {height} rows of {} bytes", self.stride))?;
         if len < needed {
             return Err(format!(
-                "the mask holds {len} bytes, {width}x{height} pixels with a stride of {} need {needed}",
+                "the mask holds {len} bytes, {width}x{height} pixels with a stride of {} need {needed}: \
+                 send whole masks, and caps that say their size and stride",
                 self.stride
             ));
         }
@@ -51,6 +52,8 @@ pub struct ClMaskUnpack {
     state: AtomicRefCell<Option<State>>,
     /// What the last event told of the mask that comes next. Flushes come from other threads.
     announced: Mutex<Option<DefectResult>>,
+    /// Caps whose refusal was told: upstream tries them again.
+    refused: Mutex<Option<gst::Caps>>,
 }
 
 impl ClMaskUnpack {
@@ -58,6 +61,14 @@ impl ClMaskUnpack {
         self.announced
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the caps that are refused, `None` where they are taken; whether that is news.
+    fn is_news(&self, refused: Option<&gst::Caps>) -> bool {
+        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = last.as_ref() != refused;
+        *last = refused.cloned();
+        news
     }
 
     /// What an event told of this mask, of which `marked` pixels are set.
@@ -135,6 +146,7 @@ impl BaseTransformImpl for ClMaskUnpack {
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *self.state.borrow_mut() = None;
         *self.announced() = None;
+        self.is_news(None);
         Ok(())
     }
 
@@ -192,10 +204,19 @@ impl BaseTransformImpl for ClMaskUnpack {
             .structure(0)
             .and_then(|s| s.get::<i32>("stride").ok())
             .and_then(|stride| usize::try_from(stride).ok())
-            .filter(|&stride| stride >= packed_stride(info.width() as usize))
-            .ok_or_else(|| {
-                gst::loggable_error!(CAT, "rows of {incaps} are shorter than their width")
-            })?;
+            .ok_or_else(|| gst::loggable_error!(CAT, "no stride in {incaps}"))?;
+        let least = packed_stride(info.width() as usize);
+        if stride < least {
+            let why = format!(
+                "stride={stride} is less than the {least} bytes that rows of {} pixels need: \
+                 correct the stride in the caps",
+                info.width()
+            );
+            if self.is_news(Some(incaps)) {
+                gst::element_imp_error!(self, gst::StreamError::Format, ("{}", why));
+            }
+            return Err(gst::loggable_error!(CAT, "{why}"));
+        }
         // GStreamer's own sum overflows near the largest width.
         if usize::try_from(info.stride()[0]).map_or(true, |s| s < info.width() as usize) {
             return Err(gst::loggable_error!(
@@ -203,6 +224,7 @@ impl BaseTransformImpl for ClMaskUnpack {
                 "{outcaps} is too wide for a frame"
             ));
         }
+        self.is_news(None);
         *self.state.borrow_mut() = Some(State { stride, info });
         Ok(())
     }
