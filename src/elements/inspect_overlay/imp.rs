@@ -23,6 +23,7 @@ use super::{
     painter::{Findings, Painter},
     planes,
     properties::{self, Settings},
+    rows::Rows,
 };
 use crate::elements::same_caps_templates;
 
@@ -148,24 +149,20 @@ impl InspectOverlay {
                 .map(|mask| (mask.buffer.as_ref(), &mask.format)),
             mask_expected,
         };
-        let overlay = painter.draw([info.width(), info.height()], &settings, &findings);
+        let overlay = painter.draw(&settings, &findings);
         for fault in &overlay.faults {
             self.warn_once(fault);
         }
-        if overlay.rectangles.is_empty() {
+        if overlay.is_empty() {
             return frame;
         }
-        let blended = gst_video::VideoOverlayComposition::new(&overlay.rectangles)
-            .map_err(|error| error.to_string())
-            .and_then(|composition| {
-                planes::check(&frame, info)?;
-                let buffer = frame.make_mut();
-                let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info)
-                    .map_err(|_| "the frame cannot be written".to_owned())?;
-                composition
-                    .blend(&mut frame)
-                    .map_err(|error| error.to_string())
-            });
+        let blended = planes::check(&frame, info).and_then(|()| {
+            let buffer = frame.make_mut();
+            let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info)
+                .map_err(|_| "the frame cannot be written".to_owned())?;
+            overlay.blend(&mut Rows::new(&mut frame)?);
+            Ok(())
+        });
         if let Err(why) = blended {
             self.warn_once(&why);
         }
@@ -299,7 +296,7 @@ impl BaseTransformImpl for InspectOverlay {
                 "{incaps} is too wide for a frame"
             ));
         }
-        let painter = Painter::default();
+        let painter = Painter::new(&info);
         *self.state.borrow_mut() = Some(State { info, painter });
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! `inspectoverlay`: draws what the other elements found over the picture.
 
 mod bits;
+mod blend;
 mod canvas;
+mod colours;
 mod defects;
 mod histogram;
 mod imp;
@@ -13,8 +15,9 @@ mod pace;
 mod painter;
 mod planes;
 mod properties;
+mod rows;
+mod shapes;
 mod text;
-mod tiles;
 mod verdict;
 
 use gst::{glib, prelude::*};
@@ -50,11 +53,8 @@ glib::wrapper! {
 
 /// Formats that can be drawn on: every raw one whose colours are not those of a palette.
 fn formats() -> Vec<gst_video::VideoFormat> {
-    let drawable = |format: &gst_video::VideoFormat| {
-        !gst_video::VideoFormatInfo::from_format(*format).has_palette()
-    };
     let mut formats: Vec<_> = gst_video::VideoFormat::iter_raw()
-        .filter(drawable)
+        .filter(|&format| rows::can_be_edited(format))
         .collect();
     // GStreamer's order begins with 16 bits a component; a source that may choose takes the first.
     formats.sort_by_key(|format| match format {
