@@ -24,6 +24,7 @@ use super::{
     planes,
     properties::{self, Settings},
     rows::Rows,
+    seeking,
 };
 use crate::elements::same_caps_templates;
 
@@ -65,6 +66,10 @@ impl InspectOverlay {
 
     pub(super) fn masks(&self) -> &MaskQueue {
         &self.masks
+    }
+
+    pub(super) fn mask_pad(&self) -> Option<gst::Pad> {
+        lock(&self.mask_pad).clone()
     }
 
     pub(super) fn mask_input(&self) -> MutexGuard<'_, MaskInput> {
@@ -109,9 +114,7 @@ impl InspectOverlay {
     /// The frame's mask from the mask pad, waited for as long as it may, and whether one was to
     /// come.
     fn mask(&self, frame: &gst::BufferRef, settings: &Settings) -> (Option<TimedMask>, bool) {
-        let is_linked = lock(&self.mask_pad)
-            .as_ref()
-            .is_some_and(|pad| pad.is_linked());
+        let is_linked = self.mask_pad().is_some_and(|pad| pad.is_linked());
         if !is_linked || !settings.draws_anything() {
             return (None, is_linked);
         }
@@ -324,6 +327,10 @@ impl BaseTransformImpl for InspectOverlay {
             _ => {}
         }
         self.parent_sink_event(event)
+    }
+
+    fn src_event(&self, event: gst::Event) -> bool {
+        seeking::send_upstream(self, event, |event| self.parent_src_event(event))
     }
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {

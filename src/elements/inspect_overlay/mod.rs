@@ -16,6 +16,7 @@ mod painter;
 mod planes;
 mod properties;
 mod rows;
+mod seeking;
 mod shapes;
 mod text;
 mod verdict;

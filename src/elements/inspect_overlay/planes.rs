@@ -71,10 +71,11 @@ pub(super) fn check(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Res
             let before_last = stride.checked_mul(size.rows.checked_sub(1)?)?;
             let len = before_last.checked_add(size.row)?;
             let end = offset.checked_add(len)?;
-            if stride < size.row || end > buffer.size() {
+            if stride < size.row {
                 return None;
             }
-            // A plane is mapped with the memory that its first byte lies in.
+            // A plane is mapped with the memory that its first byte lies in. Nothing is found
+            // where it ends behind the buffer.
             let (memories, _) = buffer.find_memory(offset..end)?;
             if memories.len() != 1 {
                 return None;

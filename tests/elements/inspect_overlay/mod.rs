@@ -6,6 +6,7 @@ mod mask_pad;
 mod nonsense;
 mod pipelines;
 mod properties;
+mod seeking;
 mod waiting;
 
 use gst_video::VideoFormat as Format;
