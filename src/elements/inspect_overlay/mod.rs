@@ -34,7 +34,8 @@ glib::wrapper! {
     /// `mask`, as `video/x-bitmask` or GRAY8. A mask belongs to the frame of its running time, or
     /// to all frames while its duration lasts. A frame waits for its mask for at most
     /// `mask-timeout`, which a live pipeline's latency includes while there is the pad. Results of
-    /// another size than the frame's (behind `videoscale`) are scaled to it.
+    /// another size than the frame's (behind `videoscale`) are scaled to it. Seeks reach the masks'
+    /// source where it is not the frames'.
     ///
     /// Formats: every raw one without a palette; on grey frames colours are grey, so convert them
     /// before. Sizes of text and lines follow the frame's size.

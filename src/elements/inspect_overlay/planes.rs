@@ -127,6 +127,27 @@ mod tests {
     }
 
     #[test]
+    fn tiled_planes_pass_as_gstreamer_arranges_them() {
+        let info = info(Format::Nv124l4, 64, 32);
+        assert!(info.is_some());
+        let Some(info) = info else { return };
+        for (missing, offset_by, wanted) in [(0, 0, true), (1, 0, false), (0, 16, false)] {
+            // Room for planes that are shifted, which are refused although they fit.
+            let len = info.size() + offset_by - missing;
+            let mut buffer = gst::Buffer::from_slice(vec![0_u8; len]);
+            let offset: Vec<usize> = info.offset().iter().map(|at| at + offset_by).collect();
+            let added = buffer.get_mut().is_some_and(|buffer| {
+                let flags = gst_video::VideoFrameFlags::empty();
+                let (format, stride) = (info.format(), info.stride());
+                gst_video::VideoMeta::add_full(buffer, flags, format, 64, 32, &offset, stride)
+                    .is_ok()
+            });
+            let passes = added && check(&buffer, &info).is_ok();
+            assert_eq!(passes, wanted, "{missing} {offset_by}");
+        }
+    }
+
+    #[test]
     fn every_format_of_a_common_size_is_sound() {
         for &format in super::super::formats().iter() {
             let sound = info(format, 97, 65).is_some_and(|info| are_sound(&info));
