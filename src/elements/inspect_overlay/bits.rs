@@ -49,6 +49,11 @@ impl Bits {
         self.words.get(y * len..(y + 1) * len).unwrap_or_default()
     }
 
+    /// Whether no pixel is marked.
+    pub fn is_clear(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
     /// Number of marked pixels.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()

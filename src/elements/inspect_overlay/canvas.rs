@@ -1,11 +1,10 @@
-//! A piece of the picture to draw on, in the pixels that GStreamer blends.
+//! A piece of the picture to draw on, before it has the frame's colours.
 
 use tiny_skia::{
-    Color, FillRule, LineCap, Paint, Path, PathBuilder, Pixmap, Rect as SkiaRect, Stroke,
-    StrokeDash, Transform,
+    Color, FillRule, LineCap, Paint, Path, PathBuilder, Pixmap, Stroke, StrokeDash, Transform,
 };
 
-use super::{layout::Rect, text::Type};
+use super::{blend, colours::ColourSpace, layout::Rect, shapes::Piece, text::Type};
 
 /// Not premultiplied, as ARGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +28,11 @@ impl Colour {
     }
 
     /// As paint. The canvas's bytes are B, G, R, A where the library thinks of R, G, B, A.
-    fn paint(self, anti_alias: bool) -> Paint<'static> {
+    fn paint(self) -> Paint<'static> {
         let [a, r, g, b] = self.channels();
         let mut paint = Paint::default();
         paint.set_color(Color::from_rgba8(b, g, r, a));
-        paint.anti_alias = anti_alias;
+        paint.anti_alias = true;
         paint
     }
 
@@ -62,16 +61,12 @@ impl Canvas {
         Some(Self { area, pixmap })
     }
 
-    pub fn area(&self) -> Rect {
-        self.area
-    }
-
     fn shift(&self) -> Transform {
         Transform::from_translate(-self.area.x as f32, -self.area.y as f32)
     }
 
     /// The pixels of a row from a column on; a row or column outside has none.
-    pub fn row(&mut self, x: i32, y: i32) -> &mut [[u8; 4]] {
+    fn row(&mut self, x: i32, y: i32) -> &mut [[u8; 4]] {
         let width = self.area.width;
         if !(self.area.y..self.area.bottom()).contains(&y)
             || !(self.area.x..self.area.right()).contains(&x)
@@ -94,24 +89,35 @@ impl Canvas {
             for y in rect.y..rect.bottom() {
                 self.row(rect.x, y)[..rect.width as usize].fill(colour.pixel());
             }
-        } else if let Some(rect) = skia(rect) {
-            let shift = self.shift();
-            self.pixmap
-                .fill_rect(rect, &colour.paint(false), shift, None);
+            return;
         }
-    }
-
-    /// Draws lines inside a rectangle's edges, in whole pixels.
-    pub fn frame(&mut self, rect: Rect, line: i32, colour: Colour) {
-        for edge in edges(rect, line) {
-            self.fill(edge, colour);
+        let pixel = colour.pixel().map(u16::from);
+        for y in rect.y..rect.bottom() {
+            let row = &mut self.row(rect.x, y)[..rect.width as usize];
+            blend::fill_plain(row, pixel, pixel[3]);
         }
     }
 
     /// Fills a rectangle with round corners.
     pub fn round(&mut self, rect: Rect, radius: i32, colour: Colour) {
-        if let Some(path) = round_path(rect, radius) {
-            self.shape(&path, colour);
+        let radius = radius.min(rect.width / 2).min(rect.height / 2);
+        // Between the corners there is nothing to smooth.
+        self.fill(
+            Rect::new(
+                rect.x,
+                rect.y + radius,
+                rect.width,
+                rect.height - 2 * radius,
+            ),
+            colour,
+        );
+        for (edge, inner) in [
+            (rect.y, rect.y + radius),
+            (rect.bottom(), rect.bottom() - radius),
+        ] {
+            if let Some(path) = round_end(rect, radius, [edge, inner]) {
+                self.shape(&path, colour);
+            }
         }
     }
 
@@ -135,7 +141,7 @@ impl Canvas {
     fn shape(&mut self, path: &Path, colour: Colour) {
         let shift = self.shift();
         self.pixmap
-            .fill_path(path, &colour.paint(true), FillRule::Winding, shift, None);
+            .fill_path(path, &colour.paint(), FillRule::Winding, shift, None);
     }
 
     /// Draws a line along points.
@@ -172,7 +178,7 @@ impl Canvas {
         if let Some(path) = path.finish() {
             let shift = self.shift();
             self.pixmap
-                .stroke_path(&path, &colour.paint(true), stroke, shift, None);
+                .stroke_path(&path, &colour.paint(), stroke, shift, None);
         }
     }
 
@@ -202,34 +208,13 @@ impl Canvas {
         }
     }
 
-    /// The piece as GStreamer blends it.
-    pub fn finish(self, opacity: f64) -> Option<gst_video::VideoOverlayRectangle> {
-        let (width, height) = (self.pixmap.width(), self.pixmap.height());
-        let mut pixels = self.pixmap.take();
-        // Premultiplied pixels fade when all four bytes are scaled.
-        let part = (255.0 * opacity.clamp(0.0, 1.0)).round() as u16;
-        if part < 255 {
-            for byte in &mut pixels {
-                *byte = ((u16::from(*byte) * part + 127) / 255) as u8;
-            }
+    /// The piece in the frame's colours.
+    pub fn finish(self, colours: &ColourSpace, opacity: f64) -> Piece {
+        let (drawn, _) = self.pixmap.data().as_chunks();
+        Piece {
+            area: self.area,
+            pixels: colours.pixels(drawn, opacity),
         }
-        let mut buffer = gst::Buffer::from_mut_slice(pixels);
-        gst_video::VideoMeta::add(
-            buffer.get_mut()?,
-            gst_video::VideoFrameFlags::empty(),
-            gst_video::VideoFormat::Bgra,
-            width,
-            height,
-        )
-        .ok()?;
-        Some(gst_video::VideoOverlayRectangle::new_raw(
-            &buffer,
-            self.area.x,
-            self.area.y,
-            width,
-            height,
-            gst_video::VideoOverlayFormatFlags::PREMULTIPLIED_ALPHA,
-        ))
     }
 }
 
@@ -244,39 +229,16 @@ fn cover(pixel: &mut [u8; 4], coverage: u8, colour: Colour) {
     }
 }
 
-/// The four lines inside a rectangle's edges; they do not overlap.
-pub(super) fn edges(rect: Rect, line: i32) -> [Rect; 4] {
-    let line = line.min(rect.width).min(rect.height).max(0);
-    let sides = (rect.height - 2 * line).max(0);
-    [
-        Rect::new(rect.x, rect.y, rect.width, line),
-        Rect::new(rect.x, rect.bottom() - line, rect.width, line),
-        Rect::new(rect.x, rect.y + line, line, sides),
-        Rect::new(rect.right() - line, rect.y + line, line, sides),
-    ]
-}
-
-fn skia(rect: Rect) -> Option<SkiaRect> {
-    let [x, y, width, height] = [rect.x, rect.y, rect.width, rect.height].map(|n| n as f32);
-    SkiaRect::from_xywh(x, y, width, height)
-}
-
-fn round_path(rect: Rect, radius: i32) -> Option<Path> {
-    let rect = skia(rect)?;
-    let radius = (radius as f32)
-        .min(rect.width() / 2.0)
-        .min(rect.height() / 2.0);
-    let (left, top, right, bottom) = (rect.left(), rect.top(), rect.right(), rect.bottom());
+/// The part of a rectangle with round corners from its upper or lower edge to where the corners
+/// end.
+fn round_end(rect: Rect, radius: i32, [edge, inner]: [i32; 2]) -> Option<Path> {
+    let [left, right, edge, inner] = [rect.x, rect.right(), edge, inner].map(|n| n as f32);
+    let radius = radius as f32;
     let mut path = PathBuilder::new();
-    path.move_to(left + radius, top);
-    path.line_to(right - radius, top);
-    path.quad_to(right, top, right, top + radius);
-    path.line_to(right, bottom - radius);
-    path.quad_to(right, bottom, right - radius, bottom);
-    path.line_to(left + radius, bottom);
-    path.quad_to(left, bottom, left, bottom - radius);
-    path.line_to(left, top + radius);
-    path.quad_to(left, top, left + radius, top);
+    path.move_to(left, inner);
+    path.quad_to(left, edge, left + radius, edge);
+    path.line_to(right - radius, edge);
+    path.quad_to(right, edge, right, inner);
     path.close();
     path.finish()
 }

@@ -1,12 +1,14 @@
-//! Defects on the picture: tint, boxes, labels.
+//! Boxes around defects, and their labels.
+
+use std::sync::Arc;
 
 use super::{
-    bits::{Bits, WORD},
-    canvas::{Canvas, Colour, edges},
+    canvas::{Canvas, Colour},
+    colours::ColourSpace,
     layout::{Layout, Rect},
     properties::Settings,
+    shapes::Shape,
     text::Type,
-    tiles::Tiles,
 };
 use crate::results::{Defect, DefectResult};
 
@@ -23,87 +25,39 @@ struct Marked {
     label: Option<(Rect, String)>,
 }
 
-/// Draws the defects of a frame; `kept_clear` is where other things are drawn.
+/// Boxes and labels of a frame's defects; `kept_clear` is where other things are drawn.
 pub(super) fn draw(
     layout: &Layout,
     settings: &Settings,
-    letters: &mut Type,
-    bits: Option<&Bits>,
-    result: Option<&DefectResult>,
+    (letters, colours): (&mut Type, &ColourSpace),
+    result: &DefectResult,
     kept_clear: &[Rect],
-) -> Vec<gst_video::VideoOverlayRectangle> {
-    let bits = bits.filter(|_| settings.show_tint && settings.tint_color >> 24 != 0);
-    let boxes = match result {
-        Some(result) if settings.show_boxes => boxes(layout, settings, result, kept_clear),
-        _ => Vec::new(),
-    };
-    let mut tiles = Tiles::new(layout.frame);
-    if let Some(bits) = bits {
-        tiles.use_bits(bits);
+) -> Vec<Shape> {
+    let opacity = settings.defects_opacity;
+    let colour = Colour(settings.box_color);
+    let lines = [SHADOW, colour, SHADOW].map(|colour| colours.pixel(colour.pixel(), opacity));
+    let line = layout.line;
+    let boxes = boxes(layout, settings, result, kept_clear);
+    let mut shapes: Vec<Shape> = boxes
+        .iter()
+        .map(|marked| Shape::Box {
+            outer: marked.outer,
+            line,
+            colours: lines,
+        })
+        .collect();
+    // Above every box.
+    for (place, text) in boxes.iter().filter_map(|marked| marked.label.as_ref()) {
+        let Some(mut canvas) = Canvas::new(*place) else {
+            continue;
+        };
+        canvas.fill(*place, BACKGROUND);
+        let (x, y) = (place.x + line * 2, place.y + line);
+        let style = (layout.small, colour.with_alpha(0xff));
+        canvas.text(letters, text, x, y, style);
+        shapes.push(Shape::Piece(Arc::new(canvas.finish(colours, opacity))));
     }
-    for marked in &boxes {
-        for edge in edges(marked.outer, 3 * layout.line) {
-            tiles.use_rect(edge);
-        }
-        if let Some((place, _)) = marked.label {
-            tiles.use_rect(place);
-        }
-    }
-    let draw_one = |area: Rect| {
-        let mut canvas = Canvas::new(area)?;
-        if let Some(bits) = bits {
-            tint(&mut canvas, bits, Colour(settings.tint_color));
-        }
-        let here = |rect: Rect| rect.touches(area);
-        let line = layout.line;
-        let colour = Colour(settings.box_color);
-        for marked in boxes.iter().filter(|marked| here(marked.outer)) {
-            canvas.frame(marked.outer, line, SHADOW);
-            canvas.frame(marked.outer.inset(line), line, colour);
-            canvas.frame(marked.outer.inset(2 * line), line, SHADOW);
-        }
-        // Above every box.
-        for (place, text) in boxes.iter().filter_map(|marked| marked.label.as_ref()) {
-            if here(*place) {
-                canvas.fill(*place, BACKGROUND);
-                let (x, y) = (place.x + line * 2, place.y + line);
-                let style = (layout.small, colour.with_alpha(0xff));
-                canvas.text(letters, text, x, y, style);
-            }
-        }
-        canvas.finish(settings.defects_opacity)
-    };
-    tiles
-        .rectangles()
-        .into_iter()
-        .filter_map(draw_one)
-        .collect()
-}
-
-/// Colours marked pixels.
-fn tint(canvas: &mut Canvas, bits: &Bits, colour: Colour) {
-    let pixel = colour.pixel();
-    let area = canvas.area();
-    // Areas begin at whole words.
-    let first = area.x as usize / WORD;
-    for y in area.y..area.bottom() {
-        let words = bits.row(y as usize).iter().skip(first);
-        let pixels = canvas.row(area.x, y);
-        for (pixels, &word) in pixels.chunks_mut(WORD).zip(words) {
-            if word == u64::MAX {
-                pixels.fill(pixel);
-                continue;
-            }
-            let mut rest = word;
-            while rest != 0 {
-                let bit = rest.leading_zeros();
-                rest &= !(1 << (WORD as u32 - 1 - bit));
-                if let Some(target) = pixels.get_mut(bit as usize) {
-                    *target = pixel;
-                }
-            }
-        }
-    }
+    shapes
 }
 
 fn boxes(

@@ -1,11 +1,15 @@
 //! The histogram panel: a curve for each channel, with median and percentiles.
 
+use std::sync::Arc;
+
 use gst_video::VideoFormat;
 
 use super::{
     canvas::{Canvas, Colour},
+    colours::ColourSpace,
     layout::{Layout, PanelLayout, Rect},
     properties::Settings,
+    shapes::{Piece, Shape},
     text::Type,
 };
 use crate::{math::statistics::Statistics, results::HistogramResult};
@@ -38,7 +42,7 @@ struct Drawn {
     place: PanelLayout,
     layout: Layout,
     opacity: f64,
-    rectangle: gst_video::VideoOverlayRectangle,
+    piece: Arc<Piece>,
 }
 
 impl Drawn {
@@ -76,27 +80,30 @@ impl Panel {
         &mut self,
         layout: &Layout,
         settings: &Settings,
-        letters: &mut Type,
+        (letters, colours): (&mut Type, &ColourSpace),
         histogram: HistogramResult,
         place: PanelLayout,
-    ) -> Option<gst_video::VideoOverlayRectangle> {
+    ) -> Option<Shape> {
         let opacity = settings.histogram_opacity;
         let drawn = self
             .drawn
             .take()
             .filter(|drawn| drawn.opacity == opacity && drawn.shows(&histogram, &place, layout));
-        let rectangle = match drawn {
-            Some(drawn) => drawn.rectangle,
-            None => draw(layout, letters, &histogram, &place)?.finish(opacity)?,
+        let piece = match drawn {
+            Some(drawn) => drawn.piece,
+            None => {
+                let canvas = draw(layout, letters, &histogram, &place)?;
+                Arc::new(canvas.finish(colours, opacity))
+            }
         };
         self.drawn = Some(Drawn {
             histogram,
             place,
             layout: *layout,
             opacity,
-            rectangle: rectangle.clone(),
+            piece: piece.clone(),
         });
-        Some(rectangle)
+        Some(Shape::Piece(piece))
     }
 }
 

@@ -23,6 +23,8 @@ use super::{
     painter::{Findings, Painter},
     planes,
     properties::{self, Settings},
+    rows::Rows,
+    seeking,
 };
 use crate::elements::same_caps_templates;
 
@@ -64,6 +66,10 @@ impl InspectOverlay {
 
     pub(super) fn masks(&self) -> &MaskQueue {
         &self.masks
+    }
+
+    pub(super) fn mask_pad(&self) -> Option<gst::Pad> {
+        lock(&self.mask_pad).clone()
     }
 
     pub(super) fn mask_input(&self) -> MutexGuard<'_, MaskInput> {
@@ -108,9 +114,7 @@ impl InspectOverlay {
     /// The frame's mask from the mask pad, waited for as long as it may, and whether one was to
     /// come.
     fn mask(&self, frame: &gst::BufferRef, settings: &Settings) -> (Option<TimedMask>, bool) {
-        let is_linked = lock(&self.mask_pad)
-            .as_ref()
-            .is_some_and(|pad| pad.is_linked());
+        let is_linked = self.mask_pad().is_some_and(|pad| pad.is_linked());
         if !is_linked || !settings.draws_anything() {
             return (None, is_linked);
         }
@@ -148,24 +152,20 @@ impl InspectOverlay {
                 .map(|mask| (mask.buffer.as_ref(), &mask.format)),
             mask_expected,
         };
-        let overlay = painter.draw([info.width(), info.height()], &settings, &findings);
+        let overlay = painter.draw(&settings, &findings);
         for fault in &overlay.faults {
             self.warn_once(fault);
         }
-        if overlay.rectangles.is_empty() {
+        if overlay.is_empty() {
             return frame;
         }
-        let blended = gst_video::VideoOverlayComposition::new(&overlay.rectangles)
-            .map_err(|error| error.to_string())
-            .and_then(|composition| {
-                planes::check(&frame, info)?;
-                let buffer = frame.make_mut();
-                let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info)
-                    .map_err(|_| "the frame cannot be written".to_owned())?;
-                composition
-                    .blend(&mut frame)
-                    .map_err(|error| error.to_string())
-            });
+        let blended = planes::check(&frame, info).and_then(|()| {
+            let buffer = frame.make_mut();
+            let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(buffer, info)
+                .map_err(|_| "the frame cannot be written".to_owned())?;
+            overlay.blend(&mut Rows::new(&mut frame)?);
+            Ok(())
+        });
         if let Err(why) = blended {
             self.warn_once(&why);
         }
@@ -299,7 +299,7 @@ impl BaseTransformImpl for InspectOverlay {
                 "{incaps} is too wide for a frame"
             ));
         }
-        let painter = Painter::default();
+        let painter = Painter::new(&info);
         *self.state.borrow_mut() = Some(State { info, painter });
         Ok(())
     }
@@ -327,6 +327,10 @@ impl BaseTransformImpl for InspectOverlay {
             _ => {}
         }
         self.parent_sink_event(event)
+    }
+
+    fn src_event(&self, event: gst::Event) -> bool {
+        seeking::send_upstream(self, event, |event| self.parent_src_event(event))
     }
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {

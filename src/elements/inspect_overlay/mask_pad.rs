@@ -36,6 +36,8 @@ pub(super) fn template() -> Option<gst::PadTemplate> {
 pub(super) struct MaskInput {
     format: Option<MaskFormat>,
     segment: gst::FormattedSegment<gst::ClockTime>,
+    /// The seek that the last flush was for.
+    pub flushed: Option<gst::Seqnum>,
 }
 
 impl MaskInput {
@@ -168,7 +170,10 @@ fn take_event(overlay: &InspectOverlay, event: &gst::Event) -> bool {
                 masks.skip_to(end);
             }
         }
-        EventView::FlushStart(_) => masks.open_pad(false),
+        EventView::FlushStart(event) => {
+            overlay.mask_input().flushed = Some(event.seqnum());
+            masks.open_pad(false);
+        }
         EventView::FlushStop(_) => {
             overlay.mask_input().segment = gst::FormattedSegment::default();
             masks.open_pad(true);

@@ -24,6 +24,8 @@ struct State {
     pad_closed: bool,
     /// Frames are not to wait.
     frames_closed: bool,
+    /// Seeks that have not reached both streams yet.
+    seeks: usize,
     /// A frame waited in vain, and nothing has come since.
     silent: bool,
     /// A frame is on its way through the element or downstream of it.
@@ -86,7 +88,7 @@ impl MaskQueue {
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         let mut state = self.lock();
         let mut since = Instant::now();
-        while state.masks.len() >= CAPACITY && !state.pad_closed && !state.frames_over {
+        while state.masks.len() >= CAPACITY && !state.pad_closed {
             let rest = if state.frame_under_way && !frames_have_failed() {
                 since = Instant::now();
                 LOOK
@@ -122,18 +124,24 @@ impl MaskQueue {
         let begin = Instant::now();
         let mut state = self.lock();
         loop {
-            if state.frames_closed || state.pad_closed {
+            if state.frames_closed {
                 return None;
             }
-            if state.forget_before(frame) {
-                self.changed.notify_all();
-            }
-            if let Some(first) = state.masks.front() {
-                return first.covers(frame).then(|| first.clone());
-            }
-            let is_over = state.reached.is_some_and(|reached| reached > frame.start);
-            if is_over || state.eos || state.silent {
-                return None;
+            // Until both streams are at the new place, what is known is of the old one.
+            if state.seeks == 0 {
+                if state.pad_closed {
+                    return None;
+                }
+                if state.forget_before(frame) {
+                    self.changed.notify_all();
+                }
+                if let Some(first) = state.masks.front() {
+                    return first.covers(frame).then(|| first.clone());
+                }
+                let is_over = state.reached.is_some_and(|reached| reached > frame.start);
+                if is_over || state.eos || state.silent {
+                    return None;
+                }
             }
             let Some(rest) = limit.checked_sub(begin.elapsed()).filter(|r| !r.is_zero()) else {
                 state.silent = true;
@@ -142,6 +150,16 @@ impl MaskQueue {
             let waited = self.changed.wait_timeout(state, rest);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// A seek is on its way to the streams; frames wait until it has reached both.
+    pub fn begin_seek(&self) {
+        self.change(|state| state.seeks += 1);
+    }
+
+    /// A seek has reached the streams.
+    pub fn end_seek(&self) {
+        self.change(|state| state.seeks = state.seeks.saturating_sub(1));
     }
 
     /// No mask comes before this running time.
@@ -354,16 +372,28 @@ mod tests {
     }
 
     #[test]
-    fn closed_pad_ends_a_blocked_push() {
-        let queue = Arc::new(MaskQueue::default());
-        queue.set_frame_under_way(true);
-        for n in 0..CAPACITY as u64 {
-            assert!(push(&queue, mask(ms(n), None), LONG).is_ok());
+    fn closed_pad_and_the_end_of_frames_free_a_blocked_sender_at_once() {
+        type End = (fn(&MaskQueue), Result<gst::FlowSuccess, gst::FlowError>);
+        let ends: [End; 2] = [
+            (|queue| queue.open_pad(false), Err(gst::FlowError::Flushing)),
+            (
+                |queue| queue.set_frames_over(true),
+                Ok(gst::FlowSuccess::Ok),
+            ),
+        ];
+        for (end, wanted) in ends {
+            let queue = Arc::new(MaskQueue::default());
+            for n in 0..CAPACITY as u64 {
+                assert!(push(&queue, mask(ms(n), None), LONG).is_ok());
+            }
+            let sender = queue.clone();
+            let pushed = std::thread::spawn(move || push(&sender, mask(ms(99), None), LONG));
+            std::thread::sleep(SHORT);
+            assert!(!pushed.is_finished());
+            let begin = Instant::now();
+            end(&queue);
+            assert_eq!(pushed.join().ok(), Some(wanted));
+            assert!(begin.elapsed() < LONG / 4, "{wanted:?}");
         }
-        let sender = queue.clone();
-        let pushed = std::thread::spawn(move || push(&sender, mask(ms(99), None), LONG));
-        std::thread::sleep(SHORT);
-        queue.open_pad(false);
-        assert!(matches!(pushed.join(), Ok(Err(gst::FlowError::Flushing))));
     }
 }

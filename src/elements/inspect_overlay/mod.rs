@@ -1,7 +1,9 @@
 //! `inspectoverlay`: draws what the other elements found over the picture.
 
 mod bits;
+mod blend;
 mod canvas;
+mod colours;
 mod defects;
 mod histogram;
 mod imp;
@@ -13,8 +15,10 @@ mod pace;
 mod painter;
 mod planes;
 mod properties;
+mod rows;
+mod seeking;
+mod shapes;
 mod text;
-mod tiles;
 mod verdict;
 
 use gst::{glib, prelude::*};
@@ -30,7 +34,8 @@ glib::wrapper! {
     /// `mask`, as `video/x-bitmask` or GRAY8. A mask belongs to the frame of its running time, or
     /// to all frames while its duration lasts. A frame waits for its mask for at most
     /// `mask-timeout`, which a live pipeline's latency includes while there is the pad. Results of
-    /// another size than the frame's (behind `videoscale`) are scaled to it.
+    /// another size than the frame's (behind `videoscale`) are scaled to it. Seeks reach the masks'
+    /// source where it is not the frames'.
     ///
     /// Formats: every raw one without a palette; on grey frames colours are grey, so convert them
     /// before. Sizes of text and lines follow the frame's size.
@@ -50,11 +55,8 @@ glib::wrapper! {
 
 /// Formats that can be drawn on: every raw one whose colours are not those of a palette.
 fn formats() -> Vec<gst_video::VideoFormat> {
-    let drawable = |format: &gst_video::VideoFormat| {
-        !gst_video::VideoFormatInfo::from_format(*format).has_palette()
-    };
     let mut formats: Vec<_> = gst_video::VideoFormat::iter_raw()
-        .filter(drawable)
+        .filter(|&format| rows::can_be_edited(format))
         .collect();
     // GStreamer's order begins with 16 bits a component; a source that may choose takes the first.
     formats.sort_by_key(|format| match format {

@@ -2,10 +2,13 @@
 
 use super::{
     bits::{Bits, MaskFormat},
+    canvas::Colour,
+    colours::ColourSpace,
     defects,
     histogram::Panel,
     layout::Layout,
     properties::Settings,
+    shapes::Overlay,
     text::Type,
     verdict::{Bar, Known, Wording},
 };
@@ -24,25 +27,32 @@ pub(super) struct Findings<'a> {
     pub mask_expected: bool,
 }
 
-/// An overlay, and what is wrong with what it was drawn from.
-#[derive(Default)]
-pub(super) struct Overlay {
-    pub rectangles: Vec<gst_video::VideoOverlayRectangle>,
-    pub faults: Vec<String>,
-}
-
 /// Draws overlays; keeps what looks the same on the next frame.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Painter {
+    size: [u32; 2],
+    colours: ColourSpace,
     letters: Type,
     panel: Panel,
     bar: Bar,
 }
 
 impl Painter {
-    /// The overlay of a frame of `size` pixels; without rectangles where there is nothing to draw.
-    pub fn draw(&mut self, size: [u32; 2], settings: &Settings, findings: &Findings) -> Overlay {
+    /// Draws on frames of these caps.
+    pub fn new(info: &gst_video::VideoInfo) -> Self {
+        Self {
+            size: [info.width(), info.height()],
+            colours: ColourSpace::of(info),
+            letters: Type::default(),
+            panel: Panel::default(),
+            bar: Bar::default(),
+        }
+    }
+
+    /// The overlay of a frame; empty where there is nothing to draw.
+    pub fn draw(&mut self, settings: &Settings, findings: &Findings) -> Overlay {
         let mut overlay = Overlay::default();
+        let size = self.size;
         let layout = Layout::new(size, settings.scale);
         let buffers = || [Some(findings.frame), findings.mask.map(|mask| mask.0)];
         let wants_result = settings.draws_defects() || settings.draws_verdict();
@@ -89,28 +99,30 @@ impl Painter {
         let mut kept_clear = Vec::new();
         kept_clear.extend(bar.as_ref().map(|(place, _)| *place));
         kept_clear.extend(panel.as_ref().map(|(place, _)| place.area));
-        let letters = &mut self.letters;
+        let (letters, colours) = (&mut self.letters, &self.colours);
         if settings.draws_defects() {
-            overlay.rectangles = defects::draw(
-                &layout,
-                settings,
-                letters,
-                bits.as_ref(),
-                result.as_ref(),
-                &kept_clear,
-            );
+            if let Some(result) = result.as_ref().filter(|_| settings.show_boxes) {
+                let style = (&mut *letters, colours);
+                overlay.shapes = defects::draw(&layout, settings, style, result, &kept_clear);
+            }
+            let marked = bits.filter(|bits| settings.show_tint && !bits.is_clear());
+            overlay.tint = marked.map(|bits| {
+                let drawn = Colour(settings.tint_color).pixel();
+                (bits, colours.pixel(drawn, settings.defects_opacity))
+            });
         }
         if let Some((place, histogram)) = panel {
-            let drawn = self
-                .panel
-                .draw(&layout, settings, letters, histogram, place);
-            overlay.rectangles.extend(drawn);
+            let style = (&mut *letters, colours);
+            let drawn = self.panel.draw(&layout, settings, style, histogram, place);
+            overlay.shapes.extend(drawn);
         }
         if let Some((place, wording)) = bar {
             let opacity = settings.verdict_opacity;
-            let drawn = self.bar.draw(&layout, letters, place, opacity, wording);
-            overlay.rectangles.extend(drawn);
+            let style = (letters, colours);
+            let drawn = self.bar.draw(&layout, style, place, opacity, wording);
+            overlay.shapes.extend(drawn);
         }
+        overlay.tint.take_if(|(_, colour)| colour[0] == 0);
         overlay
     }
 }

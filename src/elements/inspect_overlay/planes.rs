@@ -71,10 +71,11 @@ pub(super) fn check(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Res
             let before_last = stride.checked_mul(size.rows.checked_sub(1)?)?;
             let len = before_last.checked_add(size.row)?;
             let end = offset.checked_add(len)?;
-            if stride < size.row || end > buffer.size() {
+            if stride < size.row {
                 return None;
             }
-            // A plane is mapped with the memory that its first byte lies in.
+            // A plane is mapped with the memory that its first byte lies in. Nothing is found
+            // where it ends behind the buffer.
             let (memories, _) = buffer.find_memory(offset..end)?;
             if memories.len() != 1 {
                 return None;
@@ -123,6 +124,27 @@ mod tests {
         assert!(!passes(end, &[0, 35], &[6, 8]));
         assert!(!passes(end, &[0, 35], &[7, -8]));
         assert!(!passes(end, &[0, usize::MAX - 3], &[7, 8]));
+    }
+
+    #[test]
+    fn tiled_planes_pass_as_gstreamer_arranges_them() {
+        let info = info(Format::Nv124l4, 64, 32);
+        assert!(info.is_some());
+        let Some(info) = info else { return };
+        for (missing, offset_by, wanted) in [(0, 0, true), (1, 0, false), (0, 16, false)] {
+            // Room for planes that are shifted, which are refused although they fit.
+            let len = info.size() + offset_by - missing;
+            let mut buffer = gst::Buffer::from_slice(vec![0_u8; len]);
+            let offset: Vec<usize> = info.offset().iter().map(|at| at + offset_by).collect();
+            let added = buffer.get_mut().is_some_and(|buffer| {
+                let flags = gst_video::VideoFrameFlags::empty();
+                let (format, stride) = (info.format(), info.stride());
+                gst_video::VideoMeta::add_full(buffer, flags, format, 64, 32, &offset, stride)
+                    .is_ok()
+            });
+            let passes = added && check(&buffer, &info).is_ok();
+            assert_eq!(passes, wanted, "{missing} {offset_by}");
+        }
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The bar with verdict and counts.
 
+use std::sync::Arc;
+
 use super::{
     canvas::{Canvas, Colour},
+    colours::ColourSpace,
     layout::{Layout, Rect},
+    shapes::{Piece, Shape},
     text::Type,
 };
 use crate::results::{DefectResult, Verdict};
@@ -82,7 +86,7 @@ fn counts(result: &DefectResult) -> String {
 /// The bar as it was drawn the last time.
 #[derive(Debug, Default)]
 pub(super) struct Bar {
-    drawn: Option<(Wording, Rect, f64, gst_video::VideoOverlayRectangle)>,
+    drawn: Option<(Wording, Rect, f64, Arc<Piece>)>,
 }
 
 impl Bar {
@@ -90,21 +94,24 @@ impl Bar {
     pub fn draw(
         &mut self,
         layout: &Layout,
-        letters: &mut Type,
+        (letters, colours): (&mut Type, &ColourSpace),
         place: Rect,
         opacity: f64,
         wording: Wording,
-    ) -> Option<gst_video::VideoOverlayRectangle> {
+    ) -> Option<Shape> {
         let same = self
             .drawn
             .take()
             .filter(|(old, at, opaque, _)| *old == wording && *at == place && *opaque == opacity);
-        let rectangle = match same {
-            Some((.., rectangle)) => rectangle,
-            None => draw(layout, letters, place, &wording)?.finish(opacity)?,
+        let piece = match same {
+            Some((.., piece)) => piece,
+            None => {
+                let canvas = draw(layout, letters, place, &wording)?;
+                Arc::new(canvas.finish(colours, opacity))
+            }
         };
-        self.drawn = Some((wording, place, opacity, rectangle.clone()));
-        Some(rectangle)
+        self.drawn = Some((wording, place, opacity, piece.clone()));
+        Some(Shape::Piece(piece))
     }
 }
 

@@ -221,6 +221,24 @@ fn panel_and_bar_do_not_lie_on_each_other() {
 }
 
 #[test]
+fn verdict_lies_above_boxes_and_boxes_above_the_tint() {
+    let on = "show-verdict=true show-boxes=true show-tint=true tint-color=0xff0000ff \
+              box-color=0xff00ff00";
+    let mut rig = rig(SIZE, on);
+    let mut judged =
+        |marked: &[[usize; 4]]| picture(&mut rig, SIZE, with_defects(SIZE, &found(SIZE, marked)));
+    // Its box crosses the chip with the verdict; another's box crosses marked pixels.
+    let crossed = judged(&[[8, 8, 20, 4], [40, 50, 10, 8], [30, 40, 30, 8]]);
+    let plain = judged(&[]);
+    for (x, y) in (0..18).flat_map(|y| (0..38).map(move |x| (x, y))) {
+        assert_eq!(crossed.at(x, y), plain.at(x, y), "({x}, {y})");
+    }
+    for x in 37..53 {
+        assert_eq!(crossed.at(x, 47), GREEN, "column {x}");
+    }
+}
+
+#[test]
 fn the_last_meta_counts_unless_an_element_is_named() {
     let mut rig = rig(
         SIZE,

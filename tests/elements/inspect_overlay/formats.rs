@@ -2,8 +2,21 @@
 
 use gst_video::VideoFormat as Format;
 
-use super::{NOTHING, caps, counted, drawn, found, frame_at};
+use super::{LEVEL, NOTHING, buffer_at, caps, counted, drawn, found, frame_at, size_in_bytes};
 use crate::support::{Rig, register};
+
+/// Marked pixels: at odd places, of odd sizes, at corners.
+const MARKED: [[usize; 4]; 5] = [
+    [10, 20, 31, 9],
+    [3, 3, 1, 1],
+    [60, 7, 1, 30],
+    [0, 63, 5, 1],
+    [96, 0, 1, 65],
+];
+const SIZE: [usize; 2] = [97, 65];
+/// Between what is computed here and by GStreamer's blender, which cuts what it does not round;
+/// levels of 8 bits.
+const CUT: u16 = 3;
 
 #[test]
 fn every_raw_format_is_drawn_on() {
@@ -35,8 +48,8 @@ fn every_raw_format_is_drawn_on() {
 #[test]
 fn rows_that_are_not_drawn_on_stay_bit_for_bit() {
     register();
-    // The blender takes whole rows apart; formats whose rows are not interleaved with others.
-    let size = [97, 65];
+    // Formats whose rows are not interleaved with others.
+    let size = SIZE;
     for format in [
         Format::I420,
         Format::Nv12,
@@ -52,10 +65,10 @@ fn rows_that_are_not_drawn_on_stay_bit_for_bit() {
     ] {
         let line = format!("{NOTHING} show-tint=true tint-color=0xffffffff");
         let mut rig = Rig::new(&line, &caps(format, size));
-        let bytes: Vec<u8> = (0..super::size_in_bytes(format, size))
+        let bytes: Vec<u8> = (0..size_in_bytes(format, size))
             .map(|n| (n * 31 % 251) as u8)
             .collect();
-        let mut frame = super::buffer_at(&bytes, 0);
+        let mut frame = buffer_at(&bytes, 0);
         found(size, &[[10, 20, 30, 8]])
             .attach(frame.get_mut().unwrap())
             .unwrap();
@@ -63,9 +76,8 @@ fn rows_that_are_not_drawn_on_stay_bit_for_bit() {
         let info = gst_video::VideoInfo::builder(format, 97, 65)
             .build()
             .unwrap();
-        // Tiles are 16 rows high.
         let stride = info.stride()[0] as usize;
-        for row in (0..16).chain(32..65) {
+        for row in (0..20).chain(28..65) {
             let at = row * stride;
             assert!(
                 out[at..at + stride] == bytes[at..at + stride],
@@ -107,5 +119,165 @@ fn frames_of_every_size_pass() {
             let out = drawn(&mut rig, frame);
             assert!(out != super::frame_bytes(format, size), "{format} {size:?}");
         }
+    }
+}
+
+/// What GStreamer's own blender makes of a frame with half a colour over the marked pixels.
+fn blended_by_gstreamer(bytes: &[u8], info: &gst_video::VideoInfo) -> Vec<u8> {
+    let [width, height] = SIZE.map(|n| n as u32);
+    // 0x80ff8000, premultiplied, as B, G, R, A.
+    let colour = [0, 64, 128, 128];
+    let mut pixels = vec![[0; 4]; SIZE[0] * SIZE[1]];
+    for [left, top, wide, high] in MARKED {
+        for y in top..top + high {
+            pixels[y * SIZE[0] + left..][..wide].fill(colour);
+        }
+    }
+    let mut drawn = gst::Buffer::from_mut_slice(pixels.into_flattened());
+    gst_video::VideoMeta::add(
+        drawn.get_mut().unwrap(),
+        gst_video::VideoFrameFlags::empty(),
+        Format::Bgra,
+        width,
+        height,
+    )
+    .unwrap();
+    let flags = gst_video::VideoOverlayFormatFlags::PREMULTIPLIED_ALPHA;
+    let rectangle = gst_video::VideoOverlayRectangle::new_raw(&drawn, 0, 0, width, height, flags);
+    let composition = gst_video::VideoOverlayComposition::new([&rectangle]).unwrap();
+    let mut frame = gst::Buffer::from_mut_slice(bytes.to_vec());
+    let writable = frame.get_mut().unwrap();
+    let mut mapped = gst_video::VideoFrameRef::from_buffer_ref_writable(writable, info).unwrap();
+    composition.blend(&mut mapped).unwrap();
+    drop(mapped);
+    crate::frames::read(&frame)
+}
+
+#[test]
+fn tint_is_what_gstreamers_blender_makes_of_it() {
+    register();
+    for (format, bytes_each) in [
+        (Format::I420, 1),
+        (Format::Yv12, 1),
+        (Format::Nv12, 1),
+        (Format::Nv21, 1),
+        (Format::Y42b, 1),
+        (Format::Y41b, 1),
+        (Format::Y444, 1),
+        (Format::Yuv9, 1),
+        (Format::Yuy2, 1),
+        (Format::Uyvy, 1),
+        (Format::Nv16, 1),
+        (Format::Nv24, 1),
+        (Format::Nv1264z32, 1),
+        (Format::Nv124l4, 1),
+        (Format::Gray8, 1),
+        (Format::Rgb, 1),
+        (Format::Gbr, 1),
+        (Format::Bgrx, 1),
+        (Format::I42010le, 2),
+        (Format::P01010le, 2),
+        (Format::Gray16Le, 2),
+    ] {
+        // The blender knows no other colorimetry.
+        let colorimetry = match format {
+            Format::Rgb | Format::Gbr | Format::Bgrx => "sRGB",
+            _ => "bt709",
+        };
+        let colorimetry: gst_video::VideoColorimetry = colorimetry.parse().unwrap();
+        let info = gst_video::VideoInfo::builder(format, SIZE[0] as u32, SIZE[1] as u32)
+            .fps(gst::Fraction::new(25, 1))
+            .colorimetry(&colorimetry)
+            .build()
+            .unwrap();
+        let mut bytes: Vec<u8> = (0..info.size()).map(|n| (n * 31 % 251) as u8).collect();
+        if format == Format::Bgrx {
+            // Nor that this is no alpha.
+            bytes.iter_mut().skip(3).step_by(4).for_each(|x| *x = 255);
+        }
+        if format == Format::I42010le {
+            bytes
+                .iter_mut()
+                .skip(1)
+                .step_by(2)
+                .for_each(|high| *high %= 4);
+        }
+        let line = format!("{NOTHING} show-tint=true tint-color=0x80ff8000");
+        let mut rig = Rig::new(&line, &info.to_caps().unwrap());
+        let mut frame = buffer_at(&bytes, 0);
+        found(SIZE, &MARKED)
+            .attach(frame.get_mut().unwrap())
+            .unwrap();
+        let out = drawn(&mut rig, frame);
+        let wanted = blended_by_gstreamer(&bytes, &info);
+        assert!(wanted != bytes, "{format}");
+        let samples = |bytes: &[u8]| -> Vec<u16> {
+            let sample = |pair: &[u8]| pair.iter().rev().fold(0, |n, &b| n << 8 | u16::from(b));
+            bytes.chunks(bytes_each).map(sample).collect()
+        };
+        let most = match (bytes_each, format) {
+            (1, _) => CUT,
+            (_, Format::I42010le) => CUT << 2,
+            _ => CUT << 8,
+        };
+        let pairs = samples(&out).into_iter().zip(samples(&wanted));
+        for (at, (ours, theirs)) in pairs.enumerate() {
+            assert!(
+                ours.abs_diff(theirs) <= most,
+                "{format} sample {at}: {ours} for {theirs}"
+            );
+        }
+    }
+}
+
+#[test]
+fn colour_of_interlaced_frames_stays_in_its_field() {
+    register();
+    let [width, height] = [32, 16];
+    let info = gst_video::VideoInfo::builder(Format::I420, width as u32, height as u32)
+        .fps(gst::Fraction::new(25, 1))
+        .interlace_mode(gst_video::VideoInterlaceMode::Interleaved)
+        .build()
+        .unwrap();
+    let line = format!("{NOTHING} show-tint=true tint-color=0xff0000ff");
+    let mut rig = Rig::new(&line, &info.to_caps().unwrap());
+    let mut frame = frame_at(Format::I420, [width, height], 0);
+    // The first row of the lower field.
+    found([width, height], &[[0, 1, width, 1]])
+        .attach(frame.get_mut().unwrap())
+        .unwrap();
+    let out = drawn(&mut rig, frame);
+    for plane in 0..3 {
+        let stride = info.stride()[plane] as usize;
+        let changed = |row: usize| out[info.offset()[plane] + row * stride] != LEVEL;
+        let rows: Vec<usize> = (0..8).filter(|&row| changed(row)).collect();
+        assert_eq!(rows, [1], "plane {plane}");
+    }
+}
+
+#[test]
+fn unused_byte_is_no_alpha() {
+    register();
+    let size = [16, 16];
+    let line = format!("{NOTHING} show-tint=true tint-color=0x80ffffff");
+    for x in [0, 255] {
+        let mut rig = Rig::new(&line, &caps(Format::Bgrx, size));
+        let mut bytes = vec![LEVEL; size_in_bytes(Format::Bgrx, size)];
+        bytes
+            .iter_mut()
+            .skip(3)
+            .step_by(4)
+            .for_each(|byte| *byte = x);
+        let mut frame = buffer_at(&bytes, 0);
+        found(size, &[[0, 0, 4, 4]])
+            .attach(frame.get_mut().unwrap())
+            .unwrap();
+        let out = drawn(&mut rig, frame);
+        // Half of white, half of the picture.
+        assert!(
+            out[..3].iter().all(|level| level.abs_diff(178) <= 1),
+            "{x}: {:?}",
+            &out[..4]
+        );
     }
 }

@@ -6,6 +6,7 @@ mod mask_pad;
 mod nonsense;
 mod pipelines;
 mod properties;
+mod seeking;
 mod waiting;
 
 use gst_video::VideoFormat as Format;
@@ -41,12 +42,7 @@ fn size_in_bytes(format: Format, [width, height]: [usize; 2]) -> usize {
 
 /// The bytes of a frame of one level.
 fn frame_bytes(format: Format, size: [usize; 2]) -> Vec<u8> {
-    let mut bytes = vec![LEVEL; size_in_bytes(format, size)];
-    if format == Format::Bgrx {
-        // GStreamer's blender takes the x for alpha.
-        bytes.iter_mut().skip(3).step_by(4).for_each(|x| *x = 255);
-    }
-    bytes
+    vec![LEVEL; size_in_bytes(format, size)]
 }
 
 /// A frame of one level at a time in ms.

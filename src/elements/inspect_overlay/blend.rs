@@ -1,0 +1,280 @@
+//! Premultiplied pixels over a row of a frame.
+
+use super::colours::Pixel;
+
+/// What a frame's fourth component is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alpha {
+    /// There is none, or the other components are premultiplied with it.
+    Plain,
+    /// Alpha that the other components are not premultiplied with.
+    Straight,
+}
+
+/// The samples of an unpacked row.
+#[derive(Debug)]
+pub(super) enum Samples<'a> {
+    /// Of 8 bits.
+    Bytes(&'a mut [[u8; 4]]),
+    /// Of 16 bits.
+    Words(&'a mut [[u16; 4]]),
+}
+
+/// A row of a frame, unpacked.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    samples: Samples<'a>,
+    alpha: Alpha,
+}
+
+/// Pixels that are blended at once: as many as the compiler finds vector instructions for.
+const AT_ONCE: usize = 4;
+
+/// A sample of 8 or 16 bits.
+pub(super) trait Sample: Copy {
+    const MOST: u32;
+    fn level(self) -> u32;
+    fn of(level: u32) -> Self;
+    /// A premultiplied source of this alpha, which is no larger than it, over the sample.
+    fn under(self, source: u16, alpha: u16) -> Self;
+}
+
+impl Sample for u8 {
+    const MOST: u32 = 255;
+
+    fn level(self) -> u32 {
+        u32::from(self)
+    }
+
+    fn of(level: u32) -> Self {
+        level.min(Self::MOST) as u8
+    }
+
+    // In 16 bits, which are twice as many lanes as 32.
+    #[inline(always)]
+    fn under(self, source: u16, alpha: u16) -> Self {
+        let kept = u16::from(self) * (255 - alpha) + 128;
+        (source + ((kept + (kept >> 8)) >> 8)) as u8
+    }
+}
+
+impl Sample for u16 {
+    const MOST: u32 = 65_535;
+
+    fn level(self) -> u32 {
+        u32::from(self)
+    }
+
+    fn of(level: u32) -> Self {
+        level.min(Self::MOST) as u16
+    }
+
+    #[inline(always)]
+    fn under(self, source: u16, alpha: u16) -> Self {
+        let kept = u32::from(self) * u32::from(65_535 - alpha) + 32_768;
+        (u32::from(source) + ((kept + (kept >> 16)) >> 16)) as u16
+    }
+}
+
+impl<'a> Row<'a> {
+    pub fn new(samples: Samples<'a>, alpha: Alpha) -> Self {
+        Self { samples, alpha }
+    }
+
+    /// Puts a colour over pixels from `begin` to before `end`, as far as they lie in the row.
+    pub fn fill(&mut self, begin: i32, end: i32, colour: Pixel) {
+        let [begin, end] = [begin, end].map(|x| usize::try_from(x).unwrap_or(0));
+        match &mut self.samples {
+            Samples::Bytes(row) => fill(part(row, begin, end), colour, self.alpha),
+            Samples::Words(row) => fill(part(row, begin, end), colour, self.alpha),
+        }
+    }
+
+    /// Puts pixels over those from `begin` on, as far as they lie in the row.
+    pub fn over(&mut self, begin: i32, source: &[Pixel]) {
+        let hidden = usize::try_from(-begin).unwrap_or(0).min(source.len());
+        let source = &source[hidden..];
+        let begin = usize::try_from(begin).unwrap_or(0);
+        let end = begin.saturating_add(source.len());
+        match &mut self.samples {
+            Samples::Bytes(row) => over(part(row, begin, end), source, self.alpha),
+            Samples::Words(row) => over(part(row, begin, end), source, self.alpha),
+        }
+    }
+}
+
+fn part<T>(row: &mut [T], begin: usize, end: usize) -> &mut [T] {
+    let end = end.min(row.len());
+    row.get_mut(begin..end).unwrap_or_default()
+}
+
+/// Whether the sum of source and what is left of the row is the new value of each component: not
+/// where the row's pixels have an alpha of their own that shows.
+fn is_plain<T: Sample>(row: &[[T; 4]], alpha: Alpha) -> bool {
+    alpha == Alpha::Plain || row.iter().all(|pixel| pixel[0].level() == T::MOST)
+}
+
+fn fill<T: Sample>(row: &mut [[T; 4]], colour: Pixel, alpha: Alpha) {
+    if u32::from(colour[0]) >= T::MOST {
+        row.fill(colour.map(|c| T::of(u32::from(c))));
+    } else if is_plain(row, alpha) {
+        fill_plain(row, colour, colour[0]);
+    } else {
+        for pixel in row {
+            *pixel = over_straight(*pixel, colour);
+        }
+    }
+}
+
+/// A premultiplied colour, whose alpha may be any of its components, over pixels whose alpha is
+/// not looked at.
+pub(super) fn fill_plain<T: Sample>(row: &mut [[T; 4]], colour: [u16; 4], alpha: u16) {
+    for pixel in row {
+        for (sample, source) in pixel.iter_mut().zip(colour) {
+            *sample = sample.under(source, alpha);
+        }
+    }
+}
+
+fn over_plain<T: Sample>(row: &mut [[T; 4]], source: &[Pixel]) {
+    for (pixel, source) in row.iter_mut().zip(source) {
+        for (sample, &component) in pixel.iter_mut().zip(source) {
+            *sample = sample.under(component, source[0]);
+        }
+    }
+}
+
+fn over<T: Sample>(row: &mut [[T; 4]], source: &[Pixel], alpha: Alpha) {
+    // Groups of both begin and end together.
+    let source = &source[..source.len().min(row.len())];
+    if is_plain(row, alpha) {
+        let (groups, rest) = row.as_chunks_mut::<AT_ONCE>();
+        let (sources, last) = source.as_chunks::<AT_ONCE>();
+        for (pixels, source) in groups.iter_mut().zip(sources) {
+            let pixels = pixels.as_flattened_mut();
+            let source = source.as_flattened();
+            for n in 0..4 * AT_ONCE {
+                pixels[n] = pixels[n].under(source[n], source[n / 4 * 4]);
+            }
+        }
+        over_plain(rest, last);
+    } else {
+        for (pixel, &source) in row.iter_mut().zip(source) {
+            *pixel = over_straight(*pixel, source);
+        }
+    }
+}
+
+/// A premultiplied pixel over one that is not.
+fn over_straight<T: Sample>(pixel: [T; 4], source: Pixel) -> [T; 4] {
+    let kept = pixel[0].under(0, source[0]).level();
+    let alpha = (u32::from(source[0]) + kept).min(T::MOST);
+    if alpha == 0 {
+        return pixel;
+    }
+    let mut out = [T::of(alpha); 4];
+    for component in 1..4 {
+        let source = u64::from(source[component]) * u64::from(T::MOST);
+        let sum = source + u64::from(pixel[component].level()) * u64::from(kept);
+        let level = (sum + u64::from(alpha) / 2) / u64::from(alpha);
+        out[component] = T::of(u32::try_from(level).unwrap_or(T::MOST));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A component over another, both of 0..1, in real numbers.
+    fn exact(source: f64, alpha: f64, under: f64, under_alpha: f64) -> f64 {
+        let kept = under_alpha * (1.0 - alpha);
+        (source + under * kept) / (alpha + kept)
+    }
+
+    #[test]
+    fn bytes_are_blended_to_the_nearest_level() {
+        for (alpha, under) in (0..=255).flat_map(|a| (0..=255).map(move |u| (a, u))) {
+            for source in [0, alpha / 3, alpha] {
+                let mut row = [[255, under, under, under]];
+                let colour = [alpha, source, source, source].map(u16::from);
+                Row::new(Samples::Bytes(&mut row), Alpha::Plain).over(0, &[colour]);
+                let [s, a, u] = [source, alpha, under].map(|n| f64::from(n) / 255.0);
+                let wanted = 255.0 * exact(s, a, u, 1.0);
+                let off = (f64::from(row[0][2]) - wanted).abs();
+                assert!(off <= 0.51, "{source} of {alpha} on {under}: {row:?}");
+                assert_eq!(row[0][0], 255);
+                let mut filled = [[255, under, under, under]];
+                Row::new(Samples::Bytes(&mut filled), Alpha::Plain).fill(0, 1, colour);
+                assert_eq!(filled, row);
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_blended_to_the_nearest_level() {
+        for alpha in (0..=65_535).step_by(257) {
+            for under in [0, 1, 300, 32_768, 65_534, 65_535] {
+                let source = alpha / 2;
+                let mut row = [[65_535, under, under, under]];
+                let colour = [alpha, source, source, source];
+                Row::new(Samples::Words(&mut row), Alpha::Plain).over(0, &[colour]);
+                let [s, a, u] = [source, alpha, under].map(|n| f64::from(n) / 65_535.0);
+                let wanted = 65_535.0 * exact(s, a, u, 1.0);
+                let off = (f64::from(row[0][3]) - wanted).abs();
+                assert!(off <= 0.51, "{source} of {alpha} on {under}: {row:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn alpha_of_the_frame_counts_where_it_has_one() {
+        for (alpha, below) in (0..=255)
+            .step_by(5)
+            .flat_map(|a| [0, 3, 128, 254, 255].map(|b| (a, b)))
+        {
+            let source = alpha / 2;
+            let colour = [alpha, source, source, source].map(u16::from);
+            let mut row = [[below, 90, 0, 255]; 2];
+            let mut line = Row::new(Samples::Bytes(&mut row), Alpha::Straight);
+            line.over(0, &[colour]);
+            line.fill(1, 2, colour);
+            assert_eq!(row[0], row[1], "{alpha} on {below}");
+            let [s, a, b] = [source, alpha, below].map(|n| f64::from(n) / 255.0);
+            let seen = a + b * (1.0 - a);
+            assert!((f64::from(row[0][0]) - 255.0 * seen).abs() <= 0.51);
+            if seen > 0.1 {
+                let wanted = 255.0 * exact(s, a, 90.0 / 255.0, b);
+                let off = (f64::from(row[0][1]) - wanted).abs();
+                // Its alpha is rounded before.
+                assert!(off <= 0.5 + 0.5 / seen, "{alpha} on {below}: {row:?}");
+            }
+        }
+        // A premultiplied frame is added to.
+        let mut row = [[100, 50, 50, 50]];
+        Row::new(Samples::Bytes(&mut row), Alpha::Plain).fill(0, 1, [51, 51, 0, 0]);
+        assert_eq!(row, [[131, 91, 40, 40]]);
+    }
+
+    #[test]
+    fn what_lies_outside_the_row_is_left_out() {
+        let white = [255; 4];
+        for (begin, len, wanted) in [
+            (-3, 5, [1, 1, 0, 0]),
+            (2, 9, [0, 0, 1, 1]),
+            (-9, 4, [0; 4]),
+            (4, 2, [0; 4]),
+            (i32::MAX, 2, [0; 4]),
+            (i32::MIN + 1, 2, [0; 4]),
+        ] {
+            let marked = |row: [[u8; 4]; 4]| row.map(|pixel| u8::from(pixel == [255; 4]));
+            let mut row = [[0; 4]; 4];
+            Row::new(Samples::Bytes(&mut row), Alpha::Plain).over(begin, &vec![white; len]);
+            assert_eq!(marked(row), wanted, "{begin} {len}");
+            let mut row = [[0; 4]; 4];
+            let end = begin.saturating_add(len as i32);
+            Row::new(Samples::Bytes(&mut row), Alpha::Plain).fill(begin, end, white);
+            assert_eq!(marked(row), wanted, "{begin} {len}");
+        }
+    }
+}

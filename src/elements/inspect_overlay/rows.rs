@@ -1,0 +1,158 @@
+//! Rows of a frame in GStreamer's unpacked form, of whichever format the frame is.
+
+use gst::glib::translate::IntoGlib;
+use gst_video::{ffi, prelude::*};
+
+use super::blend::{Alpha, Row, Samples};
+
+/// Pixels that GStreamer's functions may write behind a row, which its own blender makes room for.
+const BEHIND: usize = 8;
+
+type Unpack = unsafe extern "C" fn(
+    *const ffi::GstVideoFormatInfo,
+    ffi::GstVideoPackFlags,
+    *mut std::ffi::c_void,
+    *const *mut std::ffi::c_void,
+    *const i32,
+    i32,
+    i32,
+    i32,
+);
+type Pack = unsafe extern "C" fn(
+    *const ffi::GstVideoFormatInfo,
+    ffi::GstVideoPackFlags,
+    *mut std::ffi::c_void,
+    i32,
+    *mut *mut std::ffi::c_void,
+    *const i32,
+    ffi::GstVideoChromaSite,
+    i32,
+    i32,
+);
+
+/// Whether rows of a format can be taken apart and put together: into four components of 8 or 16
+/// bits, row by row.
+pub(super) fn can_be_edited(format: gst_video::VideoFormat) -> bool {
+    use gst_video::VideoFormat as Format;
+    let info = gst_video::VideoFormatInfo::from_format(format);
+    let unpacked = [Format::Ayuv, Format::Argb, Format::Ayuv64, Format::Argb64];
+    unpacked.contains(&info.unpack_format()) && info.pack_lines() == 1 && !info.has_palette()
+}
+
+/// The rows of a frame that is mapped for writing.
+pub(super) struct Rows<'f, 'b> {
+    frame: &'f mut gst_video::VideoFrameRef<&'b mut gst::BufferRef>,
+    unpack: Unpack,
+    pack: Pack,
+    flags: ffi::GstVideoPackFlags,
+    width: i32,
+    height: i32,
+    is_wide: bool,
+    alpha: Alpha,
+    line: Vec<[u16; 4]>,
+}
+
+impl<'f, 'b> Rows<'f, 'b> {
+    /// The frame's planes must lie in its memory (`planes::check`).
+    ///
+    /// # Errors
+    /// A sentence where GStreamer cannot take apart and put together this format.
+    pub fn new(
+        frame: &'f mut gst_video::VideoFrameRef<&'b mut gst::BufferRef>,
+    ) -> Result<Self, String> {
+        let info = frame.format_info();
+        let format = info.format();
+        let refused = || format!("GStreamer cannot take rows of {format} apart");
+        if !can_be_edited(format) {
+            return Err(refused());
+        }
+        // SAFETY: the descriptions of formats are GStreamer's static tables.
+        let (unpack, pack) = unsafe {
+            let table = &*ffi::gst_video_format_get_info(format.into_glib());
+            (table.unpack_func, table.pack_func)
+        };
+        let (unpack, pack) = unpack.zip(pack).ok_or_else(refused)?;
+        let is_interlaced = frame
+            .flags()
+            .contains(gst_video::VideoFrameFlags::INTERLACED);
+        let flags = if is_interlaced {
+            ffi::GST_VIDEO_PACK_FLAG_INTERLACED
+        } else {
+            ffi::GST_VIDEO_PACK_FLAG_NONE
+        };
+        let is_premultiplied =
+            (frame.info().flags()).contains(gst_video::VideoFlags::PREMULTIPLIED_ALPHA);
+        let alpha = if info.has_alpha() && !is_premultiplied {
+            Alpha::Straight
+        } else {
+            Alpha::Plain
+        };
+        let unpacked = gst_video::VideoFormatInfo::from_format(info.unpack_format());
+        let side = |n: u32| i32::try_from(n).map_err(|_| refused());
+        Ok(Self {
+            unpack,
+            pack,
+            flags,
+            width: side(frame.width())?,
+            height: side(frame.height())?,
+            is_wide: unpacked.depth().first().is_some_and(|&depth| depth > 8),
+            alpha,
+            line: vec![[0; 4]; frame.width() as usize + BEHIND],
+            frame,
+        })
+    }
+
+    /// Number of rows.
+    pub fn height(&self) -> i32 {
+        self.height
+    }
+
+    /// Lets `draw` change a row; one that there is not is left out.
+    ///
+    /// Where rows share chroma, that of the first of them counts, as GStreamer packs them.
+    pub fn edit(&mut self, y: i32, draw: impl FnOnce(&mut Row)) {
+        if !(0..self.height).contains(&y) {
+            return;
+        }
+        let width = self.width as usize;
+        let frame = self.frame.as_mut_ptr();
+        // SAFETY: the frame is mapped for writing while it is borrowed here; its planes hold the
+        // rows that its strides and height promise; the line has room for the row in samples of 16
+        // bits, and for what is written behind it.
+        unsafe {
+            let frame = &*frame;
+            (self.unpack)(
+                frame.info.finfo,
+                self.flags,
+                self.line.as_mut_ptr().cast(),
+                frame.data.as_ptr(),
+                frame.info.stride.as_ptr(),
+                0,
+                y,
+                self.width,
+            );
+        }
+        let samples = if self.is_wide {
+            Samples::Words(&mut self.line[..width])
+        } else {
+            let bytes: &mut [[u8; 4]] = bytemuck::cast_slice_mut(&mut self.line);
+            Samples::Bytes(&mut bytes[..width])
+        };
+        draw(&mut Row::new(samples, self.alpha));
+        // SAFETY: as above; the line holds a row in the form that it was unpacked to.
+        unsafe {
+            let frame = &mut *frame;
+            (self.pack)(
+                frame.info.finfo,
+                self.flags,
+                self.line.as_mut_ptr().cast(),
+                self.width,
+                frame.data.as_mut_ptr(),
+                frame.info.stride.as_ptr(),
+                frame.info.chroma_site,
+                y,
+                self.width,
+            );
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What an overlay is made of, and how it comes onto a frame.
+
+use std::sync::Arc;
+
+use super::{
+    bits::{Bits, WORD},
+    blend::Row,
+    colours::Pixel,
+    layout::Rect,
+    rows::Rows,
+};
+
+/// Something that is drawn.
+#[derive(Debug, Clone)]
+pub(super) enum Shape {
+    /// Lines inside of each other along the edges of a rectangle.
+    Box {
+        outer: Rect,
+        /// Width of each line, px.
+        line: i32,
+        /// From the outermost to the innermost.
+        colours: [Pixel; 3],
+    },
+    /// Drawn pixels.
+    Piece(Arc<Piece>),
+}
+
+/// A piece of the picture, drawn.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub area: Rect,
+    /// Row by row.
+    pub pixels: Vec<Pixel>,
+}
+
+/// An overlay, and what is wrong with what it was drawn from.
+#[derive(Debug, Default)]
+pub(super) struct Overlay {
+    /// Marked pixels with their colour; below all shapes.
+    pub tint: Option<(Bits, Pixel)>,
+    /// From the lowest to the topmost.
+    pub shapes: Vec<Shape>,
+    pub faults: Vec<String>,
+}
+
+impl Shape {
+    fn area(&self) -> Rect {
+        match self {
+            Self::Box { outer, .. } => *outer,
+            Self::Piece(piece) => piece.area,
+        }
+    }
+
+    /// Draws what of it lies in a row of its area.
+    fn draw(&self, y: i32, row: &mut Row) {
+        match self {
+            Self::Box {
+                outer,
+                line,
+                colours,
+            } => {
+                // The distance from the nearer of the upper and lower edge tells how many lines
+                // stand upright here.
+                let depth = (y - outer.y).min(outer.bottom() - 1 - y);
+                let mut rect = *outer;
+                for (&colour, ring) in colours.iter().zip(1..) {
+                    if rect.is_empty() {
+                        break;
+                    }
+                    if depth < ring * line || rect.width <= 2 * line {
+                        row.fill(rect.x, rect.right(), colour);
+                        break;
+                    }
+                    row.fill(rect.x, rect.x + line, colour);
+                    row.fill(rect.right() - line, rect.right(), colour);
+                    rect = rect.inset(*line);
+                }
+            }
+            Self::Piece(piece) => {
+                let width = piece.area.width as usize;
+                let rows = piece.pixels.chunks_exact(width.max(1));
+                let at = usize::try_from(y - piece.area.y).ok();
+                if let Some(pixels) = at.and_then(|at| rows.skip(at).next()) {
+                    row.over(piece.area.x, pixels);
+                }
+            }
+        }
+    }
+}
+
+impl Overlay {
+    /// Whether there is nothing to draw.
+    pub fn is_empty(&self) -> bool {
+        self.tint.is_none() && self.shapes.is_empty()
+    }
+
+    /// Puts the overlay onto a frame. Each row is taken apart once, and only where something is
+    /// drawn on it.
+    pub fn blend(&self, rows: &mut Rows) {
+        let areas: Vec<Rect> = self.shapes.iter().map(Shape::area).collect();
+        let mut order: Vec<usize> = (0..areas.len()).collect();
+        order.sort_by_key(|&index| areas[index].y);
+        let mut coming = order.into_iter().peekable();
+        // Shapes on this row, the lowest first.
+        let mut here: Vec<usize> = Vec::new();
+        for y in 0..rows.height() {
+            here.retain(|&index| y < areas[index].bottom());
+            let before = here.len();
+            while let Some(index) = coming.next_if(|&index| areas[index].y <= y) {
+                if y < areas[index].bottom() {
+                    here.push(index);
+                }
+            }
+            if here.len() > before {
+                here.sort_unstable();
+            }
+            let marked = self.tint.as_ref().and_then(|(bits, colour)| {
+                let words = bits.row(y as usize);
+                words
+                    .iter()
+                    .any(|&word| word != 0)
+                    .then_some((words, *colour))
+            });
+            if marked.is_none() && here.is_empty() {
+                continue;
+            }
+            rows.edit(y, |row| {
+                if let Some((words, colour)) = marked {
+                    tint(row, words, colour);
+                }
+                for &index in &here {
+                    self.shapes[index].draw(y, row);
+                }
+            });
+        }
+    }
+}
+
+/// Colours the marked pixels of a row.
+fn tint(row: &mut Row, words: &[u64], colour: Pixel) {
+    for (&word, left) in words.iter().zip((0..).step_by(WORD)) {
+        let mut rest = word;
+        while rest != 0 {
+            let begin = rest.leading_zeros();
+            let run = (rest << begin).leading_ones();
+            let end = begin + run;
+            row.fill(left + begin as i32, left + end as i32, colour);
+            rest &= u64::MAX.checked_shr(end).unwrap_or(0);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Seeks where the masks come from the frames' source, and where they have one of their own.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use gst::prelude::*;
+
+use super::mask_pad::LONG;
+use crate::{
+    frames::read,
+    support::{Pipeline, register},
+};
+
+/// A picture and a mask whose marked pixels move.
+const SOURCE: &str = "videotestsrc pattern=ball animation-mode=frames";
+const CAPS: &str = "video/x-raw,format=GRAY8,width=96,height=64,framerate=25/1";
+/// Longer than any test takes, so that a frame without its mask is a fault, ns.
+const OVERLAY: &str = "inspectoverlay name=o show-verdict=false tint-color=0xff000000 \
+                       mask-timeout=60000000000";
+const OUT: &str = "appsink name=out sync=false max-buffers=2";
+const WAIT: gst::ClockTime = gst::ClockTime::from_seconds(30);
+const FRAME: gst::ClockTime = gst::ClockTime::from_mseconds(40);
+
+/// A source for the frames and one for the masks.
+fn two_sources() -> Pipeline {
+    register();
+    Pipeline::new(&format!(
+        "{SOURCE} name=frames ! {CAPS} ! {OVERLAY} ! {OUT}  \
+         {SOURCE} name=masks ! {CAPS} ! queue ! o.mask"
+    ))
+}
+
+/// One source for both.
+fn one_source() -> Pipeline {
+    register();
+    Pipeline::new(&format!(
+        "{SOURCE} name=frames ! {CAPS} ! tee name=t  t. ! queue ! {OVERLAY} ! {OUT}  \
+         t. ! queue ! o.mask"
+    ))
+}
+
+/// Counts events of a kind that an element's source pad takes from downstream.
+fn counted(pipeline: &Pipeline, element: &str, kind: gst::EventType) -> Arc<AtomicUsize> {
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = count.clone();
+    let pad = pipeline.get::<gst::Element>(element).static_pad("src");
+    pad.unwrap()
+        .add_probe(gst::PadProbeType::EVENT_UPSTREAM, move |_, info| {
+            if info.event().is_some_and(|event| event.type_() == kind) {
+                seen.fetch_add(1, Ordering::Relaxed);
+            }
+            gst::PadProbeReturn::Ok
+        });
+    count
+}
+
+/// The next frames by their time in frames.
+fn next(pipeline: &Pipeline, count: usize) -> BTreeMap<u64, Vec<u8>> {
+    let out: gst_app::AppSink = pipeline.get("out");
+    (0..count)
+        .map(|_| {
+            let sample = out.try_pull_sample(WAIT).expect("a frame in time");
+            let frame = sample.buffer_owned().unwrap();
+            (frame.pts().unwrap() / FRAME, read(&frame))
+        })
+        .collect()
+}
+
+fn play(pipeline: &Pipeline) {
+    pipeline.set_state(gst::State::Playing).unwrap();
+    pipeline.state(WAIT).0.unwrap();
+}
+
+/// Sends a seek to a frame up the overlay's source pad, as a sink does.
+fn seek(pipeline: &Pipeline, flags: gst::SeekFlags, frame: u64) -> bool {
+    let pad = pipeline.get::<gst::Element>("o").static_pad("src").unwrap();
+    pad.send_event(gst::event::Seek::new(
+        1.0,
+        flags | gst::SeekFlags::ACCURATE,
+        gst::SeekType::Set,
+        FRAME * frame,
+        gst::SeekType::None,
+        gst::ClockTime::NONE,
+    ))
+}
+
+#[test]
+fn flushing_seek_brings_frames_and_masks_to_the_same_place() {
+    let unsought = two_sources();
+    play(&unsought);
+    let wanted = next(&unsought, 45);
+    let mask_of_another_frame_shows = wanted[&0] != wanted[&30];
+    assert!(mask_of_another_frame_shows);
+    for (pipeline, sources) in [
+        (two_sources(), &["frames", "masks"][..]),
+        (one_source(), &["frames"][..]),
+    ] {
+        let seeks: Vec<_> = sources
+            .iter()
+            .map(|source| counted(&pipeline, source, gst::EventType::Seek))
+            .collect();
+        play(&pipeline);
+        for (round, place) in (1..).zip([30, 3, 12, 0]) {
+            next(&pipeline, 3);
+            assert!(seek(&pipeline, gst::SeekFlags::FLUSH, place));
+            let found = next(&pipeline, 10);
+            for (at, frame) in found {
+                assert!(
+                    (place..place + 10).contains(&at),
+                    "{sources:?}: {at} after {place}"
+                );
+                assert!(
+                    frame == wanted[&at],
+                    "{sources:?}: frame {at} after {place}"
+                );
+            }
+            for count in &seeks {
+                assert_eq!(count.load(Ordering::Relaxed), round, "{sources:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn seek_without_flush_reaches_each_source_once() {
+    for (pipeline, sources) in [
+        (two_sources(), &["frames", "masks"][..]),
+        (one_source(), &["frames"][..]),
+    ] {
+        let seeks: Vec<_> = sources
+            .iter()
+            .map(|source| counted(&pipeline, source, gst::EventType::Seek))
+            .collect();
+        // The seek waits until the source has sent on what it is at.
+        let out: gst_app::AppSink = pipeline.get("out");
+        out.set_drop(true);
+        play(&pipeline);
+        next(&pipeline, 1);
+        let begin = std::time::Instant::now();
+        assert!(seek(&pipeline, gst::SeekFlags::empty(), 1000));
+        let took = begin.elapsed();
+        assert!(took < LONG, "{sources:?}: {took:?}");
+        for count in &seeks {
+            assert_eq!(count.load(Ordering::Relaxed), 1, "{sources:?}");
+        }
+    }
+}
+
+#[test]
+fn masks_that_cannot_be_sought_do_not_stop_a_seek() {
+    register();
+    let pipeline = Pipeline::new(&format!(
+        "{SOURCE} name=frames ! {CAPS} ! {OVERLAY} ! {OUT}  \
+         appsrc name=masks format=time stream-type=stream caps={CAPS} ! o.mask"
+    ));
+    let masks: gst_app::AppSrc = pipeline.get("masks");
+    masks.end_of_stream().unwrap();
+    let seeks = counted(&pipeline, "masks", gst::EventType::Seek);
+    play(&pipeline);
+    next(&pipeline, 2);
+    assert!(seek(&pipeline, gst::SeekFlags::FLUSH, 20));
+    assert_eq!(next(&pipeline, 2).into_keys().next(), Some(20));
+    assert_eq!(seeks.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn seek_that_the_frames_refuse_leaves_the_masks_where_they_are() {
+    register();
+    let pipeline = Pipeline::new(&format!(
+        "appsrc name=frames format=time stream-type=stream caps={CAPS} ! {OVERLAY} ! {OUT}  \
+         {SOURCE} name=masks ! {CAPS} ! o.mask"
+    ));
+    let frames: gst_app::AppSrc = pipeline.get("frames");
+    let seeks = counted(&pipeline, "masks", gst::EventType::Seek);
+    frames
+        .push_buffer(super::buffer_at(&[0; 96 * 64], 0))
+        .unwrap();
+    play(&pipeline);
+    next(&pipeline, 1);
+    assert!(!seek(&pipeline, gst::SeekFlags::FLUSH, 0));
+    assert_eq!(seeks.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn latency_of_the_pipeline_is_told_to_both_sources() {
+    let pipeline = two_sources();
+    let told =
+        ["frames", "masks"].map(|source| counted(&pipeline, source, gst::EventType::Latency));
+    let pad = pipeline.get::<gst::Element>("o").static_pad("src").unwrap();
+    play(&pipeline);
+    next(&pipeline, 1);
+    let before = told.each_ref().map(|count| count.load(Ordering::Relaxed));
+    pad.send_event(gst::event::Latency::new(FRAME));
+    let after = told.each_ref().map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(after, before.map(|count| count + 1));
+}
