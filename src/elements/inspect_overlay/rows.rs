@@ -75,7 +75,11 @@ impl<'f, 'b> Rows<'f, 'b> {
         let is_interlaced = frame
             .flags()
             .contains(gst_video::VideoFrameFlags::INTERLACED);
-        let flags = if is_interlaced {
+        // Fields that do not share out the rows of chroma evenly would need one more of them than
+        // the frame is sure to have.
+        let shared = info.h_sub().iter().copied().max().unwrap_or(0);
+        let is_even = frame.height().is_multiple_of(2 << shared);
+        let flags = if is_interlaced && is_even {
             ffi::GST_VIDEO_PACK_FLAG_INTERLACED
         } else {
             ffi::GST_VIDEO_PACK_FLAG_NONE

@@ -78,9 +78,8 @@ impl Shape {
             }
             Self::Piece(piece) => {
                 let width = piece.area.width as usize;
-                let rows = piece.pixels.chunks_exact(width.max(1));
-                let at = usize::try_from(y - piece.area.y).ok();
-                if let Some(pixels) = at.and_then(|at| rows.skip(at).next()) {
+                let begin = usize::try_from(y - piece.area.y).unwrap_or(0) * width;
+                if let Some(pixels) = piece.pixels.get(begin..begin + width) {
                     row.over(piece.area.x, pixels);
                 }
             }

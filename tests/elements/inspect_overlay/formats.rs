@@ -231,27 +231,31 @@ fn tint_is_what_gstreamers_blender_makes_of_it() {
 }
 
 #[test]
-fn colour_of_interlaced_frames_stays_in_its_field() {
+fn colour_of_interlaced_frames_stays_in_its_field_and_in_the_frame() {
     register();
-    let [width, height] = [32, 16];
-    let info = gst_video::VideoInfo::builder(Format::I420, width as u32, height as u32)
-        .fps(gst::Fraction::new(25, 1))
-        .interlace_mode(gst_video::VideoInterlaceMode::Interleaved)
-        .build()
-        .unwrap();
-    let line = format!("{NOTHING} show-tint=true tint-color=0xff0000ff");
-    let mut rig = Rig::new(&line, &info.to_caps().unwrap());
-    let mut frame = frame_at(Format::I420, [width, height], 0);
-    // The first row of the lower field.
-    found([width, height], &[[0, 1, width, 1]])
-        .attach(frame.get_mut().unwrap())
-        .unwrap();
-    let out = drawn(&mut rig, frame);
-    for plane in 0..3 {
-        let stride = info.stride()[plane] as usize;
-        let changed = |row: usize| out[info.offset()[plane] + row * stride] != LEVEL;
-        let rows: Vec<usize> = (0..8).filter(|&row| changed(row)).collect();
-        assert_eq!(rows, [1], "plane {plane}");
+    // The first row of the lower field; and one whose field would have a row of chroma more than
+    // the other.
+    for (height, row, chroma) in [(16, 1, &[1][..]), (18, 17, &[])] {
+        let info = gst_video::VideoInfo::builder(Format::I420, 32, height as u32)
+            .fps(gst::Fraction::new(25, 1))
+            .interlace_mode(gst_video::VideoInterlaceMode::Interleaved)
+            .build()
+            .unwrap();
+        let line = format!("{NOTHING} show-tint=true tint-color=0xff0000ff");
+        let mut rig = Rig::new(&line, &info.to_caps().unwrap());
+        let mut frame = buffer_at(&vec![LEVEL; info.size()], 0);
+        found([32, height], &[[0, row, 32, 1]])
+            .attach(frame.get_mut().unwrap())
+            .unwrap();
+        let out = drawn(&mut rig, frame);
+        let ends = info.offset()[1..].iter().copied().chain([info.size()]);
+        for (plane, end) in ends.enumerate() {
+            let rows = out[info.offset()[plane]..end].chunks(info.stride()[plane] as usize);
+            let changed = rows.enumerate().filter(|(_, row)| row[0] != LEVEL);
+            let changed: Vec<usize> = changed.map(|(row, _)| row).collect();
+            let wanted = if plane == 0 { &[row][..] } else { chroma };
+            assert_eq!(changed, wanted, "plane {plane} of {height} rows");
+        }
     }
 }
 
