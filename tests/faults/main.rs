@@ -110,7 +110,7 @@ fn healthy(case: stand::Case) -> Option<stand::Trace> {
     Some(healthy)
 }
 
-/// Runs jobs, two at a time, and fails with what failed in them.
+/// Runs jobs, as many at a time as there are processors, and fails with what failed in them.
 fn assert_all(jobs: &[String]) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
@@ -127,8 +127,11 @@ fn assert_all(jobs: &[String]) {
         }
         outcomes
     };
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let outcomes: Vec<child::Outcome> = std::thread::scope(|scope| {
-        let workers = [scope.spawn(work), scope.spawn(work)];
+        let workers: Vec<_> = (0..workers.min(jobs.len()))
+            .map(|_| scope.spawn(&work))
+            .collect();
         workers
             .into_iter()
             .flat_map(|w| w.join().unwrap())

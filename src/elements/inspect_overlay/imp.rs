@@ -90,6 +90,22 @@ impl InspectOverlay {
         }
     }
 
+    /// gst-launch-1.0 links packed masks to the mask pad by themselves, and then nothing ever starts.
+    fn warn_of_masks_alone(&self) {
+        let has_masks = self.mask_pad().is_some_and(|pad| pad.is_linked());
+        if has_masks && !self.obj().sink_pad().is_linked() {
+            gst::element_imp_warning!(
+                self,
+                gst::CoreError::Pad,
+                (
+                    "masks come in at {0}.mask, and no frames at {0}.sink: link the picture there too, \
+                     or set output=frame at clpitchthreshold instead",
+                    self.obj().name()
+                )
+            );
+        }
+    }
+
     /// The latency has changed.
     fn post_latency(&self) {
         let obj = self.obj();
@@ -266,6 +282,8 @@ impl ElementImpl for InspectOverlay {
     ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
         match transition {
             gst::StateChange::ReadyToPaused => {
+                self.warn_of_masks_alone();
+
                 self.told.store(false, Ordering::Relaxed);
                 *lock(&self.pace) = Pace::default();
                 *self.mask_input() = MaskInput::default();

@@ -4,7 +4,7 @@ use gst::prelude::*;
 
 use crate::{
     frames::read,
-    support::{Pipeline, start},
+    support::{Pipeline, faults, register, start},
 };
 
 const SOURCE: &str = "videotestsrc num-buffers=20 pattern=ball ! \
@@ -116,6 +116,30 @@ fn seeks_stops_and_pads_that_come_and_go_hang_nothing() {
                 .link_pads(Some("src"), &overlay, Some("mask"))
                 .unwrap();
             source.remove_probe(probe.unwrap());
+        }
+        pipeline.set_state(gst::State::Null).unwrap();
+    }
+}
+
+#[test]
+fn masks_without_frames_are_a_warning_that_says_what_to_link() {
+    register();
+    // As gst-launch-1.0 links what does not fit the pad of the frames.
+    let line = |more: &str| {
+        format!(
+            "inspectoverlay name=o ! fakesink  appsrc ! video/x-bitmask,width=8,height=1,stride=1,\
+             framerate=10/1,bit-order=msb-first ! o. {more}"
+        )
+    };
+    for (more, warns) in [("", true), ("videotestsrc num-buffers=1 ! o.sink", false)] {
+        let pipeline = Pipeline::new(&line(more));
+        // Without frames it gets no further than waiting for them.
+        let _ = pipeline.set_state(gst::State::Paused);
+        let warnings = faults(&pipeline.bus().unwrap(), gst::MessageType::Warning);
+        assert_eq!(warnings.len(), usize::from(warns), "{warnings:?}");
+        for warning in warnings {
+            assert!(warning.text.contains("o.sink"), "{warning:?}");
+            assert!(warning.text.contains("output=frame"), "{warning:?}");
         }
         pipeline.set_state(gst::State::Null).unwrap();
     }
