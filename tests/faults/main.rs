@@ -130,7 +130,7 @@ fn assert_all(jobs: &[String]) {
     let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
     let outcomes: Vec<child::Outcome> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..workers.min(jobs.len()))
-            .map(|_| scope.spawn(&work))
+            .map(|_| scope.spawn(work))
             .collect();
         workers
             .into_iter()

@@ -111,26 +111,29 @@ pub fn while_playing(rules: &str) -> Result<(), String> {
 
 fn play(pipeline: &gst::Pipeline, rules: &str) -> Result<(), String> {
     let before = Report::now().unwrap_or_default();
+    let is_made = || Report::now().unwrap_or_default().faults_since(&before) > 0;
+    let function = rules.split(' ').next().unwrap();
+    let is_unneeded = if CPUS_ONLY.contains(&function) && !runs_on_cpu() {
+        Ok(())
+    } else {
+        Err("the call was not made".to_owned())
+    };
     wait_for_frames(pipeline)?;
     layer::set_rules(rules);
     let begun = Instant::now();
     if !rules.contains("stall") {
         let Some(error) = error_within(pipeline, ERROR_LIMIT) else {
-            let made = Report::now().unwrap_or_default().faults_since(&before) > 0;
-            let function = rules.split(' ').next().unwrap();
-            return if !made && CPUS_ONLY.contains(&function) && !runs_on_cpu() {
-                Ok(())
+            return if is_made() {
+                Err("no error".into())
             } else {
-                Err(format!("no error, the call was made: {made}"))
+                is_unneeded
             };
         };
         if !error.contains("stop and start") {
             return Err(format!("an error that does not help: {error}"));
         }
     } else {
-        while Report::now().unwrap_or_default().faults_since(&before) == 0
-            && begun.elapsed() < Duration::from_millis(500)
-        {
+        while !is_made() && begun.elapsed() < Duration::from_millis(500) {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -141,8 +144,8 @@ fn play(pipeline: &gst::Pipeline, rules: &str) -> Result<(), String> {
     if time > STOP_LIMIT {
         return Err(format!("NULL took {time:?}"));
     }
-    if Report::now().unwrap_or_default().faults_since(&before) == 0 {
-        return Err("the call was not made".into());
+    if !is_made() {
+        return is_unneeded;
     }
     layer::set_rules("");
     wait_for_frames(pipeline).map_err(|why| format!("does not recover: {why}"))
