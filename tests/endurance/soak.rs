@@ -22,15 +22,14 @@ use crate::{
     support::{Pipeline, faults, start},
 };
 
-const BRANCHES: [&str; 5] = [
+const BRANCHES: [&str; 4] = [
     "clgaussian",
     "clhistogram",
     "clpitchthreshold pitch-x=8",
     "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 ! clmaskunpack",
-    "clhistogram ! clpitchthreshold pitch-x=8 output=frame ! inspectoverlay",
 ];
 /// Values that are all legal, in any combination, for frames of 256x200.
-const CHANGES: [(&str, &str, &[&str]); 21] = [
+const CHANGES: [(&str, &str, &[&str]); 18] = [
     ("clgaussian", "kernel-size", &["3", "5", "7", "9"]),
     ("clgaussian", "sigma", &["0", "0.8", "2.5"]),
     ("clgaussian", "arithmetic", &["integer", "float"]),
@@ -49,9 +48,6 @@ const CHANGES: [(&str, &str, &[&str]); 21] = [
     ("clpitchthreshold", "rois", &["<>", "<<10,10,200,150>>"]),
     ("clpitchthreshold", "merge-distance", &["0", "3"]),
     ("clpitchthreshold", "max-defects", &["0", "100"]),
-    ("inspectoverlay", "show-histogram", &["true", "false"]),
-    ("inspectoverlay", "scale", &["0.5", "2"]),
-    ("inspectoverlay", "max-boxes", &["0", "200"]),
 ];
 const CAPS: &str = "video/x-raw,format=GRAY8,width=256,height=200";
 /// Between two changes of a property.
@@ -67,15 +63,13 @@ const LATENCY_RATIO_LIMIT: f64 = 1.5;
 
 /// Properties that choose programs and the shapes of launches. Every combination comes first, for
 /// drivers keep what they compiled.
-const WARM_UP: [(&str, &[&str]); 4] = [
+const WARM_UP: [(&str, &[&str]); 3] = [
     ("clgaussian", &["kernel-size", "sigma", "arithmetic"]),
     ("clhistogram", &["bins", "roi", "strategy"]),
     (
         "clpitchthreshold",
         &["pitch-x", "pitch-y", "compare", "multiples", "rois"],
     ),
-    // Letters of every size.
-    ("inspectoverlay", &["show-histogram", "scale", "max-boxes"]),
 ];
 const COMBINATIONS: usize = 48;
 

@@ -138,7 +138,9 @@ def formats_of(line):
     for element in line.split("!"):
         factory = Gst.ElementFactory.find(element.split()[0])
         for template in factory.get_static_pad_templates():
-            if template.direction == Gst.PadDirection.SINK:
+            # Not the pad of the masks.
+            frames = template.presence == Gst.PadPresence.ALWAYS
+            if frames and template.direction == Gst.PadDirection.SINK:
                 values = template.get_caps().get_structure(0).get_list("format")[1]
                 names = [values.get_nth(i) for i in range(values.n_values)]
                 taken = names if taken is None else [n for n in taken if n in names]
