@@ -18,46 +18,56 @@ const MOST_GLYPHS: usize = 1024;
 /// Below 1 thin strokes, which fall on parts of two pixels at small sizes, come out darker.
 const BOLDNESS: f32 = 0.7;
 
-static FACE: LazyLock<Option<FontRef<'static>>> = LazyLock::new(|| FontRef::new(FONT).ok());
+static FACE: LazyLock<Option<Face>> = LazyLock::new(Face::new);
 
-/// The typeface at a height of its lines in px.
-struct Scaled {
-    face: &'static FontRef<'static>,
-    /// Pixels per em.
-    size: Size,
-    /// From the upper edge of the line to the letters' feet, px.
-    ascent: f32,
-    /// Of every letter, px.
-    advance: f32,
+/// The typeface with what every line needs of it, in the typeface's own units.
+struct Face {
+    font: FontRef<'static>,
+    units_per_em: f32,
+    /// From the letters' highest to their lowest point.
+    line: f32,
+    /// A letter that is as wide as every other.
+    digit: GlyphId,
 }
 
-impl Scaled {
-    fn new(height: i32) -> Option<Self> {
-        let face = FACE.as_ref()?;
-        let plain = LocationRef::default();
-        let whole = face.metrics(Size::unscaled(), plain);
-        let line = whole.ascent - whole.descent;
-        let size = Size::new(f32::from(whole.units_per_em) * height as f32 / line);
-        let digit = face.charmap().map('0')?;
+impl Face {
+    fn new() -> Option<Self> {
+        let font = FontRef::new(FONT).ok()?;
+        let metrics = font.metrics(Size::unscaled(), LocationRef::default());
         Some(Self {
-            face,
-            size,
-            ascent: face.metrics(size, plain).ascent.round(),
-            advance: face.glyph_metrics(size, plain).advance_width(digit)?,
+            digit: font.charmap().map('0')?,
+            units_per_em: f32::from(metrics.units_per_em),
+            line: metrics.ascent - metrics.descent,
+            font,
         })
     }
 
+    /// Pixels per em where a line is `height` px high.
+    fn size(&self, height: i32) -> Size {
+        Size::new(self.units_per_em * height as f32 / self.line)
+    }
+
+    /// Width of every letter, px.
+    fn advance(&self, height: i32) -> Option<f32> {
+        let metrics = self
+            .font
+            .glyph_metrics(self.size(height), LocationRef::default());
+        metrics.advance_width(self.digit)
+    }
+
     /// What a letter looks like; `None` where there is nothing to see.
-    fn draw(&self, letter: char) -> Option<Glyph> {
-        let id = self.face.charmap().map(letter).unwrap_or(GlyphId::NOTDEF);
-        let outline = self.face.outline_glyphs().get(id)?;
+    fn draw(&self, letter: char, height: i32) -> Option<Glyph> {
+        let (size, plain) = (self.size(height), LocationRef::default());
+        let ascent = self.font.metrics(size, plain).ascent.round();
+        let id = self.font.charmap().map(letter).unwrap_or(GlyphId::NOTDEF);
+        let outline = self.font.outline_glyphs().get(id)?;
         let mut pen = Pen::default();
-        let settings = DrawSettings::unhinted(self.size, LocationRef::default());
+        let settings = DrawSettings::unhinted(size, plain);
         outline.draw(settings, &mut pen).ok()?;
         let path = pen.0.finish()?;
         // The typeface's y grows upward.
         let placed =
-            path.transform(Transform::from_scale(1.0, -1.0).post_translate(0.0, self.ascent))?;
+            path.transform(Transform::from_scale(1.0, -1.0).post_translate(0.0, ascent))?;
         let bounds = placed.bounds();
         let [left, top] = [bounds.left(), bounds.top()].map(|edge| edge.floor());
         let [right, bottom] = [bounds.right(), bounds.bottom()].map(|edge| edge.ceil());
@@ -125,7 +135,10 @@ pub(super) struct Type {
 impl Type {
     /// Width of every letter of a height, px.
     pub fn advance(height: i32) -> i32 {
-        let advance = Scaled::new(height).map(|scaled| scaled.advance.round());
+        let advance = FACE
+            .as_ref()
+            .and_then(|face| face.advance(height))
+            .map(f32::round);
         (advance.unwrap_or_default() as i32).max(1)
     }
 
@@ -141,7 +154,7 @@ impl Type {
             self.glyphs.clear();
         }
         self.glyphs.entry((letter, height)).or_insert_with(|| {
-            let drawn = Scaled::new(height).and_then(|scaled| scaled.draw(letter));
+            let drawn = FACE.as_ref().and_then(|face| face.draw(letter, height));
             drawn.unwrap_or_default()
         })
     }

@@ -76,6 +76,12 @@ fn play(pipeline: &Pipeline) {
     pipeline.state(WAIT).0.unwrap();
 }
 
+/// Counts of the seeks that reach each source.
+fn sought(pipeline: &Pipeline, sources: &[&str]) -> Vec<Arc<AtomicUsize>> {
+    let count = |source: &&str| counted(pipeline, source, gst::EventType::Seek);
+    sources.iter().map(count).collect()
+}
+
 /// Sends a seek to a frame up the overlay's source pad, as a sink does.
 fn seek(pipeline: &Pipeline, flags: gst::SeekFlags, frame: u64) -> bool {
     let pad = pipeline.get::<gst::Element>("o").static_pad("src").unwrap();
@@ -100,10 +106,7 @@ fn flushing_seek_brings_frames_and_masks_to_the_same_place() {
         (two_sources(), &["frames", "masks"][..]),
         (one_source(), &["frames"][..]),
     ] {
-        let seeks: Vec<_> = sources
-            .iter()
-            .map(|source| counted(&pipeline, source, gst::EventType::Seek))
-            .collect();
+        let seeks = sought(&pipeline, sources);
         play(&pipeline);
         for (round, place) in (1..).zip([30, 3, 12, 0]) {
             next(&pipeline, 3);
@@ -132,10 +135,7 @@ fn seek_without_flush_reaches_each_source_once() {
         (two_sources(), &["frames", "masks"][..]),
         (one_source(), &["frames"][..]),
     ] {
-        let seeks: Vec<_> = sources
-            .iter()
-            .map(|source| counted(&pipeline, source, gst::EventType::Seek))
-            .collect();
+        let seeks = sought(&pipeline, sources);
         // The seek waits until the source has sent on what it is at.
         let out: gst_app::AppSink = pipeline.get("out");
         out.set_drop(true);
