@@ -22,6 +22,7 @@ use super::{
     context::{ClContext, wait_list},
     handle::{CAT, Event, Mem, call_error},
     meter::{Meter, Step},
+    releases::release,
 };
 use crate::error::ClError;
 
@@ -49,7 +50,7 @@ impl Uses {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Mapping {
     count: usize,
     pointer: *mut u8,
@@ -279,21 +280,8 @@ impl ClBuffer {
     }
 
     fn give_back(&self, mapping: &Mapping) {
-        let pointer: *mut c_void = mapping.pointer.cast();
-        let queue = if mapping.writable {
-            self.context.raw_upload_queue()
-        } else {
-            self.context.raw_queue()
-        };
         // SAFETY: the pointer came from mapping this buffer and is used no more.
-        let result =
-            unsafe { enqueue_unmap_mem_object(queue, self.mem.raw(), pointer, 0, ptr::null()) }
-                .map(|event| Arc::new(Event::new(event)))
-                .map_err(|code| {
-                    self.context
-                        .failed("clEnqueueUnmapMemObject", code, "a frame")
-                });
-        match result {
+        match unsafe { unmap(&self.context, self.mem.raw(), mapping) } {
             Ok(event) if mapping.writable => self.sent(event),
             Ok(event) => self.set_read(event),
             Err(error) => self.set_broken(error),
@@ -355,12 +343,52 @@ impl ClBuffer {
 
 impl Drop for ClBuffer {
     fn drop(&mut self) {
-        let mut mapping = self.mapping();
-        if mapping.count > 0 || mapping.kept {
-            (mapping.count, mapping.kept) = (0, false);
-            self.give_back(&mapping);
+        let mapping = self
+            .mapping
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if mapping.count == 0 && !mapping.kept {
+            return;
         }
+        // As a release: a stop frees many buffers, and the memory object is released after this.
+        let (context, mapping) = (self.context.clone(), mapping.clone());
+        let mem = Unmapped(self.mem.raw());
+        release("clEnqueueUnmapMemObject", move || {
+            let mem = mem;
+            // SAFETY: nobody has the buffer, or its pointer, any more; its release waits for this.
+            match unsafe { unmap(&context, mem.0, &mapping) } {
+                Err(ClError::Call { code, .. }) => Err(code),
+                _ => Ok(()),
+            }
+        });
     }
+}
+
+/// A memory object on its way to its last unmap.
+struct Unmapped(cl_mem);
+
+// SAFETY: OpenCL 1.2 (A.2) lets any thread unmap.
+unsafe impl Send for Unmapped {}
+
+/// Ends a mapping, in the queue in which it began.
+///
+/// # Safety
+/// `mapping` stands on `mem`, which lives, and nobody uses its pointer any more.
+unsafe fn unmap(
+    context: &ClContext,
+    mem: cl_mem,
+    mapping: &Mapping,
+) -> Result<Arc<Event>, ClError> {
+    let pointer: *mut c_void = mapping.pointer.cast();
+    let queue = if mapping.writable {
+        context.raw_upload_queue()
+    } else {
+        context.raw_queue()
+    };
+    // SAFETY: see above.
+    unsafe { enqueue_unmap_mem_object(queue, mem, pointer, 0, ptr::null()) }
+        .map(|event| Arc::new(Event::new(event)))
+        .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
 }
 
 /// Host memory that the device uses in place.

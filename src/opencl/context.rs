@@ -25,6 +25,7 @@ use opencl3::{
 use super::{
     device::DeviceInfo,
     handle::{Context, Event, Kernel, Mem, Queue, call_error},
+    meter::Meter,
     program::ProgramCache,
 };
 use crate::{
@@ -325,12 +326,16 @@ impl ClContext {
         Ok(())
     }
 
-    /// As [`Self::finish`], but waits no longer than `limit`, and no second time for a driver that
-    /// stalls: elements of one pipeline stop one after the other.
+    /// As [`Self::finish`], and takes `meter`'s last times, but waits no longer than `limit`, and no
+    /// second time for a driver that stalls: elements of one pipeline stop one after the other.
     ///
     /// # Errors
     /// The failing call; [`ClError::Unavailable`] after the limit.
-    pub fn finish_within(self: &Arc<Self>, limit: Duration) -> Result<(), ClError> {
+    pub fn finish_within(
+        self: &Arc<Self>,
+        limit: Duration,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
         let stalls = || {
             ClError::Unavailable(format!(
                 "the driver of {} has not finished within {limit:?}; it is left alone",
@@ -341,17 +346,22 @@ impl ClContext {
             return Err(stalls());
         }
         let (sender, finished) = mpsc::channel();
-        let context = self.clone();
+        let finish = |context: &Self, meter: &Meter| {
+            let result = context.finish();
+            meter.harvest();
+            result
+        };
+        let (context, last_times) = (self.clone(), meter.clone());
         let thread = std::thread::Builder::new().name("clfinish".into());
         let thread = thread.spawn(move || {
-            let result = context.finish();
+            let result = finish(&context, &last_times);
             // Before whoever waits goes on: it may hold the last reference but this one.
             drop(context);
             // Nobody listens after the limit.
             let _ = sender.send(result);
         });
         if thread.is_err() {
-            return self.finish();
+            return finish(self, meter);
         }
         finished.recv_timeout(limit).unwrap_or_else(|_| {
             self.stalls.store(true, Ordering::Release);

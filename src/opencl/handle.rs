@@ -17,7 +17,7 @@ use opencl3::{
     types::{cl_command_queue, cl_context, cl_event, cl_kernel, cl_mem, cl_program},
 };
 
-use super::releases::Release;
+use super::releases::release;
 use crate::error::ClError;
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -37,6 +37,12 @@ pub(super) fn call_error(call: &'static str, code: i32, subject: impl Into<Strin
         subject: subject.into(),
     }
 }
+
+/// A handle's reference on its way to the thread that gives it back.
+struct Reference<T>(T);
+
+// SAFETY: OpenCL 1.2 (A.2) lets any thread release an object.
+unsafe impl<T> Send for Reference<T> {}
 
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ty, $release:ident, $call:literal) => {
@@ -61,8 +67,13 @@ macro_rules! handle {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                // The handle owns this one reference, and is dropped once.
-                Release::new($call, self.0, $release).make();
+                let reference = Reference(self.0);
+                release($call, move || {
+                    // All of it, not only its pointer, goes to the other thread.
+                    let reference = reference;
+                    // SAFETY: the handle owned this one reference, and is dropped once.
+                    unsafe { $release(reference.0) }
+                });
             }
         }
     };

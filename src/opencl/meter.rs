@@ -51,6 +51,13 @@ pub struct StepProfile {
 }
 
 impl StepProfile {
+    fn add(&mut self, ns: u64, bytes: u64) {
+        self.count += 1;
+        (self.last_ns, self.last_bytes) = (ns, bytes);
+        self.total_ns += ns;
+        self.total_bytes += bytes;
+    }
+
     /// Mean duration, ns.
     pub fn mean_ns(&self) -> u64 {
         self.total_ns.checked_div(self.count).unwrap_or(0)
@@ -213,15 +220,39 @@ impl Meter {
             last: last.clone(),
             bytes: bytes as u64,
         });
-        profile.harvest();
+        drop(profile);
+        self.harvest();
+    }
+
+    /// Takes the times of completed commands; the queue completes them in order.
+    ///
+    /// The driver is asked without the lock: one that stalls then holds up nobody else.
+    pub fn harvest(&self) {
+        loop {
+            let Some(pending) = self.profile().pending.pop_front() else {
+                return;
+            };
+            if !pending.last.is_complete() {
+                let mut profile = self.profile();
+                if !profile.closed {
+                    profile.pending.push_front(pending);
+                }
+                return;
+            }
+            if let Some(ns) = pending.first.duration_until_ns(&pending.last) {
+                self.profile().steps[pending.step as usize].add(ns, pending.bytes);
+            }
+        }
     }
 
     /// Takes no more times: counters stay, but hold no object of the device.
     pub fn close(&self) {
         let mut profile = self.profile();
-        profile.harvest();
         profile.closed = true;
-        profile.pending.clear();
+        // Released without the lock.
+        let pending = std::mem::take(&mut profile.pending);
+        drop(profile);
+        drop(pending);
     }
 
     /// Step times so far, or `None` where profiling is off.
@@ -229,9 +260,8 @@ impl Meter {
         if !self.profiling.load(Relaxed) {
             return None;
         }
-        let mut profile = self.profile();
-        profile.harvest();
-        let [upload, kernel, download] = profile.steps;
+        self.harvest();
+        let [upload, kernel, download] = self.profile().steps;
         Some([
             (Step::Upload, upload),
             (Step::Kernel, kernel),
@@ -258,25 +288,5 @@ impl Meter {
 
     fn profile(&self) -> MutexGuard<'_, Profile> {
         self.profile.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Profile {
-    /// Takes the times of completed commands; the queue completes them in order.
-    fn harvest(&mut self) {
-        while let Some(pending) = self.pending.front() {
-            if !pending.last.is_complete() {
-                break;
-            }
-            if let Some(ns) = pending.first.duration_until_ns(&pending.last) {
-                let entry = &mut self.steps[pending.step as usize];
-                entry.count += 1;
-                entry.last_ns = ns;
-                entry.last_bytes = pending.bytes;
-                entry.total_ns += ns;
-                entry.total_bytes += pending.bytes;
-            }
-            self.pending.pop_front();
-        }
     }
 }

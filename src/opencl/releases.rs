@@ -1,8 +1,8 @@
-//! Releases of OpenCL objects, which must not hold up a stop where a driver stalls in them.
+//! Releases of OpenCL objects, and what must come before them; they must not hold up a stop where a
+//! driver stalls in them.
 
 use std::{
     collections::VecDeque,
-    ffi::c_void,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -21,56 +21,33 @@ fn waiting() -> MutexGuard<'static, Option<VecDeque<Release>>> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One reference to an object, on its way back to the driver.
-pub(super) struct Release {
+/// A call that waits for the thread.
+struct Release {
     call: &'static str,
-    object: *mut c_void,
-    function: unsafe fn(*mut c_void) -> Result<(), i32>,
+    work: Box<dyn FnOnce() -> Result<(), i32> + Send>,
 }
 
-// SAFETY: OpenCL 1.2 (A.2) lets any thread release an object.
-unsafe impl Send for Release {}
-
-impl Release {
-    /// `function` releases `object`, whose reference the caller gives up; `call` is its name.
-    pub fn new(
-        call: &'static str,
-        object: *mut c_void,
-        function: unsafe fn(*mut c_void) -> Result<(), i32>,
-    ) -> Self {
-        Self {
-            call,
-            object,
-            function,
-        }
+/// Makes `work`'s call at once; after one that stalled, later and in another thread, so that an
+/// element with dozens of objects waits for one stall. The order of the calls stays.
+///
+/// `call` is its name; a failure, which `work` answers with its code, is logged.
+pub(super) fn release(call: &'static str, work: impl FnOnce() -> Result<(), i32> + Send + 'static) {
+    if let Some(releases) = &mut *waiting() {
+        let work = Box::new(work);
+        releases.push_back(Release { call, work });
+        return;
     }
-
-    /// Releases at once; after a release that stalled, later and in another thread, so that an
-    /// element with dozens of objects waits for one stall.
-    pub fn make(self) {
-        if let Some(releases) = &mut *waiting() {
-            releases.push_back(self);
-            return;
-        }
-        let call = self.call;
-        let begun = Instant::now();
-        self.run();
-        if begun.elapsed() > STALL {
-            gst::warning!(CAT, "{call} stalls: releases go on in the background");
-            work_in_background();
-        }
+    let begun = Instant::now();
+    log_failure(call, work());
+    if begun.elapsed() > STALL {
+        gst::warning!(CAT, "{call} stalls: releases go on in the background");
+        work_in_background();
     }
+}
 
-    fn run(self) {
-        // SAFETY: the reference is this value's own, and the value is used up.
-        if let Err(code) = unsafe { (self.function)(self.object) } {
-            gst::error!(
-                CAT,
-                "{} failed with {} ({code})",
-                self.call,
-                error_text(code)
-            );
-        }
+fn log_failure(call: &str, result: Result<(), i32>) {
+    if let Err(code) = result {
+        gst::error!(CAT, "{call} failed with {} ({code})", error_text(code));
     }
 }
 
@@ -99,7 +76,7 @@ fn work_until_none_waits() {
             next
         };
         match next {
-            Some(release) => release.run(),
+            Some(release) => log_failure(release.call, (release.work)()),
             None => return,
         }
     }

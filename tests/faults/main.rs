@@ -191,7 +191,7 @@ fn every_call_is_hooked_and_every_hook_is_called() {
 
 #[test]
 fn stall_of_a_driver_at_a_stop_is_bounded() {
-    assert_all(&jobs(&["stalls:chain:few"]));
+    assert_all(&jobs(&["stalls:chain:few", "stalls:chain-gpu:few"]));
 }
 
 #[test]

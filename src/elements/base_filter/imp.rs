@@ -231,7 +231,8 @@ impl BaseTransformImpl for ClBaseFilter {
         let device = self.opened().take();
         if let Some(device) = device {
             // Frames that were sent on and not yet computed must not be lost with the element.
-            if let Err(error) = device.context.finish_within(FINISH_LIMIT) {
+            let finished = device.context.finish_within(FINISH_LIMIT, &device.meter);
+            if let Err(error) = finished {
                 gst::warning!(CAT, imp = self, "{error}");
             }
             device.meter.close();
