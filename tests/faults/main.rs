@@ -110,7 +110,8 @@ fn healthy(case: stand::Case) -> Option<stand::Trace> {
     Some(healthy)
 }
 
-/// Runs jobs, as many at a time as there are processors, and fails with what failed in them.
+/// Runs jobs, two at a time for each processor, for much of their time is waiting; fails with what
+/// failed in them.
 fn assert_all(jobs: &[String]) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
@@ -127,7 +128,7 @@ fn assert_all(jobs: &[String]) {
         }
         outcomes
     };
-    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().max(2));
+    let workers = std::thread::available_parallelism().map_or(2, |n| 2 * n.get());
     let outcomes: Vec<child::Outcome> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..workers.min(jobs.len()))
             .map(|_| scope.spawn(work))
