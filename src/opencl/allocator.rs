@@ -8,11 +8,7 @@ use gst::{
     subclass::prelude::*,
 };
 
-use super::{
-    buffer::{Access, ClBuffer},
-    context::ClContext,
-    meter::Meter,
-};
+use super::{buffer::ClBuffer, context::ClContext, mapping::Access, meter::Meter};
 use crate::error::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {

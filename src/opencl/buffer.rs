@@ -1,7 +1,6 @@
-//! Device memory that the host can map, and host memory that a device can use in place.
+//! Device memory that the host can map.
 
 use std::{
-    ffi::c_void,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -10,30 +9,22 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object},
+    command_queue::enqueue_map_buffer,
     memory::{
         CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
-        CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_MEM_USE_HOST_PTR, create_buffer,
+        CL_MEM_READ_WRITE,
     },
     types::{CL_TRUE, cl_event, cl_mem},
 };
 
 use super::{
     context::{ClContext, wait_list},
-    handle::{CAT, Event, Mem, call_error},
+    device_memory::create,
+    handle::{CAT, Event, Mem},
+    mapping::{Access, Mapping},
     meter::{Meter, Step},
-    releases::release,
 };
 use crate::error::ClError;
-
-/// What the host wants with mapped memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access {
-    /// It reads.
-    pub read: bool,
-    /// It writes; bytes that it leaves alone keep their value.
-    pub write: bool,
-}
 
 /// The last commands that used a buffer; whoever is enqueued elsewhere waits for them.
 #[derive(Debug, Default)]
@@ -49,19 +40,6 @@ impl Uses {
         (self.written, self.read) = (Some(event), None);
     }
 }
-
-#[derive(Debug, Clone)]
-struct Mapping {
-    count: usize,
-    pointer: *mut u8,
-    writable: bool,
-    /// Nobody uses a mapping for reading any more, and it still stands: the next reader needs no
-    /// transfer. Whoever writes ends it first.
-    kept: bool,
-}
-
-// SAFETY: the pointer is only handed out while `count` says the mapping stands.
-unsafe impl Send for Mapping {}
 
 /// A buffer in memory that host and device both reach (`CL_MEM_ALLOC_HOST_PTR`): mapping it is
 /// free where they share memory, and a pinned transfer where they do not.
@@ -95,12 +73,7 @@ impl ClBuffer {
         Ok(Self {
             mem,
             size,
-            mapping: Mutex::new(Mapping {
-                count: 0,
-                pointer: ptr::null_mut(),
-                writable: false,
-                kept: false,
-            }),
+            mapping: Mutex::default(),
             undefined: AtomicBool::new(true),
             uses: Mutex::default(),
             broken: OnceLock::new(),
@@ -281,7 +254,7 @@ impl ClBuffer {
 
     fn give_back(&self, mapping: &Mapping) {
         // SAFETY: the pointer came from mapping this buffer and is used no more.
-        match unsafe { unmap(&self.context, self.mem.raw(), mapping) } {
+        match unsafe { mapping.end(&self.context, &self.mem) } {
             Ok(event) if mapping.writable => self.sent(event),
             Ok(event) => self.set_read(event),
             Err(error) => self.set_broken(error),
@@ -343,106 +316,9 @@ impl ClBuffer {
 
 impl Drop for ClBuffer {
     fn drop(&mut self) {
-        let mapping = self
-            .mapping
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
-        if mapping.count == 0 && !mapping.kept {
-            return;
-        }
-        // As a release: a stop frees many buffers, and the memory object is released after this.
-        let (context, mapping) = (self.context.clone(), mapping.clone());
-        let mem = Unmapped(self.mem.raw());
-        release("clEnqueueUnmapMemObject", move || {
-            let mem = mem;
-            // SAFETY: nobody has the buffer, or its pointer, any more; its release waits for this.
-            match unsafe { unmap(&context, mem.0, &mapping) } {
-                Err(ClError::Call { code, .. }) => Err(code),
-                _ => Ok(()),
-            }
-        });
+        let mapping = self.mapping.get_mut();
+        let mapping = mapping.unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: nobody has the buffer, or its pointer, any more; its handle is dropped after this.
+        unsafe { mapping.end_with_buffer(&self.context, &self.mem) };
     }
-}
-
-/// A memory object on its way to its last unmap.
-struct Unmapped(cl_mem);
-
-// SAFETY: OpenCL 1.2 (A.2) lets any thread unmap.
-unsafe impl Send for Unmapped {}
-
-/// Ends a mapping, in the queue in which it began.
-///
-/// # Safety
-/// `mapping` stands on `mem`, which lives, and nobody uses its pointer any more.
-unsafe fn unmap(
-    context: &ClContext,
-    mem: cl_mem,
-    mapping: &Mapping,
-) -> Result<Arc<Event>, ClError> {
-    let pointer: *mut c_void = mapping.pointer.cast();
-    let queue = if mapping.writable {
-        context.raw_upload_queue()
-    } else {
-        context.raw_queue()
-    };
-    // SAFETY: see above.
-    unsafe { enqueue_unmap_mem_object(queue, mem, pointer, 0, ptr::null()) }
-        .map(|event| Arc::new(Event::new(event)))
-        .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
-}
-
-/// Host memory that the device uses in place.
-#[derive(Debug)]
-pub struct Wrapped {
-    mem: Mem,
-}
-
-impl Wrapped {
-    /// Wraps `data` for reading.
-    ///
-    /// # Safety
-    /// `data` stays valid and unchanged until this value is dropped, and no command that uses it
-    /// is pending then.
-    ///
-    /// # Errors
-    /// The device refuses the memory.
-    pub unsafe fn new(context: &ClContext, data: &[u8]) -> Result<Self, ClError> {
-        create(
-            context,
-            CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
-            data.len(),
-            data.as_ptr().cast_mut().cast(),
-        )
-        .map(|mem| Self { mem })
-    }
-
-    /// The memory object for kernels.
-    pub fn mem(&self) -> &Mem {
-        &self.mem
-    }
-}
-
-impl ClContext {
-    /// Memory for the device alone: tables, weights, intermediate results.
-    ///
-    /// # Errors
-    /// The device has no room, or `size` is over its limit.
-    pub fn device_memory(&self, size: usize) -> Result<Mem, ClError> {
-        create(self, CL_MEM_READ_WRITE, size.max(1), ptr::null_mut())
-    }
-}
-
-fn create(context: &ClContext, flags: u64, size: usize, host: *mut c_void) -> Result<Mem, ClError> {
-    let limit = context.caps().max_allocation;
-    if size as u64 > limit {
-        return Err(ClError::Refused(format!(
-            "{size} bytes are over the {limit} that {} allows for one buffer: send smaller frames, \
-             or set device to another one",
-            context.device_name()
-        )));
-    }
-    // SAFETY: `host` is null, or the caller of `Wrapped::new` promises its memory.
-    unsafe { create_buffer(context.raw_context(), flags, size, host) }
-        .map(Mem::new)
-        .map_err(|code| call_error("clCreateBuffer", code, format!("{size} bytes")))
 }
