@@ -66,7 +66,7 @@ impl Mapping {
     ///
     /// # Safety
     /// As that of [`Self::end`]; `mem` is released by a drop after this.
-    pub unsafe fn end_with_buffer(&mut self, context: &Arc<ClContext>, mem: &Mem) {
+    pub unsafe fn end_with_buffer(&self, context: &Arc<ClContext>, mem: &Mem) {
         if self.count == 0 && !self.kept {
             return;
         }
