@@ -254,7 +254,7 @@ impl ClBuffer {
 
     fn give_back(&self, mapping: &Mapping) {
         // SAFETY: the pointer came from mapping this buffer and is used no more.
-        match unsafe { mapping.end(&self.context, &self.mem) } {
+        match unsafe { mapping.end(&self.context, self.mem.raw()) } {
             Ok(event) if mapping.writable => self.sent(event),
             Ok(event) => self.set_read(event),
             Err(error) => self.set_broken(error),
@@ -319,6 +319,6 @@ impl Drop for ClBuffer {
         let mapping = self.mapping.get_mut();
         let mapping = mapping.unwrap_or_else(PoisonError::into_inner);
         // SAFETY: nobody has the buffer, or its pointer, any more; its handle is dropped after this.
-        unsafe { mapping.end_with_buffer(&self.context, &self.mem) };
+        unsafe { mapping.end_with_buffer(&self.context, self.mem.raw()) };
     }
 }

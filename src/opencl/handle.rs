@@ -38,12 +38,6 @@ pub(super) fn call_error(call: &'static str, code: i32, subject: impl Into<Strin
     }
 }
 
-/// A handle's reference on its way to the thread that gives it back.
-struct Reference<T>(T);
-
-// SAFETY: OpenCL 1.2 (A.2) lets any thread release an object.
-unsafe impl<T> Send for Reference<T> {}
-
 macro_rules! handle {
     ($(#[$doc:meta])* $name:ident, $raw:ty, $release:ident, $call:literal) => {
         $(#[$doc])*
@@ -67,12 +61,9 @@ macro_rules! handle {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                let reference = Reference(self.0);
-                release($call, move || {
-                    // All of it, not only its pointer, goes to the other thread.
-                    let reference = reference;
+                release($call, self.0, |object| {
                     // SAFETY: the handle owned this one reference, and is dropped once.
-                    unsafe { $release(reference.0) }
+                    unsafe { $release(object) }
                 });
             }
         }

@@ -4,11 +4,7 @@ use std::{ffi::c_void, ptr, sync::Arc};
 
 use opencl3::{command_queue::enqueue_unmap_mem_object, types::cl_mem};
 
-use super::{
-    context::ClContext,
-    handle::{Event, Mem},
-    releases::release,
-};
+use super::{context::ClContext, handle::Event, releases::release};
 use crate::error::ClError;
 
 /// What the host wants with mapped memory.
@@ -52,39 +48,11 @@ impl Mapping {
     /// Ends it, in the queue in which it began.
     ///
     /// # Safety
-    /// It stands on `mem`, and nobody uses its pointer any more.
+    /// It stands on `mem`, which lives, and nobody uses its pointer any more.
     ///
     /// # Errors
     /// The failing call.
-    pub unsafe fn end(&self, context: &ClContext, mem: &Mem) -> Result<Arc<Event>, ClError> {
-        // SAFETY: the handle keeps the object, and the caller promises the rest.
-        unsafe { self.end_on(context, mem.raw()) }
-    }
-
-    /// As [`Self::end`], for a buffer that is dropped: in the order of releases, for a stop frees
-    /// many buffers, and a driver that stalls must not hold it up at each. A failure is logged.
-    ///
-    /// # Safety
-    /// As that of [`Self::end`]; `mem` is released by a drop after this.
-    pub unsafe fn end_with_buffer(&self, context: &Arc<ClContext>, mem: &Mem) {
-        if self.count == 0 && !self.kept {
-            return;
-        }
-        let (context, mapping, mem) = (context.clone(), self.clone(), Freed(mem.raw()));
-        release("clEnqueueUnmapMemObject", move || {
-            // All of it, not only its pointer, goes to the other thread.
-            let mem = mem;
-            // SAFETY: its release comes after this one, and the caller promises the rest.
-            match unsafe { mapping.end_on(&context, mem.0) } {
-                Err(ClError::Call { code, .. }) => Err(code),
-                _ => Ok(()),
-            }
-        });
-    }
-
-    /// # Safety
-    /// It stands on `mem`, which lives, and nobody uses its pointer any more.
-    unsafe fn end_on(&self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
+    pub unsafe fn end(&self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
         let pointer: *mut c_void = self.pointer.cast();
         let queue = if self.writable {
             context.raw_upload_queue()
@@ -96,10 +64,23 @@ impl Mapping {
             .map(|event| Arc::new(Event::new(event)))
             .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
     }
+
+    /// As [`Self::end`], for a buffer that is dropped: in the order of releases, for a stop frees
+    /// many buffers, and a driver that stalls must not hold it up at each. A failure is logged.
+    ///
+    /// # Safety
+    /// As that of [`Self::end`]; `mem` is released by a drop after this.
+    pub unsafe fn end_with_buffer(&self, context: &Arc<ClContext>, mem: cl_mem) {
+        if self.count == 0 && !self.kept {
+            return;
+        }
+        let (context, mapping) = (context.clone(), self.clone());
+        release("clEnqueueUnmapMemObject", mem, move |mem| {
+            // SAFETY: its release comes after this one, and the caller promises the rest.
+            match unsafe { mapping.end(&context, mem) } {
+                Err(ClError::Call { code, .. }) => Err(code),
+                _ => Ok(()),
+            }
+        });
+    }
 }
-
-/// A memory object on its way to its last unmap.
-struct Freed(cl_mem);
-
-// SAFETY: OpenCL 1.2 (A.2) lets any thread unmap.
-unsafe impl Send for Freed {}

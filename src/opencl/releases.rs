@@ -3,6 +3,7 @@
 
 use std::{
     collections::VecDeque,
+    ffi::c_void,
     sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -27,11 +28,27 @@ struct Release {
     work: Box<dyn FnOnce() -> Result<(), i32> + Send>,
 }
 
-/// Makes `work`'s call at once; after one that stalled, later and in another thread, so that an
+/// An object on its way to the thread that gives it back.
+struct Object(*mut c_void);
+
+// SAFETY: OpenCL 1.2 (A.2) lets any thread release an object, or unmap one.
+unsafe impl Send for Object {}
+
+/// Makes `work`'s call on `object` at once; after one that stalled, later and in another thread, so that an
 /// element with dozens of objects waits for one stall. The order of the calls stays.
 ///
 /// `call` is its name; a failure, which `work` answers with its code, is logged.
-pub(super) fn release(call: &'static str, work: impl FnOnce() -> Result<(), i32> + Send + 'static) {
+pub(super) fn release(
+    call: &'static str,
+    object: *mut c_void,
+    work: impl FnOnce(*mut c_void) -> Result<(), i32> + Send + 'static,
+) {
+    let object = Object(object);
+    let work = move || {
+        // All of it, not only its pointer, goes to the other thread.
+        let object = object;
+        work(object.0)
+    };
     if let Some(releases) = &mut *waiting() {
         let work = Box::new(work);
         releases.push_back(Release { call, work });

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::{
     layer::Report,
-    stand::{Case, Fault, Frame, Phase, Stand, Trace},
+    stand::{Case, Fault, Frame, Phase, Stand, Trace, asks_for_times},
 };
 
 /// A fault must be told within this time.
@@ -136,8 +136,7 @@ pub fn try_one(case: Case, healthy: &Trace, scenario: &Scenario) -> Result<(), S
     let mut after = Report::now().unwrap_or_default();
     let about = |what: &str| format!("{what}: {:?} {:?}", trace.frames, trace.errors);
     if after.faults_since(&before) == 0 {
-        // Times are taken when their commands are complete, a moment earlier or later.
-        if scenario.function.starts_with("clGetEvent") {
+        if asks_for_times(&scenario.function) {
             return Ok(());
         }
         // What is kept past the stop stays mapped, where memory has been read at all.

@@ -6,7 +6,7 @@ use gst::prelude::*;
 
 use crate::{
     layer::{self, Report},
-    stand::{Case, Fault, Phase, Stand, Trace, queued_for_a_processor},
+    stand::{Case, Fault, Phase, Stand, Trace, asks_for_times, queued_for_a_processor},
 };
 
 /// Stalls of a driver, ms, and how long a stop may take with them.
@@ -17,9 +17,6 @@ const ERROR_LIMIT: Duration = Duration::from_secs(10);
 
 /// The few that every change is tried with.
 const FEW: &[&str] = &["clFinish", "clReleaseMemObject", "clEnqueueUnmapMemObject"];
-
-/// What a stop calls for times that nobody has taken yet.
-const TIMES: &[&str] = &["clGetEventInfo", "clGetEventProfilingInfo"];
 
 /// Functions of a stop, each of which stalls at every call; a few, or all.
 pub fn stalls(healthy: &Trace, few: bool) -> Vec<String> {
@@ -43,7 +40,7 @@ pub fn stall(case: Case, healthy: &Trace, function: &str) -> Result<(), String> 
     }));
     // On a GPU releases go on in the background, where a stall holds up nobody; and who measures has
     // asked for the last frames' times before the stop where they were computed by then.
-    let unsure = function.starts_with("clRelease") && !runs_on_cpu() || TIMES.contains(&function);
+    let unsure = function.starts_with("clRelease") && !runs_on_cpu() || asks_for_times(function);
     if Report::now().unwrap_or_default().faults_since(&before) == 0 && !unsure {
         return Err("the call was not made".into());
     }

@@ -308,6 +308,12 @@ impl Drop for Stand {
     }
 }
 
+/// Whether a function asks for times: they are taken when their commands are complete, a moment
+/// earlier or later, so that it may be called in one phase or another.
+pub fn asks_for_times(function: &str) -> bool {
+    function.starts_with("clGetEvent")
+}
+
 /// How long this thread could have run, but others did: a busy machine is no hanging driver.
 pub fn queued_for_a_processor() -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
