@@ -11,14 +11,10 @@
 //! Without arguments a chessboard with one spot is inspected. The elements come from the plugin
 //! that is built into this program; `print_defects.py` does the same from Python.
 
-mod common;
-#[path = "common/live/mod.rs"]
-mod live;
-
 use anyhow::{Context, Result, bail};
+use clinspect_testkit::live;
 use gstclinspect::results::DefectResult;
 
-use common::defect_text::defect_text;
 use live::frames::Frames;
 
 /// A repeating pattern of pitch 16 px with a bright spot on a dark square.
@@ -45,7 +41,7 @@ fn main() -> Result<()> {
             bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
         }
         for result in &results {
-            print!("{}", defect_text(result));
+            print!("{result}");
         }
     }
     frames.close()

@@ -3,8 +3,7 @@
 //! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the
 //! same for programs. Every figure is the median of repeated runs after a warm-up.
 
-#[path = "../common/mod.rs"]
-mod common;
+use clinspect_testkit::{self as common};
 mod frames;
 mod operations;
 mod sequential;
@@ -15,7 +14,7 @@ mod timing;
 use std::{io::Write, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
-use gstclinspect::opencl::{self, DeviceInfo};
+use clinspect_opencl::DeviceInfo;
 use serde::Serialize;
 
 /// Why a measurement could not be made.
@@ -107,7 +106,7 @@ fn run(args: &Args) -> Result<(), Error> {
         cold_runs: args.cold_runs,
         largest: args.largest,
     };
-    let chosen = selectors(&opencl::devices()?, args.device.as_deref())?;
+    let chosen = selectors(&clinspect_opencl::devices()?, args.device.as_deref())?;
     let costs = chosen
         .iter()
         .map(|(selector, device)| measure(selector, device, effort))
@@ -139,7 +138,7 @@ fn selectors(
     let Some(wanted) = wanted else {
         return Ok(all);
     };
-    let context = opencl::open(wanted)?;
+    let context = clinspect_opencl::open(wanted)?;
     all.retain(|(_, device)| device.name == context.device_name());
     all.truncate(1);
     // The name may be that of several devices.
@@ -157,7 +156,7 @@ fn next(kind: &str, count: &mut usize) -> String {
 fn measure(selector: &str, device: &DeviceInfo, effort: Effort) -> Result<DeviceCost, Error> {
     eprintln!("measuring {} ({selector}) ...", device.name);
     let startup = startup::measure(selector, effort)?;
-    let context = opencl::open(selector)?;
+    let context = clinspect_opencl::open(selector)?;
     Ok(DeviceCost {
         device: device.name.clone(),
         kind: match (device.is_gpu, device.caps.is_cpu) {

@@ -2,7 +2,7 @@
 //! them who leaves vectors to the compiler. SEMANTICS define the results; `frames` checks that
 //! the device gives the same.
 
-use gstclinspect::math::{
+use clinspect_core::{
     mask::packed_stride,
     pitch::{Axis, Comparison},
 };

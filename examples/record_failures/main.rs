@@ -11,8 +11,7 @@
 //! on which a spot appears for a while. Recordings are written by threads of their own, so that a slow
 //! disk never holds up the line.
 
-#[path = "../common/live/mod.rs"]
-mod live;
+use clinspect_testkit::live;
 mod recording;
 
 use std::{collections::VecDeque, path::PathBuf};

@@ -12,10 +12,7 @@
 //! A packet that is lost costs its mask, and the verdict on the next: a mask after a gap goes
 //! without, because nobody can tell whose event came last. The station says so.
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/live/mod.rs"]
-mod live;
+use clinspect_testkit::live;
 mod node;
 mod station;
 
