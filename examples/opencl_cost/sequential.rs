@@ -1,6 +1,6 @@
-//! What the operators are held against: plain loops on one thread, as a programmer would write
-//! them who leaves vectors to the compiler. SEMANTICS define the results; `frames` checks that
-//! the device gives the same.
+//! Sequential code that the operators are compared with: plain loops on one thread; vectors are left
+//! to the compiler. docs/semantics.md defines the results; `frames` checks that the device gives the
+//! same.
 
 use gstclinspect::math::{
     mask::packed_stride,

@@ -1,4 +1,4 @@
-//! What frames show: the inputs that PERFORMANCE.md lists for every test.
+//! What frames show: the contents that every test runs on.
 
 use crate::common::panel::{PanelGenerator, PanelSpec};
 
