@@ -1,4 +1,4 @@
-//! Defects as text, for people.
+//! Defects as text.
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
-//! What the examples, tests and benches share.
+//! Code that examples, tests and benches share.
 //!
-//! A program takes it in with `#[path = "../examples/common/mod.rs"] mod common;`.
+//! A program includes it with `#[path = "../examples/common/mod.rs"] mod common;`.
 
-#![allow(dead_code, reason = "each program uses another part of it")]
+#![allow(dead_code, reason = "each program uses a part of it")]
 
 pub mod defect_text;
 pub mod panel;

@@ -1,13 +1,13 @@
-//! Buffers that an application fills for its appsrc, in the memory that the next element reads.
+//! Buffers for an application's appsrc, in memory that the next element reads without a copy.
 
 use gst::prelude::*;
 use gst_base::prelude::*;
 
-/// The pool that downstream proposes for `caps`; called where appsrc asks for data. `None` where
-/// downstream has no wish, and any buffer is as good.
+/// The pool that downstream proposes for `caps`; call this when appsrc asks for data. `None`: downstream
+/// proposes no pool, any buffer will do.
 pub fn pool(appsrc: &gst_app::AppSrc, caps: &gst::Caps) -> Option<gst::BufferPool> {
     let source = appsrc.dynamic_cast_ref::<gst_base::BaseSrc>()?;
-    // appsrc asks for a pool before it has caps, and never again.
+    // appsrc itself asks only once, before it has caps.
     if source.buffer_pool().is_none() && source.set_caps(caps).is_ok() {
         source.negotiate();
     }

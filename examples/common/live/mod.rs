@@ -1,7 +1,7 @@
-//! What the programs among the examples share to run live pipelines. Apart from `common`, which
-//! tests and fuzz targets take in too, without the crates that this needs.
+//! Code that the examples share to run live pipelines. Not part of `common`, because tests and fuzz
+//! targets include `common` without the crates that this needs.
 
-#![allow(dead_code, reason = "each program uses another part of it")]
+#![allow(dead_code, reason = "each program uses a part of it")]
 
 pub mod frames;
 pub mod running;
