@@ -1,4 +1,5 @@
-//! `cargo bench`: each operator by picture and variant, on the device that `CLINSPECT_DEVICE` names.
+//! `cargo bench`: each operator by picture and variant, on the device that `CLINSPECT_DEVICE`
+//! names.
 //!
 //! Frames are resident. `scripts/bench` compares with other libraries.
 

@@ -1,5 +1,5 @@
-//! Embeds the elements in an application. The application makes the frames, in memory that the device
-//! reads without a copy, and takes results as typed values, from metas and from the bus.
+//! Embeds the elements in an application. The application makes the frames, in memory that the
+//! device reads without a copy, and takes results as typed values, from metas and from the bus.
 //!
 //! ```text
 //! cargo run --release --example embed

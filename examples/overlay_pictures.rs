@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Writes into FOLDER: `overlay-frame.jpg`, a panel with results as metas of the frame;
-//! `overlay-mask-pad.jpg`, the same panel with masks from a separate branch; and, if a photograph is
-//! given, `overlay-histogram.jpg`.
+//! `overlay-mask-pad.jpg`, the same panel with masks from a separate branch; and, if a photograph
+//! is given, `overlay-histogram.jpg`.
 
 // The panel generator, shared with tests and benches.
 #[path = "common/mod.rs"]

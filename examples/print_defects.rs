@@ -8,8 +8,8 @@
 //!
 //! The arguments are a pipeline as for `gst-launch-1.0`, without a sink. Its frames must carry a
 //! `GstClDefectMeta`, which `clpitchthreshold` attaches (`output=frame` keeps the picture). Without
-//! arguments the program inspects a chessboard with one spot. The elements are linked into this program;
-//! `print_defects.py` does the same in Python.
+//! arguments the program inspects a chessboard with one spot. The elements are linked into this
+//! program; `print_defects.py` does the same in Python.
 
 mod common;
 #[path = "common/live/mod.rs"]

@@ -1,5 +1,5 @@
-//! Tests of the golden references themselves: the golden vectors of docs/semantics.md, values worked
-//! out by hand or by another program, and that each reference notices a change of one pixel.
+//! Tests of the golden references themselves: the golden vectors of docs/semantics.md, values
+//! worked out by hand or by another program, and that each reference notices a change of one pixel.
 
 mod reference;
 

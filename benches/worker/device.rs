@@ -1,4 +1,5 @@
-//! The OpenCL calls that the baselines need, through opencl3 and independent of the crate under test.
+//! The OpenCL calls that the baselines need, through opencl3 and independent of the crate under
+//! test.
 
 use std::ptr;
 

@@ -2,13 +2,13 @@
 //!
 //! A unit cell repeats at a real-valued pitch along both axes and is blurred by a Gaussian
 //! point-spread function and the pixel's square aperture. Its image is a Fourier series cut below
-//! half a cycle per pixel, so every sample is exact at any phase. A clean frame differs from itself one
-//! pitch away only by the error of interpolation. Row jitter, vignetting, shot and read noise are added.
-//! Defects pass the same optics unless the specification says otherwise.
+//! half a cycle per pixel, so every sample is exact at any phase. A clean frame differs from itself
+//! one pitch away only by the error of interpolation. Row jitter, vignetting, shot and read noise
+//! are added. Defects pass the same optics unless the specification says otherwise.
 //!
-//! A frame is a function of specification, seed and frame number. Each frame has its own random phase,
-//! as on a moving line. Levels are in grey levels of 8 bits at any bit depth; pixel centres are at
-//! integer coordinates.
+//! A frame is a function of specification, seed and frame number. Each frame has its own random
+//! phase, as on a moving line. Levels are in grey levels of 8 bits at any bit depth; pixel centres
+//! are at integer coordinates.
 
 mod cell;
 mod defects;
@@ -46,9 +46,9 @@ pub struct PanelSpec {
     pub pitch_y: f64,
     /// Standard deviation of the point-spread function, px, 0..=16.
     pub psf_sigma_px: f64,
-    /// Standard deviation of the defects' point-spread function, px, 0..=16; `None`, the physical case:
-    /// the panel's. Smaller values draw defects sharper than the optics allow, like benchmarks that
-    /// paint discs into a finished picture.
+    /// Standard deviation of the defects' point-spread function, px, 0..=16; `None`, the physical
+    /// case: the panel's. Smaller values draw defects sharper than the optics allow, like
+    /// benchmarks that paint discs into a finished picture.
     pub defect_psf_sigma_px: Option<f64>,
     /// Standard deviation of shot and read noise together at the mean level, grey levels of
     /// 8 bits, 0..=64; 0 is noise-free.
@@ -157,8 +157,8 @@ impl PanelFrame {
     }
 }
 
-/// Streams of a frame's random numbers, one per purpose: a change of the specification or of the defects
-/// changes nothing else in the frame.
+/// Streams of a frame's random numbers, one per purpose: a change of the specification or of the
+/// defects changes nothing else in the frame.
 #[derive(Clone, Copy)]
 enum Purpose {
     Phase,
@@ -246,13 +246,14 @@ impl PanelGenerator {
         Ok(self.render(&pose, patches))
     }
 
-    /// A frame with `count` defects of mixed kinds and ±60 grey levels, or fewer if there is no room.
-    /// They are so far apart that neither they nor their ghosts meet.
+    /// A frame with `count` defects of mixed kinds and ±60 grey levels, or fewer if there is no
+    /// room. They are so far apart that neither they nor their ghosts meet.
     pub fn next_random(&mut self, count: usize) -> PanelFrame {
         self.next_random_of(&DefectKind::ALL, count, RANDOM_CONTRAST)
     }
 
-    /// Like [`Self::frame_with_random_defects`], with given kinds and contrast (grey levels of 8 bits).
+    /// Like [`Self::frame_with_random_defects`], with given kinds and contrast (grey levels of 8
+    /// bits).
     pub fn next_random_of(
         &mut self,
         kinds: &[DefectKind],

@@ -3,8 +3,8 @@
 use gst::prelude::*;
 use gst_base::prelude::*;
 
-/// The pool that downstream proposes for `caps`; call this when appsrc asks for data. `None`: downstream
-/// proposes no pool, any buffer will do.
+/// The pool that downstream proposes for `caps`; call this when appsrc asks for data. `None`:
+/// downstream proposes no pool, any buffer will do.
 pub fn pool(appsrc: &gst_app::AppSrc, caps: &gst::Caps) -> Option<gst::BufferPool> {
     let source = appsrc.dynamic_cast_ref::<gst_base::BaseSrc>()?;
     // appsrc itself asks only once, before it has caps.

@@ -14,8 +14,8 @@ pub trait Feed: Send + 'static {
     /// Caps of all frames, if known before the first frame.
     fn caps(&self) -> Option<gst::Caps>;
 
-    /// Frame `index` with its caps; `None` at the end. A frame in a buffer of `pool` reaches the device
-    /// without a copy.
+    /// Frame `index` with its caps; `None` at the end. A frame in a buffer of `pool` reaches the
+    /// device without a copy.
     ///
     /// # Errors
     /// A sentence for the user.

@@ -1,7 +1,7 @@
 //! Inspects live frames: the application to start from.
 //!
-//! `cargo run --release --example inspect -- --help` lists the options. The elements are linked into the
-//! program, so no plugin needs to be installed.
+//! `cargo run --release --example inspect -- --help` lists the options. The elements are linked
+//! into the program, so no plugin needs to be installed.
 
 // The panel generator, shared with tests and benches.
 #[path = "../common/mod.rs"]

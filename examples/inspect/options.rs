@@ -228,7 +228,8 @@ impl Args {
             .unwrap_or_else(|| "auto".into())
     }
 
-    /// Settings of the elements; with `panel` the frames come from the generator, whose pitch is known.
+    /// Settings of the elements; with `panel` the frames come from the generator, whose pitch is
+    /// known.
     pub fn inspection(&self, panel: bool) -> Inspection {
         let known = if panel {
             PanelSpec::default().pitch_x

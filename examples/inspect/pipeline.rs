@@ -1,5 +1,5 @@
-//! The pipeline: source ! clgaussian ! tee, with a branch to clhistogram and one to clpitchthreshold;
-//! each ends in an appsink.
+//! The pipeline: source ! clgaussian ! tee, with a branch to clhistogram and one to
+//! clpitchthreshold; each ends in an appsink.
 
 use std::{
     collections::BTreeMap,

@@ -1,7 +1,8 @@
-//! The cost of OpenCL on each device, and the frame size from which it is faster than sequential code.
+//! The cost of OpenCL on each device, and the frame size from which it is faster than sequential
+//! code.
 //!
-//! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the figures as
-//! JSON. Every figure is the median of repeated runs after a warm-up.
+//! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the
+//! figures as JSON. Every figure is the median of repeated runs after a warm-up.
 
 #[path = "../common/mod.rs"]
 mod common;

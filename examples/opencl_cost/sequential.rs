@@ -1,6 +1,6 @@
-//! Sequential code that the operators are compared with: plain loops on one thread; vectors are left
-//! to the compiler. docs/semantics.md defines the results; `frames` checks that the device gives the
-//! same.
+//! Sequential code that the operators are compared with: plain loops on one thread; vectors are
+//! left to the compiler. docs/semantics.md defines the results; `frames` checks that the device
+//! gives the same.
 
 use gstclinspect::math::{
     mask::packed_stride,

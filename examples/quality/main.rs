@@ -1,7 +1,7 @@
 //! Detection benchmark: synthetic panels with planted defects through the real elements.
 //!
-//! `scripts/quality` runs it and writes `docs/quality.md`. Seeds are fixed and the elements give the same
-//! bits on every device, so the tables repeat exactly.
+//! `scripts/quality` runs it and writes `docs/quality.md`. Seeds are fixed and the elements give
+//! the same bits on every device, so the tables repeat exactly.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -19,7 +19,8 @@ pub const MAX_CONTRAST: f64 = 160.0;
 const FOUND_SHARE: f64 = 0.95;
 /// False blobs per megapixel that the threshold allows.
 pub const FALSE_BLOBS_PER_MPX: f64 = 1.0;
-/// Above this share of marked pixels the false blobs of a clean frame merge into few; the frame fails.
+/// Above this share of marked pixels the false blobs of a clean frame merge into few; the frame
+/// fails.
 const NOISE_SHARE: f64 = 0.01;
 /// Share of a noise-free panel's judged pixels above its clean residual.
 const RESIDUAL_SHARE: f64 = 0.001;
@@ -115,8 +116,8 @@ impl Blobs {
         self.right as f64 / all.max(1) as f64
     }
 
-    /// Sorts a frame's blobs. A blob is on a defect if one of its marked pixels lies within 1 px of a
-    /// pixel that the defect changes by at least half of its peak.
+    /// Sorts a frame's blobs. A blob is on a defect if one of its marked pixels lies within 1 px of
+    /// a pixel that the defect changes by at least half of its peak.
     fn add(&mut self, frame: &PanelFrame, judgement: &Judgement, detector: &Detector) {
         const DEFECT: u8 = 1;
         const GHOST: u8 = 2;
@@ -224,8 +225,8 @@ impl Recall {
     }
 }
 
-/// The lowest step in `1..=last` at which `holds` is true; `holds` must stay true above it. `None` if
-/// `holds` is false at `last`.
+/// The lowest step in `1..=last` at which `holds` is true; `holds` must stay true above it. `None`
+/// if `holds` is false at `last`.
 fn lowest(last: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
     if !holds(last)? {
         return Ok(None);

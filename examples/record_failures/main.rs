@@ -6,10 +6,10 @@
 //!     --output failures v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
 //! ```
 //!
-//! The words after the options are a pipeline as for `gst-launch-1.0`, without a sink. Its frames must
-//! carry a `GstClDefectMeta` (`clpitchthreshold output=frame`). Without these words the program inspects
-//! a chessboard on which a spot appears for a while. Separate threads write the recordings, so a slow
-//! disk never blocks the inspection.
+//! The words after the options are a pipeline as for `gst-launch-1.0`, without a sink. Its frames
+//! must carry a `GstClDefectMeta` (`clpitchthreshold output=frame`). Without these words the
+//! program inspects a chessboard on which a spot appears for a while. Separate threads write the
+//! recordings, so a slow disk never blocks the inspection.
 
 #[path = "../common/live/mod.rs"]
 mod live;
@@ -99,8 +99,8 @@ impl Recorder {
         Ok(failed)
     }
 
-    /// Keeps a copy of a frame, in case one of the next frames fails. Not the buffer itself: cameras
-    /// have few buffers and need them back.
+    /// Keeps a copy of a frame, in case one of the next frames fails. Not the buffer itself:
+    /// cameras have few buffers and need them back.
     fn keep(&mut self, sample: &gst::Sample) -> Result<()> {
         if self.options.before == 0 {
             return Ok(());

@@ -18,9 +18,9 @@ pub struct Alarm {
 impl Alarm {
     /// Takes a value; returns the new state if it changed.
     ///
-    /// `threshold` < 0 switches the alarm off and clears it. A raised alarm is cleared once the value
-    /// is on the good side of the threshold by `hysteresis` (a share of the threshold, 0..1), so a
-    /// value that wavers around the threshold does not raise the alarm with every frame.
+    /// `threshold` < 0 switches the alarm off and clears it. A raised alarm is cleared once the
+    /// value is on the good side of the threshold by `hysteresis` (a share of the threshold, 0..1),
+    /// so a value that wavers around the threshold does not raise the alarm with every frame.
     pub fn update(
         &mut self,
         value: f64,

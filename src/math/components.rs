@@ -1,8 +1,8 @@
 //! Defects of a packed mask: 8-connected components, near ones joined, the largest listed.
 //!
-//! Four steps over arrays that the [`Finder`] reuses: `scan` reads the mask as 64-bit words into runs
-//! and joins runs that touch, `forest` sums up each component, `nearby` joins components whose boxes
-//! are near, and [`Finder::find`] selects the largest and numbers the runs by defect.
+//! Four steps over arrays that the [`Finder`] reuses: `scan` reads the mask as 64-bit words into
+//! runs and joins runs that touch, `forest` sums up each component, `nearby` joins components whose
+//! boxes are near, and [`Finder::find`] selects the largest and numbers the runs by defect.
 //!
 //! # Source
 //! docs/semantics.md, "Packed mask" and "Defects and verdict".
@@ -151,15 +151,15 @@ impl Finder {
     /// The defects of a packed mask of `width` × `height` pixels and `stride` bytes per row.
     ///
     /// Bits past the width and bytes past the row are ignored. Rows that `mask` does not hold whole
-    /// count as clear. `width`, `height` and a defect's area are below 2³². Centroids are the nearest
-    /// f64 while `width²·height` and `width·height²` are below 2⁵³.
+    /// count as clear. `width`, `height` and a defect's area are below 2³². Centroids are the
+    /// nearest f64 while `width²·height` and `width·height²` are below 2⁵³.
     ///
-    /// Time: one pass over the mask's bytes, then near-linear in the number of runs (at most half of
-    /// the pixels) and of components (at most a quarter). One exception: many narrow components of
-    /// different depths side by side, with many others within a large `merge_distance`, cost up to
-    /// that distance for each of the others (see `nearby`). The list is selected, then sorted; not all
-    /// components are sorted. Memory: 16 bytes per run and some 60 per component, allocated only when
-    /// a frame needs more than every frame before.
+    /// Time: one pass over the mask's bytes, then near-linear in the number of runs (at most half
+    /// of the pixels) and of components (at most a quarter). One exception: many narrow components
+    /// of different depths side by side, with many others within a large `merge_distance`, cost up
+    /// to that distance for each of the others (see `nearby`). The list is selected, then sorted;
+    /// not all components are sorted. Memory: 16 bytes per run and some 60 per component, allocated
+    /// only when a frame needs more than every frame before.
     pub fn find(
         &mut self,
         mask: &[u8],

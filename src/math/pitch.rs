@@ -1,7 +1,8 @@
 //! Distances and thresholds of the pitch comparison, and the pixels that it can judge.
 //!
 //! # Source
-//! docs/semantics.md, "Pitch comparison and threshold"; `P`, `F`, `A`, `u` and `θ` are defined there.
+//! docs/semantics.md, "Pitch comparison and threshold"; `P`, `F`, `A`, `u` and `θ` are defined
+//! there.
 
 use super::region::Rect;
 

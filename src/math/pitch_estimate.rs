@@ -68,13 +68,14 @@ const FEW_PERIODS_CONFIDENCE: f64 = 2.4;
 /// Confidence that suffices for any number of periods.
 const SUFFICIENT_CONFIDENCE: f64 = 0.85;
 /// Largest change of the local mean from one period to the next, in standard deviations of the
-/// pattern. A staircase (a grey wedge, a gradient in grey levels) repeats once its trend is removed,
-/// but changes by √12 = 3.5 standard deviations; an unevenly lit pattern by a fraction of one.
+/// pattern. A staircase (a grey wedge, a gradient in grey levels) repeats once its trend is
+/// removed, but changes by √12 = 3.5 standard deviations; an unevenly lit pattern by a fraction of
+/// one.
 const MAX_DRIFT: f64 = 1.7;
 
 /// Most lines that [`probe_lines`] chooses. The error falls with the square root of their number;
-/// with 192 the worst case (5.4 periods of 200 px over 1080 px, noise σ = 8) has a standard error of
-/// 0.003 px.
+/// with 192 the worst case (5.4 periods of 200 px over 1080 px, noise σ = 8) has a standard error
+/// of 0.003 px.
 pub const MAX_PROBE_LINES: usize = 192;
 /// Adjacent lines taken together: one transfer per bundle.
 pub const PROBE_BUNDLE: usize = 8;
@@ -241,9 +242,9 @@ fn is_multiple(a: f64, b: f64) -> bool {
     (ratio - ratio.round()).abs() < 0.03 * ratio.round()
 }
 
-/// Which of `line_count` lines to read, in ascending order: all up to [`MAX_PROBE_LINES`], else that
-/// many in bundles of [`PROBE_BUNDLE`] adjacent lines. The bundles are spread at uneven distances, so
-/// they meet every phase of a cell at any pitch.
+/// Which of `line_count` lines to read, in ascending order: all up to [`MAX_PROBE_LINES`], else
+/// that many in bundles of [`PROBE_BUNDLE`] adjacent lines. The bundles are spread at uneven
+/// distances, so they meet every phase of a cell at any pitch.
 pub fn probe_lines(line_count: usize) -> Vec<usize> {
     const BUNDLES: usize = MAX_PROBE_LINES / PROBE_BUNDLE;
     /// The multiples of the golden ratio modulo 1 are spread evenly and have no period.

@@ -63,8 +63,8 @@ pub fn weights_q8(n: usize, sigma: f64) -> Vec<u32> {
 /// `arithmetic=integer` of one component: `width * height` values in grey levels, row-major.
 ///
 /// # Source
-/// docs/semantics.md: both passes exact and one rounding, `(sum of wy * wx * s + 32768) >> 16`; taps
-/// outside the component read the sample at its edge.
+/// docs/semantics.md: both passes exact and one rounding, `(sum of wy * wx * s + 32768) >> 16`;
+/// taps outside the component read the sample at its edge.
 pub fn gaussian_integer(src: Samples, n: usize, sigma: f64) -> Vec<u32> {
     let weights: Vec<u64> = weights_q8(n, sigma).into_iter().map(u64::from).collect();
     let samples: Vec<u64> = src.values().into_iter().map(u64::from).collect();

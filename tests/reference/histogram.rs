@@ -7,8 +7,8 @@ use super::plane::Samples;
 /// Counts the samples of one channel in a region.
 ///
 /// `region` is x, y, width, height in samples of this component. Its part outside the component is
-/// ignored; a region without area counts nothing. `bit_depth` is the number of bits that samples use,
-/// `bins` a power of two, at most `2^bit_depth`. Returns `bins` counts.
+/// ignored; a region without area counts nothing. `bit_depth` is the number of bits that samples
+/// use, `bins` a power of two, at most `2^bit_depth`. Returns `bins` counts.
 ///
 /// # Source
 /// docs/semantics.md: `bin = sample >> (depth - log2(bins))`; a sample of more bits counts in the

@@ -192,11 +192,12 @@ struct Sums {
     right: i64,
 }
 
-/// The sums of the sample at `x` of a row (or column) `s` of `n` samples; `None` if it is not judged.
+/// The sums of the sample at `x` of a row (or column) `s` of `n` samples; `None` if it is not
+/// judged.
 ///
 /// No tap leaves the row. The neighbours reach `x - P - u` and `x + P + u`, as the rule "judged"
-/// demands. The matched centre reads `x - 1` and `x + 1` only if F > 0; then u = 1, and `P + u >= 1`
-/// covers them, even at a pitch below 1 px. Taps of weight 0 are not read.
+/// demands. The matched centre reads `x - 1` and `x + 1` only if F > 0; then u = 1, and `P + u >=
+/// 1` covers them, even at a pitch below 1 px. Taps of weight 0 are not read.
 fn sums(
     s: impl Fn(usize) -> i64,
     x: usize,
@@ -239,7 +240,8 @@ fn fire(sums: &Sums, s: &Settings) -> Option<i64> {
             let bright = left >= theta && right >= theta;
             let dark = left <= -theta && right <= -theta;
             let magnitude = left.abs().min(right.abs());
-            // Bright and dark both hold only at T = 0 between equal samples; the magnitude is 0 then.
+            // Bright and dark both hold only at T = 0 between equal samples; the magnitude is 0
+            // then.
             (
                 bright,
                 dark,
@@ -396,8 +398,8 @@ impl Bounds {
     }
 }
 
-/// Joins the components whose own boxes are near, transitively. The pixels of each result are in scan
-/// order, the results in the scan order of their first pixels.
+/// Joins the components whose own boxes are near, transitively. The pixels of each result are in
+/// scan order, the results in the scan order of their first pixels.
 fn merge(components: Vec<Vec<usize>>, width: usize, merge_distance: u32) -> Vec<Vec<usize>> {
     let bounds: Vec<Bounds> = components
         .iter()

@@ -14,8 +14,8 @@ use crate::{
 const SOURCE: &str = include_str!("../../baselines/histogram.cl");
 const BINS: usize = 256;
 const COUNTER: usize = size_of::<u32>();
-/// Pixels per work-item with a table: as many as the table has counters. Merging then costs as much as
-/// counting, as in the publication.
+/// Pixels per work-item with a table: as many as the table has counters. Merging then costs as much
+/// as counting, as in the publication.
 const CHUNK: usize = 768;
 /// Work-items of a group with tables.
 const TABLE_GROUP: usize = 64;

@@ -1,5 +1,5 @@
-//! Published forms of the three algorithms, rewritten from their descriptions and corrected; kernels
-//! in `benches/baselines/`.
+//! Published forms of the three algorithms, rewritten from their descriptions and corrected;
+//! kernels in `benches/baselines/`.
 
 mod gaussian;
 mod histogram;

@@ -10,8 +10,8 @@ const TEST: &str = "videotestsrc is-live=true pattern=checkers-8 ! \
 /// Properties of `clpitchthreshold` for that pattern; the default of the examples.
 pub const INSPECTION: &str = "pitch-x=16 compare=minimum threshold=30";
 
-/// The gst-launch description of a source whose frames `clpitchthreshold` accepts. `source` is `test`,
-/// `aravis` (GigE Vision and USB3 Vision cameras), `v4l2`, or a description without a sink.
+/// The gst-launch description of a source whose frames `clpitchthreshold` accepts. `source` is
+/// `test`, `aravis` (GigE Vision and USB3 Vision cameras), `v4l2`, or a description without a sink.
 pub fn frames_of(source: &str) -> String {
     let source = match source {
         "test" => TEST,

@@ -1,9 +1,9 @@
 //! The unit cell of the panel and its band-limited image.
 //!
 //! The cell is a sum of separable terms (bars along x times one stretch along y), so its image
-//! needs two 1-D Fourier series per term. A series keeps the harmonics below half a cycle per pixel,
-//! times [`Optics::transfer`]. A camera would see the others as lower ones (aliasing), which differ
-//! from cell to cell.
+//! needs two 1-D Fourier series per term. A series keeps the harmonics below half a cycle per
+//! pixel, times [`Optics::transfer`]. A camera would see the others as lower ones (aliasing), which
+//! differ from cell to cell.
 
 use std::f64::consts::TAU;
 

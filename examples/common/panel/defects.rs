@@ -71,9 +71,9 @@ pub struct Defect {
     pub y: f64,
     /// Size, see [`DefectKind`], at most 256; not used by missing cells.
     pub size_px: f64,
-    /// Change in grey levels of 8 bits before the optics; a disc smaller than the point-spread function
-    /// reaches only part of it. Pinholes and bridges use the magnitude. Missing cells dim their
-    /// brightest bar by the magnitude, at most to the level of the grid.
+    /// Change in grey levels of 8 bits before the optics; a disc smaller than the point-spread
+    /// function reaches only part of it. Pinholes and bridges use the magnitude. Missing cells dim
+    /// their brightest bar by the magnitude, at most to the level of the grid.
     pub contrast: f64,
     /// Length of scratches and bridges, end to end, at most 256.
     pub length_px: f64,
@@ -306,8 +306,8 @@ fn span(centre: f64, half: f64, len: usize) -> (usize, usize) {
     (start, end.min(len).max(start))
 }
 
-/// Draws a sum of rectangles through the optics, with row shifts. Returns the box (left, top, width,
-/// height) and the changes.
+/// Draws a sum of rectangles through the optics, with row shifts. Returns the box (left, top,
+/// width, height) and the changes.
 fn rectangles(parts: &[Rectangle], scene: &Scene) -> ([usize; 4], Vec<f64>) {
     let reach = scene.optics.reach_px();
     let shift = scene.row_shifts.iter().fold(0f32, |m, s| m.max(s.abs()));
@@ -349,8 +349,8 @@ fn rectangles(parts: &[Rectangle], scene: &Scene) -> ([usize; 4], Vec<f64>) {
     ([columns.0, rows.0, width, height], change)
 }
 
-/// Draws a disc stretched over `± half_axis` (a capsule) through the optics, without row shifts: these
-/// shift the pattern, and a particle or scratch is not part of the pattern.
+/// Draws a disc stretched over `± half_axis` (a capsule) through the optics, without row shifts:
+/// these shift the pattern, and a particle or scratch is not part of the pattern.
 fn capsule(truth: &PlantedDefect, half_axis: [f64; 2], scene: &Scene) -> ([usize; 4], Vec<f64>) {
     let radius = truth.size_px / 2.0;
     let [ax, ay] = half_axis;
@@ -366,7 +366,8 @@ fn capsule(truth: &PlantedDefect, half_axis: [f64; 2], scene: &Scene) -> ([usize
     let origin = [truth.x - ax.abs() - radius, truth.y - ay.abs() - radius].map(|v| v.floor());
     let counts = [ax, ay].map(|a| ((2.0 * (a.abs() + radius) + 2.0) * fine) as usize);
     let place = |i: usize, axis: usize| origin[axis] + (i as f64 + 0.5) * part;
-    // Weight of a sub-cell by its distance in sub-cells, for pixels and sub-cells that start together.
+    // Weight of a sub-cell by its distance in sub-cells, for pixels and sub-cells that start
+    // together.
     let taps = (reach * fine).ceil() as usize;
     let weights: Vec<f64> = (0..=2 * taps)
         .map(|i| {

@@ -10,7 +10,8 @@ use super::defects::{Defect, DefectKind};
 
 /// Free cells between any two defects' outlines, along x or along y.
 const APART_CELLS: f64 = 5.0;
-/// Free cells between two outlines that share rows (or columns): more than 2·4 for `multiples` of 4.
+/// Free cells between two outlines that share rows (or columns): more than 2·4 for `multiples` of
+/// 4.
 const APART_IN_LINE_CELLS: f64 = 9.0;
 /// Free cells to the border; on frames of few cells, this share of the frame if it is less.
 const BORDER_CELLS: f64 = 5.0;

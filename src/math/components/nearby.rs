@@ -2,14 +2,15 @@
 //!
 //! Every box is grown by the distance, to the right and downward. Two boxes are near exactly if the
 //! grown boxes share a pixel. A sweep visits the boxes by their top rows. For every column it keeps
-//! the grown box that reaches farthest down: its last row, and a component of its set. Adjacent columns
-//! with equal values form a piece. A new box is joined with every piece in its columns that reaches its
-//! top row. From then on these are one set, so keeping the deepest box per column suffices.
+//! the grown box that reaches farthest down: its last row, and a component of its set. Adjacent
+//! columns with equal values form a piece. A new box is joined with every piece in its columns that
+//! reaches its top row. From then on these are one set, so keeping the deepest box per column
+//! suffices.
 //!
-//! Time: a box visits the pieces that it replaces, of which each box makes at most two, and the pieces
-//! in its columns that reach deeper. The latter are few unless many narrow boxes of different depths
-//! stand side by side. All boxes together cost at most the marked pixels plus the distance times the
-//! components.
+//! Time: a box visits the pieces that it replaces, of which each box makes at most two, and the
+//! pieces in its columns that reach deeper. The latter are few unless many narrow boxes of
+//! different depths stand side by side. All boxes together cost at most the marked pixels plus the
+//! distance times the components.
 
 use super::Blob;
 use super::columns::Columns;
@@ -63,8 +64,8 @@ impl Nearby {
         }
     }
 
-    /// Joins a grown box of columns `left..right` with the pieces there that reach its row `top`, and
-    /// replaces the pieces that do not reach deeper.
+    /// Joins a grown box of columns `left..right` with the pieces there that reach its row `top`,
+    /// and replaces the pieces that do not reach deeper.
     fn lay(&mut self, left: u32, right: u32, top: u32, mut own: Piece, components: &mut Forest) {
         // Column 0 is always a start.
         let mut start = self.starts.at_or_before(left).unwrap_or(0);

@@ -21,8 +21,8 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Fills `runs` with the runs of a packed mask in scan order, with a label in `defect`. Joins the
-    /// labels of runs that touch along an edge or at a corner.
+    /// Fills `runs` with the runs of a packed mask in scan order, with a label in `defect`. Joins
+    /// the labels of runs that touch along an edge or at a corner.
     ///
     /// Linear in bytes and runs; near-linear in joins.
     pub(super) fn read(
@@ -48,8 +48,8 @@ impl Scan {
         }
     }
 
-    /// Sums up the components. Returns the component of each label (may be overwritten), and one blob
-    /// per component, in the scan order of their first pixels.
+    /// Sums up the components. Returns the component of each label (may be overwritten), and one
+    /// blob per component, in the scan order of their first pixels.
     pub(super) fn components(&mut self) -> (&mut [u32], &mut Vec<Blob>) {
         self.labels.fold(&mut self.blobs);
         (self.labels.numbers(), &mut self.blobs)

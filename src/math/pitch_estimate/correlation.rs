@@ -92,7 +92,8 @@ impl Correlator {
             *slot = Complex32::new(w, e);
         }
         self.transform();
-        // Splits the spectrum into W and E. |W|² is even and real, conj(W)·E is Hermitian, so the sum
+        // Splits the spectrum into W and E. |W|² is even and real, conj(W)·E is Hermitian, so the
+        // sum
         // |W|² + i·conj(W)·E transforms into n(τ) + i·(energy of the right samples).
         self.scratch_spectrum(|z, mirrored| {
             let w = (z + mirrored.conj()) * 0.5;
@@ -180,8 +181,8 @@ pub fn remove_noise_at_zero(rho: &mut [f32]) {
 
 /// The value of an even sequence (`values[0]` at lag 0) between whole lags; 0 past its end.
 ///
-/// Not a windowed sinc: its second moment changes with the fraction, which pulls broad peaks towards
-/// whole lags (by 0.03 px at a period of 100 px).
+/// Not a windowed sinc: its second moment changes with the fraction, which pulls broad peaks
+/// towards whole lags (by 0.03 px at a period of 100 px).
 ///
 /// # Source
 /// Lagrange's polynomial in barycentric form; equidistant nodes have the binomial coefficients of

@@ -16,8 +16,8 @@ const MIN_LINES: usize = 16;
 /// A frame whose variance is below this share of its mean square is constant but for rounding.
 const FLAT: f64 = 1e-9;
 
-/// Rank of the window whose variance the others are compared with. At this rank a window lies in the
-/// pattern, even if nearly half of a line is border or many windows cross a border's edge.
+/// Rank of the window whose variance the others are compared with. At this rank a window lies in
+/// the pattern, even if nearly half of a line is border or many windows cross a border's edge.
 const REFERENCE_RANK: f64 = 0.6;
 /// Windows whose variance is outside these multiples of the reference are not pattern. Half the
 /// light means a quarter of the variance.
@@ -26,8 +26,8 @@ const ACTIVITY: RangeInclusive<f32> = 0.25..=6.0;
 const WINDOW_PX: f64 = 16.0;
 /// Samples beside a border that the optics and the filter blur with it.
 const EDGE: usize = 4;
-/// Samples at the ends of a line that the filter leaves unfiltered. Kept, they would shift a pitch of
-/// five periods by 0.005 px.
+/// Samples at the ends of a line that the filter leaves unfiltered. Kept, they would shift a pitch
+/// of five periods by 0.005 px.
 const FRAME_EDGE: usize = 1;
 /// Pitches that a run of positions must hold.
 const RUN_PITCHES: f64 = 2.0;
@@ -38,8 +38,8 @@ const SMOOTHED_PITCH_PX: f64 = 8.0;
 /// Positions between two readings of the means' drift.
 const DRIFT_STRIDE: usize = 8;
 
-/// A sample is a defect if it differs from both its neighbours one pitch away, in the same direction,
-/// by more than this many times the mean difference. Noise does so once in 10⁷ samples.
+/// A sample is a defect if it differs from both its neighbours one pitch away, in the same
+/// direction, by more than this many times the mean difference. Noise does so once in 10⁷ samples.
 const OUTLIER: f32 = 5.0;
 /// The difference must also exceed this share of the pattern's mean magnitude: without noise, the
 /// differences come from the edges alone, because the pitch is not precise yet.
@@ -296,9 +296,9 @@ impl Prepared {
         }
     }
 
-    /// Replaces outliers by the mean of their neighbours one pitch away: first at positions where the
-    /// mean of all lines is an outlier (a defect across all lines), then in each line. Returns, for
-    /// each line, the mean square change over a pitch relative to the line's mean square.
+    /// Replaces outliers by the mean of their neighbours one pitch away: first at positions where
+    /// the mean of all lines is an outlier (a defect across all lines), then in each line. Returns,
+    /// for each line, the mean square change over a pitch relative to the line's mean square.
     fn mend(&mut self, pitch: f64) -> Vec<f32> {
         let (mean, changes) = (&mut self.means, &mut self.scratch);
         mean.clear();

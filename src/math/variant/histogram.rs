@@ -113,7 +113,8 @@ mod tests {
         assert_eq!(copies(1024), HistogramVariant::Banked { copies: 8 });
         assert_eq!(copies(12 << 10), HistogramVariant::Local);
         assert_eq!(copies(65_536), HistogramVariant::Private);
-        // The banked kernel holds one plane's counters at a time, a shared table those of all planes.
+        // The banked kernel holds one plane's counters at a time, a shared table those of all
+        // planes.
         let planes = |plane_counters| HistogramShape {
             plane_counters,
             ..shape(3 * 8192)
