@@ -13,7 +13,7 @@
  * Exactness: every sample is counted once; the host keeps the samples of a plane under 2^32, so no
  * counter overflows.
  */
-/* Bytes of a step: a multiple of the pattern, and of the bytes that one round of the tables counts. */
+/* Bytes of a step: whole patterns, and as many samples for each table. */
 #if PERIOD == 3
 #define STEP_BYTES 24
 #define PAIR_TABLES 3
@@ -30,7 +30,7 @@
 /* How often a step that repeats one pixel holds each of its pairs. */
 #define PAIRS_OF_RUN (STEP_BYTES / 2 / PAIR_TABLES)
 
-/* Not a power of two: tables that far apart would compete for the same cache lines. */
+/* Not a power of two: tables a power of two apart would compete for the same cache lines. */
 #define PAIR_TABLE_LEN (65536 + 1040)
 #define BYTE_TABLE_LEN (256 + 16)
 

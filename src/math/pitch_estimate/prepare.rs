@@ -9,9 +9,9 @@ use super::filters::{
     changes_over, lane_sums, mean_magnitude, moving_mean, running_sums, smooth, to_neighbours,
 };
 
-/// Most samples of all lines together; bounds the time. Of long lines fewer are needed.
+/// Most samples of all lines together; bounds the time. Fewer lines are needed if they are long.
 const MAX_SAMPLES: usize = 1 << 18;
-/// Fewest lines, if there are as many.
+/// Fewest lines used, if the frame has that many.
 const MIN_LINES: usize = 16;
 /// A frame whose variance is below this share of its mean square is constant but for rounding.
 const FLAT: f64 = 1e-9;
@@ -26,8 +26,8 @@ const ACTIVITY: RangeInclusive<f32> = 0.25..=6.0;
 const WINDOW_PX: f64 = 16.0;
 /// Samples beside a border that the optics and the filter blur with it.
 const EDGE: usize = 4;
-/// Samples at the ends of a line that the filter leaves unfiltered. Kept, they would shift a pitch
-/// of five periods by 0.005 px.
+/// Samples at the ends of a line that the filter does not reach; they are left out. If kept, they
+/// would shift a pitch of five periods by 0.005 px.
 const FRAME_EDGE: usize = 1;
 /// Pitches that a run of positions must hold.
 const RUN_PITCHES: f64 = 2.0;
