@@ -4,29 +4,11 @@
 //! Frames are resident. `scripts/bench` compares with other libraries.
 
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
-#![allow(dead_code, reason = "bench_worker uses the rest of its modules")]
 
-#[path = "../examples/common/mod.rs"]
-mod common;
-#[path = "../tests/reference/mod.rs"]
-mod reference;
-
-#[path = "worker/baselines/mod.rs"]
-mod baselines;
-#[path = "worker/contestant.rs"]
-mod contestant;
-#[path = "worker/device.rs"]
-mod device;
-#[path = "worker/operators.rs"]
-mod operators;
-#[path = "worker/pictures.rs"]
-mod pictures;
-#[path = "worker/protocol.rs"]
-mod protocol;
-
+use clinspect_benches::{baselines, operators, pictures, protocol};
 use std::path::{Path, PathBuf};
 
-use contestant::{Contestant, Error, Skip, skip};
+use clinspect_benches::{Contestant, Error, Skip};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use protocol::{Frame, Settings};
 

@@ -11,9 +11,7 @@
 //! camera has a thread that reads its pipeline's bus; GStreamer's threads carry the frames. Cameras
 //! on the same device share its context and compiled kernels.
 
-#[path = "common/live/mod.rs"]
-mod live;
-
+use clinspect_testkit::live;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -22,11 +20,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use clinspect_opencl;
 use gst::prelude::*;
-use gstclinspect::{
-    opencl,
-    results::{DefectResult, Verdict},
-};
+use gstclinspect::results::{DefectResult, Verdict};
 
 use live::{
     running::Running,
@@ -168,7 +164,7 @@ fn devices() -> Result<Vec<String>> {
         return Ok(vec![device]);
     }
     let mut seen = [0, 0];
-    let names = opencl::devices()?.into_iter().map(|device| {
+    let names = clinspect_opencl::devices()?.into_iter().map(|device| {
         let kind = usize::from(device.is_gpu);
         seen[kind] += 1;
         format!("{}:{}", ["cpu", "gpu"][kind], seen[kind] - 1)

@@ -7,8 +7,6 @@
 //!
 //! No plugin needs to be installed: the elements are linked into the program.
 
-mod common;
-
 use anyhow::{Context, Result, bail};
 use gst::prelude::*;
 use gst_video::prelude::*;
@@ -50,7 +48,7 @@ fn frame(
     info: &gst_video::VideoInfo,
     number: u64,
 ) -> Result<gst::Buffer> {
-    let mut buffer = match common::pool::pool(appsrc, &info.to_caps()?) {
+    let mut buffer = match gstclinspect::downstream_pool(appsrc, &info.to_caps()?) {
         Some(pool) => pool.acquire_buffer(None)?,
         None => gst::Buffer::with_size(info.size())?,
     };

@@ -9,9 +9,8 @@
 //! is given, `overlay-histogram.jpg`.
 
 // The panel generator, shared with tests and benches.
-#[path = "common/mod.rs"]
-mod common;
 
+use clinspect_testkit::{self as common};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};

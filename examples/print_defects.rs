@@ -11,14 +11,10 @@
 //! arguments the program inspects a chessboard with one spot. The elements are linked into this
 //! program; `print_defects.py` does the same in Python.
 
-mod common;
-#[path = "common/live/mod.rs"]
-mod live;
-
 use anyhow::{Context, Result, bail};
+use clinspect_testkit::live;
 use gstclinspect::results::DefectResult;
 
-use common::defect_text::defect_text;
 use live::frames::Frames;
 
 /// A repeating pattern of pitch 16 px with a bright spot on a dark square.
@@ -45,7 +41,7 @@ fn main() -> Result<()> {
             bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
         }
         for result in &results {
-            print!("{}", defect_text(result));
+            print!("{result}");
         }
     }
     frames.close()

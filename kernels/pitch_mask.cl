@@ -12,7 +12,7 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
         out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
 }
 
-/* Twins: math/components.rs (Run), operators/run_differences.rs (RunDifference). */
+/* Twins: core/components.rs (Run), operators/pitch_threshold/run_differences.rs (RunDifference). */
 typedef struct { uint x0, x1, y, defect; } run_t;
 typedef struct { long sum; int peak; uint signs; } run_difference_t;
 

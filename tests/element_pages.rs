@@ -10,8 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use tools::{Sandbox, exists, run, shell_lines, skip};

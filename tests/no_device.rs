@@ -8,8 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{
     ffi::OsString,
     fs,

@@ -3,7 +3,7 @@
 
 use std::ptr;
 
-use gstclinspect::opencl;
+use clinspect_opencl;
 use opencl3::{
     command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue},
     context::Context,
@@ -47,7 +47,7 @@ pub enum Pixels {
 impl Device {
     /// Opens the device that the plugin's `device` property would choose for `selector`.
     pub fn open(selector: &str) -> Result<Self, Error> {
-        let wanted = opencl::open(selector)?.device_name().to_owned();
+        let wanted = clinspect_opencl::open(selector)?.device_name().to_owned();
         let id = get_all_devices(CL_DEVICE_TYPE_ALL)?
             .into_iter()
             .find(|&id| ClDevice::new(id).name().is_ok_and(|n| n.trim() == wanted))

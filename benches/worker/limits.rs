@@ -36,7 +36,7 @@ pub fn prepare(
         "copy" => "limit_copy",
         _ => return Err(format!("no limit is called {task}").into()),
     };
-    let is_cpu = gstclinspect::opencl::open(&settings.device)?.caps().is_cpu;
+    let is_cpu = clinspect_opencl::open(&settings.device)?.caps().is_cpu;
     let local = if is_cpu {
         1
     } else {

@@ -2,16 +2,14 @@
 
 use std::{sync::Arc, time::Instant};
 
-use gst::prelude::*;
-use gstclinspect::{
-    frame::{ClFrame, Importer},
-    math::{layout::Layout, mask::packed_stride, region::Rect, variant::GaussianVariant},
-    opencl::{self, ClAllocator, ClContext, Meter, Step, buffer_of},
-    operators::{
-        Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
-        PitchSettings, PitchThreshold, Polarity, Strategy,
-    },
+use clinspect_core::{layout::Layout, mask::packed_stride, region::Rect, variant::GaussianVariant};
+use clinspect_opencl::frame::{ClFrame, Importer};
+use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
+use clinspect_operators::{
+    Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
+    PitchSettings, PitchThreshold, Polarity, Strategy,
 };
+use gst::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
@@ -85,7 +83,7 @@ pub fn prepare(
     frame: &Frame,
     settings: &Settings,
 ) -> Result<Box<dyn Contestant>, Error> {
-    let context = opencl::open(&settings.device)?;
+    let context = clinspect_opencl::open(&settings.device)?;
     let info = info_of(frame)?;
     let meter = Meter::new(true);
     let allocator = ClAllocator::new(&context, &meter);
@@ -130,11 +128,8 @@ pub fn prepare(
 }
 
 /// A device that refuses forced settings cannot take part; that is not a failure.
-fn refused<T>(
-    settings: &Settings,
-    made: Result<T, gstclinspect::error::ClError>,
-) -> Result<T, Error> {
-    use gstclinspect::error::ClError;
+fn refused<T>(settings: &Settings, made: Result<T, clinspect_core::ClError>) -> Result<T, Error> {
+    use clinspect_core::ClError;
     match made {
         Err(ClError::Refused(why)) if !settings.variant.is_empty() || settings.image => {
             Err(skip(why))

@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clinspect_opencl::{ClAllocator, Meter, Step, new_video_pool};
 use gst::prelude::*;
-use gstclinspect::opencl::{self, ClAllocator, Meter, Step, new_video_pool};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -193,7 +193,7 @@ fn pool(
         (pool, None)
     } else {
         let meter = Meter::new(true);
-        let allocator = ClAllocator::new(&opencl::open(&settings.device)?, &meter);
+        let allocator = ClAllocator::new(&clinspect_opencl::open(&settings.device)?, &meter);
         let pool = new_video_pool(&allocator, caps, size, FILLED, false)?;
         (pool, Some(meter))
     };

@@ -4,7 +4,9 @@ use std::sync::{Mutex, PoisonError};
 
 use gst::prelude::*;
 
-use crate::{common::pool::pool, failure::Failure, source::add_pad};
+use gstclinspect::downstream_pool;
+
+use crate::{failure::Failure, source::add_pad};
 
 /// Frame rate of the timestamps if frames are sent as fast as possible, frames per second.
 const UNPACED_FPS: f64 = 30.0;
@@ -77,7 +79,10 @@ struct Feeder<F> {
 
 impl<F: Feed> Feeder<F> {
     fn push_next(&mut self, appsrc: &gst_app::AppSrc) {
-        let pool = self.feed.caps().and_then(|caps| pool(appsrc, &caps));
+        let pool = self
+            .feed
+            .caps()
+            .and_then(|caps| downstream_pool(appsrc, &caps));
         match self.feed.next(self.sent, pool.as_ref()) {
             Ok(Some((mut buffer, caps))) => {
                 if self.sent == 0 && self.fps > 0.0 {

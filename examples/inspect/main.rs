@@ -4,13 +4,10 @@
 //! into the program, so no plugin needs to be installed.
 
 // The panel generator, shared with tests and benches.
-#[path = "../common/mod.rs"]
-mod common;
+use clinspect_testkit::{self as common, live};
 mod failure;
 mod feed;
 mod files;
-#[path = "../common/live/mod.rs"]
-mod live;
 mod options;
 mod panel;
 mod pictures;

@@ -9,11 +9,9 @@ use std::{
     thread::JoinHandle,
 };
 
+use clinspect_core::mask::{packed_stride, pbm_header};
 use gst_video::prelude::*;
-use gstclinspect::{
-    math::mask::{packed_stride, pbm_header},
-    results::{HistogramResult, Verdict},
-};
+use gstclinspect::results::{HistogramResult, Verdict};
 use image::{Rgb, RgbImage, codecs::png};
 use plotters::prelude::*;
 

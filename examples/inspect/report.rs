@@ -198,7 +198,7 @@ impl Report {
         };
         let histogram = &inspected.histogram;
         let judged = inspected.judged.as_ref().map(|(result, _)| result);
-        let values = |of: fn(&gstclinspect::math::statistics::Statistics) -> f64| {
+        let values = |of: fn(&clinspect_core::statistics::Statistics) -> f64| {
             histogram.statistics.iter().map(of).collect::<Vec<f64>>()
         };
         let line = FrameLine {

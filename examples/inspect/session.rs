@@ -6,7 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gstclinspect::{error::ClError, opencl};
+use clinspect_core::ClError;
+use clinspect_opencl;
 
 use crate::{
     failure::Failure,
@@ -86,10 +87,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     result.and(pictured)
 }
 
-fn open(device: &str) -> Result<Arc<opencl::ClContext>, Failure> {
-    opencl::open(device).map_err(|error| match error {
+fn open(device: &str) -> Result<Arc<clinspect_opencl::ClContext>, Failure> {
+    clinspect_opencl::open(device).map_err(|error| match error {
         // There are devices, but none that matches.
-        ClError::Unavailable(why) if opencl::devices().is_ok() => Failure::Usage(why),
+        ClError::Unavailable(why) if clinspect_opencl::devices().is_ok() => Failure::Usage(why),
         other => Failure::Runtime(other.to_string()),
     })
 }

@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use gst::prelude::*;
-use gstclinspect::{
-    frame::{Importer, layout_of},
-    math::{
-        layout::Layout,
-        mask::packed_stride,
-        pitch::{Comparison, threshold_q8},
-        region::Rect,
-        weights::weights_q8,
-    },
-    opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool},
-    operators::{
-        Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
-        PitchSettings, PitchThreshold, Polarity,
-    },
+use clinspect_core::{
+    layout::Layout,
+    mask::packed_stride,
+    pitch::{Comparison, threshold_q8},
+    region::Rect,
+    weights::weights_q8,
 };
+use clinspect_opencl::frame::{Importer, layout_of};
+use clinspect_opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool};
+use clinspect_operators::{
+    Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
+    PitchSettings, PitchThreshold, Polarity,
+};
+use gst::prelude::*;
 use serde::Serialize;
 
 use crate::{

@@ -4,8 +4,7 @@
 //! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the
 //! figures as JSON. Every figure is the median of repeated runs after a warm-up.
 
-#[path = "../common/mod.rs"]
-mod common;
+use clinspect_testkit::{self as common};
 mod frames;
 mod operations;
 mod sequential;
@@ -16,7 +15,7 @@ mod timing;
 use std::{io::Write, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
-use gstclinspect::opencl::{self, DeviceInfo};
+use clinspect_opencl::DeviceInfo;
 use serde::Serialize;
 
 /// Why a measurement could not be made.
@@ -108,7 +107,7 @@ fn run(args: &Args) -> Result<(), Error> {
         cold_runs: args.cold_runs,
         largest: args.largest,
     };
-    let chosen = selectors(&opencl::devices()?, args.device.as_deref())?;
+    let chosen = selectors(&clinspect_opencl::devices()?, args.device.as_deref())?;
     let costs = chosen
         .iter()
         .map(|(selector, device)| measure(selector, device, effort))
@@ -140,7 +139,7 @@ fn selectors(
     let Some(wanted) = wanted else {
         return Ok(all);
     };
-    let context = opencl::open(wanted)?;
+    let context = clinspect_opencl::open(wanted)?;
     all.retain(|(_, device)| device.name == context.device_name());
     all.truncate(1);
     // Several devices may have the same name.
@@ -158,7 +157,7 @@ fn next(kind: &str, count: &mut usize) -> String {
 fn measure(selector: &str, device: &DeviceInfo, effort: Effort) -> Result<DeviceCost, Error> {
     eprintln!("measuring {} ({selector}) ...", device.name);
     let startup = startup::measure(selector, effort)?;
-    let context = opencl::open(selector)?;
+    let context = clinspect_opencl::open(selector)?;
     Ok(DeviceCost {
         device: device.name.clone(),
         kind: match (device.is_gpu, device.caps.is_cpu) {

@@ -2,11 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
+use clinspect_core::ndrange::NdRange;
+use clinspect_opencl::{Arg, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource, buffer_of};
 use gst::prelude::*;
-use gstclinspect::{
-    math::ndrange::NdRange,
-    opencl::{Arg, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource, buffer_of},
-};
 use serde::Serialize;
 
 use crate::{

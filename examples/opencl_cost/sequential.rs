@@ -2,7 +2,7 @@
 //! left to the compiler. docs/semantics.md defines the results; `frames` checks that the device
 //! gives the same.
 
-use gstclinspect::math::{
+use clinspect_core::{
     mask::packed_stride,
     pitch::{Axis, Comparison},
 };

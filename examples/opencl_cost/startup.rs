@@ -9,11 +9,9 @@ use std::{
 };
 
 use clap::ValueEnum;
-use gstclinspect::{
-    math::region::Rect,
-    opencl::{self, ProgramSource},
-    operators::{Gaussian, Histogram, PitchThreshold},
-};
+use clinspect_core::region::Rect;
+use clinspect_opencl::ProgramSource;
+use clinspect_operators::{Gaussian, Histogram, PitchThreshold};
 use serde::{Deserialize, Serialize};
 
 use crate::{Child, Effort, Error, frames, timing::median};
@@ -129,12 +127,12 @@ pub fn measure_here(child: Child, selector: &str) -> Result<(), Error> {
     };
     if child == Child::Programs {
         time("load drivers, list devices", &mut || {
-            opencl::devices()?;
+            clinspect_opencl::devices()?;
             Ok(())
         })?;
         let mut opened = None;
         time("create context and queue", &mut || {
-            opened = Some(opencl::open(selector)?);
+            opened = Some(clinspect_opencl::open(selector)?);
             Ok(())
         })?;
         let context = opened.ok_or("no context")?;
@@ -145,7 +143,7 @@ pub fn measure_here(child: Child, selector: &str) -> Result<(), Error> {
             })?;
         }
     } else {
-        let context = opencl::open(selector)?;
+        let context = clinspect_opencl::open(selector)?;
         let layout = frames::layout([640, 480])?;
         time("prepare clgaussian", &mut || {
             Gaussian::new(&context, &layout, &frames::gaussian_settings())?;

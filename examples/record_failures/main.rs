@@ -11,8 +11,7 @@
 //! program inspects a chessboard on which a spot appears for a while. Separate threads write the
 //! recordings, so a slow disk never blocks the inspection.
 
-#[path = "../common/live/mod.rs"]
-mod live;
+use clinspect_testkit::live;
 mod recording;
 
 use std::{collections::VecDeque, path::PathBuf};

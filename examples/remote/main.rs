@@ -12,10 +12,7 @@
 //! A lost packet costs its mask and the verdict of the next mask: after a gap it is not known to
 //! which mask the last event belongs. The station says so.
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/live/mod.rs"]
-mod live;
+use clinspect_testkit::live;
 mod node;
 mod station;
 

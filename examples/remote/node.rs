@@ -6,12 +6,9 @@ use anyhow::{Context, Result};
 use gst::prelude::*;
 use gstclinspect::results::DefectResult;
 
-use crate::{
-    common::defect_text::defect_text,
-    live::{
-        running::Running,
-        source::{INSPECTION, frames_of},
-    },
+use crate::live::{
+    running::Running,
+    source::{INSPECTION, frames_of},
 };
 
 #[derive(Debug, clap::Args)]
@@ -61,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
             .flat_map(|b| DefectResult::read(b))
         {
             // The inspection goes on even if the output cannot be written.
-            let _ = std::io::stdout().write_all(defect_text(&result).as_bytes());
+            let _ = write!(std::io::stdout(), "{result}");
         }
         gst::PadProbeReturn::Ok
     });

@@ -12,10 +12,7 @@ use gst::prelude::*;
 use gst_video::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
 
-use crate::{
-    common::defect_text::defect_text,
-    live::{running::Running, stop::stopped},
-};
+use crate::live::{running::Running, stop::stopped};
 
 /// Kernel memory for packets that nobody has read yet: some masks of 4K frames, bytes.
 const RECEIVE_BUFFER: u32 = 4 << 20;
@@ -97,7 +94,7 @@ pub fn run(args: &Args) -> Result<()> {
 fn take(sample: &gst::Sample, folder: Option<&Path>) -> Result<()> {
     let buffer = sample.buffer().context("a sample without a mask")?;
     let results = DefectResult::read(buffer);
-    let mut text: String = results.iter().map(defect_text).collect();
+    let mut text: String = results.iter().map(ToString::to_string).collect();
     if results.is_empty() {
         text = "a mask without verdict: packets before it were lost\n".into();
     }

@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 
+use clinspect_core::ClError;
+use clinspect_core::{region::Rect, variant::PitchVariant};
+use clinspect_opencl::ClContext;
+use clinspect_opencl::frame::{LUMA_FORMATS, layout_of};
+use clinspect_operators::{Compare, PitchSettings, PitchThreshold, Polarity, judged_pixels};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    error::ClError,
-    frame::{LUMA_FORMATS, layout_of},
-    math::{region::Rect, variant::PitchVariant},
-    opencl::ClContext,
-    operators::{Compare, PitchSettings, PitchThreshold, Polarity, judged_pixels},
-};
 
 use crate::{
     SIZES,
