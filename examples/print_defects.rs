@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The arguments are a pipeline as for `gst-launch-1.0`, without a sink. Its frames must carry a
-//! `GstClDefectMeta`, thus come from a `clpitchthreshold` (`output=frame` keeps the picture).
-//! Without arguments a chessboard with one spot is inspected. The elements come from the plugin
-//! that is built into this program; `print_defects.py` does the same from Python.
+//! `GstClDefectMeta`, which `clpitchthreshold` attaches (`output=frame` keeps the picture). Without
+//! arguments the program inspects a chessboard with one spot. The elements are linked into this
+//! program; `print_defects.py` does the same in Python.
 
 use anyhow::{Context, Result, bail};
 use clinspect_testkit::live;

@@ -6,21 +6,21 @@ use gstclinspect::results::{Defect, DefectResult};
 
 /// Longest wait for a mask; the first one includes the kernels' build.
 const MASK_TIMEOUT: gst::ClockTime = gst::ClockTime::from_seconds(120);
-/// More defects than any frame of the benchmark may have before it counts as noise.
+/// Limit of the defect list; a frame of the benchmark with more defects counts as noise.
 const MAX_DEFECTS: u32 = 5000;
 
-/// Settings of the elements, but for pitch and threshold.
+/// Settings of the elements, except pitch and threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Detector {
     /// Name in the tables.
     pub name: &'static str,
-    /// `clgaussian kernel-size=5 sigma=0.8` goes before the comparison.
+    /// Whether `clgaussian kernel-size=5 sigma=0.8` comes before the comparison.
     pub gaussian: bool,
     /// `compare=minimum` instead of `average`.
     pub minimum: bool,
     /// `match-center=true`.
     pub matched: bool,
-    /// `multiples` and `pitch-y` too, instead of pitch-x at multiple 1.
+    /// `multiples` and `pitch-y` too, instead of only pitch-x at multiple 1.
     pub every_way: bool,
 }
 
@@ -51,7 +51,7 @@ impl Detector {
         gaussian: true,
         ..Self::MATCHED
     };
-    /// What README recommends.
+    /// The settings that README recommends.
     pub const RECOMMENDED: Self = Self {
         name: "recommended",
         every_way: true,
@@ -92,7 +92,7 @@ impl Detector {
     }
 }
 
-/// What the elements say about a frame.
+/// Results of a frame.
 pub struct Judgement {
     /// Packed mask, most significant bit first.
     mask: Vec<u8>,
@@ -136,7 +136,7 @@ impl Bench {
     pub fn new(detector: &Detector, size: [usize; 2], pitch: [f64; 2]) -> Result<Self> {
         let [width, height] = size;
         if !width.is_multiple_of(4) {
-            bail!("frames of {width} columns have padded rows, take a multiple of 4");
+            bail!("frames of {width} columns have padded rows; use a multiple of 4");
         }
         let elements = detector.elements(pitch[0], pitch[1]);
         let description = format!(
@@ -156,10 +156,10 @@ impl Bench {
         let bench = Self {
             source: element("source")?
                 .downcast()
-                .map_err(|_| anyhow!("source is no appsrc"))?,
+                .map_err(|_| anyhow!("source is not an appsrc"))?,
             sink: element("sink")?
                 .downcast()
-                .map_err(|_| anyhow!("sink is no appsink"))?,
+                .map_err(|_| anyhow!("sink is not an appsink"))?,
             judge: element("judge")?,
             pipeline,
         };
@@ -204,7 +204,7 @@ impl Bench {
         ["estimated-pitch-x", "estimated-pitch-y"].map(|name| self.judge.property(name))
     }
 
-    /// The element's own words where it left some on the bus.
+    /// The element's error message, if there is one on the bus.
     fn failure(&self, doing: &str) -> anyhow::Error {
         let message = self.pipeline.bus().and_then(|bus| {
             bus.timed_pop_filtered(gst::ClockTime::from_seconds(1), &[gst::MessageType::Error])
@@ -222,7 +222,7 @@ impl Bench {
 
 impl Drop for Bench {
     fn drop(&mut self) {
-        // Nothing is left to report to.
+        // A failure cannot be reported here.
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 }

@@ -8,19 +8,19 @@ use crate::common::panel::{Defect, DefectKind, PanelFrame, PanelGenerator, Panel
 
 /// Discs on a frame.
 pub const DISCS_PER_FRAME: usize = 25;
-/// Room that a disc's blur and a blob's neighbourhood take beside its diameter, px.
+/// Room for a disc's blur and a blob's neighbourhood, in addition to the diameter, px.
 const BLUR_PX: f64 = 8.0;
 /// Cells to the border, so that every distance of the comparison lies inside.
 const BORDER_CELLS: f64 = 4.0;
-/// Distances in pitches at which two discs would meet in a comparison, or their ghosts.
+/// Distances in pitches at which a comparison would mix two discs or their ghosts.
 const MEETING_CELLS: [f64; 5] = [0.0, 1.0, 2.0, 4.0, 8.0];
 /// Tries per disc before a frame counts as full.
 const TRIES: usize = 1000;
-/// Keeps the places apart from what the generator draws of the same seed.
+/// Makes the random places independent of the generator's random numbers of the same seed.
 const STREAM: u64 = 1 << 40;
 
-/// Discs of one diameter at random places; places and noise depend on seed and frame alone, so
-/// that two contrasts are compared on the same frames.
+/// Discs of one diameter at random places. Places and noise depend on seed and frame alone, so two
+/// contrasts are compared on the same frames.
 pub struct Discs {
     generator: PanelGenerator,
     seed: u64,
@@ -31,7 +31,7 @@ impl Discs {
     /// Discs of `diameter_px` on panels of `spec`.
     ///
     /// # Errors
-    /// What the generator refuses.
+    /// The generator refuses the specification.
     pub fn new(spec: PanelSpec, seed: u64, diameter_px: f64) -> Result<Self> {
         let generator = PanelGenerator::new(spec, seed).map_err(|why| anyhow!(why))?;
         Ok(Self {

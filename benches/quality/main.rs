@@ -1,7 +1,7 @@
 //! Detection benchmark: synthetic panels with planted defects through the real elements.
 //!
-//! `scripts/quality` runs it and writes `docs/quality.md`. Everything is a function of fixed
-//! seeds, and the elements give the same bits on every device, so the tables repeat exactly.
+//! `scripts/quality` runs it and writes `docs/quality.md`. Seeds are fixed and the elements give
+//! the same bits on every device, so the tables repeat exactly.
 
 use clinspect_testkit::{self as common};
 mod detector;
@@ -30,7 +30,7 @@ use report::{ClassRow, PanelRow, Report};
 
 /// Noise of the panels whose pitch is estimated, grey levels.
 const ESTIMATE_NOISE: f64 = 8.0;
-/// What a pitch may be wrong by, px.
+/// Errors of the pitch that are measured, px.
 const PITCH_ERROR_PX: f64 = 0.05;
 /// Point-spread function of the sharper defects, px.
 const SHARP_PSF_PX: f64 = 0.5;
@@ -39,15 +39,15 @@ const SHARP_PSF_PX: f64 = 0.5;
 #[derive(Parser)]
 #[command(name = "quality")]
 struct Args {
-    /// Fewer frames and panels: less than a minute, rougher figures
+    /// Fewer frames and panels: less than a minute, less precise figures
     #[arg(long)]
     quick: bool,
-    /// Write the document here too
+    /// Also write the document to this file
     #[arg(long)]
     output: Option<PathBuf>,
 }
 
-/// What is run.
+/// Extent of a run.
 struct Plan {
     effort: Effort,
     /// Detectors with sharper defects.
@@ -94,7 +94,7 @@ const QUICK: Plan = Plan {
     estimated_px: &[3.4, 7.35, 61.13],
 };
 
-/// Panel with a pitch along both axes, on a frame that holds enough cells to compare four away.
+/// A panel with this pitch along both axes, on a frame with enough cells to compare four away.
 fn panel(pitch_px: f64, noise_sigma: f64) -> PanelSpec {
     let [width, height] = if pitch_px < 40.0 {
         [640, 480]
@@ -113,7 +113,7 @@ fn panel(pitch_px: f64, noise_sigma: f64) -> PanelSpec {
     }
 }
 
-/// Runs `work` on every item, on as many threads as there are cores, and keeps the order.
+/// Runs `work` on every item, on one thread per core; results keep the order of the items.
 fn on_every_core<T: Sync, R: Send>(
     what: &str,
     items: &[T],
@@ -131,7 +131,7 @@ fn on_every_core<T: Sync, R: Send>(
                     let Some(item) = items.get(i) else { break };
                     let result = work(item);
                     if result.is_err() {
-                        // The others need not go on.
+                        // Stops the other threads.
                         next.store(items.len(), Ordering::Relaxed);
                     }
                     done.lock()
@@ -191,7 +191,7 @@ fn measure(plan: &Plan) -> Result<Report> {
         .collect();
     let panel_outcomes = run("pitches and noises", &panels)?;
 
-    // The threshold of the first table goes with each detector.
+    // Each detector uses its threshold of the first table.
     let threshold_of = |detector: &Detector| {
         let position = Detector::ALL.iter().position(|other| other == detector);
         position

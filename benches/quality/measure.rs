@@ -1,4 +1,4 @@
-//! What is measured of a detector on a panel.
+//! Measures a detector on a panel.
 
 use anyhow::{Result, anyhow};
 
@@ -19,24 +19,25 @@ pub const MAX_CONTRAST: f64 = 160.0;
 const FOUND_SHARE: f64 = 0.95;
 /// False blobs per megapixel that the threshold allows.
 pub const FALSE_BLOBS_PER_MPX: f64 = 1.0;
-/// A clean frame with a larger share of marked pixels has merged its false blobs to few.
+/// Above this share of marked pixels the false blobs of a clean frame merge into few; the frame
+/// fails.
 const NOISE_SHARE: f64 = 0.01;
 /// Share of a noise-free panel's judged pixels above its clean residual.
 const RESIDUAL_SHARE: f64 = 0.001;
 /// Diameters of the discs, px.
 pub const DIAMETERS_PX: [f64; 3] = [1.5, 3.0, 6.0];
-/// Diameter and contrast at which precision is told.
+/// Diameter and contrast at which precision is measured.
 pub const PRECISION_AT: (f64, f64) = (3.0, 80.0);
-/// Contrast at which the recall by class is told.
+/// Contrast at which the recall by class is measured.
 pub const CLASS_CONTRAST: f64 = 60.0;
 /// Share of a line's length that must be marked.
 const LINE_SHARE: f64 = 0.5;
 /// Random defects of mixed classes on a frame.
 const MIXED_PER_FRAME: usize = 12;
-/// Frames an estimate may take.
+/// Most frames for an estimate.
 const ESTIMATE_FRAMES: u64 = 16;
 
-/// Seeds; clean frames that set the threshold are not those that judge it.
+/// Seeds; the threshold is set and tested on different clean frames.
 const SEED_CLEAN: u64 = 1;
 const SEED_DISCS: u64 = 2;
 const SEED_CLASSES: u64 = 3;
@@ -44,7 +45,7 @@ const SEED_RESIDUAL: u64 = 4;
 const SEED_PRECISION: u64 = 5;
 const SEED_PITCH: u64 = 100;
 
-/// How much is measured.
+/// Extent of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     /// Clean megapixels for a threshold.
@@ -64,31 +65,31 @@ pub struct Scenario {
     pub detector: Detector,
     /// Panel.
     pub spec: PanelSpec,
-    /// What the detector's pitches exceed the panel's by, px.
+    /// Difference of the detector's pitches to the panel's, px.
     pub pitch_error_px: f64,
 }
 
-/// What came out.
+/// Results.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// Lowest threshold on a noise-free panel that 99.9 % of the judged pixels stay below.
+    /// Lowest threshold that at most 0.1 % of a noise-free panel's judged pixels reach.
     pub residual: f64,
     /// Lowest threshold with at most one false blob per megapixel.
     pub threshold: f64,
-    /// Per diameter; `None` above [`MAX_CONTRAST`].
+    /// C95 by diameter; `None` above [`MAX_CONTRAST`].
     pub c95: [Option<f64>; DIAMETERS_PX.len()],
     /// Blobs at [`PRECISION_AT`].
     pub blobs: Blobs,
-    /// The same discs at the same threshold without noise: what is marked there is no chance.
+    /// Blobs of the same discs at the same threshold without noise: none is due to chance.
     pub noise_free: Blobs,
 }
 
-/// What the blobs on frames with defects are.
+/// Counts of the blobs on frames with defects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Blobs {
     /// On a defect.
     pub right: usize,
-    /// Not on a defect, but where a comparison sees one: one distance beside a changed pixel.
+    /// Not on a defect, but one distance of a comparison away from a pixel that a defect changes.
     pub ghosts: usize,
     /// Neither.
     pub other: usize,
@@ -104,7 +105,7 @@ impl Blobs {
         self.ghosts as f64 / self.planted.max(1) as f64
     }
 
-    /// Blobs that no defect explains, per megapixel.
+    /// False blobs per megapixel.
     pub fn false_per_mpx(&self) -> f64 {
         self.other as f64 / (self.pixels.max(1) as f64 / 1e6)
     }
@@ -115,15 +116,15 @@ impl Blobs {
         self.right as f64 / all.max(1) as f64
     }
 
-    /// Sorts a frame's blobs. A blob is on a defect when a marked pixel of it lies within a pixel
-    /// of one that the defect changes by half of its peak or more.
+    /// Sorts a frame's blobs. A blob is on a defect if one of its marked pixels lies within 1 px of
+    /// a pixel that the defect changes by at least half of its peak.
     fn add(&mut self, frame: &PanelFrame, judgement: &Judgement, detector: &Detector) {
         const DEFECT: u8 = 1;
         const GHOST: u8 = 2;
         let (width, height) = (frame.width, frame.height);
         let result = &judgement.result;
         let mut places = vec![0u8; width * height];
-        // Paints a box, and what lies within `margin` px of it.
+        // Paints a box and the pixels within `margin` px of it.
         let mut paint = |[x, y]: [f64; 2], size: [usize; 2], margin: usize, kind: u8| {
             let span = |start: f64, len: usize, end: usize| {
                 let start = start.round() as i64 - margin as i64;
@@ -174,7 +175,7 @@ impl Blobs {
     }
 }
 
-/// Found and planted defects.
+/// Counts of found and planted defects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recall {
     /// Found.
@@ -183,7 +184,7 @@ pub struct Recall {
     pub planted: usize,
     /// Pixels that the planted defects change by at least half of their peak.
     pub pixels: usize,
-    /// Marked ones of them.
+    /// Marked pixels among these.
     pub marked: usize,
 }
 
@@ -224,8 +225,8 @@ impl Recall {
     }
 }
 
-/// The lowest step in `1..=last` from which on `holds`, which must hold above it; `None` when it
-/// does not hold at `last`.
+/// The lowest step in `1..=last` at which `holds` is true; `holds` must stay true above it. `None`
+/// if `holds` is false at `last`.
 fn lowest(last: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
     if !holds(last)? {
         return Ok(None);
@@ -356,7 +357,7 @@ impl Scenario {
             }
             Ok(recall.share())
         };
-        // A contrast of a step or two changes no pixel enough to count as planted.
+        // A contrast of one or two steps changes no pixel enough to count as planted.
         const FIRST: u32 = 4;
         let last = (MAX_CONTRAST / CONTRAST_STEP) as u32;
         let mut tried = vec![None; last as usize + 1];
@@ -365,7 +366,7 @@ impl Scenario {
             tried[(step + FIRST) as usize] = Some(share);
             Ok(share >= FOUND_SHARE)
         })?;
-        // The search has tried the step and, unless it is the first, the one below.
+        // The search has tried this step and, unless it is the first, the step below.
         Ok(found.map(|step| {
             let step = (step + FIRST) as usize;
             let part = match (tried[step - 1], tried[step]) {
@@ -386,7 +387,7 @@ impl Scenario {
         let bench = self.bench()?;
         let mut generator = generator(self.spec, SEED_CLASSES)?;
         let mut recall = Recall::default();
-        // A frame holds a few lines at least, and blobs of either size.
+        // A frame has room for a few lines, or for blobs of either size.
         for _ in 0..effort.defects_per_class {
             if recall.planted >= effort.defects_per_class {
                 break;
@@ -438,7 +439,7 @@ pub struct Class {
     pub name: &'static str,
     /// Kind.
     pub kind: DefectKind,
-    /// Only those of this size.
+    /// Only defects of this size.
     pub size_px: Option<f64>,
 }
 
@@ -476,7 +477,7 @@ pub struct PitchEstimate {
     pub pitch_px: f64,
     /// Frame size, px.
     pub size: [usize; 2],
-    /// Largest error along x and y, px; `None` where a panel's pitch stayed unknown.
+    /// Largest error along x and y, px; `None` if the pitch of a panel stayed unknown.
     pub error_px: [Option<f64>; 2],
 }
 

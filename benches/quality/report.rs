@@ -1,4 +1,4 @@
-//! The document.
+//! Writes docs/quality.md.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// What the recommended settings should reach.
+/// Targets of the recommended settings.
 const MAX_C95_3: f64 = 18.0;
 const MAX_C95_6: f64 = 10.5;
 const MIN_RECALL: f64 = 0.98;
@@ -34,13 +34,13 @@ pub struct ClassRow {
 pub struct PanelRow {
     /// Panel.
     pub spec: PanelSpec,
-    /// What came out.
+    /// Results.
     pub outcome: Outcome,
 }
 
-/// Everything measured.
+/// All results.
 pub struct Report {
-    /// How much was measured.
+    /// Extent of the measurement.
     pub effort: Effort,
     /// Every detector at σ 4, p 7.35.
     pub detectors: Vec<(Detector, Outcome)>,
@@ -56,20 +56,19 @@ pub struct Report {
     pub recall_detectors: Vec<Detector>,
     /// Recall by class.
     pub classes: Vec<ClassRow>,
-    /// Blobs on frames with every class.
-    /// Each with and without noise.
+    /// Blobs on frames with every class, with and without noise.
     pub mixed: Vec<(Blobs, Blobs)>,
     /// Estimated pitches.
     pub estimates: Vec<PitchEstimate>,
 }
 
-/// A target and how far the elements are from it.
+/// A target and the measured value.
 struct Target {
     name: String,
     wanted: String,
     measured: String,
     met: bool,
-    /// Why it may be missed.
+    /// Likely reason for a miss.
     reason: String,
 }
 
@@ -106,7 +105,7 @@ impl Report {
         let c95 = |i: usize, limit: f64| {
             let name = format!("C95 Ø{}", DIAMETERS_PX[i]);
             let reason = format!(
-                "{REASON_C95}; with defects drawn sharper it is {}",
+                "{REASON_C95}; with sharper defects C95 is {}",
                 contrast(sharp.and_then(|c95| c95[i]))
             );
             at_most(&name, limit, recommended.c95[i], &reason)
@@ -122,7 +121,7 @@ impl Report {
             .map(recalls)
             .min_by(|a, b| a.1.total_cmp(&b.1))
         {
-            let name = format!("recall of the class found least ({name})");
+            let name = format!("lowest recall of a class ({name})");
             targets.push(at_least(name, MIN_RECALL, share, ""));
         }
         targets.push(at_least(
@@ -199,18 +198,9 @@ impl Report {
     fn targets_section(&self, out: &mut String) {
         let targets = self.targets();
         out.push_str(
-            "## Targets\n\nThe recommended settings at σ 4, p 7.35 where nothing else is said.\n\n",
+            "## Targets\n\nThe recommended settings at σ 4, p 7.35, unless the row says otherwise.\n\n",
         );
-        header(
-            out,
-            &[
-                "target",
-                "wanted",
-                "measured",
-                "",
-                "distance and likely reason",
-            ],
-        );
+        header(out, &["target", "wanted", "measured", "", "likely reason"]);
         for target in &targets {
             let (met, reason) = if target.met {
                 ("met", "")
@@ -344,7 +334,7 @@ impl Report {
     }
 
     fn pitch_section(&self, out: &mut String) {
-        out.push_str("## Wrong pitch\n\nBoth pitches of the recommended settings are wrong; T is searched anew.\n\n");
+        out.push_str("## Wrong pitch\n\nBoth pitches of the recommended settings are wrong by the error; T is searched again.\n\n");
         header(
             out,
             &["error, px", "clean residual", "T", "C95 Ø1.5", "Ø3", "Ø6"],
@@ -390,28 +380,28 @@ impl Report {
         let _ = write!(
             out,
             "## How it is measured\n\n\
-             Repeat it with `scripts/quality` (`scripts/quality --quick` takes less than a minute, \
-             is rougher and leaves this file alone). Seeds are fixed and the elements give the \
-             same bits on every device, so the tables come out the same. This run: {clean_mpx} \
+             Repeat the measurement with `scripts/quality` (`scripts/quality --quick` takes less than \
+             a minute, is less precise and does not write this file). Seeds are fixed and the elements \
+             give the same bits on every device, so the tables repeat exactly. This run: {clean_mpx} \
              clean megapixels per threshold, {discs} discs per contrast, {defects_per_class} or \
              more defects per class, {panels_per_pitch} panels per estimated pitch.\n\n\
              Each frame goes through `appsrc ! elements ! video/x-bitmask ! appsink`; marked \
              pixels are read from the mask, blobs from the defect list of GstClDefectMeta. Panels \
-             come from `examples/common/panel.rs`: a band-limited cell under a point-spread \
+             come from `crates/testkit/src/panel.rs`: a band-limited cell under a point-spread \
              function of 0.8 px and the pixel's aperture, 120 grey levels from lowest to highest, \
-             random phase, 0.03 px row jitter, 10 % vignetting unless said otherwise, shot and read noise of σ together, \
-             8 bits, the same pitch along x and y.\n\n"
+             random phase, 0.03 px row jitter, 10 % vignetting unless the table says otherwise, shot \
+             and read noise of σ together, 8 bits, the same pitch along x and y.\n\n"
         );
         header(out, &["column", "meaning"]);
         let precision = format!(
-            "blobs on a planted defect over all blobs, with {DISCS_PER_FRAME} discs of Ø{diameter} \
-             and contrast ±{at} on a frame; a blob is on a defect when a pixel of it lies within \
-             1 px of one that the defect changes by at least half of its peak"
+            "share of the blobs that are on a planted defect, with {DISCS_PER_FRAME} discs of \
+             Ø{diameter} and contrast ±{at} per frame; a blob is on a defect if one of its pixels lies \
+             within 1 px of a pixel that the defect changes by at least half of its peak"
         );
         let c95 = format!(
-            "contrast, before the optics, at which 95 % of bright and dark discs of that diameter \
-             in px are found at T, interpolated between steps of 0.5; at most {MAX_CONTRAST} is \
-             tried"
+            "contrast, before the optics, at which 95 % of bright and dark discs of this diameter \
+             (px) are found at T, interpolated between steps of 0.5; the highest contrast tried is \
+             {MAX_CONTRAST}"
         );
         let threshold = format!(
             "lowest threshold, in steps of {THRESHOLD_STEP}, with at most one false blob per \
@@ -426,18 +416,20 @@ impl Report {
             ("T", &threshold),
             ("C95", &c95),
             ("precision", &precision),
-            ("false blobs", "the other blobs on no defect"),
+            (
+                "false blobs",
+                "blobs that are neither on a defect nor ghosts",
+            ),
             (
                 "ghosts",
-                "blobs on no defect, but within 1 px of where a comparison sees one again: the box \
-                 of the pixels that it changes, one distance beside it; chance marks there count \
-                 too, and *without noise* tells those that are none",
+                "blobs that are not on a defect but within 1 px of a place where a comparison sees a \
+                 defect again: the defect's box, shifted by one distance; marks by chance count too, \
+                 except in *without noise*",
             ),
             (
                 "recall",
-                "share of the planted defects that are found: a marked pixel where the defect \
-                 changes the picture by at least half of its peak; of a line, over half of its \
-                 length",
+                "share of the planted defects that are found: a pixel is marked that the defect \
+                 changes by at least half of its peak; of a line, more than half of the length",
             ),
         ];
         for (column, meaning) in rows {
@@ -447,35 +439,34 @@ impl Report {
 }
 
 const INTRODUCTION: &str = "# Detection quality\n\n\
-    How well the elements find defects planted on synthetic panels: the formulas of each detector, \
-    run through the real elements. Written by `scripts/quality`; do not edit.\n\n";
+    How well the elements find defects planted on synthetic panels, measured with the real elements. \
+    Written by `scripts/quality`; do not edit.\n\n";
 
-const SHARP: &str = "The same with defects drawn sharper than the optics let through (a \
-    point-spread function of 0.5 px for the defects, 0.8 px for the panel), as in benchmarks that \
-    paint discs into a finished picture. No camera sees this; it stands here because the figures \
-    behind the targets (C95 16.1 for Ø3, 9.2 for Ø6) come from defects of about this \
-    sharpness:\n\n";
+const SHARP: &str = "The same with defects drawn sharper than the optics allow (a point-spread \
+    function of 0.5 px for the defects, 0.8 px for the panel), as in benchmarks that paint discs into \
+    a finished picture. No camera takes such pictures. The table is here because the figures behind \
+    the targets (C95 16.1 for Ø3, 9.2 for Ø6) come from defects of about this sharpness:\n\n";
 
-const PANELS: &str = "\nGhosts at little noise and long pitches: `minimum` marks a pixel when \
-    both neighbours differ. Beside a defect one of them differs anyway, so the other alone \
-    decides; it may differ by more than T through noise, and under vignetting even without, where \
-    the distance of 4 pitches is a good part of the frame. The lower T is, the more: compare the \
+const PANELS: &str = "\nGhosts at low noise and long pitches: `minimum` marks a pixel if both \
+    neighbours differ. One distance from a defect, one neighbour is the defect and differs, so the \
+    other neighbour alone decides. It differs by more than T through noise, or through vignetting, \
+    because 4 pitches are a large part of the frame. A low T makes this more frequent: compare the \
     row without vignetting.\n\n";
 
-const CLASSES_NOTE: &str = "\nA blob wider than two pitches counts as found by one direction \
-    already where its first and last rows are narrower; how much of it is marked says the rest. \
-    The false blobs that T allows, one per megapixel, are 0.3 on a frame.\n\n";
+const CLASSES_NOTE: &str = "\nOne direction finds a blob wider than two pitches only by its first and \
+    last rows, which are narrower: see the share of its pixels marked. The false blobs that T allows, \
+    one per megapixel, are 0.3 per frame.\n\n";
 
-const REASON_C95: &str = "the defects here pass the same optics as the panel (0.8 px and the \
-    pixel's aperture), which takes more off the peak of a small disc";
+const REASON_C95: &str = "the defects pass the same optics as the panel (0.8 px and the pixel's \
+    aperture), which lowers the peak of a small disc more";
 const REASON_GHOSTS: &str = "the other neighbour differs by T even without noise, see the note on \
     ghosts below";
-const REASON_CHANCE_GHOSTS: &str = "no second image: beside a defect one of the two neighbours \
-    differs anyway, so noise in the other alone decides, and reaches T more often than in both";
-const REASON_PITCH: &str = "in proportion to C95 about as much as at Ø3 and Ø6: at multiple 4 \
-    the error is four times as large, and the residual of the pattern's edges adds to the noise";
-const REASON_MIXED: &str = "lines and blobs have large surroundings in which one comparison alone \
-    decides, see ghosts; T itself allows 0.3 false blobs on a frame of 12 defects";
+const REASON_CHANCE_GHOSTS: &str = "chance, not a second image: one distance from a defect, one \
+    neighbour differs already, so noise in the other alone reaches T more often than in both";
+const REASON_PITCH: &str = "in proportion to C95 similar to Ø3 and Ø6: at multiple 4 the error is \
+    four times as large, and the residual of the pattern's edges adds to the noise";
+const REASON_MIXED: &str = "one distance from lines and blobs there are many pixels at which one \
+    neighbour alone decides, see ghosts; T itself allows 0.3 false blobs per frame of 12 defects";
 
 fn outcome_table<'a>(out: &mut String, rows: impl Iterator<Item = &'a (Detector, Outcome)>) {
     let (diameter, at) = PRECISION_AT;

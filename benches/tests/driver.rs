@@ -103,7 +103,7 @@ fn baselines_and_variants_compute_what_the_reference_does() {
         .args([&report, &json]))
     .succeeded();
     let text = std::fs::read_to_string(report).unwrap();
-    assert!(text.contains("### Published 3x3 Gaussian, mended"));
+    assert!(text.contains("### Published 3x3 Gaussian, corrected"));
     assert!(!text.contains("**fault**"));
 }
 

@@ -1,8 +1,8 @@
 //! Runs our operators, the baselines, the sequential references and whole pipelines for
 //! `benches/compare.py`, which asks for one run at a time.
 //!
-//! A request is a JSON object in a line on stdin, its answer one on stdout; `protocol.rs` lists
-//! them, and `peers.py` and `peers.cu` answer the same ones for other libraries.
+//! A request is a line of JSON on stdin, its answer a line of JSON on stdout. `protocol.rs` lists
+//! the requests; `peers.py` and `peers.cu` answer the same ones for other libraries.
 
 use clinspect_benches::{
     baselines, device, limits, operators, pictures, pipelines, protocol, sequential,

@@ -1,4 +1,4 @@
-//! Our operators, on frames that are on the device or that come and go.
+//! Our operators, on frames that stay on the device or are transferred in each run.
 
 use std::{sync::Arc, time::Instant};
 
@@ -18,7 +18,7 @@ use crate::{
     skip,
 };
 
-/// The task with what it writes.
+/// A task and its output.
 enum Operator {
     Histogram(Box<Histogram>, Vec<u32>),
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
@@ -30,7 +30,7 @@ struct Ours {
     context: Arc<ClContext>,
     importer: Importer,
     meter: Arc<Meter>,
-    /// The resident frame, or `None` where each run brings its own from `host`.
+    /// The resident frame; `None` if each run uploads its frame from `host`.
     resident: Option<ClFrame>,
     host: gst::Buffer,
     frame: Frame,
@@ -38,7 +38,7 @@ struct Ours {
     measured_ns: u64,
 }
 
-/// A buffer of plain memory or of the allocator's, with the frame's stride and base.
+/// A buffer of system memory or of the allocator, with the frame's stride and base.
 fn buffer(
     frame: &Frame,
     info: &gst_video::VideoInfo,
@@ -127,7 +127,7 @@ pub fn prepare(
     }))
 }
 
-/// A refusal of forced settings is no failure: this device cannot run them.
+/// A device that refuses forced settings cannot take part; that is not a failure.
 fn refused<T>(settings: &Settings, made: Result<T, clinspect_core::ClError>) -> Result<T, Error> {
     use clinspect_core::ClError;
     match made {

@@ -1,5 +1,5 @@
-//! `operators::PitchThreshold`: golden vectors, formats, sizes, memories, and the mistakes that
-//! published kernels make. The modes are in `pitch_modes.rs`.
+//! `operators::PitchThreshold`: the golden vectors and the mistakes of published versions of
+//! docs/semantics.md, formats, sizes, memories. The modes are in `pitch_modes.rs`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! An alarm that is raised by a value past a threshold, and cleared only well on its other side.
+//! An alarm with hysteresis: raised past a threshold, cleared only well on the other side.
 
 /// On which side of the threshold a value raises the alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,11 +16,11 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// Takes a value; returns the new state where it has changed.
+    /// Takes a value; returns the new state if it changed.
     ///
-    /// `threshold` < 0 is off, and clears. The alarm is cleared where the value is past the
-    /// threshold by `hysteresis` (a share of the threshold, 0..1) on the good side, so that a
-    /// value that trembles about the threshold does not ring with every frame.
+    /// `threshold` < 0 switches the alarm off and clears it. A raised alarm is cleared once the
+    /// value is on the good side of the threshold by `hysteresis` (a share of the threshold, 0..1),
+    /// so a value that wavers around the threshold does not raise the alarm with every frame.
     pub fn update(
         &mut self,
         value: f64,

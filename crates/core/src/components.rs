@@ -1,12 +1,11 @@
 //! Defects of a packed mask: 8-connected components, near ones joined, the largest listed.
 //!
-//! Four steps over plain arrays that the [`Finder`] keeps from frame to frame: `scan` reads the
-//! mask as 64-bit words into runs and joins those that touch, `forest` adds up each component,
-//! `nearby` joins components whose boxes are near, and [`Finder::find`] picks the largest and
-//! names the runs after them.
+//! Four steps over arrays that the [`Finder`] reuses: `scan` reads the mask as 64-bit words into
+//! runs and joins runs that touch, `forest` sums up each component, `nearby` joins components whose
+//! boxes are near, and [`Finder::find`] selects the largest and numbers the runs by defect.
 //!
 //! # Source
-//! SEMANTICS.md, "Packed mask" and "Defects and verdict".
+//! docs/semantics.md, "Packed mask" and "Defects and verdict".
 
 mod columns;
 mod forest;
@@ -22,16 +21,16 @@ use scan::Scan;
 pub struct Limits {
     /// Defects of fewer marked pixels are left out.
     pub min_area: u32,
-    /// Components whose boxes' nearest pixels are at most this far apart, in pixels along x and
-    /// along y, are one defect: 0 where the boxes share a pixel, 1 where they touch.
+    /// Components are one defect if the nearest pixels of their boxes are at most this far apart
+    /// along x and along y: 0 where the boxes share a pixel, 1 where they touch.
     pub merge_distance: u32,
-    /// Most defects listed; the largest are.
+    /// Most defects listed, the largest first.
     pub max_defects: usize,
 }
 
 /// A horizontal run of marked pixels of one listed defect: `x0 ≤ x < x1` in row `y`.
 ///
-/// Shared with kernels, where it is a `uint4`: `(x0, x1, y, defect)`.
+/// Shared with kernels; twin: `run_t` of `pitch_mask.cl`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Run {
@@ -47,7 +46,7 @@ pub struct Run {
 
 const _: () = assert!(size_of::<Run>() == 16);
 
-/// Where a defect is, and how large.
+/// Box, area and centroid of a defect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     /// Left edge of the box in pixels.
@@ -71,13 +70,13 @@ pub struct Shape {
 pub struct Found {
     /// The listed defects: largest area first, ties in the scan order of their first pixels.
     pub shapes: Vec<Shape>,
-    /// The runs of the listed defects, and of no other, in scan order.
+    /// The runs of the listed defects, in scan order.
     pub runs: Vec<Run>,
-    /// There were more defects than `max_defects`.
+    /// Whether there were more defects than `max_defects`.
     pub overflow: bool,
 }
 
-/// Sums over the pixels of a component, or of several.
+/// Box and sums over the pixels of one or several components.
 #[derive(Debug, Clone, Copy)]
 struct Blob {
     x0: u32,
@@ -85,14 +84,14 @@ struct Blob {
     y0: u32,
     y1: u32,
     area: u64,
-    /// Sum of `2·x + 1`, twice the pixel centres, so that it is an integer.
+    /// Sum of `2·x + 1`: twice the pixel centres, which makes it an integer.
     sum_x: u64,
     /// Sum of `2·y + 1`.
     sum_y: u64,
 }
 
 impl Blob {
-    /// The columns `x0..x1` of row `y`.
+    /// The blob of columns `x0..x1` of row `y`.
     fn of_run(x0: u32, x1: u32, y: u32) -> Self {
         let (start, end) = (u64::from(x0), u64::from(x1));
         Self {
@@ -131,36 +130,36 @@ impl Blob {
     }
 }
 
-/// The place of a defect that is not listed.
+/// Place in the list of a defect that is not listed.
 const UNLISTED: u32 = u32::MAX;
 
-/// Finds defects; its working memory grows to what the busiest frame needed, and stays.
+/// Finds defects; keeps its working memory, which grows to the need of the busiest frame.
 #[derive(Debug, Default)]
 pub struct Finder {
     scan: Scan,
-    /// Over components: those that are one defect are one tree.
+    /// Sets of components: one set per defect.
     defects: Forest,
     nearby: Nearby,
-    /// Ranks of the defects that may be listed.
+    /// Ranks of the defects of at least `min_area` pixels.
     ranks: Vec<u64>,
-    /// The place in the list of a defect.
+    /// By defect: its place in the list.
     places: Vec<u32>,
     found: Found,
 }
 
 impl Finder {
-    /// The defects of a packed mask of `width` × `height` pixels and `stride` bytes a row.
+    /// The defects of a packed mask of `width` × `height` pixels and `stride` bytes per row.
     ///
-    /// Bits past the width are ignored, and so are bytes past the row. Rows that `mask` does not
-    /// hold whole count as clear. `width`, `height` and a defect's area are below 2³². Centroids
-    /// are the nearest f64 while `width²·height` and `width·height²` are below 2⁵³.
+    /// Bits past the width and bytes past the row are ignored. Rows that `mask` does not hold whole
+    /// count as clear. `width`, `height` and a defect's area are below 2³². Centroids are the
+    /// nearest f64 while `width²·height` and `width·height²` are below 2⁵³.
     ///
-    /// Time: one pass over the mask's bytes, then near-linear in runs and components, of which a
-    /// mask has at most a half and a quarter of its pixels. One exception: many narrow components
-    /// of different depths side by side, within a large `merge_distance` of many others, cost up
-    /// to that distance for each of those (see `nearby`). `max_defects` costs a selection among
-    /// the components, not a sort of all. Memory: 16 bytes a run and some 60 a component,
-    /// allocated only while a frame needs more than every frame before.
+    /// Time: one pass over the mask's bytes, then near-linear in the number of runs (at most half
+    /// of the pixels) and of components (at most a quarter). One exception: many narrow components
+    /// of different depths side by side, with many others within a large `merge_distance`, cost up
+    /// to that distance for each of the others (see `nearby`). The list is selected, then sorted;
+    /// not all components are sorted. Memory: 16 bytes per run and some 60 per component, allocated
+    /// only when a frame needs more than every frame before.
     pub fn find(
         &mut self,
         mask: &[u8],
@@ -205,7 +204,7 @@ impl Finder {
             found.shapes.push(blobs[defect].shape());
         }
 
-        // From label over component to the place of the defect.
+        // Maps each label to its component's defect, then to the defect's place.
         for label in labels.iter_mut() {
             let defect = self.defects.number(*label);
             *label = self.places[defect as usize];
@@ -215,24 +214,24 @@ impl Finder {
     }
 }
 
-/// A number that is lower for a larger area, then for what is earlier in scan order.
+/// A sort key: lower for a larger area, then for a defect earlier in scan order.
 fn rank(area: u64, defect: u32) -> u64 {
     let area = u32::try_from(area).unwrap_or(u32::MAX);
     u64::from(!area) << 32 | u64::from(defect)
 }
 
-/// The index that a rank was made of.
+/// The defect of a rank.
 fn defect_of(rank: u64) -> usize {
     rank as u32 as usize
 }
 
-/// Names every run after its defect instead of its label, and drops those of no listed defect.
+/// Replaces each run's label by the place of its defect, and drops runs of unlisted defects.
 fn keep_listed(runs: &mut Vec<Run>, places: &[u32]) {
     let mut kept = 0;
     for i in 0..runs.len() {
         let mut run = runs[i];
         run.defect = places[run.defect as usize];
-        // Written always and kept or not, as a branch would be mispredicted on noise.
+        // Always written, then kept or overwritten: a branch would be mispredicted on noise.
         runs[kept] = run;
         kept += usize::from(run.defect != UNLISTED);
     }

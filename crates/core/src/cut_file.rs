@@ -1,4 +1,4 @@
-//! Whether a file of compiled code has its end: what a power cut or a full disk leaves has not.
+//! Detects files of compiled code that a power cut or a full disk cut short.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -6,14 +6,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 const ELF_HEADER: usize = 64;
 /// First bytes of LLVM bitcode.
 const BITCODE_MAGIC: [u8; 4] = *b"BC\xc0\xde";
-/// ENTER_SUBBLOCK in the two bits that an abbreviation has at the top level.
+/// The abbreviation ENTER_SUBBLOCK; abbreviations have two bits at the top level.
 const ENTER_SUBBLOCK: u32 = 1;
 
 fn length(file: &mut impl Seek) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// The bytes at `offset`, or `None` where the file ends before their end.
+/// The bytes at `offset`, or `None` if the file ends before.
 fn read_at<const N: usize>(
     file: &mut (impl Read + Seek),
     offset: u64,
@@ -27,8 +27,8 @@ fn read_at<const N: usize>(
     }
 }
 
-/// Whether a little-endian 64-bit ELF file reaches to the end of its section headers, which
-/// linkers put last.
+/// Whether a little-endian 64-bit ELF file is complete up to the end of its section headers;
+/// linkers write those last.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -69,7 +69,7 @@ pub fn is_whole_bitcode(file: &mut (impl Read + Seek)) -> io::Result<bool> {
         }
         at += 8 + 4 * u64::from(u32::from_le_bytes(words));
     }
-    // The magic alone is no module.
+    // A file of nothing but the magic is not a module.
     Ok(at == end && at > BITCODE_MAGIC.len() as u64)
 }
 
@@ -89,7 +89,7 @@ mod tests {
         file
     }
 
-    /// Bitcode of blocks with so many words each.
+    /// Bitcode with one block per entry, of that many words.
     fn bitcode(blocks: &[u32]) -> Vec<u8> {
         let mut file = BITCODE_MAGIC.to_vec();
         for &words in blocks {
@@ -108,7 +108,7 @@ mod tests {
             assert!(is_whole_elf(&mut Cursor::new(&elf[..len])).is_ok_and(|whole| !whole));
         }
         let bitcode = bitcode(&[3, 0, 17]);
-        // The bytes where a block ends are the end of a shorter file.
+        // A file that is cut where a block ends is a whole, shorter file.
         let ends = [4 + 8 + 12, 4 + 8 + 12 + 8];
         assert!(is_whole_bitcode(&mut Cursor::new(&bitcode)).is_ok_and(|whole| whole));
         for len in (0..bitcode.len()).filter(|len| !ends.contains(len)) {

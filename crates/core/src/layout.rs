@@ -12,7 +12,7 @@ pub enum SampleType {
 }
 
 impl SampleType {
-    /// Bytes a sample takes.
+    /// Bytes of a sample.
     pub fn bytes(self) -> usize {
         match self {
             Self::U8 => 1,
@@ -20,7 +20,7 @@ impl SampleType {
         }
     }
 
-    /// Bits a sample can hold.
+    /// Bits of a sample.
     pub fn bits(self) -> u32 {
         8 * self.bytes() as u32
     }
@@ -29,13 +29,13 @@ impl SampleType {
 /// One component (R, Y, ...) of a format, in the order of the format's description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
-    /// Plane that holds it.
+    /// Plane that holds the component.
     pub plane: usize,
-    /// Bytes from the start of a row to its first sample.
+    /// Bytes from the start of a row to the component's first sample.
     pub offset: usize,
     /// Bytes between neighbouring samples.
     pub pixel_stride: usize,
-    /// Samples a row.
+    /// Samples per row.
     pub width: usize,
     /// Rows.
     pub height: usize,
@@ -48,20 +48,20 @@ pub struct Component {
 /// One plane: rows of a byte pattern that repeats every `period` bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaneLayout {
-    /// Bytes of a row that belong to the picture, padding inside a pixel included.
+    /// Bytes of a row that hold pixels, padding bytes of a pixel included.
     pub row_bytes: usize,
     /// Rows.
     pub rows: usize,
     /// Component of each sample of the pattern; `None` is padding (the `x` of RGBx).
     pub lanes: Vec<Option<usize>>,
-    /// Neighbours of one component are a whole pattern apart (false for YUY2 and its kin).
+    /// Neighbours of one component are a whole pattern apart (false for YUY2, UYVY and the like).
     pub uniform: bool,
 }
 
-/// The picture's format, size and memory pattern, without strides and offsets.
+/// A picture's size and memory pattern, without strides and offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// Pixels a row.
+    /// Pixels per row.
     pub width: usize,
     /// Rows.
     pub height: usize,
@@ -76,8 +76,8 @@ pub struct Layout {
 impl Layout {
     /// Derives the planes from the components.
     ///
-    /// Returns `None` where a component does not fit the model: samples that are no multiple
-    /// of the sample size apart, or two components in one place.
+    /// Returns `None` if a component does not fit the model: samples whose distance is not a
+    /// multiple of the sample size, or two components in one place.
     pub fn new(
         width: usize,
         height: usize,
@@ -132,12 +132,12 @@ impl Layout {
         })
     }
 
-    /// Bytes of a frame with rows and planes side by side.
+    /// Bytes of a frame whose rows and planes have no padding between them.
     pub fn bytes(&self) -> usize {
         self.planes.iter().map(|p| p.row_bytes * p.rows).sum()
     }
 
-    /// The first plane alone, as a layout.
+    /// The layout of the first plane alone.
     pub fn first_plane(&self) -> Self {
         let mut first = self.clone();
         first.planes.truncate(1);

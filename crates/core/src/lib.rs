@@ -1,4 +1,4 @@
-//! Pure functions and plain data: nothing here knows OpenCL or GStreamer.
+//! Pure functions and plain data, without OpenCL and GStreamer.
 
 pub mod alarm;
 pub mod components;

@@ -13,7 +13,7 @@ pub fn pbm_header(width: usize, height: usize) -> String {
     format!("P4\n{width} {height}\n")
 }
 
-/// Unpacks one row: a set bit becomes 255, a clear bit 0.
+/// Unpacks one row: 1 becomes 255, 0 stays 0.
 ///
 /// `packed` holds at least `ceil(out.len()/8)` bytes.
 pub fn unpack_row(packed: &[u8], out: &mut [u8]) {

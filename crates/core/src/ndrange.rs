@@ -1,11 +1,11 @@
-//! Sizes of launches.
+//! Global and local sizes of kernel launches.
 
-/// A launch's global and local size; `local` `None` leaves the choice to the runtime.
+/// The global and local size of a launch; with `local` `None` the runtime chooses the local size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NdRange {
     /// Work-items along each dimension.
     pub global: [usize; 2],
-    /// Work-items of a group along each dimension.
+    /// Work-items of a work-group along each dimension.
     pub local: Option<[usize; 2]>,
 }
 
@@ -18,7 +18,7 @@ impl NdRange {
         }
     }
 
-    /// One dimension in groups of `local`; the global size is rounded up to whole groups.
+    /// One dimension: `groups` work-groups of `local` work-items.
     pub fn groups(groups: usize, local: usize) -> Self {
         Self {
             global: [groups * local, 1],
@@ -26,7 +26,7 @@ impl NdRange {
         }
     }
 
-    /// Groups of `local` work-items side by side, and `groups[1]` rows of such groups.
+    /// `groups[0]` × `groups[1]` work-groups of `local` × 1 work-items.
     pub fn tiles(groups: [usize; 2], local: usize) -> Self {
         Self {
             global: [groups[0] * local, groups[1]],
@@ -34,7 +34,7 @@ impl NdRange {
         }
     }
 
-    /// Covers `extent` with work-groups of `local`, rounded up; the kernel bounds-checks.
+    /// Covers `extent` with whole work-groups of `local`; the kernel checks bounds.
     pub fn cover(extent: [usize; 2], local: [usize; 2]) -> Self {
         Self {
             global: [
@@ -46,9 +46,9 @@ impl NdRange {
     }
 }
 
-/// Shrinks a wished work-group until the device and the kernel allow it.
+/// Shrinks a work-group until the device and the kernel allow it.
 ///
-/// Halves the height first, then the width: rows stay contiguous as long as possible.
+/// The height is halved first, so that rows stay as long as possible.
 pub fn fit_work_group(wish: [usize; 2], max_items: usize, max_extent: [usize; 2]) -> [usize; 2] {
     let mut size = [
         wish[0].min(max_extent[0]).max(1),

@@ -1,8 +1,12 @@
-//! The pitch comparison's numbers: distances, thresholds, and which pixels can be judged.
+//! Distances and thresholds of the pitch comparison, and the pixels that it can judge.
+//!
+//! # Source
+//! docs/semantics.md, "Pitch comparison and threshold"; `P`, `F`, `A`, `u` and `θ` are defined
+//! there.
 
 use super::region::Rect;
 
-/// Axis along which a comparison looks for its neighbours.
+/// Axis of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
     /// Neighbours left and right.
@@ -11,14 +15,14 @@ pub enum Axis {
     Y,
 }
 
-/// One comparison: a pixel with its two neighbours `k` pitches away.
+/// One comparison of a pixel with its two neighbours at one distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comparison {
-    /// Where the neighbours lie.
+    /// Axis along which the neighbours lie.
     pub axis: Axis,
     /// Whole pixels of the distance (`P`).
     pub whole: i32,
-    /// Rest of the distance in 1/256 px (`F`).
+    /// Fraction of the distance in 1/256 px (`F`).
     pub fraction: i32,
     /// Blur of the matched centre in 1/256 (`A`).
     pub blur: i32,
@@ -43,7 +47,7 @@ impl Comparison {
         })
     }
 
-    /// Pixels from the frame's edge within which nothing can be judged (`P + u`).
+    /// Pixels at each edge of the frame that cannot be judged (`P + u`).
     pub fn margin(&self) -> usize {
         self.whole as usize + usize::from(self.fraction > 0)
     }

@@ -1,29 +1,30 @@
 //! The real-valued pitch of a repeating pattern, estimated from lines of a frame.
 //!
-//! 1. *Search.* The summed autocorrelation of some lines, high-passed for one octave of pitches
-//!    after the other, gives candidates.
-//! 2. *Mask.* Positions without the candidate's activity (a dark border) get the weight 0, the
-//!    rest loses its moving mean.
-//! 3. *Refinement.* `ρ(τ)` is one less the mean square difference over the lag `τ`, in units of
-//!    twice the variance. The pitch maximises the mean of `ρ(m·p)`, weighted by overlaps, first at
-//!    near and then at ever farther multiples `m`, which divide an error of the lag by `m`.
-//! 4. *Octave.* Where every k-th multiple stands out, only these are periods; where the k-th
-//!    parts of a pitch correlate as well as the pitch, they are.
-//! 5. *Evening out.* Few periods leave an error in the illumination, a defect or a border more
-//!    weight: the moving mean over exactly one pitch, the gain, defects and lines that do not
-//!    follow are taken out and step 3 is done again.
-//! 6. *Decision.* The mean of `ρ` at the nearest multiples is the confidence; fewer periods need
-//!    more of it, since structures of a photograph resemble each other by chance. A pattern whose
-//!    mean rises by more from pitch to pitch than it varies is a staircase.
+//! 1. *Search.* The autocorrelations of some lines are summed and high-passed for one octave of
+//!    pitches after another. Their peaks are the candidates.
+//! 2. *Mask.* Positions without the candidate's pattern (a dark border) get the weight 0. The moving
+//!    mean of the other positions is subtracted.
+//! 3. *Refinement.* `ρ(τ) = 1 − d(τ) / (2·variance)`, where `d(τ)` is the mean square difference over
+//!    the lag `τ`. The pitch `p` maximises the mean of `ρ(m·p)`, weighted by overlap, first at near
+//!    and then at ever farther multiples `m`: an error of the lag `m·p` counts `1/m` in the pitch.
+//! 4. *Octave.* If every k-th multiple correlates better than the others, the period is k pitches. If
+//!    the multiples of a k-th of the pitch correlate as well, the period is that k-th.
+//! 5. *Evening out.* With few periods, uneven illumination, a defect or a border weighs more. The
+//!    moving mean over exactly one pitch, the gain, defects and lines without the pattern are removed,
+//!    and step 3 is repeated.
+//! 6. *Decision.* The mean of `ρ` at the nearest multiples is the confidence. Few periods need a
+//!    higher confidence, because structures of a photograph resemble each other by chance. If the
+//!    local mean changes more from pitch to pitch than the pattern varies, it is a staircase and is
+//!    refused.
 //!
 //! # Source
 //! Autocorrelation by FFT: Wiener–Khinchin theorem. The pitch that maximises the correlations at
 //! all multiples, each weighted by its overlap, is the least-squares fit of a periodic line
 //! (J. D. Wise, J. R. Caprio, T. W. Parks, Maximum likelihood pitch estimation, IEEE Trans. ASSP
-//! 24, 1976). Mean square differences in place of products, so that a part of a period at the
-//! ends does not shift the peak: A. de Cheveigné, H. Kawahara, YIN, JASA 111, 2002. Weights by
-//! FFT: D. Padfield, Masked Object Registration in the Fourier Domain, IEEE Trans. Image
-//! Processing 21, 2012.
+//! 24, 1976). Mean square differences instead of products, so that an incomplete period at an end
+//! does not shift the peak: A. de Cheveigné, H. Kawahara, YIN, JASA 111, 2002. Weights by FFT:
+//! D. Padfield, Masked Object Registration in the Fourier Domain, IEEE Trans. Image Processing 21,
+//! 2012.
 
 mod correlation;
 mod filters;
@@ -39,55 +40,56 @@ use prepare::Prepared;
 use refine::Comb;
 use search::Search;
 
-/// Shortest pitch, px: nearer to 2 px no optics leave a pattern.
+/// Shortest pitch, px: optics blur away patterns closer to 2 px.
 pub const MIN_PITCH_PX: f64 = 2.5;
-/// Periods that must fit into the patterned part of a line: two could be any two things alike.
+/// Periods that must fit into the patterned part of a line: two could be any two similar things.
 pub const MIN_PERIODS: f64 = 3.0;
-/// What the patterned part may fall short of that by the search's coarseness.
+/// Share of that length that suffices, because the search is coarse.
 const PERIODS_TOLERANCE: f64 = 0.98;
 /// Share of a line's positions that must carry the pattern.
 const MIN_COVERAGE: f64 = 0.3;
 /// Shortest lines that can be judged, samples.
 const MIN_LENGTH: usize = 16;
 
-/// Candidates that may be tried: bounds the time that a photograph costs.
+/// Most candidates tried; bounds the time that a photograph costs.
 const MAX_TRIES: usize = 3;
-/// Rounds from a candidate to its period; an octave takes one more, two octaves two.
+/// Most rounds from a candidate to its period; a wrong octave takes one more round.
 const MAX_ROUNDS: usize = 3;
-/// Pitches that the moving mean spans at first: periods up to this multiple of a candidate stay
-/// visible, so that a candidate of one third of the period is found out.
+/// Pitches that the moving mean spans at first. Periods up to this multiple of a candidate stay
+/// visible, so a candidate of one third of the period is noticed.
 const OCTAVE_SPAN_PITCHES: f64 = 3.0;
 /// Patterns of fewer periods are evened out.
 const EVENED_PERIODS: f64 = 16.0;
 
-/// Confidence that many periods need, and what few need more, times periods. Measured: panels at
-/// noise σ = 8 reach 0.82 or more; photographs 0.55 at 3.5 periods, 0.3 at 6, 0.12 from 10 on.
+/// The needed confidence is `MANY + FEW / periods`. Measured: panels at noise σ = 8 reach 0.82 or
+/// more; photographs 0.55 at 3.5 periods, 0.3 at 6, 0.12 from 10 on.
 const MANY_PERIODS_CONFIDENCE: f64 = 0.25;
 const FEW_PERIODS_CONFIDENCE: f64 = 2.4;
-/// What suffices whatever the number of periods.
+/// Confidence that suffices for any number of periods.
 const SUFFICIENT_CONFIDENCE: f64 = 0.85;
-/// Most standard deviations of the pattern that the local mean may change by from one period to
-/// the next. A staircase (a grey wedge, a slow gradient cut into grey levels) repeats once its
-/// trend is taken away, but changes by √12 = 3.5 of them; a lit pattern by a fraction of one.
+/// Largest change of the local mean from one period to the next, in standard deviations of the
+/// pattern. A staircase (a grey wedge, a gradient in grey levels) repeats once its trend is
+/// removed, but changes by √12 = 3.5 standard deviations; an unevenly lit pattern by a fraction of
+/// one.
 const MAX_DRIFT: f64 = 1.7;
 
-/// Most lines that [`probe_lines`] asks for. The error falls with the root of the number; with
-/// 192 the worst corner (5.4 periods of 200 px over 1080 px, noise σ = 8) has a standard error of
-/// 0.003 px.
+/// Most lines that [`probe_lines`] chooses. The error falls with the square root of their number;
+/// with 192 the worst case (5.4 periods of 200 px over 1080 px, noise σ = 8) has a standard error
+/// of 0.003 px.
 pub const MAX_PROBE_LINES: usize = 192;
-/// Neighbouring lines taken together: one transfer each.
+/// Adjacent lines taken together: one transfer per bundle.
 pub const PROBE_BUNDLE: usize = 8;
 
-/// Lines of equal length, one after the other (row-major), any grey scale.
+/// Lines of equal length, one after the other (row-major), in any grey scale.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines<'a> {
-    /// The samples; a last line that is cut off is not read.
+    /// The samples; an incomplete last line is not read.
     pub samples: &'a [f32],
-    /// Samples of one line.
+    /// Samples per line.
     pub length: usize,
 }
 
-/// A pitch and how far it is to be trusted.
+/// A pitch and its confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PitchEstimate {
     /// The pitch, px.
@@ -101,7 +103,7 @@ pub struct PitchEstimate {
 pub struct Candidate {
     /// Pitch and confidence.
     pub estimate: PitchEstimate,
-    /// Confidence that its number of periods needs.
+    /// Confidence needed for its number of periods.
     pub needed: f64,
     /// Mean change of the local mean over one pitch, in standard deviations of the pattern.
     pub drift: f64,
@@ -114,7 +116,7 @@ impl Candidate {
     }
 }
 
-/// Estimates pitches; keeps plans and buffers for the next frame.
+/// Estimates pitches; keeps FFT plans and buffers for the next frame.
 #[derive(Default)]
 pub struct PitchEstimator {
     correlator: Correlator,
@@ -125,14 +127,14 @@ pub struct PitchEstimator {
 }
 
 impl PitchEstimator {
-    /// The pitch along the lines, or `None` when they do not repeat.
+    /// The pitch along the lines, or `None` if they do not repeat.
     pub fn estimate(&mut self, lines: &Lines) -> Option<PitchEstimate> {
         self.examine(lines)
             .filter(Candidate::is_accepted)
             .map(|candidate| candidate.estimate)
     }
 
-    /// The best candidate even if it is not good enough to be a pitch, for logs.
+    /// The best candidate, accepted or not; for logs.
     pub fn examine(&mut self, lines: &Lines) -> Option<Candidate> {
         if lines.length < MIN_LENGTH {
             return None;
@@ -148,7 +150,7 @@ impl PitchEstimator {
             if tried.len() == MAX_TRIES {
                 break;
             }
-            // The octave of a candidate is settled when it is tried.
+            // Trying a candidate also decides its octave: multiples need no try of their own.
             if tried.iter().any(|&other| is_multiple(start, other)) {
                 continue;
             }
@@ -186,7 +188,7 @@ impl PitchEstimator {
                 continue;
             }
             let confidence = comb.confidence(pitch).clamp(0.0, 1.0);
-            // The deviation holds noise too, of which the confidence is free.
+            // The standard deviation includes noise; the confidence takes it out.
             let drift = self.prepared.drift() / confidence.max(1e-3).sqrt();
             let periods = covered / pitch;
             if periods < EVENED_PERIODS {
@@ -207,7 +209,7 @@ impl PitchEstimator {
         None
     }
 
-    /// The normalised correlation of what the correlator was given.
+    /// The normalised correlation of the lines given to the correlator.
     fn comb(&mut self) -> Comb<'_> {
         let (weight, energy) = self.prepared.weight_and_energy();
         self.correlator
@@ -223,7 +225,7 @@ impl PitchEstimator {
         self.rho.clear();
         self.rho
             .extend(sums.map(|((product, pairs), (left, right))| {
-                // Transforms leave rounding where there are no pairs.
+                // Without pairs there is only the transforms' rounding.
                 if *pairs < 0.5 {
                     return 0.0;
                 }
@@ -234,18 +236,18 @@ impl PitchEstimator {
     }
 }
 
-/// Whether one is about a whole multiple of the other.
+/// Whether one pitch is about a whole multiple of the other.
 fn is_multiple(a: f64, b: f64) -> bool {
     let ratio = if a > b { a / b } else { b / a };
     (ratio - ratio.round()).abs() < 0.03 * ratio.round()
 }
 
-/// Which lines of `line_count` to take, in ascending order: all up to [`MAX_PROBE_LINES`], else
-/// that many in bundles of [`PROBE_BUNDLE`] neighbours, spread over the frame at uneven distances
-/// so that they meet every phase of a cell whatever its pitch.
+/// Which of `line_count` lines to read, in ascending order: all up to [`MAX_PROBE_LINES`], else
+/// that many in bundles of [`PROBE_BUNDLE`] adjacent lines. The bundles are spread at uneven
+/// distances, so they meet every phase of a cell at any pitch.
 pub fn probe_lines(line_count: usize) -> Vec<usize> {
     const BUNDLES: usize = MAX_PROBE_LINES / PROBE_BUNDLE;
-    /// Its multiples modulo 1 are spread evenly and have no period.
+    /// The multiples of the golden ratio modulo 1 are spread evenly and have no period.
     const GOLDEN_RATIO: f64 = 1.618_033_988_749_895;
     if line_count <= MAX_PROBE_LINES {
         return (0..line_count).collect();

@@ -24,7 +24,7 @@ impl Rect {
         }
     }
 
-    /// Pixels a row.
+    /// Pixels per row.
     pub fn width(&self) -> usize {
         self.x1.saturating_sub(self.x0)
     }
@@ -34,7 +34,7 @@ impl Rect {
         self.y1.saturating_sub(self.y0)
     }
 
-    /// No pixel inside.
+    /// Whether no pixel lies inside.
     pub fn is_empty(&self) -> bool {
         self.width() == 0 || self.height() == 0
     }
@@ -49,8 +49,8 @@ impl Rect {
         }
     }
 
-    /// Grows outward to whole samples of a component subsampled by the two shifts, and returns
-    /// the region in that component's samples, cut to its `width` × `height`.
+    /// The region in samples of a component that is subsampled by the two shifts: grown outward to
+    /// whole samples and clipped to the component's `width` × `height`.
     pub fn subsample(&self, w_sub: u32, h_sub: u32, width: usize, height: usize) -> Self {
         let up = |v: usize, shift: u32| (v + (1 << shift) - 1) >> shift;
         Self {
@@ -62,10 +62,10 @@ impl Rect {
     }
 }
 
-/// A region as a user gives it: `<x, y, width, height>`, all zero for the whole frame.
+/// The pixels of a region property: `<x, y, width, height>`, all zero for the whole frame.
 ///
 /// # Errors
-/// A sentence that says what is wrong, where the region is not inside the frame.
+/// A sentence that says what is wrong if the region is empty or not inside the frame.
 pub fn user_region(region: [u32; 4], width: usize, height: usize) -> Result<Rect, String> {
     if region == [0; 4] {
         return Ok(Rect::new(0, 0, width, height));
@@ -87,7 +87,7 @@ pub fn user_region(region: [u32; 4], width: usize, height: usize) -> Result<Rect
     Ok(rect)
 }
 
-/// Pixels that lie in at least one of `a` and in at least one of `b`.
+/// Number of pixels that lie in at least one of `a` and in at least one of `b`.
 pub fn union_area(a: &[Rect], b: &[Rect]) -> u64 {
     let pieces: Vec<Rect> = a
         .iter()

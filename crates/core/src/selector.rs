@@ -1,4 +1,4 @@
-//! The `device` property's language.
+//! Values of the `device` property.
 
 /// Which device a user asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl DeviceSelector {
         }
     }
 
-    /// Index of the chosen device among `devices` (name, is GPU, is CPU).
+    /// Index of the selected device in `devices` (name, is GPU, is CPU).
     pub fn choose(&self, devices: &[(String, bool, bool)]) -> Option<usize> {
         let nth = |n: usize, wanted: fn(&(String, bool, bool)) -> bool| {
             devices

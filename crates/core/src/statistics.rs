@@ -1,6 +1,6 @@
 //! Statistics of one channel's histogram.
 
-/// What a channel's bins say about it; levels are lower edges of bins, in grey levels.
+/// Statistics of one channel; a bin counts as its lower edge, in grey levels.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Statistics {
     /// Samples counted.
@@ -29,7 +29,7 @@ pub struct Statistics {
     pub saturated_high: f64,
     /// Shannon entropy, bits.
     pub entropy: f64,
-    /// Threshold that separates two classes best: levels up to and including it are the lower.
+    /// Otsu's threshold; levels up to and including it are the lower class.
     pub otsu_threshold: f64,
     /// Between-class over total variance at that threshold, 0..1; 0 for a constant region.
     pub otsu_separability: f64,
@@ -81,7 +81,7 @@ impl Statistics {
             level(bins.len() - 1)
         };
 
-        // The first maximum, and bin 0 where no split separates anything.
+        // The first maximum; bin 0 if no split separates anything.
         let mut best = (0.0, 0);
         let mut below: u64 = 0;
         let mut below_sum: u128 = 0;

@@ -1,4 +1,4 @@
-//! Which variant of a kernel runs where: pure functions of a device's limits and the work's shape.
+//! Chooses kernel variants: pure functions of the device's limits and of the shape of the work.
 
 mod gaussian;
 mod histogram;

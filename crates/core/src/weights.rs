@@ -3,7 +3,7 @@
 /// Smallest and largest kernel size.
 pub const KERNEL_SIZE_RANGE: std::ops::RangeInclusive<usize> = 3..=31;
 
-/// Standard deviation in use, px: `sigma_px` itself, or derived from the size where it is ≤ 0.
+/// The standard deviation to use, px: `sigma_px`, or derived from the size if `sigma_px` ≤ 0.
 ///
 /// # Source
 /// OpenCV's `getGaussianKernel`: `0.3·((n−1)/2 − 1) + 0.8`.
@@ -29,8 +29,8 @@ pub fn weights_f64(kernel_size: usize, sigma_px: f64) -> Vec<f64> {
     taps.iter().map(|w| w / sum).collect()
 }
 
-/// Whether weights in 1/256 are binomial coefficients times a power of two, of a size that the
-/// kernels have a shorter form for (`BINOMIAL` of `gaussian_bytes.cl`).
+/// Whether weights in 1/256 are the binomial ones for which `gaussian_bytes.cl` has a shorter form
+/// (its macro `BINOMIAL`).
 pub fn is_binomial(weights_q8: &[u32]) -> bool {
     matches!(weights_q8, [64, 128, 64] | [16, 64, 96, 64, 16])
 }
@@ -38,8 +38,9 @@ pub fn is_binomial(weights_q8: &[u32]) -> bool {
 /// Weights in 1/256, `kernel_size` taps, summing to 256.
 ///
 /// # Source
-/// OpenCV's fixed-point Gaussian (`getGaussianKernelFixedPoint_ED`): rounding errors are carried
-/// from the outermost tap inwards, the centre takes the rest.
+/// docs/semantics.md, "Gaussian", after OpenCV's fixed-point Gaussian
+/// (`getGaussianKernelFixedPoint_ED`): rounding errors are carried from the outermost tap inwards,
+/// the centre takes the rest.
 pub fn weights_q8(kernel_size: usize, sigma_px: f64) -> Vec<u32> {
     if sigma_px <= 0.0 {
         match kernel_size {

@@ -1,4 +1,4 @@
-//! What frames show: the inputs that PERFORMANCE.md lists for every test.
+//! What frames show: the contents that every test runs on.
 
 use crate::panel::{PanelGenerator, PanelSpec};
 
@@ -15,7 +15,7 @@ pub enum Content {
     GradientX,
     /// Darkest on top, brightest at the bottom.
     GradientY,
-    /// Every level is as likely.
+    /// Every level is equally likely.
     Random,
     /// A synthetic display panel with noise.
     Natural,
@@ -23,7 +23,7 @@ pub enum Content {
     EqualComponents,
     /// The upper half constant, the lower half random.
     HalfRandom,
-    /// Random samples of all bits that the format holds, whatever the camera's bit depth.
+    /// Random samples of all bits that the format holds, regardless of the camera's bit depth.
     BeyondDepth,
 }
 
@@ -45,7 +45,7 @@ impl Content {
     ];
 }
 
-/// A picture of some content, asked for sample by sample.
+/// A picture of some content, read sample by sample.
 pub struct Picture {
     content: Content,
     seed: u64,
@@ -79,14 +79,14 @@ impl Picture {
         }
     }
 
-    /// The sample of a component at a place of that component.
+    /// The sample of a component at column and row of that component.
     pub fn sample(&self, component: usize, x: usize, y: usize) -> u32 {
         let [width, height] = self.size;
         let ramp = |at: usize, n: usize| {
             (u64::from(self.highest) * at as u64 / (n.max(2) - 1) as u64) as u32
         };
         let random = |component: usize| random(self.seed, component, x, y);
-        // Levels whose bytes differ, so that a swapped byte order shows.
+        // Levels whose bytes differ, so that a swapped byte order is noticed.
         let two = [self.highest / 5, self.highest - self.highest / 7];
         match self.content {
             Content::Constant(level) => {
@@ -106,7 +106,7 @@ impl Picture {
     }
 }
 
-/// 32 bits that depend on everything given and show no pattern (SplitMix64's mixing).
+/// 32 bits that depend on all inputs and show no pattern (SplitMix64's mixing).
 pub fn random(seed: u64, component: usize, x: usize, y: usize) -> u32 {
     let mut z = seed
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)

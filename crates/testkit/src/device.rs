@@ -1,4 +1,4 @@
-//! The device under test, and skips that nobody overlooks.
+//! The device under test, and skips that are visible.
 
 use std::{
     collections::HashSet,
@@ -10,8 +10,8 @@ use clinspect_opencl::ClContext;
 
 /// The device that `CLINSPECT_DEVICE` names (`auto` by default), opened once for all tests.
 ///
-/// `None` where there is none: the test is skipped, and says so. With
-/// `CLINSPECT_REQUIRE_DEVICE=1` it fails.
+/// `None` if there is none: the test is skipped, with a line that says so. With
+/// `CLINSPECT_REQUIRE_DEVICE=1` the test fails.
 pub fn open() -> Option<Arc<ClContext>> {
     static OPENED: OnceLock<Result<Arc<ClContext>, String>> = OnceLock::new();
     let opened = OPENED.get_or_init(|| {
@@ -42,7 +42,7 @@ pub fn open() -> Option<Arc<ClContext>> {
     }
 }
 
-/// Says once that something cannot run on this device.
+/// Prints once that a case cannot run on this device.
 pub fn skip(what: &str, why: &str) {
     static SAID: OnceLock<Mutex<HashSet<String>>> = OnceLock::new();
     let line = format!("SKIP {what}: {why}");
@@ -55,7 +55,7 @@ pub fn skip(what: &str, why: &str) {
     }
 }
 
-/// Writes past the capture of the test harness, which shows only what failing tests print.
+/// Bypasses the capture of the test harness, which shows only the output of failing tests.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

@@ -1,5 +1,5 @@
-//! Frames in every memory that an element may meet: strides, offsets, padding, several memories,
-//! unaligned bases; ours and foreign.
+//! Frames in all memory layouts that an element may meet: strides, offsets, padding, several
+//! memories, unaligned bases; our memory and foreign memory.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::{
     reference::{Geometry, SampleKind, Samples, put},
 };
 
-/// What padding of an input holds; no test's picture depends on it.
+/// Padding bytes of an input; no test's picture depends on them.
 pub const INPUT_POISON: u8 = 0xa5;
-/// What an output holds before it is written.
+/// Bytes of an output before it is written.
 pub const OUTPUT_POISON: u8 = 0x5a;
 
-/// Whose memory a frame lies in.
+/// The owner of a frame's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// Our allocator's.
@@ -28,14 +28,14 @@ pub enum Owner {
     Mixed,
 }
 
-/// How a frame's bytes are spread over memories.
+/// The distribution of a frame's bytes over memories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
     /// One memory.
     Whole,
     /// A memory per plane.
     Planes,
-    /// Two memories, cut in the middle of the bytes and thus inside a plane.
+    /// Two memories, split in the middle of the bytes, hence inside a plane.
     Middle,
 }
 
@@ -50,10 +50,10 @@ pub enum Stride {
     Multiple(usize),
 }
 
-/// How a frame lies in memory.
+/// The memory layout of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrangement {
-    /// Whose memory it is.
+    /// Owner of the memory.
     pub owner: Owner,
     /// Its memories.
     pub split: Split,
@@ -81,11 +81,11 @@ const fn arrangement(
     }
 }
 
-/// As a source makes it that takes our pool.
+/// The layout from a source that uses our pool.
 pub const PLAIN: Arrangement = arrangement(Owner::Ours, Split::Whole, Stride::Default, 0, 0);
-/// Rows padded, planes and base unaligned, in our memory.
+/// Padded rows, unaligned planes and base, in our memory.
 pub const PADDED: Arrangement = arrangement(Owner::Ours, Split::Whole, Stride::Padded(13), 7, 3);
-/// Every way a frame may lie in memory.
+/// All layouts of an input.
 pub const ARRANGEMENTS: [Arrangement; 11] = [
     PLAIN,
     arrangement(Owner::Foreign, Split::Whole, Stride::Default, 0, 0),
@@ -99,7 +99,7 @@ pub const ARRANGEMENTS: [Arrangement; 11] = [
     arrangement(Owner::Ours, Split::Whole, Stride::Multiple(4096), 0, 0),
     arrangement(Owner::Foreign, Split::Whole, Stride::Multiple(4096), 16, 15),
 ];
-/// Those that an output may have: ours, each plane in one memory.
+/// The layouts that an output may have: our memory, each plane in one memory.
 pub const OUTPUT_ARRANGEMENTS: [Arrangement; 4] = [
     PLAIN,
     PADDED,
@@ -107,7 +107,7 @@ pub const OUTPUT_ARRANGEMENTS: [Arrangement; 4] = [
     arrangement(Owner::Ours, Split::Whole, Stride::Multiple(4096), 0, 0),
 ];
 
-/// Where a plane's rows lie in the frame's bytes.
+/// Position of a plane's rows in the frame's bytes.
 #[derive(Clone, Copy, Debug)]
 struct Plane {
     offset: usize,
@@ -116,12 +116,12 @@ struct Plane {
     rows: usize,
 }
 
-/// A frame's bytes, and where its components are in them.
+/// A frame's bytes, and the position of its components.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Format and size.
     pub info: gst_video::VideoInfo,
-    /// How it lies in memory.
+    /// Memory layout.
     pub arrangement: Arrangement,
     /// The buffer's bytes, padding included.
     pub bytes: Vec<u8>,
@@ -148,7 +148,7 @@ impl Frame {
                 Stride::Padded(padding) => (end + arrangement.before, row + padding),
                 Stride::Multiple(of) => (end + arrangement.before, row.next_multiple_of(of)),
             };
-            // The last row has no padding: memory may end right behind it.
+            // The last row has no padding: the memory may end right after it.
             end = offset + stride * (rows - 1) + row;
             planes.push(Plane {
                 offset,
@@ -168,7 +168,7 @@ impl Frame {
         }
     }
 
-    /// An input frame that shows `content`, its padding poisoned.
+    /// An input frame that shows `content`, with poisoned padding.
     pub fn showing(
         format: gst_video::VideoFormat,
         size: [usize; 2],
@@ -193,7 +193,7 @@ impl Frame {
         frame
     }
 
-    /// Format, size and place in memory, for messages.
+    /// Format, size and memory layout, for messages.
     pub fn describe(&self) -> String {
         let [width, height] = self.size();
         format!(
@@ -222,7 +222,7 @@ impl Frame {
         self.info.n_components() as usize
     }
 
-    /// Where a component's samples are in the frame's bytes.
+    /// Position of a component's samples in the frame's bytes.
     pub fn geometry(&self, component: usize) -> Geometry {
         let description = self.info.format_info();
         let plane = self.planes[description.plane()[component] as usize];
@@ -236,7 +236,7 @@ impl Frame {
         }
     }
 
-    /// A component as the references read it.
+    /// A component, in the form that the references read.
     pub fn component(&self, component: usize) -> Samples<'_> {
         self.geometry(component).samples(&self.bytes)
     }
@@ -247,7 +247,7 @@ impl Frame {
         self.planes.len() == 1 && self.info.is_rgb() && per_pixel > self.component_count()
     }
 
-    /// Sets every component's samples (row-major) and, for padding inside pixels, its bytes.
+    /// Sets every component's samples (row-major) and the bytes of padding inside pixels.
     pub fn set(&mut self, components: &[Vec<u32>], padding_of: &Self) {
         if self.has_pixel_padding() {
             for (to, from) in self.planes.clone().iter().zip(&padding_of.planes) {
@@ -303,7 +303,7 @@ impl Frame {
         buffer
     }
 
-    /// Says in a GstVideoMeta how the frame lies in the buffer.
+    /// Describes the frame's layout in a GstVideoMeta.
     pub fn add_meta(&self, buffer: &mut gst::BufferRef) {
         let offsets: Vec<usize> = self.planes.iter().map(|p| p.offset).collect();
         let strides: Vec<i32> = self.planes.iter().map(|p| p.stride as i32).collect();
@@ -329,7 +329,7 @@ impl Frame {
     }
 }
 
-/// Bytes of a plane's row that belong to the picture, and its rows.
+/// Bytes of a plane's row that hold pixels, and number of rows.
 fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> (usize, usize) {
     let description = info.format_info();
     let members = (0..description.n_components())
@@ -350,7 +350,7 @@ fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> (usize, usize) {
     )
 }
 
-/// A GstVideoMeta with these offsets and strides, right or wrong.
+/// A GstVideoMeta with these offsets and strides, valid or not.
 pub fn add_video_meta(
     buffer: &mut gst::BufferRef,
     info: &gst_video::VideoInfo,
@@ -409,7 +409,7 @@ pub fn read(buffer: &gst::Buffer) -> Vec<u8> {
     buffer.map_readable().expect("a reading map").to_vec()
 }
 
-/// Fails at the first byte that differs, and says where it is in the frame.
+/// Fails at the first byte that differs, and names its position in the frame.
 #[track_caller]
 pub fn assert_same(actual: &[u8], expected: &Frame, about: impl FnOnce() -> String) {
     if actual == expected.bytes {

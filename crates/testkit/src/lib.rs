@@ -1,4 +1,4 @@
-//! What the tests, benchmarks, fuzz targets and examples share: synthetic panels, sequential
+//! Code that tests, benchmarks, fuzz targets and examples share: synthetic panels, sequential
 //! references, frames in every kind of memory, harnesses, and helpers for live pipelines.
 
 #![allow(

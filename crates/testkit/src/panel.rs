@@ -1,14 +1,14 @@
 //! Synthetic frames of a display panel as a line inspection camera sees them, with ground truth.
 //!
-//! A unit cell repeats at a real-valued pitch along both axes, seen through a Gaussian
+//! A unit cell repeats at a real-valued pitch along both axes and is blurred by a Gaussian
 //! point-spread function and the pixel's square aperture. Its image is a Fourier series cut below
-//! half a cycle per pixel, so every sample is exact at any phase and a clean frame differs from
-//! itself one pitch away only by what interpolation loses. Row jitter, vignetting, shot and read
-//! noise follow; defects are blurred by the same optics unless the specification says otherwise.
+//! half a cycle per pixel, so every sample is exact at any phase. A clean frame differs from itself
+//! one pitch away only by the error of interpolation. Row jitter, vignetting, shot and read noise
+//! are added. Defects pass the same optics unless the specification says otherwise.
 //!
-//! Everything is a function of specification, seed and the frame's number. Each frame has its own
-//! random phase, as on a line that moves. Levels are in grey levels of 8 bits whatever the bit
-//! depth; pixel centres lie at integer coordinates.
+//! A frame is a function of specification, seed and frame number. Each frame has its own random
+//! phase, as on a moving line. Levels are in grey levels of 8 bits at any bit depth; pixel centres
+//! are at integer coordinates.
 
 mod cell;
 mod defects;
@@ -26,14 +26,14 @@ use defects::{Patch, Scene};
 use optics::Optics;
 use placement::Field;
 
-/// Share of the noise's variance at the mean level that is shot noise; the rest is read noise.
+/// Share of shot noise in the noise's variance at the mean level; the rest is read noise.
 const SHOT_SHARE: f32 = 0.5;
 /// Contrast of random defects, grey levels of 8 bits.
 const RANDOM_CONTRAST: f64 = 60.0;
 /// Tries per random defect before the frame counts as full.
 const PLACEMENT_TRIES: usize = 200;
 
-/// What the panel and the camera are like.
+/// Properties of the panel and the camera.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PanelSpec {
     /// Frame width, px, 1..=65536.
@@ -46,9 +46,9 @@ pub struct PanelSpec {
     pub pitch_y: f64,
     /// Standard deviation of the point-spread function, px, 0..=16.
     pub psf_sigma_px: f64,
-    /// Standard deviation of the point-spread function that defects are drawn with, px, 0..=16;
-    /// `None`, the physical case, is that of the panel. Smaller values draw sharper defects than
-    /// the optics let through: what benchmarks that paint discs into a finished picture do.
+    /// Standard deviation of the defects' point-spread function, px, 0..=16; `None`, the physical
+    /// case: the panel's. Smaller values draw defects sharper than the optics allow, like
+    /// benchmarks that paint discs into a finished picture.
     pub defect_psf_sigma_px: Option<f64>,
     /// Standard deviation of shot and read noise together at the mean level, grey levels of
     /// 8 bits, 0..=64; 0 is noise-free.
@@ -85,7 +85,7 @@ impl Default for PanelSpec {
 }
 
 impl PanelSpec {
-    /// Refuses what cannot be drawn.
+    /// Refuses a specification that cannot be drawn.
     ///
     /// # Errors
     /// A sentence that names the field, its value and the range.
@@ -115,7 +115,7 @@ impl PanelSpec {
             ("mean_level", self.mean_level, 0.0, 255.0),
         ];
         for (field, value, low, high) in ranges {
-            // Not-a-number lies in no range.
+            // No range contains NaN.
             if !(low..=high).contains(&value) {
                 return Err(format!("{field} is {value}, give {low} to {high}"));
             }
@@ -124,7 +124,7 @@ impl PanelSpec {
     }
 }
 
-/// A frame and its truth.
+/// A frame and its ground truth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PanelFrame {
     /// Rows without padding: GRAY8, or GRAY16_LE (two bytes a sample) when `bit_depth` > 8.
@@ -135,7 +135,7 @@ pub struct PanelFrame {
     pub height: usize,
     /// Bits per sample; samples sit in the low bits.
     pub bit_depth: u32,
-    /// Frames the generator made before.
+    /// Number of frames that the generator made before.
     pub frame_number: u64,
     /// Ground truth.
     pub planted: Vec<PlantedDefect>,
@@ -157,8 +157,8 @@ impl PanelFrame {
     }
 }
 
-/// Which random numbers of a frame; each purpose draws from a stream of its own, so that frames
-/// differ in nothing but what the specification or the defects change.
+/// Streams of a frame's random numbers, one per purpose: a change of the specification or of the
+/// defects changes nothing else in the frame.
 #[derive(Clone, Copy)]
 enum Purpose {
     Phase,
@@ -172,14 +172,14 @@ pub struct PanelGenerator {
     spec: PanelSpec,
     seed: u64,
     frame_number: u64,
-    /// What defects are seen through.
+    /// Optics of the defects.
     defect_optics: Optics,
     cell: CellImage,
     /// `Σ (distance from the centre / distance of the corner)²` by column and by row.
     radius_squared: [Vec<f32>; 2],
 }
 
-/// One frame's random part of the pattern.
+/// The random part of one frame's pattern.
 struct Pose {
     /// Position of pixel (0, 0), cells.
     phase: [f64; 2],
@@ -187,17 +187,17 @@ struct Pose {
 }
 
 impl PanelGenerator {
-    /// A generator whose frames depend on the specification and the seed alone.
+    /// A generator; its frames depend on the specification and the seed alone.
     ///
     /// # Errors
-    /// What [`PanelSpec::validate`] refuses.
+    /// Those of [`PanelSpec::validate`].
     pub fn new(spec: PanelSpec, seed: u64) -> Result<Self, String> {
         spec.validate()?;
         let optics = Optics {
             psf_sigma_px: spec.psf_sigma_px,
         };
         let half = [spec.width, spec.height].map(|len| (len - 1) as f32 / 2.0);
-        // A single pixel has no corner; it is the centre.
+        // A single pixel is the centre and has no corner.
         let corner = (half[0] * half[0] + half[1] * half[1]).max(1.0);
         let radius_squared = [(spec.width, half[0]), (spec.height, half[1])].map(|(len, half)| {
             (0..len)
@@ -216,7 +216,7 @@ impl PanelGenerator {
         })
     }
 
-    /// What the frames are like.
+    /// The specification of the frames.
     pub fn spec(&self) -> &PanelSpec {
         &self.spec
     }
@@ -232,10 +232,10 @@ impl PanelGenerator {
         self.render(&pose, Vec::new())
     }
 
-    /// A frame with these defects; where they overlap they add up.
+    /// A frame with these defects; overlapping ones add up.
     ///
     /// # Errors
-    /// A sentence for a defect that cannot be drawn; the generator then stays at its frame.
+    /// A sentence for a defect that cannot be drawn; the frame number is then not advanced.
     pub fn next_frame(&mut self, defects: &[Defect]) -> Result<PanelFrame, String> {
         let pose = self.pose();
         let scene = self.scene(&pose);
@@ -246,13 +246,14 @@ impl PanelGenerator {
         Ok(self.render(&pose, patches))
     }
 
-    /// A frame with `count` defects of mixed kinds and ±60 grey levels, far enough apart that
-    /// neither they nor their ghosts meet; fewer when the frame has no room.
+    /// A frame with `count` defects of mixed kinds and ±60 grey levels, or fewer if there is no
+    /// room. They are so far apart that neither they nor their ghosts meet.
     pub fn next_random(&mut self, count: usize) -> PanelFrame {
         self.next_random_of(&DefectKind::ALL, count, RANDOM_CONTRAST)
     }
 
-    /// The same with the kinds and the contrast (grey levels of 8 bits) given.
+    /// Like [`Self::frame_with_random_defects`], with given kinds and contrast (grey levels of 8
+    /// bits).
     pub fn next_random_of(
         &mut self,
         kinds: &[DefectKind],
@@ -273,7 +274,7 @@ impl PanelGenerator {
         let mut outlines = Vec::new();
         let mut patches = Vec::new();
         for kind in wanted {
-            // Where a line no longer fits, another kind may.
+            // If a line no longer fits, another kind may.
             for turn in 0..PLACEMENT_TRIES {
                 let kind = if turn < PLACEMENT_TRIES / 2 {
                     kind
@@ -285,7 +286,7 @@ impl PanelGenerator {
                 if !field.admits(&outline, &outlines) {
                     continue;
                 }
-                // A contrast too low to change a pixel plants nothing.
+                // Its contrast is too low to change a pixel.
                 patches.extend(defects::draw(&defect, &scene));
                 outlines.push(outline);
                 break;
@@ -325,7 +326,7 @@ impl PanelGenerator {
 
     /// Grey levels from the grid to the brightest bar before the optics.
     fn cell_contrast(&self) -> f64 {
-        // A blur that leaves no pattern leaves nothing to scale.
+        // The blur left no pattern to scale.
         self.spec.contrast / self.cell.range.max(1e-3)
     }
 
@@ -396,7 +397,7 @@ struct Noise {
 impl Noise {
     fn new(spec: &PanelSpec, rng: ChaCha8Rng) -> Self {
         let variance = (spec.noise_sigma * spec.noise_sigma) as f32;
-        // A black panel has no shot noise: all of the variance is read noise.
+        // A black panel has no shot noise, only read noise.
         let shot = if spec.mean_level > 0.0 {
             SHOT_SHARE
         } else {

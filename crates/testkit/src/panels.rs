@@ -1,4 +1,4 @@
-//! Panel frames, and what the references list on them.
+//! Panel frames, and the defects that the references list on them.
 
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::Defect;
@@ -28,7 +28,7 @@ impl Panels {
         self.next_as(Format::Gray8, PLAIN, planted)
     }
 
-    /// The same in another format and memory.
+    /// The next frame in another format and memory layout.
     pub fn next_as(&mut self, format: Format, arrangement: Arrangement, planted: usize) -> Frame {
         let panel = match planted {
             0 => self.0.clean_frame(),
@@ -51,7 +51,7 @@ impl Panels {
     }
 }
 
-/// A small panel with a few defects worth listing.
+/// A small panel with a few clear defects.
 pub fn spotted(size: [usize; 2]) -> Panels {
     Panels::new(PanelSpec {
         width: size[0],
@@ -65,7 +65,7 @@ pub fn spotted(size: [usize; 2]) -> Panels {
 pub const RECOMMENDED: &str =
     "pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true multiples=\"<1,4>\"";
 
-/// The same for the reference.
+/// The same settings for the reference.
 pub fn recommended(threshold: f64) -> Settings {
     Settings {
         compare: Compare::Minimum,
@@ -86,14 +86,14 @@ pub struct Wanted {
     pub max_defects: u32,
 }
 
-/// As the properties are by default.
+/// The properties' defaults.
 pub const DEFAULT: Wanted = Wanted {
     min_area: 1,
     merge_distance: 0,
     max_defects: 100,
 };
 
-/// What the reference lists, and whether there is more.
+/// The reference's list, and whether there are more defects.
 pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect>, bool) {
     let samples = frame.component(0);
     let (defects, overflow) = oracle::defects(

@@ -1,22 +1,22 @@
-//! Masks, how they lie in memory, and what the golden reference says of their defects.
+//! Masks, their memory layouts, and the golden reference's defects.
 
 use clinspect_core::components::{Finder, Found, Limits};
 
 use crate::reference::pitch_threshold::defects;
 
-/// A mask, one bool a pixel, row-major.
+/// A mask, one bool per pixel, row-major.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// Pixels a row.
+    /// Pixels per row.
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Marked or not.
+    /// Whether each pixel is marked.
     pub mask: Vec<bool>,
 }
 
 impl Picture {
-    /// A picture of the pixels that `marked` says are marked.
+    /// A picture of the pixels for which `marked` is true.
     pub fn of(width: usize, height: usize, marked: impl Fn(usize, usize) -> bool) -> Self {
         let mask = (0..width * height)
             .map(|at| marked(at % width, at / width))
@@ -28,14 +28,14 @@ impl Picture {
         }
     }
 
-    /// From rows in which `#` is marked.
+    /// A picture from rows of text in which `#` is marked.
     pub fn drawn(rows: &[&str]) -> Self {
         Self::of(rows[0].len(), rows.len(), |x, y| {
             rows[y].as_bytes()[x] == b'#'
         })
     }
 
-    /// Every pixel is marked with a probability of `percent`.
+    /// A picture in which every pixel is marked with a probability of `percent`.
     pub fn noise(width: usize, height: usize, percent: u32, seed: u32) -> Self {
         let mut state = seed;
         let mask = (0..width * height)
@@ -51,7 +51,7 @@ impl Picture {
         }
     }
 
-    /// Marks the pixels of rectangles given as x, y, width, height, cut to the picture.
+    /// Marks the pixels of rectangles given as x, y, width, height, clipped to the picture.
     pub fn with_rectangles(mut self, rectangles: &[[usize; 4]]) -> Self {
         for &[left, top, width, height] in rectangles {
             for y in top..(top + height).min(self.height) {
@@ -64,7 +64,7 @@ impl Picture {
     }
 }
 
-/// How a packed mask lies in memory.
+/// The memory layout of a packed mask.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Bytes before the first row.
@@ -79,7 +79,7 @@ impl Layout {
         width.div_ceil(8) + self.gap
     }
 
-    /// Packs a picture; every bit that is not a pixel is poisoned. Ends with the last row.
+    /// Packs a picture; poisons every bit that is not a pixel. The bytes end with the last row.
     pub fn pack(self, picture: &Picture) -> Vec<u8> {
         let stride = self.stride(picture.width);
         let len = self.offset + stride * picture.height - self.gap;
@@ -92,7 +92,7 @@ impl Layout {
     }
 }
 
-/// Finds the defects of a picture that lies in memory as `layout` says.
+/// Finds the defects of a picture packed in this layout.
 pub fn find(finder: &mut Finder, picture: &Picture, layout: Layout, limits: &Limits) -> Found {
     finder
         .find(
@@ -105,11 +105,11 @@ pub fn find(finder: &mut Finder, picture: &Picture, layout: Layout, limits: &Lim
         .clone()
 }
 
-/// Compares with the reference and says what differs.
+/// Compares with the reference; returns the first difference.
 pub fn compare(found: &Found, picture: &Picture, limits: &Limits) -> Result<(), String> {
     let width = picture.width;
-    // What the reference takes for differences says which defect the runs name. Where the mean
-    // and the peak over a defect are its number, all its pixels have that number.
+    // Each pixel gets the number of its run's defect as its difference. If mean and peak over a
+    // defect of the reference are its number, all its pixels have that number.
     let mut numbers: Vec<Option<f64>> = vec![Some(0.0); picture.mask.len()];
     let mut painted = 0;
     let mut after = 0;
@@ -119,7 +119,7 @@ pub fn compare(found: &Found, picture: &Picture, limits: &Limits) -> Result<(), 
         if x0 >= x1 || x1 > width || run.y as usize >= picture.height {
             return Err(format!("{run:?} is empty or leaves the picture"));
         }
-        // A run that touched the one before in its row would be one run with it.
+        // Adjacent runs of a row would be one run.
         if row + x0 < after {
             return Err(format!("{run:?} is not in scan order"));
         }

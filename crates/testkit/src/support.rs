@@ -1,4 +1,4 @@
-//! Harnesses, buses, and what the references expect of an element.
+//! Harnesses, buses, and the references' expectations of an element.
 
 use std::sync::{Arc, Once};
 
@@ -24,12 +24,13 @@ pub fn register() {
         gst::init().unwrap();
         gstclinspect::register_static().unwrap();
         gstinspectoverlay::register_static().unwrap();
-        // For tests that carry a meta of another application.
+        // For tests that attach a meta of another application.
         gst::meta::CustomMeta::register("TestForeignMeta", &[]);
     });
 }
 
-/// Registers the elements, and opens the device; `None` is a skip that was told.
+/// Registers the elements and opens the device; `None`: the test is skipped, with a line that says
+/// so.
 pub fn start() -> Option<Arc<ClContext>> {
     register();
     device::open()
@@ -40,7 +41,7 @@ pub fn start() -> Option<Arc<ClContext>> {
 pub struct Fault {
     /// Name of the element that posted it.
     pub source: String,
-    /// What a user reads.
+    /// Text for the user.
     pub text: String,
 }
 
@@ -57,7 +58,7 @@ impl Rig {
         Self::between(description, caps, &gst::Caps::new_any())
     }
 
-    /// As [`Self::new`], and `wanted` is what downstream takes.
+    /// Like [`Self::new`], with caps `wanted` downstream.
     pub fn between(description: &str, caps: &gst::Caps, wanted: &gst::Caps) -> Self {
         let bin = gst::parse::bin_from_description(description, true).unwrap();
         let bus = gst::Bus::new();
@@ -82,12 +83,12 @@ impl Rig {
         made[0].clone()
     }
 
-    /// The harness, for what has no shorthand here.
+    /// The harness, for calls without a shorthand here.
     pub fn harness(&mut self) -> &mut Harness {
         &mut self.harness
     }
 
-    /// Frames from here on have other caps.
+    /// Sets other caps for the next frames.
     pub fn renegotiate(&mut self, caps: &gst::Caps) {
         self.harness.set_src_caps(caps.clone());
     }
@@ -97,7 +98,7 @@ impl Rig {
         self.harness.push(buffer)
     }
 
-    /// Sends a frame in and takes what comes out; elements that queue are waited for.
+    /// Sends a frame in and returns the output; waits for elements that queue.
     #[track_caller]
     pub fn pass(&mut self, buffer: gst::Buffer) -> gst::Buffer {
         if let Err(flow) = self.push(buffer) {
@@ -106,12 +107,12 @@ impl Rig {
         self.harness.pull().expect("a buffer comes out")
     }
 
-    /// Whether nothing has come out.
+    /// Whether there is no output.
     pub fn is_silent(&mut self) -> bool {
         self.harness.try_pull().is_none()
     }
 
-    /// The caps of what comes out.
+    /// The caps of the output.
     pub fn output_caps(&self) -> gst::Caps {
         self.harness
             .sinkpad()
@@ -172,22 +173,22 @@ pub fn told(bus: &gst::Bus, name: &str) -> Vec<gst::Structure> {
         .collect()
 }
 
-/// A pipeline that is stopped when it goes out of scope, also by a panic.
+/// A pipeline that is stopped when dropped, also by a panic.
 pub struct Pipeline(gst::Pipeline);
 
 impl Pipeline {
-    /// Makes a pipeline, not started.
+    /// Makes a pipeline without starting it.
     pub fn new(line: &str) -> Self {
         Self(gst::parse::launch(line).unwrap().downcast().unwrap())
     }
 
-    /// Its element of this name, as what it is.
+    /// The element of this name, downcast.
     #[track_caller]
     pub fn get<T: IsA<gst::Element>>(&self, name: &str) -> T {
         self.0.by_name(name).unwrap().downcast().unwrap()
     }
 
-    /// Waits for EOS or an error, and tells which.
+    /// Waits for EOS or an error; returns which came.
     #[track_caller]
     pub fn wait_for_end(&self) -> gst::Message {
         let ends = [gst::MessageType::Eos, gst::MessageType::Error];
@@ -211,10 +212,10 @@ impl Drop for Pipeline {
     }
 }
 
-/// What became of a pipeline that was fed through its `appsrc name=in`.
+/// The outcome of a pipeline that was fed through its `appsrc name=in`.
 #[derive(Debug)]
 pub struct Fate {
-    /// Errors posted by anything but the source, which repeats what went wrong downstream.
+    /// Errors posted by all elements except the source, which repeats errors of downstream.
     pub errors: Vec<Fault>,
     /// Buffers that reached `appsink name=out`.
     pub received: usize,
@@ -232,13 +233,13 @@ pub fn feed(middle: &str, caps: &gst::Caps, buffers: Vec<gst::Buffer>) -> Fate {
     let bus = pipeline.bus().unwrap();
     if pipeline.set_state(gst::State::Playing).is_ok() {
         for buffer in buffers {
-            // A source that was stopped by an error takes no more.
+            // A source that an error stopped takes no more buffers.
             if input.push_buffer(buffer).is_err() {
                 break;
             }
         }
         let _ = input.end_of_stream();
-        // Put back, so that errors are counted in one place.
+        // Posted again, so that errors are counted in one place.
         bus.post(pipeline.wait_for_end()).unwrap();
     }
     let mut received = 0;
@@ -250,12 +251,12 @@ pub fn feed(middle: &str, caps: &gst::Caps, buffers: Vec<gst::Buffer>) -> Fate {
     Fate { errors, received }
 }
 
-/// The frame as a buffer at a time, without offset.
+/// The frame as a buffer, without offset.
 pub fn buffer_of(frame: &Frame, device: &Arc<ClContext>) -> gst::Buffer {
     frame.buffer(device, &Meter::new(false))
 }
 
-/// The same with a timestamp in ms and a duration of 10 ms.
+/// The frame as a buffer with a timestamp in ms and a duration of 10 ms.
 pub fn buffer_at(frame: &Frame, device: &Arc<ClContext>, ms: u64) -> gst::Buffer {
     let mut buffer = buffer_of(frame, device);
     let writable = buffer.get_mut().unwrap();
@@ -281,7 +282,7 @@ pub fn caps_of(frame: &Frame) -> gst::Caps {
     frame.info.to_caps().unwrap()
 }
 
-/// Settings of the reference as `pitch-x`, `pitch-y` and `threshold` set them.
+/// Settings of the reference that match `pitch-x`, `pitch-y` and `threshold`.
 pub fn pitch_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
     Settings {
         pitch_x,
@@ -295,7 +296,7 @@ pub fn pitch_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
     }
 }
 
-/// What the comparison of a frame's first component finds.
+/// The result of the comparison on a frame's first component.
 pub fn judged(frame: &Frame, pitch_x: f64, pitch_y: f64, threshold: f64) -> Outcome {
     compare(
         frame.component(0),
@@ -303,7 +304,7 @@ pub fn judged(frame: &Frame, pitch_x: f64, pitch_y: f64, threshold: f64) -> Outc
     )
 }
 
-/// Sets a property past glib-rs's own check of the range, as a C program can.
+/// Sets a property without glib-rs's check of the range, as a C program can.
 pub fn set_unchecked(element: &gst::Element, name: &std::ffi::CStr, value: &gst::glib::Value) {
     use gst::glib::translate::ToGlibPtr;
     // SAFETY: the object and the value live during the call.
@@ -316,7 +317,7 @@ pub fn set_unchecked(element: &gst::Element, name: &std::ffi::CStr, value: &gst:
     }
 }
 
-/// A string value of any bytes, as a C program can make it.
+/// A string value of any bytes, as a C program can make.
 pub fn text(bytes: &std::ffi::CStr) -> gst::glib::Value {
     use gst::glib::translate::ToGlibPtrMut;
     let mut value = gst::glib::Value::from_type(gst::glib::Type::STRING);

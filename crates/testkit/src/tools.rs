@@ -1,4 +1,4 @@
-//! The built plugin in the hands of other programs: GStreamer's tools, Python.
+//! Runs other programs with the built plugin: GStreamer's tools, Python.
 
 use std::{
     fs,
@@ -7,16 +7,16 @@ use std::{
     process::{Command, Output},
 };
 
-/// Longest time a program may take, s.
+/// Longest run time of a program, s.
 const TIME_LIMIT_S: u32 = 90;
 
-/// A folder with the plugin, a registry of its own, and whatever else a test puts there.
+/// A folder with the plugin, a registry of its own, and files of the test.
 pub struct Sandbox {
     dir: PathBuf,
 }
 
 impl Sandbox {
-    /// Makes the folder `name`, which no other test may use.
+    /// Makes the folder; `name` must be unique among the tests.
     pub fn new(name: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("clinspect-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&dir);
@@ -33,32 +33,32 @@ impl Sandbox {
         &self.dir
     }
 
-    /// Makes a folder inside.
+    /// Makes a subfolder.
     pub fn folder(&self, name: &str) -> PathBuf {
         let dir = self.dir.join(name);
         fs::create_dir_all(&dir).expect("a folder for the test");
         dir
     }
 
-    /// A program that finds the plugin, and that ends within [`TIME_LIMIT_S`].
+    /// A program that finds the plugin and is ended after [`TIME_LIMIT_S`].
     pub fn command(&self, program: &str) -> Command {
         self.command_within(TIME_LIMIT_S, program)
     }
 
-    /// A program that finds the plugin, and that ends within `seconds`.
+    /// A program that finds the plugin and is ended after `seconds`.
     pub fn command_within(&self, seconds: u32, program: &str) -> Command {
         let mut command = Command::new("timeout");
         command
             .args(["--kill-after=5", &seconds.to_string(), program])
             .env("GST_PLUGIN_PATH", self.dir.join("plugins"))
             .env("GST_REGISTRY", self.dir.join("registry.bin"))
-            // Lines are matched as they are.
+            // Messages are matched untranslated.
             .env("LC_ALL", "C.UTF-8")
             .env("NO_COLOR", "1");
         command
     }
 
-    /// `gst-launch-1.0` with a pipeline; a crash ends it instead of leaving it spinning.
+    /// `gst-launch-1.0` with a pipeline; a crash ends the process instead of leaving it spinning.
     pub fn launch(&self, pipeline: &str) -> Command {
         let mut command = self.command("gst-launch-1.0");
         command
@@ -67,10 +67,10 @@ impl Sandbox {
         command
     }
 
-    /// Runs a pipeline of a document in a shell; it ends well and warns of nothing.
+    /// Runs a pipeline of a document in a shell; it must end well and print no warning.
     #[track_caller]
     pub fn runs_as_printed(&self, line: &str) {
-        // No display here; everything before it is as printed.
+        // There is no display; everything before the sink runs as printed.
         let line = line.replace("autovideosink", "fakevideosink sync=false");
         let mut shell = self.command("bash");
         let done = run(shell.args(["-c", &line]).current_dir(self.path()));
@@ -140,7 +140,7 @@ pub fn shell_lines<'a>(document: &'a str, part: &str) -> Vec<&'a str> {
     lines
 }
 
-/// `/usr/bin/python3` where it can run `modules` (a line of Python); skips the test where not.
+/// `/usr/bin/python3` if it can run `modules` (a line of Python); else the test is skipped.
 #[track_caller]
 pub fn python(sandbox: &Sandbox, modules: &str) -> Option<Command> {
     let interpreter = "/usr/bin/python3";
@@ -154,28 +154,28 @@ pub fn python(sandbox: &Sandbox, modules: &str) -> Option<Command> {
     Some(sandbox.command(interpreter))
 }
 
-/// Runs a command, and fails only where it cannot be run at all.
+/// Runs a command; fails only if the command cannot be started.
 pub fn run(command: &mut Command) -> Run {
     let output = command.output().expect("the command runs");
     Run(output)
 }
 
-/// What a program printed, and how it ended.
+/// The output of a program, and how it ended.
 #[derive(Debug)]
 pub struct Run(Output);
 
 impl Run {
-    /// Its exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended the program.
     pub fn code(&self) -> Option<i32> {
         self.0.status.code()
     }
 
-    /// What it wrote to its output.
+    /// The standard output.
     pub fn output(&self) -> String {
         String::from_utf8_lossy(&self.0.stdout).into_owned()
     }
 
-    /// All it wrote, for messages.
+    /// All output, for messages.
     pub fn text(&self) -> String {
         format!(
             "{}\n{}",
@@ -184,7 +184,7 @@ impl Run {
         )
     }
 
-    /// Lines of either kind that begin so.
+    /// Lines of both outputs that start with this text.
     pub fn lines(&self, begin: &str) -> Vec<String> {
         self.text()
             .lines()
@@ -201,14 +201,14 @@ impl Run {
     }
 }
 
-/// Whether a test of something that this machine lacks may be skipped: says so, and fails where
-/// `CLINSPECT_REQUIRE_DEVICE=1` wants all tests to run.
+/// Skips a test of something that this machine lacks, with a line that says so; fails with
+/// `CLINSPECT_REQUIRE_DEVICE=1`.
 #[track_caller]
 pub fn skip(why: &str) {
     let required = std::env::var("CLINSPECT_REQUIRE_DEVICE").is_ok_and(|v| v == "1");
     assert!(!required, "CLINSPECT_REQUIRE_DEVICE=1, but {why}");
     let test = std::thread::current().name().unwrap_or("?").to_owned();
-    // Past the capture of the test harness, which shows only what failing tests print.
+    // Bypasses the capture of the test harness, which shows only the output of failing tests.
     let _ = writeln!(std::io::stderr(), "SKIP {test}: {why}");
 }
 

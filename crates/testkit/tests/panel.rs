@@ -38,7 +38,7 @@ fn samples(frame: &PanelFrame) -> Vec<i64> {
         .collect()
 }
 
-/// SEMANTICS.md, `compare=minimum` with matched centre: the 99.9th percentile of the residual,
+/// docs/semantics.md, `compare=minimum` with matched centre: the 99.9th percentile of the residual,
 /// grey levels, along x or (`stride` and `lines` swapped) along y.
 fn residual(frame: &PanelFrame, pitch: f64, along_y: bool) -> f64 {
     let values = samples(frame);

@@ -1,5 +1,5 @@
-//! Tests of the golden references themselves: the vectors of SEMANTICS.md, values worked out by
-//! hand or by another program, and that each oracle notices a change of one pixel.
+//! Tests of the golden references themselves: the golden vectors of docs/semantics.md, values
+//! worked out by hand or by another program, and that each reference notices a change of one pixel.
 
 use clinspect_testkit::reference;
 use reference::gaussian::{gaussian_f64, gaussian_integer, weights_f64, weights_q8};
@@ -33,7 +33,7 @@ fn noise(len: usize, seed: u32) -> Vec<u8> {
         .collect()
 }
 
-/// Odd sizes, single rows and columns (STYLE 14).
+/// Odd sizes, single rows and columns.
 const SIZES: [(usize, usize); 6] = [(1, 1), (15, 1), (1, 15), (17, 13), (33, 5), (64, 9)];
 
 #[track_caller]

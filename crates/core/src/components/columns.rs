@@ -1,19 +1,19 @@
-//! A set of columns with fast neighbours.
+//! A set of columns that finds the nearest member fast.
 
-/// Columns of a word.
+/// Columns per word.
 const BITS: u32 = u64::BITS;
 
-/// A set of columns: one bit each, and one bit for each word that is not 0, so that neighbours are
-/// found past 4096 empty columns a step.
+/// A set of columns: one bit per column, and a summary bit per word that is not 0, so that a search
+/// skips 4096 empty columns per step.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     words: Vec<u64>,
-    /// Bit `i & 63` of word `i / 64`: `words[i]` is not 0.
+    /// Bit `i & 63` of word `i / 64` is set if `words[i]` is not 0.
     summary: Vec<u64>,
 }
 
 impl Columns {
-    /// Makes the set empty, with room for the columns below `width`.
+    /// Empties the set, with room for the columns below `width`.
     pub(super) fn reset(&mut self, width: usize) {
         let words = width.div_ceil(64);
         self.words.clear();
@@ -28,7 +28,7 @@ impl Columns {
         set(&mut self.summary, x / BITS);
     }
 
-    /// Takes column `x` out.
+    /// Removes column `x`.
     pub(super) fn remove(&mut self, x: u32) {
         if clear(&mut self.words, x) == 0 {
             clear(&mut self.summary, x / BITS);
@@ -58,7 +58,7 @@ fn set(words: &mut [u64], bit: u32) {
     words[(bit / BITS) as usize] |= 1 << (bit % BITS);
 }
 
-/// Returns what is left in the word.
+/// Clears a bit and returns the word.
 fn clear(words: &mut [u64], bit: u32) -> u64 {
     let word = &mut words[(bit / BITS) as usize];
     *word &= !(1 << (bit % BITS));
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn columns_far_apart_find_their_neighbours() {
-        // Three words of summary; words and summaries that are empty lie between.
+        // Three summary words, with empty words and summary words between.
         let width = 3 * 64 * 64;
         let candidates = [
             0, 1, 62, 63, 64, 65, 127, 128, 4094, 4095, 4096, 8191, 8192, 12287,
@@ -108,7 +108,7 @@ mod tests {
         let mut columns = Columns::default();
         let mut expected = BTreeSet::new();
         columns.reset(width);
-        // Every third step takes a column out again.
+        // Every third step removes a column.
         for (step, &x) in candidates.iter().cycle().take(97).enumerate() {
             if step % 3 == 2 {
                 columns.remove(x);

@@ -5,12 +5,12 @@ use super::Blob;
 /// Disjoint sets of the integers from 0, each set a tree whose root is its least member.
 #[derive(Debug, Default)]
 pub(super) struct Forest {
-    /// Nearer to the root, never above the member itself.
+    /// A member nearer to the root; never larger than the member itself.
     parents: Vec<u32>,
 }
 
 impl Forest {
-    /// Makes sets of one member each of the integers below `len`.
+    /// Makes each integer below `len` a set of its own.
     pub(super) fn reset(&mut self, len: usize) {
         self.parents.clear();
         self.parents.extend((0..).take(len));
@@ -25,7 +25,7 @@ impl Forest {
 
     /// The least member of a set.
     ///
-    /// Halves the path that it takes: any sequence of calls is near-linear.
+    /// Halves the path to the root, so any sequence of calls takes near-linear time.
     pub(super) fn root(&mut self, mut member: u32) -> u32 {
         loop {
             let parent = self.parents[member as usize];
@@ -38,7 +38,7 @@ impl Forest {
         }
     }
 
-    /// Joins the set of `member` with the one whose root is `root`, and returns the root of both.
+    /// Joins the set of `member` with the set whose root is `root`; returns the common root.
     pub(super) fn join(&mut self, root: u32, member: u32) -> u32 {
         let other = self.root(member);
         let (least, most) = if other < root {
@@ -50,10 +50,10 @@ impl Forest {
         least
     }
 
-    /// Adds up the blobs of each set, numbered in the order of their least members.
+    /// Sums the blobs of each set; sets are numbered in the order of their least members.
     ///
-    /// One blob per member before, one per set after. Of the forest only [`Self::number`] and
-    /// [`Self::reset`] have a meaning then. Linear.
+    /// `blobs` has one blob per member before and one per set after. Afterwards only
+    /// [`Self::number`], [`Self::numbers`] and [`Self::reset`] are valid. Linear time.
     pub(super) fn fold(&mut self, blobs: &mut Vec<Blob>) {
         let mut sets = 0;
         for member in 0..blobs.len() {
@@ -63,7 +63,7 @@ impl Forest {
                 self.parents[member] = sets as u32;
                 sets += 1;
             } else {
-                // A parent comes before its members, so that it has its number already.
+                // A parent comes before its members and has its number already.
                 let number = self.parents[parent];
                 let blob = blobs[member];
                 blobs[number as usize].add(&blob);
@@ -73,12 +73,12 @@ impl Forest {
         blobs.truncate(sets);
     }
 
-    /// The number of the set of `member`, after [`Self::fold`].
+    /// The number of the member's set, after [`Self::fold`].
     pub(super) fn number(&self, member: u32) -> u32 {
         self.parents[member as usize]
     }
 
-    /// The numbers of all members' sets, after [`Self::fold`].
+    /// By member: the number of its set, after [`Self::fold`].
     pub(super) fn numbers(&mut self) -> &mut [u32] {
         &mut self.parents
     }

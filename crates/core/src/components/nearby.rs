@@ -1,43 +1,44 @@
-//! Components whose boxes are near each other.
+//! Joins components whose boxes are near each other.
 //!
-//! Each box, grown by the distance to the right and downward, shares a pixel with those and only
-//! those grown boxes that are near it. A sweep goes down over the top rows. For every column it
-//! knows how far down the grown boxes so far reach, and a component of the set that reaches
-//! farthest; equal columns are one piece. A box joins what its columns hold, which is one set from
-//! then on, so that only the deepest of it has to be kept.
+//! Every box is grown by the distance, to the right and downward. Two boxes are near exactly if the
+//! grown boxes share a pixel. A sweep visits the boxes by their top rows. For every column it keeps
+//! the grown box that reaches farthest down: its last row, and a component of its set. Adjacent
+//! columns with equal values form a piece. A new box is joined with every piece in its columns that
+//! reaches its top row. From then on these are one set, so keeping the deepest box per column
+//! suffices.
 //!
-//! A box costs the pieces that it covers for good, of which each box makes at most two, and those
-//! in its columns that reach deeper than itself. The latter are few unless many narrow boxes of
-//! different depths stand side by side: all boxes together cost no more than the marked pixels
-//! plus the distance times the components.
+//! Time: a box visits the pieces that it replaces, of which each box makes at most two, and the
+//! pieces in its columns that reach deeper. The latter are few unless many narrow boxes of
+//! different depths stand side by side. All boxes together cost at most the marked pixels plus the
+//! distance times the components.
 
 use super::Blob;
 use super::columns::Columns;
 use super::forest::Forest;
 
-/// The deepest of the grown boxes that some columns have met.
+/// The grown box that reaches farthest down in some adjacent columns.
 #[derive(Debug, Clone, Copy, Default)]
 struct Piece {
-    /// One past its last row; 0 where there was no box yet.
+    /// One past the last row; 0 before the first box.
     end: u32,
-    /// A component of its set.
+    /// A component of the box's set.
     component: u32,
 }
 
 /// Working memory of the sweep: the columns, cut into pieces.
 #[derive(Debug, Default)]
 pub(super) struct Nearby {
-    /// First columns of pieces; column 0 is always one.
+    /// First columns of the pieces; always includes column 0.
     starts: Columns,
-    /// By first column; elsewhere without meaning.
+    /// By first column; other entries are unused.
     pieces: Vec<Piece>,
 }
 
 impl Nearby {
-    /// Makes one set of the components whose boxes are at most `distance` pixels apart along x
-    /// and along y, transitively.
+    /// Joins the components whose boxes are at most `distance` pixels apart along x and along y,
+    /// transitively.
     ///
-    /// `blobs` are in scan order, and so by their top rows, in a frame of `width` × `height`.
+    /// `blobs` are in scan order, hence by top row, in a frame of `width` × `height`.
     pub(super) fn join(
         &mut self,
         blobs: &[Blob],
@@ -54,8 +55,8 @@ impl Nearby {
             self.starts.insert(0);
         }
         for (component, blob) in (0..).zip(blobs) {
-            // Cut to the frame: below and beyond it is no box to meet, and what reaches its end
-            // is equally deep and needs one piece.
+            // Clipped to the frame: there are no boxes outside, and boxes that reach the last row
+            // are equally deep and can share a piece.
             let right = blob.x1.saturating_add(distance).min(width as u32);
             let end = blob.y1.saturating_add(distance).min(height as u32);
             let piece = Piece { end, component };
@@ -63,12 +64,12 @@ impl Nearby {
         }
     }
 
-    /// Joins a grown box with what its columns `left..right` hold at its row `top`, and lays it
-    /// over those pieces that do not reach deeper.
+    /// Joins a grown box of columns `left..right` with the pieces there that reach its row `top`,
+    /// and replaces the pieces that do not reach deeper.
     fn lay(&mut self, left: u32, right: u32, top: u32, mut own: Piece, components: &mut Forest) {
         // Column 0 is always a start.
         let mut start = self.starts.at_or_before(left).unwrap_or(0);
-        // The piece before is of the same set and depth, so that this one can be a part of it.
+        // Whether the piece before has the same set and depth and can absorb this one.
         let mut extend = false;
         loop {
             let old = self.pieces[start as usize];
@@ -89,7 +90,7 @@ impl Nearby {
                 }
             }
             if next >= right {
-                // What the piece held past the box is a piece of its own now.
+                // The part of the old piece to the right of the box becomes a piece of its own.
                 if old.end < own.end && next > right && (right as usize) < self.pieces.len() {
                     self.starts.insert(right);
                     self.pieces[right as usize] = old;
@@ -108,8 +109,7 @@ mod tests {
     const WIDTH: u32 = 90;
     const HEIGHT: u32 = 50;
 
-    /// Rectangles of any size and place, by their top rows. Unlike boxes of components they lie
-    /// across each other, too.
+    /// Random rectangles, sorted by top row. They may cross, which boxes of components cannot.
     fn rectangles(seed: u32) -> Vec<Blob> {
         let mut state = seed;
         let mut below = |n: u32| {
@@ -131,7 +131,7 @@ mod tests {
         blobs
     }
 
-    /// Whether the nearest pixels are at most `distance` apart.
+    /// Whether the nearest pixels of two boxes are at most `distance` apart.
     fn near(a: &Blob, b: &Blob, distance: u32) -> bool {
         let apart = |a0: u32, a1: u32, b0: u32, b1: u32| {
             let (left_end, right_start) = (a1.min(b1) - 1, a0.max(b0));

@@ -1,4 +1,4 @@
-//! From the packed mask to labelled runs.
+//! Reads a packed mask into labelled runs.
 
 use super::forest::Forest;
 use super::{Blob, Run};
@@ -6,25 +6,25 @@ use std::ops::Range;
 
 /// Bytes of a word.
 const WORD: usize = 8;
-/// Bytes that are looked at together for being clear.
+/// Bytes of a block; a clear block is skipped at once.
 const BLOCK: usize = 8 * WORD;
 
-/// Working memory of a scan: labels, each a part of a component, and their blobs.
+/// Working memory of a scan: labels, each for a part of a component, and their blobs.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// Over labels: those that touch are one tree.
+    /// Sets of labels: one set per component.
     labels: Forest,
-    /// One per label.
+    /// By label.
     blobs: Vec<Blob>,
-    /// Columns where the current row changes, from clear to marked first.
+    /// Columns where the current row changes; the first change is from clear to marked.
     edges: Vec<u32>,
 }
 
 impl Scan {
-    /// Writes the runs of a packed mask in scan order, `defect` being a label, and joins labels
-    /// of runs that touch along an edge or a corner.
+    /// Fills `runs` with the runs of a packed mask in scan order, with a label in `defect`. Joins
+    /// the labels of runs that touch along an edge or at a corner.
     ///
-    /// Linear in the mask's bytes and runs, but for the near-linear joining.
+    /// Linear in bytes and runs; near-linear in joins.
     pub(super) fn read(
         &mut self,
         mask: &[u8],
@@ -48,27 +48,27 @@ impl Scan {
         }
     }
 
-    /// Adds up the components: the number of each label's component, which may be overwritten,
-    /// and one blob per component in the scan order of their first pixels.
+    /// Sums up the components. Returns the component of each label (may be overwritten), and one
+    /// blob per component, in the scan order of their first pixels.
     pub(super) fn components(&mut self) -> (&mut [u32], &mut Vec<Blob>) {
         self.labels.fold(&mut self.blobs);
         (self.labels.numbers(), &mut self.blobs)
     }
 
-    /// Appends the runs of row `y`, each with the label of what it touches among those `above`,
-    /// the runs of the row before.
+    /// Appends the runs of row `y`. A run that touches runs of the row before (`above`) takes their
+    /// label.
     fn connect(&mut self, y: u32, above: Range<usize>, runs: &mut Vec<Run>) {
         let mut first = above.start;
         for edge in self.edges.chunks_exact(2) {
             let (x0, x1) = (edge[0], edge[1]);
-            // Half-open, so that equal ends touch at a corner.
+            // Ends are half-open: equal ones touch at a corner.
             while first < above.end && runs[first].x1 < x0 {
                 first += 1;
             }
             let blob = Blob::of_run(x0, x1, y);
             let label = if first < above.end && runs[first].x0 <= x1 {
                 let mut label = self.labels.root(runs[first].defect);
-                // The last one that touches may touch the next run too.
+                // The last run that touches this one may also touch the next one.
                 while first + 1 < above.end && runs[first + 1].x0 <= x1 {
                     first += 1;
                     label = self.labels.join(label, runs[first].defect);
@@ -89,7 +89,8 @@ impl Scan {
     }
 }
 
-/// Writes the columns where a packed row changes; an even number, as past the width it is clear.
+/// Appends the columns where a packed row changes. Their number is even: past the width the row is
+/// clear.
 ///
 /// `row` holds `ceil(width / 8)` bytes, or nothing.
 fn find_edges(row: &[u8], width: usize, edges: &mut Vec<u32>) {
@@ -114,7 +115,7 @@ fn find_edges(row: &[u8], width: usize, edges: &mut Vec<u32>) {
     if !rest.is_empty() {
         let mut bytes = [0; WORD];
         bytes[..rest.len()].copy_from_slice(rest);
-        // 1 to 63 pixels are left; what the row holds after them has no meaning.
+        // 1 to 63 pixels are left; bits after them are ignored.
         let word = u64::from_be_bytes(bytes) & !(u64::MAX >> (width % 64));
         before = edges_of_word(word, before, x, edges);
     }
@@ -123,8 +124,8 @@ fn find_edges(row: &[u8], width: usize, edges: &mut Vec<u32>) {
     }
 }
 
-/// Writes the columns where a word of 64 pixels from column `x` changes, `before` being 1 where
-/// the pixel before it is marked; returns its last pixel.
+/// Appends the columns where a word of 64 pixels, starting at column `x`, changes. `before` is 1 if
+/// the pixel before the word is marked. Returns the word's last pixel.
 fn edges_of_word(word: u64, before: u64, x: u32, edges: &mut Vec<u32>) -> u64 {
     let mut changes = word ^ ((word >> 1) | (before << 63));
     while changes != 0 {

@@ -1,23 +1,23 @@
-//! Autocorrelation by FFT, and its values between whole lags.
+//! Autocorrelation by FFT, and interpolation between whole lags.
 //!
 //! # Source
 //! Wiener–Khinchin theorem: the autocorrelation is the Fourier transform of the power spectrum
-//! (N. Wiener, Generalized Harmonic Analysis, Acta Mathematica 55, 1930). Zeros appended to at
-//! least twice the length keep the correlation from wrapping (Press et al., Numerical Recipes,
-//! "Correlation and Autocorrelation Using the FFT").
+//! (N. Wiener, Generalized Harmonic Analysis, Acta Mathematica 55, 1930). Lines are padded with
+//! zeros to at least twice their length, so that the correlation does not wrap (Press et al.,
+//! Numerical Recipes, "Correlation and Autocorrelation Using the FFT").
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex32;
 
-/// `(−1)^k·C(11, k)`, the weights of twelve nodes: what a sine of 0.3 cycles/px loses halfway
-/// between them is below 1 %, and a far multiple divides what that does to a pitch.
+/// `(−1)^k·C(11, k)`, the barycentric weights of twelve nodes. A sine of 0.3 cycles/px loses less
+/// than 1 % halfway between two nodes, and the effect on the pitch is divided by the multiple.
 const BINOMIALS: [f64; 12] = [
     1.0, -11.0, 55.0, -165.0, 330.0, -462.0, 462.0, -330.0, 165.0, -55.0, 11.0, -1.0,
 ];
-/// The first node, from the one at or before the lag.
+/// The first node, counted from the whole lag at or before the position.
 const FIRST_TAP: isize = -5;
 
-/// Sums power spectra of lines and transforms them; plans and buffers are kept.
+/// Sums the power spectra of lines and transforms the sum; keeps plans and buffers.
 #[derive(Default)]
 pub struct Correlator {
     planner: Option<FftPlanner<f32>>,
@@ -37,8 +37,8 @@ impl Correlator {
         self.power.resize(size / 2 + 1, 0.0);
     }
 
-    /// Adds two lines: `fill` writes the one into the real, the other into the imaginary parts of
-    /// a zeroed buffer, beginning at its start and no longer than the length given to `start`.
+    /// Adds two lines: `fill` writes one into the real and the other into the imaginary parts of a
+    /// zeroed buffer, from its start, at most as many samples as given to `start`.
     pub fn add_pair(&mut self, fill: impl FnOnce(&mut [Complex32])) {
         self.buffer.fill(Complex32::default());
         fill(&mut self.buffer);
@@ -51,8 +51,8 @@ impl Correlator {
         }
     }
 
-    /// The summed autocorrelation at lags `0..out.len()` after two filters, whose gains of power
-    /// at `f` cycles/px are given; one transform makes both.
+    /// The summed autocorrelation at lags `0..lags` after each of two filters, computed by one
+    /// transform. `gains` are the filters' power gains at `f` cycles/px.
     pub fn filtered(
         &mut self,
         gains: [&dyn Fn(f32) -> f32; 2],
@@ -69,7 +69,8 @@ impl Correlator {
             }
         }
         self.transform();
-        // A real, even spectrum has a real transform: the two lie in real and imaginary part.
+        // A real, even spectrum has a real transform: one result is the real part, the other the
+        // imaginary part.
         let lags = lags.min(size / 2);
         let scale = 1.0 / size as f32;
         let [first, second] = out;
@@ -79,8 +80,8 @@ impl Correlator {
         second.extend(self.buffer[..lags].iter().map(|v| v.im * scale));
     }
 
-    /// The summed autocorrelation, the weight's own, and the energies of the left and of the
-    /// right samples of all pairs, for lags `0..length`.
+    /// For lags `0..length`: the summed autocorrelation, the autocorrelation of the weight (the
+    /// pairs), and the energies of the left and of the right samples of all pairs.
     pub fn with_weight(&mut self, weight: &[f32], energy: &[f32], out: &mut Overlaps) {
         let size = self.buffer.len();
         let length = weight.len();
@@ -91,14 +92,15 @@ impl Correlator {
             *slot = Complex32::new(w, e);
         }
         self.transform();
-        // Split into the spectra W and E; |W|² is even and real, conj(W)·E Hermitian. The sum
+        // Splits the spectrum into W and E. |W|² is even and real, conj(W)·E is Hermitian, so the
+        // sum
         // |W|² + i·conj(W)·E transforms into n(τ) + i·(energy of the right samples).
         self.scratch_spectrum(|z, mirrored| {
             let w = (z + mirrored.conj()) * 0.5;
             let e = (z - mirrored.conj()) * Complex32::new(0.0, -0.5);
             Complex32::new(w.norm_sqr(), 0.0) + Complex32::i() * (w.conj() * e)
         });
-        // The forward transform runs time backwards: lag −τ sits at index τ.
+        // The forward transform reverses time: lag −τ is at index τ.
         self.transform();
         let forward = |i: usize| (size - i) % size;
         out.pairs.clear();
@@ -124,7 +126,7 @@ impl Correlator {
             .extend(self.buffer[..length].iter().map(|v| v.re * scale));
     }
 
-    /// Replaces every bin by a function of it and of the bin mirrored at zero.
+    /// Replaces every bin by a function of the bin and its mirror at zero.
     fn scratch_spectrum(&mut self, function: impl Fn(Complex32, Complex32) -> Complex32) {
         let size = self.buffer.len();
         for k in 0..=size / 2 {
@@ -144,12 +146,12 @@ impl Correlator {
     }
 }
 
-/// Sums over all pairs of weighted samples one lag apart, by lag.
+/// Sums over all pairs of weighted samples one lag apart; index is the lag.
 #[derive(Default)]
 pub struct Overlaps {
     /// Products.
     pub product: Vec<f32>,
-    /// Pairs.
+    /// Number of pairs.
     pub pairs: Vec<f32>,
     /// Squares of the left samples.
     pub left: Vec<f32>,
@@ -157,7 +159,7 @@ pub struct Overlaps {
     pub right: Vec<f32>,
 }
 
-/// The shortest length from `least` on whose only odd factors are 3 or 5 once: a fast transform.
+/// The shortest length from `least` that is a power of two, or 3 or 5 times one: fast to transform.
 fn transform_length(least: usize) -> usize {
     let power = least.max(16).next_power_of_two();
     [power / 8 * 5, power / 4 * 3, power]
@@ -166,10 +168,10 @@ fn transform_length(least: usize) -> usize {
         .unwrap_or(power)
 }
 
-/// Lowers the correlation at lag 0 to the highest elsewhere: white noise correlates at lag 0 only,
-/// and interpolation would carry that to the lags around.
+/// Lowers the correlation at lag 0 to the highest value elsewhere. White noise correlates at lag 0
+/// only, and interpolation would spread that to the lags around.
 pub fn remove_noise_at_zero(rho: &mut [f32]) {
-    // Far lags rest on few pairs.
+    // Far lags have few pairs.
     let near = rho.get(2..rho.len() / 2).unwrap_or(&[]);
     let highest = near.iter().copied().fold(0.0, f32::max);
     if let Some(zero) = rho.first_mut() {
@@ -179,8 +181,8 @@ pub fn remove_noise_at_zero(rho: &mut [f32]) {
 
 /// The value of an even sequence (`values[0]` at lag 0) between whole lags; 0 past its end.
 ///
-/// A windowed sinc will not do: its second moment changes with the fraction, which pulls broad
-/// peaks towards whole lags (0.03 px where a period is 100 px).
+/// Not a windowed sinc: its second moment changes with the fraction, which pulls broad peaks
+/// towards whole lags (by 0.03 px at a period of 100 px).
 ///
 /// # Source
 /// Lagrange's polynomial in barycentric form; equidistant nodes have the binomial coefficients of

@@ -1,6 +1,6 @@
 //! Sums, means and interpolation over one line.
 
-/// Sums two functions of value and position; eight sums at a time do not wait for each other.
+/// Sums two functions of value and position, in eight lanes that do not depend on each other.
 pub fn lane_sums(values: &[f32], function: impl Fn(f32, usize) -> [f64; 2]) -> [f64; 2] {
     let mut lanes = [[0.0; 2]; 8];
     let (blocks, rest) = values.as_chunks::<8>();
@@ -27,7 +27,7 @@ pub fn running_sums(values: &[f32], sums: &mut Vec<f32>) {
     sums.clear();
     sums.resize(values.len() + 1, 0.0);
     let mut sum = 0f32;
-    // Only one addition of four waits for the one before.
+    // In blocks of four: only one addition of a block depends on the block before.
     let (blocks, rest) = values.as_chunks::<4>();
     let (out, out_rest) = sums[1..].as_chunks_mut::<4>();
     for (slot, &[a, b, c, d]) in out.iter_mut().zip(blocks) {
@@ -41,9 +41,9 @@ pub fn running_sums(values: &[f32], sums: &mut Vec<f32>) {
     }
 }
 
-/// The mean over `span` px around each sample, from the running sums; where the span would leave
-/// the line, the straight line through the last two means one `pitch` apart goes on. The span is
-/// real-valued, since only whole periods leave nothing of the pattern in the mean.
+/// The mean over `span` px around each sample, from the running sums. Where the span would leave
+/// the line, the means continue as the straight line through the last two that are one `pitch`
+/// apart. The span is real-valued: only over whole periods does the pattern average out.
 pub fn moving_mean(sums: &[f32], span: f64, pitch: usize, means: &mut Vec<f32>) {
     let length = sums.len() - 1;
     means.clear();
@@ -53,7 +53,7 @@ pub fn moving_mean(sums: &[f32], span: f64, pitch: usize, means: &mut Vec<f32>) 
         return;
     }
     means.resize(length, 0.0);
-    // Sample i reaches from i to i + 1. The first span around a sample's centre starts in [0, 1).
+    // Sample i covers i to i + 1. The first span around a sample's centre starts in [0, 1).
     let before = (0.5 * (span - 1.0)).ceil();
     let begin = before + 0.5 - 0.5 * span;
     let end = begin + span;
@@ -91,8 +91,8 @@ pub fn smooth(line: &[f32], out: &mut Vec<f32>) {
     }
 }
 
-/// The change from each sample to the one a pitch to its right, in the last pitch to its left;
-/// nothing of a run that does not hold two pitches.
+/// The change from each sample to the one a pitch to its right (in the last pitch, to its left).
+/// Empty for a run of less than two pitches.
 pub fn changes_over(run: &[f32], pitch: f64, changes: &mut Vec<f32>) {
     changes.clear();
     let step = pitch.floor() as usize;
@@ -117,9 +117,10 @@ pub fn changes_over(run: &[f32], pitch: f64, changes: &mut Vec<f32>) {
     );
 }
 
-/// The change from a sample to the mean of its two nearest neighbours whole pitches away: left
-/// and right, or at an end both on one side. `None` if they differ from it in opposite ways or
-/// one by no more than `limit`; without a limit only if there are none.
+/// The change from a sample to the mean of its two nearest neighbours whole pitches away: left and
+/// right, or at an end both on one side. With a `limit`, `None` unless both differ from the sample
+/// in the same direction by more than the limit. Without, `None` only if there are no two
+/// neighbours.
 pub fn to_neighbours(run: &[f32], x: usize, pitch: f64, limit: Option<f32>) -> Option<f32> {
     let v = run[x];
     let mut changes = [-1.0, 1.0, -2.0, 2.0]
@@ -131,16 +132,16 @@ pub fn to_neighbours(run: &[f32], x: usize, pitch: f64, limit: Option<f32>) -> O
         .then_some(0.5 * (a + b))
 }
 
-/// Mean of the magnitudes, 0 of nothing.
+/// Mean of the magnitudes; 0 for an empty slice.
 pub fn mean_magnitude(values: &[f32]) -> f32 {
     values.iter().map(|v| v.abs()).sum::<f32>() / values.len().max(1) as f32
 }
 
-/// The value at a position, `None` within a sample of an end.
+/// The value at a position between samples; `None` within a sample of an end.
 ///
 /// # Source
-/// E. Catmull, R. Rom, A Class of Local Interpolating Splines, 1974: the cubic through two samples
-/// with the slopes of their neighbours.
+/// E. Catmull, R. Rom, A Class of Local Interpolating Splines, 1974: the cubic through two samples,
+/// with slopes from their neighbours.
 fn cubic(run: &[f32], position: f64) -> Option<f32> {
     let whole = position.floor();
     if whole < 1.0 {

@@ -1,4 +1,4 @@
-//! Lines made ready: scaled, masked to where the pattern is, without their local mean.
+//! Prepares lines: scales them, masks positions without the pattern, subtracts the local mean.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -9,63 +9,62 @@ use super::filters::{
     changes_over, lane_sums, mean_magnitude, moving_mean, running_sums, smooth, to_neighbours,
 };
 
-/// Samples taken of all lines together, at most: bounds the time. Longer lines tell more each, so
-/// that fewer do.
+/// Most samples of all lines together; bounds the time. Fewer lines are needed if they are long.
 const MAX_SAMPLES: usize = 1 << 18;
-/// Lines taken at least, if there are as many.
+/// Fewest lines used, if the frame has that many.
 const MIN_LINES: usize = 16;
-/// Variance below this share of the mean square is rounding: the frame is constant.
+/// A frame whose variance is below this share of its mean square is constant but for rounding.
 const FLAT: f64 = 1e-9;
 
-/// Rank, among all windows, of the activity that the others are compared with: it lies in the
-/// pattern whether nearly half of a line is border or the windows across a border's edge are many.
+/// Rank of the window whose variance the others are compared with. At this rank a window lies in
+/// the pattern, even if nearly half of a line is border or many windows cross a border's edge.
 const REFERENCE_RANK: f64 = 0.6;
-/// Windows with less or more than these multiples of that activity are no pattern. Illumination
-/// that halves takes three quarters of the activity.
+/// Windows whose variance is outside these multiples of the reference are not pattern. Half the
+/// light means a quarter of the variance.
 const ACTIVITY: RangeInclusive<f32> = 0.25..=6.0;
-/// Windows hold whole pitches, of at least this length together, px: noise averages out.
+/// Windows hold whole pitches and are at least this long, px, so that noise averages out.
 const WINDOW_PX: f64 = 16.0;
-/// Samples at the edge of a border that still show it, by optics and filter.
+/// Samples beside a border that the optics and the filter blur with it.
 const EDGE: usize = 4;
-/// Samples at the ends of a line that the filter cannot reach: beside filtered ones they would
-/// shift a pitch of five periods by 0.005 px.
+/// Samples at the ends of a line that the filter does not reach; they are left out. If kept, they
+/// would shift a pitch of five periods by 0.005 px.
 const FRAME_EDGE: usize = 1;
-/// Pitches that a stretch must hold.
+/// Pitches that a run of positions must hold.
 const RUN_PITCHES: f64 = 2.0;
 
-/// From this pitch on a filter of [1 2 1]/4 takes noise away and leaves the fundamental and two
-/// harmonics. More of it was worse: what it takes of the edges outweighs the noise.
+/// From this pitch on, a filter of [1 2 1]/4 removes noise and keeps the fundamental and two
+/// harmonics. A stronger filter was worse: it blurs the edges more than it removes noise.
 const SMOOTHED_PITCH_PX: f64 = 8.0;
-/// The drift of the means is read at every so many positions.
+/// Positions between two readings of the means' drift.
 const DRIFT_STRIDE: usize = 8;
 
-/// A sample that differs from both its neighbours one pitch away, the same way, by more than this
-/// many times the mean difference is a defect. Noise does so once in 10⁷ samples.
+/// A sample is a defect if it differs from both its neighbours one pitch away, in the same
+/// direction, by more than this many times the mean difference. Noise does so once in 10⁷ samples.
 const OUTLIER: f32 = 5.0;
-/// It also exceeds this share of the pattern's mean magnitude: without noise the differences are
-/// what a pitch not yet precise makes of the edges.
+/// The difference must also exceed this share of the pattern's mean magnitude: without noise, the
+/// differences come from the edges alone, because the pitch is not precise yet.
 const OUTLIER_OF_PATTERN: f32 = 0.25;
-/// Lines whose mean square difference over a pitch exceeds the median line's by this factor are
-/// left out: glare, border, scratch.
+/// A line is left out (glare, border, scratch) if its mean square difference over a pitch exceeds
+/// this multiple of the median line's.
 const UNLIKE: f32 = 2.0;
 
-/// Lines of one frame and the weights of their positions.
+/// The lines of one frame and the weights of their positions.
 #[derive(Default)]
 pub struct Prepared {
     length: usize,
-    /// Without mean and divided by about their standard deviation, row-major.
+    /// The lines minus their mean, divided by about their standard deviation; row-major.
     lines: Vec<f32>,
-    /// Trend of each line per sample.
+    /// Trend of each line, per sample.
     slopes: Vec<f32>,
-    /// 1 where the pattern is, else 0.
+    /// By position: 1 where the pattern is, else 0.
     weight: Vec<f32>,
-    /// Half-open stretches of weight 1.
+    /// Half-open runs of positions with weight 1.
     runs: Vec<(usize, usize)>,
-    /// The lines within the runs without their moving mean, else 0; row-major.
+    /// The lines minus their moving mean within the runs, 0 elsewhere; row-major.
     flat: Vec<f32>,
-    /// Sum over the lines in use of the squares of `flat`.
+    /// By position: sum of the squares of `flat` over the lines in use.
     energy: Vec<f32>,
-    /// Sum and count of the changes of the moving means over a pitch.
+    /// Sum and number of the moving means' changes over a pitch.
     drift: (f64, f64),
     sums: Vec<f32>,
     means: Vec<f32>,
@@ -73,7 +72,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Takes lines spread over those given; `None` if they are constant, empty or not finite.
+    /// Loads a selection of the lines; `None` if they are constant, empty or not finite.
     pub fn load(&mut self, lines: &Lines) -> Option<()> {
         let length = lines.length;
         let count = lines.samples.len().checked_div(length)?;
@@ -108,8 +107,8 @@ impl Prepared {
         if !mean_variance.is_finite() || mean_variance <= FLAT * mean_square / wanted as f64 {
             return None;
         }
-        // Lines of much energy (a scratch, a lamp) must not outvote the rest, lines of little
-        // (a border) not gain a voice.
+        // A line of high variance (a scratch, a lamp) must not outweigh the others; a line of low
+        // variance (a border) must not be amplified to their weight.
         for ((line, slope), variance) in self
             .lines
             .chunks_exact_mut(length)
@@ -123,20 +122,20 @@ impl Prepared {
         Some(())
     }
 
-    /// Samples of a line.
+    /// Samples per line.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// The lines with their trends per sample.
+    /// The lines, each with its trend per sample.
     pub fn lines(&self) -> impl ExactSizeIterator<Item = (&[f32], f32)> {
         self.lines
             .chunks_exact(self.length)
             .zip(self.slopes.iter().copied())
     }
 
-    /// Finds the positions that vary within a pitch as most do; returns how many there are in
-    /// stretches of at least two pitches.
+    /// Masks the positions whose variance over whole pitches differs from most others'. Returns the
+    /// number of positions left in runs of at least two pitches.
     pub fn mask(&mut self, pitch: f64) -> usize {
         let length = self.length;
         let window = ((WINDOW_PX / pitch).ceil() * pitch).round() as usize;
@@ -149,8 +148,8 @@ impl Prepared {
         let rank = ((sorted.len() - 1) as f64 * REFERENCE_RANK) as usize;
         let (_, &mut reference, _) = sorted.select_nth_unstable_by(rank, f32::total_cmp);
 
-        // The quietest window that holds a position: within a border there is one without
-        // pattern, up to the border's very edge; on a glare there is none of usual activity.
+        // A position counts by the quietest window that holds it. For a position in a border, that
+        // window lies in the border, up to its very edge; on a glare every window is too active.
         self.weight.clear();
         let mut quietest: VecDeque<usize> = VecDeque::new();
         for x in 0..length {
@@ -171,8 +170,8 @@ impl Prepared {
         self.runs.iter().map(|(start, end)| end - start).sum()
     }
 
-    /// `scratch` becomes the sum over the lines of `Σv² − (Σv)²/n` over each window, by its first
-    /// position.
+    /// Fills `scratch`: by a window's first position, `Σv² − (Σv)²/n` over the window, summed over
+    /// the lines.
     fn window_variances(&mut self, window: usize) {
         let length = self.length;
         let (squares, variances) = (&mut self.means, &mut self.scratch);
@@ -197,7 +196,7 @@ impl Prepared {
         }
     }
 
-    /// Cuts the edges towards borders off the stretches and drops those shorter than `least`.
+    /// Fills `runs`: trims each run at its edges and drops runs shorter than `least`.
     fn find_runs(&mut self, least: f64) {
         let length = self.length;
         self.runs.clear();
@@ -216,14 +215,15 @@ impl Prepared {
         }
     }
 
-    /// Hands the masked lines, less their moving mean over `span` pitches, to the correlator.
+    /// Passes the masked lines, minus their moving mean over `span` pitches, to the correlator.
     pub fn high_passed(&mut self, pitch: f64, span: f64, correlator: &mut Correlator) {
         self.flatten(pitch, span);
         self.hand_over(correlator, |_| true);
     }
 
-    /// The same over one pitch, with the illumination evened out, defects replaced by what the
-    /// pitch predicts, and without the lines that do not follow it.
+    /// Passes the masked lines, minus their moving mean over one pitch, to the correlator. The
+    /// illumination is evened out, defects are replaced by the samples one pitch away, and lines
+    /// without the pattern are left out.
     pub fn evened(&mut self, pitch: f64, correlator: &mut Correlator) {
         self.flatten(pitch, 1.0);
         self.even_out(pitch);
@@ -257,7 +257,7 @@ impl Prepared {
             };
             running_sums(line, &mut self.sums);
             for &(start, end) in &self.runs {
-                // One pitch less than there are leaves room for the mean to move.
+                // The span is at least one pitch shorter than the run, so that the mean can move.
                 let room = ((end - start) as f64 / pitch - 1.0).floor();
                 let span = pitch * room.clamp(1.0, span);
                 moving_mean(&self.sums[start..=end], span, step, means);
@@ -275,7 +275,7 @@ impl Prepared {
         }
     }
 
-    /// Divides by the root of the mean energy over a pitch.
+    /// Divides `flat` by the square root of the mean energy over a pitch.
     fn even_out(&mut self, pitch: f64) {
         let step = pitch.round() as usize;
         running_sums(&self.energy, &mut self.sums);
@@ -284,7 +284,7 @@ impl Prepared {
             moving_mean(&self.sums[start..=end], pitch, step, gains);
             let mean = gains.iter().sum::<f32>() / gains.len() as f32;
             for gain in gains.iter_mut() {
-                // What the mask admits; an extrapolated end may leave it.
+                // The range that the mask admits; an extrapolated end may exceed it.
                 let relative = (*gain / mean).clamp(*ACTIVITY.start(), *ACTIVITY.end());
                 *gain = 1.0 / relative.sqrt();
             }
@@ -296,9 +296,9 @@ impl Prepared {
         }
     }
 
-    /// Replaces samples unlike both their neighbours one pitch away by what these predict, first
-    /// where the mean of all lines is so (a defect across them all), then in each line; returns
-    /// each line's mean square change over a pitch in units of its own mean square.
+    /// Replaces outliers by the mean of their neighbours one pitch away: first at positions where
+    /// the mean of all lines is an outlier (a defect across all lines), then in each line. Returns,
+    /// for each line, the mean square change over a pitch relative to the line's mean square.
     fn mend(&mut self, pitch: f64) -> Vec<f32> {
         let (mean, changes) = (&mut self.means, &mut self.scratch);
         mean.clear();
@@ -365,13 +365,12 @@ impl Prepared {
         }
     }
 
-    /// Weights of the positions, and the energy at each.
+    /// The weight of each position, and the energy there.
     pub fn weight_and_energy(&self) -> (&[f32], &[f32]) {
         (&self.weight, &self.energy)
     }
 
-    /// Mean change of the moving mean over one pitch, in standard deviations of what is left
-    /// without it.
+    /// Mean change of the moving mean over one pitch, in standard deviations of `flat`.
     pub fn drift(&self) -> f64 {
         let count: f32 = self.weight.iter().sum();
         let energy: f32 = self.energy.iter().sum();
@@ -380,7 +379,7 @@ impl Prepared {
     }
 }
 
-/// The change over a pitch from which on it is a defect's.
+/// Changes over a pitch above this are outliers.
 fn limit_of(run: &[f32], changes: &[f32]) -> f32 {
     f32::max(
         OUTLIER * mean_magnitude(changes),

@@ -1,34 +1,34 @@
-//! From a rough pitch to a precise one: the comb of correlations at its multiples.
+//! Refines a rough pitch by the comb of correlations at its multiples (the teeth).
 
 use super::correlation::interpolate;
 
-/// Multiples that one evaluation of the comb reads, at most; spread over all there are.
+/// Most multiples that one evaluation of the comb reads, spread over all of them.
 const MAX_TEETH: usize = 24;
-/// A multiple counts from this share of the line's samples in pairs.
+/// A multiple is used if its pairs are at least this share of the line's samples.
 const MIN_OVERLAP: f64 = 1.0 / 24.0;
-/// Multiples whose mean correlation is the confidence: near enough that a slight tilt or
-/// distortion does not count against a pattern, far enough that a texture does not reach.
+/// Multiples whose mean correlation is the confidence. Few enough that a slight tilt or distortion
+/// does not lower it, enough that a texture loses its correlation.
 const CONFIDENCE_TEETH: usize = 12;
-/// Step of the search at the lag of the farthest multiple, px, and in pitches: a quarter of the
-/// width that optics leave to a correlation peak.
+/// Step of the search at the lag of the farthest multiple, px, and in pitches: a quarter of a
+/// correlation peak's width after the optics.
 const STEP_PX: f64 = 0.2;
 const STEP_PITCHES: f64 = 1.0 / 16.0;
-/// Multiples farther out are left out once their correlation falls below this share of the
-/// nearer ones': perspective or distortion.
+/// Farther multiples are ignored once their correlation falls below this share of the nearer ones',
+/// as under perspective or distortion.
 const COHERENT: f64 = 0.6;
-/// Ratios between a candidate and the period that are looked for.
+/// Largest ratio of a candidate and the period, either way.
 const MAX_RATIO: usize = 8;
-/// Share by which correlations at every k-th multiple stand out from which on only these are
-/// periods: a base, and a share of what noise and disturbances leave to chance.
+/// If the correlations at every k-th multiple exceed their neighbours' by this share, the period is
+/// k pitches. The share has a base and grows with the noise (`1 − correlation`).
 const UNEVEN: f64 = 0.02;
 const UNEVEN_BY_CHANCE: f64 = 0.1;
-/// The same for pitches below [`SHARP_PX`], where interpolation alone makes 0.05.
+/// The base for pitches below [`SHARP_PX`], where interpolation alone makes a difference of 0.05.
 const UNEVEN_SHARP: f64 = 0.08;
 const SHARP_PX: f64 = 8.0;
-/// Shortest period looked for, px.
+/// Shortest period considered, px.
 const SHORTEST_PX: f64 = 1.8;
 
-/// Normalised correlation by lag and the pairs behind it.
+/// Normalised correlation by lag, and the number of pairs at each lag.
 pub struct Comb<'a> {
     rho: &'a [f32],
     pairs: &'a [f32],
@@ -38,8 +38,8 @@ pub struct Comb<'a> {
 #[derive(Clone, Copy)]
 struct Tooth {
     multiple: f64,
-    /// Pairs one lag apart. It stays as the pitch is varied: weights that followed it would
-    /// favour one pitch where the correlations differ by chance.
+    /// Pairs at the tooth's lag for the start pitch. Fixed while the pitch is varied: varying
+    /// weights would favour one pitch where correlations differ by chance.
     pairs: f64,
 }
 
@@ -59,10 +59,10 @@ impl<'a> Comb<'a> {
         interpolate(self.rho, lag)
     }
 
-    /// The multiples of a pitch that enough pairs tell of.
+    /// The multiples of a pitch that have enough pairs.
     fn teeth(&self, pitch: f64) -> Vec<Tooth> {
         let length = self.pairs.len() as f64;
-        // The interpolation reads six lags on.
+        // The interpolation reads six lags beyond.
         let farthest = ((length - 8.0) / pitch) as usize;
         (1..=farthest)
             .map(|m| Tooth {
@@ -82,7 +82,7 @@ impl<'a> Comb<'a> {
         if pairs > 0.0 { sum / pairs } else { 0.0 }
     }
 
-    /// Refines a pitch at ever farther multiples; `None` if it has no multiple to look at.
+    /// Refines a pitch at ever farther multiples; `None` if no multiple has enough pairs.
     pub fn refine(&self, start: f64) -> Option<f64> {
         let teeth = self.teeth(start);
         let last = teeth.last()?.multiple;
@@ -100,7 +100,7 @@ impl<'a> Comb<'a> {
                 break;
             }
             near_mean = f64::max(near_mean, outer_mean);
-            // Twice: the second parabola stands on the top of the first.
+            // A second parabola, around the top of the first.
             pitch = self.peak(better, 0.25 * step, 2, &chosen);
             if far >= last {
                 break;
@@ -110,8 +110,7 @@ impl<'a> Comb<'a> {
         Some(pitch)
     }
 
-    /// The highest of `2·reach + 1` pitches, then the top of the parabola through it and its
-    /// neighbours.
+    /// The best of `2·reach + 1` pitches, refined by the parabola through it and its neighbours.
     fn peak(&self, centre: f64, step: f64, reach: i32, teeth: &[Tooth]) -> f64 {
         let value = |i: i32| self.mean(centre + f64::from(i) * step, teeth);
         let (mut top, mut highest) = (0, f64::NEG_INFINITY);
@@ -131,7 +130,7 @@ impl<'a> Comb<'a> {
         centre + (f64::from(top) + shift) * step
     }
 
-    /// The period itself, when the pitch is a part or a multiple of it.
+    /// The period: the pitch, or a multiple or a whole fraction of the pitch.
     pub fn fundamental(&self, pitch: f64, longest: f64) -> Option<f64> {
         let all = self.teeth(pitch);
         let farthest = all.len().min(3 * MAX_RATIO);
@@ -153,7 +152,7 @@ impl<'a> Comb<'a> {
         let longer = (2..=MAX_RATIO)
             .filter(|&k| k as f64 * pitch <= longest && farthest > k)
             .map(|k| {
-                // Multiples of k against their two neighbours: a slow change cancels out.
+                // Compares multiples of k with their two neighbours, so that a slow change cancels.
                 let tops = (k..farthest).step_by(k).map(|m| rho[m - 1]);
                 let dips = (k..farthest)
                     .step_by(k)
@@ -182,8 +181,8 @@ impl<'a> Comb<'a> {
         Some(shorter.map_or(pitch, |k| pitch / k as f64))
     }
 
-    /// Mean correlation at the nearest multiples, or at the farther half of them if that is
-    /// lower: noise takes the same from all, a texture forgets itself.
+    /// Mean correlation at the nearest multiples, or at the farther half of these if that is lower.
+    /// Noise lowers all alike; a texture's correlation falls with the distance.
     pub fn confidence(&self, pitch: f64) -> f64 {
         let teeth = self.teeth(pitch);
         let teeth = &teeth[..teeth.len().min(CONFIDENCE_TEETH)];
@@ -192,13 +191,13 @@ impl<'a> Comb<'a> {
     }
 }
 
-/// At most [`MAX_TEETH`] of the teeth, evenly spread, the last among them.
+/// At most [`MAX_TEETH`] of the teeth, evenly spread, including the last.
 fn spread(teeth: &[Tooth]) -> Vec<Tooth> {
     let step = teeth.len().div_ceil(MAX_TEETH).max(1);
     teeth.iter().rev().step_by(step).copied().collect()
 }
 
-/// Mean, 0 of nothing.
+/// Mean; 0 without values.
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), v| (sum + v, count + 1.0));
     if count > 0.0 { sum / count } else { 0.0 }

@@ -1,9 +1,9 @@
-//! Candidates: peaks of the autocorrelation, one octave of lags after the other.
+//! Candidates: peaks of the autocorrelation, one octave of lags after another.
 
 use super::correlation::{Correlator, interpolate, remove_noise_at_zero};
 use super::prepare::Prepared;
 
-/// Lines that the search reads, at most: it need not be precise.
+/// Most lines that the search reads; it need not be precise.
 const MAX_LINES: usize = 48;
 /// Longest lag of the first octave, px.
 const FIRST_OCTAVE_PX: f64 = 4.0;
@@ -13,7 +13,7 @@ const FILTER: f32 = 1.5;
 const PEAKS: usize = 4;
 /// Correlation below which a peak is noise.
 const MIN_SCORE: f64 = 0.12;
-/// Candidates of this share of the best score are as good as it; the shortest comes first.
+/// Candidates with at least this share of the best score count as equal; the shortest comes first.
 const EQUAL: f64 = 0.85;
 
 /// Buffers of the search.
@@ -24,7 +24,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// Pitches up to `longest` worth a closer look, the most promising first.
+    /// Candidates up to `longest`, the most promising first.
     pub fn run(
         &mut self,
         prepared: &Prepared,
@@ -56,7 +56,7 @@ impl Search {
         }
         let best = self.found.iter().map(|c| c.1).fold(0.0, f64::max);
         self.found.retain(|c| c.1 >= MIN_SCORE.max(0.5 * best));
-        // The shortest of the good ones, then the rest by score.
+        // The good ones by length, then the rest by score.
         self.found.sort_by(|a, b| {
             let class = |c: &(f64, f64)| c.1 < EQUAL * best;
             class(a).cmp(&class(b)).then(if class(a) {
@@ -105,7 +105,8 @@ fn normalise(values: &mut [f32]) {
     remove_noise_at_zero(values);
 }
 
-/// Adds the octave's highest peaks with the mean correlation at their first three multiples.
+/// Adds the octave's highest peaks to `found`, scored by the mean correlation at their first three
+/// multiples.
 fn peaks(values: &[f32], octave: f64, longest: f64, found: &mut Vec<(f64, f64)>) {
     let first = ((octave / 2.0).floor() as usize).max(2);
     let last = (octave.min(longest).ceil() as usize).min(values.len().saturating_sub(2));

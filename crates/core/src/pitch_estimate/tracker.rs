@@ -1,43 +1,43 @@
-//! Follows estimates over frames with hysteresis.
+//! Tracks estimates over frames, with hysteresis.
 
 use super::PitchEstimate;
 
-/// A held pitch moves for nothing smaller, px: three times the largest error of one estimate, so
-/// that noise never moves it.
+/// Smallest move of a held pitch, px: three times the largest error of one estimate, so that noise
+/// does not move it.
 const MOVE_PX: f64 = 0.03;
-/// Consecutive estimates that must agree on another pitch before the held one moves: one frame
+/// Consecutive estimates that must agree on another pitch before the held one moves. A single frame
 /// with a hand in the picture changes nothing.
 const MOVE_AFTER: usize = 3;
-/// Consecutive frames without a pattern before the pitch is lost: a gap between two panels
-/// shorter than this keeps it.
+/// Consecutive frames without a pattern before the pitch is lost. A shorter gap between two panels
+/// keeps the pitch.
 const LOST_AFTER: usize = 5;
 
-/// What an estimate changed.
+/// How an estimate changed the held pitch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Change {
     /// Nothing.
     None,
-    /// There was no pitch, now there is this one, px. One estimate suffices, so that a live line
-    /// and a single picture are inspected at once; the estimator is strict.
+    /// The first pitch, px. One estimate suffices, since the estimator is strict: a live line and a
+    /// single picture are inspected at once.
     Found(f64),
     /// The pitch moved, px.
     Moved {
-        /// Held until now.
+        /// Pitch until now.
         from: f64,
-        /// Held from now on.
+        /// Pitch from now on.
         to: f64,
     },
     /// The pattern is gone.
     Lost,
 }
 
-/// Holds a pitch still until the estimates insist on another.
+/// Holds a pitch until several estimates agree on another.
 #[derive(Debug, Default)]
 pub struct PitchTracker {
     held: Option<f64>,
-    /// Estimates in a row that differ from the held pitch and agree with each other.
+    /// Latest consecutive estimates that differ from the held pitch and agree with each other.
     differing: Vec<f64>,
-    /// Frames in a row without a pattern.
+    /// Latest consecutive frames without a pattern.
     missing: usize,
 }
 
@@ -78,7 +78,7 @@ impl PitchTracker {
         self.held
     }
 
-    /// Whether the latest estimate agreed with what is held, so that the next can wait.
+    /// Whether the latest estimate agreed with the held pitch; the next one can then wait.
     pub fn is_settled(&self) -> bool {
         self.held.is_some() && self.differing.is_empty() && self.missing == 0
     }

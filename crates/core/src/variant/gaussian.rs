@@ -1,33 +1,33 @@
-//! How the Gaussian filter is computed.
+//! The kernel variants of the Gaussian.
 
 use crate::device_caps::DeviceCaps;
 
 /// How a Gaussian is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GaussianVariant {
-    /// CPU: a row at a time through a line buffer; by [`row_kernel`].
+    /// CPU: bands of rows, through a line buffer; [`row_kernel`] chooses the kernel.
     Rows,
-    /// GPU: vertical sums of a tile in local memory.
+    /// GPU: the vertical sums of a tile in local memory.
     Tile {
         /// Work-items of a group: columns of 4 samples, halo included.
         columns: usize,
-        /// Rows.
+        /// Rows of a tile.
         rows: usize,
     },
     /// Every tap from global memory, or from an image.
     Direct,
 }
 
-/// What a Gaussian has to filter.
+/// The work that decides the variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GaussianShape {
     /// Taps along each axis.
     pub taps: usize,
-    /// Distance of neighbours of one component, in samples.
+    /// Samples from one sample of a component to the next.
     pub lanes: usize,
-    /// 8-bit samples and integer sums.
+    /// 8-bit samples and integer arithmetic: two vertical sums share a word.
     pub packed: bool,
-    /// Samples of a row, and rows of the frame's largest plane.
+    /// Samples per row, and rows, of the frame's largest plane.
     pub extent: [usize; 2],
     /// Images instead of buffers.
     pub image: bool,
@@ -35,8 +35,9 @@ pub struct GaussianShape {
 
 /// Samples of a column of a tile.
 pub const COLUMN_SAMPLES: usize = 4;
-/// Columns and rows of a tile: of large frames, and of those that would have too few tiles.
+/// Columns and rows of a tile.
 const TILE: [usize; 2] = [128, 12];
+/// Rows of a tile in frames that would otherwise have too few tiles.
 const SMALL_TILE_ROWS: usize = 4;
 /// Tiles per compute unit under which a frame is small.
 const FEW_TILES: usize = 8;
@@ -79,20 +80,20 @@ pub fn gaussian_variant(caps: &DeviceCaps, shape: &GaussianShape) -> GaussianVar
         })
 }
 
-/// Which kernel filters rows on a CPU.
+/// The kernels that filter rows on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKernel {
-    /// 16-bit lanes, tiles of a row in the first cache.
+    /// `gaussian_bytes`: sums in 16-bit lanes, tiles of a row in the first-level cache.
     Bytes,
-    /// Any samples.
+    /// `gaussian_rows`: any samples.
     Any,
 }
 
-/// Samples of a vector, which the row kernel for bytes takes at least.
+/// Samples of a vector; the row kernel for bytes needs at least one vector per row.
 const VECTOR_SAMPLES: usize = 16;
 
 /// The row kernel for rows of `samples`; `bytes`: 8-bit samples, `integer`: integer arithmetic,
-/// `pitch`: samples between neighbours in memory.
+/// `pitch`: the kernels' macro `PITCH`.
 pub fn row_kernel(samples: usize, bytes: bool, integer: bool, pitch: usize) -> RowKernel {
     if bytes && integer && pitch == 1 && samples >= VECTOR_SAMPLES {
         RowKernel::Bytes

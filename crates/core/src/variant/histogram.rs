@@ -1,11 +1,11 @@
-//! Where histograms are counted.
+//! The kernel variants of the histogram.
 
 use crate::device_caps::DeviceCaps;
 
 /// How a histogram is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HistogramVariant {
-    /// CPU: one counter per pair of neighbouring bytes, a table set per work-item.
+    /// CPU: one counter per pair of adjacent bytes, a set of tables per work-item.
     Pairs,
     /// CPU: 16-bit grey, a few tables per work-item in global memory.
     Direct,
@@ -13,14 +13,14 @@ pub enum HistogramVariant {
     Private,
     /// GPU: copies of each counter in local memory, one per bank.
     Banked {
-        /// Copies of each counter of the plane with the most; a power of two.
+        /// Copies of each counter; a power of two.
         copies: usize,
     },
     /// One table per work-group in local memory.
     Local,
 }
 
-/// What a histogram has to count.
+/// The work that decides the variant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistogramShape {
     /// Counters that a frame needs: channels × bins.
@@ -29,26 +29,26 @@ pub struct HistogramShape {
     pub plane_counters: usize,
     /// Samples are single bytes.
     pub bytes: bool,
-    /// Samples counted a frame.
+    /// Samples counted per frame.
     pub samples: u64,
     /// Images instead of buffers.
     pub image: bool,
 }
 
-/// Most copies of a counter that help: the width of local memory in banks.
+/// Most copies of a counter that help: the number of local memory's banks.
 const MAX_COPIES: usize = 32;
-/// Fewer copies than this and atomics collide as much as in a shared table.
+/// With fewer copies, atomics collide as much as in a shared table.
 const MIN_COPIES: usize = 2;
-/// Frames with fewer samples per work-item than a pair table has entries do not repay its merging.
+/// Smaller frames do not repay the merging of the pair tables (65536 counters each).
 const MIN_SAMPLES_FOR_PAIRS: u64 = 4 * 65_536;
 
 /// Bytes of one counter.
 const COUNTER_BYTES: u64 = 4;
 
-/// Copies of each counter that fit into local memory, if enough do.
+/// Copies of each counter that fit into local memory; `None` if they are too few.
 pub fn banked_copies(caps: &DeviceCaps, shape: &HistogramShape) -> Option<usize> {
     let fit = caps.local_memory / (COUNTER_BYTES * shape.plane_counters.max(1) as u64);
-    // A copy that no work-item of a group counts in would only take room.
+    // More copies than work-items of a group would stay unused.
     let most = MAX_COPIES.min(caps.max_work_group);
     let fit = usize::try_from(fit).unwrap_or(most).min(most);
     let copies = if fit == 0 { 0 } else { 1 << fit.ilog2() };
@@ -77,7 +77,7 @@ pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> Histogram
     }
 }
 
-/// The histogram variant for a device whose compiler allows no groups for counters in banks.
+/// The histogram variant for a device that cannot run the banked kernel in groups of its size.
 pub fn without_banks(caps: &DeviceCaps, shape: &HistogramShape) -> HistogramVariant {
     if caps.is_cpu {
         histogram_variant(caps, shape)
@@ -113,7 +113,8 @@ mod tests {
         assert_eq!(copies(1024), HistogramVariant::Banked { copies: 8 });
         assert_eq!(copies(12 << 10), HistogramVariant::Local);
         assert_eq!(copies(65_536), HistogramVariant::Private);
-        // Banks hold a plane's counters at a time, a shared table those of all planes.
+        // The banked kernel holds one plane's counters at a time, a shared table those of all
+        // planes.
         let planes = |plane_counters| HistogramShape {
             plane_counters,
             ..shape(3 * 8192)

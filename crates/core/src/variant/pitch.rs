@@ -1,17 +1,17 @@
-//! How a pitch comparison is computed.
+//! The kernel variants of the pitch comparison.
 
 use crate::device_caps::DeviceCaps;
 
 /// How a pitch comparison writes its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PitchVariant {
-    /// One work-item a byte (8 pixels); any device, buffers or images.
+    /// One work-item per byte (8 pixels); any device, buffers or images.
     Bytes,
     /// CPU: bands of rows, a 32-bit word (32 pixels) at a time.
     Words,
-    /// GPU: 16 bytes of a row a work-item, from aligned words.
+    /// GPU: one work-item per 16 bytes of a row, read as aligned words.
     Wide {
-        /// By dot products of bytes.
+        /// With dot products of bytes.
         dot4: bool,
     },
 }
@@ -19,7 +19,7 @@ pub enum PitchVariant {
 /// Bytes of a memory object that the wide kernel can address.
 pub const WIDE_MEMORY: usize = 1 << 31;
 
-/// Local memory of the wide kernel, bytes: whether its group has marked anything.
+/// Local memory of the wide kernel, bytes: the number of pixels that the group marked.
 const WIDE_LOCAL: u64 = 4;
 
 /// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame.
@@ -30,7 +30,7 @@ pub fn pitch_variant(caps: &DeviceCaps, image: bool, bytes: bool, frame: usize) 
         PitchVariant::Words
     } else if caps.shares_host_memory || frame >= WIDE_MEMORY / 2 || caps.local_memory < WIDE_LOCAL
     {
-        // Host memory that is used in place starts anywhere; strides may double a frame.
+        // Wrapped host memory may start at any byte; strides may double a frame's size.
         PitchVariant::Bytes
     } else {
         PitchVariant::Wide {
@@ -39,9 +39,9 @@ pub fn pitch_variant(caps: &DeviceCaps, image: bool, bytes: bool, frame: usize) 
     }
 }
 
-/// Rows of a work-item of the wide kernel, by the work-items that one row each would make.
+/// Rows per work-item of the wide kernel; `single` is the number of work-items of one row each.
 ///
-/// More rows share more of the preparation, but leave fewer work-items to hide latency with.
+/// More rows share more of the preparation, but leave fewer work-items to hide latency.
 pub fn wide_rows(caps: &DeviceCaps, single: usize) -> usize {
     const RESIDENT: usize = 2048;
     let times = single / (RESIDENT * caps.compute_units);

@@ -1,6 +1,6 @@
-//! Caps strings that a neighbour may come with, as far as GStreamer's own parser takes them: every
-//! element answers queries with caps that its pads can have, and whatever format and size fixed
-//! caps name, the layout derived from them agrees with GStreamer's. No device is needed.
+//! Caps strings of a neighbour, as far as GStreamer's own parser accepts them. Every element
+//! answers queries with caps that its pads can have, and the layout derived from fixed caps agrees
+//! with GStreamer's. No device is needed.
 
 use arbitrary::{Result, Unstructured};
 use clinspect_opencl::frame::layout_of;
@@ -126,7 +126,7 @@ fn body(input: &mut Unstructured) -> Result<()> {
     Ok(())
 }
 
-/// What the element makes of caps stays inside the template of its other pad.
+/// The element's answer to caps stays inside the template of the other pad.
 fn assert_transformed(element: &gst::Element, line: &str, caps: &gst::Caps) {
     for (here, there) in [("sink", "src"), ("src", "sink")] {
         let peer = gst::Pad::builder(match here {
@@ -173,7 +173,7 @@ fn assert_transformed(element: &gst::Element, line: &str, caps: &gst::Caps) {
     }
 }
 
-/// Every plane that the layout describes is a plane of GStreamer's, and fits into it.
+/// Every plane of the layout is a plane of GStreamer's, and fits into it.
 fn assert_laid_out(caps: &gst::Caps) {
     let Ok(info) = gst_video::VideoInfo::from_caps(caps) else {
         return;
@@ -187,7 +187,8 @@ fn assert_laid_out(caps: &gst::Caps) {
     );
     assert_eq!(layout.planes.len(), info.n_planes() as usize, "{caps}");
     for (i, plane) in layout.planes.iter().enumerate() {
-        // Rows of YUY2 and its kin end with a whole pair of pixels, as GStreamer's strides do.
+        // Rows of YUY2 and similar formats end with a whole pair of pixels, as GStreamer's strides
+        // do.
         assert!(
             plane.row_bytes <= info.stride()[i] as usize,
             "plane {i} of {caps}"
@@ -205,7 +206,7 @@ fn caps(input: &mut Unstructured) -> Result<gst::Caps> {
     let mut caps = gst::Caps::new_empty();
     for _ in 0..input.int_in_range(1..=3)? {
         let text = structure(input)?;
-        // What GStreamer itself does not take is no caps.
+        // A string that GStreamer does not accept is not tested.
         if let Ok(more) = text.parse::<gst::Caps>() {
             caps.merge(more);
         }
@@ -215,7 +216,7 @@ fn caps(input: &mut Unstructured) -> Result<gst::Caps> {
 
 fn structure(input: &mut Unstructured) -> Result<String> {
     let mut text = (*input.choose(&MEDIA)?).to_owned();
-    // Whole video caps more often than chance would give them.
+    // Complete video caps more often than by chance.
     if input.arbitrary()? {
         let format = input.choose(&WORDS)?;
         let (width, height) = (number(input)?, number(input)?);
@@ -239,8 +240,8 @@ fn number(input: &mut Unstructured) -> Result<i32> {
     }
 }
 
-/// GStreamer's own parser has a critical for -2³¹ here, and takes a denominator of 0 for text: in a
-/// list with fractions its own comparison of caps (1.22) then reads past them.
+/// GStreamer's own parser has a critical for -2³¹ here, and reads a denominator of 0 as text: in a
+/// list with fractions its own comparison of caps (1.22) then reads past the fractions.
 fn fraction(input: &mut Unstructured) -> Result<String> {
     let numerator = number(input)?.max(-i32::MAX);
     let denominator = match number(input)?.max(-i32::MAX) {
@@ -256,7 +257,7 @@ fn value(input: &mut Unstructured) -> Result<String> {
         1 => (*input.choose(&WORDS)?).to_owned(),
         2 => fraction(input)?,
         3 => format!("(float){}", f32::from(input.arbitrary::<i16>()?) / 8.0),
-        // GStreamer's own parser has a critical for ranges that are none.
+        // GStreamer's own parser has a critical for empty ranges.
         4 => {
             let (low, high) = (number(input)?, number(input)?);
             format!("[{},{}]", low.min(high) / 2 - 1, low.max(high) / 2)
@@ -266,7 +267,7 @@ fn value(input: &mut Unstructured) -> Result<String> {
             format!("[{}/1,{}/1]", low.min(high) / 2 - 1, low.max(high) / 2)
         }
         kind => {
-            // Of one type: GStreamer's own comparison has a critical for lists of several.
+            // Of one type: GStreamer's own comparison has a critical for lists of several types.
             let kind_of_values = input.int_in_range(0..=2)?;
             let mut values = Vec::new();
             for _ in 0..input.int_in_range(0..=4)? {

@@ -1,5 +1,5 @@
-//! Two masks in one [`Finder`] against the flood fill of the reference, then a mask of any length,
-//! stride and size, of which the finder must make sense without leaving it.
+//! Two masks in one [`Finder`], compared with the flood fill of the reference; then a mask of any
+//! length, stride and size, which the finder must read without leaving it.
 
 use arbitrary::{Result, Unstructured};
 use clinspect_core::components::{Finder, Limits};
@@ -11,7 +11,7 @@ const MAX_HEIGHT: usize = 48;
 
 /// See the module.
 pub fn run(data: &[u8]) {
-    // Bytes that are too few for a case are no case.
+    // Too few bytes for a case.
     let _ = body(&mut Unstructured::new(data));
 }
 
@@ -49,7 +49,7 @@ fn limits(input: &mut Unstructured) -> Result<Limits> {
     })
 }
 
-/// Pixel by pixel, noise of some density, or rectangles.
+/// A picture drawn pixel by pixel, as noise of some density, or as rectangles.
 fn picture(input: &mut Unstructured) -> Result<Picture> {
     let width = input.int_in_range(1..=MAX_WIDTH)?;
     let height = input.int_in_range(1..=MAX_HEIGHT)?;
@@ -84,7 +84,7 @@ fn picture(input: &mut Unstructured) -> Result<Picture> {
     })
 }
 
-/// A mask that may be shorter than its rows, with a stride that may be too.
+/// A mask that may be shorter than its rows; so may its stride.
 fn hostile(input: &mut Unstructured, finder: &mut Finder, limits: &Limits) -> Result<()> {
     let width = input.int_in_range(0..=300)?;
     let height = input.int_in_range(0..=64)?;
@@ -100,7 +100,7 @@ fn hostile(input: &mut Unstructured, finder: &mut Finder, limits: &Limits) -> Re
     if stride < row || width == 0 {
         return Ok(());
     }
-    // Rows that are not there whole are clear.
+    // Incomplete rows are clear.
     let picture = Picture::of(width, height.max(1), |x, y| {
         let start = y * stride;
         start + row <= mask.len() && y < height && mask[start + x / 8] & (0x80 >> (x % 8)) != 0

@@ -1,5 +1,5 @@
-//! Results as events, as a network may bring them: what can be true comes back bit for bit, what
-//! contradicts itself is left out, and `clmaskunpack` gives a mask no other result than its own.
+//! Results as events from a network: consistent ones arrive bit for bit, contradictory ones are
+//! ignored, and `clmaskunpack` attaches to a mask no result but its own.
 
 use arbitrary::{Result, Unstructured};
 use clinspect_core::mask::packed_stride;
@@ -38,7 +38,7 @@ fn body(input: &mut Unstructured) -> Result<()> {
     let event = gst::event::CustomDownstream::new(fields);
     let read = DefectResult::from_event(&event);
     match &read {
-        // Floats print with as many digits as tell them apart, and NaN equals itself.
+        // Floats print with enough digits to be told apart, and printed NaN equals itself.
         Some(read) if !spoiled => assert_eq!(format!("{read:?}"), format!("{sent:?}")),
         Some(read) => assert_can_be(read),
         None => assert!(spoiled, "{sent:?} was refused"),
@@ -70,7 +70,7 @@ fn body(input: &mut Unstructured) -> Result<()> {
     Ok(())
 }
 
-/// A packed mask, and how many pixels are marked.
+/// A packed mask, and its number of marked pixels.
 fn mask(input: &mut Unstructured, [width, height]: [u32; 2]) -> Result<(Vec<u8>, u64)> {
     let stride = packed_stride(width as usize);
     let mut bytes = vec![0; stride * height as usize];
@@ -83,7 +83,7 @@ fn mask(input: &mut Unstructured, [width, height]: [u32; 2]) -> Result<(Vec<u8>,
     Ok((bytes, marked))
 }
 
-/// A result that can be true of a mask with `marked` pixels.
+/// A result that is consistent with a mask of `marked` pixels.
 fn result(
     input: &mut Unstructured,
     [width, height]: [u32; 2],
@@ -138,13 +138,13 @@ fn result(
     })
 }
 
-/// A number that is one as a float too.
+/// A number that is also exact as a float.
 fn finite(input: &mut Unstructured) -> Result<f64> {
     let value: f32 = input.arbitrary()?;
     Ok(if value.is_finite() { value.into() } else { 0.0 })
 }
 
-/// Changes some fields, takes some away, or does nothing; whether it did.
+/// Changes some fields, removes some, or does nothing; returns whether it changed any.
 fn spoil(input: &mut Unstructured, fields: &mut gst::Structure) -> Result<bool> {
     let names: Vec<String> = fields.fields().map(|name| name.to_string()).collect();
     let times = input.int_in_range(0..=2)?;
@@ -177,7 +177,7 @@ fn value(input: &mut Unstructured) -> Result<glib::SendValue> {
     })
 }
 
-/// Other digits, or fewer, or what are none.
+/// Other digits, fewer digits, or characters that are not digits.
 fn garbled(input: &mut Unstructured, data: String) -> Result<String> {
     let mut letters: Vec<char> = data.chars().collect();
     for _ in 0..input.int_in_range(1..=8)? {
@@ -195,7 +195,7 @@ fn garbled(input: &mut Unstructured, data: String) -> Result<String> {
     Ok(letters.into_iter().collect())
 }
 
-/// Fails on a result that no element can have found.
+/// Fails on a result that no element could have found.
 fn assert_can_be(result: &DefectResult) {
     let pixels = u64::from(result.width) * u64::from(result.height);
     assert!(result.defect_pixels <= result.judged_pixels && result.judged_pixels <= pixels);

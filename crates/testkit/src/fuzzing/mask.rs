@@ -1,5 +1,5 @@
-//! Packed masks of any size, stride and length: unpacked to the pixels that the reference packed,
-//! or refused by `clmaskunpack` with an error; nothing else comes out.
+//! Packed masks of any size, stride and length: either unpacked to the pixels that the reference
+//! packed, or refused by `clmaskunpack` with an error.
 
 use arbitrary::{Result, Unstructured};
 use clinspect_core::mask::{packed_stride, unpack_row};
@@ -28,7 +28,7 @@ fn body(input: &mut Unstructured) -> Result<()> {
         2 => input.int_in_range(1..=i32::MAX as usize)?,
         _ => input.int_in_range(1..=row)?,
     };
-    // A mask that is whole, a few bytes short or long, or of any length.
+    // A complete mask, one that is a few bytes short or long, or one of any length.
     let whole = stride.saturating_mul(height - 1).saturating_add(row);
     let len = match input.int_in_range(0..=3)? {
         0 | 1 => whole,
@@ -54,7 +54,7 @@ fn is_marked(bytes: &[u8], stride: usize, x: usize, y: usize) -> bool {
     bytes[y * stride + x / 8] & (0x80 >> (x % 8)) != 0
 }
 
-/// The library's rows against the reference's packing, there and back.
+/// The library's rows compared with the reference's packing, in both directions.
 fn assert_packing(bytes: &[u8], [width, height]: [usize; 2], stride: usize) {
     let mask: Vec<bool> = (0..width * height)
         .map(|at| is_marked(bytes, stride, at % width, at / width))

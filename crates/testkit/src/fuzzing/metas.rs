@@ -1,6 +1,6 @@
-//! Metas of our names that another element made: right, of wrong types, with fields missing and
-//! with absurd counts. The readers take the right ones and leave out the others, what they take
-//! can be used whole, an element passes them all on, and `inspectoverlay` draws what can be drawn.
+//! Metas with our names that another element made: valid, with wrong types, missing fields or
+//! absurd counts. The readers accept the valid ones and ignore the others, accepted results are
+//! safe to use, an element passes all metas on, and `inspectoverlay` draws the drawable parts.
 
 use arbitrary::{Result, Unstructured};
 use gst::{glib, prelude::*};
@@ -51,10 +51,10 @@ const STATISTICS: [&str; 14] = [
     "otsu-separability",
 ];
 const RECORD: usize = 40;
-/// Side of the frame that is drawn on: room for a panel.
+/// Side of the frame for the overlay; has room for a panel.
 const DRAWN: u32 = 320;
 
-/// What a field holds.
+/// Type of a field.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     U32,
@@ -97,7 +97,7 @@ fn body(input: &mut Unstructured) -> Result<()> {
     Ok(())
 }
 
-/// Attaches some metas, and tells how many of them a reader takes: defects', histograms'.
+/// Attaches some metas; returns how many of them the readers accept: defects', histograms'.
 pub fn attach_any(input: &mut Unstructured, buffer: &mut gst::BufferRef) -> Result<[usize; 2]> {
     let mut right = [0; 2];
     for _ in 0..input.int_in_range(1..=3)? {
@@ -122,7 +122,7 @@ pub fn attach_any(input: &mut Unstructured, buffer: &mut gst::BufferRef) -> Resu
     Ok(right)
 }
 
-/// Fails unless the readers find this many results, each of which is what its meta says.
+/// Fails unless the readers find this many results, each equal to its meta.
 pub fn assert_read(buffer: &gst::BufferRef, [defects, histograms]: [usize; 2]) {
     let found = DefectResult::read(buffer);
     assert_eq!(found.len(), defects, "{buffer:?}");
@@ -133,7 +133,7 @@ pub fn assert_read(buffer: &gst::BufferRef, [defects, histograms]: [usize; 2]) {
         assert!(result.defect_structures().len() <= result.defects.len());
         let mut copy = gst::Buffer::new();
         result.attach(copy.make_mut()).expect("a registered meta");
-        // NaN equals itself in what is printed.
+        // Compared as text, because NaN then equals itself.
         let again = DefectResult::read(&copy);
         assert_eq!(format!("{again:?}"), format!("{:?}", [result]));
     }
@@ -175,7 +175,7 @@ fn defect_fields(input: &mut Unstructured) -> Result<Fields> {
     fields.extend(data.map(|data| ("defects-data", data)));
     fields.push(("defect-count", told.to_send_value()));
     if input.ratio(1_u8, 4_u8)? {
-        // Only there where the meta is on a frame: of another type it is no mask.
+        // Only present on a frame; another type is not a mask.
         let mask = if input.arbitrary()? {
             gst::Buffer::from_slice([1_u8]).to_send_value()
         } else {
@@ -228,7 +228,7 @@ fn histogram_fields(input: &mut Unstructured) -> Result<Fields> {
     Ok((fields, whole))
 }
 
-/// Once in a while.
+/// True once in a while.
 fn spoil(input: &mut Unstructured) -> Result<bool> {
     input.ratio(1_u8, 32_u8)
 }
@@ -237,7 +237,7 @@ fn scalars(input: &mut Unstructured, fields: &[(&'static str, Kind)]) -> Result<
     let mut whole = true;
     let mut values = Vec::new();
     for &(name, kind) in fields {
-        // The readers do not ask for the version.
+        // The readers do not check the version.
         let needed = name != "version";
         if spoil(input)? {
             whole &= !needed;
@@ -250,7 +250,7 @@ fn scalars(input: &mut Unstructured, fields: &[(&'static str, Kind)]) -> Result<
     Ok((values, whole))
 }
 
-/// A value of this kind, or one that is none, and whether it is right.
+/// A value of this kind or another; returns whether it is valid.
 fn value(input: &mut Unstructured, kind: Kind) -> Result<(glib::SendValue, bool)> {
     if spoil(input)? {
         let other = match input.int_in_range(0..=7)? {
@@ -266,7 +266,7 @@ fn value(input: &mut Unstructured, kind: Kind) -> Result<(glib::SendValue, bool)
         return Ok((other, false));
     }
     Ok(match kind {
-        // Half of them what the frame that is drawn on can have.
+        // Half of the values are possible for the frame.
         Kind::U32 if input.arbitrary()? => {
             let number = *input.choose(&[DRAWN, DRAWN / 2, 1, 0])?;
             (number.to_send_value(), true)
@@ -288,7 +288,7 @@ fn value(input: &mut Unstructured, kind: Kind) -> Result<(glib::SendValue, bool)
     })
 }
 
-/// `len` bytes as GBytes, or no field, or something else, and whether it is right.
+/// `len` bytes as GBytes, no field, or something else; returns whether it is valid.
 fn bytes(input: &mut Unstructured, len: usize) -> Result<(Option<glib::SendValue>, bool)> {
     Ok(match input.int_in_range(0..=63)? {
         0 => (None, false),
@@ -310,7 +310,7 @@ fn bytes(input: &mut Unstructured, len: usize) -> Result<(Option<glib::SendValue
     })
 }
 
-/// An array of `len` values of a kind, or no field, or something else, and whether it is right.
+/// An array of `len` values of a kind, no field, or something else; returns whether it is valid.
 fn array(
     input: &mut Unstructured,
     len: usize,
@@ -329,7 +329,7 @@ fn array(
     } else {
         len
     };
-    // GStreamer keeps an array to values of one type.
+    // GStreamer's arrays hold values of one type.
     let other = spoil(input)?;
     let mut values = Vec::new();
     for _ in 0..told {

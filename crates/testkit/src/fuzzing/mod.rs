@@ -1,7 +1,7 @@
-//! What fuzz targets do with a string of bytes. `fuzz/` runs these under libFuzzer, `cargo test`
-//! on seeded random bytes and on the inputs kept in `seeds/`.
+//! The bodies of the fuzz targets. `fuzz/` runs them under libFuzzer, `cargo test` on seeded random
+//! bytes and on the inputs kept in `seeds/`.
 //!
-//! A body fails by panicking. It draws what it needs from the bytes and ends where they end.
+//! A body fails by panicking. It draws its choices from the bytes and ends where they end.
 
 pub mod caps;
 pub mod components;

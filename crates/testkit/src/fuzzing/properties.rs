@@ -1,6 +1,6 @@
 //! Properties set to anything while frames flow: every frame comes out inspected or is answered
-//! with an error, what is read back is a legal value, and with its defaults back in place the
-//! element gives the reference's results.
+//! with an error, values read back are legal, and after a reset to the defaults the element gives
+//! the reference's results.
 
 use arbitrary::{Result, Unstructured};
 use clinspect_opencl::ClContext;
@@ -54,7 +54,7 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         element.set_property_from_value(name, value);
     }
     let about = format!("{line}, {}: {told}", frame.describe());
-    // Refused by then are the settings before.
+    // Drops errors and warnings of the settings before the reset.
     let _ = (rig.errors(), rig.warnings());
     let output = rig.pass(buffer_of(&frame, device));
     assert!(rig.warnings().is_empty(), "{about}");
@@ -89,7 +89,7 @@ fn mutable(element: &gst::Element) -> Vec<glib::ParamSpec> {
         .filter(|pspec| pspec.flags().contains(playing) || pspec.name() == "device")
         .cloned()
         .collect();
-    // GObject's order is another one in every process.
+    // GObject's order differs in every process.
     specs.sort_by(|a, b| a.name().cmp(b.name()));
     specs
 }
@@ -106,7 +106,7 @@ fn settings(element: &gst::Element) -> Vec<(String, glib::Value)> {
         .collect()
 }
 
-/// Sets a property to a legal or an illegal value, and tells which.
+/// Sets a property to a legal or an illegal value; returns which.
 fn set_any(input: &mut Unstructured, element: &gst::Element) -> Result<String> {
     let specs = mutable(element);
     let pspec = input.choose(&specs)?;
@@ -127,7 +127,7 @@ fn set_any(input: &mut Unstructured, element: &gst::Element) -> Result<String> {
 fn is_legal(pspec: &glib::ParamSpec, read: &glib::Value) -> bool {
     if let Some(spec) = pspec.downcast_ref::<glib::ParamSpecDouble>() {
         let value = read.get::<f64>().expect("a double");
-        // Doubles that equal a bound as floats pass GObject's check (seen with GLib 2.74).
+        // GObject accepts doubles that equal a bound as floats (seen with GLib 2.74).
         let slack =
             |bound: f64| bound.abs() * f64::from(f32::EPSILON) + f64::from(f32::MIN_POSITIVE);
         let [low, high] = [spec.minimum(), spec.maximum()];
@@ -215,8 +215,8 @@ fn any_number(input: &mut Unstructured) -> Result<u32> {
     }
 }
 
-/// Numbers, regions, lists of regions, and what is none of them. GStreamer keeps an array to values
-/// of one type, arrays within arrays too.
+/// Numbers, regions, lists of regions, and other values. GStreamer's arrays hold values of one
+/// type, also arrays within arrays.
 fn any_array(input: &mut Unstructured) -> Result<gst::Array> {
     let (depth, kind) = (input.int_in_range(0..=2)?, input.int_in_range(0..=7)?);
     array_of(input, depth, kind)
@@ -241,7 +241,7 @@ fn array_of(input: &mut Unstructured, depth: u32, kind: u32) -> Result<gst::Arra
     Ok(gst::Array::from_values(values))
 }
 
-/// A string, none, or bytes that are no UTF-8, as a C program may set them.
+/// A string, NULL, or bytes that are not UTF-8, as a C program may set.
 fn any_text(input: &mut Unstructured) -> Result<glib::Value> {
     let texts = [c"auto", c"cpu:99", c"", c"\xff\xfe", c"ge\xe4ndert"];
     Ok(if input.ratio(7_u8, 8_u8)? {
@@ -257,7 +257,7 @@ fn any_enum(input: &mut Unstructured, kind: glib::Type) -> Result<glib::Value> {
     Ok(class.to_value(value).expect("a value of the enumeration"))
 }
 
-/// A frame comes out inspected, or an error is told and nothing comes out.
+/// Either a frame comes out inspected, or an error is posted and nothing comes out.
 fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &str) {
     let [width, height] = frame.size();
     match rig.push(buffer_of(frame, device)) {
@@ -290,7 +290,7 @@ fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &st
     }
 }
 
-/// The results that the element's first settings give.
+/// The results with the element's first settings.
 fn assert_defaults(line: &str, frame: &Frame, output: &gst::Buffer, about: &str) {
     if line.starts_with("clhistogram") {
         let results = HistogramResult::read(output);

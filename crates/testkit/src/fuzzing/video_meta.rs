@@ -1,6 +1,6 @@
-//! Frames whose GstVideoMeta says any offsets, strides, planes, size and format, in one or two
-//! memories, ours or foreign: counted as the reference counts the bytes, or refused with one
-//! error. Metas of our names, right and wrong, ride along.
+//! Frames whose GstVideoMeta has any offsets, strides, planes, size and format, in one or two
+//! memories, ours or foreign: counted as the reference counts the bytes, or refused with one error.
+//! Metas with our names, valid or not, are attached too.
 
 use arbitrary::{Result, Unstructured};
 use clinspect_opencl::{ClContext, Meter};
@@ -38,7 +38,7 @@ const LUMA: [Format; 6] = [
 ];
 const PLANES: usize = 4;
 
-/// What a GstVideoMeta says, or the caps where there is none.
+/// The layout of a GstVideoMeta, or of the caps if there is none.
 #[derive(Clone, Debug)]
 struct Told {
     format: Format,
@@ -62,7 +62,7 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         &FORMATS
     };
     let format = *input.choose(formats)?;
-    // Wider than high: with a pitch of 1 something can be judged.
+    // Wider than high: with a pitch of 1 some pixels can be judged.
     let size = [input.int_in_range(3..=40)?, input.int_in_range(1..=20)?];
     let info = gst_video::VideoInfo::builder(format, size[0], size[1])
         .build()
@@ -82,7 +82,7 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     if has_meta {
         distort(input, &mut told)?;
     }
-    // As long as the caps say, to the byte what the planes need, a byte less, or anything.
+    // As long as the caps demand, exactly as long as the planes need, a byte less, or any length.
     let needed = end_of_planes(&told, &info).filter(|&end| end < 100_000);
     let len = match (input.int_in_range(0..=3)?, needed) {
         (0, _) => input.int_in_range(0..=2 * info.size())?,
@@ -162,7 +162,7 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     Ok(())
 }
 
-/// Changes what the meta says: near what is right, or anything.
+/// Changes the meta: to almost valid values, or to any values.
 fn distort(input: &mut Unstructured, told: &mut Told) -> Result<()> {
     for _ in 0..input.int_in_range(0..=3)? {
         let plane = input.int_in_range(0..=PLANES - 1)?;
@@ -186,7 +186,7 @@ fn distort(input: &mut Unstructured, told: &mut Told) -> Result<()> {
     Ok(())
 }
 
-/// A GstVideoMeta as it is told, past GStreamer's own checks.
+/// Attaches a GstVideoMeta without GStreamer's own checks.
 fn add_raw_meta(buffer: &mut gst::BufferRef, told: &Told) {
     // SAFETY: the buffer is writable, and the arrays hold GST_VIDEO_MAX_PLANES entries as the
     // function reads them; the fields set afterwards are plain data.
@@ -205,7 +205,7 @@ fn add_raw_meta(buffer: &mut gst::BufferRef, told: &Told) {
     }
 }
 
-/// Rows and bytes a row of each plane of `info`.
+/// Rows, and bytes per row, of each plane of `info`.
 fn rows(info: &gst_video::VideoInfo) -> Vec<(u128, u128)> {
     let description = info.format_info();
     (0..info.n_planes())
@@ -227,7 +227,7 @@ fn rows(info: &gst_video::VideoInfo) -> Vec<(u128, u128)> {
         .collect()
 }
 
-/// Where the last plane ends, where that is a number.
+/// End of the last plane, if it can be represented.
 fn end_of_planes(told: &Told, info: &gst_video::VideoInfo) -> Option<usize> {
     let ends = rows(info).into_iter().enumerate().map(|(i, (rows, row))| {
         let stride = u128::try_from(told.strides[i]).ok()?;
@@ -236,7 +236,7 @@ fn end_of_planes(told: &Told, info: &gst_video::VideoInfo) -> Option<usize> {
     ends.collect::<Option<Vec<usize>>>()?.into_iter().max()
 }
 
-/// Where the components are in the bytes; `None` where the frame is not what its caps say.
+/// Position of the components in the bytes; `None` if the frame contradicts its caps.
 fn components(
     told: &Told,
     by_caps: &Told,

@@ -1,9 +1,9 @@
-//! The frames of a pipeline, taken one by one.
+//! Takes the frames of a pipeline one by one.
 
 use anyhow::{Context, Result, bail};
 use gst::prelude::*;
 
-/// A playing pipeline that ends in this program; stopped when it goes out of scope.
+/// A playing pipeline that ends in an appsink; stopped when dropped.
 pub struct Frames {
     pipeline: gst::Pipeline,
     sink: gst_app::AppSink,
@@ -14,17 +14,17 @@ impl Frames {
     /// Plays a gst-launch description that has no sink.
     ///
     /// # Errors
-    /// It cannot be parsed, or has no free output. That it does not start is told by
-    /// [`Frames::close`].
+    /// The description cannot be parsed or has no free output. [`Frames::close`] reports a pipeline
+    /// that does not start.
     pub fn of(description: &str) -> Result<Self> {
         let source = gst::parse::bin_from_description(description, true)
-            .with_context(|| format!("no pipeline is: {description}"))?;
+            .with_context(|| format!("this is not a pipeline: {description}"))?;
         let sink = gst_app::AppSink::builder().sync(false).build();
         let pipeline = gst::Pipeline::new();
         pipeline.add_many([source.upcast_ref(), sink.upcast_ref::<gst::Element>()])?;
         source
             .link(&sink)
-            .context("the pipeline has no free output: leave its sink away")?;
+            .context("the pipeline has no free output: leave out its sink")?;
         let started = pipeline.set_state(gst::State::Playing).is_ok();
         Ok(Self {
             pipeline,
@@ -45,7 +45,7 @@ impl Frames {
     /// Stops the pipeline.
     ///
     /// # Errors
-    /// What the pipeline posted: an error before the first frame is on the bus too.
+    /// The pipeline's error, also one from before the first frame.
     pub fn close(self) -> Result<()> {
         let bus = self.pipeline.bus().context("a pipeline has a bus")?;
         let error = bus.pop_filtered(&[gst::MessageType::Error]);
@@ -62,7 +62,7 @@ impl Frames {
 
 impl Drop for Frames {
     fn drop(&mut self) {
-        // Nothing can be done where a pipeline does not stop.
+        // There is nothing to do if the pipeline does not stop.
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 }

@@ -1,5 +1,4 @@
-//! What the programs among the examples share to run live pipelines. Apart from `common`, which
-//! tests and fuzz targets take in too, without the crates that this needs.
+//! Code that the examples share to run live pipelines.
 
 pub mod frames;
 pub mod running;

@@ -1,13 +1,13 @@
-//! Ctrl-C: the first one ends a run in order, a second one the program.
+//! Ctrl-C: the first one ends the run in order, the second one ends the program at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Listens for Ctrl-C from here on.
+/// Listens for Ctrl-C.
 ///
 /// # Errors
-/// Somebody else in the program does already.
+/// The program has another handler already.
 pub fn on_ctrl_c() -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
@@ -16,7 +16,7 @@ pub fn on_ctrl_c() -> Result<(), ctrlc::Error> {
     })
 }
 
-/// Whether the run is to end.
+/// Whether Ctrl-C was pressed.
 pub fn stopped() -> bool {
     STOP.load(Ordering::Relaxed)
 }

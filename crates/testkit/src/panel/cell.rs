@@ -2,8 +2,8 @@
 //!
 //! The cell is a sum of separable terms (bars along x times one stretch along y), so its image
 //! needs two 1-D Fourier series per term. A series keeps the harmonics below half a cycle per
-//! pixel, times [`Optics::transfer`]; the others cannot be told apart from lower ones by a camera
-//! and would leave residuals from one cell to the next.
+//! pixel, times [`Optics::transfer`]. A camera would see the others as lower ones (aliasing), which
+//! differ from cell to cell.
 
 use std::f64::consts::TAU;
 
@@ -16,7 +16,7 @@ pub const TERMS: usize = 2;
 /// h = 1/256 px and |G″| < 3 per px² for a cell of height 1, 6e-6 of the contrast.
 const ENTRIES_PER_PX: f64 = 256.0;
 const MAX_TABLE_BITS: u32 = 16;
-/// Phases per axis at which the extremes of the cell's image are looked for.
+/// Phases per axis that are searched for the extremes of the cell's image.
 const EXTREME_STEPS: u64 = 128;
 
 /// A stretch of one axis of the cell, in fractions of the pitch, at a level.
@@ -60,7 +60,7 @@ const CELL: [Term; TERMS] = [
     },
 ];
 
-/// The cell's rectangles: stretch along x, stretch along y; the product of their levels adds up.
+/// The cell's rectangles: stretch along x, stretch along y; the products of their levels add up.
 pub fn rectangles() -> impl Iterator<Item = (Stretch, Stretch)> {
     CELL.iter().flat_map(|term| {
         term.along_x
@@ -69,13 +69,13 @@ pub fn rectangles() -> impl Iterator<Item = (Stretch, Stretch)> {
     })
 }
 
-/// A position on one axis in turns of the cell, as a fraction of 2⁶⁴ that wraps by itself.
+/// A position on one axis in turns of the cell, as a fraction of 2⁶⁴; it wraps without a modulo.
 pub fn turns(cells: f64) -> u64 {
-    // 2⁶⁴ as f64; the cast saturates at the top, which is a whole turn less 2⁻⁶⁴.
+    // Times 2⁶⁴; the cast saturates at one turn minus 2⁻⁶⁴.
     ((cells - cells.floor()) * 18_446_744_073_709_551_616.0) as u64
 }
 
-/// One period of every term along one axis: value and difference to the next entry.
+/// One period of every term along one axis: each entry is a value and the difference to the next.
 pub struct AxisTable {
     entries: Vec<[f32; 2 * TERMS]>,
     shift: u32,
@@ -141,7 +141,7 @@ fn series(stretches: &[Stretch], pitch_px: f64, optics: Optics, len: usize) -> V
         let factor = 2.0 * optics.transfer(n / pitch_px) / (TAU * n);
         cosine *= factor;
         sine *= factor;
-        // Rotation by one entry: 2¹⁶ of them keep an error below 1e-11.
+        // Rotates by one entry; after 2¹⁶ rotations the error is below 1e-11.
         let (turn_sin, turn_cos) = (TAU * n / len as f64).sin_cos();
         let (mut sin, mut cos) = (0.0, 1.0);
         for value in &mut values {
@@ -163,12 +163,12 @@ pub struct CellImage {
     pub along_y: AxisTable,
     /// Mean of the cell.
     pub mean: f64,
-    /// Lowest to highest value of its image.
+    /// Range of the image, lowest to highest value.
     pub range: f64,
 }
 
 impl CellImage {
-    /// The cell at the pitches, seen through the optics.
+    /// The cell at these pitches, through the optics.
     pub fn new(pitch_x: f64, pitch_y: f64, optics: Optics) -> Self {
         let along_x = AxisTable::new(CELL.each_ref().map(|t| t.along_x), pitch_x, optics);
         let along_y = AxisTable::new(CELL.each_ref().map(|t| t.along_y), pitch_y, optics);

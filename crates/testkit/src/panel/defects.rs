@@ -1,9 +1,9 @@
-//! Defects: what is asked for, how it is drawn, and the ground truth that remains.
+//! Defects: their specification, their drawing, and the ground truth.
 
 use super::cell;
 use super::optics::Optics;
 
-/// A change of less than this many grey levels (of 8 bits) is left away: it bounds the box.
+/// Changes below this many grey levels (of 8 bits) are left out, which bounds the box.
 const LEAST_CHANGE: f64 = 0.25;
 /// Discs and scratches are drawn on a grid of 1/8 px before the optics.
 const OVERSAMPLING: usize = 8;
@@ -72,8 +72,8 @@ pub struct Defect {
     /// Size, see [`DefectKind`], at most 256; not used by missing cells.
     pub size_px: f64,
     /// Change in grey levels of 8 bits before the optics; a disc smaller than the point-spread
-    /// function reaches only part of it. Pinholes and bridges take its magnitude, missing cells
-    /// dim their brightest bar by its magnitude, at most to the level of the grid.
+    /// function reaches only part of it. Pinholes and bridges use the magnitude. Missing cells dim
+    /// their brightest bar by the magnitude, at most to the level of the grid.
     pub contrast: f64,
     /// Length of scratches and bridges, end to end, at most 256.
     pub length_px: f64,
@@ -100,7 +100,7 @@ impl Defect {
         }
     }
 
-    /// The same with another length and direction.
+    /// This defect with another length and direction.
     pub fn with_line(self, length_px: f64, angle_rad: f64) -> Self {
         Self {
             length_px,
@@ -115,7 +115,7 @@ impl Defect {
 pub struct PlantedDefect {
     /// Kind.
     pub kind: DefectKind,
-    /// Centre after moving to the pattern, px.
+    /// Centre, px; after the move to the nearest place of the pattern.
     pub x: f64,
     /// Centre, px.
     pub y: f64,
@@ -143,7 +143,7 @@ impl PlantedDefect {
             && self.footprint[(y - top) * width + (x - left)]
     }
 
-    /// The pixels it covers, in scan order.
+    /// The covered pixels, in scan order.
     pub fn pixels(&self) -> impl Iterator<Item = (usize, usize)> {
         let [left, top, width, _] = self.bbox;
         (0..self.footprint.len())
@@ -152,7 +152,7 @@ impl PlantedDefect {
     }
 }
 
-/// Where the pattern and the frame lie: what drawing a defect needs.
+/// Geometry of pattern and frame, for drawing defects.
 pub struct Scene<'a> {
     /// Frame width, px.
     pub width: usize,
@@ -170,11 +170,11 @@ pub struct Scene<'a> {
     pub row_shifts: &'a [f32],
 }
 
-/// A drawn defect: its truth, and what it adds to the pixels of its box.
+/// A drawn defect: its ground truth, and the change of each pixel of its box.
 pub struct Patch {
     /// Ground truth.
     pub truth: PlantedDefect,
-    /// Grey levels of 8 bits, rows of the box's width.
+    /// Change in grey levels of 8 bits, row-major.
     pub change: Vec<f32>,
 }
 
@@ -292,22 +292,22 @@ fn check(defect: &Defect) -> Result<(), String> {
     Ok(())
 }
 
-/// The place of the pattern nearest to `position` that lies `offset` cells behind a cell's start.
+/// The position nearest to `position` that lies `offset` cells after the start of a cell.
 fn nearest(position: f64, pitch: f64, phase: f64, offset: f64) -> f64 {
     let cells = position / pitch + phase - offset;
     (cells.round() + offset - phase) * pitch
 }
 
-/// Pixels within `centre ± half`, cut to `len`; empty when outside.
+/// Pixels within `centre ± half`, clipped to `len`; empty if outside.
 fn span(centre: f64, half: f64, len: usize) -> (usize, usize) {
-    // Casts from f64 saturate, so coordinates far outside end at an edge.
+    // Casts from f64 saturate: coordinates far outside end at an edge.
     let start = ((centre - half).floor().max(0.0) as usize).min(len);
     let end = ((centre + half).ceil() + 1.0).max(0.0) as usize;
     (start, end.min(len).max(start))
 }
 
-/// Sum of rectangles through the optics, row shifts included: box (left, top, width, height) and
-/// changes.
+/// Draws a sum of rectangles through the optics, with row shifts. Returns the box (left, top,
+/// width, height) and the changes.
 fn rectangles(parts: &[Rectangle], scene: &Scene) -> ([usize; 4], Vec<f64>) {
     let reach = scene.optics.reach_px();
     let shift = scene.row_shifts.iter().fold(0f32, |m, s| m.max(s.abs()));
@@ -349,8 +349,8 @@ fn rectangles(parts: &[Rectangle], scene: &Scene) -> ([usize; 4], Vec<f64>) {
     ([columns.0, rows.0, width, height], change)
 }
 
-/// A disc stretched over `± half_axis` (a capsule) through the optics. Row shifts are left out:
-/// a particle or scratch need not lie in the layer that the shifts model.
+/// Draws a disc stretched over `± half_axis` (a capsule) through the optics, without row shifts:
+/// these shift the pattern, and a particle or scratch is not part of the pattern.
 fn capsule(truth: &PlantedDefect, half_axis: [f64; 2], scene: &Scene) -> ([usize; 4], Vec<f64>) {
     let radius = truth.size_px / 2.0;
     let [ax, ay] = half_axis;
@@ -366,7 +366,8 @@ fn capsule(truth: &PlantedDefect, half_axis: [f64; 2], scene: &Scene) -> ([usize
     let origin = [truth.x - ax.abs() - radius, truth.y - ay.abs() - radius].map(|v| v.floor());
     let counts = [ax, ay].map(|a| ((2.0 * (a.abs() + radius) + 2.0) * fine) as usize);
     let place = |i: usize, axis: usize| origin[axis] + (i as f64 + 0.5) * part;
-    // Weight of a sub-cell by its distance in sub-cells: both start at a whole pixel.
+    // Weight of a sub-cell by its distance in sub-cells, for pixels and sub-cells that start
+    // together.
     let taps = (reach * fine).ceil() as usize;
     let weights: Vec<f64> = (0..=2 * taps)
         .map(|i| {
@@ -375,12 +376,12 @@ fn capsule(truth: &PlantedDefect, half_axis: [f64; 2], scene: &Scene) -> ([usize
                 .bar((i as f64 - taps as f64 + 0.5) * part, part)
         })
         .collect();
-    // Adds `amount` spread by the weights to the pixels from `first` on.
+    // Adds `amount`, spread by the weights, to the pixels from `first`.
     let spread =
         |line: &mut dyn FnMut(usize, f64), i: usize, axis: usize, range: (usize, usize)| {
             let (start, end) = span(place(i, axis), reach - 1.0, range.1);
             for pixel in start.max(range.0)..end {
-                // Pixel p has its centre 8(p − origin) − i − ½ sub-cells behind sub-cell i.
+                // The centre of pixel p lies 8(p − origin) − i − ½ sub-cells after sub-cell i.
                 let ahead = (pixel as f64 - origin[axis]) * fine - i as f64 - 1.0 + taps as f64;
                 if ahead >= 0.0
                     && let Some(weight) = weights.get(ahead as usize)
@@ -423,7 +424,7 @@ fn capsule(truth: &PlantedDefect, half_axis: [f64; 2], scene: &Scene) -> ([usize
     ([columns.0, rows.0, width, height], change)
 }
 
-/// Cuts a drawing to the pixels that change visibly, and notes them in the truth.
+/// Crops a drawing to the pixels that change visibly, and records them in the ground truth.
 fn trim(mut truth: PlantedDefect, bounds: [usize; 4], change: &[f64]) -> Result<Patch, String> {
     let [left, top, width, _] = bounds;
     let (mut x0, mut y0, mut x1, mut y1) = (usize::MAX, usize::MAX, 0, 0);
@@ -439,7 +440,7 @@ fn trim(mut truth: PlantedDefect, bounds: [usize; 4], change: &[f64]) -> Result<
     }
     if x1 == 0 {
         return Err(format!(
-            "{} at ({}, {}) with contrast {} changes no pixel of the frame, move it inside or \
+            "{} at ({}, {}) with contrast {} changes no pixel of the frame; move it inside or \
              raise its size or contrast",
             truth.kind.name(),
             truth.x,

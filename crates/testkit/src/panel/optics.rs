@@ -1,10 +1,10 @@
 //! The camera's optics: a Gaussian point-spread function and the pixel's square aperture of 1 px.
 //!
-//! Pixel centres lie at integer coordinates, all lengths are in pixels.
+//! Pixel centres are at integer coordinates; all lengths are in pixels.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI, SQRT_2};
 
-/// Reach of the Gaussian in sigmas: the tail beyond is 3e-6, invisible at 16 bits.
+/// Reach of the Gaussian in sigmas; the tail beyond (3e-6) is invisible at 16 bits.
 const REACH_SIGMAS: f64 = 4.5;
 
 /// Point-spread function and aperture, as transfer function and as responses to bars.
@@ -15,7 +15,7 @@ pub struct Optics {
 }
 
 impl Optics {
-    /// Share of a sine of `frequency` cycles/px that reaches the samples:
+    /// Share of the amplitude of a sine of `frequency` cycles/px that reaches the samples:
     /// `exp(−2π²σ²f²)·sinc(f)`.
     ///
     /// # Source
@@ -33,8 +33,8 @@ impl Optics {
         (-2.0 * phase * phase * sigma * sigma).exp() * aperture
     }
 
-    /// Sample of a bar of `width_px` and height 1 whose centre lies `offset_px` from the
-    /// pixel's centre: bar ⊗ aperture ⊗ point-spread function, in closed form.
+    /// The sample of a pixel whose centre is `offset_px` from the centre of a bar of `width_px` and
+    /// height 1: bar ⊗ aperture ⊗ point-spread function, in closed form.
     ///
     /// # Source
     /// With `F″` the Gaussian, two boxes of widths w and 1 convolved with it are the second
@@ -45,7 +45,7 @@ impl Optics {
             + self.ramp(offset_px - outer)
     }
 
-    /// Distance from an edge, px, beyond which it no longer changes a sample.
+    /// Distance from an edge, px, beyond which the edge does not change a sample.
     pub fn reach_px(&self) -> f64 {
         0.5 + REACH_SIGMAS * self.psf_sigma_px
     }

@@ -1,7 +1,7 @@
 //! Random defects whose ghosts cannot meet.
 //!
-//! A comparison at distance `k·p` sees a defect again at `±k·p`, and two defects `2k·p` apart on
-//! a line hide in, or stand in for, each other's neighbours.
+//! A comparison at distance `k·p` sees a defect again at `±k·p`. Two defects `2k·p` apart on a line
+//! affect the same neighbours: they can hide each other or mark pixels between them.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -10,9 +10,10 @@ use super::defects::{Defect, DefectKind};
 
 /// Free cells between any two defects' outlines, along x or along y.
 const APART_CELLS: f64 = 5.0;
-/// Free cells between two outlines that share rows (or columns): more than 2·4 for `multiples` of 4.
+/// Free cells between two outlines that share rows (or columns): more than 2·4 for `multiples` of
+/// 4.
 const APART_IN_LINE_CELLS: f64 = 9.0;
-/// Free cells to the border; on frames of few cells, this share of the frame if that is less.
+/// Free cells to the border; on frames of few cells, this share of the frame if it is less.
 const BORDER_CELLS: f64 = 5.0;
 const BORDER_SHARE: f64 = 0.2;
 
@@ -28,8 +29,8 @@ pub struct Field {
 }
 
 impl Field {
-    /// A random defect of the kind with `contrast` grey levels: random place, usual size, random
-    /// sign where the kind allows both.
+    /// A random defect of this kind with `contrast` grey levels: random place, usual size, and a
+    /// random sign if the kind allows both.
     pub fn propose(&self, kind: DefectKind, contrast: f64, rng: &mut ChaCha8Rng) -> Defect {
         let at = [0, 1].map(|axis| {
             let border = self.border(axis);
@@ -57,18 +58,18 @@ impl Field {
         }
     }
 
-    /// The defects in an order in which they can be placed: a line needs a free stripe.
+    /// Sorts lines first: a line needs a free stripe.
     pub fn lines_first(kinds: &mut [DefectKind]) {
         kinds.sort_by_key(|kind| !matches!(kind, DefectKind::ColumnLine | DefectKind::RowLine));
     }
 
-    /// The most that the defect can take up along x and y once it is moved to the pattern and
-    /// blurred over `reach` px.
+    /// The largest outline of the defect along x and y, after its move to the pattern and the blur
+    /// over `reach` px.
     pub fn outline(&self, defect: &Defect, reach: f64) -> Outline {
         let half = defect.size_px / 2.0;
         let (sin, cos) = defect.angle_rad.sin_cos();
         let along = (defect.length_px / 2.0).max(half);
-        // Half a cell each for the size and for the way to the nearest place.
+        // Half a cell for the size, and half a cell for the move to the nearest place.
         let [cell_x, cell_y] = self.pitch;
         let around = |centre: f64, half: f64| (centre - half - reach, centre + half + reach);
         let all = (f64::NEG_INFINITY, f64::INFINITY);

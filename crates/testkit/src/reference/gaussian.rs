@@ -1,6 +1,6 @@
 //! Reference of `clgaussian`: weights, and the smoothing of one component plane.
 //!
-//! Source: SEMANTICS.md, "Gaussian".
+//! Source: docs/semantics.md, "Gaussian".
 
 use super::plane::Samples;
 
@@ -14,7 +14,7 @@ const FIXED_Q8: [&[u32]; 4] = [
 
 /// The normalised f64 Gaussian: `n` weights (odd) that sum to 1; `sigma` in samples.
 ///
-/// `sigma <= 0` derives it as `0.3 * ((n - 1) / 2 - 1) + 0.8`; the fixed tables are not used here.
+/// `sigma <= 0` stands for `0.3 * ((n - 1) / 2 - 1) + 0.8`; the fixed tables are not used here.
 pub fn weights_f64(n: usize, sigma: f64) -> Vec<f64> {
     assert!(n % 2 == 1, "the kernel size {n} is even");
     let radius = ((n - 1) / 2) as f64;
@@ -36,8 +36,9 @@ pub fn weights_f64(n: usize, sigma: f64) -> Vec<f64> {
 /// The Q8 weights of `arithmetic=integer`: `n` weights (odd) that sum to 256; `sigma` in samples.
 ///
 /// # Source
-/// SEMANTICS.md: fixed tables for `sigma <= 0` and n up to 9, else the f64 Gaussian rounded from
-/// the outermost tap inwards, half to even, with the error carried on; the centre takes the rest.
+/// docs/semantics.md: fixed tables for `sigma <= 0` and n up to 9, else the f64 Gaussian rounded
+/// from the outermost tap inwards, half to even, with the error carried to the next tap; the centre
+/// takes the rest.
 pub fn weights_q8(n: usize, sigma: f64) -> Vec<u32> {
     if sigma <= 0.0
         && let Some(table) = FIXED_Q8.iter().find(|table| table.len() == n)
@@ -62,8 +63,8 @@ pub fn weights_q8(n: usize, sigma: f64) -> Vec<u32> {
 /// `arithmetic=integer` of one component: `width * height` values in grey levels, row-major.
 ///
 /// # Source
-/// SEMANTICS.md: both passes exact and one rounding, `(sum of wy * wx * s + 32768) >> 16`; taps
-/// outside the component take the sample at its edge.
+/// docs/semantics.md: both passes exact and one rounding, `(sum of wy * wx * s + 32768) >> 16`;
+/// taps outside the component read the sample at its edge.
 pub fn gaussian_integer(src: Samples, n: usize, sigma: f64) -> Vec<u32> {
     let weights: Vec<u64> = weights_q8(n, sigma).into_iter().map(u64::from).collect();
     let samples: Vec<u64> = src.values().into_iter().map(u64::from).collect();
@@ -75,7 +76,7 @@ pub fn gaussian_integer(src: Samples, n: usize, sigma: f64) -> Vec<u32> {
 }
 
 /// The f64 Gaussian of one component, not rounded: `width * height` values in grey levels,
-/// row-major. `arithmetic=float` is within 1 of it.
+/// row-major. `arithmetic=float` is within 1 of these values.
 pub fn gaussian_f64(src: Samples, n: usize, sigma: f64) -> Vec<f64> {
     let weights = weights_f64(n, sigma);
     let samples: Vec<f64> = src.values().into_iter().map(f64::from).collect();
@@ -83,7 +84,7 @@ pub fn gaussian_f64(src: Samples, n: usize, sigma: f64) -> Vec<f64> {
     filter_columns(&across, src.width, &weights)
 }
 
-/// What a filter pass adds up: exact integers or f64.
+/// A number that a filter pass sums: exact integers or f64.
 trait Number: Copy + Default + std::ops::Mul<Output = Self> + std::ops::AddAssign {}
 impl Number for u64 {}
 impl Number for f64 {}
@@ -123,7 +124,7 @@ fn filter_columns<T: Number>(samples: &[T], width: usize, weights: &[T]) -> Vec<
     sums
 }
 
-/// The position tap `tap` of a kernel of `n` taps reads around `position`, clamped to `0..len`.
+/// The position that tap `tap` of `n` taps around `position` reads, clamped to `0..len`.
 fn clamped(position: usize, tap: usize, n: usize, len: usize) -> usize {
     (position + tap).saturating_sub(n / 2).min(len - 1)
 }

@@ -1,18 +1,18 @@
-//! Reference of `clhistogram`: counts of one channel, and what is derived from them.
+//! Reference of `clhistogram`: counts and statistics of one channel.
 //!
-//! Source: SEMANTICS.md, "Histogram".
+//! Source: docs/semantics.md, "Histogram".
 
 use super::plane::Samples;
 
 /// Counts the samples of one channel in a region.
 ///
-/// `region` is x, y, width, height in samples of this component; what lies outside the component
-/// is ignored, and a region without area counts nothing. `bit_depth` is the number of bits a
-/// sample uses, `bins` a power of two of at most `2^bit_depth`. Returns `bins` counts.
+/// `region` is x, y, width, height in samples of this component. Its part outside the component is
+/// ignored; a region without area counts nothing. `bit_depth` is the number of bits that samples
+/// use, `bins` a power of two, at most `2^bit_depth`. Returns `bins` counts.
 ///
 /// # Source
-/// SEMANTICS.md: `bin = sample >> (depth - log2(bins))`; a sample of more bits counts in the last
-/// bin.
+/// docs/semantics.md: `bin = sample >> (depth - log2(bins))`; a sample of more bits counts in the
+/// last bin.
 pub fn histogram(c: Samples, region: [usize; 4], bit_depth: u32, bins: usize) -> Vec<u32> {
     let shift = bin_shift(bit_depth, bins);
     let [x, y, width, height] = region;
@@ -26,7 +26,7 @@ pub fn histogram(c: Samples, region: [usize; 4], bit_depth: u32, bins: usize) ->
     counts
 }
 
-/// Bits of a sample below those that select its bin.
+/// Low bits of a sample that do not select its bin.
 fn bin_shift(bit_depth: u32, bins: usize) -> u32 {
     assert!(bins.is_power_of_two(), "{bins} bins are no power of two");
     assert!(
@@ -43,7 +43,7 @@ fn bin_shift(bit_depth: u32, bins: usize) -> u32 {
 /// Returns x, y, width, height in chroma samples, inside `component_width` x `component_height`.
 ///
 /// # Source
-/// SEMANTICS.md: "For subsampled chroma the region grows outward to whole chroma samples."
+/// docs/semantics.md: "For subsampled chroma the region grows outward to whole chroma samples."
 pub fn chroma_region(
     region: [usize; 4],
     w_sub: u32,
@@ -67,9 +67,9 @@ fn grow(start: usize, len: usize, pixels_per_sample: usize, limit: usize) -> (us
     (first, end.min(limit) - first)
 }
 
-/// What `clhistogram` reports of one channel; grey levels are the lower edges of bins.
+/// The statistics that `clhistogram` reports of one channel; grey levels are lower edges of bins.
 ///
-/// Every field is 0 where nothing was counted.
+/// Every field is 0 if no sample was counted.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Statistics {
     /// Samples counted.
@@ -98,8 +98,8 @@ pub struct Statistics {
     pub saturated_high: f64,
     /// Shannon entropy of the bins, in bits.
     pub entropy: f64,
-    /// The last grey level of the darker class: bins up to and including it against those above.
-    /// 0 where no split separates anything (a constant region).
+    /// The last grey level of the darker class: bins up to and including it are the darker class.
+    /// 0 if no split separates anything (a constant region).
     pub otsu_threshold: f64,
     /// Between-class over total variance at that threshold, 0..1; 0 for a constant region.
     pub otsu_separability: f64,
@@ -110,9 +110,9 @@ pub struct Statistics {
 /// `bins` are the counts, a power of two of them, at most `2^bit_depth`.
 ///
 /// # Source
-/// SEMANTICS.md, "Statistics per channel". Otsu, "A threshold selection method from gray-level
-/// histograms", 1979. Sums are exact integers and are divided once, so equal splits compare equal
-/// and "the first maximum" is well defined.
+/// docs/semantics.md, "Histogram". Otsu, "A threshold selection method from gray-level histograms",
+/// 1979. Sums are exact integers and are divided once, so equal splits compare equal and "the first
+/// maximum" is well defined.
 pub fn statistics(bins: &[u32], bit_depth: u32) -> Statistics {
     let shift = bin_shift(bit_depth, bins.len());
     let level = |bin: usize| (bin as u128) << shift;
@@ -186,8 +186,8 @@ fn otsu(
         if low_count == 0 || high_count == 0 {
             continue;
         }
-        // The between-class variance times count². A bin's edge grows with the bin, so the mean
-        // of the lower class never exceeds the whole mean, and the subtraction stays positive.
+        // The between-class variance times count². The mean of the lower class never exceeds the
+        // whole mean, so the subtraction does not underflow.
         let distance = (sum * low_count - count * low_sum) as f64;
         let between = distance * distance / (low_count * high_count) as f64;
         if between > best {

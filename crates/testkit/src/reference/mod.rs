@@ -1,8 +1,7 @@
-//! Sequential golden references, written from SEMANTICS.md and from nothing else.
+//! Sequential golden references, written from docs/semantics.md and from nothing else.
 //!
-//! They use neither the crate under test nor each other's shortcuts: plain loops over plain
-//! values, so that a reader can hold them against the specification line by line. A test file
-//! includes them with `mod reference;`.
+//! They use neither the crates under test nor each other: plain loops over plain values that can be
+//! compared with the definitions line by line.
 
 pub mod gaussian;
 pub mod histogram;

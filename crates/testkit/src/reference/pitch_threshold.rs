@@ -1,20 +1,20 @@
 //! Reference of `clpitchthreshold`: comparison with the pattern one pitch away, packed mask,
 //! defects.
 //!
-//! Source: SEMANTICS.md, "Pitch comparison and threshold".
+//! Source: docs/semantics.md, "Pitch comparison and threshold".
 
 use super::plane::Samples;
 
 /// How a sample is compared with its two neighbours one pitch away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compare {
-    /// With their mean.
+    /// With the mean of both.
     Average,
-    /// With both: the smaller difference counts.
+    /// With each; the smaller difference counts.
     Minimum,
 }
 
-/// Which differences are defects.
+/// Which differences are marked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Polarity {
     /// Brighter or darker than the neighbours.
@@ -47,10 +47,10 @@ pub struct Settings {
     pub rois: Vec<[usize; 4]>,
 }
 
-/// What a comparison found; `mask` and `judged` are row-major, `width * height`.
+/// The result of a comparison; `mask` and `judged` are row-major, `width * height`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outcome {
-    /// Whether a pixel is a defect.
+    /// Whether a pixel is marked.
     pub mask: Vec<bool>,
     /// Whether at least one comparison judged a pixel.
     pub judged: Vec<bool>,
@@ -79,8 +79,8 @@ pub fn compare(src: Samples, s: &Settings) -> Outcome {
 /// The signed difference of each marked pixel in grey levels, bright-positive, and `None` where
 /// the mask is clear; row-major, `width * height`.
 ///
-/// Where several comparisons fired it is the difference of largest magnitude; of two that differ
-/// in sign only, the first in the order of `pitch-x` with each multiple, then `pitch-y`.
+/// If several comparisons mark a pixel, the difference of largest magnitude; of two that differ in
+/// sign only, the first in the order of `pitch-x` with each multiple, then `pitch-y`.
 pub fn difference(src: Samples, s: &Settings) -> Vec<Option<f64>> {
     judge(src, s)
         .iter()
@@ -91,7 +91,7 @@ pub fn difference(src: Samples, s: &Settings) -> Vec<Option<f64>> {
 /// Packs a row-major mask, most significant bit first, each row in `ceil(width / 8)` bytes.
 ///
 /// # Source
-/// SEMANTICS.md, "Packed mask"; equal to `numpy.packbits(mask, axis=1)` and to PBM P4 rows.
+/// docs/semantics.md, "Packed mask"; equal to `numpy.packbits(mask, axis=1)` and to PBM P4 rows.
 pub fn pack(mask: &[bool], width: usize, height: usize) -> Vec<u8> {
     assert_eq!(mask.len(), width * height);
     let stride = width.div_ceil(8);
@@ -111,11 +111,11 @@ pub fn distance_q8(multiple: u32, pitch: f64) -> usize {
     (256.0 * f64::from(multiple) * pitch).round() as usize
 }
 
-/// What the comparisons say of one pixel.
+/// The result of the comparisons for one pixel.
 #[derive(Clone, Copy, Default)]
 struct Pixel {
     judged: bool,
-    /// The difference of the comparison that fired, in 1/512 grey level.
+    /// The difference of the comparison that marked the pixel, in 1/512 grey level.
     fired: Option<i64>,
 }
 
@@ -185,20 +185,19 @@ fn regions(rois: &[[usize; 4]], width: usize, height: usize) -> Vec<bool> {
     inside
 }
 
-/// C, L and R of SEMANTICS.md, in 1/256 grey level.
+/// C, L and R of docs/semantics.md, in 1/256 grey level.
 struct Sums {
     centre: i64,
     left: i64,
     right: i64,
 }
 
-/// The sums of the sample at `x` of a row (or column) `s` of `n` samples, or `None` where the
-/// judged rule says no.
+/// The sums of the sample at `x` of a row (or column) `s` of `n` samples; `None` if it is not
+/// judged.
 ///
-/// No tap leaves the row. The neighbours reach `x - P - u` and `x + P + u`, which is the judged
-/// rule itself. The matched centre reads `x - 1` and `x + 1` with weight A, which is above 0 only
-/// for F > 0, thus u = 1, and then `P + u >= 1` covers them, even at a pitch below 1 px. Taps of
-/// weight 0 are not read.
+/// No tap leaves the row. The neighbours reach `x - P - u` and `x + P + u`, as the rule "judged"
+/// demands. The matched centre reads `x - 1` and `x + 1` only if F > 0; then u = 1, and `P + u >=
+/// 1` covers them, even at a pitch below 1 px. Taps of weight 0 are not read.
 fn sums(
     s: impl Fn(usize) -> i64,
     x: usize,
@@ -227,7 +226,7 @@ fn sums(
     Some(sums)
 }
 
-/// The difference in 1/512 grey level where the comparison marks the pixel.
+/// The difference in 1/512 grey level, if the comparison marks the pixel.
 fn fire(sums: &Sums, s: &Settings) -> Option<i64> {
     let theta = (256.0 * s.threshold).round() as i64;
     let (bright, dark, times_512) = match s.compare {
@@ -241,7 +240,8 @@ fn fire(sums: &Sums, s: &Settings) -> Option<i64> {
             let bright = left >= theta && right >= theta;
             let dark = left <= -theta && right <= -theta;
             let magnitude = left.abs().min(right.abs());
-            // Both hold only at T = 0 between equal samples, where the magnitude is 0.
+            // Bright and dark both hold only at T = 0 between equal samples; the magnitude is 0
+            // then.
             (
                 bright,
                 dark,
@@ -257,7 +257,7 @@ fn fire(sums: &Sums, s: &Settings) -> Option<i64> {
     marked.then_some(times_512)
 }
 
-/// The difference of larger magnitude; `before` where they are equal.
+/// The difference of larger magnitude; `before` if both are equal.
 fn larger(before: Option<i64>, now: Option<i64>) -> Option<i64> {
     match (before, now) {
         (Some(before), Some(now)) if now.abs() <= before.abs() => Some(before),
@@ -270,7 +270,7 @@ fn count(set: &[bool]) -> u64 {
     set.iter().filter(|&&set| set).count() as u64
 }
 
-/// One defect: a component of the mask, or several merged.
+/// One defect: one component of the mask, or several merged ones.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Defect {
     /// Left edge of the box in pixels.
@@ -291,7 +291,7 @@ pub struct Defect {
     pub mean_difference: f32,
     /// The signed difference of largest magnitude in grey levels; the first in scan order.
     pub peak_difference: f32,
-    /// 1 where every difference is above 0, -1 where every one is below, else 0.
+    /// 1 if every difference is above 0, -1 if every one is below, else 0.
     pub polarity: i32,
 }
 
@@ -303,7 +303,7 @@ pub struct Defect {
 /// are listed, largest area first, ties by their first pixel in scan order.
 ///
 /// # Source
-/// SEMANTICS.md, "Defects and verdict".
+/// docs/semantics.md, "Defects and verdict".
 pub fn defects(
     mask: &[bool],
     differences: &[Option<f64>],
@@ -320,7 +320,7 @@ pub fn defects(
         .map(|pixels| describe(pixels, differences, width))
         .filter(|defect| defect.area >= min_area)
         .collect();
-    // A stable sort, so that equal areas stay in scan order.
+    // The sort is stable: equal areas stay in scan order.
     found.sort_by_key(|defect| std::cmp::Reverse(defect.area));
     let overflow = found.len() > max_defects;
     found.truncate(max_defects);
@@ -398,7 +398,7 @@ impl Bounds {
     }
 }
 
-/// Joins the components whose own boxes are near, transitively; the pixels of each result are in
+/// Joins the components whose own boxes are near, transitively. The pixels of each result are in
 /// scan order, the results in the scan order of their first pixels.
 fn merge(components: Vec<Vec<usize>>, width: usize, merge_distance: u32) -> Vec<Vec<usize>> {
     let bounds: Vec<Bounds> = components
@@ -442,7 +442,7 @@ fn describe(pixels: &[usize], differences: &[Option<f64>], width: usize) -> Defe
         let difference = differences[pixel].unwrap_or(0.0);
         sum_x += (pixel % width) as f64 + 0.5;
         sum_y += (pixel / width) as f64 + 0.5;
-        // Differences are multiples of 1/512, so that this sum is exact in any order.
+        // Differences are multiples of 1/512, so this sum is exact in any order.
         sum += difference;
         if difference.abs() > peak.abs() {
             peak = difference;

@@ -1,4 +1,4 @@
-//! Samples of one component where they sit in memory: packed, planar, padded or offset.
+//! Samples of one component in memory: packed, planar, padded or offset.
 
 /// How one sample is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,10 +21,10 @@ impl SampleKind {
     }
 }
 
-/// Samples of one component of a frame as they sit in memory.
+/// Samples of one component of a frame in memory.
 #[derive(Clone, Copy)]
 pub struct Samples<'a> {
-    /// The memory the component lies in, other components and padding included.
+    /// The memory that holds the component, with other components and padding.
     pub data: &'a [u8],
     /// Bytes before the first sample.
     pub offset: usize,
@@ -58,7 +58,7 @@ impl Samples<'_> {
             .collect()
     }
 
-    /// Where the samples sit, without the memory: for `put` into a frame of the same layout.
+    /// The layout without the memory, for `put` into a frame of the same layout.
     pub fn geometry(&self) -> Geometry {
         Geometry {
             offset: self.offset,
@@ -71,7 +71,7 @@ impl Samples<'_> {
     }
 }
 
-/// Where the samples of one component sit; the fields are those of [`Samples`].
+/// The memory layout of one component; the fields are those of [`Samples`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Geometry {
     /// Bytes before the first sample.
@@ -104,7 +104,7 @@ impl Geometry {
 
     /// Index of the first byte of the sample in column `x` of row `y`.
     ///
-    /// A position outside the component fails here instead of reading a neighbouring row.
+    /// Panics for a position outside the component instead of reading a neighbouring row.
     pub fn position(&self, x: usize, y: usize) -> usize {
         assert!(
             x < self.width && y < self.height,
