@@ -15,7 +15,7 @@ use gstclinspect::{
     opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool},
     operators::{
         Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
-        PitchSettings, PitchThreshold, Polarity,
+        PitchSettings, PitchThreshold, Polarity, Strategy,
     },
 };
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub fn histogram_settings(region: Rect) -> HistogramSettings {
         bins: 256,
         bit_depth: 0,
         region,
-        strategy: None,
+        strategy: Strategy::Auto,
         image: false,
     }
 }

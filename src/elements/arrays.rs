@@ -1,4 +1,4 @@
-//! Properties that several elements have, and properties that are arrays.
+//! Properties that several elements have, and properties that are arrays of numbers.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::error::ClError;
 /// They are refused like other settings that cannot be used, at negotiation or at the next frame:
 /// a warning from the property's setter would be lost on an element that has no bus yet.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Unreadable(BTreeMap<String, String>);
+pub struct Unreadable(BTreeMap<String, String>);
 
 impl Unreadable {
     /// Takes note of whether the value of the property `name` could be read, and hands it on.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use gst::glib;
+
 use crate::{
     error::ClError,
     frame::ClFrame,
@@ -29,11 +31,24 @@ const BANDS_PER_UNIT: usize = 4;
 const LINE_PADDING: usize = 32;
 
 /// How sums are held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClGaussianArithmetic")]
 pub enum Arithmetic {
+    /// Integer.
+    #[default]
+    #[enum_value(name = "Auto: integer", nick = "auto")]
+    Auto,
     /// Weights in 1/256, exact sums, one rounding.
+    #[enum_value(
+        name = "Integer: exact, one rounding, the same bits on every device",
+        nick = "integer"
+    )]
     Integer,
     /// f32 weights and sums, rounded half to even.
+    #[enum_value(
+        name = "Float: 32-bit floats, within 1 of the exact value",
+        nick = "float"
+    )]
     Float,
 }
 
@@ -131,7 +146,7 @@ impl Gaussian {
             )));
         }
         let bytes: Vec<u8> = match settings.arithmetic {
-            Arithmetic::Integer => weights_q8(taps, settings.sigma_px)
+            Arithmetic::Auto | Arithmetic::Integer => weights_q8(taps, settings.sigma_px)
                 .iter()
                 .flat_map(|w| w.to_ne_bytes())
                 .collect(),
@@ -270,7 +285,7 @@ impl Pass {
         (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
     ) -> Result<Self, ClError> {
         let taps = settings.kernel_size;
-        let integer = settings.arithmetic == Arithmetic::Integer;
+        let integer = settings.arithmetic != Arithmetic::Float;
         let shape = GaussianShape {
             taps,
             lanes,

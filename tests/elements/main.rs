@@ -36,8 +36,10 @@ mod events;
 )]
 #[path = "../operators/frames.rs"]
 mod frames;
+mod gaps;
 mod guard_pages;
 mod inspect_overlay;
+mod latching;
 mod lifecycle;
 mod live;
 mod mask_unpack;

@@ -6,7 +6,7 @@ use gstclinspect::{
     error::ClError,
     frame::{FORMATS, layout_of},
     math::region::Rect,
-    operators::{Histogram, HistogramSettings},
+    operators::{Histogram, HistogramSettings, Strategy},
 };
 
 use crate::{
@@ -264,7 +264,7 @@ fn histogram_settings_that_mean_nothing_are_refused() {
             bit_depth,
             ..ALL
         };
-        let settings = wanted.settings(&input, (None, false));
+        let settings = wanted.settings(&input, (Strategy::Auto, false));
         let layout = layout_of(&input.info).unwrap();
         match Histogram::new(&device, &layout, &settings) {
             Err(ClError::Refused(text)) => assert!(text.contains(word), "{text}"),
@@ -290,7 +290,7 @@ fn histogram_region_that_could_overflow_a_counter_is_refused() {
         bins: 256,
         bit_depth: 0,
         region: Rect::new(0, 0, 65_537, 65_536),
-        strategy: None,
+        strategy: Strategy::Auto,
         image: false,
     };
     match Histogram::new(&device, &layout, &settings) {

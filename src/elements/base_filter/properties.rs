@@ -1,4 +1,4 @@
-//! Properties that every element on a device has, and helpers to describe properties.
+//! Properties that every element on a device has.
 
 use gst::{glib, prelude::*};
 

@@ -2,10 +2,9 @@
 
 mod alarms;
 mod imp;
+mod properties;
 
 use gst::{glib, prelude::*};
-
-pub use imp::HistogramStrategy;
 
 glib::wrapper! {
     /// Counts every component of a frame, on an OpenCL device, and attaches bins and statistics

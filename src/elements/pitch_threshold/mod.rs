@@ -1,14 +1,10 @@
 //! `clpitchthreshold`: compares a repeating pattern with itself and sends a packed defect mask.
 
-mod caps;
 mod estimate;
 mod imp;
-mod judge;
 mod properties;
 
 use gst::{glib, prelude::*};
-
-pub use properties::{PitchCompare, PitchOutput, PitchPolarity};
 
 glib::wrapper! {
     /// Compares a repeating pattern with itself one pitch away, on an OpenCL device, and sends

@@ -1,5 +1,7 @@
 //! What a pitch comparison is asked for.
 
+use gst::glib;
+
 use crate::{
     error::ClError,
     math::{
@@ -18,22 +20,37 @@ const BRIGHT: i32 = 4;
 const DARK: i32 = 8;
 
 /// How a pixel's two neighbours are weighed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClPitchCompare")]
 pub enum Compare {
     /// Against their mean.
+    #[default]
+    #[enum_value(
+        name = "Average: against the mean of both neighbours; leaves a ghost on each side",
+        nick = "average"
+    )]
     Average,
     /// Against each of them.
+    #[enum_value(
+        name = "Minimum: against each neighbour, the smaller difference counts; no ghosts",
+        nick = "minimum"
+    )]
     Minimum,
 }
 
 /// Which deviations count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClPitchPolarity")]
 pub enum Polarity {
     /// Brighter and darker.
+    #[default]
+    #[enum_value(name = "Both: brighter and darker", nick = "both")]
     Both,
     /// Brighter.
+    #[enum_value(name = "Bright: brighter than the neighbours", nick = "bright")]
     Bright,
     /// Darker.
+    #[enum_value(name = "Dark: darker than the neighbours", nick = "dark")]
     Dark,
 }
 

@@ -14,7 +14,7 @@ use std::{ffi::CString, sync::Arc};
 use crate::{
     frames::{Frame, PADDED, PLAIN},
     reference::{histogram::histogram, put},
-    support::{Rig, buffer_of, caps_of, judged, set_unchecked, start, text},
+    support::{Rig, buffer_of, caps_of, is_compiling, judged, set_unchecked, start, text},
 };
 
 const ELEMENTS: [&str; 4] = [
@@ -58,7 +58,12 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     let about = format!("{line}, {}: {told}", frame.describe());
     // Refused by then are the settings before.
     let _ = (rig.errors(), rig.warnings());
-    let output = rig.pass(buffer_of(&frame, device));
+    // Kernels of the settings before may still be compiled.
+    let mut output = rig.pass(buffer_of(&frame, device));
+    while is_compiling() {
+        output = rig.pass(buffer_of(&frame, device));
+    }
+    output = rig.pass(buffer_of(&frame, device));
     assert!(rig.warnings().is_empty(), "{about}");
     assert_defaults(line, &frame, &output, &about);
     Ok(())

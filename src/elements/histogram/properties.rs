@@ -1,0 +1,129 @@
+//! Properties of `clhistogram`.
+
+use std::sync::LazyLock;
+
+use gst::{glib, prelude::*};
+
+use super::alarms::{self, AlarmSettings};
+use crate::{
+    elements::{
+        arrays::{self, Unreadable},
+        property_table::{Access, PropertyTable, field},
+    },
+    operators::Strategy,
+};
+
+const DEFAULT_INTERVAL: gst::ClockTime = gst::ClockTime::from_mseconds(100);
+
+/// What the operator is built from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub bins: u32,
+    pub roi: [u32; 4],
+    pub bit_depth: u32,
+    pub strategy: Strategy,
+    pub unreadable: Unreadable,
+}
+
+/// All properties.
+#[derive(Debug, Clone)]
+pub(super) struct Properties {
+    pub counting: Settings,
+    pub post_messages: bool,
+    pub interval: gst::ClockTime,
+    pub message_bins: bool,
+    pub alarms: AlarmSettings,
+}
+
+impl Default for Properties {
+    fn default() -> Self {
+        Self {
+            counting: Settings {
+                bins: 256,
+                roi: [0; 4],
+                bit_depth: 0,
+                strategy: Strategy::default(),
+                unreadable: Unreadable::default(),
+            },
+            post_messages: true,
+            interval: DEFAULT_INTERVAL,
+            message_bins: false,
+            alarms: AlarmSettings::default(),
+        }
+    }
+}
+
+pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| {
+    let default = Properties::default();
+    let mut rows = vec![
+        (
+            glib::ParamSpecUInt::builder("bins")
+                .nick("Bins")
+                .blurb("Bins a channel; a power of two, at most the levels of a sample")
+                .minimum(2)
+                .maximum(65_536)
+                .default_value(default.counting.bins)
+                .mutable_playing()
+                .build(),
+            field!(Properties, counting.bins),
+        ),
+        (
+            arrays::region_spec(
+                "roi",
+                "Region of interest",
+                "Pixels to count, <x, y, width, height>; zeros = whole frame. Chroma grows \
+                 outward to whole samples",
+            ),
+            Access::new(
+                |p: &Properties| arrays::region_value(p.counting.roi),
+                |p: &mut Properties, value| {
+                    let roi = arrays::region_from(value);
+                    if let Some(roi) = p.counting.unreadable.note("roi", roi) {
+                        p.counting.roi = roi;
+                    }
+                },
+            ),
+        ),
+        (
+            arrays::bit_depth_spec(),
+            field!(Properties, counting.bit_depth),
+        ),
+        (
+            glib::ParamSpecEnum::builder_with_default("strategy", default.counting.strategy)
+                .nick("Strategy")
+                .blurb("How samples are counted; all strategies give the same counts")
+                .mutable_playing()
+                .build(),
+            field!(Properties, counting.strategy),
+        ),
+        (
+            glib::ParamSpecBoolean::builder("post-messages")
+                .nick("Post messages")
+                .blurb("Post a message with the statistics, at most once per interval")
+                .default_value(default.post_messages)
+                .mutable_playing()
+                .build(),
+            field!(Properties, post_messages),
+        ),
+        (
+            arrays::interval_spec(DEFAULT_INTERVAL),
+            Access::new(
+                |p: &Properties| p.interval.nseconds().to_value(),
+                |p: &mut Properties, value| {
+                    p.interval = arrays::interval_from(value, DEFAULT_INTERVAL)
+                },
+            ),
+        ),
+        (
+            glib::ParamSpecBoolean::builder("message-bins")
+                .nick("Message bins")
+                .blurb("Put the bins into messages, an array per channel")
+                .default_value(default.message_bins)
+                .mutable_playing()
+                .build(),
+            field!(Properties, message_bins),
+        ),
+    ];
+    rows.extend(alarms::rows());
+    PropertyTable::new(rows)
+});
