@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gst::{glib, prelude::*};
 
+use super::specs;
 use crate::error::ClError;
 
 /// Array properties whose last value could not be read, each with the reason.
@@ -94,17 +95,14 @@ fn number_spec() -> glib::ParamSpec {
 
 /// The property `bit-depth`.
 pub(super) fn bit_depth_spec() -> glib::ParamSpec {
-    glib::ParamSpecUInt::builder("bit-depth")
-        .nick("Bit depth")
-        .blurb(
-            "Bits that samples fill, for cameras that put 10, 12 or 14 bits into GRAY16; \
+    specs::uint(
+        "bit-depth",
+        "Bit depth",
+        "Bits that samples fill, for cameras that put 10, 12 or 14 bits into GRAY16; \
              0 = from the format",
-        )
-        .minimum(0)
-        .maximum(16)
-        .default_value(0)
-        .mutable_playing()
-        .build()
+        0..=16,
+        0,
+    )
 }
 
 /// The property `interval`.

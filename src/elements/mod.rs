@@ -10,6 +10,7 @@ mod mask_caps;
 pub mod mask_unpack;
 pub mod pitch_threshold;
 mod property_table;
+mod specs;
 mod told;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

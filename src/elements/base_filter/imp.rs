@@ -1,7 +1,6 @@
 //! Subclass of GstBaseTransform behind [`super::ClBaseFilter`].
 
 use std::{
-    path::PathBuf,
     sync::{
         Arc, LazyLock, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -22,7 +21,7 @@ use gst_base::{
 use super::{
     Device, Negotiated, allocation,
     frame::Buffers,
-    properties::{MemoryObject, Settings, param_specs, stats},
+    properties::{MemoryObject, Settings, TABLE, read_only_specs, stats},
     template::{Class, Methods, Work},
 };
 use crate::{
@@ -253,44 +252,29 @@ impl ObjectSubclass for ClBaseFilter {
 
 impl ObjectImpl for ClBaseFilter {
     fn properties() -> &'static [glib::ParamSpec] {
-        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(param_specs);
-        PROPERTIES.as_ref()
+        static SPECS: LazyLock<Vec<glib::ParamSpec>> =
+            LazyLock::new(|| [TABLE.specs(), &read_only_specs()].concat());
+        SPECS.as_ref()
     }
 
     fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
-        let mut settings = lock(&self.settings);
-        let name = pspec.name();
-        gst::info!(CAT, imp = self, "{name} = {value:?}");
-        // GObject checks the type of a value before it comes here.
-        match name {
-            "device" => {
-                // Read as a path: a C program may set any bytes, and glib-rs panics on a string
-                // that is no UTF-8.
-                settings.device = value.get::<Option<PathBuf>>().ok().flatten().map_or_else(
-                    || Settings::default().device,
-                    |name| name.to_string_lossy().into_owned(),
-                );
-            }
-            "memory-object" => settings.memory_object = value.get().unwrap_or_default(),
-            "profile" => settings.profile = value.get().unwrap_or_default(),
-            _ => {}
-        }
+        gst::info!(CAT, imp = self, "{} = {value:?}", pspec.name());
+        TABLE.set(&self.settings, pspec.name(), value);
     }
 
     fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
         match pspec.name() {
-            "device" => lock(&self.settings).device.to_value(),
             "device-name" => lock(&self.device)
                 .as_ref()
                 .map_or("", |device| device.context.device_name())
                 .to_value(),
-            "memory-object" => lock(&self.settings).memory_object.to_value(),
-            "profile" => lock(&self.settings).profile.to_value(),
             "stats" => {
                 let meter = lock(&self.meter).clone();
                 self.stats(&meter).to_value()
             }
-            _ => pspec.default_value().clone(),
+            name => TABLE
+                .get(&self.settings, name)
+                .unwrap_or_else(|| pspec.default_value().clone()),
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::{
         base_filter::{ClBaseFilter, ClBaseFilterImpl, Frame, Live, Target},
         lock,
         property_table::{PropertyTable, field},
-        same_caps_templates,
+        same_caps_templates, specs,
     },
     error::ClError,
     frame::FORMATS,
@@ -40,38 +40,31 @@ impl Default for Settings {
 
 static PROPERTIES: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
     let default = Settings::default();
+    let sizes = *KERNEL_SIZE_RANGE.start() as u32..=*KERNEL_SIZE_RANGE.end() as u32;
+    let sigma = "Standard deviation in pixels; 0 = derived from kernel-size as \
+                 0.3*((kernel-size-1)/2 - 1) + 0.8";
     PropertyTable::new(vec![
         (
-            glib::ParamSpecUInt::builder("kernel-size")
-                .nick("Kernel size")
-                .blurb("Taps along each axis; odd")
-                .minimum(*KERNEL_SIZE_RANGE.start() as u32)
-                .maximum(*KERNEL_SIZE_RANGE.end() as u32)
-                .default_value(default.kernel_size)
-                .mutable_playing()
-                .build(),
+            specs::uint(
+                "kernel-size",
+                "Kernel size",
+                "Taps along each axis; odd",
+                sizes,
+                default.kernel_size,
+            ),
             field!(Settings, kernel_size),
         ),
         (
-            glib::ParamSpecDouble::builder("sigma")
-                .nick("Sigma")
-                .blurb(
-                    "Standard deviation in pixels; 0 = derived from kernel-size as \
-                     0.3*((kernel-size-1)/2 - 1) + 0.8",
-                )
-                .minimum(0.0)
-                .maximum(MAX_SIGMA)
-                .default_value(default.sigma)
-                .mutable_playing()
-                .build(),
+            specs::double("sigma", "Sigma", sigma, 0.0..=MAX_SIGMA, default.sigma),
             field!(Settings, sigma),
         ),
         (
-            glib::ParamSpecEnum::builder_with_default("arithmetic", default.arithmetic)
-                .nick("Arithmetic")
-                .blurb("How sums are held")
-                .mutable_playing()
-                .build(),
+            specs::choice(
+                "arithmetic",
+                "Arithmetic",
+                "How sums are held",
+                default.arithmetic,
+            ),
             field!(Settings, arithmetic),
         ),
     ])

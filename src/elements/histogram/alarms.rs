@@ -4,7 +4,10 @@ use gst::{glib, prelude::*};
 
 use super::properties::Properties;
 use crate::{
-    elements::property_table::{Access, field},
+    elements::{
+        property_table::{Access, field},
+        specs,
+    },
     math::{
         alarm::{Alarm, Side},
         statistics::Statistics,
@@ -126,17 +129,14 @@ pub(super) fn rows() -> Vec<(glib::ParamSpec, Access<Properties>)> {
         );
         (kind.spec(), access)
     });
-    let hysteresis = glib::ParamSpecDouble::builder("alarm-hysteresis")
-        .nick("Alarm hysteresis")
-        .blurb(
-            "How far past its threshold a value must return to clear an alarm, as a share of the \
+    let hysteresis = specs::double(
+        "alarm-hysteresis",
+        "Alarm hysteresis",
+        "How far past its threshold a value must return to clear an alarm, as a share of the \
              threshold",
-        )
-        .minimum(0.0)
-        .maximum(1.0)
-        .default_value(DEFAULT_HYSTERESIS)
-        .mutable_playing()
-        .build();
+        0.0..=1.0,
+        DEFAULT_HYSTERESIS,
+    );
     thresholds
         .chain([(hysteresis, field!(Properties, alarms.hysteresis))])
         .collect()

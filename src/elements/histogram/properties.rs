@@ -2,13 +2,14 @@
 
 use std::sync::LazyLock;
 
-use gst::{glib, prelude::*};
+use gst::prelude::*;
 
 use super::alarms::{self, AlarmSettings};
 use crate::{
     elements::{
         arrays::{self, Unreadable},
         property_table::{Access, PropertyTable, field},
+        specs,
     },
     operators::Strategy,
 };
@@ -57,14 +58,13 @@ pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| 
     let default = Properties::default();
     let mut rows = vec![
         (
-            glib::ParamSpecUInt::builder("bins")
-                .nick("Bins")
-                .blurb("Bins a channel; a power of two, at most the levels of a sample")
-                .minimum(2)
-                .maximum(65_536)
-                .default_value(default.counting.bins)
-                .mutable_playing()
-                .build(),
+            specs::uint(
+                "bins",
+                "Bins",
+                "Bins a channel; a power of two, at most the levels of a sample",
+                2..=65_536,
+                default.counting.bins,
+            ),
             field!(Properties, counting.bins),
         ),
         (
@@ -89,20 +89,21 @@ pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| 
             field!(Properties, counting.bit_depth),
         ),
         (
-            glib::ParamSpecEnum::builder_with_default("strategy", default.counting.strategy)
-                .nick("Strategy")
-                .blurb("How samples are counted; all strategies give the same counts")
-                .mutable_playing()
-                .build(),
+            specs::choice(
+                "strategy",
+                "Strategy",
+                "How samples are counted; all strategies give the same counts",
+                default.counting.strategy,
+            ),
             field!(Properties, counting.strategy),
         ),
         (
-            glib::ParamSpecBoolean::builder("post-messages")
-                .nick("Post messages")
-                .blurb("Post a message with the statistics, at most once per interval")
-                .default_value(default.post_messages)
-                .mutable_playing()
-                .build(),
+            specs::boolean(
+                "post-messages",
+                "Post messages",
+                "Post a message with the statistics, at most once per interval",
+                default.post_messages,
+            ),
             field!(Properties, post_messages),
         ),
         (
@@ -115,12 +116,12 @@ pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| 
             ),
         ),
         (
-            glib::ParamSpecBoolean::builder("message-bins")
-                .nick("Message bins")
-                .blurb("Put the bins into messages, an array per channel")
-                .default_value(default.message_bins)
-                .mutable_playing()
-                .build(),
+            specs::boolean(
+                "message-bins",
+                "Message bins",
+                "Put the bins into messages, an array per channel",
+                default.message_bins,
+            ),
             field!(Properties, message_bins),
         ),
     ];

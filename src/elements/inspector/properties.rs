@@ -8,6 +8,7 @@ use crate::{
     elements::{
         arrays,
         property_table::{Access, PropertyTable, field},
+        specs,
     },
     math::components::Limits,
     results::{MOST_DEFECTS, VerdictLimits},
@@ -66,82 +67,37 @@ impl Default for Reporting {
     }
 }
 
-fn limit_spec(
-    name: &'static str,
-    nick: &'static str,
-    blurb: &'static str,
-    default: i64,
-) -> glib::ParamSpec {
-    glib::ParamSpecInt64::builder(name)
-        .nick(nick)
-        .blurb(blurb)
-        .minimum(-1)
-        .default_value(default)
-        .mutable_playing()
-        .build()
-}
-
-fn count_spec(
-    name: &'static str,
-    nick: &'static str,
-    blurb: &'static str,
-    maximum: u32,
-    default: u32,
-) -> glib::ParamSpec {
-    glib::ParamSpecUInt::builder(name)
-        .nick(nick)
-        .blurb(blurb)
-        .maximum(maximum)
-        .default_value(default)
-        .mutable_playing()
-        .build()
-}
-
-fn switch_spec(
-    name: &'static str,
-    nick: &'static str,
-    blurb: &'static str,
-    default: bool,
-) -> glib::ParamSpec {
-    glib::ParamSpecBoolean::builder(name)
-        .nick(nick)
-        .blurb(blurb)
-        .default_value(default)
-        .mutable_playing()
-        .build()
-}
-
 pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
     let default = Reporting::default();
     PropertyTable::new(vec![
         (
-            count_spec(
+            specs::uint(
                 "min-area",
                 "Minimum area",
                 "Defects of fewer marked pixels are not listed; mask and defect-pixels stay as \
                  they are",
-                u32::MAX,
+                0..=u32::MAX,
                 default.listing.min_area,
             ),
             field!(Reporting, listing.min_area),
         ),
         (
-            count_spec(
+            specs::uint(
                 "merge-distance",
                 "Merge distance",
                 "Groups of marked pixels whose boxes lie at most this many pixels apart are one \
                  defect; 0 = only where boxes overlap",
-                u32::MAX,
+                0..=u32::MAX,
                 default.listing.merge_distance,
             ),
             field!(Reporting, listing.merge_distance),
         ),
         (
-            count_spec(
+            specs::uint(
                 "max-defects",
                 "Maximum defects",
                 "Most defects listed, the largest first; 0 = no list, which is fastest",
-                MOST_DEFECTS,
+                0..=MOST_DEFECTS,
                 default.listing.max_defects as u32,
             ),
             Access::new(
@@ -154,7 +110,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
             ),
         ),
         (
-            limit_spec(
+            specs::limit(
                 "fail-defect-pixels",
                 "Fail at defect pixels",
                 "A frame with more marked pixels than this fails; -1 = off",
@@ -163,7 +119,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
             field!(Reporting, limits.defect_pixels),
         ),
         (
-            limit_spec(
+            specs::limit(
                 "fail-defect-count",
                 "Fail at defect count",
                 "A frame with more listed defects than this fails; -1 = off",
@@ -172,7 +128,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
             field!(Reporting, limits.defect_count),
         ),
         (
-            limit_spec(
+            specs::limit(
                 "fail-defect-area",
                 "Fail at defect area",
                 "A frame with a listed defect of more pixels than this fails; -1 = off",
@@ -189,7 +145,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
             field!(Reporting, output),
         ),
         (
-            switch_spec(
+            specs::boolean(
                 "post-messages",
                 "Post messages",
                 "Post a message at every change of the verdict, and otherwise at most once per \
@@ -208,7 +164,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
             ),
         ),
         (
-            switch_spec(
+            specs::boolean(
                 "send-events",
                 "Send events",
                 "Send the results as an event before each buffer too, for transports that drop \

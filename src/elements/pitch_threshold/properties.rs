@@ -8,6 +8,7 @@ use crate::{
     elements::{
         arrays::{self, Unreadable},
         property_table::{Access, PropertyTable, field},
+        specs,
     },
     operators::{Compare, Polarity},
 };
@@ -64,14 +65,7 @@ fn pitch(
     blurb: &'static str,
     default: f64,
 ) -> Row {
-    let spec = glib::ParamSpecDouble::builder(name)
-        .nick(nick)
-        .blurb(blurb)
-        .minimum(ESTIMATE)
-        .maximum(MAX_PITCH)
-        .default_value(default)
-        .mutable_playing()
-        .build();
+    let spec = specs::double(name, nick, blurb, ESTIMATE..=MAX_PITCH, default);
     let access = Access::new(
         move |s: &Settings| s.pitches[axis].to_value(),
         move |s: &mut Settings, value: &glib::Value| {
@@ -141,42 +135,41 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
             ),
         ),
         (
-            glib::ParamSpecDouble::builder("threshold")
-                .nick("Threshold")
-                .blurb("Difference from which on a pixel is marked, in grey levels of a sample")
-                .minimum(0.0)
-                .maximum(MAX_THRESHOLD)
-                .default_value(default.threshold)
-                .mutable_playing()
-                .build(),
+            specs::double(
+                "threshold",
+                "Threshold",
+                "Difference from which on a pixel is marked, in grey levels of a sample",
+                0.0..=MAX_THRESHOLD,
+                default.threshold,
+            ),
             field!(Settings, threshold),
         ),
         (
-            glib::ParamSpecEnum::builder_with_default("compare", default.compare)
-                .nick("Compare")
-                .blurb("How a pixel's two neighbours are weighed")
-                .mutable_playing()
-                .build(),
+            specs::choice(
+                "compare",
+                "Compare",
+                "How a pixel's two neighbours are weighed",
+                default.compare,
+            ),
             field!(Settings, compare),
         ),
         (
-            glib::ParamSpecBoolean::builder("match-center")
-                .nick("Match center")
-                .blurb(
-                    "Give the pixel the blur that interpolation gives its neighbours: quiet edges \
+            specs::boolean(
+                "match-center",
+                "Match center",
+                "Give the pixel the blur that interpolation gives its neighbours: quiet edges \
                      where the pitch is no whole number",
-                )
-                .default_value(default.match_center)
-                .mutable_playing()
-                .build(),
+                default.match_center,
+            ),
             field!(Settings, match_center),
         ),
         (
-            glib::ParamSpecEnum::builder_with_default("polarity", default.polarity)
-                .nick("Polarity")
-                .blurb("Which deviations are marked")
-                .mutable_playing()
-                .build(),
+            specs::choice(
+                "polarity",
+                "Polarity",
+                "Which deviations are marked",
+                default.polarity,
+            ),
             field!(Settings, polarity),
         ),
         (
