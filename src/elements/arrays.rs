@@ -105,26 +105,6 @@ pub(super) fn bit_depth_spec() -> glib::ParamSpec {
     )
 }
 
-/// The property `interval`.
-pub(super) fn interval_spec(default: gst::ClockTime) -> glib::ParamSpec {
-    glib::ParamSpecUInt64::builder("interval")
-        .nick("Interval")
-        .blurb("Least time between messages, in nanoseconds; 0 = a message per frame")
-        .maximum(u64::MAX - 1)
-        .default_value(default.nseconds())
-        .mutable_playing()
-        .build()
-}
-
-/// Reads the property `interval`.
-pub(super) fn interval_from(value: &glib::Value, default: gst::ClockTime) -> gst::ClockTime {
-    value
-        .get::<u64>()
-        .ok()
-        .filter(|&ns| ns < u64::MAX)
-        .map_or(default, gst::ClockTime::from_nseconds)
-}
-
 /// Reads an array of numbers ≥ 0.
 ///
 /// # Errors

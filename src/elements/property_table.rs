@@ -38,6 +38,20 @@ macro_rules! field {
 }
 pub(crate) use field;
 
+/// A [`PropertyTable`]: a kind of [`super::specs`] with name, nick, blurb and range, and the field
+/// whose default is the property's.
+macro_rules! properties {
+    ($settings:ty { $($kind:ident($name:literal, $nick:literal, $blurb:literal $(, $range:expr)?)
+        = $($path:ident).+;)* }) => {{
+        let default = <$settings>::default();
+        $crate::elements::property_table::PropertyTable::new(vec![$((
+            $crate::elements::specs::$kind($name, $nick, $blurb, $($range,)? default.$($path).+),
+            $crate::elements::property_table::field!($settings, $($path).+),
+        )),*])
+    }};
+}
+pub(crate) use properties;
+
 /// The properties whose values are in `S`.
 pub struct PropertyTable<S> {
     specs: Vec<glib::ParamSpec>,
@@ -49,6 +63,14 @@ impl<S> PropertyTable<S> {
     pub fn new(rows: Vec<(glib::ParamSpec, Access<S>)>) -> Self {
         let (specs, access) = rows.into_iter().unzip();
         Self { specs, access }
+    }
+
+    /// The table with more rows.
+    pub fn with(mut self, rows: impl IntoIterator<Item = (glib::ParamSpec, Access<S>)>) -> Self {
+        let (specs, access): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+        self.specs.extend(specs);
+        self.access.extend(access);
+        self
     }
 
     /// The descriptions.

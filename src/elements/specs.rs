@@ -74,3 +74,17 @@ where
         .mutable_playing()
         .build()
 }
+
+/// Default of [`interval`].
+pub const DEFAULT_INTERVAL_NS: u64 = 100_000_000;
+
+/// A time in nanoseconds that GStreamer can tell from none.
+pub fn interval(name: &str, nick: &str, blurb: &str, default: u64) -> glib::ParamSpec {
+    glib::ParamSpecUInt64::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .maximum(u64::MAX - 1)
+        .default_value(default)
+        .mutable_playing()
+        .build()
+}

@@ -9,8 +9,8 @@ use crate::{
     elements::{
         base_filter::{ClBaseFilter, ClBaseFilterImpl, Frame, Live, Target},
         lock,
-        property_table::{PropertyTable, field},
-        same_caps_templates, specs,
+        property_table::{PropertyTable, properties},
+        same_caps_templates,
     },
     error::ClError,
     frame::FORMATS,
@@ -18,8 +18,6 @@ use crate::{
     opencl::Taken,
     operators::{Arithmetic, Gaussian, GaussianSettings},
 };
-
-const MAX_SIGMA: f64 = 1000.0;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -39,35 +37,17 @@ impl Default for Settings {
 }
 
 static PROPERTIES: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
-    let default = Settings::default();
     let sizes = *KERNEL_SIZE_RANGE.start() as u32..=*KERNEL_SIZE_RANGE.end() as u32;
-    let sigma = "Standard deviation in pixels; 0 = derived from kernel-size as \
-                 0.3*((kernel-size-1)/2 - 1) + 0.8";
-    PropertyTable::new(vec![
-        (
-            specs::uint(
-                "kernel-size",
-                "Kernel size",
-                "Taps along each axis; odd",
-                sizes,
-                default.kernel_size,
-            ),
-            field!(Settings, kernel_size),
-        ),
-        (
-            specs::double("sigma", "Sigma", sigma, 0.0..=MAX_SIGMA, default.sigma),
-            field!(Settings, sigma),
-        ),
-        (
-            specs::choice(
-                "arithmetic",
-                "Arithmetic",
-                "How sums are held",
-                default.arithmetic,
-            ),
-            field!(Settings, arithmetic),
-        ),
-    ])
+    properties!(Settings {
+        uint("kernel-size", "Kernel size", "Taps along each axis; odd", sizes) = kernel_size;
+        double(
+            "sigma", "Sigma",
+            "Standard deviation in pixels; 0 = derived from kernel-size as \
+             0.3*((kernel-size-1)/2 - 1) + 0.8",
+            0.0..=1000.0
+        ) = sigma;
+        choice("arithmetic", "Arithmetic", "How sums are held") = arithmetic;
+    })
 });
 
 /// Instance of `clgaussian`.

@@ -187,7 +187,7 @@ impl ClBaseFilterImpl for ClHistogram {
         let times = FrameTimes::of(frame.buffer(), &element.segment());
         let properties = lock(&self.properties).clone();
         if properties.post_messages
-            && (state.gate).opens(times.running_time, properties.interval, false)
+            && (state.gate).opens(times.running_time, properties.interval_ns, false)
         {
             element.post(times.message(&*element, "clhistogram", |fields| {
                 result.write_scalars(fields);

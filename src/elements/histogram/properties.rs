@@ -8,13 +8,11 @@ use super::alarms::{self, AlarmSettings};
 use crate::{
     elements::{
         arrays::{self, Unreadable},
-        property_table::{Access, PropertyTable, field},
+        property_table::{Access, PropertyTable, field, properties},
         specs,
     },
     operators::Strategy,
 };
-
-const DEFAULT_INTERVAL: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 
 /// What the operator is built from.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +29,7 @@ pub struct Settings {
 pub(super) struct Properties {
     pub counting: Settings,
     pub post_messages: bool,
-    pub interval: gst::ClockTime,
+    pub interval_ns: u64,
     pub message_bins: bool,
     pub alarms: AlarmSettings,
 }
@@ -47,7 +45,7 @@ impl Default for Properties {
                 unreadable: Unreadable::default(),
             },
             post_messages: true,
-            interval: DEFAULT_INTERVAL,
+            interval_ns: specs::DEFAULT_INTERVAL_NS,
             message_bins: false,
             alarms: AlarmSettings::default(),
         }
@@ -55,18 +53,29 @@ impl Default for Properties {
 }
 
 pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| {
-    let default = Properties::default();
-    let mut rows = vec![
-        (
-            specs::uint(
-                "bins",
-                "Bins",
-                "Bins a channel; a power of two, at most the levels of a sample",
-                2..=65_536,
-                default.counting.bins,
-            ),
-            field!(Properties, counting.bins),
-        ),
+    properties!(Properties {
+        uint(
+            "bins", "Bins",
+            "Bins a channel; a power of two, at most the levels of a sample",
+            2..=65_536
+        ) = counting.bins;
+        choice(
+            "strategy", "Strategy",
+            "How samples are counted; all strategies give the same counts"
+        ) = counting.strategy;
+        boolean(
+            "post-messages", "Post messages",
+            "Post a message with the statistics, at most once per interval"
+        ) = post_messages;
+        interval(
+            "interval", "Interval",
+            "Least time between messages, in nanoseconds; 0 = a message per frame"
+        ) = interval_ns;
+        boolean(
+            "message-bins", "Message bins", "Put the bins into messages, an array per channel"
+        ) = message_bins;
+    })
+    .with([
         (
             arrays::region_spec(
                 "roi",
@@ -88,43 +97,6 @@ pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| 
             arrays::bit_depth_spec(),
             field!(Properties, counting.bit_depth),
         ),
-        (
-            specs::choice(
-                "strategy",
-                "Strategy",
-                "How samples are counted; all strategies give the same counts",
-                default.counting.strategy,
-            ),
-            field!(Properties, counting.strategy),
-        ),
-        (
-            specs::boolean(
-                "post-messages",
-                "Post messages",
-                "Post a message with the statistics, at most once per interval",
-                default.post_messages,
-            ),
-            field!(Properties, post_messages),
-        ),
-        (
-            arrays::interval_spec(DEFAULT_INTERVAL),
-            Access::new(
-                |p: &Properties| p.interval.nseconds().to_value(),
-                |p: &mut Properties, value| {
-                    p.interval = arrays::interval_from(value, DEFAULT_INTERVAL)
-                },
-            ),
-        ),
-        (
-            specs::boolean(
-                "message-bins",
-                "Message bins",
-                "Put the bins into messages, an array per channel",
-                default.message_bins,
-            ),
-            field!(Properties, message_bins),
-        ),
-    ];
-    rows.extend(alarms::rows());
-    PropertyTable::new(rows)
+    ])
+    .with(alarms::rows())
 });

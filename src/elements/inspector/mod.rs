@@ -270,7 +270,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         let times = FrameTimes::of(frame.buffer(), &element.segment());
         // A change starts the interval anew.
         if reporting.post_messages
-            && (state.gate).opens(times.running_time, reporting.interval, changed)
+            && (state.gate).opens(times.running_time, reporting.interval_ns, changed)
         {
             element.post(times.message(element, T::MESSAGE, |fields| {
                 result.write_scalars(fields);

@@ -6,15 +6,12 @@ use gst::{glib, prelude::*};
 
 use crate::{
     elements::{
-        arrays,
-        property_table::{Access, PropertyTable, field},
+        property_table::{Access, PropertyTable, field, properties},
         specs,
     },
     math::components::Limits,
     results::{MOST_DEFECTS, VerdictLimits},
 };
-
-const DEFAULT_INTERVAL: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 
 /// What is sent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -42,7 +39,7 @@ pub(super) struct Reporting {
     pub listing: Limits,
     pub output: Output,
     pub post_messages: bool,
-    pub interval: gst::ClockTime,
+    pub interval_ns: u64,
     pub send_events: bool,
 }
 
@@ -61,7 +58,7 @@ impl Default for Reporting {
             },
             output: Output::default(),
             post_messages: true,
-            interval: DEFAULT_INTERVAL,
+            interval_ns: specs::DEFAULT_INTERVAL_NS,
             send_events: false,
         }
     }
@@ -69,29 +66,45 @@ impl Default for Reporting {
 
 pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
     let default = Reporting::default();
-    PropertyTable::new(vec![
-        (
-            specs::uint(
-                "min-area",
-                "Minimum area",
-                "Defects of fewer marked pixels are not listed; mask and defect-pixels stay as \
-                 they are",
-                0..=u32::MAX,
-                default.listing.min_area,
-            ),
-            field!(Reporting, listing.min_area),
-        ),
-        (
-            specs::uint(
-                "merge-distance",
-                "Merge distance",
-                "Groups of marked pixels whose boxes lie at most this many pixels apart are one \
-                 defect; 0 = only where boxes overlap",
-                0..=u32::MAX,
-                default.listing.merge_distance,
-            ),
-            field!(Reporting, listing.merge_distance),
-        ),
+    properties!(Reporting {
+        uint(
+            "min-area", "Minimum area",
+            "Defects of fewer marked pixels are not listed; mask and defect-pixels stay as they are",
+            0..=u32::MAX
+        ) = listing.min_area;
+        uint(
+            "merge-distance", "Merge distance",
+            "Groups of marked pixels whose boxes lie at most this many pixels apart are one \
+             defect; 0 = only where boxes overlap",
+            0..=u32::MAX
+        ) = listing.merge_distance;
+        limit(
+            "fail-defect-pixels", "Fail at defect pixels",
+            "A frame with more marked pixels than this fails; -1 = off"
+        ) = limits.defect_pixels;
+        limit(
+            "fail-defect-count", "Fail at defect count",
+            "A frame with more listed defects than this fails; -1 = off"
+        ) = limits.defect_count;
+        limit(
+            "fail-defect-area", "Fail at defect area",
+            "A frame with a listed defect of more pixels than this fails; -1 = off"
+        ) = limits.defect_area;
+        boolean(
+            "post-messages", "Post messages",
+            "Post a message at every change of the verdict, and otherwise at most once per interval"
+        ) = post_messages;
+        interval(
+            "interval", "Interval",
+            "Least time between messages, in nanoseconds; 0 = a message per frame"
+        ) = interval_ns;
+        boolean(
+            "send-events", "Send events",
+            "Send the results as an event before each buffer too, for transports that drop metas, \
+             such as rtpgstpay"
+        ) = send_events;
+    })
+    .with([
         (
             specs::uint(
                 "max-defects",
@@ -110,68 +123,12 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
             ),
         ),
         (
-            specs::limit(
-                "fail-defect-pixels",
-                "Fail at defect pixels",
-                "A frame with more marked pixels than this fails; -1 = off",
-                default.limits.defect_pixels,
-            ),
-            field!(Reporting, limits.defect_pixels),
-        ),
-        (
-            specs::limit(
-                "fail-defect-count",
-                "Fail at defect count",
-                "A frame with more listed defects than this fails; -1 = off",
-                default.limits.defect_count,
-            ),
-            field!(Reporting, limits.defect_count),
-        ),
-        (
-            specs::limit(
-                "fail-defect-area",
-                "Fail at defect area",
-                "A frame with a listed defect of more pixels than this fails; -1 = off",
-                default.limits.defect_area,
-            ),
-            field!(Reporting, limits.defect_area),
-        ),
-        (
             glib::ParamSpecEnum::builder_with_default("output", default.output)
                 .nick("Output")
                 .blurb("What is sent on")
                 .mutable_ready()
                 .build(),
             field!(Reporting, output),
-        ),
-        (
-            specs::boolean(
-                "post-messages",
-                "Post messages",
-                "Post a message at every change of the verdict, and otherwise at most once per \
-                 interval",
-                default.post_messages,
-            ),
-            field!(Reporting, post_messages),
-        ),
-        (
-            arrays::interval_spec(DEFAULT_INTERVAL),
-            Access::new(
-                |r: &Reporting| r.interval.nseconds().to_value(),
-                |r: &mut Reporting, value| {
-                    r.interval = arrays::interval_from(value, DEFAULT_INTERVAL)
-                },
-            ),
-        ),
-        (
-            specs::boolean(
-                "send-events",
-                "Send events",
-                "Send the results as an event before each buffer too, for transports that drop \
-                 metas, such as rtpgstpay",
-                default.send_events,
-            ),
-            field!(Reporting, send_events),
         ),
     ])
 });

@@ -51,10 +51,12 @@ impl Wanted {
 
     /// The pitches to compare at: set ones, known ones, else 0.
     fn pitches(&self) -> [f64; 2] {
-        [0, 1].map(|axis| match self.settings.pitches[axis] {
-            set if set < 0.0 => self.known[axis].unwrap_or(0.0),
-            set => set,
-        })
+        let pitch =
+            |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
+        [
+            pitch(self.settings.pitch_x, self.known[0]),
+            pitch(self.settings.pitch_y, self.known[1]),
+        ]
     }
 }
 

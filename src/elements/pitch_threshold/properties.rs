@@ -7,8 +7,7 @@ use gst::{glib, prelude::*};
 use crate::{
     elements::{
         arrays::{self, Unreadable},
-        property_table::{Access, PropertyTable, field},
-        specs,
+        property_table::{Access, PropertyTable, field, properties},
     },
     operators::{Compare, Polarity},
 };
@@ -21,8 +20,10 @@ const MAX_THRESHOLD: f64 = 65_535.0;
 /// What is compared, and how.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Pitches along x and y, px; 0 for no comparison, negative where it is estimated.
-    pub pitches: [f64; 2],
+    /// Pitch along x, px; 0 for no comparison, negative where it is estimated.
+    pub pitch_x: f64,
+    /// The same along y.
+    pub pitch_y: f64,
     pub multiples: Vec<u32>,
     pub threshold: f64,
     pub compare: Compare,
@@ -36,7 +37,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            pitches: [ESTIMATE, 0.0],
+            pitch_x: ESTIMATE,
+            pitch_y: 0.0,
             multiples: vec![1],
             threshold: 10.0,
             compare: Compare::default(),
@@ -52,29 +54,8 @@ impl Default for Settings {
 impl Settings {
     /// Whether the pitch along x, and along y, is estimated.
     pub fn estimates(&self) -> [bool; 2] {
-        self.pitches.map(|pitch| pitch < 0.0)
+        [self.pitch_x < 0.0, self.pitch_y < 0.0]
     }
-}
-
-type Row = (glib::ParamSpec, Access<Settings>);
-
-fn pitch(
-    axis: usize,
-    name: &'static str,
-    nick: &'static str,
-    blurb: &'static str,
-    default: f64,
-) -> Row {
-    let spec = specs::double(name, nick, blurb, ESTIMATE..=MAX_PITCH, default);
-    let access = Access::new(
-        move |s: &Settings| s.pitches[axis].to_value(),
-        move |s: &mut Settings, value: &glib::Value| {
-            if let Ok(pitch) = value.get() {
-                s.pitches[axis] = pitch;
-            }
-        },
-    );
-    (spec, access)
 }
 
 /// Descriptions of the estimated pitches, which nobody sets.
@@ -99,24 +80,33 @@ fn estimated_spec(name: &'static str, nick: &'static str, axis: &str) -> glib::P
 }
 
 pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
-    let default = Settings::default();
-    PropertyTable::new(vec![
-        pitch(
-            0,
-            "pitch-x",
-            "Pitch along x",
+    properties!(Settings {
+        double(
+            "pitch-x", "Pitch along x",
             "Distance after which the pattern repeats along a row, in pixels, at least 1; \
              0 = no comparison along rows, -1 = estimate from the frames",
-            default.pitches[0],
-        ),
-        pitch(
-            1,
-            "pitch-y",
-            "Pitch along y",
+            ESTIMATE..=MAX_PITCH
+        ) = pitch_x;
+        double(
+            "pitch-y", "Pitch along y",
             "Distance after which the pattern repeats along a column, in pixels, at least 1; \
              0 = no comparison along columns, -1 = estimate from the frames",
-            default.pitches[1],
-        ),
+            ESTIMATE..=MAX_PITCH
+        ) = pitch_y;
+        double(
+            "threshold", "Threshold",
+            "Difference from which on a pixel is marked, in grey levels of a sample",
+            0.0..=MAX_THRESHOLD
+        ) = threshold;
+        choice("compare", "Compare", "How a pixel's two neighbours are weighed") = compare;
+        boolean(
+            "match-center", "Match center",
+            "Give the pixel the blur that interpolation gives its neighbours: quiet edges where \
+             the pitch is no whole number"
+        ) = match_center;
+        choice("polarity", "Polarity", "Which deviations are marked") = polarity;
+    })
+    .with([
         (
             arrays::numbers_spec(
                 "multiples",
@@ -133,44 +123,6 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
                     }
                 },
             ),
-        ),
-        (
-            specs::double(
-                "threshold",
-                "Threshold",
-                "Difference from which on a pixel is marked, in grey levels of a sample",
-                0.0..=MAX_THRESHOLD,
-                default.threshold,
-            ),
-            field!(Settings, threshold),
-        ),
-        (
-            specs::choice(
-                "compare",
-                "Compare",
-                "How a pixel's two neighbours are weighed",
-                default.compare,
-            ),
-            field!(Settings, compare),
-        ),
-        (
-            specs::boolean(
-                "match-center",
-                "Match center",
-                "Give the pixel the blur that interpolation gives its neighbours: quiet edges \
-                     where the pitch is no whole number",
-                default.match_center,
-            ),
-            field!(Settings, match_center),
-        ),
-        (
-            specs::choice(
-                "polarity",
-                "Polarity",
-                "Which deviations are marked",
-                default.polarity,
-            ),
-            field!(Settings, polarity),
         ),
         (
             arrays::regions_spec(
