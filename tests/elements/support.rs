@@ -327,6 +327,7 @@ pub fn judged(frame: &Frame, pitch_x: f64, pitch_y: f64, threshold: f64) -> Outc
 }
 
 /// Whether an element builds an operator on a thread of its own.
+#[allow(dead_code, reason = "used by tests/fuzzing and tests/endurance")]
 pub fn is_compiling() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     threads.flatten().any(|thread| {
