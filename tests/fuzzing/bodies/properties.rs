@@ -59,11 +59,11 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     // Refused by then are the settings before.
     let _ = (rig.errors(), rig.warnings());
     // Kernels of the settings before may still be compiled.
-    let mut output = rig.pass(buffer_of(&frame, device));
+    rig.pass(buffer_of(&frame, device));
     while is_compiling() {
-        output = rig.pass(buffer_of(&frame, device));
+        rig.pass(buffer_of(&frame, device));
     }
-    output = rig.pass(buffer_of(&frame, device));
+    let output = rig.pass(buffer_of(&frame, device));
     assert!(rig.warnings().is_empty(), "{about}");
     assert_defaults(line, &frame, &output, &about);
     Ok(())
