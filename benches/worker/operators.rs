@@ -145,11 +145,11 @@ fn histogram(
     settings: &Settings,
 ) -> Result<Histogram, Error> {
     let strategy = match settings.variant.as_str() {
-        "" => None,
-        "pairs" => Some(Strategy::Pairs),
-        "private" => Some(Strategy::Private),
-        "banked" => Some(Strategy::Banked),
-        "local" => Some(Strategy::Local),
+        "" => Strategy::Auto,
+        "pairs" => Strategy::Pairs,
+        "private" => Strategy::Private,
+        "banked" => Strategy::Banked,
+        "local" => Strategy::Local,
         other => return Err(format!("no strategy is called {other}").into()),
     };
     let [x, y, width, height] = settings.region_of(frame);

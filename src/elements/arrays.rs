@@ -1,9 +1,10 @@
-//! Properties that several elements have, and properties that are arrays.
+//! Properties that several elements have, and properties that are arrays of numbers.
 
 use std::collections::BTreeMap;
 
 use gst::{glib, prelude::*};
 
+use super::specs;
 use clinspect_core::ClError;
 
 /// Array properties whose last value could not be read, each with the reason.
@@ -11,7 +12,7 @@ use clinspect_core::ClError;
 /// They are refused like other settings that cannot be used, at negotiation or at the next frame:
 /// a warning from the property's setter would be lost on an element that has no bus yet.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Unreadable(BTreeMap<String, String>);
+pub struct Unreadable(BTreeMap<String, String>);
 
 impl Unreadable {
     /// Takes note of whether the value of the property `name` could be read, and hands it on.
@@ -94,37 +95,14 @@ fn number_spec() -> glib::ParamSpec {
 
 /// The property `bit-depth`.
 pub(super) fn bit_depth_spec() -> glib::ParamSpec {
-    glib::ParamSpecUInt::builder("bit-depth")
-        .nick("Bit depth")
-        .blurb(
-            "Bits that samples fill, for cameras that put 10, 12 or 14 bits into GRAY16; \
+    specs::uint(
+        "bit-depth",
+        "Bit depth",
+        "Bits that samples fill, for cameras that put 10, 12 or 14 bits into GRAY16; \
              0 = from the format",
-        )
-        .minimum(0)
-        .maximum(16)
-        .default_value(0)
-        .mutable_playing()
-        .build()
-}
-
-/// The property `interval`.
-pub(super) fn interval_spec(default: gst::ClockTime) -> glib::ParamSpec {
-    glib::ParamSpecUInt64::builder("interval")
-        .nick("Interval")
-        .blurb("Least time between messages, in nanoseconds; 0 = a message per frame")
-        .maximum(u64::MAX - 1)
-        .default_value(default.nseconds())
-        .mutable_playing()
-        .build()
-}
-
-/// Reads the property `interval`.
-pub(super) fn interval_from(value: &glib::Value, default: gst::ClockTime) -> gst::ClockTime {
-    value
-        .get::<u64>()
-        .ok()
-        .filter(|&ns| ns < u64::MAX)
-        .map_or(default, gst::ClockTime::from_nseconds)
+        0..=16,
+        0,
+    )
 }
 
 /// Reads an array of numbers ≥ 0.

@@ -1,11 +1,22 @@
-//! The GStreamer elements, one folder each.
+//! The GStreamer elements, one folder each, and the templates `base_filter` and `inspector`.
 
 mod arrays;
 pub mod base_filter;
 pub mod gaussian;
 pub mod histogram;
+mod inspector;
 pub mod mask_unpack;
 pub mod pitch_threshold;
+mod property_table;
+mod specs;
+mod told;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks a mutex; a panic of another holder does not make its value unusable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Pad templates of an element that sends what it takes.
 fn same_caps_templates(formats: &[gst_video::VideoFormat]) -> Vec<gst::PadTemplate> {
@@ -26,19 +37,4 @@ fn pad_templates(sink: &gst::Caps, src: &gst::Caps) -> Vec<gst::PadTemplate> {
         gst::PadTemplate::new(name, direction, gst::PadPresence::Always, caps).ok()
     })
     .collect()
-}
-
-/// Answers an allocation query with our own pool: another's memory could not be written without
-/// a copy.
-fn use_pool(
-    query: &mut gst::query::Allocation,
-    pool: &gst::BufferPool,
-    size: u32,
-    min_buffers: u32,
-) {
-    if query.allocation_pools().next().is_some() {
-        query.set_nth_allocation_pool(0, Some(pool), size, min_buffers, 0);
-    } else {
-        query.add_allocation_pool(Some(pool), size, min_buffers, 0);
-    }
 }

@@ -21,11 +21,12 @@ fn frame() -> Frame {
 }
 
 #[test]
-fn histogram_follows_properties_at_the_next_frame() {
+fn histogram_follows_properties_while_frames_flow() {
     let Some(device) = start() else { return };
     let frame = frame();
     let mut rig = Rig::new("clhistogram", &caps_of(&frame));
     let element = rig.only("clhistogram");
+    let mut before = (256, [0, 0, 40, 8]);
     for (bins, roi) in [
         (256, [0, 0, 0, 0]),
         (16, [0, 0, 0, 0]),
@@ -35,30 +36,50 @@ fn histogram_follows_properties_at_the_next_frame() {
     ] {
         element.set_property("bins", bins as u32);
         element.set_property("roi", gst::Array::new(roi));
-        let results = HistogramResult::read(&rig.pass(buffer_of(&frame, &device)));
-        assert_eq!(results[0].bins, bins as u32);
         let region = if roi == [0; 4] { [0, 0, 40, 8] } else { roi };
-        assert_counted(&frame, &results[0], region.map(|n| n as usize));
-        assert_eq!(results[0].roi, region.map(|n| n as u32));
+        let shows = |output: &gst::Buffer, (bins, region): (u32, [i32; 4])| {
+            let result = &HistogramResult::read(output)[0];
+            let is = result.bins == bins && result.roi == region.map(|n| n as u32);
+            if is {
+                assert_counted(&frame, result, region.map(|n| n as usize));
+            }
+            is
+        };
+        rig.settle(
+            || buffer_of(&frame, &device),
+            |output| shows(output, (bins, region)),
+            |output| shows(output, before),
+        );
+        before = (bins, region);
     }
     assert!(rig.warnings().is_empty());
 }
 
 #[test]
-fn gaussian_follows_properties_at_the_next_frame() {
+fn gaussian_follows_properties_while_frames_flow() {
     let Some(device) = start() else { return };
     let frame = frame();
     let mut rig = Rig::new("clgaussian", &caps_of(&frame));
     let element = rig.only("clgaussian");
+    let expected = |taps, sigma| gaussian_integer(frame.component(0), taps, sigma);
+    let is = |output: &gst::Buffer, levels: &[u32]| {
+        let output = read(output);
+        output
+            .iter()
+            .map(|&b| u32::from(b))
+            .eq(levels.iter().copied())
+    };
+    let mut before = expected(3, 0.0);
     for (taps, sigma) in [(3, 0.0), (7, 0.0), (7, 1.5), (31, 5.0), (3, 1000.0)] {
         element.set_property("kernel-size", taps as u32);
         element.set_property("sigma", sigma);
-        let output = read(&rig.pass(buffer_of(&frame, &device)));
-        let expected = gaussian_integer(frame.component(0), taps, sigma);
-        assert!(
-            output.iter().map(|&b| u32::from(b)).eq(expected),
-            "{taps} taps, sigma {sigma}"
+        let wanted = expected(taps, sigma);
+        rig.settle(
+            || buffer_of(&frame, &device),
+            |output| is(output, &wanted),
+            |output| is(output, &before),
         );
+        before = wanted;
     }
     assert!(rig.warnings().is_empty());
 }

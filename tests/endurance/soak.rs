@@ -19,7 +19,7 @@ use crate::{
     latency::Latencies,
     resources::{Trend, alone},
     setting,
-    support::{Pipeline, faults, start},
+    support::{Pipeline, faults, is_compiling, start},
 };
 
 const BRANCHES: [&str; 5] = [
@@ -185,6 +185,9 @@ fn warm_up(pipeline: &Pipeline) {
             }
         }
         std::thread::sleep(2 * STEP);
+        while is_compiling() {
+            std::thread::sleep(STEP);
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 use clinspect_core::ClError;
 use clinspect_core::region::Rect;
 use clinspect_opencl::frame::{FORMATS, layout_of};
-use clinspect_operators::{Histogram, HistogramSettings};
+use clinspect_operators::{Histogram, HistogramSettings, Strategy};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -262,7 +262,7 @@ fn histogram_settings_that_mean_nothing_are_refused() {
             bit_depth,
             ..ALL
         };
-        let settings = wanted.settings(&input, (None, false));
+        let settings = wanted.settings(&input, (Strategy::Auto, false));
         let layout = layout_of(&input.info).unwrap();
         match Histogram::new(&device, &layout, &settings) {
             Err(ClError::Refused(text)) => assert!(text.contains(word), "{text}"),
@@ -288,7 +288,7 @@ fn histogram_region_that_could_overflow_a_counter_is_refused() {
         bins: 256,
         bit_depth: 0,
         region: Rect::new(0, 0, 65_537, 65_536),
-        strategy: None,
+        strategy: Strategy::Auto,
         image: false,
     };
     match Histogram::new(&device, &layout, &settings) {

@@ -15,17 +15,17 @@ use crate::{
 };
 
 /// A strategy to force, and whether it reads an image.
-pub type Choice = (Option<Strategy>, bool);
+pub type Choice = (Strategy, bool);
 
 /// Every strategy, the one chosen for the device, and those that read images.
 pub const CHOICES: [Choice; 7] = [
-    (None, false),
-    (Some(Strategy::Pairs), false),
-    (Some(Strategy::Private), false),
-    (Some(Strategy::Banked), false),
-    (Some(Strategy::Local), false),
-    (Some(Strategy::Private), true),
-    (Some(Strategy::Local), true),
+    (Strategy::Auto, false),
+    (Strategy::Pairs, false),
+    (Strategy::Private, false),
+    (Strategy::Banked, false),
+    (Strategy::Local, false),
+    (Strategy::Private, true),
+    (Strategy::Local, true),
 ];
 
 /// What to count of a frame; the region as a user gives it.
@@ -94,10 +94,10 @@ fn refusal(device: &ClContext, counters: usize, (strategy, image): Choice) -> Op
         return Some("the device has no images");
     }
     match strategy {
-        Some(Strategy::Local) if table > caps.local_memory => {
+        Strategy::Local if table > caps.local_memory => {
             Some("the counters are over the local memory")
         }
-        Some(Strategy::Banked) if 2 * table > caps.local_memory || caps.max_work_group < 2 => {
+        Strategy::Banked if 2 * table > caps.local_memory || caps.max_work_group < 2 => {
             Some("two copies of the counters are over the local memory")
         }
         _ => None,
@@ -116,14 +116,14 @@ pub fn operator(
     let bytes = input.kind() == SampleKind::U8;
     let (strategy, image) = choice;
     let result = Histogram::new(device, &layout, &wanted.settings(input, choice));
-    if !bytes && (image || strategy == Some(Strategy::Pairs)) {
+    if !bytes && (image || strategy == Strategy::Pairs) {
         let refused = matches!(result, Err(ClError::Refused(_)));
         assert!(refused, "{choice:?} on 16 bits: {result:?}");
         return None;
     }
     // Banks hold the counters of one plane at a time.
     let channels = match strategy {
-        Some(Strategy::Banked) => {
+        Strategy::Banked => {
             let planes = layout.planes.iter();
             planes.map(|p| p.lanes.iter().flatten().count()).max()
         }
@@ -134,11 +134,11 @@ pub fn operator(
         (Ok(histogram), None) => {
             let variant = histogram.variant();
             let right = match strategy {
-                None => true,
-                Some(Strategy::Pairs) => variant == HistogramVariant::Pairs,
-                Some(Strategy::Private) => variant == HistogramVariant::Private,
-                Some(Strategy::Banked) => matches!(variant, HistogramVariant::Banked { .. }),
-                Some(Strategy::Local) => variant == HistogramVariant::Local,
+                Strategy::Auto => true,
+                Strategy::Pairs => variant == HistogramVariant::Pairs,
+                Strategy::Private => variant == HistogramVariant::Private,
+                Strategy::Banked => matches!(variant, HistogramVariant::Banked { .. }),
+                Strategy::Local => variant == HistogramVariant::Local,
             };
             assert!(right, "{choice:?} became {variant:?}");
             Some(histogram)

@@ -133,6 +133,11 @@ impl ClContext {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The programs, unless another thread builds one.
+    pub(super) fn try_programs(&self) -> Option<MutexGuard<'_, ProgramCache>> {
+        self.programs.try_lock().ok()
+    }
+
     /// Where host memory is mapped for writing and given back.
     pub(super) fn raw_upload_queue(&self) -> opencl3::types::cl_command_queue {
         self.uploads.as_ref().unwrap_or(&self.queue).raw()

@@ -29,5 +29,5 @@ pub use image::ClImage;
 pub use mapping::Access;
 pub use meter::{Meter, Step, StepProfile, Taken, Totals};
 pub use pool::{ClBufferPool, new_plain_pool, new_video_pool};
-pub use program::{Program, ProgramSource};
+pub use program::{Program, ProgramSource, without_compiler};
 pub use registry::open;

@@ -1,6 +1,7 @@
 //! Programs: sources in `kernels/`, built once per context and options.
 
 use std::{
+    cell::Cell,
     collections::HashMap,
     ffi::CString,
     sync::{Arc, LazyLock},
@@ -168,16 +169,43 @@ pub(super) struct ProgramCache {
     built: HashMap<(ProgramSource, String), Arc<Program>>,
 }
 
+thread_local! {
+    /// This thread must not wait for the compiler.
+    static ONLY_BUILT: Cell<bool> = const { Cell::new(false) };
+    /// A program that is not built was asked for meanwhile.
+    static MISSING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` unless that needs a compiler: `None` where `work` asked for a program that is not
+/// built, or that might be one that another thread is building.
+pub fn without_compiler<T>(
+    work: impl FnOnce() -> Result<T, ClError>,
+) -> Option<Result<T, ClError>> {
+    ONLY_BUILT.set(true);
+    MISSING.set(false);
+    let result = work();
+    ONLY_BUILT.set(false);
+    (!MISSING.get()).then_some(result)
+}
+
 impl ClContext {
     /// A program built for this device; `options` are `-D` definitions.
     ///
     /// # Errors
     /// [`ClError::Build`] with the compiler's log.
     pub fn program(&self, source: ProgramSource, options: &str) -> Result<Arc<Program>, ClError> {
+        let key = (source, options.to_owned());
+        if ONLY_BUILT.get() {
+            let cache = self.try_programs();
+            let built = cache.and_then(|cache| cache.built.get(&key).cloned());
+            return built.ok_or_else(|| {
+                MISSING.set(true);
+                ClError::Refused(format!("{} is not built yet", source.file()))
+            });
+        }
         // PoCL builds one program at a time, and not beside its initialisation.
         let _guard = registry::lock();
         let mut cache = self.programs();
-        let key = (source, options.to_owned());
         if let Some(program) = cache.built.get(&key) {
             return Ok(program.clone());
         }

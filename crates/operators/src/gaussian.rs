@@ -14,6 +14,7 @@ use clinspect_core::{
 };
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step};
+use gst::glib;
 
 use super::{
     WARM_UP_ROWS, after, sample_options,
@@ -27,11 +28,24 @@ const BANDS_PER_UNIT: usize = 4;
 const LINE_PADDING: usize = 32;
 
 /// How sums are held.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClGaussianArithmetic")]
 pub enum Arithmetic {
+    /// Integer.
+    #[default]
+    #[enum_value(name = "Auto: integer", nick = "auto")]
+    Auto,
     /// Weights in 1/256, exact sums, one rounding.
+    #[enum_value(
+        name = "Integer: exact, one rounding, the same bits on every device",
+        nick = "integer"
+    )]
     Integer,
     /// f32 weights and sums, rounded half to even.
+    #[enum_value(
+        name = "Float: 32-bit floats, within 1 of the exact value",
+        nick = "float"
+    )]
     Float,
 }
 
@@ -129,7 +143,7 @@ impl Gaussian {
             )));
         }
         let bytes: Vec<u8> = match settings.arithmetic {
-            Arithmetic::Integer => weights_q8(taps, settings.sigma_px)
+            Arithmetic::Auto | Arithmetic::Integer => weights_q8(taps, settings.sigma_px)
                 .iter()
                 .flat_map(|w| w.to_ne_bytes())
                 .collect(),
@@ -268,7 +282,7 @@ impl Pass {
         (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
     ) -> Result<Self, ClError> {
         let taps = settings.kernel_size;
-        let integer = settings.arithmetic == Arithmetic::Integer;
+        let integer = settings.arithmetic != Arithmetic::Float;
         let shape = GaussianShape {
             taps,
             lanes,

@@ -16,6 +16,7 @@ use clinspect_core::{
 };
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, Step};
+use gst::glib;
 
 use pass::{Pass, Plan, table_count};
 
@@ -24,16 +25,31 @@ use super::{WARM_UP_ROWS, after, sample_options, source::PlaneImages, to_u32};
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
 
-/// How counting is asked for: `HistogramVariant` less what the device decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How samples are counted; a [`HistogramVariant`] without what the device decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClHistogramStrategy")]
 pub enum Strategy {
+    /// What is fastest on the device.
+    #[default]
+    #[enum_value(name = "Auto: what is fastest on the device", nick = "auto")]
+    Auto,
     /// Pairs of bytes.
+    #[enum_value(
+        name = "Pairs: counters of byte pairs, for CPUs and 8-bit formats",
+        nick = "pairs"
+    )]
     Pairs,
     /// A table per work-item.
+    #[enum_value(name = "Private: a table per work-item", nick = "private")]
     Private,
     /// Copies of each counter, one per bank.
+    #[enum_value(
+        name = "Banked: copies of each counter in local memory, for GPUs",
+        nick = "banked"
+    )]
     Banked,
     /// One table per work-group.
+    #[enum_value(name = "Local: a table per work-group in local memory", nick = "local")]
     Local,
 }
 
@@ -46,8 +62,8 @@ pub struct HistogramSettings {
     pub bit_depth: u32,
     /// Pixels to count.
     pub region: Rect,
-    /// A strategy to force.
-    pub strategy: Option<Strategy>,
+    /// How samples are counted.
+    pub strategy: Strategy,
     /// Read from images instead of buffers.
     pub image: bool,
 }
@@ -109,7 +125,7 @@ impl Histogram {
         match Self::warmed_up(context, layout, settings, None) {
             // The compiler may need more registers a work-item than the device's limit tells, and
             // what drivers say of a kernel's own limit need not be true: seen at the warm-up.
-            Err(error) if error.is_group_too_large() && settings.strategy.is_none() => {
+            Err(error) if error.is_group_too_large() && settings.strategy == Strategy::Auto => {
                 let variant = without_banks(context.caps(), &shape(layout, settings));
                 Self::warmed_up(context, layout, settings, Some(variant))
             }
@@ -370,7 +386,7 @@ fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, Cl
 fn choose(
     context: &ClContext,
     shape: &HistogramShape,
-    strategy: Option<Strategy>,
+    strategy: Strategy,
 ) -> Result<HistogramVariant, ClError> {
     let caps = context.caps();
     let refused = |why: &str| {
@@ -379,14 +395,14 @@ fn choose(
         )))
     };
     match strategy {
-        None => Ok(histogram_variant(caps, shape)),
-        Some(Strategy::Private) => Ok(HistogramVariant::Private),
-        Some(Strategy::Pairs) if shape.image || !shape.bytes => {
+        Strategy::Auto => Ok(histogram_variant(caps, shape)),
+        Strategy::Private => Ok(HistogramVariant::Private),
+        Strategy::Pairs if shape.image || !shape.bytes => {
             refused("strategy=pairs needs 8-bit samples in buffers")
         }
-        Some(Strategy::Pairs) => Ok(HistogramVariant::Pairs),
-        Some(Strategy::Banked) if shape.image => refused("strategy=banked needs buffers"),
-        Some(Strategy::Banked) => match banked_copies(caps, shape) {
+        Strategy::Pairs => Ok(HistogramVariant::Pairs),
+        Strategy::Banked if shape.image => refused("strategy=banked needs buffers"),
+        Strategy::Banked => match banked_copies(caps, shape) {
             Some(copies) => Ok(HistogramVariant::Banked { copies }),
             None => refused(&format!(
                 "strategy=banked needs at least two copies of {} counters in {}'s {} bytes of \
@@ -396,8 +412,8 @@ fn choose(
                 caps.local_memory
             )),
         },
-        Some(Strategy::Local) if local_fits(caps, shape) => Ok(HistogramVariant::Local),
-        Some(Strategy::Local) => refused(&format!(
+        Strategy::Local if local_fits(caps, shape) => Ok(HistogramVariant::Local),
+        Strategy::Local => refused(&format!(
             "strategy=local needs {} counters in {}'s {} bytes of local memory",
             shape.counters,
             context.device_name(),

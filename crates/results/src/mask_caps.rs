@@ -1,6 +1,6 @@
 //! The caps of masks.
 
-use clinspect_core::mask::packed_stride;
+use clinspect_core::mask::{packed_stride, pbm_header};
 
 /// Media type of a packed mask.
 pub const BITMASK: &str = "video/x-bitmask";
@@ -51,4 +51,21 @@ pub fn bitmask(from: &gst::StructureRef) -> gst::Structure {
     }
     structure.set("bit-order", "msb-first");
     structure
+}
+
+/// Bytes of a frame or a mask with these fixed caps.
+pub fn buffer_size(caps: &gst::Caps) -> Option<usize> {
+    let structure = caps.structure(0)?;
+    let media = structure.name().as_str();
+    if media == "video/x-raw" {
+        return Some(gst_video::VideoInfo::from_caps(caps).ok()?.size());
+    }
+    let width = usize::try_from(structure.get::<i32>("width").ok()?).ok()?;
+    let height = usize::try_from(structure.get::<i32>("height").ok()?).ok()?;
+    let packed = packed_stride(width).checked_mul(height)?;
+    match media {
+        BITMASK => Some(packed),
+        PBM => packed.checked_add(pbm_header(width, height).len()),
+        _ => None,
+    }
 }

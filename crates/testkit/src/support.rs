@@ -107,6 +107,30 @@ impl Rig {
         self.harness.pull().expect("a buffer comes out")
     }
 
+    /// Sends frames in until one comes out that new settings have shaped: kernels may have to be
+    /// compiled first. `as_before` holds for the frames until then.
+    #[track_caller]
+    pub fn settle(
+        &mut self,
+        frame: impl Fn() -> gst::Buffer,
+        as_wanted: impl Fn(&gst::Buffer) -> bool,
+        as_before: impl Fn(&gst::Buffer) -> bool,
+    ) -> gst::Buffer {
+        let began = std::time::Instant::now();
+        loop {
+            let output = self.pass(frame());
+            if as_wanted(&output) {
+                return output;
+            }
+            assert!(as_before(&output), "neither the old nor the new settings");
+            let limit = std::time::Duration::from_secs(60);
+            assert!(
+                began.elapsed() < limit,
+                "the new settings are never in force"
+            );
+        }
+    }
+
     /// Whether there is no output.
     pub fn is_silent(&mut self) -> bool {
         self.harness.try_pull().is_none()
@@ -302,6 +326,14 @@ pub fn judged(frame: &Frame, pitch_x: f64, pitch_y: f64, threshold: f64) -> Outc
         frame.component(0),
         &pitch_settings(pitch_x, pitch_y, threshold),
     )
+}
+
+/// Whether an element builds an operator on a thread of its own.
+pub fn is_compiling() -> bool {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    threads.flatten().any(|thread| {
+        std::fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name == "clbuild\n")
+    })
 }
 
 /// Sets a property without glib-rs's check of the range, as a C program can.

@@ -1,30 +1,37 @@
 //! Subclass of GstBaseTransform behind [`super::ClBaseFilter`].
 
 use std::{
-    path::PathBuf,
     sync::{
-        Arc, LazyLock, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use atomic_refcell::{AtomicRefCell, AtomicRefMut};
 use gst::{glib, prelude::*, subclass::prelude::*};
-use gst_base::subclass::{
-    BaseTransformMode,
-    base_transform::{InputBuffer, PrepareOutputBufferSuccess},
+use gst_base::{
     prelude::*,
+    subclass::{
+        BaseTransformMode,
+        base_transform::{InputBuffer, PrepareOutputBufferSuccess},
+        prelude::*,
+    },
 };
 
 use super::{
-    ClBaseFilterExt, Device,
-    properties::{MemoryObject, Settings, param_specs, stats},
+    Device, Negotiated, allocation,
+    frame::Buffers,
+    properties::{MemoryObject, Settings, TABLE, read_only_specs, stats},
+    template::{Class, Methods, Work},
 };
-use crate::error::error_message;
+use crate::{
+    elements::{lock, told::Told},
+    error::error_message,
+};
 use clinspect_core::ClError;
 use clinspect_opencl::frame::Importer;
-use clinspect_opencl::{ClAllocator, Meter, new_video_pool};
+use clinspect_opencl::{ClAllocator, Meter};
+use clinspect_results::mask_caps::buffer_size;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -34,10 +41,30 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// How long a stop waits for the device.
+/// How long a stop, the end of the stream and a flush wait for the device.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
-/// Buffers that a source may hold while the element works on one.
-const MIN_BUFFERS: u32 = 2;
+
+/// What frames of the negotiated caps need.
+struct Stream {
+    importer: Importer,
+    work: Work,
+}
+
+/// A posted error. One failing call is like another: after the first, each later call may fail.
+#[derive(Debug, PartialEq)]
+enum Fault {
+    Call,
+    Other(ClError),
+}
+
+impl From<&ClError> for Fault {
+    fn from(error: &ClError) -> Self {
+        match error {
+            ClError::Call { .. } => Self::Call,
+            other => Self::Other(other.clone()),
+        }
+    }
+}
 
 #[derive(Default)]
 pub struct ClBaseFilter {
@@ -45,38 +72,23 @@ pub struct ClBaseFilter {
     device: Mutex<Option<Device>>,
     /// Outlives the device, so that counts can be read after a stop.
     meter: Mutex<Arc<Meter>>,
-    importer: AtomicRefCell<Option<Importer>>,
+    stream: Mutex<Option<Stream>>,
     frames: AtomicU64,
-    /// A failing call was told, and what it leaves behind is no news.
-    told: AtomicBool,
-    /// Why caps could not be set the last time.
-    failure: Mutex<Option<ClError>>,
+    told: Mutex<Told<Fault>>,
     /// What a subclass counts.
     counts: Mutex<Vec<(&'static str, u64)>>,
 }
 
 impl ClBaseFilter {
-    fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn methods(&self) -> Result<&'static Methods, ClError> {
+        let methods = self.obj().class().as_ref().methods;
+        methods.ok_or_else(|| ClError::Unavailable("the parent class does no work".into()))
     }
 
-    fn opened(&self) -> MutexGuard<'_, Option<Device>> {
-        self.device.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn device(&self) -> Result<Device, ClError> {
-        self.opened()
+    fn device(&self) -> Result<Device, ClError> {
+        lock(&self.device)
             .clone()
             .ok_or_else(|| ClError::Unavailable("the element is not started".into()))
-    }
-
-    pub(super) fn wants_images(&self) -> bool {
-        self.settings().memory_object == MemoryObject::Image
-    }
-
-    pub(super) fn importer(&self) -> Result<AtomicRefMut<'_, Importer>, ClError> {
-        AtomicRefMut::filter_map(self.importer.borrow_mut(), Option::as_mut)
-            .ok_or_else(|| ClError::Input("a frame came before its caps".into()))
     }
 
     pub(super) fn frame_number(&self, buffer: &gst::BufferRef) -> u64 {
@@ -87,80 +99,147 @@ impl ClBaseFilter {
         }
     }
 
-    pub(super) fn counts(&self) -> MutexGuard<'_, Vec<(&'static str, u64)>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn count(&self, name: &'static str) {
+        if let Some((_, count)) = lock(&self.counts).iter_mut().find(|(n, _)| *n == name) {
+            *count += 1;
+        }
     }
 
     /// The `stats` property.
     fn stats(&self, meter: &Meter) -> gst::Structure {
         let mut stats = stats(meter);
-        for (name, count) in self.counts().iter() {
+        for (name, count) in lock(&self.counts).iter() {
             stats.set(*name, *count);
         }
         stats
     }
 
-    /// Whether setting caps ended differently from the time before; one failing call is like
-    /// another, because upstream tries again and meets the next one.
-    pub(super) fn is_news(&self, failure: &Option<ClError>) -> bool {
-        let mut last = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        let calls = [&*last, failure].map(|f| matches!(f, Some(ClError::Call { .. })));
-        if failure.is_none() {
-            self.told.store(false, Ordering::Relaxed);
-        }
-        let news = *last != *failure && calls != [true; 2];
-        last.clone_from(failure);
-        news
+    /// Posts an error.
+    fn post_error(&self, error: &ClError, task: &str) {
+        lock(&self.told).is_news(error.into());
+        self.obj().post_error_message(error_message(&error, task));
     }
 
-    fn open(&self) -> Result<Device, ClError> {
-        let settings = self.settings().clone();
+    /// Posts an error unless it was the last one posted.
+    fn post_error_once(&self, error: &ClError, task: &str) {
+        if lock(&self.told).is_news(error.into()) {
+            self.obj().post_error_message(error_message(&error, task));
+        }
+    }
+
+    /// Opens the device, and reads the properties that take effect at the start.
+    fn open(&self) -> Result<(), ClError> {
+        let methods = self.methods()?;
+        let settings = lock(&self.settings).clone();
         let context = clinspect_opencl::open(&settings.device)?;
         let meter = Meter::new(settings.profile);
         let allocator = ClAllocator::new(&context, &meter);
         gst::info!(CAT, imp = self, "device {}", context.device_name());
-        Ok(Device {
+        *lock(&self.meter) = meter.clone();
+        *lock(&self.counts) = methods.counts.iter().map(|&name| (name, 0)).collect();
+        *lock(&self.device) = Some(Device {
             context,
             meter,
             allocator,
-        })
+            images: settings.memory_object == MemoryObject::Image,
+        });
+        self.frames.store(0, Ordering::Relaxed);
+        lock(&self.told).clear();
+        (methods.started)(&self.obj());
+        self.obj().notify("device-name");
+        Ok(())
     }
 
-    /// Notes that `error` is posted.
-    pub(super) fn note_told(&self, error: &ClError) {
-        if let ClError::Call { .. } = error {
-            self.told.store(true, Ordering::Relaxed);
+    fn close(&self) {
+        *lock(&self.stream) = None;
+        if let Ok(methods) = self.methods() {
+            (methods.stopped)(&self.obj());
+        }
+        let device = lock(&self.device).take();
+        if let Some(device) = device {
+            // Frames that were sent on and not yet computed must not be lost with the element.
+            if let Err(error) = device.context.finish_within(FINISH_LIMIT, &device.meter) {
+                gst::warning!(CAT, imp = self, "{error}");
+            }
+            device.meter.close();
+            gst::info!(CAT, imp = self, "{}", self.stats(&device.meter));
         }
     }
 
-    /// Tells that a frame in this element's memory could not be read or written by others, who may
-    /// go on without a word.
+    /// Posts that others could not read or write a frame in this element's memory: they may go on
+    /// without a word.
     ///
     /// # Errors
-    /// It was told.
-    fn tell_failed_memory(&self) -> Result<(), ()> {
+    /// There was such a frame.
+    fn check_memory(&self) -> Result<(), ()> {
         let failure = self.device().ok();
         match failure.and_then(|device| device.allocator.take_failure()) {
             None => Ok(()),
             // The frame before was refused for it.
-            Some(_) if self.told.load(Ordering::Relaxed) => Ok(()),
+            Some(_) if lock(&self.told).is_last(&Fault::Call) => Ok(()),
             Some(error) => {
-                self.obj().post_error(&error, "handing a frame on");
+                self.post_error(&error, "handing a frame on");
                 Err(())
             }
         }
     }
 
-    pub(super) fn start_device(&self) -> Result<(), gst::ErrorMessage> {
-        let device = self
-            .open()
-            .map_err(|error| error_message(&error, "opening an OpenCL device"))?;
-        *self.meter.lock().unwrap_or_else(PoisonError::into_inner) = device.meter.clone();
-        *self.opened() = Some(device);
-        self.frames.store(0, Ordering::Relaxed);
-        self.is_news(&None);
-        self.obj().notify("device-name");
+    /// Waits until all frames that were sent on are computed, so that their errors come before
+    /// the end of the stream.
+    fn drain(&self) {
+        if self.check_memory().is_ok()
+            && let Ok(device) = self.device()
+            // The error of a device that failed before was posted.
+            && !device.context.has_failed()
+            && let Err(error) = device.context.finish_within(FINISH_LIMIT, &device.meter)
+        {
+            self.post_error(&error, "finishing the stream's last frames");
+        }
+    }
+
+    fn set_up(
+        &self,
+        info: &gst_video::VideoInfo,
+        incaps: &gst::Caps,
+        outcaps: &gst::Caps,
+    ) -> Result<(), ClError> {
+        let methods = self.methods()?;
+        let device = self.device()?;
+        let mut stream = lock(&self.stream);
+        let before = stream.take().map(|stream| stream.work);
+        let importer = Importer::new(&device.context, &device.meter, info)?;
+        let caps = Negotiated {
+            incaps,
+            outcaps,
+            importer: &importer,
+            allocator: &device.allocator,
+        };
+        let work = (methods.set_up)(&self.obj(), before, &caps, device.images)?;
+        *stream = Some(Stream { importer, work });
         Ok(())
+    }
+
+    fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let event = self.methods().and_then(|methods| {
+            let mut stream = lock(&self.stream);
+            let Stream { importer, work } = stream
+                .as_mut()
+                .ok_or_else(|| ClError::Input("a frame came before its caps".into()))?;
+            (methods.process)(&self.obj(), work, importer, buffers)
+        });
+        match event {
+            Ok(None) => {}
+            // No lock is held, and the buffer that the event belongs to is the next to go.
+            Ok(Some(event)) => {
+                let taken = self.obj().src_pad().push_event(event);
+                gst::trace!(CAT, imp = self, "event taken: {taken}");
+            }
+            Err(error) => {
+                self.post_error(&error, self.methods().map_or("", |methods| methods.task));
+                return Err(gst::FlowError::Error);
+            }
+        }
+        Ok(gst::FlowSuccess::Ok)
     }
 }
 
@@ -170,107 +249,123 @@ impl ObjectSubclass for ClBaseFilter {
     const ABSTRACT: bool = true;
     type Type = super::ClBaseFilter;
     type ParentType = gst_base::BaseTransform;
+    type Class = Class;
 }
 
 impl ObjectImpl for ClBaseFilter {
     fn properties() -> &'static [glib::ParamSpec] {
-        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(param_specs);
-        PROPERTIES.as_ref()
+        static SPECS: LazyLock<Vec<glib::ParamSpec>> =
+            LazyLock::new(|| [TABLE.specs(), &read_only_specs()].concat());
+        SPECS.as_ref()
     }
 
     fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
-        let mut settings = self.settings();
-        let name = pspec.name();
-        gst::info!(CAT, imp = self, "{name} = {value:?}");
-        // GObject checks the type of a value before it comes here.
-        match name {
-            "device" => {
-                // Read as a path: a C program may set any bytes, and glib-rs panics on a string
-                // that is no UTF-8.
-                settings.device = value.get::<Option<PathBuf>>().ok().flatten().map_or_else(
-                    || Settings::default().device,
-                    |name| name.to_string_lossy().into_owned(),
-                );
-            }
-            "memory-object" => settings.memory_object = value.get().unwrap_or_default(),
-            "profile" => settings.profile = value.get().unwrap_or_default(),
-            _ => {}
-        }
+        gst::info!(CAT, imp = self, "{} = {value:?}", pspec.name());
+        TABLE.set(&self.settings, pspec.name(), value);
     }
 
     fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
         match pspec.name() {
-            "device" => self.settings().device.to_value(),
-            "device-name" => self
-                .opened()
+            "device-name" => lock(&self.device)
                 .as_ref()
                 .map_or("", |device| device.context.device_name())
                 .to_value(),
-            "memory-object" => self.settings().memory_object.to_value(),
-            "profile" => self.settings().profile.to_value(),
             "stats" => {
-                let meter = self.meter.lock().unwrap_or_else(PoisonError::into_inner);
+                let meter = lock(&self.meter).clone();
                 self.stats(&meter).to_value()
             }
-            _ => pspec.default_value().clone(),
+            name => TABLE
+                .get(&self.settings, name)
+                .unwrap_or_else(|| pspec.default_value().clone()),
         }
     }
 }
 
 impl GstObjectImpl for ClBaseFilter {}
-impl ElementImpl for ClBaseFilter {}
+
+impl ElementImpl for ClBaseFilter {
+    // Not in `start` and `stop`: a failure to start would be posted twice, as what it is and by the
+    // subclass as a failure of its parent class.
+    fn change_state(
+        &self,
+        transition: gst::StateChange,
+    ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+        if transition == gst::StateChange::ReadyToPaused {
+            self.open().map_err(|error| {
+                self.post_error(&error, "opening an OpenCL device");
+                gst::StateChangeError
+            })?;
+        }
+        let result = self.parent_change_state(transition);
+        let failed = transition == gst::StateChange::ReadyToPaused && result.is_err();
+        if failed || transition == gst::StateChange::PausedToReady {
+            self.close();
+        }
+        result
+    }
+}
 
 impl BaseTransformImpl for ClBaseFilter {
-    const MODE: BaseTransformMode = BaseTransformMode::NeverInPlace;
+    const MODE: BaseTransformMode = BaseTransformMode::Both;
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 
-    fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        *self.importer.borrow_mut() = None;
-        let device = self.opened().take();
-        if let Some(device) = device {
-            // Frames that were sent on and not yet computed must not be lost with the element.
-            let finished = device.context.finish_within(FINISH_LIMIT, &device.meter);
-            if let Err(error) = finished {
-                gst::warning!(CAT, imp = self, "{error}");
-            }
-            device.meter.close();
-            gst::info!(CAT, imp = self, "{}", self.stats(&device.meter));
-        }
-        Ok(())
-    }
-
     fn sink_event(&self, event: gst::Event) -> bool {
-        let drains = matches!(
-            event.view(),
-            gst::EventView::Eos(_) | gst::EventView::FlushStop(_)
-        );
-        if drains
-            && self.tell_failed_memory().is_ok()
-            && let Ok(device) = self.device()
-            // A device that failed before was told of.
-            && !device.context.has_failed()
-            && let Err(error) = device.context.finish()
-        {
-            let message = error_message(&error, "finishing the stream's last frames");
-            self.obj().post_error_message(message);
+        if matches!(
+            event.type_(),
+            gst::EventType::Eos | gst::EventType::FlushStop
+        ) {
+            self.drain();
         }
         self.parent_sink_event(event)
     }
 
-    fn set_caps(&self, incaps: &gst::Caps, _outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
+    fn transform_caps(
+        &self,
+        direction: gst::PadDirection,
+        caps: &gst::Caps,
+        filter: Option<&gst::Caps>,
+    ) -> Option<gst::Caps> {
+        let methods = self.methods().ok()?;
+        match ((methods.other_caps)(&self.obj(), direction, caps), filter) {
+            (None, _) => self.parent_transform_caps(direction, caps, filter),
+            // The filter's order is downstream's; ours says which form is preferred.
+            (Some(caps), Some(filter)) => {
+                Some(caps.intersect_with_mode(filter, gst::CapsIntersectMode::First))
+            }
+            (Some(caps), None) => Some(caps),
+        }
+    }
+
+    fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let info = gst_video::VideoInfo::from_caps(incaps)
             .map_err(|_| gst::loggable_error!(CAT, "no video format in {incaps}"))?;
-        let importer = self
-            .device()
-            .and_then(|device| Importer::new(&device.context, &device.meter, &info));
-        match importer {
-            Ok(importer) => {
-                *self.importer.borrow_mut() = Some(importer);
+        match self.set_up(&info, incaps, outcaps) {
+            Ok(()) => {
+                lock(&self.told).clear();
                 Ok(())
             }
-            Err(error) => self.obj().set_up_result(&CAT, "setting caps", Err(error)),
+            Err(error) => {
+                // Upstream tries the same caps again.
+                self.post_error_once(&error, "setting caps");
+                Err(gst::loggable_error!(CAT, "{error}"))
+            }
         }
+    }
+
+    fn unit_size(&self, caps: &gst::Caps) -> Option<usize> {
+        buffer_size(caps)
+    }
+
+    fn transform_size(
+        &self,
+        _direction: gst::PadDirection,
+        _caps: &gst::Caps,
+        _size: usize,
+        othercaps: &gst::Caps,
+    ) -> Option<usize> {
+        // A frame's size may be anything above what its rows need.
+        buffer_size(othercaps)
     }
 
     fn propose_allocation(
@@ -278,26 +373,20 @@ impl BaseTransformImpl for ClBaseFilter {
         _decide: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
-        let device = self
+        let proposed = self
             .device()
-            .map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
-        let (caps, need_pool) = query.get_owned();
-        let caps = caps.ok_or_else(|| gst::loggable_error!(CAT, "an allocation without caps"))?;
-        let info = gst_video::VideoInfo::from_caps(&caps)
-            .map_err(|_| gst::loggable_error!(CAT, "no video format in {caps}"))?;
-        let size = u32::try_from(info.size())
-            .map_err(|_| gst::loggable_error!(CAT, "frames of {} bytes", info.size()))?;
-        let pool = need_pool
-            .then(|| new_video_pool(&device.allocator, &caps, size, MIN_BUFFERS, false))
-            .transpose()
-            .map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
-        query.add_allocation_pool(pool.as_ref(), size, MIN_BUFFERS, 0);
-        query.add_allocation_param(
-            Some(device.allocator.upcast_ref::<gst::Allocator>()),
-            gst::AllocationParams::default(),
-        );
-        query.add_allocation_meta::<gst_video::VideoMeta>(None);
-        Ok(())
+            .and_then(|device| allocation::propose(&device, query));
+        proposed.map_err(|error| gst::loggable_error!(CAT, "{error}"))
+    }
+
+    fn decide_allocation(
+        &self,
+        query: &mut gst::query::Allocation,
+    ) -> Result<(), gst::LoggableError> {
+        let decided = self
+            .device()
+            .and_then(|device| allocation::decide(&device, query));
+        decided.map_err(|error| gst::loggable_error!(CAT, "{error}"))
     }
 
     fn submit_input_buffer(
@@ -305,8 +394,7 @@ impl BaseTransformImpl for ClBaseFilter {
         is_discont: bool,
         input: gst::Buffer,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        self.tell_failed_memory()
-            .map_err(|()| gst::FlowError::Error)?;
+        self.check_memory().map_err(|()| gst::FlowError::Error)?;
         self.parent_submit_input_buffer(is_discont, input)
     }
 
@@ -323,7 +411,7 @@ impl BaseTransformImpl for ClBaseFilter {
             let error = error.unwrap_or_else(|| {
                 ClError::Input("no buffer for the output frame: stop and start the pipeline".into())
             });
-            self.obj().post_error(&error, "making an output frame");
+            self.post_error(&error, "making an output frame");
         }
         prepared
     }
@@ -337,5 +425,20 @@ impl BaseTransformImpl for ClBaseFilter {
         // Output has the input's size, so what others found out about a frame stays true. Metas
         // about memory never come here.
         true
+    }
+
+    fn transform(
+        &self,
+        inbuf: &gst::Buffer,
+        outbuf: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        self.process(Buffers::Pair(inbuf, outbuf))
+    }
+
+    fn transform_ip(
+        &self,
+        buffer: &mut gst::BufferRef,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        self.process(Buffers::InPlace(buffer))
     }
 }

@@ -1,58 +1,135 @@
 //! Settings that change while frames flow.
 
-use std::sync::{Mutex, PoisonError};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, TryRecvError, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
 
+use crate::elements::told::Told;
 use clinspect_core::ClError;
+use clinspect_opencl::without_compiler;
 
-/// An operator with the settings it was made from, remade when they change.
-#[derive(Debug)]
+/// How long a stop, or new caps, wait for a compiler at work.
+const BUILD_LIMIT: Duration = Duration::from_secs(3);
+
+/// Builds an operator from settings, on whatever thread.
+type Build<S, O> = Arc<dyn Fn(&S) -> Result<O, ClError> + Send + Sync>;
+
+/// The operator in force, and the one that follows it when settings change.
+///
+/// Where the kernels for new settings are compiled, the next frame has them. Else a thread
+/// compiles them while frames go on with the operator in force, and the first frame after that
+/// has them. Refused settings leave the operator in force.
 pub struct Live<S, O> {
-    /// The operator.
+    /// The operator in force.
     pub operator: O,
-    /// What it was made from.
+    /// What it was built from.
     pub settings: S,
-    refused: Option<S>,
+    build: Build<S, O>,
+    refused: Told<S>,
+    pending: Option<Pending<S, O>>,
 }
 
-impl<S: Clone + PartialEq, O> Live<S, O> {
-    /// An operator for the settings as they are.
+impl<S: fmt::Debug, O> fmt::Debug for Live<S, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Live")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
+    /// An operator for the settings; compiles where that is needed.
     ///
     /// # Errors
     /// What `build` says.
-    pub fn new(settings: S, build: impl FnOnce(&S) -> Result<O, ClError>) -> Result<Self, ClError> {
+    pub fn new(
+        settings: S,
+        build: impl Fn(&S) -> Result<O, ClError> + Send + Sync + 'static,
+    ) -> Result<Self, ClError> {
         Ok(Self {
             operator: build(&settings)?,
             settings,
-            refused: None,
+            build: Arc::new(build),
+            refused: Told::default(),
+            pending: None,
         })
     }
 
-    /// Follows a change of settings. Refused ones leave the operator as it was, so that frames
-    /// stay inspected; the refusal is returned once.
+    /// Follows the settings before a frame; never waits for a compiler. Returns a refusal once.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn follow(
-        &mut self,
-        current: &Mutex<S>,
-        build: impl FnOnce(&S) -> Result<O, ClError>,
-    ) -> Result<Option<ClError>, ClError> {
-        let wanted = {
-            let current = current.lock().unwrap_or_else(PoisonError::into_inner);
-            if *current == self.settings || self.refused.as_ref() == Some(&*current) {
-                return Ok(None);
+    pub fn follow(&mut self, wanted: S) -> Result<Option<ClError>, ClError> {
+        let finished = self.pending.take_if(|pending| pending.is_finished());
+        if !self.is_new(&wanted) {
+            return Ok(None);
+        }
+        match finished
+            .and_then(|mut pending| Some((pending.result.take()?, pending.settings.clone())))
+        {
+            Some((result, settings)) if settings == wanted => return self.take(settings, result),
+            // Settings that changed again meanwhile: nearer to those that are wanted than the old.
+            Some((Ok(operator), settings)) => (self.operator, self.settings) = (operator, settings),
+            _ => {}
+        }
+        if (self.pending.as_ref()).is_some_and(|pending| pending.settings == wanted) {
+            return Ok(None);
+        }
+        if let Some(result) = without_compiler(|| (self.build)(&wanted)) {
+            return self.take(wanted, result);
+        }
+        if self.pending.is_none() {
+            self.pending = Pending::start(wanted.clone(), &self.build);
+            if self.pending.is_none() {
+                return self.switch(wanted);
             }
-            current.clone()
-        };
-        match build(&wanted) {
+        }
+        Ok(None)
+    }
+
+    /// Switches to settings before it returns, even if it must wait for a compiler. Returns a
+    /// refusal once.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn switch(&mut self, wanted: S) -> Result<Option<ClError>, ClError> {
+        self.pending = None;
+        if !self.is_new(&wanted) {
+            return Ok(None);
+        }
+        let result = (self.build)(&wanted);
+        self.take(wanted, result)
+    }
+
+    /// Whether the settings are neither in force nor refused.
+    fn is_new(&mut self, wanted: &S) -> bool {
+        if *wanted == self.settings {
+            self.refused.clear();
+            return false;
+        }
+        !self.refused.is_last(wanted)
+    }
+
+    fn take(
+        &mut self,
+        settings: S,
+        result: Result<O, ClError>,
+    ) -> Result<Option<ClError>, ClError> {
+        match result {
             Ok(operator) => {
                 self.operator = operator;
-                self.settings = wanted;
-                self.refused = None;
+                self.settings = settings;
+                self.refused.clear();
                 Ok(None)
             }
             Err(error @ ClError::Refused(_)) => {
-                self.refused = Some(wanted);
+                self.refused.is_news(settings);
                 Ok(Some(error))
             }
             Err(error) => Err(error),
@@ -60,15 +137,61 @@ impl<S: Clone + PartialEq, O> Live<S, O> {
     }
 }
 
-impl<S, O> Live<S, O> {
-    /// Makes the operator anew from the same settings, because of what they do not say. Where
-    /// that is refused the operator stays as it was.
-    ///
-    /// # Errors
-    /// What `build` says.
-    pub fn remake(&mut self, build: impl FnOnce(&S) -> Result<O, ClError>) -> Result<(), ClError> {
-        self.operator = build(&self.settings)?;
-        Ok(())
+/// An operator that a thread builds.
+struct Pending<S, O> {
+    settings: S,
+    sent: Receiver<Result<O, ClError>>,
+    result: Option<Result<O, ClError>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<S: Clone + Send + 'static, O: Send + 'static> Pending<S, O> {
+    /// Starts the thread; `None` where the system has no thread left.
+    fn start(settings: S, build: &Build<S, O>) -> Option<Self> {
+        let (sender, sent) = channel();
+        let (build, wanted) = (build.clone(), settings.clone());
+        let thread = std::thread::Builder::new().name("clbuild".into());
+        let thread = thread
+            .spawn(move || {
+                let result = build(&wanted);
+                // Before the element goes on, so that the context ends with the element.
+                drop(build);
+                // After a stop nobody listens.
+                let _ = sender.send(result);
+            })
+            .ok()?;
+        Some(Self {
+            settings,
+            sent,
+            result: None,
+            thread: Some(thread),
+        })
+    }
+
+    /// Whether the thread has ended; its result is there then.
+    fn is_finished(&mut self) -> bool {
+        match self.sent.try_recv() {
+            Err(TryRecvError::Empty) => false,
+            Err(TryRecvError::Disconnected) => true,
+            Ok(result) => {
+                self.result = Some(result);
+                true
+            }
+        }
+    }
+}
+
+impl<S, O> Drop for Pending<S, O> {
+    fn drop(&mut self) {
+        // A program must not end while the compiler runs, so a stop waits for it; a compiler that
+        // hangs is left alone.
+        let hangs = matches!(
+            self.sent.recv_timeout(BUILD_LIMIT),
+            Err(RecvTimeoutError::Timeout)
+        );
+        if let Some(thread) = self.thread.take().filter(|_| !hangs) {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -86,14 +209,12 @@ mod tests {
 
     #[test]
     fn live_refused_settings_leave_the_operator_and_are_told_once() {
-        let current = Mutex::new(1);
         let mut live = Live::new(1, build).expect("live");
-        *current.lock().expect("lock") = -1;
-        assert!(matches!(live.follow(&current, build), Ok(Some(_))));
-        assert!(matches!(live.follow(&current, build), Ok(None)));
+        assert!(matches!(live.follow(-1), Ok(Some(_))));
+        assert!(matches!(live.follow(-1), Ok(None)));
         assert_eq!((live.operator, live.settings), (10, 1));
-        *current.lock().expect("lock") = 2;
-        assert!(matches!(live.follow(&current, build), Ok(None)));
+        assert!(matches!(live.follow(2), Ok(None)));
         assert_eq!((live.operator, live.settings), (20, 2));
+        assert!(matches!(live.follow(-1), Ok(Some(_))));
     }
 }

@@ -13,12 +13,12 @@ pub struct MessageGate {
 }
 
 impl MessageGate {
-    /// Whether `interval` has passed since the message before, or there was none, or this one is
+    /// Whether `interval_ns` nanoseconds have passed since the message before, or there was none, or this one is
     /// `urgent`.
     pub fn opens(
         &mut self,
         running_time: Option<gst::ClockTime>,
-        interval: gst::ClockTime,
+        interval_ns: u64,
         urgent: bool,
     ) -> bool {
         let now = running_time.unwrap_or_else(|| {
@@ -29,7 +29,7 @@ impl MessageGate {
             || self
                 .last
                 // A time before the last message is a new segment.
-                .is_none_or(|last| now < last || now - last >= interval);
+                .is_none_or(|last| now < last || (now - last).nseconds() >= interval_ns);
         if due {
             self.last = Some(now);
         }
@@ -47,7 +47,7 @@ mod tests {
         let mut gate = MessageGate::default();
         let opened: Vec<bool> = [0, 33, 66, 100, 133, 10]
             .into_iter()
-            .map(|t| gate.opens(Some(ms(t)), ms(100), false))
+            .map(|t| gate.opens(Some(ms(t)), 100_000_000, false))
             .collect();
         assert_eq!(opened, [true, false, false, true, false, true]);
     }
@@ -58,7 +58,7 @@ mod tests {
         let mut gate = MessageGate::default();
         let opened: Vec<bool> = [(0, false), (60, true), (100, false), (160, false)]
             .into_iter()
-            .map(|(t, urgent)| gate.opens(Some(ms(t)), ms(100), urgent))
+            .map(|(t, urgent)| gate.opens(Some(ms(t)), 100_000_000, urgent))
             .collect();
         assert_eq!(opened, [true, true, false, true]);
     }

@@ -1,7 +1,10 @@
-//! Properties that every element on a device has, and helpers to describe properties.
+//! Properties that every element on a device has.
+
+use std::{path::PathBuf, sync::LazyLock};
 
 use gst::{glib, prelude::*};
 
+use crate::elements::property_table::{Access, PropertyTable, field};
 use clinspect_opencl::Meter;
 
 /// Environment variable that sets the default of `device`.
@@ -53,33 +56,60 @@ fn default_device() -> String {
         .map_or_else(|| "auto".into(), |name| name.to_string_lossy().into_owned())
 }
 
-pub(super) fn param_specs() -> Vec<glib::ParamSpec> {
-    vec![
-        glib::ParamSpecString::builder("device")
-            .nick("Device")
-            .blurb(
-                "OpenCL device: auto (first GPU, else the CPU), gpu, cpu, gpu:N or cpu:N (N from \
-                 0), or part of a device's name; the environment variable CLINSPECT_DEVICE sets \
-                 the default",
-            )
-            .default_value(Some("auto"))
-            .mutable_ready()
-            .build(),
+/// Properties that are set; they take effect at the start.
+pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
+    PropertyTable::new(vec![
+        (
+            glib::ParamSpecString::builder("device")
+                .nick("Device")
+                .blurb(
+                    "OpenCL device: auto (first GPU, else the CPU), gpu, cpu, gpu:N or cpu:N (N \
+                     from 0), or part of a device's name; the environment variable \
+                     CLINSPECT_DEVICE sets the default",
+                )
+                .default_value(Some("auto"))
+                .mutable_ready()
+                .build(),
+            Access::new(
+                |s: &Settings| s.device.to_value(),
+                // Read as a path: a C program may set any bytes, and glib-rs panics on a string
+                // that is no UTF-8.
+                |s: &mut Settings, value| {
+                    let name = value.get::<Option<PathBuf>>().ok().flatten();
+                    s.device = name
+                        .map_or_else(default_device, |name| name.to_string_lossy().into_owned());
+                },
+            ),
+        ),
+        (
+            glib::ParamSpecEnum::builder_with_default("memory-object", MemoryObject::default())
+                .nick("Memory object")
+                .blurb("What kernels read a frame from")
+                .mutable_ready()
+                .build(),
+            field!(Settings, memory_object),
+        ),
+        (
+            glib::ParamSpecBoolean::builder("profile")
+                .nick("Profile")
+                .blurb(
+                    "Time every step on the device; stats then holds durations and MB/s per step",
+                )
+                .default_value(false)
+                .mutable_ready()
+                .build(),
+            field!(Settings, profile),
+        ),
+    ])
+});
+
+/// Descriptions of the properties that are only read.
+pub(super) fn read_only_specs() -> [glib::ParamSpec; 2] {
+    [
         glib::ParamSpecString::builder("device-name")
             .nick("Device name")
             .blurb("Name of the device in use; empty before the element is PAUSED")
             .read_only()
-            .build(),
-        glib::ParamSpecEnum::builder_with_default("memory-object", MemoryObject::default())
-            .nick("Memory object")
-            .blurb("What kernels read a frame from")
-            .mutable_ready()
-            .build(),
-        glib::ParamSpecBoolean::builder("profile")
-            .nick("Profile")
-            .blurb("Time every step on the device; stats then holds durations and MB/s per step")
-            .default_value(false)
-            .mutable_ready()
             .build(),
         glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
             .nick("Statistics")

@@ -2,6 +2,11 @@
 
 use gst::{glib, prelude::*};
 
+use super::properties::Properties;
+use crate::elements::{
+    property_table::{Access, field},
+    specs,
+};
 use clinspect_core::{
     alarm::{Alarm, Side},
     statistics::Statistics,
@@ -109,48 +114,35 @@ impl Default for AlarmSettings {
     }
 }
 
-impl AlarmSettings {
-    /// The properties.
-    pub fn param_specs() -> Vec<glib::ParamSpec> {
-        let hysteresis = glib::ParamSpecDouble::builder("alarm-hysteresis")
-            .nick("Alarm hysteresis")
-            .blurb("How far past its threshold a value must return to clear an alarm, as a share of the threshold")
-            .minimum(0.0)
-            .maximum(1.0)
-            .default_value(DEFAULT_HYSTERESIS)
-            .mutable_playing()
-            .build();
-        Kind::ALL
-            .into_iter()
-            .map(Kind::spec)
-            .chain([hysteresis])
-            .collect()
-    }
-
-    fn slot(&mut self, property: &str) -> Option<&mut f64> {
-        if property == "alarm-hysteresis" {
-            return Some(&mut self.hysteresis);
-        }
-        let index = Kind::ALL.iter().position(|k| k.property() == property)?;
-        self.thresholds.get_mut(index)
-    }
-
-    /// Sets a property of the alarms.
-    pub fn set(&mut self, property: &str, value: &glib::Value) {
-        if let (Some(slot), Ok(number)) = (self.slot(property), value.get()) {
-            *slot = number;
-        }
-    }
-
-    /// Reads a property of the alarms.
-    pub fn get(mut self, property: &str) -> Option<glib::Value> {
-        self.slot(property).map(|number| number.to_value())
-    }
+/// The properties of the alarms.
+pub(super) fn rows() -> Vec<(glib::ParamSpec, Access<Properties>)> {
+    let thresholds = Kind::ALL.into_iter().enumerate().map(|(i, kind)| {
+        let access = Access::new(
+            move |p: &Properties| p.alarms.thresholds[i].to_value(),
+            move |p: &mut Properties, value: &glib::Value| {
+                if let Ok(threshold) = value.get() {
+                    p.alarms.thresholds[i] = threshold;
+                }
+            },
+        );
+        (kind.spec(), access)
+    });
+    let hysteresis = specs::double(
+        "alarm-hysteresis",
+        "Alarm hysteresis",
+        "How far past its threshold a value must return to clear an alarm, as a share of the \
+             threshold",
+        0.0..=1.0,
+        DEFAULT_HYSTERESIS,
+    );
+    thresholds
+        .chain([(hysteresis, field!(Properties, alarms.hysteresis))])
+        .collect()
 }
 
 /// An alarm that was raised or cleared.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct AlarmChange {
     element: String,
     frame_number: u64,
     kind: Kind,
@@ -161,7 +153,7 @@ pub(super) struct Change {
     reference: Option<f64>,
 }
 
-impl Change {
+impl AlarmChange {
     /// The fields of its message.
     pub fn write(&self, fields: &mut gst::StructureRef) {
         fields.set("element", &self.element);
@@ -197,7 +189,7 @@ impl Alarms {
         settings: &AlarmSettings,
         result: &HistogramResult,
         channels: usize,
-    ) -> Vec<Change> {
+    ) -> Vec<AlarmChange> {
         let mut changes = Vec::new();
         for (i, kind) in Kind::ALL.into_iter().enumerate() {
             let threshold = settings.thresholds[i];
@@ -216,7 +208,7 @@ impl Alarms {
             if let Some(raised) = changed {
                 let reference = self.reference.as_ref();
                 let reference = reference.filter(|_| kind == Kind::LampDrift);
-                changes.push(Change {
+                changes.push(AlarmChange {
                     element: result.element.clone(),
                     frame_number: result.frame_number,
                     kind,

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod imp;
+mod properties;
 
 use gst::{glib, prelude::*};
 

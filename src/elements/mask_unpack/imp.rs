@@ -1,13 +1,13 @@
 //! Implementation of `clmaskunpack`.
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use atomic_refcell::AtomicRefCell;
 use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 use gst_video::prelude::*;
 
-use crate::elements::pad_templates;
+use crate::elements::{lock, pad_templates, told::Told};
 use clinspect_core::mask::{packed_stride, unpack_row};
 use clinspect_results::DefectResult;
 use clinspect_results::mask_caps::{BITMASK, bitmask_template, with_size};
@@ -48,23 +48,13 @@ pub struct ClMaskUnpack {
     state: AtomicRefCell<Option<State>>,
     /// What the last event told of the mask that comes next. Flushes come from other threads.
     announced: Mutex<Option<DefectResult>>,
-    /// Caps whose refusal was told: upstream tries them again.
-    refused: Mutex<Option<gst::Caps>>,
+    /// Caps whose refusal was posted: upstream tries them again.
+    refused: Mutex<Told<gst::Caps>>,
 }
 
 impl ClMaskUnpack {
     fn announced(&self) -> MutexGuard<'_, Option<DefectResult>> {
-        self.announced
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes the caps that are refused, `None` where they are taken; whether that is news.
-    fn is_news(&self, refused: Option<&gst::Caps>) -> bool {
-        let mut last = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = last.as_ref() != refused;
-        *last = refused.cloned();
-        news
+        lock(&self.announced)
     }
 
     /// What an event told of this mask, of which `marked` pixels are set.
@@ -142,7 +132,7 @@ impl BaseTransformImpl for ClMaskUnpack {
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         *self.state.borrow_mut() = None;
         *self.announced() = None;
-        self.is_news(None);
+        lock(&self.refused).clear();
         Ok(())
     }
 
@@ -208,7 +198,7 @@ impl BaseTransformImpl for ClMaskUnpack {
                  correct the stride in the caps",
                 info.width()
             );
-            if self.is_news(Some(incaps)) {
+            if lock(&self.refused).is_news(incaps.clone()) {
                 gst::element_imp_error!(self, gst::StreamError::Format, ("{}", why));
             }
             return Err(gst::loggable_error!(CAT, "{why}"));
@@ -220,7 +210,7 @@ impl BaseTransformImpl for ClMaskUnpack {
                 "{outcaps} is too wide for a frame"
             ));
         }
-        self.is_news(None);
+        lock(&self.refused).clear();
         *self.state.borrow_mut() = Some(State { stride, info });
         Ok(())
     }

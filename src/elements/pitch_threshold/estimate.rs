@@ -1,15 +1,13 @@
 //! When and from what the pitch is estimated.
 
-use std::sync::Arc;
-
+use crate::elements::told::Told;
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::Layout,
     pitch::Axis,
     pitch_estimate::{Change, Lines, PitchEstimator, PitchTracker},
 };
+use clinspect_opencl::Meter;
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{ClContext, Meter};
 use clinspect_operators::Probe;
 
 /// Frames that are all looked at while a pitch is unknown: a live line must not wait.
@@ -21,68 +19,54 @@ const LAZY_FRAMES: u64 = 30;
 const PATIENCE: u64 = 4;
 
 /// The pitch along one axis.
+#[derive(Default)]
 struct Estimate {
-    axis: Axis,
-    probe: Probe,
     estimator: PitchEstimator,
     tracker: PitchTracker,
     looked: u64,
-    told_missing: bool,
+    missing: Told<()>,
 }
 
 /// What a look at a frame has changed.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum News {
-    /// The pitch along an axis became known, or moved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum News {
+    /// The pitch along an axis became known, moved, or is lost.
     Pitch,
     /// No repeating pattern is found along the axis.
     Missing(Axis),
 }
 
-/// The pitches to estimate.
-pub(super) struct Estimation {
-    axes: Vec<Estimate>,
+/// The pitches along x and y, where they are estimated.
+#[derive(Default)]
+pub struct Estimation {
+    axes: [Option<Estimate>; 2],
     frames: u64,
 }
 
 impl Estimation {
-    /// Prepares to estimate along x and along y, where `wanted` says so.
-    pub fn new(
-        context: &Arc<ClContext>,
-        layout: &Layout,
-        wanted: [bool; 2],
-    ) -> Result<Self, ClError> {
-        let axes = [Axis::X, Axis::Y]
-            .into_iter()
-            .zip(wanted)
-            .filter(|(_, wanted)| *wanted)
-            .map(|(axis, _)| {
-                Ok(Estimate {
-                    axis,
-                    probe: Probe::new(context, layout, axis)?,
-                    estimator: PitchEstimator::default(),
-                    tracker: PitchTracker::default(),
-                    looked: 0,
-                    told_missing: false,
-                })
-            })
-            .collect::<Result<_, ClError>>()?;
-        Ok(Self { axes, frames: 0 })
+    /// Estimates along x and along y where `wanted` says so; whether that is a change.
+    pub fn follow(&mut self, wanted: [bool; 2]) -> bool {
+        let mut changed = false;
+        for (axis, wanted) in self.axes.iter_mut().zip(wanted) {
+            if axis.is_some() != wanted {
+                *axis = wanted.then(Estimate::default);
+                self.frames = 0;
+                changed = true;
+            }
+        }
+        changed
     }
 
     /// The pitches held along x and along y, px.
     pub fn pitches(&self) -> [Option<f64>; 2] {
-        [Axis::X, Axis::Y].map(|axis| {
-            let estimate = self.axes.iter().find(|estimate| estimate.axis == axis)?;
-            estimate.tracker.pitch()
-        })
+        [0, 1].map(|axis| self.axes[axis].as_ref()?.tracker.pitch())
     }
 
     /// Whether this frame is one to look at; asked once a frame.
     pub fn is_due(&mut self) -> bool {
         let frame = self.frames;
         self.frames += 1;
-        self.axes.iter().any(|estimate| {
+        self.axes.iter().flatten().any(|estimate| {
             let eager = match estimate.tracker.pitch() {
                 Some(_) => !estimate.tracker.is_settled(),
                 None => frame < EAGER_FRAMES,
@@ -91,33 +75,38 @@ impl Estimation {
         })
     }
 
-    /// Looks at a frame.
+    /// Looks at a frame with the probes along x and y.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn look(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Vec<News>, ClError> {
+    pub fn look(
+        &mut self,
+        probes: &mut [Option<Probe>; 2],
+        frame: &ClFrame,
+        meter: &Meter,
+    ) -> Result<Vec<News>, ClError> {
         let mut news = Vec::new();
-        for estimate in &mut self.axes {
-            let length = estimate.probe.length();
-            let samples = estimate.probe.run(frame, meter)?;
+        for (axis, (estimate, probe)) in [Axis::X, Axis::Y]
+            .into_iter()
+            .zip(self.axes.iter_mut().zip(probes))
+        {
+            let (Some(estimate), Some(probe)) = (estimate, probe) else {
+                continue;
+            };
+            let length = probe.length();
+            let samples = probe.run(frame, meter)?;
             let found = estimate.estimator.estimate(&Lines { samples, length });
             estimate.looked += 1;
-            match estimate.tracker.update(found) {
-                Change::None => {}
-                Change::Found(_) | Change::Moved { .. } => {
-                    estimate.told_missing = false;
-                    news.push(News::Pitch);
-                }
-                Change::Lost => {
-                    estimate.told_missing = true;
-                    news.push(News::Pitch);
-                    news.push(News::Missing(estimate.axis));
-                }
+            let change = estimate.tracker.update(found);
+            if change != Change::None {
+                news.push(News::Pitch);
             }
-            let missing = estimate.tracker.pitch().is_none();
-            if missing && !estimate.told_missing && estimate.looked >= PATIENCE {
-                estimate.told_missing = true;
-                news.push(News::Missing(estimate.axis));
+            if estimate.tracker.pitch().is_some() {
+                estimate.missing.clear();
+            } else if (change == Change::Lost || estimate.looked >= PATIENCE)
+                && estimate.missing.is_news(())
+            {
+                news.push(News::Missing(axis));
             }
         }
         Ok(news)

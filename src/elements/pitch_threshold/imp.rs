@@ -1,38 +1,70 @@
 //! Implementation of `clpitchthreshold`.
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use atomic_refcell::AtomicRefCell;
 use gst::{glib, prelude::*, subclass::prelude::*};
-use gst_base::{
-    prelude::*,
-    subclass::{BaseTransformMode, prelude::*},
-};
+use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
-    caps::{self, MaskForm},
-    judge::{COUNTS, Judged, State},
-    properties::{self, PitchOutput, Reporting, Settings},
+    estimate::{Estimation, News},
+    properties::{Settings, TABLE, estimated_specs},
 };
 use crate::elements::{
-    base_filter::{ClBaseFilterExt, ClBaseFilterImpl},
-    pad_templates,
+    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, Live, Target},
+    inspector::{self, Basis, Inspector, InspectorImpl},
+    lock,
 };
 use clinspect_core::ClError;
-use clinspect_opencl::{new_plain_pool, new_video_pool};
+use clinspect_core::{components::Limits, pitch::Axis, region::user_region};
+use clinspect_opencl::Meter;
+use clinspect_opencl::frame::ClFrame;
+use clinspect_operators::{Listed, MaskTarget, PitchSettings, PitchThreshold, Probe};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
 pub struct ClPitchThreshold {
+    inspector: Inspector,
     settings: Mutex<Settings>,
-    reporting: Mutex<Reporting>,
-    output: Mutex<PitchOutput>,
-    /// Estimated pitches along x and y, px, for who asks.
+    /// Estimated pitches along x and y, px, as the properties tell them.
     estimated: Mutex<[Option<f64>; 2]>,
-    state: AtomicRefCell<Option<State>>,
 }
 
-pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+/// What frames are compared with: the settings, and the pitches that were estimated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    settings: Settings,
+    /// Estimated pitches along x and y, px, where the settings ask for estimates.
+    known: [Option<f64>; 2],
+}
+
+impl Wanted {
+    fn new(settings: Settings, estimation: &Estimation) -> Self {
+        let estimates = settings.estimates();
+        let known = estimation.pitches();
+        Self {
+            settings,
+            known: [0, 1].map(|axis| known[axis].filter(|_| estimates[axis])),
+        }
+    }
+
+    /// The pitches to compare at: set ones, known ones, else 0.
+    fn pitches(&self) -> [f64; 2] {
+        let pitch =
+            |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
+        [
+            pitch(self.settings.pitch_x, self.known[0]),
+            pitch(self.settings.pitch_y, self.known[1]),
+        ]
+    }
+}
+
+/// Compares frames, and takes the lines along x and y from which pitches are estimated.
+pub struct Operator {
+    comparison: PitchThreshold,
+    probes: [Option<Probe>; 2],
+}
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
         "clpitchthreshold",
         gst::DebugColorFlags::empty(),
@@ -41,62 +73,67 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 });
 
 impl ClPitchThreshold {
-    pub(super) fn settings_lock(&self) -> &Mutex<Settings> {
-        &self.settings
-    }
-
-    pub(super) fn settings(&self) -> MutexGuard<'_, Settings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn reporting(&self) -> MutexGuard<'_, Reporting> {
-        self.reporting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn output(&self) -> PitchOutput {
-        *self.output.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn estimated(&self) -> MutexGuard<'_, [Option<f64>; 2]> {
-        self.estimated
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Tells who asks, and who listens, what the pitches are.
-    pub(super) fn set_estimated(&self, pitches: [Option<f64>; 2]) {
-        let before = std::mem::replace(&mut *self.estimated(), pitches);
-        for (i, name) in ["estimated-pitch-x", "estimated-pitch-y"]
+    /// Updates the properties with the estimated pitches, and notifies listeners.
+    fn set_estimated(&self, pitches: [Option<f64>; 2]) {
+        let before = std::mem::replace(&mut *lock(&self.estimated), pitches);
+        for (axis, name) in ["estimated-pitch-x", "estimated-pitch-y"]
             .iter()
             .enumerate()
         {
-            if before[i] != pitches[i] {
+            if before[axis] != pitches[axis] {
                 self.obj().notify(name);
             }
         }
     }
 
-    /// Runs `work` on the stream's state, and posts its failure.
-    fn with_state(
+    /// Goes on with new pitches.
+    fn learn(
         &self,
-        work: impl FnOnce(&mut State) -> Result<Judged, ClError>,
-    ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let judged = match self.state.borrow_mut().as_mut() {
-            Some(state) => work(state),
-            None => Err(ClError::Input("a frame came before its caps".into())),
+        live: &mut Live<Wanted, Operator>,
+        estimation: &Estimation,
+    ) -> Result<(), ClError> {
+        let known = estimation.pitches();
+        self.set_estimated(known);
+        gst::info!(CAT, imp = self, "estimated pitches {known:?}");
+        let wanted = Wanted::new(live.settings.settings.clone(), estimation);
+        // Without the pitch this frame could not be judged, so the operator is waited for.
+        let is_blind = live.operator.comparison.pitches() == [0.0; 2];
+        let refusal = if is_blind {
+            live.switch(wanted)?
+        } else {
+            live.follow(wanted)?
         };
-        let judged = judged.map_err(|error| {
-            self.obj().post_error(&error, "judging a frame");
-            gst::FlowError::Error
-        })?;
-        // Nothing is held here, and the buffer that it speaks of is the next to go.
-        if self.reporting().send_events {
-            let sent = self.obj().src_pad().push_event(judged.result.to_event());
-            gst::trace!(CAT, imp = self, "event taken: {sent}");
+        if let Some(refusal) = refusal {
+            self.obj().post_refusal(&refusal);
         }
-        Ok(gst::FlowSuccess::Ok)
+        let [x, y] = known.map(|pitch| pitch.unwrap_or(0.0));
+        let fields = gst::Structure::builder("clpitchthreshold-pitch")
+            .field("estimated-pitch-x", x)
+            .field("estimated-pitch-y", y)
+            .build();
+        let message = gst::message::Element::builder(fields).src(&*self.obj());
+        self.obj().post(message.build());
+        Ok(())
+    }
+
+    /// Warns that frames cannot be judged along an axis.
+    fn warn_missing(&self, axis: Axis) {
+        let (name, along) = match axis {
+            Axis::X => ("pitch-x", "rows"),
+            Axis::Y => ("pitch-y", "columns"),
+        };
+        gst::element_imp_warning!(
+            self,
+            gst::StreamError::Format,
+            (
+                "no repeating pattern was found along {}: set {} where there is one, or \
+                 to 0 for no comparison along {}",
+                along,
+                name,
+                along
+            ),
+            ["frames that cannot be judged have the verdict none and a clear mask"]
+        );
     }
 }
 
@@ -104,33 +141,33 @@ impl ClPitchThreshold {
 impl ObjectSubclass for ClPitchThreshold {
     const NAME: &'static str = "GstClPitchThreshold";
     type Type = super::ClPitchThreshold;
-    type ParentType = crate::elements::base_filter::ClBaseFilter;
+    type ParentType = ClBaseFilter;
 }
 
 impl ObjectImpl for ClPitchThreshold {
     fn properties() -> &'static [glib::ParamSpec] {
-        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(properties::param_specs);
-        PROPERTIES.as_ref()
+        static SPECS: LazyLock<Vec<glib::ParamSpec>> =
+            LazyLock::new(|| [TABLE.specs(), &estimated_specs(), Inspector::specs()].concat());
+        SPECS.as_ref()
     }
 
     fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
         let name = pspec.name();
         gst::info!(CAT, imp = self, "{name} = {value:?}");
-        if name == "output" {
-            let output = value.get().unwrap_or_default();
-            *self.output.lock().unwrap_or_else(PoisonError::into_inner) = output;
-        } else if !properties::set(&mut self.settings(), name, value) {
-            properties::set_reporting(&mut self.reporting(), name, value);
+        if !TABLE.set(&self.settings, name, value) {
+            self.inspector.set(name, value);
         }
     }
 
     fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
-        let estimated = |i: usize| self.estimated()[i].unwrap_or(0.0).to_value();
+        let estimated = |axis: usize| lock(&self.estimated)[axis].unwrap_or(0.0).to_value();
         match pspec.name() {
-            "output" => self.output().to_value(),
             "estimated-pitch-x" => estimated(0),
             "estimated-pitch-y" => estimated(1),
-            _ => properties::get(&self.settings(), &self.reporting(), pspec),
+            name => TABLE
+                .get(&self.settings, name)
+                .or_else(|| self.inspector.get(name))
+                .unwrap_or_else(|| pspec.default_value().clone()),
         }
     }
 }
@@ -152,123 +189,124 @@ impl ElementImpl for ClPitchThreshold {
     }
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| pad_templates(&caps::sink_template(), &caps::src_template()));
-        TEMPLATES.as_ref()
+        inspector::templates()
     }
 }
 
 impl BaseTransformImpl for ClPitchThreshold {
-    // In place where frames pass with a meta.
     const MODE: BaseTransformMode = BaseTransformMode::Both;
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
-
-    fn start(&self) -> Result<(), gst::ErrorMessage> {
-        let element = self.obj();
-        element.start_device()?;
-        element.reset_counts(&COUNTS);
-        element.set_in_place(self.output() == PitchOutput::Frame);
-        Ok(())
-    }
-
-    fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        *self.state.borrow_mut() = None;
-        self.parent_stop()
-    }
-
-    fn transform_caps(
-        &self,
-        direction: gst::PadDirection,
-        caps: &gst::Caps,
-        filter: Option<&gst::Caps>,
-    ) -> Option<gst::Caps> {
-        let caps = match self.output() {
-            PitchOutput::Mask => caps::transform(direction, caps),
-            PitchOutput::Frame => caps.clone(),
-        };
-        Some(match filter {
-            // The filter's order is downstream's; ours says which form is preferred.
-            Some(filter) => caps.intersect_with_mode(filter, gst::CapsIntersectMode::First),
-            None => caps,
-        })
-    }
-
-    fn unit_size(&self, caps: &gst::Caps) -> Option<usize> {
-        caps::unit_size(caps)
-    }
-
-    fn transform_size(
-        &self,
-        _direction: gst::PadDirection,
-        _caps: &gst::Caps,
-        _size: usize,
-        othercaps: &gst::Caps,
-    ) -> Option<usize> {
-        // A frame's size may be anything above what its rows need.
-        caps::unit_size(othercaps)
-    }
-
-    fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        self.parent_set_caps(incaps, outcaps)?;
-        let before = self.state.borrow_mut().take();
-        let result = self
-            .set_up(incaps, outcaps, before)
-            .map(|state| *self.state.borrow_mut() = Some(state));
-        self.obj()
-            .set_up_result(&CAT, "setting up the pitch comparison", result)
-    }
-
-    fn decide_allocation(
-        &self,
-        query: &mut gst::query::Allocation,
-    ) -> Result<(), gst::LoggableError> {
-        let (caps, _) = query.get_owned();
-        let asked = query.allocation_pools().next().map_or(0, |pool| pool.2);
-        let video_meta = query
-            .find_allocation_meta::<gst_video::VideoMeta>()
-            .is_some();
-        let pool = (|| {
-            let caps = caps.ok_or_else(|| ClError::Refused("an allocation without caps".into()))?;
-            let size = caps::unit_size(&caps)
-                .and_then(|size| u32::try_from(size).ok())
-                .ok_or_else(|| ClError::Refused(format!("no mask has the caps {caps}")))?;
-            let device = self.obj().device()?;
-            let pool = match MaskForm::of(&caps) {
-                Some(MaskForm::Grey) => {
-                    new_video_pool(&device.allocator, &caps, size, asked, video_meta)
-                }
-                _ => new_plain_pool(&device.allocator, &caps, size, asked),
-            };
-            pool.map(|pool| (pool, size))
-        })();
-        let (pool, size) = pool.map_err(|error| gst::loggable_error!(CAT, "{error}"))?;
-        crate::elements::use_pool(query, &pool, size, asked);
-        Ok(())
-    }
-
-    fn transform(
-        &self,
-        inbuf: &gst::Buffer,
-        outbuf: &mut gst::BufferRef,
-    ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        self.with_state(|state| {
-            let judged = self.judge(state, inbuf, Some(outbuf))?;
-            self.report(state, &judged, outbuf)?;
-            Ok(judged)
-        })
-    }
-
-    fn transform_ip(
-        &self,
-        buffer: &mut gst::BufferRef,
-    ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        self.with_state(|state| {
-            let judged = self.judge(state, buffer, None)?;
-            self.report(state, &judged, buffer)?;
-            Ok(judged)
-        })
-    }
 }
 
-impl ClBaseFilterImpl for ClPitchThreshold {}
+impl InspectorImpl for ClPitchThreshold {
+    const MESSAGE: &'static str = "clpitchthreshold";
+    type Settings = Wanted;
+    type Operator = Operator;
+    type State = Estimation;
+
+    fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
+    fn settings(&self, estimation: &Estimation) -> Wanted {
+        Wanted::new(lock(&self.settings).clone(), estimation)
+    }
+
+    fn build(target: &Target, wanted: &Wanted) -> Result<Operator, ClError> {
+        let settings = &wanted.settings;
+        settings.unreadable.check()?;
+        let layout = &target.layout;
+        let rois = settings
+            .rois
+            .iter()
+            .map(|&roi| user_region(roi, layout.width, layout.height))
+            .collect::<Result<_, _>>()
+            .map_err(|why| ClError::Refused(format!("rois: {why}")))?;
+        let [pitch_x, pitch_y] = wanted.pitches();
+        let [along_x, along_y] = settings.estimates();
+        let comparison = PitchThreshold::new(
+            &target.context,
+            layout,
+            &PitchSettings {
+                may_be_blind: along_x || along_y,
+                pitch_x,
+                pitch_y,
+                multiples: settings.multiples.clone(),
+                threshold: settings.threshold,
+                compare: settings.compare,
+                match_center: settings.match_center,
+                polarity: settings.polarity,
+                rois,
+                bit_depth: settings.bit_depth,
+                image: target.images,
+                variant: None,
+            },
+        )?;
+        let probe = |wanted: bool, axis| {
+            wanted
+                .then(|| Probe::new(&target.context, layout, axis))
+                .transpose()
+        };
+        Ok(Operator {
+            comparison,
+            probes: [probe(along_x, Axis::X)?, probe(along_y, Axis::Y)?],
+        })
+    }
+
+    fn set_up(&self, estimation: &mut Estimation) {
+        *estimation = Estimation::default();
+        self.set_estimated([None; 2]);
+    }
+
+    fn look(
+        &self,
+        live: &mut Live<Wanted, Operator>,
+        estimation: &mut Estimation,
+        frame: &Frame,
+    ) -> Result<(), ClError> {
+        if estimation.follow(live.settings.settings.estimates()) {
+            self.set_estimated(estimation.pitches());
+        }
+        if !estimation.is_due() {
+            return Ok(());
+        }
+        let news = estimation.look(&mut live.operator.probes, &frame.input, frame.meter())?;
+        if news.contains(&News::Pitch) {
+            self.learn(live, estimation)?;
+        }
+        for news in news {
+            if let News::Missing(axis) = news {
+                self.warn_missing(axis);
+            }
+        }
+        Ok(())
+    }
+
+    fn mark(
+        operator: &mut Operator,
+        frame: &ClFrame,
+        mask: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        operator.comparison.run(frame, mask, meter)
+    }
+
+    fn list(
+        operator: &mut Operator,
+        frame: &ClFrame,
+        mask: MaskTarget,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+    ) -> Result<Listed, ClError> {
+        operator.comparison.list(frame, mask, limits, meter)
+    }
+
+    fn basis(live: &Live<Wanted, Operator>) -> Basis {
+        Basis {
+            judged_pixels: live.operator.comparison.judged_pixels(),
+            pitches: live.operator.comparison.pitches(),
+            threshold: live.settings.settings.threshold,
+        }
+    }
+}

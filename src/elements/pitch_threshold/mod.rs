@@ -1,9 +1,7 @@
 //! `clpitchthreshold`: compares a repeating pattern with itself and sends a packed defect mask.
 
-mod caps;
 mod estimate;
 mod imp;
-mod judge;
 mod properties;
 
 use gst::{glib, prelude::*};

@@ -8,6 +8,7 @@ use clinspect_core::{
     variant::PitchVariant,
 };
 use clinspect_opencl::ClContext;
+use gst::glib;
 
 /// Flags of the kernel, by the names they have there.
 const MINIMUM: i32 = 1;
@@ -16,22 +17,37 @@ const BRIGHT: i32 = 4;
 const DARK: i32 = 8;
 
 /// How a pixel's two neighbours are weighed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClPitchCompare")]
 pub enum Compare {
     /// Against their mean.
+    #[default]
+    #[enum_value(
+        name = "Average: against the mean of both neighbours; leaves a ghost on each side",
+        nick = "average"
+    )]
     Average,
     /// Against each of them.
+    #[enum_value(
+        name = "Minimum: against each neighbour, the smaller difference counts; no ghosts",
+        nick = "minimum"
+    )]
     Minimum,
 }
 
 /// Which deviations count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClPitchPolarity")]
 pub enum Polarity {
     /// Brighter and darker.
+    #[default]
+    #[enum_value(name = "Both: brighter and darker", nick = "both")]
     Both,
     /// Brighter.
+    #[enum_value(name = "Bright: brighter than the neighbours", nick = "bright")]
     Bright,
     /// Darker.
+    #[enum_value(name = "Dark: darker than the neighbours", nick = "dark")]
     Dark,
 }
 

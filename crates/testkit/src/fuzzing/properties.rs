@@ -12,7 +12,7 @@ use std::{ffi::CString, sync::Arc};
 use crate::{
     frames::{Frame, PADDED, PLAIN},
     reference::{histogram::histogram, put},
-    support::{Rig, buffer_of, caps_of, judged, set_unchecked, start, text},
+    support::{Rig, buffer_of, caps_of, is_compiling, judged, set_unchecked, start, text},
 };
 
 const ELEMENTS: [&str; 4] = [
@@ -56,6 +56,11 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     let about = format!("{line}, {}: {told}", frame.describe());
     // Drops errors and warnings of the settings before the reset.
     let _ = (rig.errors(), rig.warnings());
+    // Kernels of the settings before may still be compiled.
+    rig.pass(buffer_of(&frame, device));
+    while is_compiling() {
+        rig.pass(buffer_of(&frame, device));
+    }
     let output = rig.pass(buffer_of(&frame, device));
     assert!(rig.warnings().is_empty(), "{about}");
     assert_defaults(line, &frame, &output, &about);

@@ -1,6 +1,5 @@
-//! Negotiation: one frame, three forms of its mask.
+//! Negotiation: frames come in, and masks go on in one of three forms.
 
-use clinspect_core::mask::{packed_stride, pbm_header};
 use clinspect_opencl::frame::LUMA_FORMATS;
 use clinspect_results::mask_caps::{
     BITMASK, PBM, bitmask, bitmask_template, pbm_template, with_size,
@@ -87,27 +86,4 @@ fn grey(from: &gst::StructureRef) -> gst::Structure {
         structure.remove_fields(["colorimetry", "chroma-site"]);
     }
     structure
-}
-
-/// Bytes of a mask or frame with these fixed caps.
-pub(super) fn unit_size(caps: &gst::Caps) -> Option<usize> {
-    let structure = caps.structure(0)?;
-    let size = || -> Option<(usize, usize)> {
-        let width = usize::try_from(structure.get::<i32>("width").ok()?).ok()?;
-        let height = usize::try_from(structure.get::<i32>("height").ok()?).ok()?;
-        Some((width, height))
-    };
-    match MaskForm::of(caps)? {
-        MaskForm::Grey => Some(gst_video::VideoInfo::from_caps(caps).ok()?.size()),
-        MaskForm::Packed => {
-            let (width, height) = size()?;
-            packed_stride(width).checked_mul(height)
-        }
-        MaskForm::Pbm => {
-            let (width, height) = size()?;
-            packed_stride(width)
-                .checked_mul(height)?
-                .checked_add(pbm_header(width, height).len())
-        }
-    }
 }

@@ -1,0 +1,61 @@
+//! Pools that the element offers upstream, and those that it takes its output from.
+
+use gst::prelude::*;
+
+use super::Device;
+use clinspect_core::ClError;
+use clinspect_opencl::{new_plain_pool, new_video_pool};
+use clinspect_results::mask_caps::buffer_size;
+
+/// Buffers that a source may hold while the element works on one.
+const MIN_BUFFERS: u32 = 2;
+
+/// The caps of a query, and the bytes of a buffer with these caps.
+fn caps_and_size(caps: Option<gst::Caps>) -> Result<(gst::Caps, u32), ClError> {
+    let caps = caps.ok_or_else(|| ClError::Refused("an allocation query without caps".into()))?;
+    let size = buffer_size(&caps)
+        .and_then(|size| u32::try_from(size).ok())
+        .ok_or_else(|| {
+            ClError::Refused(format!("no buffer of 4 GiB at most has the caps {caps}"))
+        })?;
+    Ok((caps, size))
+}
+
+/// Offers memory of the device to whoever makes the frames.
+pub(super) fn propose(device: &Device, query: &mut gst::query::Allocation) -> Result<(), ClError> {
+    let (caps, need_pool) = query.get_owned();
+    let (caps, size) = caps_and_size(caps)?;
+    let pool = need_pool
+        .then(|| new_video_pool(&device.allocator, &caps, size, MIN_BUFFERS, false))
+        .transpose()?;
+    query.add_allocation_pool(pool.as_ref(), size, MIN_BUFFERS, 0);
+    query.add_allocation_param(
+        Some(device.allocator.upcast_ref::<gst::Allocator>()),
+        gst::AllocationParams::default(),
+    );
+    query.add_allocation_meta::<gst_video::VideoMeta>(None);
+    Ok(())
+}
+
+/// Answers with a pool of the device's memory: another's could not be written without a copy.
+pub(super) fn decide(device: &Device, query: &mut gst::query::Allocation) -> Result<(), ClError> {
+    let (caps, _) = query.get_owned();
+    let (caps, size) = caps_and_size(caps)?;
+    let asked = query.allocation_pools().next().map(|(_, _, min, _)| min);
+    let min = asked.unwrap_or(0);
+    let video_meta = query
+        .find_allocation_meta::<gst_video::VideoMeta>()
+        .is_some();
+    let is_raw = caps.structure(0).is_some_and(|s| s.name() == "video/x-raw");
+    let pool = if is_raw {
+        new_video_pool(&device.allocator, &caps, size, min, video_meta)?
+    } else {
+        new_plain_pool(&device.allocator, &caps, size, min)?
+    };
+    if asked.is_some() {
+        query.set_nth_allocation_pool(0, Some(&pool), size, min, 0);
+    } else {
+        query.add_allocation_pool(Some(&pool), size, min, 0);
+    }
+    Ok(())
+}

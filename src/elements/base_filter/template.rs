@@ -1,0 +1,203 @@
+//! What a subclass gives, and how the parent class calls it.
+
+use std::{any::Any, sync::Arc};
+
+use gst::{glib, prelude::*, subclass::prelude::*};
+use gst_base::subclass::prelude::*;
+
+use super::{ClBaseFilter, ClBaseFilterExt, Frame, Live, frame::Buffers, imp};
+use clinspect_core::ClError;
+use clinspect_core::layout::Layout;
+use clinspect_opencl::frame::Importer;
+use clinspect_opencl::{ClAllocator, ClContext};
+
+/// What an operator is built for, besides its settings.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The device.
+    pub context: Arc<ClContext>,
+    /// The frames.
+    pub layout: Arc<Layout>,
+    /// Kernels read images instead of buffers.
+    pub images: bool,
+}
+
+/// What was negotiated.
+pub struct Negotiated<'a> {
+    /// Caps of frames that come in.
+    pub incaps: &'a gst::Caps,
+    /// Caps of buffers that go on.
+    pub outcaps: &'a gst::Caps,
+    /// Brings frames to the device.
+    pub importer: &'a Importer,
+    /// Allocates on the device.
+    pub allocator: &'a ClAllocator,
+}
+
+/// A subclass of [`ClBaseFilter`].
+///
+/// The parent class opens the device at start, brings each frame to it, has an operator built for
+/// the caps and for new settings, and posts errors. A frame whose `process` fails is not sent on.
+pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseFilter>> {
+    /// What the element does to a frame, for error messages: "filtering a frame".
+    const TASK: &'static str;
+    /// Names in `stats` of what the element counts besides frames.
+    const COUNTS: &'static [&'static str] = &[];
+    /// What an operator is built from.
+    type Settings: Clone + PartialEq + Send + Sync + 'static;
+    /// Does the work on the device.
+    type Operator: Send + 'static;
+    /// What the element keeps from frame to frame until it stops.
+    type State: Default + Send + 'static;
+
+    /// The settings as they are now.
+    fn settings(&self, state: &Self::State) -> Self::Settings;
+
+    /// Builds an operator; maybe on another thread, while frames flow.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings that do not fit the frames or each other; a failing call.
+    fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
+
+    /// Processes a frame; returns an event to send before the buffer.
+    ///
+    /// # Errors
+    /// Why the frame cannot be sent on.
+    fn process(
+        &self,
+        live: &mut Live<Self::Settings, Self::Operator>,
+        state: &mut Self::State,
+        frame: &mut Frame,
+    ) -> Result<Option<gst::Event>, ClError>;
+
+    /// The element starts: properties that take effect at start are read here, once.
+    fn started(&self) {}
+
+    /// The element has stopped.
+    fn stopped(&self) {}
+
+    /// Caps on the other side for `caps` on the side of `direction`, the preferred ones first;
+    /// `None` where the element sends the caps that it takes.
+    fn other_caps(&self, _direction: gst::PadDirection, _caps: &gst::Caps) -> Option<gst::Caps> {
+        None
+    }
+
+    /// Caps were negotiated; the operator is built next.
+    ///
+    /// # Errors
+    /// Why frames of these caps cannot be processed.
+    fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) -> Result<(), ClError> {
+        Ok(())
+    }
+}
+
+/// The operator and the state of a subclass.
+pub(super) type Work = Box<dyn Any + Send>;
+
+struct TypedWork<T: ClBaseFilterImpl> {
+    live: Live<T::Settings, T::Operator>,
+    state: T::State,
+}
+
+/// The virtual methods of a subclass.
+pub struct Methods {
+    pub(super) task: &'static str,
+    pub(super) counts: &'static [&'static str],
+    pub(super) started: fn(&ClBaseFilter),
+    pub(super) stopped: fn(&ClBaseFilter),
+    pub(super) other_caps: fn(&ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>,
+    pub(super) set_up: fn(&ClBaseFilter, Option<Work>, &Negotiated, bool) -> Result<Work, ClError>,
+    pub(super) process:
+        fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers) -> Result<Option<gst::Event>, ClError>,
+}
+
+/// The class struct: that of the parent class, and the virtual methods.
+#[repr(C)]
+pub struct Class {
+    parent: gst_base::ffi::GstBaseTransformClass,
+    pub(super) methods: Option<&'static Methods>,
+}
+
+// SAFETY: the struct begins with that of the parent type, and zeros are a valid value of the rest.
+unsafe impl ClassStruct for Class {
+    type Type = imp::ClBaseFilter;
+}
+
+/// The virtual methods of each subclass.
+trait HasMethods: ClBaseFilterImpl {
+    const METHODS: &'static Methods = &Methods {
+        task: Self::TASK,
+        counts: Self::COUNTS,
+        started: |element| {
+            if let Some(this) = element.downcast_ref::<Self::Type>() {
+                this.imp().started();
+            }
+        },
+        stopped: |element| {
+            if let Some(this) = element.downcast_ref::<Self::Type>() {
+                this.imp().stopped();
+            }
+        },
+        other_caps: |element, direction, caps| {
+            let this = element.downcast_ref::<Self::Type>()?;
+            this.imp().other_caps(direction, caps)
+        },
+        set_up: set_up::<Self>,
+        process: process::<Self>,
+    };
+}
+
+impl<T: ClBaseFilterImpl> HasMethods for T {}
+
+// SAFETY: the parent's class_init runs; the methods are those of the type whose class is made.
+unsafe impl<T: ClBaseFilterImpl> IsSubclassable<T> for ClBaseFilter {
+    fn class_init(class: &mut glib::Class<Self>) {
+        Self::parent_class_init::<T>(class);
+        class.as_mut().methods = Some(T::METHODS);
+    }
+}
+
+fn other_type() -> ClError {
+    ClError::Input("the element is of another type than its class".into())
+}
+
+fn set_up<T: ClBaseFilterImpl>(
+    element: &ClBaseFilter,
+    before: Option<Work>,
+    caps: &Negotiated,
+    images: bool,
+) -> Result<Work, ClError> {
+    let this = element.downcast_ref::<T::Type>().ok_or_else(other_type)?;
+    let mut state = before
+        .and_then(|work| work.downcast::<TypedWork<T>>().ok())
+        .map(|work| work.state)
+        .unwrap_or_default();
+    this.imp().set_up(&mut state, caps)?;
+    let target = Target {
+        context: caps.importer.context().clone(),
+        layout: caps.importer.layout().clone(),
+        images,
+    };
+    let settings = this.imp().settings(&state);
+    let live = Live::new(settings, move |settings| T::build(&target, settings))?;
+    Ok(Box::new(TypedWork::<T> { live, state }))
+}
+
+fn process<T: ClBaseFilterImpl>(
+    element: &ClBaseFilter,
+    work: &mut Work,
+    importer: &mut Importer,
+    buffers: Buffers,
+) -> Result<Option<gst::Event>, ClError> {
+    let this = element.downcast_ref::<T::Type>().ok_or_else(other_type)?;
+    let TypedWork { live, state } = work.downcast_mut::<TypedWork<T>>().ok_or_else(other_type)?;
+    if let Some(refusal) = live.follow(this.imp().settings(state))? {
+        element.post_refusal(&refusal);
+    }
+    let mut frame = Frame {
+        input: importer.import(buffers.input())?,
+        importer,
+        buffers,
+    };
+    this.imp().process(live, state, &mut frame)
+}

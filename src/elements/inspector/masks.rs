@@ -1,0 +1,133 @@
+//! Where the mask of a frame is written.
+
+use std::sync::Arc;
+
+use gst::prelude::*;
+
+use super::caps::MaskForm;
+use crate::elements::base_filter::{Frame, Negotiated};
+use clinspect_core::ClError;
+use clinspect_core::mask::pbm_header;
+use clinspect_opencl::frame::Importer;
+use clinspect_opencl::{ClAllocator, ClBuffer, buffer_of, new_plain_pool};
+use clinspect_operators::MaskTarget;
+use clinspect_results::mask_caps::{bitmask, buffer_size};
+
+/// How masks leave.
+pub(super) enum Masks {
+    /// As packed rows.
+    Packed,
+    /// As a byte a pixel.
+    Grey(Importer),
+    /// As packed rows after this header.
+    Pbm(String),
+    /// In the meta of the frame.
+    Meta(MaskPool),
+}
+
+impl Masks {
+    /// In the meta of frames.
+    pub fn in_meta(caps: &Negotiated) -> Result<Self, ClError> {
+        Ok(Self::Meta(MaskPool::new(caps.allocator, caps.incaps)?))
+    }
+
+    /// As buffers of the negotiated caps.
+    pub fn as_buffers(caps: &Negotiated) -> Result<Self, ClError> {
+        let (importer, outcaps) = (caps.importer, caps.outcaps);
+        match MaskForm::of(outcaps) {
+            Some(MaskForm::Packed) => Ok(Self::Packed),
+            Some(MaskForm::Pbm) => {
+                let layout = importer.layout();
+                Ok(Self::Pbm(pbm_header(layout.width, layout.height)))
+            }
+            Some(MaskForm::Grey) => {
+                let info = gst_video::VideoInfo::from_caps(outcaps)
+                    .map_err(|_| ClError::Refused(format!("no video format in {outcaps}")))?;
+                let masks = Importer::new(importer.context(), importer.meter(), &info)?;
+                Ok(Self::Grey(masks))
+            }
+            None => Err(ClError::Refused(format!("no mask has the caps {outcaps}"))),
+        }
+    }
+
+    /// Has `mark` write the mask of a frame; returns the mask, where it travels in the meta.
+    pub fn write<R>(
+        &self,
+        frame: &Frame,
+        mark: impl FnOnce(MaskTarget) -> Result<R, ClError>,
+    ) -> Result<(R, Option<gst::Buffer>), ClError> {
+        match self {
+            Self::Grey(masks) => {
+                let mask = masks.output(frame.target()?)?;
+                Ok((mark(MaskTarget::Grey(&mask))?, None))
+            }
+            Self::Packed => {
+                let (buffer, offset) = memory_of(frame.target()?)?;
+                Ok((mark(MaskTarget::Packed { buffer, offset })?, None))
+            }
+            Self::Pbm(header) => {
+                let (buffer, offset) = memory_of(frame.target()?)?;
+                let bytes = header.as_bytes();
+                buffer.write(offset, bytes, "a PBM header")?;
+                let offset = offset + bytes.len();
+                Ok((mark(MaskTarget::Packed { buffer, offset })?, None))
+            }
+            Self::Meta(pool) => {
+                let mask = pool.acquire()?;
+                let (buffer, offset) = memory_of(&mask)?;
+                let done = mark(MaskTarget::Packed { buffer, offset })?;
+                Ok((done, Some(mask)))
+            }
+        }
+    }
+}
+
+/// Packed masks that travel in metas.
+pub(super) struct MaskPool {
+    pool: gst::BufferPool,
+    allocator: ClAllocator,
+}
+
+impl MaskPool {
+    /// An active pool of masks for frames of `caps`.
+    fn new(allocator: &ClAllocator, caps: &gst::Caps) -> Result<Self, ClError> {
+        let refused = || ClError::Refused(format!("no mask for frames of {caps}"));
+        let mut mask = gst::Caps::new_empty();
+        mask.make_mut()
+            .append_structure(bitmask(caps.structure(0).ok_or_else(refused)?));
+        let size = buffer_size(&mask)
+            .and_then(|size| u32::try_from(size).ok())
+            .ok_or_else(refused)?;
+        let pool = new_plain_pool(allocator, &mask, size, 0)?;
+        pool.set_active(true).map_err(|_| refused())?;
+        Ok(Self {
+            pool,
+            allocator: allocator.clone(),
+        })
+    }
+
+    fn acquire(&self) -> Result<gst::Buffer, ClError> {
+        self.pool.acquire_buffer(None).map_err(|_| {
+            self.allocator.take_failure().unwrap_or_else(|| {
+                ClError::Input("no memory for a mask: stop and start the pipeline".into())
+            })
+        })
+    }
+}
+
+impl Drop for MaskPool {
+    fn drop(&mut self) {
+        // Buffers in flight keep the pool until they come home.
+        let _ = self.pool.set_active(false);
+    }
+}
+
+/// The memory of a mask, and where in it the mask begins.
+fn memory_of(buffer: &gst::BufferRef) -> Result<(&Arc<ClBuffer>, usize), ClError> {
+    let memory = (buffer.n_memory() == 1).then(|| buffer.peek_memory(0));
+    let (buffer, offset) = memory
+        .and_then(|memory| Some((buffer_of(memory)?, memory.offset())))
+        .ok_or_else(|| ClError::Input("the mask is not in one OpenCL memory".into()))?;
+    buffer.check()?;
+    Ok((buffer, offset))
+}

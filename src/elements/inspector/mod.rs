@@ -1,0 +1,316 @@
+//! The template of the elements that mark defects in a mask: list, verdict, counts, metas,
+//! messages, events, and the forms in which masks are sent.
+
+mod caps;
+mod masks;
+mod properties;
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+use gst::{glib, prelude::*, subclass::prelude::*};
+use gst_base::{prelude::*, subclass::prelude::*};
+
+use super::{
+    base_filter::{
+        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate, Negotiated,
+        Target,
+    },
+    lock, pad_templates,
+};
+use clinspect_core::ClError;
+use clinspect_core::components::Limits;
+use clinspect_opencl::Meter;
+use clinspect_opencl::frame::ClFrame;
+use clinspect_operators::{Listed, MaskTarget, MeasuredDefect};
+use clinspect_results::{Defect, DefectResult, FrameTimes, Verdict};
+use masks::Masks;
+use properties::{Output, Reporting, TABLE};
+
+const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
+
+/// What an inspector has besides its own settings.
+#[derive(Default)]
+pub struct Inspector {
+    reporting: Mutex<Reporting>,
+    /// `output` as it was at the start.
+    output: Mutex<Option<Output>>,
+}
+
+impl Inspector {
+    /// Descriptions of the properties.
+    pub fn specs() -> &'static [glib::ParamSpec] {
+        TABLE.specs()
+    }
+
+    /// Sets a property; `false` where no inspector has this one.
+    pub fn set(&self, name: &str, value: &glib::Value) -> bool {
+        TABLE.set(&self.reporting, name, value)
+    }
+
+    /// Reads a property; `None` where no inspector has this one.
+    pub fn get(&self, name: &str) -> Option<glib::Value> {
+        TABLE.get(&self.reporting, name)
+    }
+
+    fn reporting(&self) -> MutexGuard<'_, Reporting> {
+        lock(&self.reporting)
+    }
+
+    /// What is sent on, from the start on whatever is set later.
+    fn output(&self) -> Output {
+        let started = *lock(&self.output);
+        started.unwrap_or_else(|| self.reporting().output)
+    }
+}
+
+/// Pad templates of an inspector.
+pub fn templates() -> &'static [gst::PadTemplate] {
+    static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
+        LazyLock::new(|| pad_templates(&caps::sink_template(), &caps::src_template()));
+    TEMPLATES.as_ref()
+}
+
+/// What a frame was compared with.
+pub struct Basis {
+    /// Pixels that could be judged.
+    pub judged_pixels: u64,
+    /// Pitches along x and y, px; 0 for none.
+    pub pitches: [f64; 2],
+    /// Threshold, grey levels.
+    pub threshold: f64,
+}
+
+/// An element that marks the defects of a frame in a mask. Its `MODE` is `Both`.
+pub trait InspectorImpl:
+    BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseFilter> + IsA<gst::Element>>
+{
+    /// Name of the message with the results.
+    const MESSAGE: &'static str;
+    /// What an operator is built from.
+    type Settings: Clone + PartialEq + Send + Sync + 'static;
+    /// Marks defects on the device.
+    type Operator: Send + 'static;
+    /// What the element keeps from frame to frame until it stops.
+    type State: Default + Send + 'static;
+
+    /// What all inspectors have.
+    fn inspector(&self) -> &Inspector;
+
+    /// The settings as they are now.
+    fn settings(&self, state: &Self::State) -> Self::Settings;
+
+    /// See [`ClBaseFilterImpl::build`].
+    ///
+    /// # Errors
+    /// See there.
+    fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
+
+    /// Caps were negotiated.
+    fn set_up(&self, _state: &mut Self::State) {}
+
+    /// A look at a frame before its defects are marked.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn look(
+        &self,
+        _live: &mut Live<Self::Settings, Self::Operator>,
+        _state: &mut Self::State,
+        _frame: &Frame,
+    ) -> Result<(), ClError> {
+        Ok(())
+    }
+
+    /// Marks the defects of a frame; returns how many pixels are marked.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn mark(
+        operator: &mut Self::Operator,
+        frame: &ClFrame,
+        mask: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError>;
+
+    /// Lists the defects of the frame that was marked last.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn list(
+        operator: &mut Self::Operator,
+        frame: &ClFrame,
+        mask: MaskTarget,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+    ) -> Result<Listed, ClError>;
+
+    /// What frames are compared with.
+    fn basis(live: &Live<Self::Settings, Self::Operator>) -> Basis;
+}
+
+/// What an inspector keeps from frame to frame.
+pub struct State<T> {
+    masks: Option<Masks>,
+    gate: MessageGate,
+    verdict: Option<Verdict>,
+    own: T,
+}
+
+impl<T: Default> Default for State<T> {
+    fn default() -> Self {
+        Self {
+            masks: None,
+            gate: MessageGate::default(),
+            verdict: None,
+            own: T::default(),
+        }
+    }
+}
+
+impl<T: InspectorImpl> ClBaseFilterImpl for T {
+    const TASK: &'static str = "judging a frame";
+    const COUNTS: &'static [&'static str] = &COUNTS;
+    type Settings = T::Settings;
+    type Operator = T::Operator;
+    type State = State<T::State>;
+
+    fn settings(&self, state: &State<T::State>) -> T::Settings {
+        InspectorImpl::settings(self, &state.own)
+    }
+
+    fn build(target: &Target, settings: &T::Settings) -> Result<T::Operator, ClError> {
+        <T as InspectorImpl>::build(target, settings)
+    }
+
+    fn started(&self) {
+        let inspector = self.inspector();
+        let output = inspector.reporting().output;
+        *lock(&inspector.output) = Some(output);
+        let element = self.obj();
+        let element: &ClBaseFilter = element.upcast_ref();
+        // A frame that passes with a meta is not copied.
+        element.set_in_place(output == Output::Frame);
+    }
+
+    fn stopped(&self) {
+        *lock(&self.inspector().output) = None;
+    }
+
+    fn other_caps(&self, direction: gst::PadDirection, caps: &gst::Caps) -> Option<gst::Caps> {
+        Some(match self.inspector().output() {
+            Output::Mask => caps::transform(direction, caps),
+            Output::Frame => caps.clone(),
+        })
+    }
+
+    fn set_up(&self, state: &mut State<T::State>, caps: &Negotiated) -> Result<(), ClError> {
+        InspectorImpl::set_up(self, &mut state.own);
+        state.masks = Some(match self.inspector().output() {
+            Output::Frame => Masks::in_meta(caps)?,
+            Output::Mask => Masks::as_buffers(caps)?,
+        });
+        Ok(())
+    }
+
+    fn process(
+        &self,
+        live: &mut Live<T::Settings, T::Operator>,
+        state: &mut State<T::State>,
+        frame: &mut Frame,
+    ) -> Result<Option<gst::Event>, ClError> {
+        self.look(live, &mut state.own, frame)?;
+        let reporting = *self.inspector().reporting();
+        let masks = state.masks.as_ref();
+        let masks = masks.ok_or_else(|| ClError::Input("a frame came before its caps".into()))?;
+        let ((defect_pixels, listed), mask) = masks.write(frame, |mask| {
+            inspect::<T>(&mut live.operator, frame, mask, &reporting.listing)
+        })?;
+
+        let element = self.obj();
+        let element: &ClBaseFilter = element.upcast_ref();
+        let Basis {
+            judged_pixels,
+            pitches: [pitch_x, pitch_y],
+            threshold,
+        } = T::basis(live);
+        let defects: Vec<Defect> = listed.defects.iter().map(record).collect();
+        let result = DefectResult {
+            element: element.name().into(),
+            frame_number: element.frame_number(frame.buffer()),
+            width: frame.info().width(),
+            height: frame.info().height(),
+            pitch_x,
+            pitch_y,
+            threshold,
+            judged_pixels,
+            defect_pixels,
+            verdict: Verdict::new(
+                judged_pixels,
+                defect_pixels,
+                &defects,
+                listed.overflow,
+                &reporting.limits,
+            ),
+            defects,
+            overflow: listed.overflow,
+            mask,
+        };
+        result
+            .attach(frame.output())
+            .map_err(|error| ClError::Input(format!("the buffer takes no meta: {error}")))?;
+        let [passed, failed, unjudged] = COUNTS;
+        element.count(match result.verdict {
+            Verdict::Pass => passed,
+            Verdict::Fail => failed,
+            Verdict::None => unjudged,
+        });
+        let changed = state.verdict.replace(result.verdict) != Some(result.verdict);
+        let times = FrameTimes::of(frame.buffer(), &element.segment());
+        // A change starts the interval anew.
+        if reporting.post_messages
+            && (state.gate).opens(times.running_time, reporting.interval_ns, changed)
+        {
+            element.post(times.message(element, T::MESSAGE, |fields| {
+                result.write_scalars(fields);
+                fields.set("defects", result.defect_structures());
+            }));
+        }
+        Ok(reporting.send_events.then(|| result.to_event()))
+    }
+}
+
+/// Marks the defects of a frame, and lists them where a list is wanted.
+fn inspect<T: InspectorImpl>(
+    operator: &mut T::Operator,
+    frame: &Frame,
+    mask: MaskTarget,
+    limits: &Limits,
+) -> Result<(u64, Listed), ClError> {
+    let marked = T::mark(operator, &frame.input, mask, frame.meter())?;
+    let listed = if marked > 0 && limits.max_defects > 0 {
+        T::list(operator, &frame.input, mask, limits, frame.meter())?
+    } else {
+        // Without a list, whatever is marked is more than it holds.
+        Listed {
+            overflow: marked > 0,
+            ..Listed::default()
+        }
+    };
+    Ok((marked, listed))
+}
+
+fn record(defect: &MeasuredDefect) -> Defect {
+    let shape = &defect.shape;
+    Defect {
+        x: shape.x,
+        y: shape.y,
+        width: shape.width,
+        height: shape.height,
+        area: shape.area,
+        centroid_x: shape.centroid_x as f32,
+        centroid_y: shape.centroid_y as f32,
+        mean_difference: defect.mean_difference as f32,
+        peak_difference: defect.peak_difference as f32,
+        polarity: defect.polarity,
+    }
+}

@@ -1,0 +1,132 @@
+//! Properties that every inspector has.
+
+use std::sync::LazyLock;
+
+use gst::{glib, prelude::*};
+
+use crate::elements::{
+    property_table::{Access, PropertyTable, field, properties},
+    specs,
+};
+use clinspect_core::components::Limits;
+use clinspect_results::{MOST_DEFECTS, VerdictLimits};
+
+/// What is sent on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClPitchOutput")]
+pub(super) enum Output {
+    /// The mask.
+    #[default]
+    #[enum_value(
+        name = "Mask: the defect mask, with the results as meta",
+        nick = "mask"
+    )]
+    Mask,
+    /// The frame.
+    #[enum_value(
+        name = "Frame: frames unchanged, with the results and the packed mask as meta",
+        nick = "frame"
+    )]
+    Frame,
+}
+
+/// What follows from a mask, and how it is reported.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reporting {
+    pub limits: VerdictLimits,
+    pub listing: Limits,
+    pub output: Output,
+    pub post_messages: bool,
+    pub interval_ns: u64,
+    pub send_events: bool,
+}
+
+impl Default for Reporting {
+    fn default() -> Self {
+        Self {
+            limits: VerdictLimits {
+                defect_pixels: 0,
+                defect_count: 0,
+                defect_area: 0,
+            },
+            listing: Limits {
+                min_area: 1,
+                merge_distance: 0,
+                max_defects: 100,
+            },
+            output: Output::default(),
+            post_messages: true,
+            interval_ns: specs::DEFAULT_INTERVAL_NS,
+            send_events: false,
+        }
+    }
+}
+
+pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
+    let default = Reporting::default();
+    properties!(Reporting {
+        uint(
+            "min-area", "Minimum area",
+            "Defects of fewer marked pixels are not listed; mask and defect-pixels stay as they are",
+            0..=u32::MAX
+        ) = listing.min_area;
+        uint(
+            "merge-distance", "Merge distance",
+            "Groups of marked pixels whose boxes lie at most this many pixels apart are one \
+             defect; 0 = only where boxes overlap",
+            0..=u32::MAX
+        ) = listing.merge_distance;
+        limit(
+            "fail-defect-pixels", "Fail at defect pixels",
+            "A frame with more marked pixels than this fails; -1 = off"
+        ) = limits.defect_pixels;
+        limit(
+            "fail-defect-count", "Fail at defect count",
+            "A frame with more listed defects than this fails; -1 = off"
+        ) = limits.defect_count;
+        limit(
+            "fail-defect-area", "Fail at defect area",
+            "A frame with a listed defect of more pixels than this fails; -1 = off"
+        ) = limits.defect_area;
+        boolean(
+            "post-messages", "Post messages",
+            "Post a message at every change of the verdict, and otherwise at most once per interval"
+        ) = post_messages;
+        interval(
+            "interval", "Interval",
+            "Least time between messages, in nanoseconds; 0 = a message per frame"
+        ) = interval_ns;
+        boolean(
+            "send-events", "Send events",
+            "Send the results as an event before each buffer too, for transports that drop metas, \
+             such as rtpgstpay"
+        ) = send_events;
+    })
+    .with([
+        (
+            specs::uint(
+                "max-defects",
+                "Maximum defects",
+                "Most defects listed, the largest first; 0 = no list, which is fastest",
+                0..=MOST_DEFECTS,
+                default.listing.max_defects as u32,
+            ),
+            Access::new(
+                |r: &Reporting| (r.listing.max_defects as u32).to_value(),
+                |r: &mut Reporting, value| {
+                    if let Ok(most) = value.get::<u32>() {
+                        r.listing.max_defects = most as usize;
+                    }
+                },
+            ),
+        ),
+        (
+            glib::ParamSpecEnum::builder_with_default("output", default.output)
+                .nick("Output")
+                .blurb("What is sent on")
+                .mutable_ready()
+                .build(),
+            field!(Reporting, output),
+        ),
+    ])
+});

@@ -1,0 +1,260 @@
+//! Each property set in each state, then new caps: every byte that leaves was written for its
+//! frame, by the settings before or by the new ones.
+
+use std::sync::Arc;
+
+use clinspect_opencl::ClContext;
+use gst::{glib, prelude::*};
+use gst_video::VideoFormat as Format;
+use gstclinspect::results::{DefectResult, HistogramResult};
+
+use crate::{
+    content::Content,
+    frames::{Frame, PLAIN, read},
+    support::{Pipeline, buffer_of, caps_of, start},
+};
+
+/// Sizes before and after the change of caps, px.
+const SIZES: [[usize; 2]; 2] = [[128, 64], [256, 64]];
+const OF_EVERY_DEVICE_ELEMENT: [(&str, &str); 3] = [
+    ("device", "auto"),
+    ("memory-object", "image"),
+    ("profile", "true"),
+];
+const GAUSSIAN: [(&str, &str); 3] = [
+    ("kernel-size", "7"),
+    ("sigma", "2.5"),
+    ("arithmetic", "float"),
+];
+const HISTOGRAM: [(&str, &str); 12] = [
+    ("bins", "16"),
+    ("roi", "<3,1,20,5>"),
+    ("bit-depth", "8"),
+    ("strategy", "private"),
+    ("post-messages", "false"),
+    ("interval", "0"),
+    ("message-bins", "true"),
+    ("alarm-over-exposed", "0.5"),
+    ("alarm-under-exposed", "0.5"),
+    ("alarm-contrast", "10"),
+    ("alarm-drift", "10"),
+    ("alarm-hysteresis", "0.5"),
+];
+const PITCH_THRESHOLD: [(&str, &str); 19] = [
+    ("pitch-x", "9.5"),
+    ("pitch-y", "5"),
+    ("multiples", "<1,2>"),
+    ("threshold", "40"),
+    ("compare", "minimum"),
+    ("match-center", "true"),
+    ("polarity", "dark"),
+    ("rois", "<<9,1,60,50>>"),
+    ("bit-depth", "8"),
+    ("min-area", "4"),
+    ("merge-distance", "2"),
+    ("max-defects", "3"),
+    ("fail-defect-pixels", "-1"),
+    ("fail-defect-count", "-1"),
+    ("fail-defect-area", "-1"),
+    ("output", "frame"),
+    ("post-messages", "false"),
+    ("interval", "0"),
+    ("send-events", "true"),
+];
+
+/// What left an element for one frame.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    caps: gst::Caps,
+    bytes: Vec<u8>,
+    /// Verdict, marked and judged pixels, listed defects, mask in the meta.
+    judged: Vec<(String, u64, u64, usize, Option<Vec<u8>>)>,
+    counts: Vec<Vec<u32>>,
+}
+
+impl Outcome {
+    fn of(sample: &gst::Sample) -> Self {
+        let buffer = &sample.buffer_owned().unwrap();
+        Self {
+            caps: sample.caps().unwrap().to_owned(),
+            bytes: read(buffer),
+            judged: DefectResult::read(buffer)
+                .into_iter()
+                .map(|r| {
+                    let mask = r.mask.as_ref().map(|mask| read(mask));
+                    let verdict = r.verdict.name().to_owned();
+                    (
+                        verdict,
+                        r.defect_pixels,
+                        r.judged_pixels,
+                        r.defects.len(),
+                        mask,
+                    )
+                })
+                .collect(),
+            counts: HistogramResult::read(buffer)
+                .into_iter()
+                .map(|r| r.counts)
+                .collect(),
+        }
+    }
+}
+
+/// Frames in the order in which [`run`] sends them, no two alike.
+fn frames() -> Vec<Frame> {
+    [0, 0, 0, 0, 1, 1, 1]
+        .into_iter()
+        .enumerate()
+        .map(|(n, size)| {
+            let mut frame = Frame::showing(Format::Gray8, SIZES[size], PLAIN, Content::Random, 0);
+            frame.bytes.rotate_left(7 * n);
+            frame
+        })
+        .collect()
+}
+
+/// Sends two frames, sets the property in the state it is asked for, and sends two more, two of
+/// another size, and one after a stop.
+fn run(line: &str, set: Option<(gst::State, &str, &str)>, device: &Arc<ClContext>) -> Vec<Outcome> {
+    let pipeline = Pipeline::new(&format!(
+        "appsrc name=in format=time ! {line} name=e ! appsink name=out sync=false"
+    ));
+    let element: gst::Element = pipeline.get("e");
+    let set_in = |state: gst::State| {
+        if let Some((_, name, value)) = set.filter(|(wanted, ..)| *wanted == state) {
+            element.set_property_from_str(name, value);
+        }
+    };
+    let input: gst_app::AppSrc = pipeline.get("in");
+    let output: gst_app::AppSink = pipeline.get("out");
+    let push = |frame: &Frame| {
+        input.set_caps(Some(&caps_of(frame)));
+        input.push_buffer(buffer_of(frame, device)).unwrap();
+    };
+    let pull = || {
+        let sample = output.try_pull_sample(gst::ClockTime::from_seconds(60));
+        Outcome::of(&sample.unwrap_or_else(|| {
+            panic!(
+                "{line}, {set:?}: no frame: {:?}",
+                pipeline.bus().unwrap().pop()
+            )
+        }))
+    };
+    let frames = frames();
+    let mut outcomes = Vec::new();
+    set_in(gst::State::Null);
+    pipeline.set_state(gst::State::Ready).unwrap();
+    set_in(gst::State::Ready);
+    pipeline.set_state(gst::State::Paused).unwrap();
+    push(&frames[0]);
+    output.pull_preroll().unwrap();
+    set_in(gst::State::Paused);
+    pipeline.set_state(gst::State::Playing).unwrap();
+    outcomes.push(pull());
+    push(&frames[1]);
+    outcomes.push(pull());
+    set_in(gst::State::Playing);
+    for frame in &frames[2..6] {
+        push(frame);
+        outcomes.push(pull());
+    }
+    pipeline.set_state(gst::State::Ready).unwrap();
+    pipeline.set_state(gst::State::Playing).unwrap();
+    push(&frames[6]);
+    outcomes.push(pull());
+    outcomes
+}
+
+/// Whether a property may change while frames flow; else it takes effect at the next start.
+fn is_live(pspec: &glib::ParamSpec) -> bool {
+    pspec.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING)
+}
+
+/// Runs each property of an element in each state.
+fn assert_latched(line: &str, own: &[(&str, &str)]) {
+    let Some(device) = start() else { return };
+    let values: Vec<(&str, &str)> = own
+        .iter()
+        .chain(&OF_EVERY_DEVICE_ELEMENT)
+        .copied()
+        .collect();
+    let factory = line.split(' ').next().unwrap();
+    let properties = gst::ElementFactory::make(factory)
+        .build()
+        .unwrap()
+        .list_properties();
+    let writable = properties.iter().filter(|pspec| {
+        pspec.owner_type().name().starts_with("GstCl")
+            && pspec.flags().contains(glib::ParamFlags::WRITABLE)
+    });
+    let old = run(line, None, &device);
+    assert!(old.iter().all(|o| o.bytes.iter().any(|&byte| byte != 0)));
+    for pspec in writable {
+        let name = pspec.name();
+        let (_, value) = values
+            .iter()
+            .find(|(known, _)| *known == name)
+            .unwrap_or_else(|| panic!("{factory}: give {name} a value in this test"));
+        let new = run(line, Some((gst::State::Null, name, value)), &device);
+        for state in [gst::State::Ready, gst::State::Paused, gst::State::Playing] {
+            let found = run(line, Some((state, name, value)), &device);
+            let set_after = match state {
+                gst::State::Ready => 0,
+                gst::State::Paused => 1,
+                _ => 2,
+            };
+            for (n, outcome) in found.iter().enumerate() {
+                let (is_old, is_new) = (*outcome == old[n], *outcome == new[n]);
+                // The first frame after a start or a change of caps has the settings as they are.
+                let fine = match n {
+                    6 => is_new,
+                    _ if state == gst::State::Ready => is_new,
+                    _ if n < set_after || !is_live(pspec) => is_old,
+                    4.. => is_new,
+                    _ => is_old || is_new,
+                };
+                assert!(
+                    fine,
+                    "{line}, {name}={value} set in {state:?}: frame {n} is {}: {:?} {:?}",
+                    match (is_old, is_new) {
+                        (true, _) => "the old settings'",
+                        (_, true) => "the new settings'",
+                        _ => "neither the old nor the new settings'",
+                    },
+                    outcome.caps,
+                    outcome
+                        .judged
+                        .iter()
+                        .map(|j| (&j.0, j.1, j.2))
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn gaussian_properties_in_every_state_leave_no_frame_unwritten() {
+    assert_latched("clgaussian", &GAUSSIAN);
+}
+
+#[test]
+fn histogram_properties_in_every_state_leave_no_frame_uncounted() {
+    assert_latched("clhistogram", &HISTOGRAM);
+}
+
+#[test]
+fn pitch_threshold_properties_in_every_state_leave_no_mask_unwritten() {
+    assert_latched("clpitchthreshold pitch-x=7.35", &PITCH_THRESHOLD);
+}
+
+#[test]
+fn pitch_threshold_properties_in_every_state_leave_no_frame_unjudged() {
+    let mut values = PITCH_THRESHOLD;
+    for (name, value) in &mut values {
+        if *name == "output" {
+            *value = "mask";
+        }
+    }
+    assert_latched("clpitchthreshold pitch-x=7.35 output=frame", &values);
+}
