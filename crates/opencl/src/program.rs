@@ -1,23 +1,16 @@
 //! Programs: sources in `kernels/`, built once per context and options.
 
-use std::{
-    collections::HashMap,
-    ffi::CString,
-    sync::{Arc, LazyLock},
-};
+use std::{ffi::CString, sync::LazyLock};
 
 use opencl3::{
     kernel::create_kernel,
     program::{
         CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_info,
     },
+    types::{cl_context, cl_device_id},
 };
 
-use super::{
-    context::ClContext,
-    handle::{BuiltProgram, Kernel, call_error},
-    registry,
-};
+use super::handle::{BuiltProgram, Kernel, call_error};
 use clinspect_core::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -161,32 +154,18 @@ impl Program {
             .map(Kernel::new)
             .map_err(error)
     }
-}
 
-#[derive(Debug, Default)]
-pub(super) struct ProgramCache {
-    built: HashMap<(ProgramSource, String), Arc<Program>>,
-}
-
-impl ClContext {
-    /// A program built for this device; `options` are `-D` definitions.
+    /// Compiles `source` for a device; `options` are `-D` definitions. The caller holds
+    /// [`super::driver::lock`].
     ///
     /// # Errors
-    /// [`ClError::Build`] with the compiler's log.
-    pub fn program(&self, source: ProgramSource, options: &str) -> Result<Arc<Program>, ClError> {
-        // PoCL builds one program at a time, and not beside its initialisation.
-        let _guard = registry::lock();
-        let mut cache = self.programs();
-        let key = (source, options.to_owned());
-        if let Some(program) = cache.built.get(&key) {
-            return Ok(program.clone());
-        }
-        let program = Arc::new(self.build(source, options)?);
-        cache.built.insert(key, program.clone());
-        Ok(program)
-    }
-
-    fn build(&self, source: ProgramSource, options: &str) -> Result<Program, ClError> {
+    /// [`ClError::Build`] with the compiler's log; a failing call.
+    pub(super) fn build(
+        context: cl_context,
+        device: cl_device_id,
+        source: ProgramSource,
+        options: &str,
+    ) -> Result<Self, ClError> {
         let file = source.file();
         // #line gives the compiler's messages the places of the files as they lie in kernels/.
         let text: String = source
@@ -194,19 +173,19 @@ impl ClContext {
             .iter()
             .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
             .collect();
-        let handle = create_program_with_source(self.raw_context(), &[&text])
+        let handle = create_program_with_source(context, &[&text])
             .map(BuiltProgram::new)
             .map_err(|code| call_error("clCreateProgramWithSource", code, file))?;
         let c_options = CString::new(format!("-cl-std=CL1.2 {options}"))
             .map_err(|_| ClError::Refused("a compiler option holds a zero byte".into()))?;
         let built = build_program(
             handle.raw(),
-            &[self.raw_device()],
+            &[device],
             &c_options,
             None,
             std::ptr::null_mut(),
         );
-        let log = get_program_build_info(handle.raw(), self.raw_device(), CL_PROGRAM_BUILD_LOG)
+        let log = get_program_build_info(handle.raw(), device, CL_PROGRAM_BUILD_LOG)
             .map(|log| String::from_utf8_lossy(&log.to_vec_uchar()).into_owned())
             .unwrap_or_default();
         let log = log.trim_matches(['\0', '\n', ' ']);
@@ -222,6 +201,6 @@ impl ClContext {
                 }
             });
         }
-        Ok(Program { handle, source })
+        Ok(Self { handle, source })
     }
 }

@@ -34,8 +34,10 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// How long a stop waits for the device.
+/// How long a stop waits for a device that makes no progress.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
+/// How long the end of a stream does: a slow device may take that for one large frame.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 /// Buffers that a source may hold while the element works on one.
 const MIN_BUFFERS: u32 = 2;
 
@@ -250,7 +252,7 @@ impl BaseTransformImpl for ClBaseFilter {
             && let Ok(device) = self.device()
             // A device that failed before was told of.
             && !device.context.has_failed()
-            && let Err(error) = device.context.finish()
+            && let Err(error) = device.context.finish_within(DRAIN_LIMIT, &device.meter)
         {
             let message = error_message(&error, "finishing the stream's last frames");
             self.obj().post_error_message(message);

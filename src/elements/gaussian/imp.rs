@@ -117,7 +117,6 @@ impl ClGaussian {
         // order with whatever uses it next.
         if from.taken() == Taken::Wrapped {
             done.wait("the Gaussian")?;
-            from.end_use();
         }
         Ok(())
     }
