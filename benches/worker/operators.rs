@@ -241,7 +241,6 @@ impl Contestant for Ours {
                 operator
                     .run(input, output, &self.meter)?
                     .wait("the Gaussian")?;
-                input.end_use();
                 if self.transfers {
                     drop(out.map_readable()?);
                 }

@@ -203,7 +203,6 @@ impl Bench {
             operator
                 .run(&frame, &to, &bench.meter)?
                 .wait("the Gaussian")?;
-            frame.end_use();
             if !on_device {
                 let mapped = out.map_readable()?;
                 agree(!check || mapped[..] == expected[..], "clgaussian")?;

@@ -60,6 +60,7 @@ pub fn measure(context: &Arc<ClContext>, effort: Effort) -> Result<Vec<Operation
     })?;
 
     // Eight pixels of a mask: almost no work.
+    let meter = Meter::new(false);
     let program = context.program(ProgramSource::PitchMask, "")?;
     let mut kernel = program.kernel("mask_expand")?;
     let (packed, grey) = (context.device_memory(4)?, context.device_memory(8)?);
@@ -79,14 +80,16 @@ pub fn measure(context: &Arc<ClContext>, effort: Effort) -> Result<Vec<Operation
     };
     let enqueue = median_of(runs, || {
         let started = Instant::now();
-        let event = context.run(&mut kernel, "mask_expand", &args, &range, &[])?;
+        let mut submission = context.submit(&meter);
+        submission.run(&mut kernel, "mask_expand", &args, &range)?;
         let ms = started.elapsed().as_secs_f64() * 1e3;
-        event.wait("a kernel")?;
+        submission.send()?.wait("a kernel")?;
         Ok(ms)
     })?;
     let run = median_ms(runs, || {
-        let event = context.run(&mut kernel, "mask_expand", &args, &range, &[])?;
-        event.wait("a kernel")?;
+        let mut submission = context.submit(&meter);
+        submission.run(&mut kernel, "mask_expand", &args, &range)?;
+        submission.send()?.wait("a kernel")?;
         Ok(())
     })?;
     Ok([
@@ -121,7 +124,7 @@ fn transfer(context: &Arc<ClContext>, bytes: usize, runs: u32) -> Result<Transfe
         Ok(())
     })?;
     let download_ms = median_ms(runs, || {
-        context.read(&mem, 0, &mut host, &[], "a frame")?;
+        context.read(&mem, 0, &mut host, "a frame")?;
         Ok(())
     })?;
     // Frames are mapped through GStreamer, as every element does.
@@ -141,10 +144,7 @@ fn transfer(context: &Arc<ClContext>, bytes: usize, runs: u32) -> Result<Transfe
     let map_read_ms = median_of(runs, || {
         let buffer = buffer_of(&memory).ok_or("the memory is not OpenCL's")?;
         // Otherwise the mapping of the round before would be reused.
-        buffer.begin_overwrite();
-        let zeroed = context.zero(buffer.mem(), bytes, &[], "a frame")?;
-        buffer.set_written(std::sync::Arc::new(zeroed));
-        context.finish()?;
+        buffer.zero("a frame")?;
         let started = Instant::now();
         drop(memory.map_readable()?);
         context.finish()?;

@@ -37,6 +37,9 @@ pub fn try_one(case: Case, cycles: usize) -> Result<(), String> {
         if after.stray() > 0 {
             return Err("released what it did not own".into());
         }
+        if after.unflushed() > 0 {
+            return Err("waits for a queue that was not flushed".into());
+        }
         // The same calls every time: nothing is found twice or made again and again.
         let calls = after.calls_since(&before);
         let first = first.get_or_insert_with(|| calls.clone());

@@ -4,7 +4,7 @@
 use crate::stand::Case;
 
 /// A GPU with memory of its own.
-const GPU: &str = "lie type 4\nlie unified 0\n";
+pub const GPU: &str = "lie type 4\nlie unified 0\n";
 
 const fn case(name: &'static str, elements: &'static str, format: &'static str) -> Case {
     Case {

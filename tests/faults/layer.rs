@@ -18,6 +18,8 @@ const REPORT: &str = "CLINSPECT_LAYER_REPORT";
 const RELEASES: Duration = Duration::from_secs(10);
 /// What has not changed for so long stays.
 const QUIET: Duration = Duration::from_millis(300);
+/// Longest time from a release to its call, where a thread of its own makes it.
+const LATE_RELEASE: Duration = Duration::from_secs(2);
 /// Between two looks at a report.
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -33,6 +35,14 @@ pub fn settle() {
         if now != last {
             (last, since) = (now, Instant::now());
         }
+    }
+}
+
+/// Waits for a call that a rule touches, after `before`: a release may be made in a thread of its own.
+pub fn wait_for_fault(before: &Report) {
+    let end = Instant::now() + LATE_RELEASE;
+    while Report::now().unwrap_or_default().faults_since(before) == 0 && Instant::now() < end {
+        thread::sleep(LOOK);
     }
 }
 
@@ -190,5 +200,10 @@ impl Report {
     /// Releases of objects that nobody owned.
     pub fn stray(&self) -> u64 {
         self.get("stray")[0]
+    }
+
+    /// Waits across queues without a flush.
+    pub fn unflushed(&self) -> u64 {
+        self.get("unflushed")[0]
     }
 }

@@ -21,6 +21,7 @@ mod leaks;
 mod limits;
 mod shutdown;
 mod stand;
+mod waits;
 
 use calls::Depth;
 use stand::Stand;
@@ -81,6 +82,17 @@ fn child() {
             child::each(&[case], name, |case| {
                 balance::try_one(cases::named(case), cycles.parse().unwrap())
             });
+        }
+        ["waits", device] => {
+            let Some(healthy) = healthy(cases::named("gaussian")) else {
+                return;
+            };
+            let scenarios = waits::scenarios(device);
+            child::each(
+                &scenarios,
+                |(name, _)| (*name).to_owned(),
+                |(_, run)| run(&healthy),
+            );
         }
         ["calls-of", case] => {
             let Some(healthy) = healthy(cases::named(case)) else {
@@ -198,6 +210,11 @@ fn stall_of_a_driver_at_a_stop_is_bounded() {
 #[ignore = "minutes; tests/torture/opencl_faults"]
 fn stall_of_a_driver_at_any_stop_is_bounded() {
     assert_all(&of_every_case("stalls", ":all"));
+}
+
+#[test]
+fn waits_are_bounded_in_order_and_between_those_who_need_them() {
+    assert_all(&jobs(&["waits:cpu", "waits:gpu"]));
 }
 
 #[test]

@@ -16,7 +16,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 const ERROR_LIMIT: Duration = Duration::from_secs(10);
 
 /// The few that every change is tried with.
-const FEW: &[&str] = &["clFinish", "clReleaseMemObject", "clEnqueueUnmapMemObject"];
+const FEW: &[&str] = &["clReleaseMemObject", "clEnqueueUnmapMemObject"];
 
 /// Functions of a stop, each of which stalls at every call; a few, or all.
 pub fn stalls(healthy: &Trace, few: bool) -> Vec<String> {
@@ -82,7 +82,7 @@ pub const WHILE_PLAYING: &[&str] = &[
     "clCreateBuffer 1+ fail -4",
     "clEnqueueNDRangeKernel 2 late -5",
     "* 20+ fail -5",
-    "clFinish 1+ stall 3000",
+    "clFlush 1+ stall 3000",
     "clWaitForEvents 1+ stall 3000",
     "clEnqueueReadBuffer 1+ stall 3000",
     "clReleaseEvent 1+ stall 3000",

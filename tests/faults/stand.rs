@@ -220,6 +220,9 @@ impl Stand {
         let queued = queued_for_a_processor().saturating_sub(queued);
         let time = begun.elapsed().saturating_sub(queued);
         trace.phase_times.insert(phase, time);
+        if fault.is_some_and(|fault| fault.rules.starts_with("clRelease")) {
+            layer::wait_for_fault(&before);
+        }
         if phase == Phase::Stop {
             layer::settle();
         }

@@ -32,7 +32,6 @@
     X(clEnqueueMapBuffer) \
     X(clEnqueueUnmapMemObject) \
     X(clFlush) \
-    X(clFinish) \
     X(clWaitForEvents) \
     X(clGetEventInfo) \
     X(clGetEventProfilingInfo) \

@@ -1,6 +1,12 @@
 /* A hook per function: applies the rules, calls the driver, counts the objects. */
 
+#define _GNU_SOURCE
 #include "layer.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 /* A function that returns its status. */
 #define STATUS(name, parameters, arguments) \
@@ -136,6 +142,10 @@ static struct verdict judge_command(enum function function, cl_command_queue que
                                     cl_bool blocking, cl_uint count, const cl_event *waits)
 {
     struct verdict verdict = judge_queue(function, queue);
+    for (cl_uint i = 0; i < count; i++)
+        object_waited(waits[i], queue);
+    if (blocking)
+        object_flushed(queue);
     if (verdict.late == CL_SUCCESS)
         verdict.late = failed_wait(count, waits);
     if (blocking && verdict.fail == CL_SUCCESS)
@@ -149,16 +159,62 @@ static cl_int fail_later(cl_command_queue queue, cl_int code, cl_event *event)
     cl_int marked = next->clEnqueueMarkerWithWaitList(queue, 0, NULL, event);
     if (marked == CL_SUCCESS && event != NULL) {
         object_created(EVENT, *event);
+        object_enqueued(*event, queue);
         object_fail(*event, code);
     }
     return marked;
 }
 
-static cl_int created_event(cl_int code, cl_event *event)
+static cl_int created_event(cl_int code, cl_command_queue queue, cl_event *event)
 {
-    if (code == CL_SUCCESS && event != NULL)
+    if (code == CL_SUCCESS && event != NULL) {
         object_created(EVENT, *event);
+        object_enqueued(*event, queue);
+    }
     return code;
+}
+
+struct hold {
+    cl_event event;
+    long ms;
+};
+
+static void *end_hold(void *data)
+{
+    struct hold *hold = data;
+    struct timespec time = {hold->ms / 1000, hold->ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+    next->clSetUserEventStatus(hold->event, CL_COMPLETE);
+    next->clReleaseEvent(hold->event);
+    free(hold);
+    return NULL;
+}
+
+/* Makes a command wait for an event of the layer, too. Returns the wait list to free. */
+static cl_event *hold_back(long ms, cl_command_queue queue, cl_uint *count, const cl_event **waits)
+{
+    cl_context context;
+    cl_int code;
+    pthread_t thread;
+    if (ms == 0)
+        return NULL;
+    struct hold *hold = malloc(sizeof *hold);
+    cl_event *longer = malloc((*count + 1) * sizeof *longer);
+    if (hold == NULL || longer == NULL ||
+        next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL) !=
+            CL_SUCCESS)
+        abort();
+    *hold = (struct hold){next->clCreateUserEvent(context, &code), ms};
+    if (code != CL_SUCCESS)
+        abort();
+    if (*count > 0)
+        memcpy(longer, *waits, *count * sizeof *longer);
+    longer[(*count)++] = hold->event;
+    *waits = longer;
+    if (pthread_create(&thread, NULL, end_hold, hold) != 0)
+        abort();
+    pthread_detach(thread);
+    return longer;
 }
 
 #define COMMAND(name, blocking, limit, parameters, arguments) \
@@ -171,7 +227,10 @@ static cl_int created_event(cl_int code, cl_event *event)
             return verdict.fail; \
         if (verdict.late != CL_SUCCESS) \
             return fail_later(queue, verdict.late, event); \
-        return created_event(next->name arguments, event); \
+        cl_event *held = hold_back(verdict.hold_ms, queue, &count, &waits); \
+        cl_int code = next->name arguments; \
+        free(held); \
+        return created_event(code, queue, event); \
     }
 
 COMMAND(clEnqueueNDRangeKernel, CL_FALSE, limit_launch(queue, kernel, dimensions, local),
@@ -208,7 +267,7 @@ static void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem 
     }
     void *pointer = next->clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, count,
                                              waits, event, &code);
-    created_event(code, event);
+    created_event(code, queue, event);
     if (status != NULL)
         *status = code;
     return pointer;
@@ -224,7 +283,7 @@ static cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, c
         return verdict.fail;
     /* The call succeeds in any case; a late failure concerns the transfer. */
     cl_int code = next->clEnqueueUnmapMemObject(queue, memory, pointer, count, waits, event);
-    created_event(code, event);
+    created_event(code, queue, event);
     if (code == CL_SUCCESS && verdict.late != CL_SUCCESS && event != NULL)
         object_fail(*event, verdict.late);
     return code;
@@ -233,18 +292,15 @@ static cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, c
 static cl_int CL_API_CALL hook_clFlush(cl_command_queue queue)
 {
     cl_int failure = judge_queue(F_clFlush, queue).fail;
+    object_flushed(queue);
     return failure != CL_SUCCESS ? failure : next->clFlush(queue);
-}
-
-static cl_int CL_API_CALL hook_clFinish(cl_command_queue queue)
-{
-    cl_int failure = judge_queue(F_clFinish, queue).fail;
-    return failure != CL_SUCCESS ? failure : next->clFinish(queue);
 }
 
 static cl_int CL_API_CALL hook_clWaitForEvents(cl_uint count, const cl_event *events)
 {
     cl_int failure = judge(F_clWaitForEvents).fail;
+    for (cl_uint i = 0; i < count; i++)
+        object_flushed_by(events[i]);
     if (failure == CL_SUCCESS)
         failure = failed_wait(count, events);
     return failure != CL_SUCCESS ? failure : next->clWaitForEvents(count, events);

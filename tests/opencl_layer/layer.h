@@ -36,6 +36,7 @@ struct verdict {
     cl_int late; /* the command is accepted and fails afterwards, or CL_SUCCESS */
     cl_int lose; /* as `fail`, and so does every later call with its queue */
     long stall_ms;
+    long hold_ms; /* the command does not begin before so many milliseconds have passed */
 };
 
 /* Counts the call, sleeps if a rule says so, and returns the other effects. */
@@ -55,6 +56,18 @@ void object_released(enum kind kind, void *handle);
 /* Notes that a queue or event has failed. */
 void object_fail(void *handle, cl_int code);
 
+/* Notes that an event is that of the queue's latest command. */
+void object_enqueued(void *event, void *queue);
+
+/* Notes that a queue's commands so far are handed to the device. */
+void object_flushed(void *queue);
+
+/* Notes that the queue of an event is flushed. */
+void object_flushed_by(void *event);
+
+/* Reports a wait of a command in `queue` for one of another queue that was never flushed. */
+void object_waited(void *event, void *queue);
+
 /* The code given to object_fail, or CL_SUCCESS. */
 cl_int object_failure(void *handle);
 
@@ -64,6 +77,7 @@ void report_open(void);
 void report_call(enum function function, int failed);
 void report_object(enum kind kind, long created, long alive);
 void report_stray(void);
+void report_unflushed(void);
 void report_rules(unsigned long generation);
 
 /* Lies ----------------------------------------------------------------------------------- */

@@ -11,6 +11,9 @@ struct object {
     enum kind kind;
     long references;
     cl_int failure;
+    void *queue;               /* of an event */
+    unsigned long number;      /* of an event's command in its queue */
+    unsigned long enqueued, flushed; /* commands of a queue */
 };
 
 const char *const kind_names[KIND_COUNT] = {"context", "queue",  "memory",
@@ -60,6 +63,47 @@ void object_released(enum kind kind, void *handle)
         if (--object->references == 0)
             *object = objects[--count];
         report_object(kind, created[kind], --alive[kind]);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+void object_enqueued(void *event, void *queue)
+{
+    pthread_mutex_lock(&mutex);
+    struct object *of_event = find(event), *of_queue = find(queue);
+    if (of_event != NULL && of_queue != NULL) {
+        of_event->queue = queue;
+        of_event->number = ++of_queue->enqueued;
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+void object_flushed(void *queue)
+{
+    pthread_mutex_lock(&mutex);
+    struct object *object = find(queue);
+    if (object != NULL)
+        object->flushed = object->enqueued;
+    pthread_mutex_unlock(&mutex);
+}
+
+void object_flushed_by(void *event)
+{
+    pthread_mutex_lock(&mutex);
+    struct object *object = find(event);
+    void *queue = object == NULL ? NULL : object->queue;
+    pthread_mutex_unlock(&mutex);
+    object_flushed(queue);
+}
+
+void object_waited(void *event, void *queue)
+{
+    pthread_mutex_lock(&mutex);
+    struct object *object = find(event);
+    struct object *other = object == NULL ? NULL : find(object->queue);
+    if (other != NULL && object->queue != queue && object->number > other->flushed) {
+        fprintf(stderr, "opencl_layer: a command waits for another queue that was not flushed\n");
+        report_unflushed();
     }
     pthread_mutex_unlock(&mutex);
 }

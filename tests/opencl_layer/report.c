@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LINE = 64, LINES = FUNCTION_COUNT + KIND_COUNT + 2 };
+enum { LINE = 64, LINES = FUNCTION_COUNT + KIND_COUNT + 3 };
 
 static char *text;
-static long calls[FUNCTION_COUNT], faults[FUNCTION_COUNT], stray;
+static long calls[FUNCTION_COUNT], faults[FUNCTION_COUNT], stray, unflushed;
 
 static void put(int line, const char *name, long first, long second)
 {
@@ -46,6 +46,7 @@ void report_open(void)
         put(FUNCTION_COUNT + i, kind_names[i], 0, 0);
     put(FUNCTION_COUNT + KIND_COUNT, "rules", 0, 0);
     put(FUNCTION_COUNT + KIND_COUNT + 1, "stray", 0, 0);
+    put(FUNCTION_COUNT + KIND_COUNT + 2, "unflushed", 0, 0);
 }
 
 /* Under the lock of the rules. */
@@ -66,6 +67,12 @@ void report_object(enum kind kind, long created, long alive)
 void report_stray(void)
 {
     put(FUNCTION_COUNT + KIND_COUNT + 1, "stray", ++stray, 0);
+}
+
+/* Under the lock of the objects. */
+void report_unflushed(void)
+{
+    put(FUNCTION_COUNT + KIND_COUNT + 2, "unflushed", ++unflushed, 0);
 }
 
 /* Under the lock of the rules. */

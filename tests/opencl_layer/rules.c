@@ -77,6 +77,8 @@ static void read_line(const char *line)
         rule->verdict.lose = (cl_int)value;
     else if (strcmp(action, "stall") == 0)
         rule->verdict.stall_ms = value;
+    else if (strcmp(action, "hold") == 0)
+        rule->verdict.hold_ms = value;
     else
         bad_line(line);
 }
@@ -120,7 +122,7 @@ struct verdict judge(enum function function)
                 verdict.fail = verdict.lose;
         }
     }
-    report_call(function, verdict.fail || verdict.late || verdict.stall_ms);
+    report_call(function, verdict.fail || verdict.late || verdict.stall_ms || verdict.hold_ms);
     pthread_mutex_unlock(&mutex);
     if (verdict.stall_ms > 0) {
         struct timespec time = {verdict.stall_ms / 1000, verdict.stall_ms % 1000 * 1000000};

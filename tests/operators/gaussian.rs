@@ -126,7 +126,6 @@ pub fn filter(
         .run(&from, &to, &meter)
         .and_then(|event| event.wait("the filter"))
         .expect("the filter runs");
-    from.end_use();
     Some(read(&buffer))
 }
 

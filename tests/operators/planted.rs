@@ -1,13 +1,15 @@
 //! Faults planted for `scripts/check-oclgrind`, which must see each before it trusts a clean run.
 //! They call the crate's own kernels with arguments that lie, and only on Oclgrind's device.
 
+use std::sync::Arc;
+
 use clinspect_core::ndrange::NdRange;
-use clinspect_opencl::{Arg, ClContext, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Meter, ProgramSource};
 
 use crate::device;
 
 /// Runs a fault where it does no harm.
-fn plant(fault: impl Fn(&ClContext)) {
+fn plant(fault: impl Fn(&Arc<ClContext>)) {
     match device::open() {
         Some(device) if device.device_name().contains("Oclgrind") => fault(&device),
         _ => device::skip("planted fault", "it would corrupt memory outside Oclgrind"),
@@ -18,6 +20,7 @@ fn plant(fault: impl Fn(&ClContext)) {
 #[ignore = "scripts/check-oclgrind plants it"]
 fn planted_fault_out_of_bounds() {
     plant(|device| {
+        let meter = Meter::new(false);
         let program = device.program(ProgramSource::PitchMask, "").unwrap();
         let mut kernel = program.kernel("mask_expand").unwrap();
         let packed = device.device_memory(1).unwrap();
@@ -34,7 +37,9 @@ fn planted_fault_out_of_bounds() {
             Arg::I32(1),
         ];
         let range = NdRange::cover([1, 1], [1, 1]);
-        let _ = device.run(&mut kernel, "mask_expand", &args, &range, &[]);
+        let _ = device
+            .submit(&meter)
+            .run(&mut kernel, "mask_expand", &args, &range);
         let _ = device.finish();
     });
 }
@@ -43,12 +48,13 @@ fn planted_fault_out_of_bounds() {
 #[ignore = "scripts/check-oclgrind plants it"]
 fn planted_fault_data_race() {
     plant(|device| {
+        let meter = Meter::new(false);
         let program = device.program(ProgramSource::Histogram, "").unwrap();
         let mut kernel = program.kernel("histogram_private").unwrap();
         let plane = device.device_memory(64).unwrap();
         device.write(&plane, 0, &[9; 64], "a plane").unwrap();
         let table = device.device_memory(1024).unwrap();
-        device.zero(&table, 1024, &[], "a table").unwrap();
+        device.zero(&table, 1024, "a table").unwrap();
         let args = [
             Arg::Mem(&plane),
             Arg::U64(0),
@@ -67,7 +73,9 @@ fn planted_fault_data_race() {
             Arg::U32(0),
         ];
         let range = NdRange::groups(2, 1);
-        let _ = device.run(&mut kernel, "histogram_private", &args, &range, &[]);
+        let _ = device
+            .submit(&meter)
+            .run(&mut kernel, "histogram_private", &args, &range);
         let _ = device.finish();
     });
 }
@@ -77,10 +85,6 @@ fn planted_fault_data_race() {
 fn planted_fault_wrong_call() {
     plant(|device| {
         let memory = device.device_memory(16).unwrap();
-        assert!(
-            device
-                .zero(&memory, 64, &[], "four times its size")
-                .is_err()
-        );
+        assert!(device.zero(&memory, 64, "four times its size").is_err());
     });
 }

@@ -2,10 +2,7 @@
 
 use std::{
     ptr,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use opencl3::{
@@ -14,32 +11,20 @@ use opencl3::{
         CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
         CL_MEM_READ_WRITE,
     },
-    types::{CL_TRUE, cl_event, cl_mem},
+    types::{CL_TRUE, cl_mem},
 };
 
 use super::{
-    context::{ClContext, wait_list},
+    context::{ClContext, first_of},
     device_memory::create,
-    handle::{CAT, Event, Mem},
+    event::Event,
+    handle::Mem,
+    log::CAT,
     mapping::{Access, Mapping},
     meter::{Meter, Step},
+    state::{Contents, State},
 };
 use clinspect_core::ClError;
-
-/// The last commands that used a buffer; whoever is enqueued elsewhere waits for them.
-#[derive(Debug, Default)]
-struct Uses {
-    /// Wrote it; a failure surfaces at the first consumer.
-    written: Option<Arc<Event>>,
-    /// Came after that, and nobody has waited for it: whoever writes next must not overtake it.
-    read: Option<Arc<Event>>,
-}
-
-impl Uses {
-    fn set_written(&mut self, event: Arc<Event>) {
-        (self.written, self.read) = (Some(event), None);
-    }
-}
 
 /// A buffer in memory that host and device both reach (`CL_MEM_ALLOC_HOST_PTR`): mapping it is
 /// free where they share memory, and a pinned transfer where they do not.
@@ -47,13 +32,8 @@ impl Uses {
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
-    mapping: Mutex<Mapping>,
-    /// Nobody has written yet, so a write map need not fetch what is there.
-    undefined: AtomicBool,
-    uses: Mutex<Uses>,
-    /// The unmap that failed: what the host wrote may be lost, and the driver may think that it
-    /// still writes.
-    broken: OnceLock<ClError>,
+    /// Held while a map waits for the device: nobody else can use the buffer then.
+    state: Mutex<State>,
     meter: Arc<Meter>,
     context: Arc<ClContext>,
 }
@@ -73,17 +53,13 @@ impl ClBuffer {
         Ok(Self {
             mem,
             size,
-            mapping: Mutex::default(),
-            undefined: AtomicBool::new(true),
-            uses: Mutex::default(),
-            broken: OnceLock::new(),
+            state: Mutex::new(State::Device(Contents::NEW)),
             meter: meter.clone(),
             context: context.clone(),
         })
     }
 
-    /// The memory object for kernels.
-    pub fn mem(&self) -> &Mem {
+    pub(super) fn mem(&self) -> &Mem {
         &self.mem
     }
 
@@ -103,51 +79,52 @@ impl ClBuffer {
     /// # Errors
     /// The failure of the unmap.
     pub fn check(&self) -> Result<(), ClError> {
-        self.broken.get().cloned().map_or(Ok(()), Err)
+        check(&self.state())
     }
 
     /// Declares the contents worthless: the next write map need not preserve them, but runs after
     /// the command that wrote them. Returns the failure of that command.
     pub fn mark_undefined(&self) -> Option<ClError> {
-        self.undefined.store(true, Ordering::Release);
-        let mut uses = self.uses();
-        let writer = uses.written.take()?;
-        let failure = writer.failure("a frame");
-        if failure.is_none() && uses.read.is_none() {
-            uses.read = Some(writer);
+        self.state().contents()?.set_undefined()
+    }
+
+    /// What a command that reads the buffer waits for: the command that wrote it.
+    ///
+    /// # Errors
+    /// See [`Self::check`].
+    pub(super) fn before_read(&self) -> Result<Option<Arc<Event>>, ClError> {
+        let mut state = self.state();
+        check(&state)?;
+        Ok(state.contents().and_then(|c| c.writer().cloned()))
+    }
+
+    /// What a command that overwrites the buffer waits for beside the queue's order: the host's last
+    /// write, while it is on its way in the other queue. A mapping that was kept ends here.
+    ///
+    /// # Errors
+    /// The failing unmap; see [`Self::check`].
+    pub(super) fn before_write(&self) -> Result<Option<Arc<Event>>, ClError> {
+        let mut state = self.state();
+        self.end_kept(&mut state)?;
+        let commands = self.context.commands();
+        let last = state.contents().and_then(|c| c.last_use());
+        Ok(last
+            .filter(|last| !last.is_in(commands) && !last.has_ended())
+            .cloned())
+    }
+
+    /// Notes that `event`'s command reads the buffer.
+    pub(super) fn note_read(&self, event: &Arc<Event>) {
+        if let Some(contents) = self.state().contents() {
+            contents.note_read(event.clone());
         }
-        failure
     }
 
-    /// Notes that `event`'s kernel writes the contents.
-    pub fn set_written(&self, event: Arc<Event>) {
-        self.undefined.store(false, Ordering::Release);
-        self.end_kept(&mut self.mapping());
-        self.uses().set_written(event);
-    }
-
-    /// Notes that `event`'s kernel reads the contents, for callers that do not wait for it: the
-    /// next that the host writes must not overtake it.
-    pub fn set_read(&self, event: Arc<Event>) {
-        self.uses().read = Some(event);
-    }
-
-    /// The last command that writes here, for wait lists.
-    pub fn writer(&self) -> Option<Arc<Event>> {
-        self.uses().written.clone()
-    }
-
-    /// Prepares for a kernel that writes here: returns the last command that used the contents,
-    /// for its wait list, where that is not done yet.
-    pub fn begin_overwrite(&self) -> Option<Arc<Event>> {
-        self.end_kept(&mut self.mapping());
-        let uses = self.uses();
-        let last = uses.read.as_ref().or(uses.written.as_ref())?;
-        (!last.is_complete()).then(|| last.clone())
-    }
-
-    fn uses(&self) -> MutexGuard<'_, Uses> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Notes that `event`'s command writes the buffer.
+    pub(super) fn note_written(&self, event: &Arc<Event>) {
+        if let Some(contents) = self.state().contents() {
+            *contents = Contents::written_by(event.clone());
+        }
     }
 
     /// Maps the whole buffer; every map needs an [`Self::unmap`].
@@ -158,125 +135,182 @@ impl ClBuffer {
     /// The failing call, the failure of the kernel that wrote the contents, or of the unmap
     /// before.
     pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
-        let mut mapping = self.mapping();
-        if mapping.count > 0 {
-            if access.write && !mapping.writable {
+        let mut state = self.state();
+        match &mut *state {
+            State::Reading { .. } if access.write => {
                 return Err(ClError::Refused(
                     "memory that is mapped for reading cannot be mapped for writing".into(),
                 ));
             }
-            mapping.count += 1;
-            return Ok(mapping.pointer);
+            State::Reading { mapping, maps, .. } | State::Writing { mapping, maps } => {
+                *maps += 1;
+                return Ok(mapping.pointer);
+            }
+            State::Kept { mapping, contents } if !access.write => {
+                let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
+                *state = State::Reading {
+                    mapping,
+                    maps: 1,
+                    contents,
+                };
+                self.meter.count_map();
+                return Ok(mapping.pointer);
+            }
+            State::Kept { .. } | State::Device(_) | State::Broken(_) => {}
         }
-        self.check()?;
-        if mapping.kept && !access.write {
-            mapping.kept = false;
-            mapping.count = 1;
-            self.meter.count_map();
-            return Ok(mapping.pointer);
-        }
-        self.end_kept(&mut mapping);
-        let undefined = self.undefined.load(Ordering::Acquire);
-        let fetches = !(access.write && undefined);
+        self.end_kept(&mut state)?;
+        let State::Device(contents) = &mut *state else {
+            return Err(ClError::Refused("the memory is in use".into()));
+        };
+        let mapping = self.begin_mapping(access, contents)?;
+        let contents = std::mem::replace(contents, Contents::NEW);
+        *state = if access.write {
+            State::Writing { mapping, maps: 1 }
+        } else {
+            State::Reading {
+                mapping,
+                maps: 1,
+                contents,
+            }
+        };
+        Ok(mapping.pointer)
+    }
+
+    /// Maps the buffer, and waits for it and for what was to come before.
+    fn begin_mapping(&self, access: Access, contents: &mut Contents) -> Result<Mapping, ClError> {
+        let undefined = contents.is_undefined();
         let flags = match (access.write, access.read) {
             (true, _) if undefined => CL_MAP_WRITE_INVALIDATE_REGION,
             (true, true) => CL_MAP_READ | CL_MAP_WRITE,
             (true, false) => CL_MAP_WRITE,
             (false, _) => CL_MAP_READ,
         };
-        // After `end_kept`, whose command a map in the other queue waits for.
-        let (queue, read) = if access.write {
-            // Taken: should it fail, it fails this map alone.
-            (self.context.raw_upload_queue(), self.uses().read.take())
-        } else {
-            (self.context.raw_queue(), None)
-        };
-        let writer = self.writer();
-        let waits: Vec<cl_event> = writer.iter().chain(&read).map(|e| e.raw()).collect();
+        let queue = Mapping::queue(&self.context, access.write);
+        let writer = contents.writer();
+        // Readers are in the queue of commands, whose order a map for reading follows.
+        let reader = contents
+            .reader()
+            .filter(|e| access.write && !e.is_in(queue));
+        let waits = self
+            .context
+            .wait_list(queue, writer.into_iter().chain(reader));
+        let flushed = queue.enqueued();
         let mut pointer: cl_mem = ptr::null_mut();
-        // SAFETY: the range is the whole buffer, which lives as long as `self`.
-        let event = unsafe {
-            enqueue_map_buffer(
-                queue,
-                self.mem.raw(),
-                CL_TRUE,
-                flags,
-                0,
-                self.size,
-                &mut pointer,
-                waits.len() as u32,
-                wait_list(&waits),
-            )
+        let event = waits.and_then(|waits| {
+            // SAFETY: the range is the whole buffer, which lives as long as `self`.
+            unsafe {
+                enqueue_map_buffer(
+                    queue.raw(),
+                    self.mem.raw(),
+                    CL_TRUE,
+                    flags,
+                    0,
+                    self.size,
+                    &mut pointer,
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            }
+            .map(|event| Event::of(queue, event))
+            .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))
+        });
+        if event.is_err() && access.write {
+            // A failed reader fails this map alone.
+            contents.forget_reader();
         }
-        .map(Event::new)
-        .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))?;
-        if access.write {
-            self.undefined.store(false, Ordering::Release);
+        let event = event?;
+        queue.note_flushed(flushed);
+        for done in contents.writer().into_iter().chain([&event]) {
+            done.note_done();
         }
+        self.context.note_progress();
         self.meter.count_map();
+        let fetches = !(access.write && undefined);
         if fetches && !self.context.caps().shares_host_memory {
-            self.meter
-                .transfer(Step::Download, Arc::new(event), self.size);
+            self.meter.transfer(Step::Download, event, self.size);
         }
-        *mapping = Mapping {
-            count: 1,
+        Ok(Mapping {
             pointer: pointer.cast(),
             writable: access.write,
-            kept: false,
-        };
-        Ok(mapping.pointer)
+        })
     }
 
     /// Ends one [`Self::map`]; the last one gives the memory back to the device.
     pub fn unmap(&self) {
-        let mut mapping = self.mapping();
-        if mapping.count == 0 {
-            gst::error!(CAT, "an unmap without a map");
-            return;
-        }
-        mapping.count -= 1;
-        if mapping.count > 0 {
-            return;
-        }
-        if !mapping.writable && !self.context.caps().shares_host_memory {
-            mapping.kept = true;
+        let mut state = self.state();
+        let (mapping, contents) = match &mut *state {
+            State::Reading { maps, .. } | State::Writing { maps, .. } if *maps > 1 => {
+                *maps -= 1;
+                return;
+            }
+            State::Reading {
+                mapping, contents, ..
+            } => (*mapping, std::mem::replace(contents, Contents::NEW)),
+            State::Writing { mapping, .. } => (*mapping, Contents::NEW),
+            State::Device(_) | State::Kept { .. } | State::Broken(_) => {
+                gst::error!(CAT, "an unmap without a map");
+                return;
+            }
+        };
+        *state = if mapping.writable || self.context.caps().shares_host_memory {
+            self.end_mapping(mapping, contents)
         } else {
-            self.give_back(&mapping);
-        }
+            State::Kept { mapping, contents }
+        };
     }
 
     /// Ends a mapping for reading that nobody uses.
-    fn end_kept(&self, mapping: &mut Mapping) {
-        if std::mem::take(&mut mapping.kept) {
-            self.give_back(mapping);
+    ///
+    /// # Errors
+    /// The failing unmap; see [`Self::check`].
+    fn end_kept(&self, state: &mut State) -> Result<(), ClError> {
+        if let State::Kept { mapping, contents } = state {
+            let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
+            *state = self.end_mapping(mapping, contents);
         }
+        check(state)
     }
 
-    fn give_back(&self, mapping: &Mapping) {
+    /// Gives memory that held `contents` back to the device.
+    fn end_mapping(&self, mapping: Mapping, mut contents: Contents) -> State {
         // SAFETY: the pointer came from mapping this buffer and is used no more.
-        match unsafe { mapping.end(&self.context, self.mem.raw()) } {
-            Ok(event) if mapping.writable => self.sent(event),
-            Ok(event) => self.set_read(event),
-            Err(error) => self.set_broken(error),
+        let ended = unsafe { mapping.end(&self.context, self.mem.raw()) }.and_then(|event| {
+            if mapping.writable {
+                self.sent(&event)?;
+                // A failed upload must fail whoever reads the frame.
+                contents = Contents::written_by(event);
+            } else {
+                contents.note_read(event);
+            }
+            Ok(())
+        });
+        match ended {
+            Ok(()) => State::Device(contents),
+            Err(error) => {
+                gst::error!(CAT, "{error}");
+                State::Broken(error)
+            }
         }
     }
 
-    fn set_broken(&self, error: ClError) {
-        gst::error!(CAT, "{error}");
-        // The first failure is the one to tell.
-        let _ = self.broken.set(error);
+    /// Counts what the host has written, and sends it on its way to the device.
+    fn sent(&self, event: &Arc<Event>) -> Result<(), ClError> {
+        if self.context.caps().shares_host_memory {
+            return Ok(());
+        }
+        self.meter.transfer(Step::Upload, event.clone(), self.size);
+        self.context.flush(self.context.uploads())
     }
 
-    /// Notes that the host has written, and `event` brings it to the device.
-    fn sent(&self, event: Arc<Event>) {
-        if !self.context.caps().shares_host_memory {
-            self.meter.transfer(Step::Upload, event.clone(), self.size);
-        }
-        // A failed upload must fail whoever reads the frame.
-        self.uses().set_written(event);
-        if let Err(error) = self.context.flush_uploads() {
-            self.set_broken(error);
-        }
+    /// Fills the buffer with zeros, and waits; its size is a multiple of 4.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn zero(&self, subject: &str) -> Result<(), ClError> {
+        let before: Vec<_> = self.before_write()?.into_iter().collect();
+        let event = (self.context).zero_after(&self.mem, self.size, &before, subject)?;
+        self.note_written(&event);
+        self.context.wait(&event, subject)
     }
 
     /// Writes a few bytes at `offset`, and waits for them.
@@ -284,12 +318,10 @@ impl ClBuffer {
     /// # Errors
     /// The failing call.
     pub fn write(&self, offset: usize, data: &[u8], subject: &str) -> Result<(), ClError> {
-        if let Some(before) = self.begin_overwrite() {
-            before.wait(subject)?;
+        if let Some(before) = self.before_write()? {
+            self.context.wait(&before, subject)?;
         }
-        self.context
-            .write(&self.mem, offset, data, subject)
-            .map(drop)
+        self.context.write(&self.mem, offset, data, subject)
     }
 
     /// Shows the bytes to `look`, mapped for reading.
@@ -309,16 +341,25 @@ impl ClBuffer {
         Ok(result)
     }
 
-    fn mapping(&self) -> MutexGuard<'_, Mapping> {
-        self.mapping.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn check(state: &State) -> Result<(), ClError> {
+    match state {
+        State::Broken(error) => Err(error.clone()),
+        _ => Ok(()),
     }
 }
 
 impl Drop for ClBuffer {
     fn drop(&mut self) {
-        let mapping = self.mapping.get_mut();
-        let mapping = mapping.unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: nobody has the buffer, or its pointer, any more; its handle is dropped after this.
-        unsafe { mapping.end_with_buffer(&self.context, self.mem.raw()) };
+        let state = self.state.get_mut();
+        if let Some(mapping) = state.unwrap_or_else(PoisonError::into_inner).mapping() {
+            // SAFETY: nobody has the buffer, or its pointer, any more; its handle is dropped after
+            // this.
+            unsafe { mapping.end_with_buffer(&self.context, self.mem.raw()) };
+        }
     }
 }

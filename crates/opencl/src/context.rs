@@ -1,71 +1,57 @@
-//! A device's context with its in-order queues, and the commands put into them.
+//! A device's context with its in-order queues and its programs.
 
 use std::{
-    ffi::c_void,
-    mem::{size_of, size_of_val},
+    collections::{HashMap, VecDeque},
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
 use opencl3::{
-    command_queue::{
-        CL_QUEUE_PROFILING_ENABLE, create_command_queue, enqueue_fill_buffer,
-        enqueue_nd_range_kernel, enqueue_read_buffer, enqueue_write_buffer, finish, flush,
-    },
+    command_queue::{CL_QUEUE_PROFILING_ENABLE, create_command_queue},
     context::context::create_context,
-    kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info, set_kernel_arg},
-    types::{CL_TRUE, cl_context, cl_device_id, cl_event, cl_mem},
+    kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info},
+    types::{cl_context, cl_event},
 };
 
 use super::{
     device::DeviceInfo,
-    handle::{Context, Event, Kernel, Mem, Queue, call_error},
-    meter::Meter,
-    program::ProgramCache,
+    driver,
+    event::Event,
+    handle::{Context, Kernel, Queue, call_error},
+    program::{Program, ProgramSource, check_compiler_allowed},
+    queue::InOrderQueue,
 };
-use clinspect_core::ClError;
-use clinspect_core::{device_caps::DeviceCaps, ndrange::NdRange};
+use clinspect_core::{ClError, device_caps::DeviceCaps};
+
+/// Commands that are kept to see the device's progress.
+const MAX_RECENT: usize = 32;
 
 /// One device in use: its context, its in-order queues and its programs.
 #[derive(Debug)]
 pub struct ClContext {
     // Fields are dropped in this order: queues and programs before their context.
-    queue: Queue,
-    /// Where a device has memory of its own: what the host sends crosses the bus while kernels of
-    /// the frame before run. Commands of the two queues know each other by their events.
-    uploads: Option<Queue>,
-    programs: Mutex<ProgramCache>,
+    /// The last commands of all elements, which show that the device makes progress.
+    recent: Mutex<VecDeque<Arc<Event>>>,
+    commands: Arc<InOrderQueue>,
+    /// A queue of its own where the device has memory of its own, so that what the host sends crosses
+    /// the bus while kernels of the frame before run; else `commands`.
+    uploads: Arc<InOrderQueue>,
+    programs: Mutex<HashMap<(ProgramSource, String), Arc<Program>>>,
     context: Context,
     device: DeviceInfo,
     /// A command has failed; on a GPU all later ones then may.
     has_failed: AtomicBool,
-    /// The driver did not finish in time.
-    stalls: AtomicBool,
-}
-
-/// A kernel argument.
-#[derive(Debug, Clone, Copy)]
-pub enum Arg<'a> {
-    /// A buffer or image.
-    Mem(&'a Mem),
-    /// `int`
-    I32(i32),
-    /// `uint`
-    U32(u32),
-    /// `ulong`
-    U64(u64),
-    /// `int4`
-    I32x4([i32; 4]),
-    /// `__local` memory of so many bytes.
-    Local(usize),
+    /// The device, or its driver, has made no progress for the time that a stop may take.
+    is_stalled: AtomicBool,
+    /// Waits and commands that are known to have ended, of all elements.
+    ended: AtomicU64,
 }
 
 impl ClContext {
+    /// The caller holds [`driver::lock`].
     pub(super) fn new(device: &DeviceInfo) -> Result<Self, ClError> {
         let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
             .map(Context::new)
@@ -73,18 +59,25 @@ impl ClContext {
         let queue = || {
             // SAFETY: both handles are valid; a queue keeps its own reference to the context.
             unsafe { create_command_queue(context.raw(), device.id, CL_QUEUE_PROFILING_ENABLE) }
-                .map(Queue::new)
+                .map(|queue| Arc::new(InOrderQueue::new(Queue::new(queue))))
                 .map_err(|code| call_error("clCreateCommandQueue", code, &device.name))
         };
-        let uploads = (!device.caps.shares_host_memory).then(queue).transpose()?;
+        let commands = queue()?;
+        let uploads = if device.caps.shares_host_memory {
+            commands.clone()
+        } else {
+            queue()?
+        };
         Ok(Self {
-            queue: queue()?,
+            recent: Mutex::default(),
+            commands,
             uploads,
             programs: Mutex::default(),
             context,
             device: device.clone(),
             has_failed: AtomicBool::new(false),
-            stalls: AtomicBool::new(false),
+            is_stalled: AtomicBool::new(false),
+            ended: AtomicU64::new(0),
         })
     }
 
@@ -107,6 +100,53 @@ impl ClContext {
         self.has_failed.load(Ordering::Acquire)
     }
 
+    /// Gives the device up: nobody waits for it again, and whoever opens it gets another context.
+    pub(super) fn condemn(&self) {
+        self.is_stalled.store(true, Ordering::Release);
+        self.has_failed.store(true, Ordering::Release);
+    }
+
+    /// Whether the device was given up.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::Acquire)
+    }
+
+    /// Notes that a wait for the device has ended: it makes progress.
+    pub(super) fn note_progress(&self) {
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes the last command of a frame.
+    pub(super) fn note_command(&self, event: Arc<Event>) {
+        let mut recent = self.recent();
+        let oldest = (recent.len() == MAX_RECENT).then(|| recent.pop_front());
+        recent.push_back(event);
+        drop(recent);
+        // Released without the lock.
+        drop(oldest);
+    }
+
+    /// A number that grows while waits or commands of any element end. Asks the driver for one
+    /// command at most.
+    pub(super) fn progress(&self) -> u64 {
+        let oldest = self.recent().front().cloned();
+        if let Some(oldest) = oldest
+            && oldest.has_ended()
+        {
+            let mut recent = self.recent();
+            if recent.front().is_some_and(|e| Arc::ptr_eq(e, &oldest)) {
+                recent.pop_front();
+            }
+            drop(recent);
+            self.note_progress();
+        }
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    fn recent(&self) -> MutexGuard<'_, VecDeque<Arc<Event>>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The device's name.
     pub fn device_name(&self) -> &str {
         &self.device.name
@@ -121,26 +161,39 @@ impl ClContext {
         self.context.raw()
     }
 
-    pub(super) fn raw_device(&self) -> cl_device_id {
-        self.device.id
+    /// The queue of kernels, and of maps for reading.
+    pub(super) fn commands(&self) -> &Arc<InOrderQueue> {
+        &self.commands
     }
 
-    pub(super) fn raw_queue(&self) -> opencl3::types::cl_command_queue {
-        self.queue.raw()
+    /// The queue in which host memory is mapped for writing and given back.
+    pub(super) fn uploads(&self) -> &Arc<InOrderQueue> {
+        &self.uploads
     }
 
-    pub(super) fn programs(&self) -> MutexGuard<'_, ProgramCache> {
+    /// A program built for this device; `options` are `-D` definitions.
+    ///
+    /// # Errors
+    /// [`ClError::Build`] with the compiler's log.
+    pub fn program(&self, source: ProgramSource, options: &str) -> Result<Arc<Program>, ClError> {
+        let key = (source, options.to_owned());
+        if let Some(program) = self.programs().get(&key) {
+            return Ok(program.clone());
+        }
+        check_compiler_allowed(source)?;
+        let _driver = driver::lock();
+        // Another thread may have built it meanwhile.
+        if let Some(program) = self.programs().get(&key) {
+            return Ok(program.clone());
+        }
+        let built = Program::build(self.raw_context(), self.device.id, source, options)?;
+        let program = Arc::new(built);
+        self.programs().insert(key, program.clone());
+        Ok(program)
+    }
+
+    fn programs(&self) -> MutexGuard<'_, HashMap<(ProgramSource, String), Arc<Program>>> {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The programs, unless another thread builds one.
-    pub(super) fn try_programs(&self) -> Option<MutexGuard<'_, ProgramCache>> {
-        self.programs.try_lock().ok()
-    }
-
-    /// Where host memory is mapped for writing and given back.
-    pub(super) fn raw_upload_queue(&self) -> opencl3::types::cl_command_queue {
-        self.uploads.as_ref().unwrap_or(&self.queue).raw()
     }
 
     /// Most work-items a group of this kernel may have on this device.
@@ -153,230 +206,67 @@ impl ClContext {
             .map_err(|code| call_error("clGetKernelWorkGroupInfo", code, &self.device.name))
     }
 
-    /// Sets the arguments and enqueues the kernel after `waits`; returns its completion.
-    ///
-    /// Memory that the arguments name must live until the returned event is complete.
+    /// The wait list of a command for `queue`. Events of the other queue are flushed: without that
+    /// the wait may never end (OpenCL 1.2, 5.13).
     ///
     /// # Errors
-    /// The failing call with the kernel's name as its subject.
-    pub fn run(
+    /// The failing flush.
+    pub(super) fn wait_list<'a>(
         &self,
-        kernel: &mut Kernel,
-        name: &'static str,
-        args: &[Arg],
-        range: &NdRange,
-        waits: &[&Event],
-    ) -> Result<Event, ClError> {
-        for (index, arg) in args.iter().enumerate() {
-            let raw_mem: cl_mem;
-            let (size, value): (usize, *const c_void) = match arg {
-                Arg::Mem(mem) => {
-                    raw_mem = mem.raw();
-                    (size_of::<cl_mem>(), (&raw const raw_mem).cast())
+        queue: &Arc<InOrderQueue>,
+        events: impl Iterator<Item = &'a Arc<Event>>,
+    ) -> Result<Vec<cl_event>, ClError> {
+        events
+            .map(|event| {
+                if !event.is_in(queue) {
+                    event.flush().map_err(|code| self.flush_failed(code))?;
                 }
-                Arg::I32(v) => (size_of_val(v), ptr::from_ref(v).cast()),
-                Arg::U32(v) => (size_of_val(v), ptr::from_ref(v).cast()),
-                Arg::U64(v) => (size_of_val(v), ptr::from_ref(v).cast()),
-                Arg::I32x4(v) => (size_of_val(v), v.as_ptr().cast()),
-                Arg::Local(bytes) => (*bytes, ptr::null()),
-            };
-            // SAFETY: the value is read during the call and is as large as `size` says; the
-            // kernel is borrowed mutably, so no other thread sets its arguments.
-            unsafe { set_kernel_arg(kernel.raw(), index as u32, size, value) }.map_err(|code| {
-                call_error("clSetKernelArg", code, format!("{name}, argument {index}"))
-            })?;
-        }
-        let waits: Vec<cl_event> = waits.iter().map(|e| e.raw()).collect();
-        let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
-        // SAFETY: the kernel bounds-checks against its arguments or its header states what the
-        // operator promises; the operator keeps the memory alive until the event.
-        unsafe {
-            enqueue_nd_range_kernel(
-                self.queue.raw(),
-                kernel.raw(),
-                2,
-                ptr::null(),
-                range.global.as_ptr(),
-                local,
-                waits.len() as u32,
-                wait_list(&waits),
-            )
-        }
-        .map(Event::new)
-        .map_err(|code| self.failed("clEnqueueNDRangeKernel", code, name))
-    }
-
-    /// Reads `out.len()` bytes from `offset`, and waits for them and for all before.
-    ///
-    /// # Errors
-    /// The failing call; `waits` that failed make it fail.
-    pub fn read(
-        &self,
-        mem: &Mem,
-        offset: usize,
-        out: &mut [u8],
-        waits: &[&Event],
-        subject: &str,
-    ) -> Result<Event, ClError> {
-        let waits: Vec<cl_event> = waits.iter().map(|e| e.raw()).collect();
-        // SAFETY: a blocking read writes at most `out.len()` bytes before it returns; the driver
-        // checks the range against the buffer.
-        unsafe {
-            enqueue_read_buffer(
-                self.queue.raw(),
-                mem.raw(),
-                CL_TRUE,
-                offset,
-                out.len(),
-                out.as_mut_ptr().cast(),
-                waits.len() as u32,
-                wait_list(&waits),
-            )
-        }
-        .map(Event::new)
-        .map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))
-    }
-
-    /// Writes bytes to `offset`, and waits until the device has them.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn write(
-        &self,
-        mem: &Mem,
-        offset: usize,
-        data: &[u8],
-        subject: &str,
-    ) -> Result<Event, ClError> {
-        // SAFETY: a blocking write reads `data` before it returns; the driver checks the range.
-        unsafe {
-            enqueue_write_buffer(
-                self.queue.raw(),
-                mem.raw(),
-                CL_TRUE,
-                offset,
-                data.len(),
-                data.as_ptr().cast(),
-                0,
-                ptr::null(),
-            )
-        }
-        .map(Event::new)
-        .map_err(|code| self.failed("clEnqueueWriteBuffer", code, subject))
-    }
-
-    /// Fills `len` bytes from the start with zeros after `waits`; `len` is a multiple of 4.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn zero(
-        &self,
-        mem: &Mem,
-        len: usize,
-        waits: &[&Event],
-        subject: &str,
-    ) -> Result<Event, ClError> {
-        let zero = 0_u32;
-        let waits: Vec<cl_event> = waits.iter().map(|e| e.raw()).collect();
-        // SAFETY: the pattern is copied during the call; the driver checks the range.
-        unsafe {
-            enqueue_fill_buffer(
-                self.queue.raw(),
-                mem.raw(),
-                (&raw const zero).cast(),
-                size_of::<u32>(),
-                0,
-                len,
-                waits.len() as u32,
-                wait_list(&waits),
-            )
-        }
-        .map(Event::new)
-        .map_err(|code| self.failed("clEnqueueFillBuffer", code, subject))
+                Ok(event.raw())
+            })
+            .collect()
     }
 
     /// Hands enqueued commands to the device without waiting for them.
     ///
     /// # Errors
     /// The failing call.
-    pub fn flush(&self) -> Result<(), ClError> {
-        self.flush_queue(&self.queue)
+    pub(super) fn flush(&self, queue: &InOrderQueue) -> Result<(), ClError> {
+        queue.flush().map_err(|code| self.flush_failed(code))
     }
 
-    /// Hands what the host sends to the device; commands of the other queue may wait for it.
+    fn flush_failed(&self, code: i32) -> ClError {
+        self.failed("clFlush", code, &self.device.name)
+    }
+
+    /// Waits for a command, without a limit.
     ///
     /// # Errors
-    /// The failing call.
-    pub(super) fn flush_uploads(&self) -> Result<(), ClError> {
-        match &self.uploads {
-            Some(uploads) => self.flush_queue(uploads),
-            None => Ok(()),
-        }
+    /// The command has failed, or waiting for it has.
+    pub(super) fn wait(&self, event: &Event, subject: &str) -> Result<(), ClError> {
+        event
+            .wait()
+            .map_err(|code| self.failed("clWaitForEvents", code, subject))?;
+        self.note_progress();
+        Ok(())
     }
 
-    fn flush_queue(&self, queue: &Queue) -> Result<(), ClError> {
-        flush(queue.raw()).map_err(|code| self.failed("clFlush", code, &self.device.name))
-    }
-
-    /// Waits until the device has done all that was enqueued.
+    /// Waits until the device has done all that was enqueued, for measurements: elements wait for
+    /// their own commands ([`Self::finish_within`]).
     ///
     /// # Errors
     /// The failing call.
     pub fn finish(&self) -> Result<(), ClError> {
-        for queue in self.uploads.iter().chain([&self.queue]) {
-            finish(queue.raw()).map_err(|code| self.failed("clFinish", code, &self.device.name))?;
+        for queue in [&self.uploads, &self.commands] {
+            queue
+                .finish()
+                .map_err(|code| self.failed("clFinish", code, &self.device.name))?;
         }
         Ok(())
-    }
-
-    /// As [`Self::finish`], and takes `meter`'s last times, but waits no longer than `limit`, and no
-    /// second time for a driver that stalls: elements of one pipeline stop one after the other.
-    ///
-    /// # Errors
-    /// The failing call; [`ClError::Unavailable`] after the limit.
-    pub fn finish_within(
-        self: &Arc<Self>,
-        limit: Duration,
-        meter: &Arc<Meter>,
-    ) -> Result<(), ClError> {
-        let stalls = || {
-            ClError::Unavailable(format!(
-                "the driver of {} has not finished within {limit:?}; it is left alone",
-                self.device.name
-            ))
-        };
-        if self.stalls.load(Ordering::Acquire) {
-            return Err(stalls());
-        }
-        let (sender, finished) = mpsc::channel();
-        let finish = |context: &Self, meter: &Meter| {
-            let result = context.finish();
-            meter.harvest();
-            result
-        };
-        let (context, last_times) = (self.clone(), meter.clone());
-        let thread = std::thread::Builder::new().name("clfinish".into());
-        let thread = thread.spawn(move || {
-            let result = finish(&context, &last_times);
-            // Before whoever waits goes on: it may hold the last reference but this one.
-            drop(context);
-            // Nobody listens after the limit.
-            let _ = sender.send(result);
-        });
-        if thread.is_err() {
-            return finish(self, meter);
-        }
-        finished.recv_timeout(limit).unwrap_or_else(|_| {
-            self.stalls.store(true, Ordering::Release);
-            // Whoever opens the device next gets another queue.
-            self.has_failed.store(true, Ordering::Release);
-            Err(stalls())
-        })
     }
 }
 
 /// An empty list must be passed as a null pointer.
-pub(super) fn wait_list(events: &[cl_event]) -> *const cl_event {
+pub(super) fn first_of(events: &[cl_event]) -> *const cl_event {
     if events.is_empty() {
         ptr::null()
     } else {

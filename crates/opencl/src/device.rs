@@ -14,7 +14,7 @@ use opencl3::{
     types::{cl_device_id, cl_device_info},
 };
 
-use super::handle::{CAT, call_error};
+use super::{handle::call_error, log::CAT};
 use clinspect_core::ClError;
 use clinspect_core::device_caps::DeviceCaps;
 
@@ -53,7 +53,7 @@ unsafe impl Sync for DeviceInfo {}
 
 /// Every device of every platform, in the loader's order.
 ///
-/// The caller holds the registry's lock: PoCL must not be initialised by two threads at once.
+/// The caller holds [`super::driver::lock`].
 ///
 /// # Errors
 /// [`ClError::Unavailable`] with what to install, where there is none.
@@ -175,13 +175,4 @@ fn has_dot4(id: cl_device_id) -> bool {
         number(CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV),
     );
     matches!(version, (Some(major), Some(minor)) if (major, minor) >= (6, 1))
-}
-
-/// Every usable device, in the order that `gpu:N` and `cpu:N` count them.
-///
-/// # Errors
-/// [`ClError::Unavailable`] with what to install, where there is none.
-pub fn devices() -> Result<Vec<DeviceInfo>, ClError> {
-    let _guard = super::registry::lock();
-    enumerate()
 }

@@ -4,12 +4,9 @@ mod importer;
 
 pub use importer::Importer;
 
-use std::sync::{
-    Arc, LazyLock,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, LazyLock};
 
-use crate::{ClBuffer, ClContext, Event, Mem, Meter, Taken, Wrapped};
+use crate::{ClBuffer, ClContext, HostBytes, HostMemory, Memory, Meter, Taken};
 use clinspect_core::ClError;
 use clinspect_core::layout::{Component, Layout, SampleType};
 
@@ -123,15 +120,7 @@ pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
 #[derive(Debug)]
 enum PlaneMemory {
     Ours(Arc<ClBuffer>),
-    Host(Arc<HostPlanes>),
-}
-
-/// Host memory in use by the device, and what keeps it there.
-#[derive(Debug)]
-struct HostPlanes {
-    // Dropped first: the device lets go before the host unmaps.
-    wrapped: Wrapped,
-    _mapped: Mapped,
+    Host(Arc<HostMemory>),
 }
 
 /// A readable piece of a GstBuffer.
@@ -141,8 +130,9 @@ enum Mapped {
     Buffer(gst::MappedBuffer<gst::buffer::Readable>),
 }
 
-impl Mapped {
-    fn as_slice(&self) -> &[u8] {
+// SAFETY: a mapped GstMemory does not move, and is locked against writers while it is mapped.
+unsafe impl HostBytes for Mapped {
+    fn bytes(&self) -> &[u8] {
         match self {
             Self::Memory(memory) => memory.as_slice(),
             Self::Buffer(buffer) => buffer.as_slice(),
@@ -161,11 +151,11 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// The memory object.
-    pub fn mem(&self) -> &Mem {
+    /// The memory, as kernels name it.
+    pub fn memory(&self) -> Memory<'_> {
         match &self.memory {
-            PlaneMemory::Ours(buffer) => buffer.mem(),
-            PlaneMemory::Host(host) => host.wrapped.mem(),
+            PlaneMemory::Ours(buffer) => Memory::Buffer(buffer),
+            PlaneMemory::Host(host) => Memory::Host(host),
         }
     }
 
@@ -176,14 +166,6 @@ impl Plane {
             PlaneMemory::Host(_) => None,
         }
     }
-
-    /// The buffer, where it is ours.
-    fn buffer(&self) -> Option<&ClBuffer> {
-        match &self.memory {
-            PlaneMemory::Ours(buffer) => Some(buffer),
-            PlaneMemory::Host(_) => None,
-        }
-    }
 }
 
 /// A frame on the device.
@@ -191,8 +173,6 @@ impl Plane {
 pub struct ClFrame {
     planes: Vec<Plane>,
     taken: Taken,
-    context: Arc<ClContext>,
-    in_use: AtomicBool,
 }
 
 impl ClFrame {
@@ -201,49 +181,19 @@ impl ClFrame {
         &self.planes
     }
 
+    /// Plane `index`.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] where there is none.
+    pub fn plane(&self, index: usize) -> Result<&Plane, ClError> {
+        self.planes
+            .get(index)
+            .ok_or_else(|| ClError::Input(format!("the frame has no plane {index}")))
+    }
+
     /// How it reached the device.
     pub fn taken(&self) -> Taken {
         self.taken
-    }
-
-    /// Writers of the planes, for wait lists: their failures surface in whoever waits.
-    pub fn writers(&self) -> Vec<Arc<Event>> {
-        self.buffers().filter_map(ClBuffer::writer).collect()
-    }
-
-    /// Prepares for kernels that write the frame: returns what their wait lists need.
-    pub fn begin_overwrite(&self) -> Vec<Arc<Event>> {
-        self.buffers()
-            .filter_map(ClBuffer::begin_overwrite)
-            .collect()
-    }
-
-    fn buffers(&self) -> impl Iterator<Item = &ClBuffer> {
-        self.planes.iter().filter_map(Plane::buffer)
-    }
-
-    /// Notes that commands which use the frame are being enqueued.
-    pub fn begin_use(&self) {
-        self.in_use.store(true, Ordering::Release);
-    }
-
-    /// Notes that all commands which use the frame are complete.
-    pub fn end_use(&self) {
-        self.in_use.store(false, Ordering::Release);
-    }
-
-    /// Notes that `event`'s kernel writes the frame.
-    pub fn set_written(&self, event: &Arc<Event>) {
-        for buffer in self.buffers() {
-            buffer.set_written(event.clone());
-        }
-    }
-
-    /// Notes that `event`'s kernel reads the frame, for callers that do not wait for it.
-    pub fn set_read(&self, event: &Arc<Event>) {
-        for buffer in self.buffers() {
-            buffer.set_read(event.clone());
-        }
     }
 
     /// A frame of zeros with rows side by side, as kernels are warmed up with: what they decide
@@ -267,10 +217,7 @@ impl ClFrame {
                     ClError::Refused(format!("no memory has {rows} rows of {row} bytes"))
                 })?;
             let buffer = ClBuffer::new(context, size, meter)?;
-            let subject = "a frame to warm up with";
-            context
-                .zero(buffer.mem(), size, &[], subject)?
-                .wait(subject)?;
+            buffer.zero("a frame to warm up with")?;
             planes.push(Plane {
                 memory: PlaneMemory::Ours(Arc::new(buffer)),
                 offset: 0,
@@ -280,23 +227,6 @@ impl ClFrame {
         Ok(Self {
             planes,
             taken: Taken::ZeroCopy,
-            context: context.clone(),
-            in_use: AtomicBool::new(false),
         })
-    }
-}
-
-impl Drop for ClFrame {
-    fn drop(&mut self) {
-        // Host memory must not be given back while the device may still read it: an error left
-        // the operator between enqueueing and waiting.
-        let host = self
-            .planes
-            .iter()
-            .any(|p| matches!(p.memory, PlaneMemory::Host(_)));
-        if host && self.in_use.load(Ordering::Acquire) {
-            // Nothing to report to; the error that led here is on its way already.
-            let _ = self.context.finish();
-        }
     }
 }

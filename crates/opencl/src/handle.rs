@@ -1,16 +1,10 @@
 //! Owned OpenCL objects: released exactly once; a failing release is logged, not a panic.
 
-use std::sync::LazyLock;
-
 use opencl3::{
     command_queue::release_command_queue,
     context::context::release_context,
     error_codes::error_text,
-    event::{
-        CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_PROFILING_COMMAND_END,
-        CL_PROFILING_COMMAND_START, get_event_info, get_event_profiling_info, release_event,
-        wait_for_events,
-    },
+    event::release_event,
     kernel::release_kernel,
     memory::release_mem_object,
     program::release_program,
@@ -19,14 +13,6 @@ use opencl3::{
 
 use super::releases::release;
 use clinspect_core::ClError;
-
-pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "clcontext",
-        gst::DebugColorFlags::empty(),
-        Some("OpenCL devices, contexts and queues"),
-    )
-});
 
 /// An OpenCL call's error with what it was about.
 pub(super) fn call_error(call: &'static str, code: i32, subject: impl Into<String>) -> ClError {
@@ -102,46 +88,10 @@ handle!(
     Kernel, cl_kernel, release_kernel, "clReleaseKernel"
 );
 // SAFETY: clSetKernelArg, the one call that is not thread-safe, needs `&mut Kernel`
-// (`ClContext::run`).
+// (`Submission::run`).
 unsafe impl Sync for Kernel {}
 handle!(
-    /// The completion of an enqueued command.
-    Event, cl_event, release_event, "clReleaseEvent"
+    /// An event.
+    EventHandle, cl_event, release_event, "clReleaseEvent"
 );
-shared_handle!(Event);
-
-impl Event {
-    /// Waits until the command has completed.
-    ///
-    /// # Errors
-    /// The command failed, or waiting did.
-    pub fn wait(&self, subject: &str) -> Result<(), ClError> {
-        wait_for_events(&[self.0]).map_err(|code| call_error("clWaitForEvents", code, subject))
-    }
-
-    /// The failure of the command, where it has failed by now.
-    pub fn failure(&self, subject: &str) -> Option<ClError> {
-        let status = get_event_info(self.0, CL_EVENT_COMMAND_EXECUTION_STATUS).ok()?;
-        let code = status.to_int();
-        (code < CL_COMPLETE).then(|| call_error("a command", code, subject))
-    }
-
-    /// Whether the command has completed; a failed one counts as completed.
-    pub fn is_complete(&self) -> bool {
-        // An event that cannot be asked will not become complete either.
-        get_event_info(self.0, CL_EVENT_COMMAND_EXECUTION_STATUS)
-            .map_or(true, |info| info.to_int() <= CL_COMPLETE)
-    }
-
-    /// Nanoseconds from this completed command's start to the end of `last`, where the driver
-    /// knows.
-    pub fn duration_until_ns(&self, last: &Self) -> Option<u64> {
-        let time = |event, what| {
-            get_event_profiling_info(event, what)
-                .ok()
-                .map(|info| info.to_ulong())
-        };
-        time(last.0, CL_PROFILING_COMMAND_END)?
-            .checked_sub(time(self.0, CL_PROFILING_COMMAND_START)?)
-    }
-}
+shared_handle!(EventHandle);

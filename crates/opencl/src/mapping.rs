@@ -1,10 +1,10 @@
 //! A buffer's mapping into the host's memory, and its end.
 
-use std::{ffi::c_void, ptr, sync::Arc};
+use std::{ptr, sync::Arc};
 
 use opencl3::{command_queue::enqueue_unmap_mem_object, types::cl_mem};
 
-use super::{context::ClContext, handle::Event, releases::release};
+use super::{context::ClContext, event::Event, queue::InOrderQueue, releases::release};
 use clinspect_core::ClError;
 
 /// What the host wants with mapped memory.
@@ -16,52 +16,40 @@ pub struct Access {
     pub write: bool,
 }
 
-/// How a buffer is mapped.
-#[derive(Debug, Clone)]
+/// A mapping that stands.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Mapping {
-    /// Maps that nobody has undone yet.
-    pub count: usize,
-    /// Where the bytes are, while the mapping stands.
+    /// Where the bytes are.
     pub pointer: *mut u8,
     /// The host may write.
     pub writable: bool,
-    /// Nobody uses a mapping for reading any more, and it still stands: the next reader needs no
-    /// transfer. Whoever writes ends it first.
-    pub kept: bool,
 }
 
-// SAFETY: the pointer is only handed out while `count` says the mapping stands.
+// SAFETY: the pointer is only handed out while the buffer's state says that the mapping stands.
 unsafe impl Send for Mapping {}
 
-impl Default for Mapping {
-    fn default() -> Self {
-        Self {
-            count: 0,
-            pointer: ptr::null_mut(),
-            writable: false,
-            kept: false,
+impl Mapping {
+    /// The queue in which such a mapping begins and ends.
+    pub fn queue(context: &ClContext, writable: bool) -> &Arc<InOrderQueue> {
+        if writable {
+            context.uploads()
+        } else {
+            context.commands()
         }
     }
-}
 
-impl Mapping {
-    /// Ends it, in the queue in which it began.
+    /// Enqueues its end.
     ///
     /// # Safety
     /// It stands on `mem`, which lives, and nobody uses its pointer any more.
     ///
     /// # Errors
     /// The failing call.
-    pub unsafe fn end(&self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
-        let pointer: *mut c_void = self.pointer.cast();
-        let queue = if self.writable {
-            context.raw_upload_queue()
-        } else {
-            context.raw_queue()
-        };
+    pub unsafe fn end(self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
+        let queue = Self::queue(context, self.writable);
         // SAFETY: the pointer came from mapping `mem`; the caller promises the rest.
-        unsafe { enqueue_unmap_mem_object(queue, mem, pointer, 0, ptr::null()) }
-            .map(|event| Arc::new(Event::new(event)))
+        unsafe { enqueue_unmap_mem_object(queue.raw(), mem, self.pointer.cast(), 0, ptr::null()) }
+            .map(|event| Event::of(queue, event))
             .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
     }
 
@@ -70,14 +58,11 @@ impl Mapping {
     ///
     /// # Safety
     /// As that of [`Self::end`]; `mem` is released by a drop after this.
-    pub unsafe fn end_with_buffer(&self, context: &Arc<ClContext>, mem: cl_mem) {
-        if self.count == 0 && !self.kept {
-            return;
-        }
-        let (context, mapping) = (context.clone(), self.clone());
+    pub unsafe fn end_with_buffer(self, context: &Arc<ClContext>, mem: cl_mem) {
+        let context = context.clone();
         release("clEnqueueUnmapMemObject", mem, move |mem| {
             // SAFETY: its release comes after this one, and the caller promises the rest.
-            match unsafe { mapping.end(&context, mem) } {
+            match unsafe { self.end(&context, mem) } {
                 Err(ClError::Call { code, .. }) => Err(code),
                 _ => Ok(()),
             }

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::handle::Event;
+use super::event::Event;
 
 /// A step of a frame's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,6 +153,8 @@ pub struct Meter {
     bytes_downloaded: AtomicU64,
     profiling: AtomicBool,
     profile: Mutex<Profile>,
+    /// The last command that the element submitted.
+    last: Mutex<Option<Arc<Event>>>,
 }
 
 impl Meter {
@@ -184,7 +186,7 @@ impl Meter {
     }
 
     /// Counts a frame or mask moved between host and device.
-    pub fn transfer(&self, step: Step, event: Arc<Event>, bytes: usize) {
+    pub(super) fn transfer(&self, step: Step, event: Arc<Event>, bytes: usize) {
         let (count, sum) = match step {
             Step::Upload => (&self.uploads, &self.bytes_uploaded),
             Step::Download => (&self.downloads, &self.bytes_downloaded),
@@ -196,14 +198,14 @@ impl Meter {
     }
 
     /// Counts a small result read back: its bytes, but no frame.
-    pub fn result(&self, event: Arc<Event>, bytes: usize) {
+    pub(super) fn result(&self, event: Arc<Event>, bytes: usize) {
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
         self.measure(Step::Download, &event, &event, bytes);
     }
 
     /// Takes the time from the start of `first` to the end of `last`, once they are complete,
     /// where profiling is on; `bytes` is what went through them.
-    pub fn measure(&self, step: Step, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
+    pub(super) fn measure(&self, step: Step, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
         if !self.profiling.load(Relaxed) {
             return;
         }
@@ -227,12 +229,12 @@ impl Meter {
     /// Takes the times of completed commands; the queue completes them in order.
     ///
     /// The driver is asked without the lock: one that stalls then holds up nobody else.
-    pub fn harvest(&self) {
+    pub(super) fn harvest(&self) {
         loop {
             let Some(pending) = self.profile().pending.pop_front() else {
                 return;
             };
-            if !pending.last.is_complete() {
+            if !pending.last.has_ended() {
                 let mut profile = self.profile();
                 if !profile.closed {
                     profile.pending.push_front(pending);
@@ -253,6 +255,24 @@ impl Meter {
         let pending = std::mem::take(&mut profile.pending);
         drop(profile);
         drop(pending);
+        let last = self.last().take();
+        drop(last);
+    }
+
+    /// Notes the last command that the element has submitted.
+    pub(super) fn note_command(&self, event: Arc<Event>) {
+        let before = self.last().replace(event);
+        // Released without the lock.
+        drop(before);
+    }
+
+    /// The last command that the element has submitted.
+    pub(super) fn last_command(&self) -> Option<Arc<Event>> {
+        self.last().clone()
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Arc<Event>>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Step times so far, or `None` where profiling is off.

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::handle::CAT;
+use super::log::CAT;
 use clinspect_core::ClError;
 use clinspect_core::cut_file::{is_whole_bitcode, is_whole_elf};
 

@@ -1,24 +1,16 @@
 //! Programs: sources in `kernels/`, built once per context and options.
 
-use std::{
-    cell::Cell,
-    collections::HashMap,
-    ffi::CString,
-    sync::{Arc, LazyLock},
-};
+use std::{cell::Cell, ffi::CString, sync::LazyLock};
 
 use opencl3::{
     kernel::create_kernel,
     program::{
         CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_info,
     },
+    types::{cl_context, cl_device_id},
 };
 
-use super::{
-    context::ClContext,
-    handle::{BuiltProgram, Kernel, call_error},
-    registry,
-};
+use super::handle::{BuiltProgram, Kernel, call_error};
 use clinspect_core::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -136,6 +128,39 @@ impl ProgramSource {
     }
 }
 
+thread_local! {
+    /// This thread must not wait for the compiler.
+    static ONLY_BUILT: Cell<bool> = const { Cell::new(false) };
+    /// A program that is not built was asked for meanwhile.
+    static MISSING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` unless that needs a compiler: `None` if `work` asked for a program that is not built.
+pub fn without_compiler<T>(
+    work: impl FnOnce() -> Result<T, ClError>,
+) -> Option<Result<T, ClError>> {
+    ONLY_BUILT.set(true);
+    MISSING.set(false);
+    let result = work();
+    ONLY_BUILT.set(false);
+    (!MISSING.get()).then_some(result)
+}
+
+/// Refuses to compile inside [`without_compiler`].
+///
+/// # Errors
+/// [`ClError::Refused`], which [`without_compiler`] turns into `None`.
+pub(super) fn check_compiler_allowed(source: ProgramSource) -> Result<(), ClError> {
+    if !ONLY_BUILT.get() {
+        return Ok(());
+    }
+    MISSING.set(true);
+    Err(ClError::Refused(format!(
+        "{} is not built yet",
+        source.file()
+    )))
+}
+
 /// A built program.
 #[derive(Debug)]
 pub struct Program {
@@ -162,59 +187,18 @@ impl Program {
             .map(Kernel::new)
             .map_err(error)
     }
-}
 
-#[derive(Debug, Default)]
-pub(super) struct ProgramCache {
-    built: HashMap<(ProgramSource, String), Arc<Program>>,
-}
-
-thread_local! {
-    /// This thread must not wait for the compiler.
-    static ONLY_BUILT: Cell<bool> = const { Cell::new(false) };
-    /// A program that is not built was asked for meanwhile.
-    static MISSING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `work` unless that needs a compiler: `None` where `work` asked for a program that is not
-/// built, or that might be one that another thread is building.
-pub fn without_compiler<T>(
-    work: impl FnOnce() -> Result<T, ClError>,
-) -> Option<Result<T, ClError>> {
-    ONLY_BUILT.set(true);
-    MISSING.set(false);
-    let result = work();
-    ONLY_BUILT.set(false);
-    (!MISSING.get()).then_some(result)
-}
-
-impl ClContext {
-    /// A program built for this device; `options` are `-D` definitions.
+    /// Compiles `source` for a device; `options` are `-D` definitions. The caller holds
+    /// [`super::driver::lock`].
     ///
     /// # Errors
-    /// [`ClError::Build`] with the compiler's log.
-    pub fn program(&self, source: ProgramSource, options: &str) -> Result<Arc<Program>, ClError> {
-        let key = (source, options.to_owned());
-        if ONLY_BUILT.get() {
-            let cache = self.try_programs();
-            let built = cache.and_then(|cache| cache.built.get(&key).cloned());
-            return built.ok_or_else(|| {
-                MISSING.set(true);
-                ClError::Refused(format!("{} is not built yet", source.file()))
-            });
-        }
-        // PoCL builds one program at a time, and not beside its initialisation.
-        let _guard = registry::lock();
-        let mut cache = self.programs();
-        if let Some(program) = cache.built.get(&key) {
-            return Ok(program.clone());
-        }
-        let program = Arc::new(self.build(source, options)?);
-        cache.built.insert(key, program.clone());
-        Ok(program)
-    }
-
-    fn build(&self, source: ProgramSource, options: &str) -> Result<Program, ClError> {
+    /// [`ClError::Build`] with the compiler's log; a failing call.
+    pub(super) fn build(
+        context: cl_context,
+        device: cl_device_id,
+        source: ProgramSource,
+        options: &str,
+    ) -> Result<Self, ClError> {
         let file = source.file();
         // #line gives the compiler's messages the places of the files as they lie in kernels/.
         let text: String = source
@@ -222,19 +206,19 @@ impl ClContext {
             .iter()
             .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
             .collect();
-        let handle = create_program_with_source(self.raw_context(), &[&text])
+        let handle = create_program_with_source(context, &[&text])
             .map(BuiltProgram::new)
             .map_err(|code| call_error("clCreateProgramWithSource", code, file))?;
         let c_options = CString::new(format!("-cl-std=CL1.2 {options}"))
             .map_err(|_| ClError::Refused("a compiler option holds a zero byte".into()))?;
         let built = build_program(
             handle.raw(),
-            &[self.raw_device()],
+            &[device],
             &c_options,
             None,
             std::ptr::null_mut(),
         );
-        let log = get_program_build_info(handle.raw(), self.raw_device(), CL_PROGRAM_BUILD_LOG)
+        let log = get_program_build_info(handle.raw(), device, CL_PROGRAM_BUILD_LOG)
             .map(|log| String::from_utf8_lossy(&log.to_vec_uchar()).into_owned())
             .unwrap_or_default();
         let log = log.trim_matches(['\0', '\n', ' ']);
@@ -250,6 +234,6 @@ impl ClContext {
                 }
             });
         }
-        Ok(Program { handle, source })
+        Ok(Self { handle, source })
     }
 }

@@ -1,31 +1,67 @@
-//! One context and one queue per device in a process.
+//! One context per device in a process.
 //!
 //! Weak references only: a context lives as long as an element, a memory or a pool uses it, and
 //! nothing of ours is left to be torn down at process exit, when drivers are half gone.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
     context::ClContext,
     device::{DeviceInfo, enumerate},
-    handle::CAT,
+    driver,
+    log::CAT,
     pocl_cache,
 };
 use clinspect_core::ClError;
 use clinspect_core::selector::DeviceSelector;
 
-#[derive(Default)]
-pub(super) struct Registry {
+struct Registry {
     /// Process that first used OpenCL; drivers do not survive a fork.
     process: Option<u32>,
-    contexts: Vec<(String, usize, Weak<ClContext>)>,
+    /// What was found last. Known for as long as a context lives.
+    devices: Vec<DeviceInfo>,
+    /// Contexts and their devices' ids.
+    contexts: Vec<(usize, Weak<ClContext>)>,
 }
 
-static REGISTRY: LazyLock<Mutex<Registry>> = LazyLock::new(Mutex::default);
+/// Never held while a driver is called, except to release a context.
+static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
+    process: None,
+    devices: Vec::new(),
+    contexts: Vec::new(),
+});
 
-/// The lock under which OpenCL is initialised, contexts are made and programs are built.
-pub(super) fn lock() -> MutexGuard<'static, Registry> {
+fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// The context that the process has of the device that `selector` names.
+    ///
+    /// # Errors
+    /// The process was forked from one that used OpenCL.
+    fn opened(&mut self, selector: &DeviceSelector) -> Result<Option<Arc<ClContext>>, ClError> {
+        let process = std::process::id();
+        if *self.process.get_or_insert(process) != process {
+            return Err(ClError::Unavailable(
+                "OpenCL was used before this process was forked, and drivers do not survive a \
+                 fork: start the pipeline in a process of its own (spawn instead of fork)"
+                    .into(),
+            ));
+        }
+        // Frames that are still held somewhere keep the context of a lost device alive.
+        self.contexts
+            .retain(|(_, context)| context.upgrade().is_some_and(|c| !c.has_failed()));
+        if self.contexts.is_empty() {
+            self.devices.clear();
+        }
+        let Some(index) = choose(selector, &self.devices) else {
+            return Ok(None);
+        };
+        let id = self.devices[index].id as usize;
+        let known = self.contexts.iter().find(|(known, _)| *known == id);
+        Ok(known.and_then(|(_, context)| context.upgrade()))
+    }
 }
 
 /// Opens the device that `selector` names, or joins its context where the process has one.
@@ -33,46 +69,46 @@ pub(super) fn lock() -> MutexGuard<'static, Registry> {
 /// # Errors
 /// [`ClError::Unavailable`] where there is no such device; a failing OpenCL call otherwise.
 pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
-    let mut registry = lock();
-    let process = std::process::id();
-    if *registry.process.get_or_insert(process) != process {
-        return Err(ClError::Unavailable(
-            "OpenCL was used before this process was forked, and drivers do not survive a fork: \
-             start the pipeline in a process of its own (spawn instead of fork)"
-                .into(),
-        ));
-    }
-    let devices = enumerate()?;
-    let list: Vec<(String, bool, bool)> = devices
-        .iter()
-        .map(|d| (d.name.clone(), d.is_gpu, d.caps.is_cpu))
-        .collect();
-    let index = DeviceSelector::parse(selector)
-        .choose(&list)
-        .ok_or_else(|| not_found(selector, &devices))?;
-    let device = &devices[index];
-    // Frames that are still held somewhere keep the context of a lost device alive.
-    registry
-        .contexts
-        .retain(|(_, _, context)| context.upgrade().is_some_and(|c| !c.has_failed()));
-    let key = device.id as usize;
-    if let Some(context) = registry
-        .contexts
-        .iter()
-        .find(|(_, id, _)| *id == key)
-        .and_then(|(_, _, context)| context.upgrade())
-    {
+    let parsed = DeviceSelector::parse(selector);
+    if let Some(context) = registry().opened(&parsed)? {
         return Ok(context);
     }
+    let _driver = driver::lock();
+    // Another thread may have opened it meanwhile.
+    if let Some(context) = registry().opened(&parsed)? {
+        return Ok(context);
+    }
+    let devices = enumerate()?;
+    let index = choose(&parsed, &devices).ok_or_else(|| not_found(selector, &devices))?;
+    let device = &devices[index];
     if device.is_pocl {
         pocl_cache::check()?;
     }
     let context = Arc::new(ClContext::new(device)?);
     gst::info!(CAT, "opened {}: {:?}", device.name, device.caps);
+    let mut registry = registry();
     registry
         .contexts
-        .push((device.name.clone(), key, Arc::downgrade(&context)));
+        .push((device.id as usize, Arc::downgrade(&context)));
+    registry.devices = devices;
     Ok(context)
+}
+
+/// Every usable device, in the order that `gpu:N` and `cpu:N` count them.
+///
+/// # Errors
+/// [`ClError::Unavailable`] with what to install, where there is none.
+pub fn devices() -> Result<Vec<DeviceInfo>, ClError> {
+    let _driver = driver::lock();
+    enumerate()
+}
+
+fn choose(selector: &DeviceSelector, devices: &[DeviceInfo]) -> Option<usize> {
+    let list: Vec<(String, bool, bool)> = devices
+        .iter()
+        .map(|d| (d.name.clone(), d.is_gpu, d.caps.is_cpu))
+        .collect();
+    selector.choose(&list)
 }
 
 fn not_found(selector: &str, devices: &[DeviceInfo]) -> ClError {

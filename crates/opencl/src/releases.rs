@@ -4,19 +4,22 @@
 use std::{
     collections::VecDeque,
     ffi::c_void,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use opencl3::error_codes::error_text;
 
-use super::handle::CAT;
+use super::log::CAT;
 
 /// A release that takes longer shows a driver that stalls.
 const STALL: Duration = Duration::from_millis(500);
 
 /// Releases that a thread of their own makes, in order; `None` while drivers are quick.
 static WAITING: Mutex<Option<VecDeque<Release>>> = Mutex::new(None);
+
+/// Wakes that thread.
+static MORE: Condvar = Condvar::new();
 
 fn waiting() -> MutexGuard<'static, Option<VecDeque<Release>>> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,6 +55,7 @@ pub(super) fn release(
     if let Some(releases) = &mut *waiting() {
         let work = Box::new(work);
         releases.push_back(Release { call, work });
+        MORE.notify_one();
         return;
     }
     let begun = Instant::now();
@@ -80,21 +84,21 @@ fn work_in_background() {
     }
 }
 
+/// Makes the calls as they come, and ends when none has come for a while: the thread that stalled goes
+/// on giving up objects.
 fn work_until_none_waits() {
-    // What is being stopped goes on giving up objects.
-    std::thread::sleep(STALL);
     loop {
-        let next = {
-            let mut releases = waiting();
-            let next = releases.as_mut().and_then(VecDeque::pop_front);
-            if next.is_none() {
-                *releases = None;
-            }
-            next
+        let is_empty = |releases: &mut Option<VecDeque<Release>>| {
+            releases.as_ref().is_none_or(VecDeque::is_empty)
         };
-        match next {
-            Some(release) => log_failure(release.call, (release.work)()),
-            None => return,
-        }
+        let (mut releases, _) = MORE
+            .wait_timeout_while(waiting(), STALL, is_empty)
+            .unwrap_or_else(PoisonError::into_inner);
+        let Some(release) = releases.as_mut().and_then(VecDeque::pop_front) else {
+            *releases = None;
+            return;
+        };
+        drop(releases);
+        log_failure(release.call, (release.work)());
     }
 }

@@ -13,12 +13,12 @@ use clinspect_core::{
     weights::{KERNEL_SIZE_RANGE, is_binomial, weights_f64, weights_q8},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step};
+use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Mem, Meter, ProgramSource};
 use gst::glib;
 
 use super::{
-    WARM_UP_ROWS, after, sample_options,
-    source::{PlaneImages, plain_group, plane_args},
+    WARM_UP_ROWS, sample_options,
+    source::{PlaneImages, plain_group, source_args, target_args},
     to_i32, to_u32,
 };
 
@@ -196,7 +196,7 @@ impl Gaussian {
         self.passes.iter().map(|pass| pass.name)
     }
 
-    /// Enqueues the filter; the returned event completes with the last plane.
+    /// Enqueues the filter; the returned completion is that of the last plane.
     ///
     /// # Errors
     /// The failing call; the output's contents are then undefined.
@@ -205,27 +205,19 @@ impl Gaussian {
         input: &ClFrame,
         output: &ClFrame,
         meter: &Meter,
-    ) -> Result<Arc<Event>, ClError> {
-        let mut before = input.writers();
-        before.extend(output.begin_overwrite());
-        input.begin_use();
-        let mut events = match &mut self.images {
-            Some(images) => images.update(input, &before, meter)?,
-            None => Vec::with_capacity(self.passes.len()),
-        };
+    ) -> Result<Completion, ClError> {
+        let mut submission = self.context.submit(meter);
+        if let Some(images) = &mut self.images {
+            images.update(input, &mut submission)?;
+        }
         for pass in &mut self.passes {
             let image = self
                 .images
                 .as_ref()
                 .and_then(|images| images.get(pass.plane));
-            let (Some(from), Some(to)) = (
-                input.planes().get(pass.plane),
-                output.planes().get(pass.plane),
-            ) else {
-                return Err(ClError::Input(format!("plane {} is missing", pass.plane)));
-            };
-            let [src, src_offset, src_stride] = plane_args(from, image, pass.offset)?;
-            let [dst, dst_offset, dst_stride] = plane_args(to, None, pass.offset)?;
+            let (from, to) = (input.plane(pass.plane)?, output.plane(pass.plane)?);
+            let [src, src_offset, src_stride] = source_args(from, image, pass.offset)?;
+            let [dst, dst_offset, dst_stride] = target_args(to, pass.offset)?;
             let mut args = vec![
                 src,
                 src_offset,
@@ -253,20 +245,10 @@ impl Gaussian {
                 Launch::Tile { columns, groups } => NdRange::tiles(*groups, *columns),
                 Launch::Direct { group } => NdRange::cover(pass.extent, *group),
             };
-            let waits = after(&before, &events);
-            let event = self
-                .context
-                .run(&mut pass.kernel, pass.name, &args, &range, &waits)?;
-            events.push(Arc::new(event));
+            submission.run(&mut pass.kernel, pass.name, &args, &range)?;
         }
-        self.context.flush()?;
-        let (Some(first), Some(last)) = (events.first(), events.last()) else {
-            return Err(ClError::Input("the frame has no plane".into()));
-        };
-        meter.measure(Step::Kernel, first, last, self.bytes);
-        input.set_read(last);
-        output.set_written(last);
-        Ok(last.clone())
+        submission.measure(self.bytes);
+        submission.send()
     }
 }
 

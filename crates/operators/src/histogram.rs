@@ -15,12 +15,12 @@ use clinspect_core::{
     },
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, Step};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource};
 use gst::glib;
 
 use pass::{Pass, Plan, table_count};
 
-use super::{WARM_UP_ROWS, after, sample_options, source::PlaneImages, to_u32};
+use super::{WARM_UP_ROWS, sample_options, source::PlaneImages, to_u32};
 
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
@@ -270,7 +270,6 @@ impl Histogram {
     ) -> Result<(), ClError> {
         let result = self.count(frame, meter, bins);
         if result.is_ok() {
-            frame.end_use();
             if let HistogramVariant::Banked { .. } = self.variant {
                 self.slot = 1 - self.slot;
             }
@@ -287,14 +286,11 @@ impl Histogram {
         meter: &Meter,
         bins: &mut Vec<u32>,
     ) -> Result<(), ClError> {
-        let context = &self.context;
-        let writers = frame.writers();
-        frame.begin_use();
-        let mut events = match &mut self.images {
-            Some(images) => images.update(frame, &writers, meter)?,
-            None => Vec::with_capacity(self.passes.len() + 2),
-        };
-        // Who counts into it zeroes the other frame's, but for the strategy that is no fast one.
+        let mut submission = self.context.submit(meter);
+        if let Some(images) = &mut self.images {
+            images.update(frame, &mut submission)?;
+        }
+        // The fast kernels count into one table and clear that of the next frame; `local` clears its own.
         let slot = self.slot;
         let out = (&self.out, 2 * self.table_len * COUNTER);
         let mut unclean = Vec::new();
@@ -308,9 +304,7 @@ impl Histogram {
             unclean.push(out);
         }
         for (memory, bytes) in unclean {
-            let waits = after(&writers, &events);
-            let zeroed = context.zero(memory, bytes, &waits, "histogram counters")?;
-            events.push(Arc::new(zeroed));
+            submission.zero(memory, bytes, "histogram counters")?;
         }
         self.clean = true;
         let table_len = Arg::U32(to_u32(self.table_len, "a table")?);
@@ -319,16 +313,10 @@ impl Histogram {
                 .images
                 .as_ref()
                 .and_then(|images| images.get(pass.plane));
-            let plane = frame
-                .planes()
-                .get(pass.plane)
-                .ok_or_else(|| ClError::Input(format!("plane {} is missing", pass.plane)))?;
+            let plane = frame.plane(pass.plane)?;
             let target = self.merge.as_ref().map_or(&self.out, |merge| &merge.tables);
             let counters = (target, self.table_len, slot);
-            let waits = after(&writers, &events);
-            if let Some(event) = pass.enqueue(context, plane, image, counters, &waits)? {
-                events.push(Arc::new(event));
-            }
+            pass.enqueue(&mut submission, plane, image, counters)?;
         }
         if let Some(merge) = &mut self.merge {
             let args = [
@@ -338,26 +326,13 @@ impl Histogram {
                 Arg::Mem(&self.out),
             ];
             let range = NdRange::linear(self.table_len);
-            let waits = after(&writers, &events);
-            let event = context.run(&mut merge.kernel, "histogram_merge", &args, &range, &waits)?;
-            events.push(Arc::new(event));
+            submission.run(&mut merge.kernel, "histogram_merge", &args, &range)?;
         }
-        if let (Some(first), Some(last)) = (events.first(), events.last()) {
-            meter.measure(Step::Kernel, first, last, self.bytes);
-        }
+        submission.measure(self.bytes);
         bins.clear();
         bins.resize(self.table_len, 0);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(bins);
-        let waits = after(&writers, &events);
-        let read = context.read(
-            &self.out,
-            slot * bytes.len(),
-            bytes,
-            &waits,
-            "the histogram",
-        )?;
-        meter.result(Arc::new(read), bytes.len());
-        Ok(())
+        submission.read(&self.out, slot * bytes.len(), bytes, "the histogram")
     }
 }
 
@@ -378,7 +353,7 @@ fn shape(layout: &Layout, settings: &HistogramSettings) -> HistogramShape {
 fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, ClError> {
     let bytes = counters * COUNTER;
     let memory = context.device_memory(bytes)?;
-    context.zero(&memory, bytes, &[], subject)?.wait(subject)?;
+    context.zero(&memory, bytes, subject)?;
     Ok(memory)
 }
 

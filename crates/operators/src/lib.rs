@@ -15,11 +15,8 @@ pub use pitch_threshold::{
 
 pub use probe::Probe;
 
-use std::sync::Arc;
-
 use clinspect_core::ClError;
 use clinspect_core::layout::SampleType;
-use clinspect_opencl::Event;
 
 /// Work-group that plain kernels with one work-item a sample are launched in on a GPU.
 const PLAIN_GROUP: [usize; 2] = [64, 4];
@@ -32,13 +29,6 @@ fn sample_options(sample: SampleType, image: bool) -> String {
         u8::from(sample == SampleType::U16Be),
         u8::from(image),
     )
-}
-
-/// What the next command of a frame waits for: the one before it, so that the failure of any
-/// reaches the last; the first one waits for who wrote the frame.
-fn after<'a>(writers: &'a [Arc<Event>], events: &'a [Arc<Event>]) -> Vec<&'a Event> {
-    let before = events.last().map_or(writers, std::slice::from_ref);
-    before.iter().map(AsRef::as_ref).collect()
 }
 
 /// A length as the kernels' `int`.

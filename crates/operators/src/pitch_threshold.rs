@@ -17,7 +17,7 @@ use clinspect_core::{
     variant::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource, Step};
+use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource};
 
 use defects::Lister;
 pub use defects::{Listed, MeasuredDefect};
@@ -27,10 +27,10 @@ use settings::check_forced;
 pub use settings::{Compare, PitchSettings, Polarity, judged_pixels};
 
 use super::{
-    WARM_UP_ROWS, after,
+    WARM_UP_ROWS,
     histogram::effective_depth,
     sample_options,
-    source::{PlaneImages, plain_group, plane_args},
+    source::{PlaneImages, plain_group, source_args, target_args},
     to_i32, to_u32,
 };
 
@@ -247,7 +247,6 @@ impl PitchThreshold {
         let result = self.compare(frame, target, meter);
         self.marked = *result.as_ref().unwrap_or(&0);
         if result.is_ok() {
-            frame.end_use();
             self.slot = 1 - self.slot;
         } else {
             // Half a frame may have been counted.
@@ -262,36 +261,25 @@ impl PitchThreshold {
         target: MaskTarget,
         meter: &Arc<Meter>,
     ) -> Result<u64, ClError> {
-        let context = self.context.clone();
         let stride = packed_stride(self.width);
         if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
-            self.packed = Some(ClBuffer::new(&context, stride * self.height, meter)?);
+            self.packed = Some(ClBuffer::new(&self.context, stride * self.height, meter)?);
         }
-        let mut before = frame.writers();
         let (mask, mask_offset) = packed_mask(target, &self.packed)
             .ok_or_else(|| ClError::Refused("the packed mask has no memory".into()))?;
-        before.extend(mask.begin_overwrite());
-        if let MaskTarget::Grey(out) = target {
-            before.extend(out.begin_overwrite());
+        let mask = Memory::Buffer(mask);
+        let mut submission = self.context.submit(meter);
+        if let Some(images) = &mut self.images {
+            images.update(frame, &mut submission)?;
         }
-        frame.begin_use();
-        let mut events = match &mut self.images {
-            Some(images) => images.update(frame, &before, meter)?,
-            None => Vec::with_capacity(3),
-        };
         let slot = self.slot;
         if !self.clean {
             self.clean = true;
-            let waits = after(&before, &events);
-            let zeroed = context.zero(&self.counter, COUNTERS, &waits, "the pixel counters")?;
-            events.push(Arc::new(zeroed));
+            submission.zero(&self.counter, COUNTERS, "the pixel counters")?;
         }
-        let plane = frame
-            .planes()
-            .first()
-            .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
+        let plane = frame.plane(0)?;
         let image = self.images.as_ref().and_then(|images| images.get(0));
-        let [src, src_offset, src_stride] = plane_args(plane, image, 0)?;
+        let [src, src_offset, src_stride] = source_args(plane, image, 0)?;
         let width = Arg::I32(to_i32(self.width, "a width")?);
         let height = Arg::I32(to_i32(self.height, "a height")?);
         let mask_stride = Arg::U32(to_u32(stride, "a stride")?);
@@ -301,7 +289,7 @@ impl PitchThreshold {
             src_stride,
             width,
             height,
-            Arg::Mem(mask.mem()),
+            Arg::Writes(mask),
             Arg::U64(mask_offset as u64),
             mask_stride,
             Arg::Mem(&self.comparisons),
@@ -321,19 +309,11 @@ impl PitchThreshold {
             args.push(Arg::U32(to_u32(memory, "a memory object")?));
             args.push(Arg::I32(to_i32(item_rows, "rows")?));
         }
-        let waits = after(&before, &events);
-        let event = context.run(&mut self.kernel, self.name, &args, &self.range, &waits)?;
-        let event = Arc::new(event);
-        mask.set_written(event.clone());
-        events.push(event);
+        submission.run(&mut self.kernel, self.name, &args, &self.range)?;
         if let MaskTarget::Grey(out) = target {
-            let plane = out
-                .planes()
-                .first()
-                .ok_or_else(|| ClError::Input("the mask has no plane".into()))?;
-            let [dst, dst_offset, dst_stride] = plane_args(plane, None, 0)?;
+            let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
             let args = [
-                Arg::Mem(mask.mem()),
+                Arg::Reads(mask),
                 mask_stride,
                 dst,
                 dst_offset,
@@ -342,25 +322,13 @@ impl PitchThreshold {
                 height,
             ];
             let range = NdRange::cover([stride, self.height], self.expand_group);
-            let waits = after(&before, &events);
-            let event = context.run(&mut self.expand, "mask_expand", &args, &range, &waits)?;
-            let event = Arc::new(event);
-            out.set_written(&event);
-            events.push(event);
+            submission.run(&mut self.expand, "mask_expand", &args, &range)?;
         }
-        if let (Some(first), Some(last)) = (events.first(), events.last()) {
-            meter.measure(Step::Kernel, first, last, self.width * self.height);
-        }
+        submission.measure(self.width * self.height);
         let mut count = [0_u32];
-        let waits = after(&before, &events);
-        let read = context.read(
-            &self.counter,
-            slot * size_of::<u32>(),
-            bytemuck::cast_slice_mut(&mut count),
-            &waits,
-            "the pixel count",
-        )?;
-        meter.result(Arc::new(read), size_of::<u32>());
+        let from = slot * size_of::<u32>();
+        let bytes = bytemuck::cast_slice_mut(&mut count);
+        submission.read(&self.counter, from, bytes, "the pixel count")?;
         Ok(u64::from(count[0]))
     }
 }
@@ -369,7 +337,7 @@ impl PitchThreshold {
 fn counters(context: &ClContext) -> Result<Mem, ClError> {
     let mem = context.device_memory(COUNTERS)?;
     let subject = "the pixel counters";
-    context.zero(&mem, COUNTERS, &[], subject)?.wait(subject)?;
+    context.zero(&mem, COUNTERS, subject)?;
     Ok(mem)
 }
 

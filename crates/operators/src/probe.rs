@@ -5,11 +5,11 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{layout::Layout, ndrange::NdRange, pitch::Axis, pitch_estimate::probe_lines};
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource};
 
 use super::{
     sample_options,
-    source::{plain_group, plane_args},
+    source::{plain_group, source_args},
     to_i32,
 };
 
@@ -76,13 +76,7 @@ impl Probe {
     /// # Errors
     /// The failing call.
     pub fn run(&mut self, frame: &ClFrame, meter: &Meter) -> Result<&[f32], ClError> {
-        let plane = frame
-            .planes()
-            .first()
-            .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
-        let writers = frame.writers();
-        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
-        let [src, offset, stride] = plane_args(plane, None, 0)?;
+        let [src, offset, stride] = source_args(frame.plane(0)?, None, 0)?;
         let args = [
             src,
             offset,
@@ -93,18 +87,11 @@ impl Probe {
             Arg::I32(to_i32(self.length, "a line")?),
             Arg::Mem(&self.out),
         ];
-        frame.begin_use();
         let range = NdRange::cover([self.length, self.count], self.group);
-        let event = self
-            .context
-            .run(&mut self.kernel, KERNEL, &args, &range, &waits)?;
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.samples);
-        let len = bytes.len();
-        let read = self
-            .context
-            .read(&self.out, 0, bytes, &[&event], "probe lines")?;
-        frame.end_use();
-        meter.result(Arc::new(read), len);
+        let mut submission = self.context.submit(meter);
+        submission.run(&mut self.kernel, KERNEL, &args, &range)?;
+        let bytes = bytemuck::cast_slice_mut(&mut self.samples);
+        submission.read(&self.out, 0, bytes, "probe lines")?;
         Ok(&self.samples)
     }
 }

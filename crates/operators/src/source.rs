@@ -1,19 +1,17 @@
 //! What a kernel reads: a plane's buffer, or an image made of it on the device.
 
-use std::sync::Arc;
-
 use clinspect_core::ClError;
 use clinspect_core::{
     layout::{Layout, SampleType},
     ndrange::{NdRange, fit_work_group},
 };
 use clinspect_opencl::frame::{ClFrame, Plane};
-use clinspect_opencl::{Arg, ClContext, ClImage, Event, Kernel, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, ProgramSource, Submission};
 
-use super::{PLAIN_GROUP, after, to_i32, to_u32};
+use super::{PLAIN_GROUP, to_i32, to_u32};
 
-/// The three arguments that every kernel begins with.
-pub(super) fn plane_args<'a>(
+/// The three arguments that name what a kernel reads: a plane from `component_offset` on, or its image.
+pub(super) fn source_args<'a>(
     plane: &'a Plane,
     image: Option<&'a ClImage>,
     component_offset: usize,
@@ -24,12 +22,25 @@ pub(super) fn plane_args<'a>(
             Arg::U64(component_offset as u64),
             Arg::U32(0),
         ],
-        None => [
-            Arg::Mem(plane.mem()),
-            Arg::U64((plane.offset + component_offset) as u64),
-            Arg::U32(to_u32(plane.stride, "a stride")?),
-        ],
+        None => plane_args(Arg::Reads(plane.memory()), plane, component_offset)?,
     })
+}
+
+/// The three arguments that name what a kernel writes: a plane from `component_offset` on.
+pub(super) fn target_args(plane: &Plane, component_offset: usize) -> Result<[Arg<'_>; 3], ClError> {
+    plane_args(Arg::Writes(plane.memory()), plane, component_offset)
+}
+
+fn plane_args<'a>(
+    memory: Arg<'a>,
+    plane: &Plane,
+    component_offset: usize,
+) -> Result<[Arg<'a>; 3], ClError> {
+    Ok([
+        memory,
+        Arg::U64((plane.offset + component_offset) as u64),
+        Arg::U32(to_u32(plane.stride, "a stride")?),
+    ])
 }
 
 /// Work-group of a kernel with one work-item a sample.
@@ -54,7 +65,6 @@ pub(super) fn plain_group(context: &ClContext, kernel: &Kernel) -> Result<[usize
 /// Images of a frame's planes, refilled for every frame.
 #[derive(Debug)]
 pub(super) struct PlaneImages {
-    context: Arc<ClContext>,
     kernel: Kernel,
     group: [usize; 2],
     images: Vec<ClImage>,
@@ -67,7 +77,7 @@ impl PlaneImages {
     ///
     /// # Errors
     /// [`ClError::Refused`] for 16-bit samples, or a frame over the device's image size.
-    pub fn new(context: &Arc<ClContext>, layout: &Layout) -> Result<Self, ClError> {
+    pub fn new(context: &ClContext, layout: &Layout) -> Result<Self, ClError> {
         if layout.sample != SampleType::U8 {
             return Err(ClError::Refused(
                 "images hold 8-bit formats only: set memory-object=buffer for 16-bit frames".into(),
@@ -83,28 +93,20 @@ impl PlaneImages {
             .map(|plane| ClImage::new(context, plane.row_bytes, plane.rows))
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            context: context.clone(),
             kernel,
             group,
             images,
         })
     }
 
-    /// Enqueues the copies of a frame's planes after `writers`, each after the one before, and
-    /// returns them.
+    /// Copies a frame's planes.
     ///
     /// # Errors
     /// The failing call.
-    pub fn update(
-        &mut self,
-        frame: &ClFrame,
-        writers: &[Arc<Event>],
-        meter: &Meter,
-    ) -> Result<Vec<Arc<Event>>, ClError> {
-        let mut events = Vec::with_capacity(self.images.len());
+    pub fn update(&mut self, frame: &ClFrame, submission: &mut Submission) -> Result<(), ClError> {
         for (plane, image) in frame.planes().iter().zip(&self.images) {
             let [width, height] = image.size();
-            let [src, offset, stride] = plane_args(plane, None, 0)?;
+            let [src, offset, stride] = source_args(plane, None, 0)?;
             let args = [
                 src,
                 offset,
@@ -114,17 +116,10 @@ impl PlaneImages {
                 Arg::I32(to_i32(height, "a height")?),
             ];
             let range = NdRange::cover([width, height], self.group);
-            let event = self.context.run(
-                &mut self.kernel,
-                KERNEL,
-                &args,
-                &range,
-                &after(writers, &events),
-            )?;
-            meter.count_image_copy();
-            events.push(Arc::new(event));
+            submission.run(&mut self.kernel, KERNEL, &args, &range)?;
+            submission.count_image_copy();
         }
-        Ok(events)
+        Ok(())
     }
 
     /// The image of a plane.

@@ -41,8 +41,10 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// How long a stop, the end of the stream and a flush wait for the device.
+/// How long a stop waits for a device that makes no progress.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
+/// How long the end of a stream and a flush wait: a slow device may take that for one large frame.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// What frames of the negotiated caps need.
 struct Stream {
@@ -191,7 +193,7 @@ impl ClBaseFilter {
             && let Ok(device) = self.device()
             // The error of a device that failed before was posted.
             && !device.context.has_failed()
-            && let Err(error) = device.context.finish_within(FINISH_LIMIT, &device.meter)
+            && let Err(error) = device.context.finish_within(DRAIN_LIMIT, &device.meter)
         {
             self.post_error(&error, "finishing the stream's last frames");
         }

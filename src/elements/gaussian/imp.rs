@@ -149,7 +149,6 @@ impl ClBaseFilterImpl for ClGaussian {
         // order with whatever uses it next.
         if frame.input.taken() == Taken::Wrapped {
             done.wait("the Gaussian")?;
-            frame.input.end_use();
         }
         Ok(None)
     }

@@ -1,9 +1,9 @@
 //! From a GstBuffer to a frame on the device.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 
-use super::{ClFrame, HostPlanes, Mapped, Plane, PlaneMemory, layout_of};
-use crate::{Access, ClBuffer, ClContext, Meter, Taken, Wrapped, buffer_of};
+use super::{ClFrame, Mapped, Plane, PlaneMemory, layout_of};
+use crate::{Access, ClBuffer, ClContext, HostBytes, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;
 use clinspect_core::layout::Layout;
 
@@ -110,12 +110,7 @@ impl Importer {
             Taken::Copied
         };
         self.meter.count_frame(taken);
-        Ok(ClFrame {
-            planes,
-            taken,
-            context: self.context.clone(),
-            in_use: AtomicBool::new(false),
-        })
+        Ok(ClFrame { planes, taken })
     }
 
     /// An output frame, which must be in our memory.
@@ -135,8 +130,6 @@ impl Importer {
         Ok(ClFrame {
             planes,
             taken: Taken::ZeroCopy,
-            context: self.context.clone(),
-            in_use: AtomicBool::new(false),
         })
     }
 
@@ -273,14 +266,7 @@ impl Importer {
     fn wrap(&self, buffer: &gst::BufferRef, places: &[PlaneBytes]) -> Result<Vec<Plane>, ClError> {
         let mut planes: Vec<(usize, Plane)> = Vec::with_capacity(places.len());
         for part in self.map(buffer, places)? {
-            let mapped = part.mapped;
-            // SAFETY: the mapping is stored beside the wrapper and dropped after it; a mapped
-            // GstMemory does not move; ClFrame waits for pending commands before both are dropped.
-            let wrapped = unsafe { Wrapped::new(&self.context, mapped.as_slice()) }?;
-            let host = Arc::new(HostPlanes {
-                wrapped,
-                _mapped: mapped,
-            });
+            let host: Arc<HostMemory> = Arc::new(HostMemory::new(&self.context, part.mapped)?);
             planes.extend(part.planes.into_iter().map(|(plane, skip)| {
                 let memory = PlaneMemory::Host(host.clone());
                 (
@@ -326,7 +312,7 @@ impl Importer {
         for part in &mapped {
             for &(plane, skip) in &part.planes {
                 let len = places[plane].len;
-                let source = &part.mapped.as_slice()[skip..skip + len];
+                let source = &part.mapped.bytes()[skip..skip + len];
                 // SAFETY: the staging buffer holds `size` bytes and is mapped for writing; this
                 // plane's part ends inside them and overlaps no other.
                 unsafe {

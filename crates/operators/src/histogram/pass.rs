@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{sample_options, source::plane_args, to_i32, to_u32};
+use crate::{sample_options, source::source_args, to_i32, to_u32};
 use clinspect_core::ClError;
 use clinspect_core::{
     layout::{Layout, PlaneLayout},
@@ -10,7 +10,7 @@ use clinspect_core::{
     variant::{HistogramShape, HistogramVariant, banked_copies},
 };
 use clinspect_opencl::frame::Plane;
-use clinspect_opencl::{Arg, ClContext, ClImage, Event, Kernel, Mem, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, Mem, ProgramSource, Submission};
 
 use super::{COUNTER, HistogramSettings};
 
@@ -225,8 +225,7 @@ impl Pass {
                 let per_item = PAIR_TABLE_LEN * if period == 3 { 3 } else { period.div_ceil(2) };
                 let bytes = plan.tables * per_item * COUNTER;
                 let memory = context.device_memory(bytes)?;
-                let zeroed = context.zero(&memory, bytes, &[], "pair tables")?;
-                zeroed.wait("pair tables")?;
+                context.zero(&memory, bytes, "pair tables")?;
                 extra = Extra::Pairs(memory, bytes);
                 NdRange::groups(plan.tables, 1)
             }
@@ -289,20 +288,19 @@ impl Pass {
     /// The failing call.
     pub fn enqueue(
         &mut self,
-        context: &ClContext,
+        submission: &mut Submission,
         plane: &Plane,
         image: Option<&ClImage>,
         (counters, table_len, slot): (&Mem, usize, usize),
-        waits: &[&Event],
-    ) -> Result<Option<Event>, ClError> {
+    ) -> Result<(), ClError> {
         let [first, mut last] = self.pattern.span();
         let y0 = self.pattern.rows[0];
         let mut rows = self.pattern.rows[1] - y0;
         if first >= last || rows <= 0 {
-            return Ok(None);
+            return Ok(());
         }
         let mut end = self.pattern.end;
-        let [src, offset, stride] = plane_args(plane, image, 0)?;
+        let [src, offset, stride] = source_args(plane, image, 0)?;
         if let Extra::Banked { .. } = self.extra
             && plane.stride == self.whole_row
             && let Some(all) = last
@@ -347,8 +345,6 @@ impl Pass {
                 args.push(Arg::U32(to_u32((1 - slot) * table_len + first, "a table")?));
             }
         }
-        context
-            .run(&mut self.kernel, self.name, &args, &self.range, waits)
-            .map(Some)
+        submission.run(&mut self.kernel, self.name, &args, &self.range)
     }
 }

@@ -7,14 +7,14 @@ use super::{
     mask::{MaskTarget, packed_mask},
     run_differences::{RunDifference, RunDifferences},
 };
-use crate::{source::plane_args, to_i32};
+use crate::{source::source_args, to_i32};
 use clinspect_core::ClError;
 use clinspect_core::{
     components::{Finder, Limits, Run, Shape},
     mask::packed_stride,
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Event, Meter, Program};
+use clinspect_opencl::{Arg, ClContext, Meter, Program};
 
 /// Differences are counted in this many parts of a grey level.
 const DIFFERENCE_UNITS: f64 = 512.0;
@@ -88,13 +88,7 @@ impl PitchThreshold {
             let mask = bytes.get(offset..).unwrap_or(&[]);
             finder.find(mask, stride, width, height, limits)
         })?;
-        let writers = frame.writers();
-        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
-        let plane = frame
-            .planes()
-            .first()
-            .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
-        let [src, src_offset, src_stride] = plane_args(plane, None, 0)?;
+        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
         let frame_args = [
             src,
             src_offset,
@@ -106,12 +100,8 @@ impl PitchThreshold {
             Arg::I32(self.theta),
             Arg::I32(self.flags),
         ];
-        frame.begin_use();
-        let measured =
-            self.lister
-                .differences
-                .run(&self.context, &frame_args, &found.runs, &waits, meter)?;
-        frame.end_use();
+        let differences = &mut self.lister.differences;
+        let measured = differences.run(&self.context, &frame_args, &found.runs, meter)?;
         Ok(Listed {
             defects: assemble(&found.shapes, &found.runs, measured),
             overflow: found.overflow,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{components::Run, ndrange::NdRange};
-use clinspect_opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, Program, Step};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, Program};
 
 const KERNEL: &str = "run_differences";
 /// Runs that device memory is made for at first; it doubles as needed.
@@ -66,10 +66,9 @@ impl RunDifferences {
     /// The failing call.
     pub fn run(
         &mut self,
-        context: &ClContext,
+        context: &Arc<ClContext>,
         frame_args: &[Arg],
         runs: &[Run],
-        waits: &[&Event],
         meter: &Meter,
     ) -> Result<&[RunDifference], ClError> {
         self.results.clear();
@@ -87,13 +86,12 @@ impl RunDifferences {
         args.extend([Arg::Mem(&self.runs), Arg::U32(count), Arg::Mem(&self.out)]);
         let group = GROUP.min(context.kernel_work_group(&self.kernel)?);
         let range = NdRange::groups(runs.len().div_ceil(group), group);
-        let event = Arc::new(context.run(&mut self.kernel, KERNEL, &args, &range, waits)?);
+        let mut submission = context.submit(meter);
+        submission.run(&mut self.kernel, KERNEL, &args, &range)?;
         self.results.resize(runs.len(), RunDifference::default());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.results);
-        let len = bytes.len();
-        let read = context.read(&self.out, 0, bytes, &[&event], "differences of runs")?;
-        meter.measure(Step::Kernel, &event, &event, len);
-        meter.result(Arc::new(read), len);
+        submission.measure(bytes.len());
+        submission.read(&self.out, 0, bytes, "differences of runs")?;
         Ok(&self.results)
     }
 }

@@ -1,0 +1,174 @@
+//! The completion of a command.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Release},
+        },
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use opencl3::{
+    event::{
+        CL_COMPLETE, CL_EVENT_COMMAND_EXECUTION_STATUS, CL_PROFILING_COMMAND_END,
+        CL_PROFILING_COMMAND_START, get_event_info, get_event_profiling_info, wait_for_events,
+    },
+    types::cl_event,
+};
+
+use super::{
+    handle::{EventHandle, call_error},
+    queue::InOrderQueue,
+};
+use clinspect_core::ClError;
+
+/// Pauses between two questions of [`Event::poll`], from the first to the longest.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// What is known of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// Queued or running.
+    Pending,
+    /// Complete.
+    Complete,
+    /// Ended with this status.
+    Failed(i32),
+}
+
+/// The completion of an enqueued command.
+#[derive(Debug)]
+pub(super) struct Event {
+    handle: EventHandle,
+    queue: Arc<InOrderQueue>,
+    number: u64,
+    /// Known to be complete, without a failure; the driver need not be asked again.
+    is_done: AtomicBool,
+}
+
+impl Event {
+    /// Takes over the event of the command that was just put into `queue`.
+    pub fn of(queue: &Arc<InOrderQueue>, raw: cl_event) -> Arc<Self> {
+        Arc::new(Self {
+            handle: EventHandle::new(raw),
+            number: queue.next_number(),
+            queue: queue.clone(),
+            is_done: AtomicBool::new(false),
+        })
+    }
+
+    pub fn raw(&self) -> cl_event {
+        self.handle.raw()
+    }
+
+    /// Whether the command is in this queue, whose order it then follows without a wait list.
+    pub fn is_in(&self, queue: &Arc<InOrderQueue>) -> bool {
+        Arc::ptr_eq(&self.queue, queue)
+    }
+
+    /// Hands the command to the device.
+    ///
+    /// # Errors
+    /// The status of `clFlush`.
+    pub fn flush(&self) -> Result<(), i32> {
+        if self.queue.has_flushed(self.number) {
+            return Ok(());
+        }
+        self.queue.flush()
+    }
+
+    /// Notes that a call which waits for the command has succeeded.
+    pub fn note_done(&self) {
+        self.is_done.store(true, Release);
+    }
+
+    /// Waits without a limit.
+    ///
+    /// # Errors
+    /// The status of `clWaitForEvents`.
+    pub fn wait(&self) -> Result<(), i32> {
+        if !self.is_done.load(Acquire) {
+            wait_for_events(&[self.raw()])?;
+            self.note_done();
+        }
+        Ok(())
+    }
+
+    /// Asks for the command's status.
+    ///
+    /// # Errors
+    /// The status of `clGetEventInfo`.
+    pub fn status(&self) -> Result<Status, i32> {
+        if self.is_done.load(Acquire) {
+            return Ok(Status::Complete);
+        }
+        let status = get_event_info(self.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS)?.to_int();
+        Ok(match status {
+            CL_COMPLETE => {
+                self.note_done();
+                Status::Complete
+            }
+            code if code < CL_COMPLETE => Status::Failed(code),
+            _ => Status::Pending,
+        })
+    }
+
+    /// Asks for the status again and again, until the command has ended or `gives_up` says so.
+    ///
+    /// # Errors
+    /// The call that failed, with its status.
+    pub fn poll(&self, mut gives_up: impl FnMut() -> bool) -> Result<Status, (&'static str, i32)> {
+        if self.is_done.load(Acquire) {
+            return Ok(Status::Complete);
+        }
+        self.flush().map_err(|code| ("clFlush", code))?;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let status = self.status().map_err(|code| ("clGetEventInfo", code))?;
+            if status != Status::Pending || gives_up() {
+                return Ok(status);
+            }
+            thread::sleep(pause);
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// As [`Self::poll`], for at most `limit`.
+    ///
+    /// # Errors
+    /// The call that failed, with its status.
+    pub fn poll_for(&self, limit: Duration) -> Result<Status, (&'static str, i32)> {
+        let end = Instant::now() + limit;
+        self.poll(|| Instant::now() >= end)
+    }
+
+    /// The failure of the command, where it has failed by now.
+    pub fn failure(&self, subject: &str) -> Option<ClError> {
+        match self.status() {
+            Ok(Status::Failed(code)) => Some(call_error("a command", code, subject)),
+            _ => None,
+        }
+    }
+
+    /// Whether the command has ended; a failed one has.
+    pub fn has_ended(&self) -> bool {
+        // An event that cannot be asked will not end either.
+        self.status() != Ok(Status::Pending)
+    }
+
+    /// Nanoseconds from this completed command's start to the end of `last`, where the driver
+    /// knows.
+    pub fn duration_until_ns(&self, last: &Self) -> Option<u64> {
+        let time = |event: &Self, what| {
+            get_event_profiling_info(event.raw(), what)
+                .ok()
+                .map(|info| info.to_ulong())
+        };
+        time(last, CL_PROFILING_COMMAND_END)?.checked_sub(time(self, CL_PROFILING_COMMAND_START)?)
+    }
+}

@@ -1,0 +1,95 @@
+//! Host memory that the device uses in place.
+
+use std::{
+    fmt::Debug,
+    mem::ManuallyDrop,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use opencl3::memory::{CL_MEM_READ_ONLY, CL_MEM_USE_HOST_PTR};
+
+use super::{
+    context::ClContext,
+    device_memory::create,
+    event::{Event, Status},
+    handle::Mem,
+    log::CAT,
+};
+use clinspect_core::ClError;
+
+/// Longest wait of a drop for the device. Only an operator that failed midway leaves such a wait.
+const DROP_LIMIT: Duration = Duration::from_secs(1);
+
+/// Bytes of the host that stay where they are.
+///
+/// # Safety
+/// Until the value is dropped [`Self::bytes`] returns the same address and length, also after the
+/// value was moved, and nobody changes the bytes.
+pub unsafe trait HostBytes: Debug + Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+}
+
+/// Host memory that the device reads in place (`CL_MEM_USE_HOST_PTR`). It keeps the bytes until the
+/// last command that reads them has ended: a drop before that waits.
+#[derive(Debug)]
+pub struct HostMemory<T: HostBytes + ?Sized = dyn HostBytes> {
+    mem: ManuallyDrop<Mem>,
+    /// The last command that reads the bytes.
+    reader: Mutex<Option<Arc<Event>>>,
+    bytes: ManuallyDrop<T>,
+}
+
+impl<T: HostBytes> HostMemory<T> {
+    /// Lets the device read `bytes`.
+    ///
+    /// # Errors
+    /// The device refuses the memory.
+    pub fn new(context: &ClContext, bytes: T) -> Result<Self, ClError> {
+        let data = bytes.bytes();
+        let mem = create(
+            context,
+            CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
+            data.len(),
+            data.as_ptr().cast_mut().cast(),
+        )?;
+        Ok(Self {
+            mem: ManuallyDrop::new(mem),
+            reader: Mutex::default(),
+            bytes: ManuallyDrop::new(bytes),
+        })
+    }
+}
+
+impl<T: HostBytes + ?Sized> HostMemory<T> {
+    pub(super) fn mem(&self) -> &Mem {
+        &self.mem
+    }
+
+    /// Notes the last command that reads the bytes.
+    pub(super) fn note_read(&self, reader: Arc<Event>) {
+        *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
+    }
+}
+
+impl<T: HostBytes + ?Sized> Drop for HostMemory<T> {
+    fn drop(&mut self) {
+        let reader = self.reader.get_mut();
+        let reader = reader.unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(reader) = reader
+            && !matches!(
+                reader.poll_for(DROP_LIMIT),
+                Ok(Status::Complete | Status::Failed(_))
+            )
+        {
+            gst::error!(CAT, "the device may still read a frame: its memory is kept");
+            return;
+        }
+        // SAFETY: both are dropped here alone, the memory object before the bytes under it.
+        unsafe {
+            ManuallyDrop::drop(&mut self.mem);
+            ManuallyDrop::drop(&mut self.bytes);
+        }
+    }
+}

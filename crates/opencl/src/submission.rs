@@ -1,0 +1,286 @@
+//! Commands for one frame, in order with whoever else uses its memory.
+
+use std::{
+    ffi::c_void,
+    mem::{size_of, size_of_val},
+    ptr,
+    sync::Arc,
+};
+
+use opencl3::{command_queue::enqueue_nd_range_kernel, kernel::set_kernel_arg, types::cl_mem};
+
+use super::{
+    buffer::ClBuffer,
+    context::{ClContext, first_of},
+    event::Event,
+    handle::{Kernel, Mem, call_error},
+    host_memory::HostMemory,
+    meter::{Meter, Step},
+};
+use clinspect_core::{ClError, ndrange::NdRange};
+
+/// Memory that others use too: the host, and other elements' kernels.
+#[derive(Debug, Clone, Copy)]
+pub enum Memory<'a> {
+    /// A buffer of ours.
+    Buffer(&'a ClBuffer),
+    /// The host's memory, in place; it is only read.
+    Host(&'a Arc<HostMemory>),
+}
+
+impl Memory<'_> {
+    fn mem(&self) -> &Mem {
+        match self {
+            Self::Buffer(buffer) => buffer.mem(),
+            Self::Host(host) => host.mem(),
+        }
+    }
+}
+
+/// A kernel argument.
+#[derive(Debug, Clone, Copy)]
+pub enum Arg<'a> {
+    /// Shared memory that the kernel reads.
+    Reads(Memory<'a>),
+    /// Shared memory that the kernel writes.
+    Writes(Memory<'a>),
+    /// A buffer or image of the operator alone: the queue's order is enough for it.
+    Mem(&'a Mem),
+    /// `int`
+    I32(i32),
+    /// `uint`
+    U32(u32),
+    /// `ulong`
+    U64(u64),
+    /// `int4`
+    I32x4([i32; 4]),
+    /// `__local` memory of so many bytes.
+    Local(usize),
+}
+
+/// The commands of an operator for one frame.
+///
+/// Each command waits for the one before, so that the failure of any reaches the last, and for the
+/// commands of others on the memory that its arguments name; its completion is noted there. So no
+/// operator can forget either.
+#[derive(Debug)]
+pub struct Submission<'a> {
+    context: &'a Arc<ClContext>,
+    meter: &'a Meter,
+    first: Option<Arc<Event>>,
+    last: Option<Arc<Event>>,
+    /// Commands of others that one of these waits for.
+    waited: Vec<Arc<Event>>,
+    /// Host memory that they read.
+    host: Vec<Arc<HostMemory>>,
+}
+
+impl ClContext {
+    /// Begins the commands for a frame; `meter` counts and measures them.
+    pub fn submit<'a>(self: &'a Arc<Self>, meter: &'a Meter) -> Submission<'a> {
+        Submission {
+            context: self,
+            meter,
+            first: None,
+            last: None,
+            waited: Vec::new(),
+            host: Vec::new(),
+        }
+    }
+}
+
+impl Submission<'_> {
+    /// Sets the arguments and enqueues the kernel.
+    ///
+    /// # Errors
+    /// The failing call with the kernel's name as its subject; an unusable argument.
+    pub fn run(
+        &mut self,
+        kernel: &mut Kernel,
+        name: &'static str,
+        args: &[Arg],
+        range: &NdRange,
+    ) -> Result<(), ClError> {
+        for (index, arg) in args.iter().enumerate() {
+            set_arg(kernel, index as u32, arg).map_err(|code| {
+                call_error("clSetKernelArg", code, format!("{name}, argument {index}"))
+            })?;
+        }
+        let known = self.waited.len();
+        for arg in args {
+            self.wait_for(arg)?;
+        }
+        let before = self.last.iter().chain(&self.waited[known..]);
+        let queue = self.context.commands();
+        let waits = self.context.wait_list(queue, before)?;
+        let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
+        // SAFETY: the kernel bounds-checks against its arguments or its header states what the
+        // operator promises. The driver keeps buffers until the command has ended, and `drop`
+        // lets host memory know for how long the command needs it.
+        let event = unsafe {
+            enqueue_nd_range_kernel(
+                queue.raw(),
+                kernel.raw(),
+                2,
+                ptr::null(),
+                range.global.as_ptr(),
+                local,
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        }
+        .map(|event| Event::of(queue, event))
+        .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
+        for arg in args {
+            self.note(arg, &event);
+        }
+        self.add(event);
+        Ok(())
+    }
+
+    /// Enqueues zeros over the first `len` bytes; `len` is a multiple of 4.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn zero(&mut self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
+        let before = self.last.as_slice();
+        let event = self.context.zero_after(mem, len, before, subject)?;
+        self.add(event);
+        Ok(())
+    }
+
+    /// Counts a plane that a command copies into an image.
+    pub fn count_image_copy(&self) {
+        self.meter.count_image_copy();
+    }
+
+    /// Measures the commands so far as the step [`Step::Kernel`] over `bytes`.
+    pub fn measure(&self, bytes: usize) {
+        if let (Some(first), Some(last)) = (&self.first, &self.last) {
+            self.meter.measure(Step::Kernel, first, last, bytes);
+        }
+    }
+
+    /// Ends the commands with a result that is read back, and waits for it.
+    ///
+    /// # Errors
+    /// The failing call, or the failure of a command.
+    pub fn read(
+        self,
+        mem: &Mem,
+        offset: usize,
+        out: &mut [u8],
+        subject: &str,
+    ) -> Result<(), ClError> {
+        let read = (self.context).read_after(mem, offset, out, self.last.as_ref(), subject)?;
+        if let Some(last) = &self.last {
+            last.note_done();
+        }
+        self.meter.result(read, out.len());
+        Ok(())
+    }
+
+    /// Ends the commands without waiting for them.
+    ///
+    /// # Errors
+    /// The failing call; [`ClError::Input`] where there was no command.
+    pub fn send(self) -> Result<Completion, ClError> {
+        let last = self.last.clone();
+        let last = last.ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
+        self.context.flush(self.context.commands())?;
+        Ok(Completion {
+            context: self.context.clone(),
+            last,
+        })
+    }
+
+    fn wait_for(&mut self, arg: &Arg) -> Result<(), ClError> {
+        let before = match arg {
+            Arg::Reads(Memory::Buffer(buffer)) => buffer.before_read()?,
+            Arg::Writes(Memory::Buffer(buffer)) => buffer.before_write()?,
+            Arg::Writes(Memory::Host(_)) => {
+                return Err(ClError::Input(
+                    "the output frame is not in OpenCL memory".into(),
+                ));
+            }
+            _ => None,
+        };
+        if let Some(event) = before {
+            let mut known = self.waited.iter().chain(&self.last);
+            if !known.any(|known| Arc::ptr_eq(known, &event)) {
+                self.waited.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, arg: &Arg, event: &Arc<Event>) {
+        match arg {
+            Arg::Reads(Memory::Buffer(buffer)) => buffer.note_read(event),
+            Arg::Writes(Memory::Buffer(buffer)) => buffer.note_written(event),
+            Arg::Reads(Memory::Host(host))
+                if !self.host.iter().any(|known| Arc::ptr_eq(known, host)) =>
+            {
+                self.host.push((*host).clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, event: Arc<Event>) {
+        self.first.get_or_insert_with(|| event.clone());
+        self.last = Some(event);
+    }
+}
+
+impl Drop for Submission<'_> {
+    fn drop(&mut self) {
+        let Some(last) = self.last.take() else {
+            return;
+        };
+        for host in &self.host {
+            host.note_read(last.clone());
+        }
+        self.meter.note_command(last.clone());
+        self.context.note_command(last);
+    }
+}
+
+/// The end of commands that nobody has waited for yet.
+#[derive(Debug)]
+pub struct Completion {
+    context: Arc<ClContext>,
+    last: Arc<Event>,
+}
+
+impl Completion {
+    /// Waits for the last command; `subject` is what an error is about.
+    ///
+    /// # Errors
+    /// A command has failed, or waiting for it has.
+    pub fn wait(&self, subject: &str) -> Result<(), ClError> {
+        self.context.wait(&self.last, subject)
+    }
+}
+
+fn set_arg(kernel: &mut Kernel, index: u32, arg: &Arg) -> Result<(), i32> {
+    let raw_mem: cl_mem;
+    let (size, value): (usize, *const c_void) = match arg {
+        Arg::Reads(memory) | Arg::Writes(memory) => {
+            raw_mem = memory.mem().raw();
+            (size_of::<cl_mem>(), (&raw const raw_mem).cast())
+        }
+        Arg::Mem(mem) => {
+            raw_mem = mem.raw();
+            (size_of::<cl_mem>(), (&raw const raw_mem).cast())
+        }
+        Arg::I32(v) => (size_of_val(v), ptr::from_ref(v).cast()),
+        Arg::U32(v) => (size_of_val(v), ptr::from_ref(v).cast()),
+        Arg::U64(v) => (size_of_val(v), ptr::from_ref(v).cast()),
+        Arg::I32x4(v) => (size_of_val(v), v.as_ptr().cast()),
+        Arg::Local(bytes) => (*bytes, ptr::null()),
+    };
+    // SAFETY: the value is read during the call and is as large as `size` says; the kernel is
+    // borrowed mutably, so no other thread sets its arguments.
+    unsafe { set_kernel_arg(kernel.raw(), index, size, value) }
+}

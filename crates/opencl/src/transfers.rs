@@ -1,0 +1,131 @@
+//! Commands on memory that only one operator uses: the in-order queue is all the order they need.
+
+use std::{mem::size_of, ptr, sync::Arc};
+
+use opencl3::{
+    command_queue::{enqueue_fill_buffer, enqueue_read_buffer, enqueue_write_buffer},
+    types::CL_TRUE,
+};
+
+use super::{
+    context::{ClContext, first_of},
+    event::Event,
+    handle::Mem,
+};
+use clinspect_core::ClError;
+
+impl ClContext {
+    /// Reads `out.len()` bytes from `offset`, and waits for them and for all before.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn read(
+        &self,
+        mem: &Mem,
+        offset: usize,
+        out: &mut [u8],
+        subject: &str,
+    ) -> Result<(), ClError> {
+        self.read_after(mem, offset, out, None, subject).map(drop)
+    }
+
+    /// As [`Self::read`]; a failure of `before` makes it fail.
+    pub(super) fn read_after(
+        &self,
+        mem: &Mem,
+        offset: usize,
+        out: &mut [u8],
+        before: Option<&Arc<Event>>,
+        subject: &str,
+    ) -> Result<Arc<Event>, ClError> {
+        let queue = self.commands();
+        let waits = self.wait_list(queue, before.into_iter())?;
+        let flushed = queue.enqueued();
+        // SAFETY: a blocking read writes at most `out.len()` bytes before it returns; the driver
+        // checks the range against the buffer.
+        let event = unsafe {
+            enqueue_read_buffer(
+                queue.raw(),
+                mem.raw(),
+                CL_TRUE,
+                offset,
+                out.len(),
+                out.as_mut_ptr().cast(),
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        }
+        .map(|event| Event::of(queue, event))
+        .map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?;
+        queue.note_flushed(flushed);
+        event.note_done();
+        self.note_progress();
+        Ok(event)
+    }
+
+    /// Writes bytes to `offset`, and waits until the device has them.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn write(
+        &self,
+        mem: &Mem,
+        offset: usize,
+        data: &[u8],
+        subject: &str,
+    ) -> Result<(), ClError> {
+        let queue = self.commands();
+        // SAFETY: a blocking write reads `data` before it returns; the driver checks the range.
+        unsafe {
+            enqueue_write_buffer(
+                queue.raw(),
+                mem.raw(),
+                CL_TRUE,
+                offset,
+                data.len(),
+                data.as_ptr().cast(),
+                0,
+                ptr::null(),
+            )
+        }
+        .map(|event| drop(Event::of(queue, event)))
+        .map_err(|code| self.failed("clEnqueueWriteBuffer", code, subject))
+    }
+
+    /// Fills `len` bytes from the start with zeros, and waits; `len` is a multiple of 4.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn zero(&self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
+        let zeroed = self.zero_after(mem, len, &[], subject)?;
+        self.wait(&zeroed, subject)
+    }
+
+    /// Enqueues zeros after `before`.
+    pub(super) fn zero_after(
+        &self,
+        mem: &Mem,
+        len: usize,
+        before: &[Arc<Event>],
+        subject: &str,
+    ) -> Result<Arc<Event>, ClError> {
+        let queue = self.commands();
+        let waits = self.wait_list(queue, before.iter())?;
+        let zero = 0_u32;
+        // SAFETY: the pattern is copied during the call; the driver checks the range.
+        unsafe {
+            enqueue_fill_buffer(
+                queue.raw(),
+                mem.raw(),
+                (&raw const zero).cast(),
+                size_of::<u32>(),
+                0,
+                len,
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        }
+        .map(|event| Event::of(queue, event))
+        .map_err(|code| self.failed("clEnqueueFillBuffer", code, subject))
+    }
+}

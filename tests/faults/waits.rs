@@ -1,0 +1,286 @@
+//! Who waits for whom, and for how long: devices that hang or are busy, compilers that take their
+//! time, queues that wait for each other.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use clinspect_opencl::{
+    self as opencl, Access, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource,
+    frame::{ClFrame, Importer, layout_of},
+};
+use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
+use gst::prelude::*;
+
+use crate::{
+    calls,
+    cases::{self, GPU},
+    layer::{self, Report},
+    stand::Trace,
+};
+
+/// What a stop waits for a device.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// A scenario, and what becomes of the case `gaussian` without faults.
+pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
+
+/// The scenarios of a `cpu`, or of a CPU that says it is a `gpu`.
+pub fn scenarios(device: &str) -> Vec<Scenario> {
+    if device == "gpu" {
+        return vec![("a kept mapping that a writer ends", flush_of_a_kept_mapping)];
+    }
+    vec![
+        ("the end of a stream on a device that hangs", eos_of_a_hang),
+        ("a stop beside streams that keep the device busy", busy),
+        ("a stop on a device that hangs", hang),
+        ("a wait for a command that fails", failed_wait),
+        ("a start beside a compiler", start_beside_a_build),
+        ("a fault of a release after a slow one", slow_release),
+    ]
+}
+
+fn text(error: impl ToString) -> String {
+    error.to_string()
+}
+
+/// A filter with frames of its own.
+struct Filter {
+    context: Arc<ClContext>,
+    operator: Gaussian,
+    importer: Importer,
+    buffers: [gst::Buffer; 2],
+}
+
+impl Filter {
+    fn new() -> Result<Self, String> {
+        let context = opencl::open("auto").map_err(text)?;
+        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 64, 16)
+            .build()
+            .map_err(text)?;
+        let settings = GaussianSettings {
+            kernel_size: 3,
+            sigma_px: 0.0,
+            arithmetic: Arithmetic::Integer,
+            image: false,
+            variant: None,
+        };
+        let layout = layout_of(&info).map_err(text)?;
+        let operator = Gaussian::new(&context, &layout, &settings).map_err(text)?;
+        let meter = Meter::new(false);
+        let importer = Importer::new(&context, &meter, &info).map_err(text)?;
+        let allocator = ClAllocator::new(&context, &meter).upcast::<gst::Allocator>();
+        let buffer = || {
+            let mut buffer = gst::Buffer::new();
+            let memory = allocator.alloc(info.size(), None).map_err(text)?;
+            buffer.make_mut().append_memory(memory);
+            Ok::<_, String>(buffer)
+        };
+        Ok(Self {
+            buffers: [buffer()?, buffer()?],
+            context,
+            operator,
+            importer,
+        })
+    }
+
+    fn frames(&mut self) -> Result<[ClFrame; 2], String> {
+        let input = self.importer.import(&self.buffers[0]).map_err(text)?;
+        let output = self.importer.output(&self.buffers[1]).map_err(text)?;
+        Ok([input, output])
+    }
+}
+
+/// A pipeline whose last frame never comes: the end of the stream is an error in time.
+fn eos_of_a_hang(_: &Trace) -> Result<(), String> {
+    // The first kernel warms up.
+    layer::set_rules("clEnqueueNDRangeKernel 2 hold 20000");
+    let line = "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY8 ! clgaussian ! fakesink";
+    let pipeline = gst::parse::launch(line).map_err(text)?;
+    let pipeline = pipeline.downcast::<gst::Pipeline>().unwrap();
+    pipeline.set_state(gst::State::Playing).map_err(text)?;
+    let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+    let bus = pipeline.bus().unwrap();
+    let end = bus.timed_pop_filtered(gst::ClockTime::from_seconds(14), &ends);
+    let stopping = Instant::now();
+    pipeline.set_state(gst::State::Null).map_err(text)?;
+    let stopped = stopping.elapsed();
+    layer::set_rules("");
+    match end.as_ref().map(|message| message.view()) {
+        None => return Err("neither an end nor an error".into()),
+        Some(gst::MessageView::Error(error)) => {
+            let error = error.error().message().to_owned();
+            if !error.contains("did not finish") || !error.contains("stop and start") {
+                return Err(format!("an error that does not help: {error}"));
+            }
+        }
+        Some(_) => return Err("an end without its last frames".into()),
+    }
+    if stopped > 4 * LIMIT {
+        return Err(format!("NULL took {stopped:?}"));
+    }
+    Ok(())
+}
+
+/// A stop that takes over the limit because others were there before: the device is not given up.
+fn busy(_: &Trace) -> Result<(), String> {
+    let mut filters = (0..5)
+        .map(|_| Filter::new())
+        .collect::<Result<Vec<_>, _>>()?;
+    let context = filters[0].context.clone();
+    let meters: Vec<_> = filters.iter().map(|_| Meter::new(false)).collect();
+    let held: Vec<String> = (1..=filters.len())
+        .map(|n| format!("clEnqueueNDRangeKernel {n} hold {}", 400 * n))
+        .collect();
+    layer::set_rules(&held.join("\n"));
+    let mut submitted = Vec::new();
+    for (filter, meter) in filters.iter_mut().zip(&meters) {
+        let [input, output] = filter.frames()?;
+        submitted.push(filter.operator.run(&input, &output, meter).map_err(text)?);
+    }
+    let last = meters.last().unwrap();
+    let finished = std::thread::scope(|scope| {
+        // The streams before wait for their frames, as those of wrapped memory do.
+        scope.spawn(|| {
+            submitted
+                .iter()
+                .take(4)
+                .try_for_each(|done| done.wait("a frame"))
+        });
+        context.finish_within(LIMIT, last)
+    });
+    layer::set_rules("");
+    finished.map_err(text)?;
+    if context.has_failed() {
+        return Err("a busy device is given up".into());
+    }
+    Ok(())
+}
+
+/// A stop on a device that does nothing at all: the next start gets another context.
+fn hang(_: &Trace) -> Result<(), String> {
+    let mut filter = Filter::new()?;
+    let meter = Meter::new(false);
+    let [input, output] = filter.frames()?;
+    layer::set_rules("clEnqueueNDRangeKernel 1 hold 5000");
+    let done = filter.operator.run(&input, &output, &meter).map_err(text)?;
+    for limit in [LIMIT, LIMIT / 10] {
+        let begun = Instant::now();
+        if filter.context.finish_within(LIMIT, &meter).is_ok() {
+            return Err("a hang is no error".into());
+        }
+        // The second element does not wait again.
+        if begun.elapsed() > limit + LIMIT / 2 {
+            return Err(format!("took {:?}", begun.elapsed()));
+        }
+    }
+    let next = opencl::open("auto").map_err(text)?;
+    layer::set_rules("");
+    done.wait("the frame").map_err(text)?;
+    if Arc::ptr_eq(&next, &filter.context) {
+        return Err("the next start waits behind the hang".into());
+    }
+    Ok(())
+}
+
+/// A command that fails after it was enqueued marks its context where somebody waits for it.
+fn failed_wait(_: &Trace) -> Result<(), String> {
+    let mut filter = Filter::new()?;
+    let meter = Meter::new(false);
+    let [input, output] = filter.frames()?;
+    layer::set_rules("clEnqueueNDRangeKernel 1 late -5");
+    let done = filter.operator.run(&input, &output, &meter).map_err(text)?;
+    let waited = done.wait("the frame");
+    layer::set_rules("");
+    if waited.is_ok() {
+        return Err("no error".into());
+    }
+    if !filter.context.has_failed() {
+        return Err("the next start joins a context that has failed".into());
+    }
+    Ok(())
+}
+
+/// Whoever opens a device that is open, or wants a program that is built, does not wait for a compiler.
+fn start_beside_a_build(_: &Trace) -> Result<(), String> {
+    let context = opencl::open("auto").map_err(text)?;
+    let built = || context.program(ProgramSource::PitchMask, "").map(drop);
+    built().map_err(text)?;
+    layer::set_rules("clBuildProgram 1 stall 2000");
+    let before = Report::now().unwrap_or_default();
+    let is_building = AtomicBool::new(true);
+    let (build, starts) = std::thread::scope(|scope| {
+        let build = scope.spawn(|| {
+            let begun = Instant::now();
+            let built = context.program(ProgramSource::Gaussian, "-DTAPS=5 -DNEVER_COMPILED=1");
+            is_building.store(false, Ordering::Release);
+            built.map(|_| begun.elapsed())
+        });
+        while Report::now().unwrap_or_default().faults_since(&before) == 0 {
+            std::thread::yield_now();
+        }
+        let start = || {
+            let begun = Instant::now();
+            let opened = opencl::open("auto").and_then(|_| built());
+            let beside = is_building.load(Ordering::Acquire);
+            opened.map(|()| (begun.elapsed(), beside))
+        };
+        let starts: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
+        let starts: Result<Vec<_>, _> = starts.into_iter().map(|s| s.join().unwrap()).collect();
+        (build.join().unwrap(), starts)
+    });
+    layer::set_rules("");
+    let (build, starts) = (build.map_err(text)?, starts.map_err(text)?);
+    if starts
+        .iter()
+        .any(|(time, beside)| !beside || *time > build / 2)
+    {
+        return Err(format!("{starts:?} beside a build of {build:?}"));
+    }
+    Ok(())
+}
+
+/// After a release that stalls, the others are made in another thread, and soon.
+fn slow_release(healthy: &Trace) -> Result<(), String> {
+    let case = cases::named("gaussian");
+    let faults = ["clReleaseEvent", "clReleaseKernel", "clReleaseMemObject"];
+    let scenarios = calls::scenarios(healthy, calls::Depth::First);
+    for scenario in scenarios
+        .iter()
+        .filter(|s| faults.iter().any(|fault| s.name.contains(fault)))
+    {
+        layer::set_rules("clReleaseProgram 1 stall 700");
+        drop(Filter::new()?);
+        layer::set_rules("");
+        calls::try_one(case, healthy, scenario)
+            .map_err(|why| format!("{}: {why}", scenario.name))?;
+    }
+    Ok(())
+}
+
+/// The end of a mapping for reading that was kept, in one queue, is flushed before a map for writing
+/// in the other waits for it.
+fn flush_of_a_kept_mapping(_: &Trace) -> Result<(), String> {
+    layer::set_rules(GPU);
+    let before = Report::now().unwrap_or_default();
+    let context = opencl::open("auto").map_err(text)?;
+    let buffer = ClBuffer::new(&context, 64, &Meter::new(false)).map_err(text)?;
+    buffer.read_with(|_| ()).map_err(text)?;
+    let write = Access {
+        read: false,
+        write: true,
+    };
+    buffer.map(write).map_err(text)?;
+    let after = Report::now().unwrap_or_default();
+    buffer.unmap();
+    drop((buffer, context));
+    layer::set_rules("");
+    match after.unflushed() - before.unflushed() {
+        0 => Ok(()),
+        waits => Err(format!("{waits} waits for a queue that was not flushed")),
+    }
+}
