@@ -29,8 +29,6 @@ const INSPECT: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! \
 /// What is drawn on a grey frame is grey.
 const COLOUR: &str = "videoconvert ! video/x-raw,format=RGB";
 const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";
-/// Nobody waits for a picture: a mask may take as long as a slow machine does, ns.
-const PATIENCE: &str = "mask-timeout=60000000000";
 
 fn main() -> Result<()> {
     gst::init()?;
@@ -59,7 +57,7 @@ fn main() -> Result<()> {
 
     let line = format!(
         "{source} ! tee name=t  \
-         t. ! queue ! {COLOUR} ! inspectoverlay name=o {PATIENCE} verdict-position=bottom \
+         t. ! queue ! {COLOUR} ! inspectoverlay name=o verdict-position=bottom \
          histogram-corner=top-left tint-color=0xb030d0ff box-color=0xff30d0ff ! {PICTURE}  \
          t. ! queue ! {INSPECT} ! o.mask"
     );
