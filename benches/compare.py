@@ -1,8 +1,8 @@
 """Measures all contestants side by side and writes the figures as JSON.
 
-Each row is run in interleaved rounds, so that what disturbs the machine disturbs all; medians
-count. Results of a row are compared with one another before anything is timed. `scripts/bench`
-calls this; `report.py` makes the tables.
+Each row is run in interleaved rounds, so that a disturbance of the machine affects all contestants;
+figures are medians. The results of a row are compared before it is timed. `scripts/bench` calls this;
+`report.py` makes the tables.
 """
 
 import argparse
@@ -26,7 +26,7 @@ class Cell:
         self.number = number
         self.contestant = contestant
         self.program = Workers.of(contestant.who)
-        # Medians of the rounds, and every single run.
+        # Medians of the rounds; `single` holds every run.
         self.wall, self.device, self.single = [], [], []
         self.about = None
         self.problem = {}
@@ -69,11 +69,11 @@ class Bench:
         self.scratch = Path(options.scratch)
         self.picture = None
         self.slot = 0
-        # Failures and wrong results; what cannot take part is none.
+        # Failures and wrong results; a contestant that cannot take part is not a fault.
         self.faults = []
 
     def draw(self, row):
-        """The row's picture in a file; kept while the next row needs the same."""
+        """The row's picture in a file; reused while the next row needs the same one."""
         wanted = (row.kind, row.size)
         path = self.scratch / "picture.raw"
         if self.picture != wanted:
@@ -113,7 +113,7 @@ class Bench:
             cell.about = answer.get("about")
 
     def on_device(self, pipeline):
-        """The pipeline with each of our elements told its device."""
+        """The pipeline, with the property `device` set on each of our elements."""
         parts = []
         for part in pipeline.split(" ! "):
             words = part.split(" ", 1)
@@ -130,11 +130,11 @@ class Bench:
         return answer
 
     def settle(self, cell, row):
-        """Warms up, and chooses how often the contestant runs."""
+        """Warms up and chooses the number of runs."""
         piped = cell.contestant.who == "pipeline" and not row.settings.get("start")
         first = self.run(cell, 16 if piped else 1)
-        # The second run is the first without allocations and compilations; slow contestants do
-        # not notice those.
+        # The first run allocates and compiles; the second shows the cost. Slow contestants need no
+        # second run.
         slow = first and not piped and first["wall"][0] > 3e8
         second = first if slow else first and self.run(cell, 8 if piped else 1)
         if not second:
@@ -145,18 +145,18 @@ class Bench:
         cell.rounds = int(min(max(runs, 1 if self.options.quick else 2), self.options.rounds))
         cell.inner = int(min(max(runs / cell.rounds, 1), 4000 if piped else 50))
         if row.settings.get("latency"):
-            # A 99th percentile needs frames.
+            # A 99th percentile needs many frames.
             cell.inner = max(cell.inner, 10 if self.options.quick else 40)
             cell.rounds = max(cell.rounds, 3)
 
     def check(self, cells, row):
-        """Compares every result with the exact one: the reference's, else the first exact peer's."""
+        """Compares all results with an exact one: that of the reference, else of the first exact peer."""
         if row.task in ("limit", "pipeline"):
             return
         exact = [c for c in cells if c.contestant.tolerance == 0 and c.contestant.edge == 0]
         trusted = ["reference", "pillow", "numpy", "cv2", "cub", "ours"]
         if row.task == "histogram":
-            # It counts in float32, which holds no odd number above 2^24.
+            # cv2 counts in float32, which cannot represent odd numbers above 2^24.
             trusted.remove("cv2")
         exact.sort(key=lambda c: trusted.index(c.contestant.who)
                    if c.contestant.who in trusted else len(trusted))
@@ -215,14 +215,14 @@ class Bench:
                 text = f"{row.title}, {cell.contestant.label}: {cell.problem['error']}"
                 self.faults.append(text)
                 print(f"  FAULT {text}", file=sys.stderr)
-            # Memory is given back between rows: the largest need several GB.
+            # Memory is released between rows: the largest need several GB.
             if cell.program in self.workers.running:
                 self.workers.ask(cell.program, op="drop", slot=cell.number)
         return {c.contestant.label: c.figures(row) for c in cells}
 
 
 def differs(result, truth, row, tolerance, edge):
-    """Why a result is wrong, or an empty string."""
+    """How a result differs from the truth; empty if it does not."""
     if result is None or truth is None:
         return "there is no result"
     if result.size != truth.size:
@@ -247,7 +247,7 @@ def parse():
     parser.add_argument("--gpu", action="store_true", help="compare with GPU peers")
     parser.add_argument("--photographs", default="", help="folder of PNG photographs")
     parser.add_argument("--commit", default="", help="what was built, where git cannot tell")
-    parser.add_argument("--only", default="", help="sections whose title holds this")
+    parser.add_argument("--only", default="", help="only sections whose title contains this text")
     parser.add_argument("--pairs", action="store_true",
                         help="only the two contestants of each section's ratio")
     parser.add_argument("--quick", action="store_true", help="fewest rounds")
@@ -275,7 +275,7 @@ def main():
             if options.only.lower() not in section.title.lower():
                 continue
             if options.pairs:
-                # The others' frames do not empty the caches between the two.
+                # Frames of other contestants would evict those of the two from the caches.
                 section.contestants = [c for c in section.contestants if c.label in section.ratio]
             if not section.contestants:
                 continue
@@ -297,7 +297,7 @@ def main():
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     Path(options.out).write_text(json.dumps(figures, indent=1) + "\n")
     if bench.faults:
-        sys.exit(f"{len(bench.faults)} contestants failed or computed something else")
+        sys.exit(f"{len(bench.faults)} contestants failed or gave a wrong result")
 
 
 if __name__ == "__main__":

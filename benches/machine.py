@@ -1,4 +1,4 @@
-"""What machine the figures come from."""
+"""Describes the machine that the figures come from."""
 
 import datetime
 import os

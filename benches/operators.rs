@@ -1,31 +1,14 @@
-//! `cargo bench`: each operator by picture and variant, on the device that `CLINSPECT_DEVICE` names.
+//! `cargo bench`: each operator by picture and variant, on the device that `CLINSPECT_DEVICE`
+//! names.
 //!
 //! Frames are resident. `scripts/bench` compares with other libraries.
 
 #![allow(missing_docs, reason = "criterion's macros make public functions")]
-#![allow(dead_code, reason = "bench_worker uses the rest of its modules")]
 
-#[path = "../examples/common/mod.rs"]
-mod common;
-#[path = "../tests/reference/mod.rs"]
-mod reference;
-
-#[path = "worker/baselines/mod.rs"]
-mod baselines;
-#[path = "worker/contestant.rs"]
-mod contestant;
-#[path = "worker/device.rs"]
-mod device;
-#[path = "worker/operators.rs"]
-mod operators;
-#[path = "worker/pictures.rs"]
-mod pictures;
-#[path = "worker/protocol.rs"]
-mod protocol;
-
+use clinspect_benches::{baselines, operators, pictures, protocol};
 use std::path::{Path, PathBuf};
 
-use contestant::{Contestant, Error, Skip, skip};
+use clinspect_benches::{Contestant, Error, Skip};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use protocol::{Frame, Settings};
 
@@ -43,7 +26,7 @@ fn device() -> String {
     std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into())
 }
 
-/// A picture in a file, as the workers of scripts/bench get it.
+/// A picture in a file, in the form that the workers of scripts/bench read.
 fn frame(folder: &Path, kind: &str, channels: usize) -> Result<Frame, Error> {
     let path: PathBuf = folder.join(format!("{kind} {channels}.raw"));
     std::fs::write(&path, pictures::draw(kind, SIZE, channels, "")?)?;
@@ -117,7 +100,7 @@ fn forced(variant: &str) -> Settings {
     }
 }
 
-/// Puts a label before each.
+/// Prefixes each name with a label.
 fn labelled<const N: usize>(
     variants: [(&'static str, (Prepare, Settings)); N],
 ) -> Vec<(&'static str, Prepare, Settings)> {
@@ -191,7 +174,7 @@ fn pitch(c: &mut Criterion) {
     run(|| measure(c, "pitch", 1, &variants));
 }
 
-/// A benchmark that cannot run says why and fails.
+/// Prints why a benchmark cannot run, and fails.
 fn run(mut benchmark: impl FnMut() -> Result<(), Error>) {
     let done = gst::init().map_err(Error::from).and_then(|()| benchmark());
     if let Err(why) = done {

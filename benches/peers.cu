@@ -1,9 +1,9 @@
-// CUB and NPP as contestants: answers the requests that benches/worker does.
+// CUB and NPP as contestants; answers the same requests as benches/worker.
 //
 //   nvcc -O3 -std=c++17 -arch=native benches/peers.cu -lnppif -lnppc -o peers-cuda
 //
-// A request is a JSON object in a line on stdin, its answer one on stdout. Frames are resident;
-// `device` times come from CUDA events, `wall` is from the call to the end of the stream.
+// A request is a line of JSON on stdin, its answer a line of JSON on stdout. Frames are resident.
+// `device` times come from CUDA events; `wall` is from the call until the stream is done.
 
 #include <cub/cub.cuh>
 #include <cuda/std/array>
@@ -24,7 +24,7 @@
 
 namespace {
 
-/// A contestant that cannot take part here, which is no failure.
+/// A contestant that cannot take part here; not a failure.
 struct Skip : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -44,7 +44,7 @@ void check(NppStatus code, const char *call)
 
 #define CHECK(call) check((call), #call)
 
-// The requests hold each key once, so a key's place says all; the driver writes no escapes.
+// A minimal reader suffices: requests hold each key once and no escapes.
 std::string after(const std::string &line, const std::string &key)
 {
     const size_t at = line.find("\"" + key + "\":");
@@ -125,7 +125,7 @@ struct Contestant {
     std::function<std::vector<uint8_t>()> result;
 };
 
-// CUB took C arrays, and takes cuda::std::array since 3.0; whichever this one takes is called.
+// CUB takes cuda::std::array since 3.0 and took C arrays before; this calls whichever compiles.
 template <class Pointers, class Numbers>
 auto multi_histogram(int, void *temporary, size_t &bytes, const uint8_t *samples, Pointers counters,
                      Numbers levels, Numbers lower, Numbers upper, int pixels, int rows,

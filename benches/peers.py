@@ -1,7 +1,7 @@
-"""OpenCV, Pillow and numpy as contestants: answers the requests that benches/worker does.
+"""OpenCV, Pillow and numpy as contestants; answers the same requests as benches/worker.
 
-A request is a JSON object in a line on stdin, its answer one on stdout. Times are those of the
-library's call alone; frames lie in memory with the row stride and base that the request says.
+A request is a line of JSON on stdin, its answer a line of JSON on stdout. Times are those of the
+library's call alone. Frames have the row stride and base that the request names.
 """
 
 import json
@@ -22,15 +22,15 @@ except ImportError:
 
 
 class Skip(Exception):
-    """A contestant that cannot take part here, which is no failure."""
+    """A contestant that cannot take part here; not a failure."""
 
 
 def place(frame):
-    """The frame as an array whose rows and first byte lie as asked for."""
+    """The frame as an array with the stride and base of the request."""
     width, height, channels = frame["width"], frame["height"], frame["channels"]
     packed = np.fromfile(frame["path"], np.uint8).reshape(height, width * channels)
     stride, base = frame["stride"], frame["base"]
-    # A page of slack: the base counts from a page's start.
+    # One page more: the base counts from the start of a page.
     memory = np.full(stride * height + base + 4096, 0xA5, np.uint8)
     start = -memory.ctypes.data % 4096 + base
     rows = memory[start : start + stride * height].reshape(height, stride)
@@ -41,7 +41,7 @@ def place(frame):
 
 
 def inside(array, settings):
-    """The region of interest, a view."""
+    """A view of the region of interest."""
     x, y, width, height = settings.get("region", [0, 0, 0, 0])
     return array if width == 0 else array[y : y + height, x : x + width]
 
@@ -97,7 +97,7 @@ def cv2_pitch(array, settings):
     state = {}
 
     def run():
-        # Sums stay under 2^24: float32 holds them exactly.
+        # Sums stay under 2^24, so float32 holds them exactly.
         cv2.filter2D(array, cv2.CV_32F, row, difference, borderType=cv2.BORDER_REPLICATE)
         cv2.inRange(difference, 1 - 2 * theta, 2 * theta - 1, mask)
         cv2.bitwise_not(mask, mask)
@@ -288,7 +288,7 @@ def answer(request, slots):
 
 def main():
     slots = {}
-    # What a library prints must not end up among the answers.
+    # Output of a library must not mix with the answers.
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

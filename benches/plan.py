@@ -1,8 +1,8 @@
-"""What rows.py is made of: pictures, sizes, settings, contestants."""
+"""The parts of rows.py: pictures, sizes, settings, contestants."""
 
 from dataclasses import dataclass, field
 
-# Pictures that every table of inputs holds.
+# The pictures of every full table of inputs.
 KINDS = [
     "constant 0",
     "constant 128",
@@ -47,16 +47,16 @@ PLAIN_CHAIN = "clgaussian ! clhistogram ! clpitchthreshold pitch-x=7.35 threshol
 
 @dataclass
 class Contestant:
-    """Who does a job, and how: settings on top of the row's."""
+    """A program or library that does a row's job, with settings on top of the row's."""
 
     label: str
     who: str
     settings: dict = field(default_factory=dict)
-    # Largest difference of a sample from the exact result; None where it computes something else.
+    # Largest allowed difference of a sample from the exact result; None: results are not compared.
     tolerance: int | None = 0
-    # Samples at each edge that it does otherwise.
+    # Samples at each edge that the contestant treats differently; they are not compared.
     edge: int = 0
-    # Frames of more bytes would take it too long.
+    # Largest frame in bytes; larger ones would take too long.
     most: int | None = None
 
 
@@ -79,10 +79,10 @@ class Section:
     note: str
     rows: list
     contestants: list
-    # Ratios are of the first label to the second; none where it is empty.
+    # Labels of the two contestants whose ratio is shown; empty: no ratio.
     ratio: tuple = ()
     # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), time (ms),
-    # difference (ms, of the ratio's two), steps (MB/s).
+    # difference (ms, between the two of `ratio`), steps (MB/s).
     shown: str = "rate"
 
 
@@ -101,7 +101,7 @@ def by_kind(task, pairs, settings=None):
 
 
 def layouts(task, settings=None):
-    """The same panel, lying differently in memory."""
+    """The same panel in different memory layouts."""
     width, height = 4001, 3001
     base = dict(settings or {})
     rows = []
@@ -135,7 +135,7 @@ def cpu_peers(task):
         Contestant("cv2, 1 thread", "cv2", {"threads": 1}),
     ]
     if task != "pitch":
-        # Pillow leaves the border as it is and rounds its own way.
+        # Pillow does not filter the border and rounds differently.
         own = int(task == "gaussian")
         peers.append(Contestant("Pillow", "pillow", tolerance=own, edge=own))
     peers.append(Contestant("numpy", "numpy", most=30_000_000))

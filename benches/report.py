@@ -7,25 +7,24 @@ from pathlib import Path
 HEAD = """# Benchmarks
 
 Written by `scripts/bench`; do not edit. Every figure is the median of interleaved rounds on one
-machine: compare ratios within a table. Before a row is timed, the results of all contestants are
-compared: bins and masks byte for byte, Gaussians sample for sample.
+machine: compare ratios within a table, not figures of different machines. Before a row is timed, the
+results of all contestants are compared: bins and masks byte for byte, Gaussians sample for sample.
 
 - {what}
-- Pictures: `panel` is a synthetic display panel with noise; photographs (`scripts/photographs`,
-  in the order of their names) are mirrored until they fill the frame; all else is drawn from
-  fixed seeds.
-- Frames stay where they are between runs: what fits a cache is read from it, by all contestants
-  alike.
+- Pictures: `panel` is a synthetic display panel with noise. Photographs (`scripts/photographs`,
+  in the order of their names) are mirrored until they fill the frame. All other pictures are drawn
+  from fixed seeds.
+- Frames stay in place between runs: all contestants read frames that fit a cache from the cache.
 - `-`: this contestant does not take part, or not at this size.
 """
 
 WHAT = (
-    "GB/s counts input bytes (10⁹), the time is in brackets. On a CPU it is the time of the call "
-    "with its enqueue and wait, the frame being in memory; on a GPU the device's own time from "
-    "profiling events, the frame being on the device (cv2 tells none: its is that of the call)."
+    "GB/s counts input bytes (10⁹); the time is in brackets. CPU: the time of the call with enqueue "
+    "and wait, for a frame in memory. GPU: the device's time from profiling events, for a frame on the "
+    "device (cv2 reports no device time; its time is that of the call)."
 )
 
-# Tables with more columns are turned on their side.
+# Tables with more columns are transposed.
 WIDEST = 9
 
 
@@ -46,7 +45,7 @@ def time_of(cell):
 
 
 def steps(cell):
-    """Rates by element; a step that moves nothing is left out."""
+    """Rates by element; a step that moves no bytes is left out."""
     parts = []
     for element, fields in (cell.get("about") or {}).items():
         rates = [f"{name} {fields[name]:.0f}" for name in ("upload", "kernel", "download")
@@ -87,7 +86,7 @@ def difference_of(cells, pair):
 
 def table(section):
     rows = section["rows"]
-    # A column in which nobody ever took part tells nothing.
+    # A column without a single figure is left out.
     labels = [
         label for label in section["contestants"]
         if any(time_of(row["cells"].get(label, {})) is not None or

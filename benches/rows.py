@@ -1,4 +1,4 @@
-"""What is compared: sections of rows, each row a job that several contestants do in turn."""
+"""The comparisons: sections of rows. A row is a job that several contestants do in turn."""
 
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, PLAIN_CHAIN,
@@ -45,10 +45,10 @@ def operator_sections(gpu):
         rows = by_kind("gaussian", pairs, settings)
         if settings["kernel-size"] == 3:
             rows += layouts("gaussian", settings)
-        note = "Borders repeat the edge."
+        note = "Borders repeat the edge pixel."
         if gpu and settings["kernel-size"] <= 5:
-            # Seen: 3 levels apart on panels, 13 on random samples, at 3x3 too.
-            note += " NPP's weights are others, so its results are not compared."
+            # Measured: results differ by 3 levels on panels and by 13 on random samples.
+            note += " NPP uses other weights, so its results are not compared."
         sections.append(Section(title, note, rows, contestants, ("ours", against["gaussian"])))
     sections.append(
         Section(
@@ -78,7 +78,7 @@ def variant_sections(gpu):
     gaussian = [ours()]
     if not gpu:
         gaussian.append(ours("rows", variant="rows"))
-    # Columns of four pixels, which are its work-items, and rows.
+    # Columns of four pixels (one work-item each), and rows.
     tiles = ["32x4", "64x4", "64x8", "128x4", "128x8", "128x12"]
     gaussian += [ours(f"tile {t}", variant=f"tile {t}") for t in tiles]
     gaussian += [ours("direct", variant="direct"), ours("image", image=True)]
@@ -106,41 +106,42 @@ def variant_sections(gpu):
     return [
         Section(
             "Histogram strategies",
-            "`strategy` forced; `-` where the device or the format cannot.",
+            "`strategy` is forced; `-`: not possible on this device or with this format.",
             by_kind("histogram", [(GREY_12M, FEW_KINDS), (RGB_34M, FEW_KINDS)]),
             [ours(), *(ours(s, variant=s) for s in ("pairs", "private", "local", "banked"))],
         ),
         Section(
             "Gaussian variants",
-            "From buffers but for the last column; `tile` with its columns (of four pixels, halo included) and rows.",
+            "All read buffers, except the last column. `tile COLUMNSxROWS`: columns of four pixels, "
+            "halo included.",
             rows,
             gaussian,
         ),
         Section(
-            "Published histograms, mended",
-            "A table per work-item of 768 pixels, merged on the host or on the device; 128 "
-            "work-items with byte counters in local memory.",
+            "Published histograms, corrected",
+            "`table`: a table per work-item of 768 pixels, merged on the host or on the device. "
+            "`bytes`: groups of 128 work-items with byte counters in local memory.",
             by_kind("histogram", [(size, FEW_KINDS) for size in sizes]),
             [ours(), *(Contestant(t, "baseline", {"variant": t}) for t in tables), peer],
             ("ours", tables[1]),
         ),
         Section(
-            "Published 3x3 Gaussian, mended",
-            "One pixel per work-item in groups of 16x16: sum divided by 16, shifted, multiplied, "
-            "or through `native_divide`; `centre`: the centre is read first.",
+            "Published 3x3 Gaussian, corrected",
+            "One pixel per work-item in groups of 16x16. The sum is divided by 16 (`divide`), shifted, "
+            "multiplied, or divided by `native_divide` (`native`). `centre`: the centre is read first.",
             by_kind("gaussian", [(GREY_HD, ["panel"]), (GREY_12M, ["panel"])]),
             pixel,
         ),
         Section(
             "Work-groups of the published Gaussian",
-            "Integer, shifted.",
+            "Integer arithmetic, sum shifted.",
             by_kind("gaussian", [(GREY_12M, ["panel"])]),
             [ours(), *grouped, *grouped_image],
         ),
         Section(
-            "Published pitch comparison, mended",
-            "One pixel per work-item, packed through local memory, against ours; `with transfers`: "
-            "the frame comes from the host, the mask goes there.",
+            "Published pitch comparison, corrected",
+            "`published`: one pixel per work-item, packed through local memory. `with transfers`: "
+            "the frame comes from the host and the mask goes to the host.",
             by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, FEW_KINDS)], PITCH),
             [
                 ours(),
@@ -161,7 +162,8 @@ def memory_section(gpu):
         Contestant("device read", "limit:read", {}, None),
         Contestant("device copy", "limit:copy", {}, None),
     ]
-    note = "The ceilings. GB/s of input; a copy moves twice as much. Small frames lie in caches."
+    note = ("The limits that memory sets. GB/s of input; a copy moves twice as much. Small frames are "
+            "read from caches.")
     return Section("Memory", note, by_kind("limit", [(s, ["random"]) for s in sizes]), contestants)
 
 
@@ -183,10 +185,10 @@ def overhead_section(source):
             rows.append(Row(title, "clean panel", size, task, settings))
     return Section(
         "Element overhead",
-        "Wall time of a frame through `appsrc ! element ! appsink` with default settings but a "
-        "threshold that nothing passes, and of the operator alone: its kernels, with their launch "
-        "and the wait for them. The difference is statistics, metas, messages, and GStreamer's "
-        "own way of a frame, which `identity` in the element's place shows alone.",
+        "Wall time of a frame through `appsrc ! element ! appsink`, with default settings except for a "
+        "threshold that no pixel reaches, and of the operator alone (kernels, launch and wait). The "
+        "difference is statistics, metas, messages and GStreamer's own overhead, which `identity` in "
+        "the element's place shows alone.",
         rows,
         [
             Contestant("element", "pipeline", {"source": source}, None),
@@ -209,8 +211,8 @@ def bus_section(source):
     alone = {"side": "theirs", "source": source}
     return Section(
         "Chain against the bus",
-        f"`{PLAIN_CHAIN}` on frames in which nothing is marked, against the same frames that are "
-        "only brought to the device.",
+        f"`{PLAIN_CHAIN}` on frames in which no pixel is marked, against the transfer of the same "
+        "frames to the device.",
         rows,
         [
             Contestant("chain", "pipeline", own, None),
@@ -229,9 +231,9 @@ def pipeline_sections(gpu):
         Section(
             "Inspection chain",
             "clgaussian (5x5, sigma 0.8), clhistogram, clpitchthreshold with the recommended "
-            "settings; masks are read. `written in place`: the source fills our memory; `plain "
-            "memory`: it does not know it; `on the device`: frames are there already. The panel has no "
-            "defects but what noise makes: a long list of defects costs more.",
+            "settings; masks are read. `written in place`: the source writes into our memory. `plain "
+            "memory`: the source uses memory of its own. `on the device`: frames are on the device "
+            "already. The panel has no defects except by noise; a long list of defects costs more.",
             [pipeline(size_name(s), s, plain, variant="read")
              for s in (GREY_HD, (3840, 2160, 1), GREY_12M)],
             [
@@ -253,8 +255,8 @@ def pipeline_sections(gpu):
         ),
         Section(
             "Start",
-            "From PLAYING to the first result at 1080p: devices are looked for, programs built (from "
-            "the driver's cache) and run once on a small frame before the first one.",
+            "From PLAYING to the first result at 1080p: devices are listed, programs are built (from "
+            "the driver's cache) and run once on a small frame.",
             [pipeline(title, GREY_HD, text, variant="read", start=True)
              for title, text in (("clgaussian", "clgaussian"), ("clhistogram", "clhistogram"),
                                  ("clpitchthreshold", "clpitchthreshold pitch-x=7.35"),
@@ -339,7 +341,7 @@ def all_sections(gpu):
 
 
 def tiny_sections():
-    """Every kind of contestant on small frames, for the tests."""
+    """Every kind of contestant, on small frames; for the tests."""
     sections = []
     for section in variant_sections(False) + operator_sections(False) + [memory_section(False)]:
         row = section.rows[0]

@@ -22,7 +22,7 @@ class Worker:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
             line = self.process.stdout.readline()
-            # Drivers may print what they please.
+            # Drivers may print lines of their own.
             while line and not line.startswith("{"):
                 line = self.process.stdout.readline()
         except BrokenPipeError:
@@ -40,7 +40,7 @@ class Worker:
 
 
 class Workers:
-    """The programs, each started once, and again after a crash."""
+    """The programs. Each is started once, and again after a crash."""
 
     def __init__(self, options):
         self.commands = {

@@ -7,13 +7,11 @@
 //!     --camera 'aravissrc camera-name=right' --device gpu:1
 //! ```
 //!
-//! A camera that fails is told, and started anew after a pause; the others go on meanwhile. Each
-//! has a thread that listens to its pipeline's bus, and GStreamer's own for the frames. Cameras on
-//! the same device share its context and its compiled kernels.
+//! A camera that fails is reported and restarted after a pause; the others go on meanwhile. Each
+//! camera has a thread that reads its pipeline's bus; GStreamer's threads carry the frames. Cameras
+//! on the same device share its context and compiled kernels.
 
-#[path = "common/live/mod.rs"]
-mod live;
-
+use clinspect_testkit::live;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
@@ -22,11 +20,9 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use clinspect_opencl;
 use gst::prelude::*;
-use gstclinspect::{
-    opencl,
-    results::{DefectResult, Verdict},
-};
+use gstclinspect::results::{DefectResult, Verdict};
 
 use live::{
     running::Running,
@@ -43,28 +39,27 @@ struct Args {
     /// test, aravis, v4l2, or a gst-launch description without a sink; once per camera
     #[arg(long = "camera", value_name = "SOURCE")]
     cameras: Vec<String>,
-    /// Simulated cameras, where no --camera is given
+    /// Number of simulated cameras, if no --camera is given
     #[arg(long, value_name = "N", default_value_t = 2)]
     test_cameras: usize,
-    /// Device of each camera, dealt round where there are fewer [default: $CLINSPECT_DEVICE, else
-    /// every device]
+    /// Devices, assigned to the cameras in turn [default: $CLINSPECT_DEVICE, else every device]
     #[arg(long = "device", value_name = "DEVICE")]
     devices: Vec<String>,
     /// Properties of clpitchthreshold, as in gst-launch
     #[arg(long, default_value = INSPECTION)]
     inspection: String,
-    /// Frames of each camera; 0 = until stopped
+    /// Frames per camera; 0 = until stopped
     #[arg(long, value_name = "N", default_value_t = 0)]
     frames: u64,
-    /// Time before a camera that failed is started anew, seconds
+    /// Pause before a failed camera is restarted, seconds
     #[arg(long, value_name = "S", default_value_t = 2.0)]
     pause: f64,
-    /// Time between the lines that tell how it goes, seconds
+    /// Time between two status lines, seconds
     #[arg(long, value_name = "S", default_value_t = 1.0)]
     interval: f64,
 }
 
-/// What a camera did.
+/// Counts of one camera.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     frames: u64,
@@ -87,7 +82,7 @@ impl Camera {
         lock(&self.counts)
     }
 
-    /// The pipeline, not started.
+    /// Makes the pipeline without starting it.
     fn pipeline(&self) -> Result<Running> {
         let pipeline =
             Running::new(&self.description).with_context(|| format!("camera {}", self.number))?;
@@ -117,12 +112,12 @@ impl Camera {
         Ok(pipeline)
     }
 
-    /// Inspects until the camera ends, or has sent enough.
+    /// Inspects until the stream ends or enough frames are inspected.
     fn run(&self) -> Result<()> {
         let pipeline = self.pipeline()?;
         pipeline.start();
         let run = pipeline.run_while(|| !self.has_enough());
-        // A failure after the last frame is none any more.
+        // A failure after the last frame does not count.
         if self.has_enough() { Ok(()) } else { run }
     }
 
@@ -130,7 +125,7 @@ impl Camera {
         self.wanted > 0 && self.counts().frames >= self.wanted
     }
 
-    /// The same over failures, with a pause after each.
+    /// Inspects and restarts after failures, with a pause after each.
     fn keep_running(&self, pause: Duration) {
         while let Err(error) = self.run() {
             println!("camera {} failed: {error:#}", self.number);
@@ -163,13 +158,13 @@ fn lock(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A name for every device, as the property `device` takes it.
+/// Every device, as a value of the property `device`.
 fn devices() -> Result<Vec<String>> {
     if let Ok(device) = std::env::var("CLINSPECT_DEVICE") {
         return Ok(vec![device]);
     }
     let mut seen = [0, 0];
-    let names = opencl::devices()?.into_iter().map(|device| {
+    let names = clinspect_opencl::devices()?.into_iter().map(|device| {
         let kind = usize::from(device.is_gpu);
         seen[kind] += 1;
         format!("{}:{}", ["cpu", "gpu"][kind], seen[kind] - 1)
@@ -209,7 +204,7 @@ fn main() -> Result<()> {
     let pause = Duration::try_from_secs_f64(args.pause).context("--pause")?;
     let interval = Duration::try_from_secs_f64(args.interval).context("--interval")?;
     let cameras = cameras(&args)?;
-    // What cannot be parsed is a mistake, not a camera that is away.
+    // A description that cannot be parsed is a mistake, not a missing camera.
     for camera in &cameras {
         camera.pipeline()?;
     }

@@ -1,13 +1,11 @@
-//! Embeds the elements in an application: it makes the frames itself, in memory that the device
-//! reads without a copy, and takes results as typed values, from metas and from the bus.
+//! Embeds the elements in an application. The application makes the frames, in memory that the
+//! device reads without a copy, and takes results as typed values, from metas and from the bus.
 //!
 //! ```text
 //! cargo run --release --example embed
 //! ```
 //!
-//! Nothing is installed for it: the elements come from the plugin that is built into the program.
-
-mod common;
+//! No plugin needs to be installed: the elements are linked into the program.
 
 use anyhow::{Context, Result, bail};
 use gst::prelude::*;
@@ -20,7 +18,7 @@ const WIDTH: u32 = 320;
 const HEIGHT: u32 = 240;
 /// Pixels after which the pattern repeats.
 const PITCH: usize = 16;
-/// Every so many frames have a defect.
+/// One frame in this many has a defect.
 const DEFECT_EVERY: u64 = 5;
 
 /// A grid of bright squares; some frames have a dark spot.
@@ -50,7 +48,7 @@ fn frame(
     info: &gst_video::VideoInfo,
     number: u64,
 ) -> Result<gst::Buffer> {
-    let mut buffer = match common::pool::pool(appsrc, &info.to_caps()?) {
+    let mut buffer = match gstclinspect::downstream_pool(appsrc, &info.to_caps()?) {
         Some(pool) => pool.acquire_buffer(None)?,
         None => gst::Buffer::with_size(info.size())?,
     };
@@ -58,7 +56,7 @@ fn frame(
     draw(fields, info, number)?;
     fields.set_pts(FRAME_DURATION * number);
     fields.set_duration(FRAME_DURATION);
-    // The number that metas and messages will have.
+    // Metas and messages use the offset as the frame's number.
     fields.set_offset(number);
     Ok(buffer)
 }
@@ -95,7 +93,7 @@ fn main() -> Result<()> {
             return;
         }
         match frame(appsrc, &info, next) {
-            // Refused while the pipeline stops, and then of no use.
+            // Refused only while the pipeline stops; the frame is not needed then.
             Ok(buffer) => _ = appsrc.push_buffer(buffer),
             Err(why) => gst::element_error!(appsrc, gst::ResourceError::Failed, ("{why:#}")),
         }
@@ -104,10 +102,10 @@ fn main() -> Result<()> {
     appsrc.set_callbacks(callbacks.build());
 
     let bus = pipeline.bus().context("a pipeline has a bus")?;
-    // An error before the first frame is on the bus too.
+    // The bus also has errors from before the first frame.
     let started = pipeline.set_state(gst::State::Playing);
     if started.is_ok() {
-        // Frames that this thread does not take in time make the source wait: none is lost.
+        // If this thread is slow, the source waits: no frame is lost.
         while let Ok(sample) = results.pull_sample() {
             report(sample.buffer().context("a sample without a frame")?);
         }
@@ -156,7 +154,7 @@ fn report(buffer: &gst::BufferRef) {
     }
 }
 
-/// A message of the elements: the verdicts are on the bus too, for those who see no buffers.
+/// A message of the elements. The bus carries verdicts too, for applications that see no buffers.
 fn told(message: Option<&gst::StructureRef>) {
     let Some(message) = message.filter(|m| m.name() == "clpitchthreshold") else {
         return;

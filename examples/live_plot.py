@@ -5,9 +5,9 @@
     GST_PLUGIN_PATH=target/release /usr/bin/python3 examples/live_plot.py --save plot.png \\
         v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame compare=minimum
 
-The arguments are a pipeline as for gst-launch-1.0, without a sink. Its frames carry a
-GstClHistogramMeta (clhistogram), and where they went through clpitchthreshold output=frame also a
-GstClDefectMeta with the packed mask. Without arguments a chessboard with one spot is inspected.
+The arguments are a pipeline as for gst-launch-1.0, without a sink. Its frames must carry a
+GstClHistogramMeta (clhistogram) and may carry a GstClDefectMeta with the packed mask
+(clpitchthreshold output=frame). Without arguments the program inspects a chessboard with one spot.
 --save writes the last plot to a PNG and opens no window. Needs python3-gi,
 gir1.2-gst-plugins-base-1.0, python3-numpy and python3-matplotlib.
 """
@@ -33,13 +33,13 @@ PATTERN = """
     videotestsrc num-buffers=5 pattern=white
     ! video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.
 """
-# What channels are called, and their colours, by the first letters of a format.
+# Names and colours of the channels, by the first letters of the format.
 CHANNELS = {"GRAY": ["grey"], "RGB": ["red", "green", "blue"], "YUV": ["luma", "U", "V"]}
 COLOURS = {"grey": "0.3", "luma": "0.3", "U": "tab:cyan", "V": "tab:pink"}
 
 
 def histogram(buffer):
-    """Bins as a view of shape (channels, bins) on the meta's bytes, and the meta's structure."""
+    """A view of the meta's bins, of shape (channels, bins), and the meta's structure."""
     meta = buffer.get_custom_meta("GstClHistogramMeta")
     if meta is None:
         sys.exit("a frame carries no GstClHistogramMeta: put clhistogram into the pipeline")
@@ -50,7 +50,7 @@ def histogram(buffer):
 
 @contextlib.contextmanager
 def mask(buffer):
-    """The packed mask as a view of shape (height, stride bytes), and the width; None without one."""
+    """A view of the packed mask, of shape (height, stride), and the mask's width; None without a mask."""
     meta = buffer.get_custom_meta("GstClDefectMeta")
     packed = meta.get_structure().get_value("mask") if meta else None
     if packed is None:
@@ -76,7 +76,7 @@ def names(fields, channels):
 
 
 class Plot:
-    """A figure with the histogram above and the mask below."""
+    """A figure of the histogram and, below, the mask."""
 
     def __init__(self, pyplot):
         self.pyplot = pyplot
@@ -126,7 +126,7 @@ def main():
     line = " ".join(options.pipeline)
     pipeline = Gst.parse_launch(f"{line} ! appsink name=frames" if line else PATTERN)
     frames = pipeline.get_by_name("frames")
-    # A plot is slower than a camera: the newest frame counts.
+    # A plot is slower than a camera, so only the newest frame is kept.
     live = not options.save
     frames.set_property("drop", live)
     frames.set_property("max-buffers", 1 if live else 4)

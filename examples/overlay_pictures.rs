@@ -1,17 +1,16 @@
-//! Makes the pictures that README shows of `inspectoverlay`.
+//! Draws README's pictures of `inspectoverlay`.
 //!
 //! ```text
 //! cargo run --release --example overlay_pictures -- FOLDER [PHOTOGRAPH.png]
 //! ```
 //!
-//! Writes into FOLDER: `overlay-frame.jpg`, a panel with results as metas of the frame,
-//! `overlay-mask-pad.jpg`, the same with masks from a branch of their own, and, where a photograph
-//! is named, `overlay-histogram.jpg`.
+//! Writes into FOLDER: `overlay-frame.jpg`, a panel with results as metas of the frame;
+//! `overlay-mask-pad.jpg`, the same panel with masks from a separate branch; and, if a photograph
+//! is given, `overlay-histogram.jpg`.
 
 // The panel generator, shared with tests and benches.
-#[path = "common/mod.rs"]
-mod common;
 
+use clinspect_testkit::{self as common};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -22,11 +21,11 @@ const WIDTH: usize = 800;
 const HEIGHT: usize = 450;
 const DEFECTS: usize = 7;
 const SEED: u64 = 5;
-/// How a panel is inspected, as docs/quality.md recommends.
+/// The inspection of a panel, with the settings that docs/quality.md recommends.
 const INSPECT: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! \
     clpitchthreshold name=inspect pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true \
     multiples=<1,4> merge-distance=3";
-/// What is drawn on a grey frame is grey.
+/// On a grey frame the overlay would be grey.
 const COLOUR: &str = "videoconvert ! video/x-raw,format=RGB";
 const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";
 
@@ -34,7 +33,9 @@ fn main() -> Result<()> {
     gst::init()?;
     gstclinspect::register_static()?;
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let folder = arguments.next().context("name a folder for the pictures")?;
+    let folder = arguments
+        .next()
+        .context("usage: overlay_pictures FOLDER [PHOTOGRAPH.png]")?;
     std::fs::create_dir_all(&folder)?;
     let spec = PanelSpec {
         width: WIDTH,
@@ -78,17 +79,17 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What a pipeline's element `in` gets.
+/// Input of a pipeline's element `in`.
 enum Input<'a> {
     /// The bytes of a frame.
     Frame(&'a [u8]),
     File(&'a Path),
 }
 
-/// Runs a pipeline to its end, which writes a picture.
+/// Runs a pipeline that writes a picture, to its end.
 fn make(line: &str, picture: &Path, input: Input) -> Result<()> {
     let pipeline = gst::parse::launch(line)?.downcast::<gst::Pipeline>();
-    let pipeline = pipeline.map_err(|_| anyhow!("no pipeline is: {line}"))?;
+    let pipeline = pipeline.map_err(|_| anyhow!("this is not a pipeline: {line}"))?;
     let source = pipeline.by_name("in").context("no source")?;
     let file = pipeline.by_name("file").context("no sink")?;
     file.set_property("location", picture);
@@ -98,7 +99,7 @@ fn make(line: &str, picture: &Path, input: Input) -> Result<()> {
     pipeline.set_state(gst::State::Playing)?;
     if let Input::Frame(frame) = input {
         let source = source.downcast::<gst_app::AppSrc>();
-        let source = source.map_err(|_| anyhow!("the source is no appsrc"))?;
+        let source = source.map_err(|_| anyhow!("the source is not an appsrc"))?;
         let mut buffer = gst::Buffer::from_slice(frame.to_vec());
         let fields = buffer.make_mut();
         fields.set_pts(gst::ClockTime::ZERO);

@@ -6,9 +6,9 @@
         v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
 
 The arguments are a pipeline as for gst-launch-1.0, without a sink. Its frames must carry a
-GstClDefectMeta, thus come from a clpitchthreshold (output=frame keeps the picture). Without
-arguments a chessboard with one spot is inspected. Needs python3-gi, gir1.2-gst-plugins-base-1.0
-and python3-numpy; print_defects.rs does the same in Rust.
+GstClDefectMeta, which clpitchthreshold attaches (output=frame keeps the picture). Without arguments
+the program inspects a chessboard with one spot. Needs python3-gi, gir1.2-gst-plugins-base-1.0 and
+python3-numpy; print_defects.rs does the same in Rust.
 """
 import sys
 
@@ -44,7 +44,7 @@ def show(fields):
     number, marked, judged = (
         fields.get_uint64(name)[1] for name in ("frame-number", "defect-pixels", "judged-pixels")
     )
-    # An empty list has no bytes at all.
+    # An empty list has no bytes.
     defects = np.frombuffer(fields.get_value("defects-data").get_data() or b"", RECORD)
     more = " and more" if fields.get_value("overflow") else ""
     print(
@@ -69,7 +69,7 @@ def main():
     frames.set_property("sync", False)
     pipeline.set_state(Gst.State.PLAYING)
     while sample := frames.pull_sample():
-        # PyGObject reads the first meta of a name; Rust's reader lists those of several elements.
+        # PyGObject reads only the first meta of a name; the Rust reader lists those of all elements.
         meta = sample.get_buffer().get_custom_meta("GstClDefectMeta")
         if meta is None:
             sys.exit("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline")

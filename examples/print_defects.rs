@@ -7,18 +7,14 @@
 //! ```
 //!
 //! The arguments are a pipeline as for `gst-launch-1.0`, without a sink. Its frames must carry a
-//! `GstClDefectMeta`, thus come from a `clpitchthreshold` (`output=frame` keeps the picture).
-//! Without arguments a chessboard with one spot is inspected. The elements come from the plugin
-//! that is built into this program; `print_defects.py` does the same from Python.
-
-mod common;
-#[path = "common/live/mod.rs"]
-mod live;
+//! `GstClDefectMeta`, which `clpitchthreshold` attaches (`output=frame` keeps the picture). Without
+//! arguments the program inspects a chessboard with one spot. The elements are linked into this
+//! program; `print_defects.py` does the same in Python.
 
 use anyhow::{Context, Result, bail};
+use clinspect_testkit::live;
 use gstclinspect::results::DefectResult;
 
-use common::defect_text::defect_text;
 use live::frames::Frames;
 
 /// A repeating pattern of pitch 16 px with a bright spot on a dark square.
@@ -45,7 +41,7 @@ fn main() -> Result<()> {
             bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
         }
         for result in &results {
-            print!("{}", defect_text(result));
+            print!("{result}");
         }
     }
     frames.close()

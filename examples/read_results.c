@@ -1,4 +1,4 @@
-/* Reads histograms, defects and masks with nothing but GStreamer's own C API.
+/* Reads histograms, defects and masks with GStreamer's C API alone.
  *
  *   cc -o read_results examples/read_results.c \
  *       $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0)
@@ -6,8 +6,8 @@
  *   GST_PLUGIN_PATH=target/release ./read_results \
  *       "v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame compare=minimum"
  *
- * The argument is a pipeline as for gst-launch-1.0, without a sink. Without one a chessboard with one
- * spot is inspected. docs/metas.md lists the fields.
+ * The argument is a pipeline as for gst-launch-1.0, without a sink. Without an argument the program
+ * inspects a chessboard with one spot. docs/metas.md lists the fields.
  */
 #include <gst/app/gstappsink.h>
 #include <gst/gst.h>
@@ -27,7 +27,7 @@ static const char pattern[] =
 /* Bytes of a record in defects-data. */
 #define RECORD 40
 
-/* Works on machines of either byte order, at any address. */
+/* Reads a little-endian word at any address, on machines of either byte order. */
 static guint32
 word (const guint8 *bytes)
 {
@@ -65,7 +65,7 @@ show_histogram (const GstStructure *fields)
   }
 }
 
-/* Marked pixels of a packed mask: rows are padded to whole bytes, with zeros. */
+/* Number of marked pixels of a packed mask; padding bits are 0. */
 static guint64
 count_marked (GstBuffer *mask)
 {
@@ -105,7 +105,7 @@ show_defects (const GstStructure *fields)
         real (record + 20), real (record + 24), real (record + 28));
 }
 
-/* Every meta of ours, also where several elements attached one each. */
+/* Shows all metas of ours; several elements attach one each. */
 static void
 show (GstBuffer *buffer)
 {

@@ -1,11 +1,11 @@
-/* Put before every program: how a sample is read, and loads without alignment.
+/* First file of every program: reads and writes of samples, and loads and stores that need no
+ * alignment.
  *
  * SAMPLE_BYTES         1 or 2
  * BIG_ENDIAN_SAMPLES   1 where a two-byte sample has its most significant byte first
  * USE_IMAGE            1 where the frame is an image of one 8-bit channel instead of a buffer
  *
- * A device is little-endian (the host refuses others), so that packed bits and pairs of bytes
- * have one order everywhere.
+ * All devices are little-endian; the host refuses others. Packed bits and pairs of bytes rely on it.
  */
 #ifndef SAMPLE_BYTES
 #define SAMPLE_BYTES 1
@@ -17,8 +17,8 @@
 #define USE_IMAGE 0
 #endif
 
-/* A frame may start and have its rows anywhere. PoCL splits vload16 into scalars; a load through
- * a packed struct stays one instruction. */
+/* A frame and its rows may start at any address. PoCL splits vload16 into scalar loads; a load
+ * through a packed struct stays one instruction. */
 typedef struct __attribute__((packed)) { uchar16 v; } packed_uchar16;
 typedef struct __attribute__((packed)) { ushort16 v; } packed_ushort16;
 typedef struct __attribute__((packed)) { ulong v; } packed_ulong;
@@ -31,7 +31,7 @@ typedef struct __attribute__((packed)) { uint v; } packed_uint;
 #define STORE_UCHAR16(p, x) (((__global packed_uchar16 *)(p))->v = (x))
 #define STORE_USHORT16(p, x) (((__global packed_ushort16 *)(p))->v = (x))
 #define STORE_UINT(p, x) (((__global packed_uint *)(p))->v = (x))
-/* rotate() and not two shifts: of those Oclgrind 21.10 computes wrong values. */
+/* rotate() instead of two shifts, which Oclgrind 21.10 computes wrongly. */
 #define SWAP_BYTES16(v) rotate((v), (ushort16)8)
 
 static uint load_sample(__global const uchar *p)
@@ -58,13 +58,13 @@ static void store_sample(__global uchar *p, uint v)
 #endif
 }
 
-/* A plane as a kernel sees it. As a buffer: memory, offset of its first byte, bytes between rows.
- * As an image: the image, its first column; the stride is not used. */
+/* The arguments that pass a plane. Buffer: memory object, offset of the plane's first byte, bytes
+ * between rows. Image: the image and the plane's first column; src_stride is unused. */
 #if USE_IMAGE
 #define PLANE_ARGS __read_only image2d_t src, ulong src_offset, uint src_stride
 __constant sampler_t plane_sampler =
     CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
-/* The `column`-th sample of row `line`. A parameter named x would replace the vector's .x too. */
+/* Sample `column` of row `line`. A macro parameter named x would also replace the .x below. */
 #define PLANE_SAMPLE(column, line)                                                                \
     (read_imageui(src, plane_sampler, (int2)((column) + (int)src_offset, (line))).x)
 #else

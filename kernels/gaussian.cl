@@ -1,26 +1,26 @@
-/* Separable Gaussian of one plane, or of one component of it. A file a variant; this one holds
- * what they share and the plain one.
+/* Separable Gaussian of a plane, or of one component of a plane. Each variant has a file; this file
+ * holds the shared code and the plain variant.
  *
- * gaussian_bytes   CPU, 8-bit samples side by side, integer sums: 16-bit lanes.
- * gaussian_rows    CPU. Local size 1; each work-item takes a band of rows. A row's vertical sums
- *                  go into a line that stays in the cache, then the line is summed horizontally.
- *                  Scratch: get_global_size(0) lines of `line_len` sums.
- * gaussian_tile    GPU: vertical sums of a tile in local memory.
- * gaussian_direct  Any device, buffer or image: every tap from global memory.
+ * gaussian_bytes   CPU, adjacent 8-bit samples, integer arithmetic: sums in 16-bit lanes.
+ * gaussian_rows    CPU. Local size 1; each work-item filters a band of rows. It writes the vertical
+ *                  sums of a row to a scratch line that stays in the cache, then sums that line
+ *                  horizontally. Scratch: get_global_size(0) lines of `line_len` sums.
+ * gaussian_tile    GPU: the vertical sums of a tile are kept in local memory.
+ * gaussian_direct  Any device, buffer or image: reads every tap from global memory.
  *
- * Macros: TAPS (odd), FLOAT_ARITHMETIC (1: f32 sums), PITCH (samples between neighbours in memory;
- * 1 unless a component is filtered out of a pattern such as YUY2), and common.cl's.
+ * Macros: TAPS (odd), FLOAT_ARITHMETIC (1: f32 sums), PITCH (samples from one sample of a component
+ * to the next; 1, except for a single component of a packed format such as YUY2), and common.cl's.
  *
  * | argument       | meaning                                                                      |
  * | src, dst       | plane; any offset, any stride >= a row                                       |
  * | samples        | samples of a row: pixels x lanes                                             |
  * | lanes          | interleaved components filtered together; 1 where PITCH > 1                  |
- * | copy_lane      | lane that is padding and copied as it is; -1 for none                        |
+ * | copy_lane      | padding lane, copied unchanged; -1: none                                     |
  * | weights        | TAPS weights: uint in 1/256 summing to 256, or float summing to 1            |
  *
- * Exactness: integer sums hold every bit (8-bit samples: 16 then 32 bits; 16-bit: 32 bits, at most
- * 65535*65536 + 32768) and are rounded once. Float sums are added in one order in all variants and
- * without contraction, so that all give the same bits.
+ * Exactness: integer sums lose no bit and are rounded once (8-bit samples: 16-bit vertical, 32-bit
+ * horizontal sums; 16-bit samples: 32 bits, at most 65535*65536 + 32768). All variants add float
+ * sums in the same order and without contraction, so they give the same bits.
  */
 #ifndef TAPS
 #define TAPS 3
@@ -58,7 +58,7 @@ typedef uint16 line16_t;
 #define TO_SUM16(v) convert_uint16(v)
 #endif
 
-/* The filtered sample from its sum. */
+/* Rounds a horizontal sum to the filtered sample. */
 static uint finish(sum_t sum)
 {
 #if FLOAT_ARITHMETIC
@@ -84,7 +84,7 @@ static sum_t column_sum(PLANE_ARGS, int s, int y, int height, __constant const w
     return sum;
 }
 
-/* The sample `step` pixels beside `s`, clamped to the row's first or last pixel. */
+/* Index of the sample `step` pixels from sample `s`, clamped to the row's first or last pixel. */
 static int beside(int s, int step, int samples, int lanes)
 {
     const int lane = s % lanes;

@@ -1,29 +1,30 @@
-/* After gaussian.cl. CPU, buffer, 8-bit samples, integer sums, no PITCH.
+/* Appended to gaussian.cl. CPU, buffer, 8-bit samples, integer arithmetic, PITCH 1.
  *
- * gaussian_bytes  Local size 1; each work-item a band of rows. A row is cut into tiles whose
- *                 vertical sums stay in the first cache, whatever the width and the stride; they
+ * gaussian_bytes  Local size 1; each work-item filters a band of rows. It cuts a row into tiles. The
+ *                 vertical sums of a tile fit the first-level cache at any width and stride; they
  *                 are then summed horizontally.
  *
  * Arguments as in gaussian.cl; `samples` is at least 16. `weights` is not read where BINOMIAL.
  *
  * BINOMIAL  1 where the weights are 64*(1 2 1) of 3 taps or 16*(1 4 6 4 1) of 5
  *
- * Exactness: weights sum to 256, so a vertical sum is at most 255*256 and 16 bits hold it. Of the
- * horizontal sum V each byte of the vertical sums has its own: V = 256*H + L with H and L at most
- * 255*256, and (V + 32768) >> 16 is (H + (L >> 8) + 128) >> 8, at most 65408 before the shift. With
- * x86's multiply-add of pairs, V is summed in 32 bits from vertical sums less 32768, which leaves
- * it 256*32768 short. Binomial weights sum to 4 or 16 once their common factor is taken out, and
- * both sums together stay under 16*16*255 + 128; the factor goes into the rounding and the shift.
+ * Exactness: weights sum to 256, so a vertical sum is at most 255*256 and fits 16 bits. The high and
+ * the low bytes of the vertical sums are summed horizontally apart, as H and L, each at most 255*256.
+ * The horizontal sum is V = 256*H + L, and (V + 32768) >> 16 equals (H + (L >> 8) + 128) >> 8, at most
+ * 65408 before the shift. With x86's multiply-add of pairs, V is summed in 32 bits from vertical sums
+ * minus 32768, and 256*32768 is added afterwards. Binomial weights are divided by their common factor
+ * and then sum to 4 or 16; both passes together stay under 16*16*255 + 128, and the rounding and the
+ * final shift restore the factor.
  */
 #ifndef BINOMIAL
 #define BINOMIAL 0
 #endif
 
-/* Samples of a tile, and the most that its sums reach past it at each end. */
+/* Samples of a tile, and the most samples that its sums read past each end. */
 #define TILE_SAMPLES 2048
 #define MOST_LANES 4
 #define HALO (HALF * MOST_LANES)
-/* One vector more, which pairs are made up to. */
+/* One more vector: make_pairs works in whole vectors. */
 #define LINE_LEN (TILE_SAMPLES + 2 * HALO + 16)
 /* Vectors of columns that are summed together. */
 #define COLUMN_VECTORS 4
@@ -32,7 +33,7 @@
 #define STORE_SUMS(p, x) (((packed_ushort16 *)(p))->v = (x))
 #define LOAD_WIDE(p) convert_ushort16(LOAD_UCHAR16(p))
 
-/* x86 multiplies and adds two pairs of 16 bits at once. */
+/* x86 has an instruction for a*b + c*d of 16-bit values. */
 #if !BINOMIAL && defined(__AVX2__)
 #define PAIR_SUMS 1
 #define PAIRS_OF_TAPS (HALF + 1)
@@ -51,11 +52,11 @@ typedef struct {
 #if BINOMIAL
     ushort sums[LINE_LEN];
 #elif PAIR_SUMS
-    /* Less 32768, so that they are signed; and each beside the next pixel's. */
+    /* Sums minus 32768, so that they are signed; `pairs` holds each beside the next pixel's. */
     ushort sums[LINE_LEN + MOST_LANES];
     int pairs[LINE_LEN];
 #else
-    /* High and low bytes apart. */
+    /* High and low bytes of the sums. */
     ushort high[LINE_LEN];
     ushort low[LINE_LEN];
 #endif
@@ -69,8 +70,9 @@ typedef struct {
 #define BINOMIAL_SHIFT 8
 #endif
 
-/* Sums of `vectors` times 16 columns, `x` samples into the rows, to `at` of the line. Whole cache
- * lines at once: rows whose stride is a multiple of 4096 push each other's out. */
+/* Writes the vertical sums of 16 * `vectors` columns, from sample `x` of the rows, to `at` of the
+ * line. It reads whole cache lines at once: rows whose stride is a multiple of 4096 evict each other's
+ * lines. */
 static __attribute__((always_inline)) void add_rows(__global const uchar *const *rows, int x,
                                                     const ushort *weights, line_sums_t *line,
                                                     int at, int vectors)
@@ -106,7 +108,7 @@ static __attribute__((always_inline)) void add_rows(__global const uchar *const 
 #endif
 }
 
-/* 16 filtered samples from `at` of the line on. */
+/* 16 filtered samples, from `at` of the line. */
 static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *line, int at,
                                                           int lanes, const ushort *weights)
 {
@@ -120,7 +122,7 @@ static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *lin
 #pragma unroll
     for (int j = 0; j < PAIRS_OF_TAPS; j++) {
         const int *pairs = line->pairs + at + (2 * j - HALF) * lanes;
-        /* The last tap has none beside it. */
+        /* The last tap has no partner. */
         const int pair = weights[min(2 * j, TAPS - 1 - 2 * j)] |
                          (j < HALF ? weights[min(2 * j + 1, TAPS - 2 - 2 * j)] << 16 : 0);
         first += MULTIPLY_ADD(LOAD_PAIRS(pairs), (int8)pair);
@@ -142,8 +144,7 @@ static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *lin
 #endif
 }
 
-/* Repeats a row's first or last pixel past it: `count` samples from `at` on are those `from` on,
- * over and over. */
+/* Extends a row past its first or last pixel: fills `count` sums at `at` with the pixel at `from`. */
 static void repeat_pixel(line_sums_t *line, int at, int count, int from, int lanes)
 {
     for (int i = 0; i < count; i++) {
@@ -157,7 +158,7 @@ static void repeat_pixel(line_sums_t *line, int at, int count, int from, int lan
 }
 
 #if PAIR_SUMS
-/* Fills the pairs from `at` to `to`. */
+/* Makes the pairs from `at` to `to`: a sum and the next pixel's. */
 static void make_pairs(line_sums_t *line, int at, int to, int lanes)
 {
     for (; at < to; at += 16) {
@@ -186,7 +187,7 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
     for (int i = 0; i <= HALF; i++)
         taps[i] = (ushort)weights[i];
 #endif
-    /* A vector starts with the first lane wherever a lane is padding: all have 4 then. */
+    /* Only formats of 4 lanes have a padding lane, so every vector starts with lane 0. */
     const uchar16 copied = (uchar16)(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3) ==
                            (uchar16)(uchar)copy_lane ? (uchar16)0xff : (uchar16)0;
     line_sums_t line;
@@ -198,12 +199,12 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
         __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
 
         for (int tile = 0; tile < tiles; tile++) {
-            /* Even parts of whole pixels, so that none has fewer than 16 samples. */
+            /* Equal parts of whole pixels: no tile has fewer than 16 samples. */
             const int x0 = (int)((ulong)pixels * (uint)tile / (uint)tiles) * lanes;
             const int x1 = (int)((ulong)pixels * (uint)(tile + 1) / (uint)tiles) * lanes;
             const int from = max(x0 - reach, 0);
             const int to = min(x1 + reach, samples);
-            /* The last vector overlaps the one before instead of a scalar tail. */
+            /* The last vector overlaps the one before; there is no scalar tail. */
             int at = from;
             for (; at + 16 * COLUMN_VECTORS <= to; at += 16 * COLUMN_VECTORS)
                 add_rows(rows, at, taps, &line, HALO + at - x0, COLUMN_VECTORS);

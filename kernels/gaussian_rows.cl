@@ -1,5 +1,5 @@
-/* After gaussian.cl. CPU: bands of rows. */
-/* 16 samples that lie side by side. */
+/* Appended to gaussian.cl. CPU: gaussian_rows filters bands of rows of any sample type. */
+/* 16 adjacent samples. */
 #if SAMPLE_BYTES == 1
 #define LOAD_SAMPLES16(p) LOAD_UCHAR16(p)
 #elif BIG_ENDIAN_SAMPLES
@@ -52,7 +52,7 @@ __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, u
 
 #if PITCH == 1
         if (samples >= 16) {
-            /* The last vector overlaps the one before instead of a scalar tail. */
+            /* The last vector overlaps the one before; there is no scalar tail. */
             for (int x = 0;;) {
                 line16_t sum = TO_LINE16(LOAD_SAMPLES16(rows[HALF] + x * SAMPLE_BYTES)) * (line_t)weights[HALF];
 #pragma unroll

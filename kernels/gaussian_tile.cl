@@ -1,13 +1,14 @@
-/* After gaussian.cl. GPU: the vertical sums of a tile in local memory, then the horizontal ones.
+/* Appended to gaussian.cl. GPU: the vertical sums of a tile go to local memory, then each row of them
+ * is summed horizontally.
  *
- * A work-item takes a column of 4 samples: its vertical sums over TILE_ROWS rows from one read of
- * each sample, then, unless the column is halo, its 4 outputs of each row.
+ * A work-item owns a column of 4 samples. It reads each sample once, computes the column's vertical
+ * sums over TILE_ROWS rows and, unless the column is halo, the 4 outputs of each row.
  *
  * Macros: LANES (samples between neighbours of a component), TILE_COLUMNS (columns of the tile
  * with their halo: the local size), TILE_ROWS.
  * Launch: groups of TILE_COLUMNS x 1; a group per TILE_COLUMNS - 2*HALO columns of output and
  * TILE_ROWS rows. Rows whose start and stride are multiples of 4 samples are read and written in
- * words; all others, and the columns at a row's ends, sample by sample.
+ * words; other rows, and the columns at a row's ends, sample by sample.
  */
 #ifndef LANES
 #define LANES 1
@@ -34,8 +35,8 @@ typedef ushort4 raw4_t;
 typedef float4 column4_t;
 typedef float4 sum4_t;
 #elif SAMPLE_BYTES == 1
-/* Two samples a word: vertical sums stay below 2^16, so that one product serves both. The first
- * word holds samples 0 and 2. */
+/* Two samples share a word: vertical sums stay below 2^16, so one multiplication serves both. The
+ * first word holds samples 0 and 2. */
 typedef uint2 column4_t;
 typedef uint4 sum4_t;
 #else
@@ -89,11 +90,11 @@ static raw4_t in_host_order(raw4_t v)
 #endif
 }
 
-/* The sample whose value stands at sample column `s`: columns outside repeat the edge pixel. */
+/* Index of the sample to read for column `s`: columns outside the row repeat the edge pixel. */
 static int inside_row(int s, int samples)
 {
     if (s < 0)
-        /* % of a negative number is negative: count its lane from the other end. */
+        /* % of a negative number is negative, so the lane is counted from the other end. */
         return (LANES - 1) - (-1 - s) % LANES;
     return s >= samples ? samples - LANES + s % LANES : s;
 }
@@ -123,7 +124,7 @@ static void scatter4(__global uchar *row, int s, int samples, raw4_t v)
         store_sample(row + (size_t)(s + i) * (PITCH * SAMPLE_BYTES), each[i]);
 }
 
-/* Lets the padding lane of a pattern pass. */
+/* Replaces the padding lane of `out` by that of `in`. */
 static raw4_t keep_lane(raw4_t out, raw4_t in, int s, int copy_lane)
 {
 #if SAMPLE_BYTES == 1 && LANES == 4

@@ -1,23 +1,22 @@
-/* Histogram of the samples of one plane, for each of its components. A file a variant; this one
- * holds what they share and the plain ones.
+/* Histogram of one plane, per component. Each variant has a file; this file holds the shared code
+ * and the plain variants.
  *
  * histogram_private  Any device, buffer or image: a table per work-item in global memory.
- * histogram_pairs    CPU, 8-bit samples, buffer; local size 1: a counter per pair of neighbouring
- *                    bytes, so that one increment counts two samples; runs of equal pixels at
- *                    once; tables of single bytes instead in blocks of a plane where a few samples
- *                    show pairs spread so wide that they would miss the cache.
+ * histogram_pairs    CPU, 8-bit samples, buffer; local size 1: a counter per pair of adjacent
+ *                    bytes, so one increment counts two samples. Runs of equal pixels are counted
+ *                    at once. Blocks whose pairs would miss the cache are counted byte by byte.
  * histogram_direct   CPU, 16-bit grey, buffer; local size 1: a few tables per work-item.
- * histogram_merge    Sums the tables of work-items, and leaves them zero for the next frame.
+ * histogram_merge    Sums the tables of the work-items and zeroes them for the next frame.
  * histogram_local    Any device, buffer or image: one table per work-group in local memory.
  * histogram_banked   GPU, buffer: COPIES of each counter in local memory, one per bank, so that
- *                    no image makes work-items of a row of banks wait for each other.
+ *                    work-items with equal samples do not wait for each other.
  *
  * Macros: PERIOD (samples of the byte pattern that repeats along a row, 1..4), and common.cl's.
  *
  * | argument      | meaning                                                                      |
  * | src           | the plane; any offset and stride                                             |
  * | channel       | channel of each sample of the pattern, -1 for padding                        |
- * | begin, end    | half-open range of patterns that each sample of it counts in                 |
+ * | begin, end    | for each sample of the pattern: half-open range of patterns to count          |
  * | first, last   | smallest begin, largest end                                                  |
  * | y0, rows      | rows counted                                                                 |
  * | shift, bins   | bin = sample >> shift, at most bins-1                                        |
@@ -31,7 +30,7 @@
 #define PATTERN_ARGS                                                                              \
     int4 channel, int4 begin, int4 end, int first, int last, int y0, int rows, uint shift, uint bins
 
-/* A vector as an array, which loops over a pattern can index. */
+/* Copies a vector to an array, which a loop can index. */
 #define UNPACK(name, v) const int name[4] = {(v).x, (v).y, (v).z, (v).w}
 
 static uint bin_of(uint sample, uint shift, uint bins) { return min(sample >> shift, bins - 1); }

@@ -1,16 +1,16 @@
-/* After histogram.cl. GPU: COPIES of each counter in local memory, one per bank, so that no image
- * makes lanes wait for each other.
+/* Appended to histogram.cl. GPU: COPIES of each counter in local memory, one per bank, so that lanes
+ * with equal samples do not wait for each other.
  *
- * Arguments as for histogram_local, and
+ * Arguments: those of histogram_local, and
  *
  * | out        | counters of two frames                                                           |
  * | table_len  | TABLE_LEN: counters of this plane, whose channels are numbered from 0            |
  * | add_to     | the plane's first counter in `out`                                               |
- * | zero_from  | its first counter of the next frame, which the launch zeroes                     |
+ * | zero_from  | the plane's first counter of the next frame; the launch zeroes that table        |
  *
- * Macros: GROUP_ITEMS (local size; told to compilers, as some plan for 256), COPIES (power of
- * two), TABLE_LEN, ALIGNED_BASE (1: memory objects start at 16-byte
- * boundaries), BIN_SHIFT (`shift`, which would be an operation for every sample).
+ * Macros: GROUP_ITEMS (local size; a constant, because some compilers otherwise assume 256), COPIES
+ * (power of two), TABLE_LEN, ALIGNED_BASE (1: memory objects start at 16-byte boundaries), BIN_SHIFT
+ * (`shift`; a constant saves an operation per sample).
  */
 #ifndef GROUP_ITEMS
 #define GROUP_ITEMS 256
@@ -28,7 +28,7 @@
 #define BIN_SHIFT 0
 #endif
 
-/* Bytes a work-item takes at once: whole patterns, in 16-byte loads. */
+/* Bytes that a work-item reads at once: whole patterns, in 16-byte loads. */
 #if PERIOD == 3
 #define UNIT_VECTORS 3
 #else
@@ -43,7 +43,7 @@ typedef struct __attribute__((packed)) { uint4 v; } packed_uint4;
 #define LOAD_UINT4(p) (((__global const packed_uint4 *)(p))->v)
 #endif
 
-/* Counts one sample of the pattern outside the wide path. */
+/* Counts sample `j` of pattern `p` by itself. */
 static void count_banked(__global const uchar *row, int p, int j, const int *ch, uint shift,
                          uint bins, __local uint *bank)
 {
@@ -53,8 +53,8 @@ static void count_banked(__global const uchar *row, int p, int j, const int *ch,
                          COPIES]);
 }
 
-/* Counts the samples that start in a unit which the row's ends cut, or whose samples straddle
- * 16-byte boundaries and may end in the next unit. */
+/* Counts the samples that start in a unit that the row's end cuts, or whose samples straddle 16-byte
+ * boundaries and may end in the next unit. */
 static void count_cut_unit(__global const uchar *row, uint unit, uint lead, uint row_bytes,
                            int inner0, const int *ch, uint shift, uint bins, __local uint *bank)
 {
@@ -65,7 +65,7 @@ static void count_cut_unit(__global const uchar *row, uint unit, uint lead, uint
         count_banked(row, inner0 + s / PERIOD, s % PERIOD, ch, shift, bins, bank);
 }
 
-/* Into an array and not a structure, whose return Oclgrind 21.10 does not know. */
+/* Fills an array: Oclgrind 21.10 cannot return a structure. */
 static void load_unit(__global const uchar *p, uint4 *unit)
 {
 #pragma unroll
@@ -73,8 +73,8 @@ static void load_unit(__global const uchar *p, uint4 *unit)
         unit[i] = LOAD_UINT4(p + 16 * i);
 }
 
-/* Counts a unit of whole samples. `counters[j]` is bin 0 of the unit's samples j, counted modulo
- * the pattern, in the lane's bank; 0 for padding. */
+/* Counts a unit of whole samples. `counters[j]` is bin 0, in the lane's bank, for the samples k of
+ * the unit with k % PERIOD == j; 0 for padding. */
 static void count_unit(const uint4 *unit, __local uint *const *counters, uint bins)
 {
 #pragma unroll
@@ -83,7 +83,7 @@ static void count_unit(const uint4 *unit, __local uint *const *counters, uint bi
         const uint4 v = unit[byte / 16];
         const uint word = byte / 4 % 4 == 0 ? v.x : byte / 4 % 4 == 1 ? v.y : byte / 4 % 4 == 2 ? v.z : v.w;
 #if SAMPLE_BYTES == 1
-        /* Levels are a multiple of bins, so that no value is past the last one. */
+        /* bins is a power of two up to 256, so no byte exceeds the last bin. */
         const uint bin = ((word >> (8 * (byte % 4))) & 0xffu) >> BIN_SHIFT;
 #else
         uint sample = (word >> (8 * (byte % 4))) & 0xffffu;
@@ -103,7 +103,7 @@ __kernel __attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1))) void
 histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
                                uint add_to, uint zero_from)
 {
-    /* All of the local memory may be taken, which an argument's size may not be. */
+    /* An array, not a __local argument: an argument may not take all of the local memory. */
     __local uint counters[TABLE_LEN * COPIES];
     UNPACK(ch, channel);
     UNPACK(from, begin);
@@ -116,7 +116,7 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
     barrier(CLK_LOCAL_MEM_FENCE);
     __local uint *bank = counters + (get_local_id(0) & (COPIES - 1));
 
-    /* Patterns in which every sample counts; those beside them are done one by one. */
+    /* Patterns whose samples all count; the patterns before and after are counted one by one. */
     int inner0 = first, inner1 = last;
     for (int j = 0; j < PERIOD; j++)
         if (ch[j] >= 0) {
@@ -125,7 +125,7 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
         }
     inner1 = max(inner1, inner0);
     const uint row_bytes = (uint)(inner1 - inner0) * PERIOD * SAMPLE_BYTES;
-    /* Units start at 16-byte boundaries, so the first may start before the row. */
+    /* Units start at 16-byte boundaries; the first may start before the row. */
     const uint units = (row_bytes + 15 + UNIT_BYTES - 1) / UNIT_BYTES;
 
     uint unit = get_global_id(0) % units;
@@ -134,7 +134,7 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
         __global const uchar *inner = row + (size_t)inner0 * (PERIOD * SAMPLE_BYTES);
         const uint lead = (uint)(src_offset + (ulong)(y0 + (int)y) * src_stride +
                                  (ulong)inner0 * (PERIOD * SAMPLE_BYTES)) & 15u;
-        /* Units that hold samples of the row only; none where samples straddle boundaries. */
+        /* Units that hold only samples of the row; none where samples straddle boundaries. */
         const uint whole0 = lead ? 1 : 0;
         const uint whole1 = lead % SAMPLE_BYTES ? 0 : (row_bytes + lead) / UNIT_BYTES;
         if (unit == 0)
@@ -144,7 +144,7 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
                 for (int p = max(inner1, from[j]); p < to[j]; p++)
                     count_banked(row, p, j, ch, shift, bins, bank);
             }
-        /* A lane's units of a row ascend: the cut one at its start, whole ones, cut ones. */
+        /* A lane visits the units of a row in order: a cut one, whole ones, cut ones. */
         for (; unit < units && (unit < whole0 || whole1 <= whole0); unit += items)
             count_cut_unit(row, unit, lead, row_bytes, inner0, ch, shift, bins, bank);
         if (unit < whole1) {
@@ -158,7 +158,7 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
             }
             __global const uchar *p = inner - lead + (size_t)unit * UNIT_BYTES;
             const size_t step = (size_t)items * UNIT_BYTES;
-            /* Two loads on their way hide each other's latency. */
+            /* Two loads in flight hide each other's latency. */
             for (; unit < whole1 && whole1 - unit > items; unit += 2 * items, p += 2 * step) {
                 uint4 a[UNIT_VECTORS], b[UNIT_VECTORS];
                 load_unit(p, a);
@@ -180,7 +180,7 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (uint i = get_local_id(0); i < table_len; i += get_local_size(0)) {
         uint sum = 0;
-        /* Each lane starts at another copy, and so at another bank. */
+        /* Each lane starts with a different copy, hence a different bank. */
         for (uint c = 0; c < COPIES; c++)
             sum += counters[i * COPIES + ((c + i) & (COPIES - 1))];
         if (sum)

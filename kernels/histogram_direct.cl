@@ -1,11 +1,11 @@
-/* After histogram.cl. CPU, buffer, 16-bit grey (SAMPLE_BYTES 2, PERIOD 1).
+/* Appended to histogram.cl. CPU, buffer, 16-bit grey (SAMPLE_BYTES 2, PERIOD 1).
  *
- * histogram_direct  Local size 1; each work-item a range of the samples, and SAMPLE_TABLES tables
- *                   that neighbours take in turn, so that equal neighbours do not wait for each
- *                   other's counter.
+ * histogram_direct  Local size 1; each work-item counts a range of the samples. Adjacent samples
+ *                   count into SAMPLE_TABLES tables in turn, so that equal neighbours do not wait
+ *                   for the same counter.
  *
- * Arguments as in histogram.cl; `tables` holds SAMPLE_TABLES times `table_len` counters per
- * work-item, zero at entry, for histogram_merge.
+ * Arguments: those of histogram.cl; `tables` holds SAMPLE_TABLES * `table_len` counters per
+ * work-item, zero at entry; histogram_merge sums them.
  */
 /* Twin: operators/histogram.rs (SAMPLE_TABLES). */
 #define SAMPLE_TABLES 4
@@ -33,7 +33,7 @@ __kernel void histogram_direct(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, 
         at += (ulong)count;
         int i = 0;
         for (; i + STEP_SAMPLES <= count; i += STEP_SAMPLES) {
-            /* min() of two vectors: with a scalar, Oclgrind 21.10 gives it to the first alone. */
+            /* min() of two vectors: Oclgrind 21.10 applies a scalar to the first lane only. */
             const uint16 samples = LOAD_SAMPLES(p + i * SAMPLE_BYTES) >> shift;
             const uint16 vector[1] = {min(samples, (uint16)(bins - 1))};
             const uint *bin = (const uint *)vector;

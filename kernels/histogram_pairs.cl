@@ -1,20 +1,19 @@
-/* After histogram.cl. CPU, buffer, 8-bit samples: counters of pairs of bytes.
+/* Appended to histogram.cl. CPU, buffer, 8-bit samples: a counter per pair of adjacent bytes.
  *
- * histogram_pairs  Local size 1; one work-item per compute unit. The plane is cut into blocks that
- *                  work-items take in turn, so that a plane of unlike halves keeps all busy. In a
- *                  block, neighbouring samples are counted as pairs, one increment for two, where
- *                  its pairs lie close enough for the cache, and one by one where they are spread
- *                  wide; a step that holds one pixel, or one pair of grey samples, over and over
- *                  takes one increment a table either way. At the end pair tables are summed into
- *                  bins, and left zero.
+ * histogram_pairs  Local size 1; one work-item per compute unit. Work-items take blocks of the plane
+ *                  in turn, so that a plane with unlike halves keeps all of them busy. A block is
+ *                  counted by pairs, one increment for two samples, if a probe shows that the
+ *                  counters in use fit the cache, else byte by byte. A step that repeats one pixel,
+ *                  or one pair of grey samples, takes one increment per table. At the end the pair
+ *                  tables are summed into bins and zeroed.
  *
- * Arguments as in histogram.cl, and `pair_tables`: PAIR_TABLES * PAIR_TABLE_LEN counters per
+ * Arguments: those of histogram.cl, and `pair_tables`: PAIR_TABLES * PAIR_TABLE_LEN counters per
  * work-item, zero at entry and at exit.
  *
- * Exactness: every sample is counted once; a counter holds at most the samples of the plane, which
- * the host keeps under 2^32.
+ * Exactness: every sample is counted once; the host keeps the samples of a plane under 2^32, so no
+ * counter overflows.
  */
-/* Bytes of a step: whole patterns, and whole turns of the tables. */
+/* Bytes of a step: whole patterns, and as many samples for each table. */
 #if PERIOD == 3
 #define STEP_BYTES 24
 #define PAIR_TABLES 3
@@ -28,20 +27,21 @@
 #define PAIR_TABLES 1
 #define BYTE_TABLES 4
 #endif
-/* How often a step of one pixel holds each of its pairs. */
+/* How often a step that repeats one pixel holds each of its pairs. */
 #define PAIRS_OF_RUN (STEP_BYTES / 2 / PAIR_TABLES)
 
-/* Tables a power of two apart would compete for the same cache lines. */
+/* Not a power of two: tables a power of two apart would compete for the same cache lines. */
 #define PAIR_TABLE_LEN (65536 + 1040)
 #define BYTE_TABLE_LEN (256 + 16)
 
-/* Most and fewest patterns of a block: its probes miss the cache, and must not weigh. */
+/* Most and fewest patterns of a block. The probes of a block miss the cache; a block is large enough
+ * that their cost does not matter. */
 #define BLOCK_MOST ((4 << 20) / PERIOD)
 #define BLOCK_FEWEST 4096
 
-/* Pairs of a block looked at to see how wide they are spread, and the cells of a 16 x 16 grid of
- * pairs that count as wide: of random bytes they reach 160, of photographs and of two values
- * under 60. */
+/* Pairs of a block that are probed, and how many cells of a 16 x 16 grid of pairs they may occupy
+ * before the block is counted byte by byte. Random bytes occupy 160 cells, photographs and pictures
+ * of two values fewer than 60. */
 #define SPREAD_PROBES 256
 #define SPREAD_WIDE 90
 
@@ -63,8 +63,8 @@ static void add_to_bin(__global uint *table, int ch, uint v, uint n, uint shift,
         table[(uint)ch * bins + bin_of(v, shift, bins)] += n;
 }
 
-/* Whether the words of a step hold one pixel, or one pair of grey samples, over and over; most
- * steps that do not are known by their first word. */
+/* Whether a step repeats one pixel, or one pair of grey samples. The first word decides for most
+ * steps. */
 static __attribute__((always_inline)) int is_run(const ulong *w)
 {
 #if PERIOD == 3
@@ -78,8 +78,8 @@ static __attribute__((always_inline)) int is_run(const ulong *w)
 #endif
 }
 
-/* Counts whole steps from `p` on, one by one where `wide`, which is constant where this is called;
- * returns what is left. */
+/* Counts whole steps from `p`, byte by byte if `wide` (a constant at each call). Returns the first
+ * byte that is not counted. */
 static __attribute__((always_inline)) __global const uchar *
 count_steps(__global const uchar *p, __global const uchar *past, __global uint *pairs, uint *bytes,
             int wide)
@@ -107,8 +107,8 @@ count_steps(__global const uchar *p, __global const uchar *past, __global uint *
     return p;
 }
 
-/* Sums a pair table over its rows and columns into the bins of the pair's two samples, and
- * leaves it zero. The low byte of an index is the first sample. */
+/* Sums the rows and the columns of a pair table into the bins of the pair's two samples, and zeroes
+ * the table. The low byte of an index is the first sample. */
 static void reduce_pairs(__global uint *pairs, __global uint *table, int first_ch, int second_ch,
                          uint shift, uint bins)
 {
@@ -149,7 +149,7 @@ __kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, u
             inner1 = min(inner1, to[j]);
         }
     inner1 = max(inner1, inner0);
-    /* Patterns in which only some samples count: at most one at each end of a row. */
+    /* Patterns of which only some samples count: at most one at each end of a row. */
     for (int y = (int)get_global_id(0); y < rows; y += (int)get_global_size(0)) {
         __global const uchar *row = src + src_offset + (size_t)(y0 + y) * src_stride;
         for (int j = 0; j < PERIOD; j++) {
@@ -177,7 +177,7 @@ __kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, u
             __global const uchar *p = src + src_offset +
                                       (size_t)(y0 + (int)(at / span)) * src_stride +
                                       (size_t)(inner0 + (int)(at % span)) * PERIOD;
-            /* A pattern of one byte pairs with its neighbour, unless that is past the row. */
+            /* A one-byte pattern pairs with its right neighbour, unless the row ends there. */
             const uint second = PERIOD > 1 || at % span + 1 < span ? p[1] : p[0];
             const uint cell = (p[0] >> 4) * 16 + (second >> 4);
             seen[cell >> 5] |= 1u << (cell & 31);

@@ -1,7 +1,7 @@
-/* Instructions of NVIDIA's GPUs (compute capability 6.1 and later) that OpenCL C has no name for. */
+/* NVIDIA instructions (compute capability 6.1 and later) that OpenCL C does not name. */
 #define HAS_DOT4 1
 
-/* Sum of the products of bytes, and acc. */
+/* acc plus the sum of the products of four bytes. */
 static uint dot4(uint bytes, uint weights, uint acc)
 {
     uint sum;
@@ -9,7 +9,7 @@ static uint dot4(uint bytes, uint weights, uint acc)
     return sum;
 }
 
-/* Four of the bytes of a (digits 0..3 of `select`) and b (4..7). */
+/* Picks four bytes: digits 0..3 of `select` name bytes of a, digits 4..7 bytes of b. */
 static uint permute(uint a, uint b, uint select)
 {
     uint bytes;
@@ -17,7 +17,7 @@ static uint permute(uint a, uint b, uint select)
     return bytes;
 }
 
-/* The low word of (high, low) >> shift, shift < 32. */
+/* Low word of ((high << 32) | low) >> shift, shift < 32. */
 static uint funnel(uint low, uint high, uint shift)
 {
     uint word;

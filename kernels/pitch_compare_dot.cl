@@ -1,20 +1,20 @@
-/* After nvidia.cl and pitch_runs.cl. Compares 16 pixels of 8 bits by dot products of four bytes.
+/* Appended to nvidia.cl and pitch_runs.cl. Compares 16 pixels of 8 bits by dot products of four bytes.
  *
- * Along x the two taps of a neighbour lie side by side in a run: one dot product with weights that
- * are zero beside them is the whole neighbour, and no byte is taken out of its word.
+ * Along x the two taps of a neighbour are adjacent in a run. One dot product, with weight 0 for the
+ * other bytes of the word, yields the neighbour; no byte is extracted.
  *
- * Weights must fit bytes. A whole distance (F = 0) would need 256; its comparison is divided by
- * 256 instead: weights 0 and 1, thresholds rounded up, which changes no result as all terms are
- * then multiples of 256.
+ * Weights must fit bytes. A whole distance (F = 0) would need the weight 256. Its comparison is
+ * divided by 256 instead: weights 0 and 1, thresholds rounded up. All its terms are multiples of 256,
+ * so no result changes.
  */
 
 typedef struct {
     limits_t limits;
-    /* Two taps of a neighbour: weights of bytes 0 and 1. `left` has the far one first. */
+    /* Weights of a neighbour's two taps, in bytes 0 and 1. In `left` the far tap comes first. */
     uint left, right;
-    /* Three taps of the centre: weights of bytes 0, 1 and 2. */
+    /* Weights of the matched centre's three taps, in bytes 0, 1 and 2. */
     uint centre;
-    /* Weight of a centre without taps beside it: 256, or 1 where F = 0. */
+    /* Weight of the plain centre: 256, or 1 where F = 0. */
     int scale;
 } comparer_t;
 
@@ -39,8 +39,8 @@ static comparer_t comparer_of(int4 c, int theta, int flags)
     return k;
 }
 
-/* Words of a run that start in the middle of its words: taps that cross two of those lie in one of
- * these. */
+/* The words of a run shifted by half a word. Taps that cross a word boundary of the run lie within
+ * one of these. */
 static void turn_run(const uint *run, int words, uint *turned)
 {
 #pragma unroll
@@ -48,14 +48,14 @@ static void turn_run(const uint *run, int words, uint *turned)
         turned[i] = permute(run[i], run[i + 1], 0x5432);
 }
 
-/* acc and the weighted sum of `taps` bytes from byte i of a run on; i and taps are constants. */
+/* acc plus the weighted sum of `taps` bytes from byte i of a run; i and taps are constants. */
 static uint sum_at(const uint *run, const uint *turned, int i, int taps, uint weights, uint acc)
 {
     return (i & 3) + taps <= 4 ? dot4(run[i >> 2], weights << (8 * (i & 3)), acc)
                                : dot4(turned[(i - 2) >> 2], weights << (8 * ((i - 2) & 3)), acc);
 }
 
-/* Along x, from byte `at` on. `minimum` and `matched` are constants. */
+/* Along x, from byte `at`. `minimum` and `matched` are constants. */
 static uint compare_x(__global const uchar *src, uint at, int4 c, const comparer_t k, int minimum, int matched)
 {
     uint left[RUN_WORDS], right[RUN_WORDS], s[LONG_RUN_WORDS];
@@ -87,7 +87,7 @@ static uint compare_x(__global const uchar *src, uint at, int4 c, const comparer
     return bits;
 }
 
-/* Along y the taps of a neighbour come from two rows: far, near, far, near of two pixels a word. */
+/* Along y the taps of a neighbour lie in two rows. Each word gets far, near, far, near of two pixels. */
 static void load_pairs(__global const uchar *src, uint near, uint far, uint *pairs)
 {
     uint n[RUN_WORDS], f[RUN_WORDS];
@@ -98,7 +98,7 @@ static void load_pairs(__global const uchar *src, uint near, uint far, uint *pai
         pairs[i] = permute(f[i >> 1], n[i >> 1], i & 1 ? 0x7362 : 0x5140);
 }
 
-/* Byte i of a run, by the multipliers: with three runs to take apart, shifts are scarcer. */
+/* Byte i of a run, extracted by a dot product: with three runs, shifts are the bottleneck. */
 static int sample_at(const uint *run, int i) { return (int)dot4(run[i >> 2], 1u << (8 * (i & 3)), 0); }
 
 static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, const comparer_t k, int minimum,
@@ -136,5 +136,5 @@ static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, co
     return bits;
 }
 
-/* A blur that rounds to nothing leaves the plain centre, whose weight fits no byte. */
+/* Without blur (A = 0) the centre is the plain one, whose weight 256 does not fit a byte. */
 static int is_matched(int4 c) { return c.w != 0; }

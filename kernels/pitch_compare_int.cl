@@ -1,4 +1,4 @@
-/* After pitch_runs.cl. Compares a run of pixels in 32-bit integers; any sample size. */
+/* Appended to pitch_runs.cl. Compares a run of pixels in 32-bit integers; any sample size. */
 
 typedef struct {
     limits_t limits;
@@ -24,11 +24,11 @@ static int marked_pixel(int left0, int left1, int right0, int right1, int centre
            k.limits.span;
 }
 
-/* Along x, from byte `at` on. `minimum` and `matched` are constants. */
+/* Along x, from byte `at`. `minimum` and `matched` are constants. */
 static uint compare_x(__global const uchar *src, uint at, int4 c, const comparer_t k, int minimum, int matched)
 {
     uint left[RUN_WORDS], right[RUN_WORDS], s[RUN_WORDS], before[RUN_WORDS];
-    /* The far tap of a neighbour is the sample before or after its near one, of the same run. */
+    /* The far tap of a neighbour is the sample next to the near tap, in the same run. */
     load_run(src, at - (c.y + 1) * SAMPLE_BYTES, left);
     load_run(src, at + c.y * SAMPLE_BYTES, right);
     if (matched) {

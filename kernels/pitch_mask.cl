@@ -1,4 +1,4 @@
-/* After pitch_threshold.cl. What is done with a mask on the device. */
+/* Appended to pitch_threshold.cl. Kernels that read a packed mask or its runs. */
 __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __global uchar *dst,
                           ulong dst_offset, uint dst_stride, int width, int height)
 {
@@ -12,7 +12,7 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
         out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
 }
 
-/* Twins: math/components.rs (Run), operators/run_differences.rs (RunDifference). */
+/* Twins: core/components.rs (Run), operators/pitch_threshold/run_differences.rs (RunDifference). */
 typedef struct { uint x0, x1, y, defect; } run_t;
 typedef struct { long sum; int peak; uint signs; } run_difference_t;
 
@@ -27,7 +27,7 @@ __kernel void run_differences(PLANE_ARGS, int width, int height,
     const run_t run = runs[n];
     run_difference_t result = {0, 0, 0};
     for (uint x = run.x0; x < run.x1; x++) {
-        /* Of several comparisons that mark the pixel, the largest difference; the first of equals. */
+        /* The largest difference of the comparisons that mark the pixel; the first of equals. */
         int largest = 0;
         int found = 0;
         for (int i = 0; i < comparison_count; i++) {

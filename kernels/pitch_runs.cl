@@ -1,15 +1,16 @@
-/* After pitch_threshold.cl, or nvidia.cl. Runs of samples at any byte, cut out of aligned words by
- * funnel shifts: lanes side by side read words side by side. Needs aligned memory objects.
+/* Appended to pitch_threshold.cl or nvidia.cl. Reads runs of samples that start at any byte: aligned
+ * words, then funnel shifts, so that adjacent lanes read adjacent words. Memory objects must be
+ * aligned.
  */
 /* 16 bytes of samples. */
 #define WIDE_PIXELS (16 / SAMPLE_BYTES)
 #define WIDE_ALL ((1u << WIDE_PIXELS) - 1u)
 /* The bit of pixel i. */
 #define WIDE_BIT(i) (1u << (WIDE_PIXELS - 1 - (i)))
-/* Words that hold WIDE_PIXELS + 1 samples, and one more from any byte of the first word on. */
+/* Words of a run of WIDE_PIXELS + 1 samples, and of a run with one more sample. */
 #define RUN_WORDS 5
 #define LONG_RUN_WORDS 6
-/* Bytes before and from a run's start on between which all that is read lies. */
+/* All bytes read lie within RUN_BEFORE bytes before a run's start and RUN_BYTES from it. */
 #define RUN_BEFORE 15
 #define RUN_BYTES 32
 
@@ -21,7 +22,7 @@ static uint funnel(uint low, uint high, uint shift)
 }
 #endif
 
-/* The `words` words from byte `at` of the memory object on; `words` is a constant. */
+/* Reads `words` words (a constant) from byte `at` of the memory object. */
 static void load_long_run(__global const uchar *src, uint at, int words, uint *run)
 {
     const uint skew = at & 3u;
@@ -34,10 +35,10 @@ static void load_long_run(__global const uchar *src, uint at, int words, uint *r
         run[i] = funnel(run[i], i + 1 < words ? run[i + 1] : 0u, 8 * skew);
 }
 
-/* WIDE_PIXELS + 1 samples from byte `at` on, as RUN_WORDS words.
+/* Reads WIDE_PIXELS + 1 samples from byte `at`, as RUN_WORDS words.
  *
- * Two 16-byte loads and a selection of their words are less work for the cache than a load of each
- * word, which lanes side by side would make 16 bytes apart. */
+ * Two 16-byte loads and selects cost the cache less than a load per word: adjacent lanes would make
+ * those 16 bytes apart. */
 static void load_run(__global const uchar *src, uint at, uint *run)
 {
     const uint skew = at & 15u;
@@ -65,7 +66,7 @@ static void load_run(__global const uchar *src, uint at, uint *run)
     run[4] = b4 >> shift;
 }
 
-/* Just the WIDE_PIXELS samples from `at` on, which start a 16-byte word in ordinary frames. */
+/* Reads only the WIDE_PIXELS samples from `at`; in ordinary frames they are 16-byte aligned. */
 static void load_pixels(__global const uchar *src, uint at, uint *run)
 {
     if ((at & 15u) == 0) {
@@ -91,17 +92,16 @@ static int run_sample(const uint *run, int i)
 #endif
 }
 
-/* What decides, in 1/256 grey level. A polarity that does not count has a threshold that nothing
- * reaches. */
+/* Thresholds in 1/256 grey level. A polarity that is off has the threshold UNREACHED. */
 typedef struct {
     int bright, dark;
-    /* One test for both polarities of `average`: marked where (uint)(left + right - 2*centre +
-     * bias) >= span. Thresholds of 0 meet. */
+    /* One unsigned test for both polarities of `average`: a pixel is marked if
+     * (uint)(left + right - 2*centre + bias) >= span. With a threshold of 0 span is 0: all are. */
     int bias;
     uint span;
 } limits_t;
 
-/* `level` and `twice`: the threshold of `minimum` and of `average`. */
+/* `level` is the threshold of `minimum`, `twice` that of `average`. */
 static limits_t limits_of(int level, int twice, int flags)
 {
     limits_t limits;

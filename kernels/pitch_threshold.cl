@@ -1,41 +1,42 @@
-/* Compares a repeating pattern with itself some pitches away and packs the result, 1 bit a pixel.
- * A file a variant; this one holds what they share and the plain one.
+/* Compares a repeating pattern with itself some pitches away and packs the result, 1 bit per pixel.
+ * docs/semantics.md defines it. Each variant has a file; this file holds the shared code and the plain
+ * variant.
  *
- * pitch_threshold_bytes  Any device, buffer or image: one work-item a byte of the mask (8 pixels).
- * pitch_threshold_words  CPU, buffer: local size 1, each work-item a band of rows, 32 pixels a
- *                        step in 16-bit lanes, or in 32-bit lanes for 16-bit samples.
- * pitch_wide_*           GPU, buffer: 16 bytes of a row a work-item, from aligned words; a kernel
- *                        a mode; in integers or by dot products of bytes.
- * run_differences        One work-item a run of marked pixels: how much they differ.
- * mask_expand            Packed mask to one byte a pixel, 0 or 255: one work-item a packed byte.
+ * pitch_threshold_bytes  Any device, buffer or image: one work-item per byte of the mask (8 pixels).
+ * pitch_threshold_words  CPU, buffer: local size 1; each work-item judges a band of rows, 32 pixels
+ *                        per step, in 16-bit lanes (32-bit lanes for 16-bit samples).
+ * pitch_wide_*           GPU, buffer: one work-item per 16 bytes of a row, read as aligned words;
+ *                        one kernel per mode; 32-bit integers or dot products of bytes.
+ * run_differences        One work-item per run of marked pixels: sums the run's differences.
+ * mask_expand            Packed mask to one byte per pixel, 0 or 255: one work-item per packed byte.
  *
  * | argument      | meaning                                                                       |
- * | src           | the judged plane; samples side by side; any offset and stride                 |
+ * | src           | the judged plane; adjacent samples; any offset and stride                     |
  * | mask          | packed mask; every byte of every row is written; stride ceil(width/8)         |
- * | comparisons   | int4: axis (0 along x, 1 along y), P, F, A of SEMANTICS                       |
+ * | comparisons   | int4: axis (0 along x, 1 along y), P, F, A of docs/semantics.md               |
  * | rois          | int4: x0, y0, x1, y1, half-open, inside the frame                             |
  * | theta         | threshold in 1/256 grey levels, 0 .. 2^30-1                                   |
- * | flags         | MINIMUM, MATCHED, BRIGHT, DARK below (`math/pitch.rs` has their twins)         |
- * | defects       | two counters of set bits: the launch adds to number `slot`, which is zero, and |
- * |               | zeroes the other one for the next frame                                       |
+ * | flags         | MINIMUM, MATCHED, BRIGHT, DARK; twins in operators/pitch_threshold/settings.rs |
+ * | defects       | two counters of marked pixels: the launch adds to defects[slot], which is 0 at |
+ * |               | entry, and zeroes the other one for the next frame                            |
  * | slot          | 0 or 1                                                                        |
  *
  * Exactness: all sums are 32-bit integers in 1/256 grey level; with 16-bit samples they stay
- * under 2^26. pitch_words.cl says how it does with fewer bits. A tap of weight 0 (F = 0) is never
- * read outside the judged range.
+ * under 2^26. pitch_words.cl needs fewer bits and says why. A tap of weight 0 (F = 0) is never read
+ * outside the judged range.
  */
 #define MINIMUM 1
 #define MATCHED 2
 #define BRIGHT 4
 #define DARK 8
-/* Over every difference: 65535 * 256 * 2 with the matched centre's overshoot. */
+/* Exceeds every difference: 65535 * 256 * 2, and the matched centre's overshoot. */
 #define UNREACHED (1 << 28)
 
-/* Widens the extent that one comparison judges: P + u. */
+/* P + u: pixels at each end of the axis that the comparison cannot judge. */
 static int comparison_margin(int4 c) { return c.y + (c.z > 0 ? 1 : 0); }
 
-/* One pixel under one comparison: whether it is marked, and its difference in 1/512 grey level,
- * which means something where it is. */
+/* Whether one comparison marks a pixel. `difference` gets the pixel's difference in 1/512 grey level;
+ * it is only meaningful for a marked pixel. */
 static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, int4 c, int theta,
                          int flags, int *difference)
 {
@@ -73,7 +74,7 @@ static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, int4 c
     return ((flags & BRIGHT) && bright) || ((flags & DARK) && dark);
 }
 
-/* One pixel under every comparison that judges it. */
+/* Whether any comparison marks a pixel. */
 static int judge(PLANE_ARGS, int x, int y, int width, int height,
                  __constant const int4 *comparisons, int comparison_count, int theta, int flags)
 {
@@ -126,7 +127,7 @@ __kernel void pitch_threshold_bytes(PLANE_ARGS, int width, int height, __global 
     const int y = get_global_id(1);
     if (column >= (int)mask_stride || y >= height)
         return;
-    /* Regions lie inside the frame, so bits past the width stay 0. */
+    /* Regions lie inside the frame: bits past the width stay 0. */
     const uint wanted = roi_bits(rois, roi_count, 8 * column, y, 8);
     const uint bits = wanted ? judge_byte(PLANE, wanted, 8 * column, y, width, height, comparisons,
                                           comparison_count, theta, flags)

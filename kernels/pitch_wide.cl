@@ -1,22 +1,23 @@
-/* After pitch_runs.cl and one of pitch_compare_*.cl. GPU, buffer: 16 bytes of a row a work-item.
+/* Appended to pitch_runs.cl and one of pitch_compare_*.cl. GPU, buffer: one work-item per 16 bytes of a
+ * row.
  *
- * The frame decides nothing here pixel by pixel: borders, regions and pixels whose neighbours are
- * missing are cut out of the bits at the end. Only where words would reach past the memory object,
- * at the frame's first and last pixels, or hold halves of 16-bit samples, is a pixel judged alone.
- * Each byte of mask has one writer.
+ * All 16 bytes are compared without branches; afterwards the bits of pixels outside the regions and of
+ * pixels without both neighbours are cleared. Pixels are judged one by one only where a load would
+ * reach past the memory object (the frame's first and last pixels) or where words would hold halves of
+ * 16-bit samples. Each byte of the mask has one writer.
  *
- * Arguments as for pitch_threshold_bytes, and
+ * Arguments: those of pitch_threshold_bytes, and
  *
  * | src_len   | bytes of the memory object, less than 2^31                                        |
- * | item_rows | rows of a work-item                                                               |
+ * | item_rows | rows per work-item                                                                |
  *
  * Launch: a work-item per WIDE_PIXELS pixels along x and item_rows rows along y.
  */
-/* Rows that are judged at a time: their bits fit 64. */
+/* Rows that are judged together: their bits fit 64. */
 #define WIDE_ROWS 4
 #define ROW_BITS(row) (WIDE_PIXELS * (row))
 
-/* Bits of the pixels from x on that lie in from .. to. */
+/* Bits of the WIDE_PIXELS pixels at x that lie in from .. to-1. */
 static uint range_bits(int from, int to, int x)
 {
     if (from <= x && x + WIDE_PIXELS <= to)
@@ -26,7 +27,7 @@ static uint range_bits(int from, int to, int x)
     return first < past ? ((1u << (past - first)) - 1u) << (WIDE_PIXELS - past) : 0u;
 }
 
-/* The pixels of `wanted`, one by one. */
+/* Judges the pixels of `wanted` one by one. */
 static uint judge_singly(PLANE_ARGS, uint wanted, int x, int y, int width, int height, int4 c,
                          int theta, int flags)
 {
@@ -62,7 +63,7 @@ static void store_bits(__global uchar *row, uint column, uint mask_stride, uint 
         int roi_count, int theta, int flags, __global uint *defects, uint slot, uint src_len,     \
         int item_rows
 
-/* Bits of every row of the item, one row after the other. */
+/* The bits `columns`, repeated for each row of the item. */
 static ulong in_rows(uint columns, int rows)
 {
     ulong bits = 0;
@@ -71,14 +72,14 @@ static ulong in_rows(uint columns, int rows)
     return bits;
 }
 
-/* Rows first .. past-1 of the item. */
+/* All bits of rows first .. past-1 of the item. */
 static ulong rows_between(int first, int past)
 {
     const ulong below = past >= WIDE_ROWS ? ~0UL : (1UL << ROW_BITS(max(past, 0))) - 1UL;
     return first >= WIDE_ROWS ? 0UL : below & (~0UL << ROW_BITS(max(first, 0)));
 }
 
-/* The item's rows from byte `at` on under one comparison. `minimum` and `matched` are constants. */
+/* Applies one comparison to the item's rows from byte `at`. `minimum` and `matched` are constants. */
 static ulong compare_rows(__global const uchar *src, uint at, int rows, int stride, int4 c,
                           const comparer_t k, int minimum, int matched)
 {
@@ -114,7 +115,7 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
             const int4 r = rois[i];
             wanted |= in_rows(range_bits(r.x, r.z, x), rows) & rows_between(r.y - top, r.w - top);
         }
-        /* Bytes of the memory object before the first pixel, and from the last row's on. */
+        /* Bytes of the memory object before the item's first pixel, and from its last row's pixel. */
         const int start = (int)src_offset + top * stride + x * SAMPLE_BYTES;
         const int rest = (int)src_len - start - (rows - 1) * stride;
         const int whole_samples = ((start | stride) & (SAMPLE_BYTES - 1)) == 0;
@@ -126,7 +127,7 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
                                                : in_rows(range_bits(margin, width - margin, x), rows));
             if (judged == 0)
                 continue;
-            /* Every run starts at most this far from its pixel. */
+            /* Bytes from a pixel to the farthest run that it needs. */
             const int reach = c.x ? margin * stride : (c.y + 1) * SAMPLE_BYTES;
             if (whole_samples && start >= reach + RUN_BEFORE && rest >= reach + RUN_BYTES) {
                 const comparer_t k = comparer_of(c, theta, flags);
@@ -153,7 +154,7 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
         atomic_add(&defects[slot], *marked);
 }
 
-/* A kernel a mode: the simple ones need half the registers of the others. */
+/* One kernel per mode: the simple modes need half the registers. */
 #define WIDE_KERNEL(name, minimum, matched)                                                       \
     __kernel void name(WIDE_ARGS)                                                                 \
     {                                                                                             \

@@ -1,18 +1,17 @@
-/* After pitch_threshold.cl. CPU, buffer: whole 32-bit words of mask.
+/* Appended to pitch_threshold.cl. CPU, buffer: writes whole 32-bit words of the mask.
  *
- * pitch_threshold_words  Local size 1; each work-item a band of rows. A row of the mask is cleared,
- *                        each comparison adds its words, then the row is cut to the regions and
- *                        counted; the samples of the row stay in the cache meanwhile, so that the
- *                        frame is read once whatever the number of comparisons.
+ * pitch_threshold_words  Local size 1; each work-item judges a band of rows. For each row it clears
+ *                        the mask, ORs in the words of each comparison, clears the bits outside the
+ *                        regions and counts. The row's samples stay in the cache meanwhile: memory is
+ *                        read once, whatever the number of comparisons.
  *
- * Arguments as in pitch_threshold.cl.
+ * Arguments: those of pitch_threshold.cl.
  *
- * Exactness: with near tap n, far tap f and weight F, a neighbour is 256*n + F*(f-n), a mean of
- * weights that sum to 256, and so is a matched centre, whose weights A, 256-2*A and A are not
- * negative (A <= 32). All are thus at most 255*256 for 8-bit samples, and sums modulo 2^16 give
- * them exactly in 16-bit lanes, for every F and A. E >= 2*theta is C >= ceil((L+R)/2) + theta,
- * E <= -2*theta is C + theta <= floor((L+R)/2), for every theta. Samples of 16 bits take 32-bit
- * lanes and the same steps.
+ * Exactness: with near tap n, far tap f and weight F, a neighbour is 256*n + F*(f-n): a weighted sum
+ * whose weights are not negative and sum to 256. A matched centre is one too, with the weights A,
+ * 256-2*A and A (A <= 32). For 8-bit samples each is therefore at most 255*256, and arithmetic modulo
+ * 2^16 in 16-bit lanes yields it exactly. E >= 2*theta is C >= ceil((L+R)/2) + theta, and E <= -2*theta
+ * is C + theta <= floor((L+R)/2), for every theta. 16-bit samples take the same steps in 32-bit lanes.
  */
 #if SAMPLE_BYTES == 1
 typedef ushort lane_t;
@@ -36,19 +35,20 @@ typedef int16 signed_lanes_t;
 #define LANE_MAX 0xffffffffu
 #endif
 
-/* One comparison as the lanes take it. `near`, `far` and `step` are bytes along its axis to the
- * two taps and to the next pixel. */
+/* One comparison, ready for lanes. `near`, `far` and `step` are bytes to the near tap, to the far tap
+ * and to the next pixel along the axis. */
 typedef struct {
     long near, far, step;
     lane_t fraction, blur;
     lane_t bright, dark;
 } lane_comparison_t;
 
-/* a + theta <= b in each lane. A sum past LANE_MAX stops there, which no b reaches. min() of two
- * vectors: with a scalar, Oclgrind 21.10 gives it to the first lane alone. */
+/* a + theta <= b in each lane. The sum saturates at LANE_MAX, which no b reaches. min() of two vectors:
+ * Oclgrind 21.10 applies a scalar to the first lane only. */
 #define REACHES(a, theta, b) (min((a), (lanes_t)(lane_t)(LANE_MAX - (theta))) + (theta) <= (b))
 
-/* One of 0 and -1 a pixel to a bit a pixel: byte 0 holds the first 8, the first of them highest. */
+/* Packs 0 or -1 per pixel into a bit per pixel: byte 0 holds the first 8 pixels, the first one in the
+ * highest bit. */
 static uint pack_bits16(char16 marked)
 {
 #ifdef __SSE2__
@@ -56,14 +56,14 @@ static uint pack_bits16(char16 marked)
     const char16 reversed = marked.s76543210fedcba98;
     return (uint)__builtin_ia32_pmovmskb128((bytes16_t)reversed);
 #else
-    /* The lowest bits of 8 bytes meet in the highest byte of the product. */
+    /* The product gathers the lowest bits of 8 bytes in its highest byte. */
     const ulong2 lanes = as_ulong2(marked) & 0x0101010101010101UL;
     const ulong2 bits = (lanes * 0x8040201008040201UL) >> 56;
     return (uint)bits.x | ((uint)bits.y << 8);
 #endif
 }
 
-/* 16 pixels from `p` on. `minimum`, `matched` and `odd` (of F) are constants where it is called. */
+/* Compares 16 pixels from `p`. `minimum`, `matched` and `odd` (F is odd) are constants at each call. */
 static __attribute__((always_inline)) uint compare16(__global const uchar *p, lane_comparison_t c,
                                                      int minimum, int matched, int odd)
 {
@@ -75,7 +75,7 @@ static __attribute__((always_inline)) uint compare16(__global const uchar *p, la
     lanes_t centre = s << (lane_t)8;
     if (matched)
         centre += (LOAD_LANES(p - c.step) + LOAD_LANES(p + c.step) - (s << (lane_t)1)) * c.blur;
-    /* What the centre must exceed to be bright, and stay under to be dark. */
+    /* Bright: centre >= upper + theta. Dark: centre + theta <= lower. */
     lanes_t upper, lower;
     if (minimum) {
         const lanes_t left = (left_near << (lane_t)8) + (left_far - left_near) * c.fraction;
@@ -97,7 +97,7 @@ static __attribute__((always_inline)) uint compare16(__global const uchar *p, la
                                       REACHES(centre, c.dark, lower)));
 }
 
-/* 32 pixels from `p` on, in memory order. */
+/* Compares 32 pixels from `p`; the bits are in memory order. */
 static __attribute__((always_inline)) uint compare32(__global const uchar *p, lane_comparison_t c,
                                                      int minimum, int matched, int odd)
 {
@@ -105,8 +105,7 @@ static __attribute__((always_inline)) uint compare32(__global const uchar *p, la
            (compare16(p + 16 * SAMPLE_BYTES, c, minimum, matched, odd) << 16);
 }
 
-/* Word `word` of a row of `stride` bytes, which may end inside it: the rest reads as 0, and is not
- * written. */
+/* Word `word` of a row of `stride` bytes. Bytes past the row read as 0; put_word does not write them. */
 static uint word_at(__global const uchar *row, int stride, int word)
 {
     if (4 * word + 4 <= stride)
@@ -131,11 +130,11 @@ static void add_word(__global uchar *row, int stride, int word, uint bits)
     put_word(row, stride, word, word_at(row, stride, word) | bits);
 }
 
-/* From memory order to the first pixel highest, and back. */
+/* Converts between memory order and the first pixel in the highest bit. */
 static uint swap_word(uint bits) { return as_uint(as_uchar4(bits).wzyx); }
 
-/* Columns from .. to-1 of a row, at least 32 of them: whole words, and one vector at each end that
- * overlaps them. */
+/* Compares columns from .. to-1 of a row, at least 32: whole words, and at each ragged end a vector
+ * that overlaps them. */
 static __attribute__((always_inline)) void compare_columns(__global const uchar *samples,
                                                            __global uchar *out, int stride,
                                                            int from, int to, lane_comparison_t c,
@@ -160,7 +159,7 @@ static __attribute__((always_inline)) void compare_columns(__global const uchar 
     }
 }
 
-/* One comparison of columns from .. to-1 of a row, with its mode made constant. */
+/* Applies one comparison to columns from .. to-1 of a row; each branch makes the mode a constant. */
 static void compare_row(__global const uchar *samples, uint src_stride, __global uchar *out,
                         int stride, int from, int to, int4 comparison, int theta, int flags)
 {
@@ -170,7 +169,7 @@ static void compare_row(__global const uchar *samples, uint src_stride, __global
     c.far = comparison_margin(comparison) * c.step;
     c.fraction = (lane_t)comparison.z;
     c.blur = (lane_t)comparison.w;
-    /* No sum with LANE_MAX is reached. */
+    /* With a threshold of LANE_MAX no pixel is marked. */
     c.bright = flags & BRIGHT ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
     c.dark = flags & DARK ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
 #define COMPARE_COLUMNS(minimum, matched, odd)                                                    \
@@ -215,7 +214,7 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
         for (int i = 0; i < stride; i++)
             out[i] = 0;
 
-        /* Columns that the row's regions span: of one region, all of them are wanted. */
+        /* Columns that the row's regions span. With one region, all of them are wanted. */
         int first = width, past = 0, regions = 0;
         for (int i = 0; i < roi_count; i++) {
             const int4 r = rois[i];

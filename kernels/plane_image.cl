@@ -1,8 +1,8 @@
 /* Copies a plane from a buffer into an image of one 8-bit channel.
  *
- * clEnqueueCopyBufferToImage takes tightly packed rows only; this takes any stride.
+ * clEnqueueCopyBufferToImage takes only tightly packed rows; this kernel takes any stride.
  *
- * plane_to_image   one work-item a byte; any global size that covers width x height
+ * plane_to_image   one work-item per byte; any global size that covers width x height
  */
 __kernel void plane_to_image(__global const uchar *src, ulong src_offset, uint src_stride,
                              __write_only image2d_t dst, int width, int height)

@@ -1,10 +1,10 @@
-/* Gathers a few rows or columns of a plane, as floats: what a pitch is estimated from, without
- * moving the frame to the host.
+/* Gathers a few rows or columns of a plane as floats, from which the host estimates a pitch. The frame
+ * stays on the device.
  *
- * probe_lines   one work-item a sample; any global size that covers length x count
+ * probe_lines   one work-item per sample; any global size that covers length x count
  *
  * | argument  | meaning                                                                          |
- * | src       | the judged plane; samples side by side; any offset and stride; buffer only       |
+ * | src       | the judged plane; adjacent samples; any offset and stride; buffer only           |
  * | lines     | indices of rows (along_y = 0) or of columns (along_y = 1)                         |
  * | out       | count lines of `length` samples, one after the other                             |
  */

@@ -1,101 +1,33 @@
-//! What can go wrong, and how GStreamer hears of it.
+//! OpenCL errors as GStreamer's element messages.
 
-use std::fmt;
+use clinspect_core::ClError;
 
-/// An error of the OpenCL runtime, of a setting, or of an input frame.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClError {
-    /// No usable OpenCL runtime or device; the text says what to install or choose.
-    Unavailable(String),
-    /// Settings, caps or a device that do not go together; the text says what to change.
-    Refused(String),
-    /// An input frame that cannot be read as its caps promise.
-    Input(String),
-    /// An OpenCL program that did not build.
-    Build {
-        /// File name of the program's source.
-        program: &'static str,
-        /// Compiler options it was built with.
-        options: String,
-        /// The compiler's log.
-        log: String,
-    },
-    /// An OpenCL call that failed.
-    Call {
-        /// Name of the call, such as `clEnqueueNDRangeKernel`.
-        call: &'static str,
-        /// OpenCL's status code.
-        code: i32,
-        /// The code's name in the OpenCL headers.
-        code_name: &'static str,
-        /// The kernel, buffer or device it was about.
-        subject: String,
-    },
-}
-
-/// `CL/cl.h`'s number, as this layer knows no OpenCL crate.
-const CL_INVALID_WORK_GROUP_SIZE: i32 = -54;
-
-impl ClError {
-    /// Whether a kernel was refused for the size of its work-groups, which says nothing of the
-    /// context it would have run in.
-    pub fn is_group_too_large(&self) -> bool {
-        matches!(self, Self::Call { code, .. } if *code == CL_INVALID_WORK_GROUP_SIZE)
-    }
-}
-
-impl fmt::Display for ClError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unavailable(text) | Self::Refused(text) | Self::Input(text) => f.write_str(text),
-            Self::Build {
-                program,
-                options,
-                log,
-            } => write!(
-                f,
-                "the OpenCL program {program} did not build with \"{options}\":\n{log}"
-            ),
-            Self::Call {
-                call,
-                code,
-                code_name,
-                subject,
-            } => write!(f, "{call} failed with {code_name} ({code}) on {subject}"),
+/// The error as an element message; `context` says what the element was doing.
+pub(crate) fn error_message(error: &ClError, context: &str) -> gst::ErrorMessage {
+    let debug = format!("{context}: {error}");
+    match error {
+        ClError::Unavailable(text) => {
+            gst::error_msg!(gst::ResourceError::NotFound, ("{}", text), ["{}", debug])
         }
-    }
-}
-
-impl std::error::Error for ClError {}
-
-impl ClError {
-    /// The error as an element message; `context` says what was being done.
-    pub fn to_message(&self, context: &str) -> gst::ErrorMessage {
-        let debug = format!("{context}: {self}");
-        match self {
-            Self::Unavailable(text) => {
-                gst::error_msg!(gst::ResourceError::NotFound, ("{}", text), ["{}", debug])
-            }
-            Self::Refused(text) => {
-                gst::error_msg!(gst::LibraryError::Settings, ("{}", text), ["{}", debug])
-            }
-            Self::Input(text) => {
-                gst::error_msg!(gst::StreamError::Failed, ("{}", text), ["{}", debug])
-            }
-            Self::Build { program, .. } => gst::error_msg!(
-                gst::LibraryError::Init,
-                (
-                    "the OpenCL program {} did not build on this device",
-                    program
-                ),
-                ["{}", debug]
-            ),
-            Self::Call { code, .. } => gst::error_msg!(
-                gst::LibraryError::Failed,
-                ("{}: {}", self, advice(*code)),
-                ["{}", debug]
-            ),
+        ClError::Refused(text) => {
+            gst::error_msg!(gst::LibraryError::Settings, ("{}", text), ["{}", debug])
         }
+        ClError::Input(text) => {
+            gst::error_msg!(gst::StreamError::Failed, ("{}", text), ["{}", debug])
+        }
+        ClError::Build { program, .. } => gst::error_msg!(
+            gst::LibraryError::Init,
+            (
+                "the OpenCL program {} did not build on this device",
+                program
+            ),
+            ["{}", debug]
+        ),
+        ClError::Call { code, .. } => gst::error_msg!(
+            gst::LibraryError::Failed,
+            ("{}: {}", error, advice(*code)),
+            ["{}", debug]
+        ),
     }
 }
 
@@ -106,9 +38,9 @@ const OUT_OF_MEMORY: std::ops::RangeInclusive<i32> = -6..=-4;
 fn advice(code: i32) -> &'static str {
     if OUT_OF_MEMORY.contains(&code) {
         "the device or the host may be out of memory; free memory (fewer pipelines, smaller \
-         frames), then stop and start the pipeline"
+     frames), then stop and start the pipeline"
     } else {
         "stop and start the pipeline; where that does not help, restart the program, then look \
-         at the device and its driver"
+     at the device and its driver"
     }
 }

@@ -1,16 +1,17 @@
 //! GStreamer elements that inspect live video with OpenCL: `clgaussian`, `clhistogram`,
-//! `clpitchthreshold`, `clmaskunpack` and `inspectoverlay`.
+//! `clpitchthreshold` and `clmaskunpack`.
 //!
-//! The crate is the plugin `clinspect`, and a library: applications read the metas through
-//! [`results`], and tests reach every layer.
+//! The crate is the plugin `clinspect`, and a library for applications: [`register_static`] brings the
+//! elements without a plugin file, [`results`] reads what they find, and [`downstream_pool`] gives an
+//! application's own frames memory that the device reads without a copy.
 
-pub mod elements;
-pub mod error;
-pub mod frame;
-pub mod math;
-pub mod opencl;
-pub mod operators;
-pub mod results;
+mod elements;
+mod embedding;
+mod error;
+
+pub use clinspect_core::ClError;
+pub use clinspect_results as results;
+pub use embedding::downstream_pool;
 
 use std::sync::{Mutex, PoisonError};
 
@@ -21,8 +22,7 @@ use std::sync::{Mutex, PoisonError};
 /// # Errors
 /// GStreamer refuses the registration.
 pub fn register_static() -> Result<(), gst::glib::BoolError> {
-    // GStreamer runs the plugin's init for every call, and neither it nor GObject guards the
-    // registration of a meta against a second thread.
+    // GStreamer runs the plugin's init at every call and does not guard it against a second thread.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     plugin::plugin_register_static()
@@ -38,8 +38,7 @@ mod plugin {
         super::elements::gaussian::register(plugin)?;
         super::elements::histogram::register(plugin)?;
         super::elements::pitch_threshold::register(plugin)?;
-        super::elements::mask_unpack::register(plugin)?;
-        super::elements::inspect_overlay::register(plugin)
+        super::elements::mask_unpack::register(plugin)
     }
 
     gst::plugin_define!(

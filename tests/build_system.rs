@@ -8,8 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{
     fs,
     os::unix::fs::{PermissionsExt, symlink},
@@ -65,19 +64,24 @@ fn meson_install_puts_the_plugin_into_gstreamers_folder_or_the_one_it_is_given()
     assert_installed(&sandbox, &inside("/x/y"));
 }
 
-/// Fails unless GStreamer finds the plugin in this folder.
+/// Fails unless GStreamer finds the plugins in this folder.
 #[track_caller]
 fn assert_installed(sandbox: &Sandbox, folder: &Path) {
-    let file = folder.join("libgstclinspect.so");
-    assert!(file.is_file(), "{} is missing", file.display());
-    if !exists("gst-inspect-1.0") {
-        return skip("gst-inspect-1.0 is not installed");
+    for (plugin, element) in [
+        ("clinspect", "clgaussian"),
+        ("inspectoverlay", "inspectoverlay"),
+    ] {
+        let file = folder.join(format!("libgst{plugin}.so"));
+        assert!(file.is_file(), "{} is missing", file.display());
+        if !exists("gst-inspect-1.0") {
+            return skip("gst-inspect-1.0 is not installed");
+        }
+        let mut inspect = sandbox.command("gst-inspect-1.0");
+        inspect.arg(plugin).env("GST_PLUGIN_PATH", folder);
+        let listed = run(&mut inspect).succeeded().output();
+        assert!(listed.contains(element), "{listed}");
+        assert!(listed.contains(file.to_str().unwrap()), "{listed}");
     }
-    let mut inspect = sandbox.command("gst-inspect-1.0");
-    inspect.arg("clinspect").env("GST_PLUGIN_PATH", folder);
-    let listed = run(&mut inspect).succeeded().output();
-    assert!(listed.contains("clgaussian"), "{listed}");
-    assert!(listed.contains(file.to_str().unwrap()), "{listed}");
 }
 
 /// A folder that is a whole PATH: what `scripts/setup` uses, no `apt-get`, and Rust of a version.

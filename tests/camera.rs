@@ -7,8 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{
     collections::BTreeSet,
     fs::{self, File},

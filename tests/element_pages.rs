@@ -10,8 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use tools::{Sandbox, exists, run, shell_lines, skip};
@@ -227,14 +226,14 @@ fn with_tables(page: &str, tables: [String; 2]) -> String {
     written
 }
 
-/// What `gst-inspect-1.0` prints of the plugin's elements.
+/// What `gst-inspect-1.0` prints of the elements in our plugins.
 fn elements(sandbox: &Sandbox) -> Vec<(String, String)> {
     let inspect = |what: &str| {
         run(sandbox.command("gst-inspect-1.0").arg(what))
             .succeeded()
             .output()
     };
-    let listed = inspect("clinspect");
+    let listed = inspect("clinspect") + &inspect("inspectoverlay");
     let names = listed.lines().filter_map(|line| {
         let (name, title) = line.strip_prefix("  ")?.split_once(": ")?;
         (!name.starts_with(' ') && !name.contains(' ') && !title.is_empty())

@@ -10,8 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{fs, path::Path};
 
 use gst::prelude::*;

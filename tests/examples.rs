@@ -10,8 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{
     fs,
     io::{BufRead, BufReader},

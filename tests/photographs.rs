@@ -9,8 +9,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod reference;
-
+use clinspect_testkit::reference;
 use gst::prelude::*;
 use gstclinspect::results::{DefectResult, HistogramResult, Verdict};
 use reference::{SampleKind, Samples, gaussian::gaussian_integer, histogram::histogram};

@@ -11,8 +11,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::process::Command;
 
 use tools::{Run, Sandbox, example, has_device, run};

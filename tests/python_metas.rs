@@ -7,8 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use tools::{Sandbox, exists, run, skip};
 
 /// Exit code of the script where a module or a device is missing.

@@ -7,8 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use tools::{Sandbox, run, shell_lines};
 
 const README: &str = include_str!("../README.md");

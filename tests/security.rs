@@ -8,8 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod tools;
-
+use clinspect_testkit::tools;
 use std::{
     collections::BTreeSet,
     fs,
@@ -57,7 +56,12 @@ const FORBIDDEN: [&str; 11] = [
 /// Every Rust file of the plugin with its code, comments left out.
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut folders = vec![root.join("src")];
+    let crates = ["core", "opencl", "operators", "results", "overlay"];
+    let mut folders: Vec<PathBuf> = crates
+        .iter()
+        .map(|name| root.join("crates").join(name).join("src"))
+        .chain([root.join("src")])
+        .collect();
     let mut files = vec![root.join("build.rs")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {

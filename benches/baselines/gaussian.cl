@@ -1,14 +1,14 @@
-// The 3x3 Gaussian [1 2 1] x [1 2 1] / 16 as it was published: one sample per work-item, from a
-// buffer or an image.
+// The published 3x3 Gaussian [1 2 1] x [1 2 1] / 16, corrected: one sample per work-item, from a buffer
+// or an image.
 //
-// USE_IMAGE     0 buffer, 1 image of one sample a pixel
+// USE_IMAGE     0 buffer, 1 image of one sample per pixel
 // ARITHMETIC    0 integer divided by 16, 1 integer shifted, 2 float multiplied by 1/16,
 //               3 float through native_divide
-// CENTRE_FIRST  1 adds the centre before its neighbours, which then lie in the cache
-// CHANNELS      samples a pixel; neighbours of a sample are that far apart
+// CENTRE_FIRST  1 reads the centre before its neighbours, which are then in the cache
+// CHANNELS      samples per pixel: the distance of neighbours
 //
-// What was mended: borders clamp to the edge instead of reading past it; sums are rounded.
-// Integer variants equal (Σ + 8) >> 4 exactly, float ones round half to even.
+// Corrected: borders clamp to the edge instead of reading past it; sums are rounded. Integer variants
+// equal (Σ + 8) >> 4 exactly, float variants round half to even.
 
 #ifndef USE_IMAGE
 #define USE_IMAGE 0
@@ -51,7 +51,7 @@ __kernel void gaussian_pixel(SOURCE, TARGET, int stride, int samples, int height
     const int y = (int)get_global_id(1);
     if (x >= samples || y >= height)
         return;
-    // A sample at the edge is its own neighbour.
+    // Beyond the edge a sample is its own neighbour.
     const int left = x >= CHANNELS ? x - CHANNELS : x;
     const int right = x + CHANNELS < samples ? x + CHANNELS : x;
     const int above = max(y - 1, 0);

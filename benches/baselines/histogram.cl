@@ -1,25 +1,24 @@
-// Histograms as they were published, written anew and mended. 8-bit samples.
+// Published histograms, rewritten and corrected. 8-bit samples.
 //
-//   histogram_table   a table per work-item in global memory, a contiguous run of pixels each;
-//                     published as "768 bins, one result per work-item", merged on the host
-//   histogram_merge   merges those tables on the device, a counter per work-item
-//   histogram_bytes   counters of one byte in local memory, a set per work-item; work-item l of a
-//                     group sums counters l, l + group, ... after each block
+//   histogram_table   a table per work-item in global memory; each work-item counts a contiguous run
+//                     of pixels; published as "768 bins, one result per work-item", merged on the host
+//   histogram_merge   merges these tables on the device, one counter per work-item
+//   histogram_bytes   byte counters in local memory, a set per work-item; work-item l of a group sums
+//                     counters l, l + group, ... after each block
 //
-// What was mended: private counters start at zero; the last work-item of an image that is no
-// multiple of the chunk stops at its end; byte counters are emptied before a 256th sample can
-// wrap one; sums of work-groups meet through atomics, not through a barrier.
+// Corrected: private counters start at zero; the last work-item stops at the image's end; byte counters
+// are emptied before they can wrap; sums of work-groups are merged by atomics, not after a barrier.
 //
 // src:      first byte of the frame, rows `stride` bytes apart
-// width:    pixels a row; CHANNELS samples each
-// chunk:    pixels of a work-item
+// width:    pixels per row, of CHANNELS samples
+// chunk:    pixels per work-item
 // tables:   work-items × CHANNELS × 256 uint
 
 #ifndef CHANNELS
 #define CHANNELS 3
 #endif
 #define BINS 256
-// Samples that a byte counter surely holds.
+// Most samples that a byte counter can hold.
 #define BLOCK 255
 
 __kernel void histogram_table(__global const uchar *src, __global uint *tables, int stride,
@@ -51,7 +50,7 @@ __kernel void histogram_merge(__global const uint *tables, __global uint *out, i
     out[bin] = sum;
 }
 
-// One channel: counters[bin * group + item], so that neighbours use neighbouring bytes.
+// Counts one channel in counters[bin * group + item]: adjacent work-items use adjacent bytes.
 __kernel void histogram_bytes(__global const uchar *src, __global uint *out, int stride, int width,
                               int height, int channel, __local uchar *counters)
 {
@@ -64,7 +63,7 @@ __kernel void histogram_bytes(__global const uchar *src, __global uint *out, int
 
     for (int bin = 0; bin < BINS; bin++)
         counters[bin * items + item] = 0;
-    // Each work-item counts at most BLOCK samples of a block: no byte can wrap.
+    // Each work-item counts at most BLOCK samples per block, so no byte wraps.
     for (long block = begin; block < end; block += (long)BLOCK * items) {
         for (int k = 0; k < BLOCK; k++) {
             const long i = block + (long)k * items + item;

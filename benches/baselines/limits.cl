@@ -1,7 +1,7 @@
-// What memory allows: a pure read and a copy, the ceilings that shares are given of.
+// The limits that memory sets: a pure read and a pure copy.
 //
-// Both take `count` vectors of 16 bytes at 16-byte alignment. CHUNKED: each work-item takes a
-// contiguous part, as suits a CPU; else neighbours take neighbouring vectors.
+// Both take `count` vectors of 16 bytes, aligned to 16 bytes. CHUNKED (for CPUs): each work-item takes
+// a contiguous part; else adjacent work-items take adjacent vectors.
 
 #ifndef CHUNKED
 #define CHUNKED 0
@@ -18,7 +18,7 @@
 #define STEP ((int)get_global_size(0))
 #endif
 
-// Sums are written where they are 1, which the compiler cannot rule out.
+// A sum is written if it is 1: the compiler cannot rule that out, so it keeps the reads.
 __kernel void limit_read(__global const uint4 *src, __global uint *out, int count)
 {
     uint4 sum = (uint4)(0);

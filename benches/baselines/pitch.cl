@@ -1,9 +1,8 @@
-// The pitch comparison as it was published: one pixel per work-item, eight of which meet in local
-// memory to pack a byte. Average of the neighbours, along rows, 8-bit samples.
+// The published pitch comparison, corrected: one pixel per work-item; eight work-items pack a byte
+// through local memory. Average of the neighbours, along rows, 8-bit samples.
 //
-// What was mended: no tap outside the row is read; the whole row is covered; rows of the mask are
-// whole bytes, each written; the difference is compared in full precision with weights that sum
-// to 256.
+// Corrected: no tap outside the row is read; the whole row is covered; rows of the mask are whole bytes,
+// all written; the difference is compared in full precision, with weights that sum to 256.
 //
 // whole, fraction: the pitch in pixels and 1/256 px; theta: the threshold in 1/256 grey levels
 // GROUP:           work-items of a group, a multiple of 8

@@ -1,4 +1,4 @@
-//! What can be run and timed.
+//! Contestants: work that can be run and timed.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::protocol::Times;
 /// Why a request cannot be answered.
 pub type Error = Box<dyn std::error::Error>;
 
-/// A contestant that cannot take part here, which is no failure.
+/// A contestant that cannot take part here; not a failure.
 #[derive(Debug)]
 pub struct Skip(String);
 
@@ -26,7 +26,7 @@ pub fn skip(why: impl Into<String>) -> Error {
     Box::new(Skip(why.into()))
 }
 
-/// Something that can be run and timed.
+/// Work that can be run and timed.
 pub trait Contestant {
     /// Runs once, to completion.
     ///
@@ -34,7 +34,7 @@ pub trait Contestant {
     /// Why it failed.
     fn run(&mut self) -> Result<Times, Error>;
 
-    /// Runs `times` times; one time each.
+    /// Runs `times` times; returns the time of each run.
     ///
     /// # Errors
     /// Why it failed.
@@ -42,13 +42,13 @@ pub trait Contestant {
         (0..times).map(|_| self.run()).collect()
     }
 
-    /// The last run's result: bins, samples side by side, or the packed mask.
+    /// The last run's result: bins, samples without padding, or the packed mask.
     ///
     /// # Errors
     /// It cannot be read.
     fn result(&mut self) -> Result<Vec<u8>, Error>;
 
-    /// What is worth knowing about it, such as the variant chosen.
+    /// Facts about the contestant, such as the variant chosen.
     fn about(&self) -> Value {
         Value::Null
     }

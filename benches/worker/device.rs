@@ -1,9 +1,9 @@
-//! The little of OpenCL that the baselines need, through opencl3 and apart from the crate under
+//! The OpenCL calls that the baselines need, through opencl3 and independent of the crate under
 //! test.
 
 use std::ptr;
 
-use gstclinspect::opencl;
+use clinspect_opencl;
 use opencl3::{
     command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue},
     context::Context,
@@ -47,7 +47,7 @@ pub enum Pixels {
 impl Device {
     /// Opens the device that the plugin's `device` property would choose for `selector`.
     pub fn open(selector: &str) -> Result<Self, Error> {
-        let wanted = opencl::open(selector)?.device_name().to_owned();
+        let wanted = clinspect_opencl::open(selector)?.device_name().to_owned();
         let id = get_all_devices(CL_DEVICE_TYPE_ALL)?
             .into_iter()
             .find(|&id| ClDevice::new(id).name().is_ok_and(|n| n.trim() == wanted))
@@ -116,14 +116,14 @@ impl Device {
         })
     }
 
-    /// A buffer with these bytes.
+    /// A buffer that holds these bytes.
     pub fn filled(&self, bytes: &[u8]) -> Result<Buffer<u8>, Error> {
         let mut buffer = self.buffer(bytes.len())?;
         self.upload(&mut buffer, bytes)?;
         Ok(buffer)
     }
 
-    /// An image with one 8-bit sample a pixel.
+    /// An image of one 8-bit sample per pixel.
     pub fn image(&self, [width, height]: [usize; 2], pixels: Pixels) -> Result<Image, Error> {
         let [most_x, most_y] = self.image_size()?;
         if width > most_x || height > most_y {
@@ -209,7 +209,7 @@ impl Device {
         Ok(())
     }
 
-    /// Reads an image's rows side by side.
+    /// Reads an image's rows without padding.
     pub fn download_image(
         &self,
         image: &Image,
@@ -251,7 +251,7 @@ impl Device {
                 }?;
             }
         }
-        // SAFETY: every kernel checks its bounds; the caller keeps the memory until it waited.
+        // SAFETY: every kernel checks its bounds; the caller keeps the memory until the wait.
         Ok(unsafe {
             self.queue.enqueue_nd_range_kernel(
                 kernel.get(),

@@ -1,4 +1,4 @@
-//! What memory allows: copies by host threads, reads and copies by the device.
+//! The limits that memory sets: copies by host threads, reads and copies by the device.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::{
 const SOURCE: &str = include_str!("../baselines/limits.cl");
 /// Bytes of a vector of the kernels.
 const VECTOR: usize = 16;
-/// Work-items of a group and groups per unit of a GPU: enough loads in flight.
+/// Work-items per group, and groups per compute unit of a GPU: enough loads in flight.
 const GROUP: usize = 512;
 const GROUPS_PER_UNIT: usize = 8;
 
@@ -36,7 +36,7 @@ pub fn prepare(
         "copy" => "limit_copy",
         _ => return Err(format!("no limit is called {task}").into()),
     };
-    let is_cpu = gstclinspect::opencl::open(&settings.device)?.caps().is_cpu;
+    let is_cpu = clinspect_opencl::open(&settings.device)?.caps().is_cpu;
     let local = if is_cpu {
         1
     } else {

@@ -1,23 +1,12 @@
 //! Runs our operators, the baselines, the sequential references and whole pipelines for
 //! `benches/compare.py`, which asks for one run at a time.
 //!
-//! A request is a JSON object in a line on stdin, its answer one on stdout; `protocol.rs` lists
-//! them, and `peers.py` and `peers.cu` answer the same ones for other libraries.
+//! A request is a line of JSON on stdin, its answer a line of JSON on stdout. `protocol.rs` lists
+//! the requests; `peers.py` and `peers.cu` answer the same ones for other libraries.
 
-#[path = "../../examples/common/mod.rs"]
-mod common;
-#[path = "../../tests/reference/mod.rs"]
-mod reference;
-
-mod baselines;
-mod contestant;
-mod device;
-mod limits;
-mod operators;
-mod pictures;
-mod pipelines;
-mod protocol;
-mod sequential;
+use clinspect_benches::{
+    baselines, device, limits, operators, pictures, pipelines, protocol, sequential,
+};
 
 use std::{
     collections::HashMap,
@@ -25,7 +14,7 @@ use std::{
     process::ExitCode,
 };
 
-use contestant::{Contestant, Error, Skip, skip};
+use clinspect_benches::{Contestant, Error, Skip};
 use protocol::{Answer, Frame, Request, Settings};
 use serde_json::{Value, json};
 
@@ -49,7 +38,7 @@ fn prepare(
 
 fn hello() -> Result<Value, Error> {
     let mut devices = Vec::new();
-    for device in gstclinspect::opencl::devices()? {
+    for device in clinspect_opencl::devices()? {
         let [name, driver, version] = device::Device::open(&device.name)?.about()?;
         devices.push(json!({
             "name": name, "driver": driver, "opencl": version,

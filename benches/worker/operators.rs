@@ -1,17 +1,15 @@
-//! Our operators, on frames that are on the device or that come and go.
+//! Our operators, on frames that stay on the device or are transferred in each run.
 
 use std::{sync::Arc, time::Instant};
 
-use gst::prelude::*;
-use gstclinspect::{
-    frame::{ClFrame, Importer},
-    math::{layout::Layout, mask::packed_stride, region::Rect, variant::GaussianVariant},
-    opencl::{self, ClAllocator, ClContext, Meter, Step, buffer_of},
-    operators::{
-        Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
-        PitchSettings, PitchThreshold, Polarity, Strategy,
-    },
+use clinspect_core::{layout::Layout, mask::packed_stride, region::Rect, variant::GaussianVariant};
+use clinspect_opencl::frame::{ClFrame, Importer};
+use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
+use clinspect_operators::{
+    Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
+    PitchSettings, PitchThreshold, Polarity, Strategy,
 };
+use gst::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
@@ -20,7 +18,7 @@ use crate::{
     skip,
 };
 
-/// The task with what it writes.
+/// A task and its output.
 enum Operator {
     Histogram(Box<Histogram>, Vec<u32>),
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
@@ -32,7 +30,7 @@ struct Ours {
     context: Arc<ClContext>,
     importer: Importer,
     meter: Arc<Meter>,
-    /// The resident frame, or `None` where each run brings its own from `host`.
+    /// The resident frame; `None` if each run uploads its frame from `host`.
     resident: Option<ClFrame>,
     host: gst::Buffer,
     frame: Frame,
@@ -40,7 +38,7 @@ struct Ours {
     measured_ns: u64,
 }
 
-/// A buffer of plain memory or of the allocator's, with the frame's stride and base.
+/// A buffer of system memory or of the allocator, with the frame's stride and base.
 fn buffer(
     frame: &Frame,
     info: &gst_video::VideoInfo,
@@ -85,7 +83,7 @@ pub fn prepare(
     frame: &Frame,
     settings: &Settings,
 ) -> Result<Box<dyn Contestant>, Error> {
-    let context = opencl::open(&settings.device)?;
+    let context = clinspect_opencl::open(&settings.device)?;
     let info = info_of(frame)?;
     let meter = Meter::new(true);
     let allocator = ClAllocator::new(&context, &meter);
@@ -129,12 +127,9 @@ pub fn prepare(
     }))
 }
 
-/// A refusal of forced settings is no failure: this device cannot run them.
-fn refused<T>(
-    settings: &Settings,
-    made: Result<T, gstclinspect::error::ClError>,
-) -> Result<T, Error> {
-    use gstclinspect::error::ClError;
+/// A device that refuses forced settings cannot take part; that is not a failure.
+fn refused<T>(settings: &Settings, made: Result<T, clinspect_core::ClError>) -> Result<T, Error> {
+    use clinspect_core::ClError;
     match made {
         Err(ClError::Refused(why)) if !settings.variant.is_empty() || settings.image => {
             Err(skip(why))

@@ -1,4 +1,4 @@
-//! The inputs that every benchmark uses, drawn from fixed seeds.
+//! The inputs of all benchmarks, drawn from fixed seeds.
 
 use std::path::PathBuf;
 
@@ -12,10 +12,10 @@ use crate::{
 const PANEL_TILE: usize = 1470;
 const PLANTED: usize = 24;
 const SEED: u64 = 1;
-/// Two levels whose bits differ widely.
+/// Two levels that differ in many bits.
 const TWO: [u8; 2] = [51, 219];
 
-/// The rows of a picture, side by side; `channels` samples a pixel.
+/// The rows of a picture, without padding; `channels` samples per pixel.
 pub fn draw(
     kind: &str,
     [width, height]: [usize; 2],
@@ -100,7 +100,7 @@ impl Noise {
     }
 }
 
-/// Each channel sees the panel at a phase of its own, as subpixels do.
+/// Each channel has its own phase of the panel, as subpixels have.
 fn panel([width, height]: [usize; 2], channels: usize, planted: usize) -> Result<Vec<u8>, Error> {
     let tile = [width.min(PANEL_TILE), height.min(PANEL_TILE)];
     let spec = PanelSpec {

@@ -10,8 +10,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use clinspect_opencl::{ClAllocator, Meter, Step, new_video_pool};
 use gst::prelude::*;
-use gstclinspect::opencl::{self, ClAllocator, Meter, Step, new_video_pool};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -28,7 +28,7 @@ const FILLED: u32 = 8;
 /// Frames that wait in the source; more would only add latency.
 const WAITING: u64 = 3;
 
-/// Between timestamps; messages come by running time.
+/// Time between timestamps; messages are limited by running time.
 const FRAME_TIME: gst::ClockTime = gst::ClockTime::from_mseconds(1);
 
 /// One pipeline, playing.
@@ -38,9 +38,9 @@ struct Line {
     arrivals: Receiver<Instant>,
     pool: gst::BufferPool,
     pushed: AtomicU64,
-    /// Map each frame for writing, as a source that writes in place does.
+    /// Whether to map each frame for writing, as a source that writes in place does.
     written: bool,
-    /// Counts what the pool's memory moves to the device.
+    /// Counts the uploads of the pool's memory.
     meter: Option<Arc<Meter>>,
 }
 
@@ -144,7 +144,7 @@ impl Line {
             .map_err(|_| format!("no frame arrives: {}", self.failure()).into())
     }
 
-    /// What the pipeline complains of.
+    /// The pipeline's error, if any.
     fn failure(&self) -> String {
         let message = self
             .pipeline
@@ -161,7 +161,7 @@ impl Line {
         for _ in 0..frames {
             self.wait()?;
         }
-        // Messages pile up otherwise.
+        // Messages would pile up.
         if let Some(bus) = self.pipeline.bus() {
             bus.set_flushing(true);
             bus.set_flushing(false);
@@ -172,13 +172,13 @@ impl Line {
 
 impl Drop for Line {
     fn drop(&mut self) {
-        // Nobody is left to hear of a failure.
+        // At this point a failure cannot be reported.
         let _ = self.pipeline.set_state(gst::State::Null);
         let _ = self.pool.set_active(false);
     }
 }
 
-/// A pool of frames, with the meter of its memory where that is a device's.
+/// A pool of frames, with the meter of its memory if that is device memory.
 fn pool(
     info: &gst_video::VideoInfo,
     caps: &gst::Caps,
@@ -193,7 +193,7 @@ fn pool(
         (pool, None)
     } else {
         let meter = Meter::new(true);
-        let allocator = ClAllocator::new(&opencl::open(&settings.device)?, &meter);
+        let allocator = ClAllocator::new(&clinspect_opencl::open(&settings.device)?, &meter);
         let pool = new_video_pool(&allocator, caps, size, FILLED, false)?;
         (pool, Some(meter))
     };
@@ -201,7 +201,7 @@ fn pool(
     Ok((pool, meter))
 }
 
-/// Gives the pool's buffers some content, which later frames keep.
+/// Fills the pool's buffers; later frames keep that content.
 fn fill(pool: &gst::BufferPool, picture: &[u8]) -> Result<(), Error> {
     let mut buffers = Vec::new();
     for _ in 0..FILLED {
@@ -222,7 +222,7 @@ fn receive(sink: &gst_app::AppSink, sender: Sender<Instant>, read: bool) {
         if read {
             drop(buffer.map_readable().map_err(|_| gst::FlowError::Error)?);
         }
-        // The other end is gone only when the run is over.
+        // The receiver is gone only after the run.
         let _ = sender.send(Instant::now());
         Ok(gst::FlowSuccess::Ok)
     };
@@ -256,7 +256,7 @@ impl Contestant for Pipelines {
         times.into_iter().next().ok_or_else(|| "no time".into())
     }
 
-    /// One time each in latency runs; else a single one, the mean time per frame.
+    /// Latency runs: the time of each frame; other runs: the mean time per frame.
     fn run_many(&mut self, times: u32) -> Result<Vec<Times>, Error> {
         let time = |wall_ns| Times {
             wall_ns,
@@ -292,7 +292,7 @@ impl Contestant for Pipelines {
         Ok(Vec::new())
     }
 
-    /// Rates of each step, MB/s, by element, and how frames came in.
+    /// By element: the rate of each step, MB/s, and how frames reached the device.
     fn about(&self) -> Value {
         let mut about = Map::new();
         let Some(line) = self.lines.first() else {

@@ -1,15 +1,15 @@
-//! Requests and answers: one JSON object a line on stdin and stdout.
+//! Requests and answers: one JSON object per line on stdin and stdout.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the driver asks for.
+/// A request of the driver.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Request {
-    /// What machine this is.
+    /// Describes the machine.
     Hello,
-    /// Draws a picture into a file, rows side by side.
+    /// Draws a picture into a file, rows without padding.
     Picture {
         path: String,
         kind: String,
@@ -29,7 +29,7 @@ pub enum Request {
         #[serde(default)]
         settings: Box<Settings>,
     },
-    /// Runs a slot so many times.
+    /// Runs a slot `times` times.
     Run { slot: u32, times: u32 },
     /// Writes the last run's result to a file.
     Result { slot: u32, path: String },
@@ -37,16 +37,16 @@ pub enum Request {
     Drop { slot: u32 },
 }
 
-/// A picture's file and how it is to lie in memory.
+/// A picture's file and its memory layout.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Frame {
-    /// Rows of `width · channels` bytes, side by side.
+    /// Rows of `width · channels` bytes, without padding.
     pub path: String,
-    /// Pixels a row.
+    /// Pixels per row.
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Samples a pixel: 1 or 3.
+    /// Samples per pixel: 1 or 3.
     pub channels: usize,
     /// Bytes between rows in memory.
     pub stride: usize,
@@ -60,7 +60,7 @@ impl Frame {
         self.width * self.channels
     }
 
-    /// The picture's rows side by side.
+    /// The picture's rows, without padding.
     pub fn read(&self) -> Result<Vec<u8>, crate::Error> {
         let bytes = std::fs::read(&self.path)?;
         if bytes.len() != self.row() * self.height {
@@ -69,13 +69,13 @@ impl Frame {
         Ok(bytes)
     }
 
-    /// The picture as it is to lie in memory, from the first row on.
+    /// The picture in its memory layout, from the first row.
     pub fn spread(&self) -> Result<Vec<u8>, crate::Error> {
         let packed = self.read()?;
         if self.stride == self.row() {
             return Ok(packed);
         }
-        // Padding that a kernel must not count.
+        // Padding; a kernel must not count it.
         let mut bytes = vec![0xa5; self.stride * self.height];
         for (to, from) in bytes
             .chunks_exact_mut(self.stride)
@@ -87,7 +87,7 @@ impl Frame {
     }
 }
 
-/// What to compute and how; each task reads its own part.
+/// Settings; each task reads the part it needs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Settings {
@@ -108,7 +108,7 @@ pub struct Settings {
     pub threshold: f64,
     pub minimum: bool,
     pub match_center: bool,
-    /// Frames start in host memory and results end there.
+    /// Whether frames start, and results end, in host memory.
     pub transfers: bool,
     /// Elements between source and sink.
     pub pipeline: String,
@@ -118,11 +118,11 @@ pub struct Settings {
     pub source: String,
     /// One frame at a time.
     pub latency: bool,
-    /// Times from PLAYING to the first result, of a pipeline made anew each time.
+    /// Measures from PLAYING to the first result, with a new pipeline each time.
     pub start: bool,
-    /// Pipelines side by side in this process.
+    /// Number of pipelines in this process.
     pub pipelines: usize,
-    /// Threads, where a task can be told.
+    /// Number of threads, for tasks that have a choice.
     pub threads: usize,
 }
 
@@ -170,7 +170,7 @@ impl Settings {
 pub struct Times {
     /// From the call to its completion, ns.
     pub wall_ns: u64,
-    /// Of that, what the device measured; 0 where it does not.
+    /// Device time within that, ns; 0 if not measured.
     pub device_ns: u64,
 }
 
@@ -186,10 +186,10 @@ pub struct Answer {
     /// Times of the runs, ns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub wall: Vec<u64>,
-    /// The same, by the device.
+    /// Device times of the runs, ns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub device: Vec<u64>,
-    /// What was prepared, or what machine this is.
+    /// Facts about the contestant or the machine.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub about: Value,
 }

@@ -1,4 +1,4 @@
-//! Why the program ends early, and with which exit code.
+//! Reasons to end early, with their exit codes.
 
 use std::fmt;
 

@@ -1,21 +1,23 @@
-//! A source that this program feeds itself: appsrc, with a pace where one is asked for.
+//! A source that this program feeds itself: appsrc, at a given rate or as fast as possible.
 
 use std::sync::{Mutex, PoisonError};
 
 use gst::prelude::*;
 
-use crate::{common::pool::pool, failure::Failure, source::add_pad};
+use gstclinspect::downstream_pool;
 
-/// Rate in the timestamps of frames that are sent as fast as they are taken, frames per second.
+use crate::{failure::Failure, source::add_pad};
+
+/// Frame rate of the timestamps if frames are sent as fast as possible, frames per second.
 const UNPACED_FPS: f64 = 30.0;
 
 /// Makes frames, one after the other.
 pub trait Feed: Send + 'static {
-    /// Caps of all frames, where they are known before the first.
+    /// Caps of all frames, if known before the first frame.
     fn caps(&self) -> Option<gst::Caps>;
 
-    /// Frame `index` with its caps; `None` at the end. A frame that is written into a buffer of
-    /// `pool` reaches the device without a copy.
+    /// Frame `index` with its caps; `None` at the end. A frame in a buffer of `pool` reaches the
+    /// device without a copy.
     ///
     /// # Errors
     /// A sentence for the user.
@@ -26,8 +28,8 @@ pub trait Feed: Send + 'static {
     ) -> Result<Option<(gst::Buffer, gst::Caps)>, String>;
 }
 
-/// A bin that sends what `feed` makes, `fps` frames per second or, at 0, as fast as they are
-/// taken. Error messages begin with `name`.
+/// A bin that sends the frames of `feed`, `fps` frames per second or, at 0, as fast as possible.
+/// Error messages begin with `name`.
 ///
 /// # Errors
 /// An element is not installed.
@@ -38,7 +40,7 @@ pub fn bin(name: &str, feed: impl Feed, fps: f64) -> Result<gst::Bin, Failure> {
         sent: 0,
         start: gst::ClockTime::ZERO,
     });
-    // need-data comes when the queue has run empty: one frame at a time.
+    // need-data comes when the queue is empty: one frame at a time.
     let callbacks = gst_app::AppSrcCallbacks::builder()
         .need_data(move |appsrc, _| {
             let mut feeder = feeder.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +56,7 @@ pub fn bin(name: &str, feed: impl Feed, fps: f64) -> Result<gst::Bin, Failure> {
     let bin = gst::Bin::new();
     bin.add(&appsrc)?;
     if fps > 0.0 {
-        // Unlike clocksync, identity lets the question for a buffer pool through.
+        // Unlike clocksync, identity passes the allocation query, so appsrc gets our pool.
         let pace = gst::ElementFactory::make("identity")
             .property("sync", true)
             .build()?;
@@ -77,11 +79,14 @@ struct Feeder<F> {
 
 impl<F: Feed> Feeder<F> {
     fn push_next(&mut self, appsrc: &gst_app::AppSrc) {
-        let pool = self.feed.caps().and_then(|caps| pool(appsrc, &caps));
+        let pool = self
+            .feed
+            .caps()
+            .and_then(|caps| downstream_pool(appsrc, &caps));
         match self.feed.next(self.sent, pool.as_ref()) {
             Ok(Some((mut buffer, caps))) => {
                 if self.sent == 0 && self.fps > 0.0 {
-                    // Preparing took a while; frames of that time are not sent in a burst.
+                    // The start took a while; frames of that time are not sent in a burst.
                     self.start = appsrc.current_running_time().unwrap_or_default();
                 }
                 let pts = self.time(self.sent);
@@ -92,9 +97,9 @@ impl<F: Feed> Feeder<F> {
                 fields.set_offset(self.sent);
                 self.sent += 1;
                 let sample = gst::Sample::builder().buffer(&buffer).caps(&caps).build();
-                // Only the queue holds the buffer, so that nobody needs to copy it.
+                // Only the queue holds the buffer, so nothing needs to copy it.
                 drop(buffer);
-                // Refused while the pipeline stops, and then of no use.
+                // Refused only while the pipeline stops; the frame is not needed then.
                 let _ = appsrc.push_sample(&sample);
             }
             Ok(None) => {

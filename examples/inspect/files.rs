@@ -1,4 +1,4 @@
-//! Pictures and videos, decoded one after the other.
+//! A feed of pictures and videos, decoded one after the other.
 
 use std::{
     collections::VecDeque,
@@ -116,7 +116,7 @@ impl Decoder {
             if self.sink.is_eos() {
                 return Ok(None);
             }
-            // A file that cannot be decoded does not end the stream.
+            // No end of stream comes for a file that cannot be decoded.
             if let Some(why) = self.error() {
                 return Err(why);
             }
@@ -142,7 +142,7 @@ impl Decoder {
 
 impl Drop for Decoder {
     fn drop(&mut self) {
-        // Stopping cannot be refused in a way that matters here.
+        // The program goes on with the next file even if stopping fails.
         let _ = self.pipeline.set_state(gst::State::Null);
     }
 }

@@ -1,16 +1,13 @@
-//! Inspects live frames: the application a user starts from.
+//! Inspects live frames: the application to start from.
 //!
-//! `cargo run --release --example inspect -- --help` lists what it takes. The elements are those
-//! of this crate, so no plugin needs to be installed.
+//! `cargo run --release --example inspect -- --help` lists the options. The elements are linked
+//! into the program, so no plugin needs to be installed.
 
 // The panel generator, shared with tests and benches.
-#[path = "../common/mod.rs"]
-mod common;
+use clinspect_testkit::{self as common, live};
 mod failure;
 mod feed;
 mod files;
-#[path = "../common/live/mod.rs"]
-mod live;
 mod options;
 mod panel;
 mod pictures;

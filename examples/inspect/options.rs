@@ -1,4 +1,4 @@
-//! Command line: what is asked for, checked.
+//! The command line, parsed and checked.
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
@@ -8,7 +8,7 @@ use crate::{common::panel::PanelSpec, failure::Failure};
 
 const PANEL_FRAMES: u64 = 100;
 const PANEL_FPS: f64 = 30.0;
-/// Threshold at 8 bits for a camera's noise of about four grey levels, grey levels.
+/// Default threshold in grey levels of 8 bits, for camera noise of about four grey levels.
 const THRESHOLD: f64 = 10.0;
 
 const EXAMPLES: &str = "\
@@ -82,7 +82,7 @@ pub struct Args {
         help_heading = "Inspection"
     )]
     min_area: u32,
-    /// Marked pixels this near are one defect, pixels
+    /// Groups of marked pixels with boxes at most this far apart are one defect, pixels
     #[arg(
         long,
         value_name = "PX",
@@ -133,20 +133,20 @@ pub struct Args {
     /// Seed of the panel frames
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Panels")]
     seed: u64,
-    /// Different panel frames, made before the start and shown in a cycle; 0 = each as it is shown
+    /// Different panel frames, made before the start and shown in a cycle; 0 = make each when shown
     #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Panels")]
     distinct: u64,
     /// Panel frames or files per second, 0 = as fast as they are inspected [default: panels 30]
     #[arg(long, value_name = "RATE", value_parser = |s: &str| number(s, 0.0..=100_000.0), help_heading = "Panels")]
     fps: Option<f64>,
 
-    /// Name of the camera, as arv-tool-0.8 lists it [default: the first found]
+    /// Name of the camera, as listed by arv-tool-0.8 [default: the first camera found]
     #[arg(long, value_name = "NAME", help_heading = "Cameras")]
     pub camera_name: Option<String>,
-    /// Seconds without a frame after which a live source is started anew; 0 = never
+    /// Seconds without a frame after which a live source is restarted; 0 = never
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0, value_parser = |s: &str| number(s, 0.0..=1e6), help_heading = "Cameras")]
     pub silence: f64,
-    /// Seconds that a camera which is not there is waited for; 0 = not at all [default: for ever]
+    /// Seconds to wait for a missing camera; 0 = do not wait [default: for ever]
     #[arg(long, value_name = "SECONDS", value_parser = |s: &str| number(s, 0.0..=1e9), help_heading = "Cameras")]
     pub max_wait: Option<f64>,
 }
@@ -154,16 +154,16 @@ pub struct Args {
 /// `compare` of `clpitchthreshold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Compare {
-    /// Against their mean; leaves ghosts.
+    /// Against the mean of both; leaves ghosts.
     Average,
-    /// Against each of them.
+    /// Against each; no ghosts.
     Minimum,
 }
 
 /// `polarity` of `clpitchthreshold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Polarity {
-    /// Brighter and darker.
+    /// Brighter and darker ones.
     Both,
     /// Brighter.
     Bright,
@@ -171,7 +171,7 @@ pub enum Polarity {
     Dark,
 }
 
-/// What `clpitchthreshold` is told.
+/// Settings of `clpitchthreshold`.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     pub pitch_x: f64,
@@ -186,7 +186,7 @@ pub struct Comparison {
     pub merge_distance: u32,
 }
 
-/// What the elements are told.
+/// Settings of the elements.
 #[derive(Debug, Clone)]
 pub struct Inspection {
     pub device: String,
@@ -197,22 +197,22 @@ pub struct Inspection {
     pub comparison: Option<Comparison>,
 }
 
-/// What panel frames are like.
+/// Settings of the panel frames.
 #[derive(Debug, Clone)]
 pub struct Panels {
     pub spec: PanelSpec,
     pub seed: u64,
     pub defects: usize,
-    /// Frames made before the start; 0 makes each one as it is shown.
+    /// Frames made before the start; 0 = each frame is made when it is shown.
     pub distinct: u64,
 }
 
 impl Inspection {
-    /// Formats that the elements and the pictures go on with, the preferred first.
+    /// Formats that the elements and the pictures support, the preferred first.
     pub fn formats(&self) -> &'static [&'static str] {
         match (self.bit_depth, &self.comparison) {
             (9.., _) => &["GRAY16_LE"],
-            // Patterns are compared in grey; what is only counted keeps its colours.
+            // A comparison needs grey; frames that are only counted keep their colours.
             (_, Some(_)) => &["GRAY8"],
             (_, None) => &["GRAY8", "RGB"],
         }
@@ -228,7 +228,8 @@ impl Args {
             .unwrap_or_else(|| "auto".into())
     }
 
-    /// What the elements are told; `panel`: the frames are the generator's, whose pitch is known.
+    /// Settings of the elements; with `panel` the frames come from the generator, whose pitch is
+    /// known.
     pub fn inspection(&self, panel: bool) -> Inspection {
         let known = if panel {
             PanelSpec::default().pitch_x
@@ -241,7 +242,7 @@ impl Args {
             pitch_x,
             pitch_y,
             threshold: self.threshold.unwrap_or_else(|| {
-                // Without a depth the samples are taken for 8 bits.
+                // Without a bit depth, 8 bits are assumed.
                 THRESHOLD * f64::from(self.bit_depth.saturating_sub(8)).exp2()
             }),
             compare: match self.compare {
@@ -273,7 +274,7 @@ impl Args {
         }
     }
 
-    /// What panel frames are like.
+    /// Settings of the panel frames.
     ///
     /// # Errors
     /// A sentence for a panel that cannot be drawn.
@@ -291,7 +292,7 @@ impl Args {
             ..defaults
         };
         spec.validate()
-            .map_err(|why| Failure::Usage(format!("no such panel can be drawn: {why}")))?;
+            .map_err(|why| Failure::Usage(format!("this panel cannot be drawn: {why}")))?;
         Ok(Panels {
             spec,
             seed: self.seed,
@@ -305,13 +306,13 @@ impl Args {
         self.frames.unwrap_or(if panel { PANEL_FRAMES } else { 0 })
     }
 
-    /// Frames per second of a source that this program feeds, 0 = as fast as they are inspected.
+    /// Frames per second of a source that this program feeds; 0 = as fast as they are inspected.
     pub fn fps(&self, panel: bool) -> f64 {
         self.fps.unwrap_or(if panel { PANEL_FPS } else { 0.0 })
     }
 }
 
-/// A number in a range; not-a-number lies in none.
+/// Parses a number in a range; NaN is in no range.
 fn number(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if range.contains(&number) => Ok(number),

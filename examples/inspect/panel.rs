@@ -1,4 +1,4 @@
-//! Frames of the panel generator, with what was planted in each.
+//! A feed of panel frames, with the defects planted in each.
 
 use std::{
     collections::HashMap,
@@ -15,7 +15,7 @@ use crate::{
     source::Feeding,
 };
 
-/// What was planted in the frames that are under way, by frame number.
+/// Defects planted in the frames in flight, by frame number.
 #[derive(Debug, Clone, Default)]
 pub struct Truth(Arc<Mutex<HashMap<u64, Arc<PanelFrame>>>>);
 
@@ -25,7 +25,7 @@ impl Truth {
         under_way.insert(frame, panel.clone());
     }
 
-    /// Takes the frame that was shown as number `frame`; `None` where the source is no panel.
+    /// Removes and returns the frame shown as number `frame`; `None` if the source is not a panel.
     pub fn take(&self, frame: u64) -> Option<Arc<PanelFrame>> {
         let mut under_way = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         under_way.remove(&frame)
@@ -41,7 +41,7 @@ pub fn is_found(defect: &PlantedDefect, marked: impl Fn(usize, usize) -> bool) -
 pub struct PanelFeed {
     generator: PanelGenerator,
     defects: usize,
-    /// Frames made before the start; empty when each is made as it is shown.
+    /// Frames made before the start; empty if each frame is made when it is shown.
     ready: Vec<Arc<PanelFrame>>,
     feeding: Feeding,
     info: gst_video::VideoInfo,
@@ -127,13 +127,13 @@ impl Feed for PanelFeed {
     }
 }
 
-/// Writes the frame's rows where the buffer wants them.
+/// Writes the frame's rows into the buffer, at the buffer's stride.
 fn fill(
     buffer: gst::Buffer,
     info: &gst_video::VideoInfo,
     frame: &PanelFrame,
 ) -> Result<gst::Buffer, String> {
-    let cannot = || "a buffer for the panel frame cannot be written".to_owned();
+    let cannot = || "cannot write the panel frame into its buffer".to_owned();
     let mut video =
         gst_video::VideoFrame::from_buffer_writable(buffer, info).map_err(|_| cannot())?;
     let stride = video

@@ -1,4 +1,4 @@
-//! Pictures to look at, written by a thread of their own so that no frame waits for them.
+//! Pictures of frames, written by a separate thread so that no frame waits for them.
 
 use std::{
     fmt::Display,
@@ -9,17 +9,15 @@ use std::{
     thread::JoinHandle,
 };
 
+use clinspect_core::mask::{packed_stride, pbm_header};
 use gst_video::prelude::*;
-use gstclinspect::{
-    math::mask::{packed_stride, pbm_header},
-    results::{HistogramResult, Verdict},
-};
+use gstclinspect::results::{HistogramResult, Verdict};
 use image::{Rgb, RgbImage, codecs::png};
 use plotters::prelude::*;
 
 use crate::{failure::Failure, pipeline::Inspected};
 
-/// Distance of the line around marked pixels, px: single ones are hard to see.
+/// Distance of the outline from marked pixels, px: single pixels are hard to see without it.
 const OUTLINE_PX: usize = 5;
 const OUTLINE: Rgb<u8> = Rgb([255, 210, 0]);
 const PLOT_SIZE: (u32, u32) = (800, 400);
@@ -27,7 +25,7 @@ const PLOT_SIZE: (u32, u32) = (800, 400);
 /// Writes pictures of some frames into a folder.
 pub struct Pictures {
     folder: PathBuf,
-    /// How many more of any frame, and then of failed ones.
+    /// Pictures still to write: of any frames, and then of failed ones.
     any_left: usize,
     failed_left: usize,
     jobs: mpsc::Sender<Inspected>,
@@ -66,10 +64,10 @@ impl Pictures {
         })
     }
 
-    /// Takes a frame, of which pictures are written if it is among the chosen.
+    /// Takes a frame and writes pictures of it if it is among the chosen ones.
     ///
     /// # Errors
-    /// Pictures cannot be written any more.
+    /// Writing has failed.
     pub fn take(&mut self, frame: Inspected) -> Result<(), Failure> {
         let failed = frame
             .judged
@@ -82,7 +80,7 @@ impl Pictures {
         } else {
             return Ok(());
         }
-        // The writer has ended early; `finish` says why.
+        // The writing thread has ended early; `finish` returns the reason.
         self.jobs.send(frame).map_err(|_| {
             Failure::Runtime(format!(
                 "pictures cannot be written to {}",
@@ -94,7 +92,7 @@ impl Pictures {
     /// Waits until all pictures are written.
     ///
     /// # Errors
-    /// Why they could not be.
+    /// Why the pictures could not be written.
     pub fn finish(self) -> Result<(), Failure> {
         drop(self.jobs);
         match self.writer.join() {
@@ -172,7 +170,7 @@ fn picture(sample: &gst::Sample, bit_depth: u32) -> Result<RgbImage, String> {
     Ok(RgbImage::from_fn(info.width(), info.height(), pixel))
 }
 
-/// Tints the mask's pixels red, and draws a line around them.
+/// Tints the mask's pixels red and outlines them.
 fn tint(picture: &mut RgbImage, mask: &[u8]) {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let stride = packed_stride(width);

@@ -1,5 +1,5 @@
 //! The pipeline: source ! clgaussian ! tee, with a branch to clhistogram and one to
-//! clpitchthreshold, each into an appsink.
+//! clpitchthreshold; each ends in an appsink.
 
 use std::{
     collections::BTreeMap,
@@ -12,13 +12,13 @@ use gstclinspect::results::{DefectResult, HistogramResult};
 
 use crate::{failure::Failure, options::Inspection};
 
-/// Results that wait in an appsink while this program is busy.
+/// Most results that wait in an appsink.
 const WAITING_RESULTS: u32 = 4;
-/// Frames between the tee and a branch: each branch has a thread of its own.
+/// Most frames that wait before a branch; each branch has its own thread.
 const QUEUED_FRAMES: u32 = 2;
 const STOP_TIMEOUT: gst::ClockTime = gst::ClockTime::from_seconds(10);
 
-/// When frames came and went; numbers them, so that frames and results match.
+/// Records when frames came and went, and numbers them so that results can be matched.
 #[derive(Debug, Clone, Default)]
 pub struct Passages(Arc<Mutex<Under>>);
 
@@ -29,12 +29,12 @@ struct Under {
     frames: BTreeMap<u64, Passage>,
 }
 
-/// One frame's way through the pipeline.
+/// Times of one frame in the pipeline.
 #[derive(Debug, Clone, Copy)]
 pub struct Passage {
-    /// When it reached clgaussian.
+    /// When the frame reached clgaussian.
     pub entered: Instant,
-    /// When its last result was there.
+    /// When the frame's last result came.
     pub left: Option<Instant>,
 }
 
@@ -48,8 +48,7 @@ impl Passages {
         self.lock().last_entered
     }
 
-    /// Forgets frames whose results will not come any more, and returns how many they are;
-    /// numbers go on.
+    /// Forgets frames whose results will not come; returns their count. Numbering continues.
     pub fn forget(&self) -> u64 {
         let mut under = self.lock();
         under.last_entered = None;
@@ -86,24 +85,24 @@ impl Passages {
 /// An inspected frame.
 #[derive(Debug)]
 pub struct Inspected {
-    /// Frames before it, over all restarts of the source.
+    /// Number of frames before, over all restarts of the source.
     pub number: u64,
-    /// The frame behind clgaussian.
+    /// The output of clgaussian.
     pub frame: gst::Sample,
     /// Its histogram.
     pub histogram: HistogramResult,
-    /// Its judgement and packed mask, where a pitch is known.
+    /// Its verdict, defects and packed mask, if a pitch is known.
     pub judged: Option<(DefectResult, gst::Buffer)>,
-    /// When it entered and when its last result was there.
+    /// When the frame entered and when its last result came.
     pub passage: Passage,
 }
 
-/// What comes next out of the pipeline.
+/// The next event of the pipeline.
 #[derive(Debug)]
 pub enum Next {
     /// A frame.
     Frame(Box<Inspected>),
-    /// Nothing within the time.
+    /// No event within the time.
     Nothing,
     /// The source has ended.
     End,
@@ -116,7 +115,7 @@ pub enum Next {
 pub struct ElementFailure {
     /// Element and text.
     pub text: String,
-    /// The source failed, not what inspects its frames.
+    /// The source failed, not an inspecting element.
     pub in_source: bool,
     /// The element refuses its settings.
     pub is_usage: bool,
@@ -194,7 +193,7 @@ impl Pipeline {
         let numbers = passages.clone();
         probe(&gaussian, "sink", move |buffer| {
             let number = numbers.enter();
-            // Already so for frames that this program made, which then stay untouched.
+            // Frames that this program made have their number already; setting it would copy them.
             if buffer.offset() != number {
                 buffer.make_mut().set_offset(number);
             }
@@ -214,7 +213,7 @@ impl Pipeline {
         })
     }
 
-    /// Starts; returns whether the source is live.
+    /// Starts the pipeline; returns whether the source is live.
     ///
     /// # Errors
     /// The message of the element that does not start.
@@ -236,8 +235,8 @@ impl Pipeline {
         Ok(paused == gst::StateChangeSuccess::NoPreroll)
     }
 
-    /// Waits up to `timeout` for the next frame. Frames that are inspected come before the
-    /// failure of one after them.
+    /// Waits up to `timeout` for the next event. Frames that were inspected before a failure come
+    /// first.
     pub fn next(&mut self, timeout: gst::ClockTime) -> Next {
         if self.half.is_none() {
             self.half = self.histograms.try_pull_sample(timeout);
@@ -259,8 +258,8 @@ impl Pipeline {
             .map_or_else(Next::Failed, |inspected| Next::Frame(Box::new(inspected)))
     }
 
-    /// Why `sink` has no result. The end is asked for first: an element posts its error before
-    /// the stream ends.
+    /// Why `sink` has no result. EOS is read before the bus: an element posts its error before it
+    /// ends the stream, so an EOS after an error is not mistaken for a good end.
     fn without_frame(&self, sink: &gst_app::AppSink) -> Next {
         let ended = sink.is_eos();
         match self.failure() {
@@ -270,7 +269,7 @@ impl Pipeline {
         }
     }
 
-    /// A frame with both of its results. The branches see the same frames in the same order.
+    /// Joins a frame and its two results. Both branches see the same frames in the same order.
     fn join(
         &self,
         frame: gst::Sample,
@@ -334,7 +333,7 @@ impl Pipeline {
         let name = source.map(|source| source.name()).unwrap_or_default();
         let reason = error.error();
         let mut text = format!("{name}: {}", reason.message());
-        // What the base classes say is no reason; that is in the last line of the details.
+        // The text of the base classes names no reason; the last line of the details does.
         let details = error.debug();
         if reason.matches(gst::StreamError::Failed)
             && let Some(line) = details.as_ref().and_then(|d| d.lines().last())
@@ -351,7 +350,7 @@ impl Pipeline {
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
-        // A pipeline that does not stop cannot be helped from here.
+        // There is nothing to do if the pipeline does not stop.
         let _ = self.pipeline.set_state(gst::State::Null);
         let _ = self.pipeline.state(STOP_TIMEOUT);
     }
@@ -378,7 +377,7 @@ fn branch(
     queue.set_property("max-size-buffers", QUEUED_FRAMES);
     queue.set_property("max-size-bytes", 0_u32);
     queue.set_property("max-size-time", 0_u64);
-    // A full sink holds the branch up: nothing is dropped.
+    // A full sink blocks the branch: nothing is dropped.
     let sink = gst_app::AppSink::builder()
         .sync(false)
         .async_(false)

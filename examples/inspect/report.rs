@@ -1,4 +1,4 @@
-//! What is told: a line per frame, a summary, and the same as JSON.
+//! Output: a line per frame and a summary, as text or JSON.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,7 +17,7 @@ use crate::{
     pipeline::{Inspected, latency},
 };
 
-/// Latencies kept for the percentiles: the latest, so that a run of days stays small.
+/// Number of latest latencies kept for the percentiles; bounds the memory of long runs.
 const KEPT_LATENCIES: usize = 100_000;
 
 /// A line of JSON.
@@ -35,7 +35,7 @@ struct FrameLine<'a> {
     width: u32,
     height: u32,
     format: &'a str,
-    /// pass, fail or none; absent where no pitch is known.
+    /// pass, fail or none; absent if no pitch is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     verdict: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,10 +45,10 @@ struct FrameLine<'a> {
     /// The largest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     defects: Option<Vec<DefectLine>>,
-    /// More defects than are listed.
+    /// Whether there are more defects than listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     overflow: Option<bool>,
-    /// One value per channel, as all statistics.
+    /// One value per channel, like all statistics.
     median: Vec<f64>,
     mean: Vec<f64>,
     p5: Vec<f64>,
@@ -65,7 +65,7 @@ struct PlantedLine {
     x: f64,
     y: f64,
     found: bool,
-    /// Index of the listed defect that it is.
+    /// Index of the listed defect that matches.
     defect: Option<usize>,
 }
 
@@ -105,9 +105,9 @@ struct Summary {
     passed: u64,
     failed: u64,
     unjudged: u64,
-    /// Frames that were under way when the source went away.
+    /// Frames in flight when the source went away.
     lost: u64,
-    /// Absent for fewer than two frames, as the latencies for none.
+    /// Absent for fewer than two frames; the latencies are absent without frames.
     frames_per_second: Option<f64>,
     latency_ms_p50: Option<f64>,
     latency_ms_p99: Option<f64>,
@@ -121,14 +121,14 @@ struct Summary {
     frames_copied: u64,
 }
 
-/// Planted defects of a kind, and how many have a mask pixel.
+/// Number of planted defects of a kind, and of those with a marked pixel.
 #[derive(Serialize, Default, Clone, Copy)]
 struct Found {
     planted: u64,
     found: u64,
 }
 
-/// Tells, and counts for the summary.
+/// Prints frames, and counts for the summary.
 pub struct Report {
     json: bool,
     list: bool,
@@ -136,12 +136,12 @@ pub struct Report {
     summary: Summary,
     latencies_ms: VecDeque<f64>,
     started: Option<Instant>,
-    /// When the first and the latest result were there.
+    /// When the first and the latest result came.
     results: Option<(Instant, Instant)>,
 }
 
 impl Report {
-    /// A report; a progress bar counts to `frames` where that is known and somebody looks.
+    /// A report. On a terminal a progress bar counts to `frames`, if known.
     pub fn new(json: bool, list: bool, frames: Option<u64>) -> Self {
         let bar = match frames {
             Some(frames) if io::stderr().is_terminal() => {
@@ -166,25 +166,25 @@ impl Report {
         }
     }
 
-    /// Frames so far.
+    /// Number of frames so far.
     pub fn frames(&self) -> u64 {
         self.summary.frames
     }
 
-    /// A pipeline is about to start.
+    /// Notes that a pipeline is about to start.
     pub fn starting(&mut self) {
         self.started.get_or_insert_with(Instant::now);
     }
 
-    /// A remark for the person at the terminal.
+    /// Prints a remark to the terminal.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("{text}"));
     }
 
-    /// A frame's line; `panel` is the frame as the generator made it.
+    /// Prints a frame's line; `panel` is the frame as the generator made it.
     ///
     /// # Errors
-    /// Nobody reads the output any more, or the mask cannot be read.
+    /// The output cannot be written, or the mask cannot be read.
     pub fn frame(
         &mut self,
         inspected: &Inspected,
@@ -198,7 +198,7 @@ impl Report {
         };
         let histogram = &inspected.histogram;
         let judged = inspected.judged.as_ref().map(|(result, _)| result);
-        let values = |of: fn(&gstclinspect::math::statistics::Statistics) -> f64| {
+        let values = |of: fn(&clinspect_core::statistics::Statistics) -> f64| {
             histogram.statistics.iter().map(of).collect::<Vec<f64>>()
         };
         let line = FrameLine {
@@ -306,10 +306,10 @@ impl Report {
         self.summary.frames_copied += count("frames-copied");
     }
 
-    /// The summary.
+    /// Prints the summary.
     ///
     /// # Errors
-    /// Nobody reads the output any more.
+    /// The output cannot be written.
     pub fn finish(mut self) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         let summary = &mut self.summary;
@@ -428,7 +428,7 @@ impl Summary {
         }
         if self.lost > 0 {
             text += &format!(
-                "\n{} under way when the source went away, and lost",
+                "\n{} lost, because they were in flight when the source went away",
                 self.lost
             );
         }
@@ -445,7 +445,7 @@ impl Summary {
                     found: sum.found + kind.found,
                 });
             text += &format!(
-                "\nplanted defects with a mask pixel: {} of {}",
+                "\nplanted defects with a marked pixel: {} of {}",
                 total.found, total.planted
             );
             for (kind, count) in &self.planted {

@@ -1,4 +1,4 @@
-//! From the first frame to the last, over as many restarts of the source as it takes.
+//! A run from the first frame to the last, over all restarts of the source.
 
 use std::{
     sync::Arc,
@@ -6,7 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gstclinspect::{error::ClError, opencl};
+use clinspect_core::ClError;
+use clinspect_opencl;
 
 use crate::{
     failure::Failure,
@@ -19,7 +20,7 @@ use crate::{
     source::{Feeding, Source},
 };
 
-/// So long at least a live source may take to its first frame.
+/// Least time that a live source gets for its first frame.
 const FIRST_SILENCE: Duration = Duration::from_secs(15);
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LAST_RETRY: Duration = Duration::from_secs(8);
@@ -33,17 +34,17 @@ enum Ending {
     Lost(String),
 }
 
-/// Inspects what the arguments name.
+/// Inspects the source that the arguments name.
 ///
 /// # Errors
-/// Why it could not, or why it ended early.
+/// Why the run could not start, or why it ended early.
 pub fn run(args: &Args) -> Result<(), Failure> {
     gst::init().map_err(|error| Failure::Runtime(format!("GStreamer does not start: {error}")))?;
     gstclinspect::register_static()?;
     let source = Source::parse(args)?;
     let panel = matches!(source, Source::Panel(_));
     let inspection = args.inspection(panel);
-    // Held for the whole run, so that programs survive a restart of the source.
+    // Held for the whole run, so that compiled programs survive a restart of the source.
     let context = open(&inspection.device)?;
     let pictures = args
         .output
@@ -63,7 +64,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     report.note(&format!("source: {}", source.describe()));
     if inspection.comparison.is_none() {
         report.note(
-            "no pitch is given: frames are smoothed and counted, not compared (see --pitch-x)",
+            "no pitch is given: frames are smoothed and counted, but not compared; set --pitch-x",
         );
     }
     on_ctrl_c().map_err(|error| Failure::Runtime(format!("Ctrl-C cannot be handled: {error}")))?;
@@ -86,10 +87,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     result.and(pictured)
 }
 
-fn open(device: &str) -> Result<Arc<opencl::ClContext>, Failure> {
-    opencl::open(device).map_err(|error| match error {
-        // There are devices, but not this one.
-        ClError::Unavailable(why) if opencl::devices().is_ok() => Failure::Usage(why),
+fn open(device: &str) -> Result<Arc<clinspect_opencl::ClContext>, Failure> {
+    clinspect_opencl::open(device).map_err(|error| match error {
+        // There are devices, but none that matches.
+        ClError::Unavailable(why) if clinspect_opencl::devices().is_ok() => Failure::Usage(why),
         other => Failure::Runtime(other.to_string()),
     })
 }
@@ -99,7 +100,7 @@ struct Session {
     source: Source,
     inspection: Inspection,
     feeding: Feeding,
-    /// The source is waited for when it goes away: a camera, or what was live and sent frames.
+    /// Whether to wait for a source that goes away: a camera, or a live source that sent frames.
     returns: bool,
     /// How long a live source may be silent; zero = for ever.
     silence: Duration,
@@ -132,7 +133,7 @@ impl Session {
     /// Takes results until the pipeline ends.
     fn watch(&mut self, pipeline: &mut Pipeline) -> Result<Ending, Failure> {
         let camera = matches!(self.source, Source::Camera(_));
-        // Frames that this program makes come when they come.
+        // Frames that this program makes have no time limit.
         let made = matches!(self.source, Source::Panel(_) | Source::Files(_));
         self.report.starting();
         let live = match pipeline.start() {
@@ -163,7 +164,7 @@ impl Session {
                 }
                 Next::End if camera => return Ok(Ending::Lost("the stream has ended".into())),
                 Next::End => return Ok(Ending::Done),
-                // A description that never worked is a mistake.
+                // A description that never sent a frame is a mistake.
                 Next::Failed(failure) if failure.in_source && self.returns => {
                     return Ok(Ending::Lost(failure.text));
                 }
@@ -202,7 +203,7 @@ impl Retry {
     /// Waits, longer each time until frames have come again (`recovered`).
     ///
     /// # Errors
-    /// The source was away for longer than the user wants to wait.
+    /// The source was away for longer than `--max-wait`.
     fn wait(&mut self, why: &str, recovered: bool, report: &Report) -> Result<(), Failure> {
         if recovered {
             self.next = FIRST_RETRY;

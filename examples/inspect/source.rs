@@ -1,4 +1,4 @@
-//! Where frames come from: one bin with one source pad, whatever the source.
+//! Sources of frames: each is a bin with one source pad.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,10 @@ use crate::{
     panel::{PanelFeed, Truth},
 };
 
-/// Name of the last element behind a description.
+/// Name of the last element after a description.
 const LAST: &str = "clinspect-formats";
 
-/// Where frames come from.
+/// A source of frames.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// The panel generator.
@@ -28,16 +28,16 @@ pub enum Source {
     Launch(String),
 }
 
-/// What a source is built with.
+/// Settings of a source.
 #[derive(Debug, Clone)]
 pub struct Feeding {
-    /// Frames to make, 0 = no end.
+    /// Frames to make; 0 = no end.
     pub frames: u64,
-    /// Frames per second, 0 = as fast as they are taken.
+    /// Frames per second; 0 = as fast as possible.
     pub fps: f64,
     /// Formats to convert frames to, the preferred first.
     pub formats: &'static [&'static str],
-    /// Where planted defects are noted.
+    /// Record of the planted defects.
     pub truth: Truth,
 }
 
@@ -53,7 +53,7 @@ impl Source {
             [word] if word == "camera" => return Ok(Self::Camera(args.camera_name.clone())),
             _ => {}
         }
-        // A shell may have expanded the pattern already.
+        // The shell may have expanded the pattern already.
         if words.iter().all(|word| Path::new(word).is_file()) {
             return Ok(Self::Files(words.iter().map(PathBuf::from).collect()));
         }
@@ -65,14 +65,14 @@ impl Source {
         let files = matching_files(Path::new(&text));
         if files.is_empty() {
             return Err(Failure::Usage(format!(
-                "the source \"{text}\" is neither panel nor camera, no file matches it, and it \
-                 names no GStreamer element"
+                "unknown source \"{text}\": it is neither panel nor camera, no file matches it, and \
+                 it does not start with a GStreamer element"
             )));
         }
         Ok(Self::Files(files))
     }
 
-    /// How the source is called in texts.
+    /// The source, for messages.
     pub fn describe(&self) -> String {
         match self {
             Self::Panel(panels) => format!(
@@ -93,7 +93,7 @@ impl Source {
         }
     }
 
-    /// Frames that the source has, where it is known.
+    /// Number of frames of the source, if known.
     pub fn length(&self) -> Option<u64> {
         match self {
             Self::Files(files) => Some(files.len() as u64),
@@ -142,7 +142,7 @@ fn camera(name: Option<&str>, caps: &gst::Caps) -> Result<gst::Bin, Failure> {
     Ok(bin)
 }
 
-/// A description with a converter to one of the formats behind it.
+/// A description, followed by a converter to one of the formats.
 fn launch(description: &str, caps: &gst::Caps) -> Result<gst::Bin, Failure> {
     let whole = format!("{description} ! videoconvert ! capsfilter name={LAST}");
     let bin = gst::parse::bin_from_description_with_name_full(
@@ -156,7 +156,7 @@ fn launch(description: &str, caps: &gst::Caps) -> Result<gst::Bin, Failure> {
     let built = bin.downcast::<gst::Bin>().ok();
     let (bin, last) = built
         .and_then(|bin| Some((bin.clone(), bin.by_name(LAST)?)))
-        .ok_or_else(|| Failure::Usage(format!("the source \"{description}\" has no end")))?;
+        .ok_or_else(|| Failure::Usage(format!("the source \"{description}\" has no output")))?;
     last.set_property("caps", caps);
     add_pad(&bin, &last)?;
     Ok(bin)
@@ -164,12 +164,12 @@ fn launch(description: &str, caps: &gst::Caps) -> Result<gst::Bin, Failure> {
 
 fn refused(description: &str, error: &glib::Error) -> Failure {
     Failure::Usage(format!(
-        "the source \"{description}\" is no gst-launch description: {}",
+        "the source \"{description}\" is not a gst-launch description: {}",
         error.message()
     ))
 }
 
-/// Makes the element's output the bin's.
+/// Makes the element's source pad the bin's.
 ///
 /// # Errors
 /// The element has no source pad.
@@ -222,7 +222,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What lies in a folder, with its name; nothing where the folder cannot be read.
+/// The entries of a folder, with their names; empty if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<(PathBuf, String)> {
     let here = if folder.as_os_str().is_empty() {
         Path::new(".")

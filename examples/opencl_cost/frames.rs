@@ -1,23 +1,21 @@
-//! Whole frames through each element's operator, against sequential loops.
+//! Whole frames through each element's operator, compared with sequential loops.
 
 use std::sync::Arc;
 
-use gst::prelude::*;
-use gstclinspect::{
-    frame::{Importer, layout_of},
-    math::{
-        layout::Layout,
-        mask::packed_stride,
-        pitch::{Comparison, threshold_q8},
-        region::Rect,
-        weights::weights_q8,
-    },
-    opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool},
-    operators::{
-        Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
-        PitchSettings, PitchThreshold, Polarity,
-    },
+use clinspect_core::{
+    layout::Layout,
+    mask::packed_stride,
+    pitch::{Comparison, threshold_q8},
+    region::Rect,
+    weights::weights_q8,
 };
+use clinspect_opencl::frame::{Importer, layout_of};
+use clinspect_opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool};
+use clinspect_operators::{
+    Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
+    PitchSettings, PitchThreshold, Polarity,
+};
+use gst::prelude::*;
 use serde::Serialize;
 
 use crate::{
@@ -49,10 +47,10 @@ pub struct ElementCost {
     pub element: &'static str,
     pub settings: &'static str,
     pub sizes: Vec<SizeCost>,
-    /// The smallest measured frame from which on every one is faster than the sequential loops,
-    /// when frame and result are on the host.
+    /// Frame size from which on every measured size is faster than the sequential loops, with frame
+    /// and result on the host.
     pub faster_from: Option<[usize; 2]>,
-    /// The same for a frame that is on the device and a result that stays there.
+    /// The same with frame and result on the device.
     pub faster_from_on_device: Option<[usize; 2]>,
 }
 
@@ -63,7 +61,7 @@ pub struct SizeCost {
     pub sequential_ms: f64,
     /// Frame in host memory, result in host memory.
     pub host_ms: f64,
-    /// Frame in device memory; its result too, but for counts.
+    /// Frame and result in device memory; only counts are read.
     pub on_device_ms: f64,
 }
 
@@ -122,7 +120,7 @@ fn info([width, height]: [usize; 2]) -> Result<gst_video::VideoInfo, Error> {
     Ok(gst_video::VideoInfo::builder(format, width, height).build()?)
 }
 
-/// A frame in host memory and in device memory, and what brings it to an operator.
+/// A frame in host memory and in device memory, and the importer for operators.
 struct Bench {
     context: Arc<ClContext>,
     meter: Arc<Meter>,
@@ -157,7 +155,7 @@ impl Bench {
         device
             .make_mut()
             .copy_from_slice(0, &samples)
-            .map_err(|_| "a frame is not written")?;
+            .map_err(|_| "a frame cannot be written")?;
         Ok(Self {
             context: context.clone(),
             importer: Importer::new(context, &meter, &info)?,
@@ -293,12 +291,12 @@ impl Bench {
     }
 }
 
-/// A comparison of times means nothing unless the results are the same.
+/// Times are only comparable if the results are equal.
 fn agree(same: bool, element: &str) -> Result<(), Error> {
     if same {
         Ok(())
     } else {
-        Err(format!("{element} and the sequential loops disagree").into())
+        Err(format!("the results of {element} and of the sequential loops differ").into())
     }
 }
 

@@ -1,10 +1,10 @@
-//! What using OpenCL costs on each device found, and from which frame size on it pays.
+//! The cost of OpenCL on each device, and the frame size from which it is faster than sequential
+//! code.
 //!
 //! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the
-//! same for programs. Every figure is the median of repeated runs after a warm-up.
+//! figures as JSON. Every figure is the median of repeated runs after a warm-up.
 
-#[path = "../common/mod.rs"]
-mod common;
+use clinspect_testkit::{self as common};
 mod frames;
 mod operations;
 mod sequential;
@@ -15,13 +15,13 @@ mod timing;
 use std::{io::Write, process::ExitCode};
 
 use clap::{Parser, ValueEnum};
-use gstclinspect::opencl::{self, DeviceInfo};
+use clinspect_opencl::DeviceInfo;
 use serde::Serialize;
 
 /// Why a measurement could not be made.
 pub type Error = Box<dyn std::error::Error>;
 
-/// Measures what using OpenCL costs on each device found.
+/// Measures the cost of OpenCL on each device.
 #[derive(Debug, Parser)]
 #[command(name = "opencl_cost")]
 struct Args {
@@ -31,30 +31,30 @@ struct Args {
     /// Measure this device only: gpu, cpu, gpu:1, or part of a device's name
     #[arg(long)]
     device: Option<String>,
-    /// Runs of each operation; the median counts
+    /// Runs of each operation, of which the median is shown
     #[arg(long, value_name = "N", default_value_t = 51, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
-    /// Starts with an empty compiler cache; the median counts
+    /// Starts with an empty compiler cache, of which the median is shown
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     cold_runs: u32,
-    /// Largest frame, px wide
+    /// Width of the largest frame, px
     #[arg(long, value_name = "PX", default_value_t = 1920, value_parser = clap::value_parser!(u32).range(64..=1920))]
     largest: u32,
-    /// What a process of its own measures for its parent
+    /// Measurement that a child process makes for its parent
     #[arg(long, value_enum, hide = true)]
     child: Option<Child>,
 }
 
-/// What is measured in a fresh process.
+/// A measurement in a fresh process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Child {
     /// Context, queue and programs.
     Programs,
-    /// What an element does before its first frame.
+    /// The work of an element before its first frame.
     Elements,
 }
 
-/// How much is measured.
+/// Extent of the measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Runs of each operation.
@@ -72,15 +72,15 @@ pub struct DeviceCost {
     pub device: String,
     /// GPU, CPU or accelerator.
     pub kind: &'static str,
-    /// As the driver counts them.
+    /// Compute units, as the driver counts them.
     pub compute_units: usize,
-    /// Frames on the host need no copy.
+    /// Whether frames on the host need no copy.
     pub shares_host_memory: bool,
-    /// What comes before the first frame.
+    /// Work before the first frame.
     pub startup: Vec<startup::Startup>,
     /// Single operations.
     pub operations: Vec<operations::Operation>,
-    /// Ways of bytes to the device and back.
+    /// Transfers to the device and back.
     pub transfers: Vec<operations::Transfer>,
     /// Whole frames.
     pub elements: Vec<frames::ElementCost>,
@@ -107,7 +107,7 @@ fn run(args: &Args) -> Result<(), Error> {
         cold_runs: args.cold_runs,
         largest: args.largest,
     };
-    let chosen = selectors(&opencl::devices()?, args.device.as_deref())?;
+    let chosen = selectors(&clinspect_opencl::devices()?, args.device.as_deref())?;
     let costs = chosen
         .iter()
         .map(|(selector, device)| measure(selector, device, effort))
@@ -121,7 +121,7 @@ fn run(args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// The devices to measure, each with what selects it.
+/// The devices to measure, each with its selector.
 fn selectors(
     devices: &[DeviceInfo],
     wanted: Option<&str>,
@@ -139,10 +139,10 @@ fn selectors(
     let Some(wanted) = wanted else {
         return Ok(all);
     };
-    let context = opencl::open(wanted)?;
+    let context = clinspect_opencl::open(wanted)?;
     all.retain(|(_, device)| device.name == context.device_name());
     all.truncate(1);
-    // The name may be that of several devices.
+    // Several devices may have the same name.
     Ok(all
         .into_iter()
         .map(|(_, device)| (wanted.to_owned(), device))
@@ -157,7 +157,7 @@ fn next(kind: &str, count: &mut usize) -> String {
 fn measure(selector: &str, device: &DeviceInfo, effort: Effort) -> Result<DeviceCost, Error> {
     eprintln!("measuring {} ({selector}) ...", device.name);
     let startup = startup::measure(selector, effort)?;
-    let context = opencl::open(selector)?;
+    let context = clinspect_opencl::open(selector)?;
     Ok(DeviceCost {
         device: device.name.clone(),
         kind: match (device.is_gpu, device.caps.is_cpu) {

@@ -2,11 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
+use clinspect_core::ndrange::NdRange;
+use clinspect_opencl::{Arg, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource, buffer_of};
 use gst::prelude::*;
-use gstclinspect::{
-    math::ndrange::NdRange,
-    opencl::{Arg, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource, buffer_of},
-};
 use serde::Serialize;
 
 use crate::{
@@ -25,7 +23,7 @@ pub struct Operation {
     pub ms: f64,
 }
 
-/// Times to bring so many bytes to the device and back.
+/// Times to transfer a number of bytes to the device and back.
 #[derive(Debug, Serialize)]
 pub struct Transfer {
     pub bytes: usize,
@@ -33,9 +31,9 @@ pub struct Transfer {
     pub upload_mb_per_s: f64,
     pub download_ms: f64,
     pub download_mb_per_s: f64,
-    /// Map for writing what the device need not keep, and unmap.
+    /// Map for writing, without keeping the contents, and unmap.
     pub map_write_ms: f64,
-    /// Map for reading what the device has written, and unmap.
+    /// Map for reading after a write of the device, and unmap.
     pub map_read_ms: f64,
 }
 
@@ -61,7 +59,7 @@ pub fn measure(context: &Arc<ClContext>, effort: Effort) -> Result<Vec<Operation
         Ok(ms)
     })?;
 
-    // Eight pixels of a mask: next to no work.
+    // Eight pixels of a mask: almost no work.
     let program = context.program(ProgramSource::PitchMask, "")?;
     let mut kernel = program.kernel("mask_expand")?;
     let (packed, grey) = (context.device_memory(4)?, context.device_memory(8)?);
@@ -142,7 +140,7 @@ fn transfer(context: &Arc<ClContext>, bytes: usize, runs: u32) -> Result<Transfe
     })?;
     let map_read_ms = median_of(runs, || {
         let buffer = buffer_of(&memory).ok_or("the memory is not OpenCL's")?;
-        // Else the mapping of the round before would stand.
+        // Otherwise the mapping of the round before would be reused.
         buffer.begin_overwrite();
         let zeroed = context.zero(buffer.mem(), bytes, &[], "a frame")?;
         buffer.set_written(std::sync::Arc::new(zeroed));

@@ -1,8 +1,8 @@
-//! What the operators are held against: plain loops on one thread, as a programmer would write
-//! them who leaves vectors to the compiler. SEMANTICS define the results; `frames` checks that
-//! the device gives the same.
+//! Sequential code that the operators are compared with: plain loops on one thread; vectors are
+//! left to the compiler. docs/semantics.md defines the results; `frames` checks that the device
+//! gives the same.
 
-use gstclinspect::math::{
+use clinspect_core::{
     mask::packed_stride,
     pitch::{Axis, Comparison},
 };
@@ -25,7 +25,7 @@ impl<'a> Grey<'a> {
 pub fn gaussian(frame: Grey, weights: &[u32], out: &mut [u8]) {
     let radius = weights.len() / 2;
     let mut padded = vec![0_u16; frame.width + 2 * radius];
-    // Sums of rows, each in the line of its number modulo the number of lines.
+    // Horizontal sums; row y is in line y modulo the number of lines.
     let mut lines = vec![vec![0_u16; frame.width]; weights.len()];
     let mut sums = vec![0_u32; frame.width];
     let mut ready = 0;
@@ -59,7 +59,7 @@ fn filter_row(row: &[u8], weights: &[u32], padded: &mut [u16], sums: &mut [u16])
     sums.fill(0);
     for (tap, &weight) in weights.iter().enumerate() {
         for (sum, &value) in sums.iter_mut().zip(&padded[tap..]) {
-            // The weights sum to 256, so that a sum fits.
+            // The weights sum to 256, so the sum fits.
             *sum += weight as u16 * value;
         }
     }
@@ -67,7 +67,7 @@ fn filter_row(row: &[u8], weights: &[u32], padded: &mut [u16], sums: &mut [u16])
 
 /// Counts of the 256 grey levels.
 pub fn histogram(frame: Grey) -> Vec<u32> {
-    // Four tables: equal neighbours need not wait for each other's count.
+    // Four tables: equal neighbours do not wait for the same counter.
     let mut tables = [[0_u32; 256]; 4];
     let (groups, rest) = frame.samples.as_chunks::<4>();
     for group in groups {
@@ -83,7 +83,7 @@ pub fn histogram(frame: Grey) -> Vec<u32> {
         .collect()
 }
 
-/// Packed mask of the comparison against both neighbours with matched centre, and its set bits.
+/// Packed mask of `compare=minimum match-center=true`, and the number of its set bits.
 pub fn compare(frame: Grey, comparisons: &[Comparison], theta: i32, mask: &mut [u8]) -> u64 {
     let (width, height) = (frame.width, frame.height);
     let mut marked = vec![0_u8; width];
@@ -131,14 +131,14 @@ pub fn compare(frame: Grey, comparisons: &[Comparison], theta: i32, mask: &mut [
     count
 }
 
-/// The columns of a row, moved by some pixels.
+/// The columns of a row, shifted by some pixels.
 fn at<'a>(row: &'a [u8], columns: &std::ops::Range<usize>, by: isize) -> &'a [u8] {
     &row[columns.start.wrapping_add_signed(by)..columns.end.wrapping_add_signed(by)]
 }
 
 fn mark(c: &Comparison, theta: i32, taps: [&[u8]; 7], marked: &mut [u8]) {
     let len = marked.len();
-    // Slices of one length let the compiler drop its checks.
+    // Slices of equal length let the compiler drop its bounds checks.
     let [centre, before, after, l0, l1, r0, r1] = taps.map(|tap| &tap[..len]);
     let (f, a) = (c.fraction, c.blur);
     for x in 0..len {

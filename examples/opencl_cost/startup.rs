@@ -1,5 +1,5 @@
-//! What comes before the first frame, measured in fresh processes: drivers and compilers keep
-//! what they have loaded.
+//! Work before the first frame, measured in fresh processes because drivers and compilers keep what
+//! they have loaded.
 
 use std::{
     io::ErrorKind,
@@ -9,16 +9,14 @@ use std::{
 };
 
 use clap::ValueEnum;
-use gstclinspect::{
-    math::region::Rect,
-    opencl::{self, ProgramSource},
-    operators::{Gaussian, Histogram, PitchThreshold},
-};
+use clinspect_core::region::Rect;
+use clinspect_opencl::ProgramSource;
+use clinspect_operators::{Gaussian, Histogram, PitchThreshold};
 use serde::{Deserialize, Serialize};
 
 use crate::{Child, Effort, Error, frames, timing::median};
 
-/// Where compilers keep what they have built: PoCL, NVIDIA, and others.
+/// Environment variables of the compilers' caches: PoCL, NVIDIA, and others.
 const CACHES: [&str; 3] = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"];
 
 /// A step's time.
@@ -27,11 +25,11 @@ pub struct Startup {
     pub step: String,
     /// With an empty compiler cache, ms.
     pub cold_ms: f64,
-    /// With what the cold run left in the cache, ms.
+    /// With the cache of the cold run, ms.
     pub warm_ms: f64,
 }
 
-/// What a child measured.
+/// Measurements of a child process.
 #[derive(Debug, Serialize, Deserialize)]
 struct Step {
     step: String,
@@ -71,7 +69,7 @@ pub fn measure(selector: &str, effort: Effort) -> Result<Vec<Startup>, Error> {
     Ok(startup)
 }
 
-/// An empty folder, removed in the end.
+/// An empty folder, removed on drop.
 struct Cache(PathBuf);
 
 impl Cache {
@@ -79,20 +77,20 @@ impl Cache {
         for attempt in 0..100 {
             let name = format!("opencl_cost-{}-{attempt}", std::process::id());
             let folder = std::env::temp_dir().join(name);
-            // A folder that is there already is somebody else's.
+            // An existing folder belongs to another process.
             match std::fs::create_dir(&folder) {
                 Ok(()) => return Ok(Self(folder)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(format!("{}: {error}", folder.display()).into()),
             }
         }
-        Err("no name is left for an empty compiler cache".into())
+        Err("cannot create a folder for an empty compiler cache: every name is taken".into())
     }
 }
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        // A folder that stays behind harms nobody.
+        // A folder that cannot be removed does no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -108,7 +106,7 @@ fn measure_in(cache: &Path, child: Child, selector: &str) -> Result<Vec<Step>, E
         .output()?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("a process that measures {name} failed: {}", why.trim()).into());
+        return Err(format!("the process that measures {name} failed: {}", why.trim()).into());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }
@@ -129,12 +127,12 @@ pub fn measure_here(child: Child, selector: &str) -> Result<(), Error> {
     };
     if child == Child::Programs {
         time("load drivers, list devices", &mut || {
-            opencl::devices()?;
+            clinspect_opencl::devices()?;
             Ok(())
         })?;
         let mut opened = None;
         time("create context and queue", &mut || {
-            opened = Some(opencl::open(selector)?);
+            opened = Some(clinspect_opencl::open(selector)?);
             Ok(())
         })?;
         let context = opened.ok_or("no context")?;
@@ -145,7 +143,7 @@ pub fn measure_here(child: Child, selector: &str) -> Result<(), Error> {
             })?;
         }
     } else {
-        let context = opencl::open(selector)?;
+        let context = clinspect_opencl::open(selector)?;
         let layout = frames::layout([640, 480])?;
         time("prepare clgaussian", &mut || {
             Gaussian::new(&context, &layout, &frames::gaussian_settings())?;

@@ -1,10 +1,10 @@
-//! The figures as a person reads them.
+//! The figures as text.
 
 use std::fmt::Write;
 
 use crate::DeviceCost;
 
-/// A device's tables.
+/// The tables of a device.
 pub fn to_text(cost: &DeviceCost) -> String {
     let mut text = String::new();
     // Writing into a string does not fail.
@@ -82,7 +82,7 @@ fn write(text: &mut String, cost: &DeviceCost) -> std::fmt::Result {
             )?;
         }
         let from = |size: Option<[usize; 2]>| {
-            size.map_or("at no size measured".into(), |size| {
+            size.map_or("at no measured size".into(), |size| {
                 format!("from {} on", name(size))
             })
         };
@@ -96,9 +96,8 @@ fn write(text: &mut String, cost: &DeviceCost) -> std::fmt::Result {
     writeln!(
         text,
         "\nMedians after a warm-up. Frames are GRAY8 panels. Sequential: plain Rust loops on one \
-         thread,\nvectors left to the compiler for this build's CPU baseline ({}); results are \
-         checked to be equal.\nThe first program built or element prepared also pays for starting \
-         the compiler.\n",
+         thread,\nvectorised by the compiler for this build's CPU baseline ({}); results are checked \
+         to be equal.\nThe first program or element also includes the start of the compiler.\n",
         std::env::consts::ARCH
     )
 }

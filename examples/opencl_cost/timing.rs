@@ -10,7 +10,7 @@ const WARM_UP: u32 = 3;
 /// Median time of `runs` runs, ms, after a warm-up.
 ///
 /// # Errors
-/// What a run returns.
+/// The first error of a run.
 pub fn median_ms(runs: u32, mut run: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
     median_of(runs, || {
         let started = Instant::now();
@@ -19,10 +19,10 @@ pub fn median_ms(runs: u32, mut run: impl FnMut() -> Result<(), Error>) -> Resul
     })
 }
 
-/// Median of what `runs` runs measure of themselves, ms, after a warm-up.
+/// Median of the times that `runs` runs return, ms, after a warm-up.
 ///
 /// # Errors
-/// What a run returns.
+/// The first error of a run.
 pub fn median_of(runs: u32, mut run: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
     for _ in 0..WARM_UP {
         run()?;
@@ -31,7 +31,7 @@ pub fn median_of(runs: u32, mut run: impl FnMut() -> Result<f64, Error>) -> Resu
     Ok(median(times))
 }
 
-/// The median; the upper one of an even number, NaN of none.
+/// The median; of an even number of values the upper one, without values NaN.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

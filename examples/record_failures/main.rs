@@ -1,4 +1,4 @@
-//! Records failed frames only, with those before and after them, as PNG pictures or as Matroska.
+//! Records failed frames, with the frames before and after them, as PNG pictures or as Matroska.
 //!
 //! ```text
 //! cargo run --release --example record_failures -- --output failures
@@ -6,13 +6,12 @@
 //!     --output failures v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
 //! ```
 //!
-//! The words after the options are a pipeline as for `gst-launch-1.0`, without a sink; its frames must
-//! carry a `GstClDefectMeta` (`clpitchthreshold output=frame`). Without them a chessboard is inspected
-//! on which a spot appears for a while. Recordings are written by threads of their own, so that a slow
-//! disk never holds up the line.
+//! The words after the options are a pipeline as for `gst-launch-1.0`, without a sink. Its frames
+//! must carry a `GstClDefectMeta` (`clpitchthreshold output=frame`). Without these words the
+//! program inspects a chessboard on which a spot appears for a while. Separate threads write the
+//! recordings, so a slow disk never blocks the inspection.
 
-#[path = "../common/live/mod.rs"]
-mod live;
+use clinspect_testkit::live;
 mod recording;
 
 use std::{collections::VecDeque, path::PathBuf};
@@ -36,7 +35,7 @@ const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
 #[derive(Parser)]
 #[command(about = "Records failed frames with those before and after them")]
 struct Options {
-    /// Folder for the recordings; made where it is missing
+    /// Folder for the recordings; created if it is missing
     #[arg(long, default_value = "failures")]
     output: PathBuf,
     /// png: a picture per frame; mkv: a film per failure
@@ -53,12 +52,12 @@ struct Options {
     pipeline: Vec<String>,
 }
 
-/// Frames from before a failure, and the recording under way.
+/// The latest frames, and the current recording.
 struct Recorder {
     options: Options,
     before: VecDeque<gst::Sample>,
     recording: Option<Recording>,
-    /// Frames that are still to come after the last failed one.
+    /// Frames still to record after the last failed one.
     left: usize,
     recordings: Vec<Recording>,
 }
@@ -99,8 +98,8 @@ impl Recorder {
         Ok(failed)
     }
 
-    /// Keeps a frame in case that one of the next fails. A copy: cameras have few buffers, and
-    /// those that are held here would be missing there.
+    /// Keeps a copy of a frame, in case one of the next frames fails. Not the buffer itself:
+    /// cameras have few buffers and need them back.
     fn keep(&mut self, sample: &gst::Sample) -> Result<()> {
         if self.options.before == 0 {
             return Ok(());
@@ -134,7 +133,7 @@ fn main() -> Result<()> {
     gst::init()?;
     gstclinspect::register_static()?;
     std::fs::create_dir_all(&options.output)
-        .with_context(|| format!("{} cannot be made", options.output.display()))?;
+        .with_context(|| format!("cannot create {}", options.output.display()))?;
     let line = match &options.pipeline[..] {
         [] => PATTERN.to_owned(),
         words => words.join(" "),

@@ -1,4 +1,4 @@
-//! One recording: a thread that encodes and writes what it is given.
+//! One recording: a thread that encodes and writes frames.
 
 use std::{
     path::PathBuf,
@@ -11,7 +11,7 @@ use gst::prelude::*;
 
 /// Longest time that the last bytes may take to reach the disk.
 const END_TIMEOUT: gst::ClockTime = gst::ClockTime::from_seconds(30);
-/// Frames that may wait for the encoder, beside those of one failure.
+/// Frames that may wait for the encoder, besides those of one failure.
 const SLACK: usize = 64;
 
 /// How frames are written.
@@ -42,19 +42,19 @@ impl Format {
     }
 }
 
-/// A recording under way.
+/// A running recording.
 pub struct Recording {
     files: PathBuf,
     frames: u64,
     failed: u64,
-    /// Frames that came faster than they could be written.
+    /// Frames left out because writing was too slow.
     dropped: u64,
     sender: Option<SyncSender<gst::Sample>>,
     writer: JoinHandle<Result<()>>,
 }
 
 impl Recording {
-    /// Begins to write files of that name; `room` frames may wait for the disk.
+    /// Starts to write files of this name; up to `room` frames may wait for the disk.
     ///
     /// # Errors
     /// An element is not installed.
@@ -72,7 +72,7 @@ impl Recording {
             .context("the pipeline has a sink")?;
         sink.set_property(
             "location",
-            files.to_str().context("a folder that is no UTF-8")?,
+            files.to_str().context("the folder's name is not UTF-8")?,
         );
         let (sender, receiver) = sync_channel(room + SLACK);
         let writer = thread::spawn(move || {
@@ -100,12 +100,12 @@ impl Recording {
         }
     }
 
-    /// No more frames come.
+    /// Ends the recording: no more frames come.
     pub fn end(&mut self) {
         self.sender = None;
     }
 
-    /// Waits until everything is written; a line that says what was.
+    /// Waits until everything is written; returns a line that describes the recording.
     ///
     /// # Errors
     /// The frames could not be encoded or written.
@@ -125,7 +125,7 @@ impl Recording {
     }
 }
 
-/// Writes the frames that come until the sender is gone. Time begins with the first of them.
+/// Writes frames until the sender is gone. Timestamps start at the first frame.
 fn write(pipeline: &gst::Pipeline, samples: &Receiver<gst::Sample>) -> Result<()> {
     let appsrc = pipeline.by_name("frames").and_downcast::<gst_app::AppSrc>();
     let appsrc = appsrc.context("the pipeline has an appsrc")?;

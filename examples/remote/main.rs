@@ -5,17 +5,14 @@
 //! cargo run --release --example remote -- node --host 192.0.2.7 --port 5004
 //! ```
 //!
-//! The node inspects and sends packed masks, an eighth of a byte a pixel. RTP drops metas, so
-//! verdict and defects go along as events (`send-events`), which `clmaskunpack` makes metas again.
-//! Start both in any order, and start either anew: the node repeats its caps every second.
+//! The node inspects and sends packed masks (an eighth of a byte per pixel). RTP drops metas, so
+//! the node sends verdict and defects as events (`send-events`), which `clmaskunpack` turns into
+//! metas again. Start both in any order and restart either: the node repeats its caps every second.
 //!
-//! A packet that is lost costs its mask, and the verdict on the next: a mask after a gap goes
-//! without, because nobody can tell whose event came last. The station says so.
+//! A lost packet costs its mask and the verdict of the next mask: after a gap it is not known to
+//! which mask the last event belongs. The station says so.
 
-#[path = "../common/mod.rs"]
-mod common;
-#[path = "../common/live/mod.rs"]
-mod live;
+use clinspect_testkit::live;
 mod node;
 mod station;
 

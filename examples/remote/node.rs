@@ -6,12 +6,9 @@ use anyhow::{Context, Result};
 use gst::prelude::*;
 use gstclinspect::results::DefectResult;
 
-use crate::{
-    common::defect_text::defect_text,
-    live::{
-        running::Running,
-        source::{INSPECTION, frames_of},
-    },
+use crate::live::{
+    running::Running,
+    source::{INSPECTION, frames_of},
 };
 
 #[derive(Debug, clap::Args)]
@@ -22,10 +19,10 @@ pub struct Args {
     /// Properties of clpitchthreshold, as in gst-launch
     #[arg(long, default_value = INSPECTION)]
     inspection: String,
-    /// Where the station is
+    /// Address of the station
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// Its UDP port
+    /// UDP port of the station
     #[arg(long, default_value_t = 5004)]
     port: u16,
     /// Frames to inspect; 0 = until stopped
@@ -36,11 +33,11 @@ pub struct Args {
 /// Inspects until the source ends.
 ///
 /// # Errors
-/// What the first failing element says.
+/// The error of the first element that fails.
 pub fn run(args: &Args) -> Result<()> {
     let end = match args.frames {
         0 => String::new(),
-        // The frame that makes the count ends the stream instead of passing.
+        // identity does not pass the frame at which it ends the stream, hence + 1.
         frames => format!("identity eos-after={} !", u64::from(frames) + 1),
     };
     let node = Running::new(&format!(
@@ -60,8 +57,8 @@ pub fn run(args: &Args) -> Result<()> {
             .into_iter()
             .flat_map(|b| DefectResult::read(b))
         {
-            // Whether somebody reads the lines is no matter of the inspection.
-            let _ = std::io::stdout().write_all(defect_text(&result).as_bytes());
+            // The inspection goes on even if the output cannot be written.
+            let _ = write!(std::io::stdout(), "{result}");
         }
         gst::PadProbeReturn::Ok
     });

@@ -12,19 +12,16 @@ use gst::prelude::*;
 use gst_video::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
 
-use crate::{
-    common::defect_text::defect_text,
-    live::{running::Running, stop::stopped},
-};
+use crate::live::{running::Running, stop::stopped};
 
 /// Kernel memory for packets that nobody has read yet: some masks of 4K frames, bytes.
 const RECEIVE_BUFFER: u32 = 4 << 20;
-/// How often an idle station looks around.
+/// Interval at which an idle station checks whether to end.
 const POLL: gst::ClockTime = gst::ClockTime::from_mseconds(50);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Address to listen at; 0.0.0.0 = every one of this machine
+    /// Address to listen at; 0.0.0.0 = all addresses of this machine
     #[arg(long, default_value = "0.0.0.0")]
     address: String,
     /// UDP port to listen at; 0 = a free one, which is printed
@@ -33,7 +30,7 @@ pub struct Args {
     /// Frames to receive; 0 = until stopped
     #[arg(long, default_value_t = 0)]
     frames: u64,
-    /// End when nothing came for so many seconds after the first frame; 0 = wait for ever
+    /// End when nothing came for this many seconds after the first frame; 0 = wait for ever
     #[arg(long, default_value_t = 0.0)]
     silence: f64,
     /// Folder for the masks of failed frames, as PNG
@@ -44,10 +41,10 @@ pub struct Args {
     display: bool,
 }
 
-/// Receives until enough frames came, or none any more.
+/// Receives until enough frames came or frames stop coming.
 ///
 /// # Errors
-/// What the first failing element says, or why a picture cannot be written.
+/// The error of the first element that fails, or why a picture cannot be written.
 pub fn run(args: &Args) -> Result<()> {
     let silence = Duration::try_from_secs_f64(args.silence).context("--silence")?;
     if let Some(folder) = &args.failed {
@@ -58,7 +55,7 @@ pub fn run(args: &Args) -> Result<()> {
     } else {
         ""
     };
-    // No caps of the mask here: they come in the stream.
+    // The caps of the mask come in the stream.
     let station = Running::new(&format!(
         "udpsrc name=network address={} port={} buffer-size={RECEIVE_BUFFER} \
          caps=application/x-rtp,media=application,clock-rate=90000,encoding-name=X-GST ! \
@@ -93,11 +90,11 @@ pub fn run(args: &Args) -> Result<()> {
     failure
 }
 
-/// Prints what is known of a mask, and keeps it where its frame failed.
+/// Prints the results of a mask, and saves the mask if its frame failed.
 fn take(sample: &gst::Sample, folder: Option<&Path>) -> Result<()> {
     let buffer = sample.buffer().context("a sample without a mask")?;
     let results = DefectResult::read(buffer);
-    let mut text: String = results.iter().map(defect_text).collect();
+    let mut text: String = results.iter().map(ToString::to_string).collect();
     if results.is_empty() {
         text = "a mask without verdict: packets before it were lost\n".into();
     }

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| clinspect_fuzz::bodies::mask::run(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| clinspect_testkit::fuzzing::mask::run(data));

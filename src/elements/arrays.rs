@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gst::{glib, prelude::*};
 
-use crate::error::ClError;
+use clinspect_core::ClError;
 
 /// Array properties whose last value could not be read, each with the reason.
 ///

@@ -4,8 +4,6 @@ mod arrays;
 pub mod base_filter;
 pub mod gaussian;
 pub mod histogram;
-pub mod inspect_overlay;
-mod mask_caps;
 pub mod mask_unpack;
 pub mod pitch_threshold;
 

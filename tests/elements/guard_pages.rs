@@ -4,11 +4,9 @@
 
 use std::{ffi::c_void, ptr, sync::LazyLock};
 
+use clinspect_opencl::frame::{FORMATS, LUMA_FORMATS};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    frame::{FORMATS, LUMA_FORMATS},
-    results::HistogramResult,
-};
+use gstclinspect::results::HistogramResult;
 
 use crate::{
     device::say,

@@ -11,31 +11,12 @@
     reason = "a test fails by panicking"
 )]
 
+use clinspect_testkit::{self as common, content, device, frames, panels, reference, support};
 mod alarms;
 mod bad_input;
-#[path = "../../examples/common/mod.rs"]
-mod common;
-#[allow(
-    dead_code,
-    reason = "shared with tests/operators, which uses more of it"
-)]
-#[path = "../operators/content.rs"]
-mod content;
 mod defects;
-#[allow(
-    dead_code,
-    reason = "shared with tests/operators, which uses more of it"
-)]
-#[path = "../operators/device.rs"]
-mod device;
 mod estimation;
 mod events;
-#[allow(
-    dead_code,
-    reason = "shared with tests/operators, which uses more of it"
-)]
-#[path = "../operators/frames.rs"]
-mod frames;
 mod guard_pages;
 mod inspect_overlay;
 mod lifecycle;
@@ -46,14 +27,10 @@ mod messages;
 mod metas;
 mod negotiation;
 mod output_frame;
-mod panels;
 mod planted;
-#[path = "../reference/mod.rs"]
-mod reference;
 mod refusals;
 mod results;
 mod rtp;
 mod sharing;
 mod stats;
-mod support;
 mod two_devices;

@@ -1,8 +1,8 @@
 //! Our memory in the hands of other elements.
 
+use clinspect_opencl::{Access, ClBuffer, Meter};
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::opencl::{self, Access, ClBuffer, Meter};
 
 use crate::{
     frames::{Frame, PLAIN, add_video_meta, our_memory, read},
@@ -109,7 +109,10 @@ fn copy_of_memory_holds_the_bytes_asked_for_and_is_its_own() {
         (99, 1, &bytes[99..]),
     ] {
         let mut copy = part(offset, len).unwrap();
-        assert!(opencl::buffer_of(&copy).is_some(), "our allocator made it");
+        assert!(
+            clinspect_opencl::buffer_of(&copy).is_some(),
+            "our allocator made it"
+        );
         assert_eq!(copy.map_readable().unwrap().as_slice(), expected);
         let written = copy.get_mut().unwrap();
         written.map_writable().unwrap().as_mut_slice().fill(255);

@@ -1,11 +1,9 @@
 //! What buffers carry: our metas, those of others, timestamps and flags.
 
+use clinspect_opencl::ClContext;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    opencl::ClContext,
-    results::{DefectResult, HistogramResult, Verdict},
-};
+use gstclinspect::results::{DefectResult, HistogramResult, Verdict};
 
 use crate::{
     frames::{Frame, PLAIN},

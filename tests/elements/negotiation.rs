@@ -17,7 +17,7 @@ const ELEMENT: &str = "clpitchthreshold name=e pitch-x=5.5 threshold=20";
 type Sent = Vec<(gst::Caps, Vec<u8>)>;
 
 /// Runs one frame through `ELEMENT ! rest`, and returns what the element sends.
-fn masks(frame: &Frame, rest: &str, device: &Arc<gstclinspect::opencl::ClContext>) -> Sent {
+fn masks(frame: &Frame, rest: &str, device: &Arc<clinspect_opencl::ClContext>) -> Sent {
     let line = format!("appsrc name=in format=time ! {ELEMENT} ! {rest}");
     let pipeline = Pipeline::new(&line);
     let input: gst_app::AppSrc = pipeline.get("in");

@@ -59,7 +59,7 @@ pub fn assert_smoothed(input: &Frame, output: &gst::Buffer, taps: usize, sigma: 
 
 /// Fails unless statistics are the reference's.
 #[track_caller]
-fn assert_statistics(actual: &gstclinspect::math::statistics::Statistics, expected: &Statistics) {
+fn assert_statistics(actual: &clinspect_core::statistics::Statistics, expected: &Statistics) {
     assert_eq!(actual.count, expected.count);
     for (actual, expected) in [
         (actual.minimum, expected.minimum),

@@ -5,9 +5,10 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use clinspect_opencl::ClContext;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::{opencl::ClContext, results::DefectResult};
+use gstclinspect::results::DefectResult;
 
 use crate::{
     defects::assert_regions,

@@ -1,8 +1,8 @@
 //! `stats`, and which device an element takes.
 
+use clinspect_opencl::{ClContext, devices};
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::opencl::{ClContext, devices};
 
 use crate::{
     frames::{ARRANGEMENTS, PLAIN},
@@ -311,8 +311,8 @@ fn device_default_comes_from_the_environment() {
 fn elements_on_one_device_share_its_context() {
     let Some(device) = start() else { return };
     let name = device.device_name().to_owned();
-    let again = gstclinspect::opencl::open(&name).unwrap();
-    let first = gstclinspect::opencl::open(&name.to_lowercase()).unwrap();
+    let again = clinspect_opencl::open(&name).unwrap();
+    let first = clinspect_opencl::open(&name.to_lowercase()).unwrap();
     assert!(std::sync::Arc::ptr_eq(&again, &first));
     let context: &ClContext = &again;
     assert_eq!(context.device_name(), name);

@@ -5,9 +5,10 @@
 
 use std::process::Command;
 
+use clinspect_opencl;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::{opencl, results::HistogramResult};
+use gstclinspect::results::HistogramResult;
 
 use crate::{
     device::skip,
@@ -34,7 +35,7 @@ fn exchange(one: &str, other: &str) {
         "clgaussian device=\"{one}\" ! clhistogram device=\"{other}\" ! \
          clgaussian device=\"{other}\" ! clpitchthreshold device=\"{one}\" pitch-x=5"
     );
-    let owner = opencl::open(one).unwrap();
+    let owner = clinspect_opencl::open(one).unwrap();
     for arrangement in [PLAIN, ARRANGEMENTS[1]] {
         let frame = noise(Format::Gray8, SIZE, arrangement);
         let once = smoothed(&frame);
@@ -84,7 +85,7 @@ fn elements_of_different_devices_share_frames() {
         return;
     }
     register();
-    let devices = opencl::devices().unwrap();
+    let devices = clinspect_opencl::devices().unwrap();
     // By number: GPUs of a kind share their name.
     let (mut gpus, mut cpus) = (0.., 0..);
     let selectors: Vec<String> = devices

@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
+use clinspect_opencl::ClContext;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::opencl::{self, ClContext};
 
 use crate::{
     device::say,
@@ -198,7 +198,7 @@ fn every_chain_frame_after_frame_equals_the_references_and_does_not_grow() {
     let name = device.device_name().to_owned();
     let count = setting("CLINSPECT_ENDURANCE_FRAMES", 200);
     let other = std::env::var("CLINSPECT_OTHER_DEVICE").unwrap_or_else(|_| "cpu".into());
-    let other = opencl::open(&other)
+    let other = clinspect_opencl::open(&other)
         .ok()
         .filter(|other| other.device_name() != name);
     for chain in &CHAINS {

@@ -14,30 +14,12 @@
     reason = "a test fails by panicking"
 )]
 
+use clinspect_testkit::{device, frames, panels, reference, support};
 mod chains;
-#[path = "../../examples/common/mod.rs"]
-mod common;
-#[allow(dead_code, reason = "shared with tests/operators")]
-#[path = "../operators/content.rs"]
-mod content;
-#[allow(dead_code, reason = "shared with tests/operators")]
-#[path = "../operators/device.rs"]
-mod device;
 mod expected;
-#[allow(dead_code, reason = "shared with tests/operators")]
-#[path = "../operators/frames.rs"]
-mod frames;
 mod latency;
-#[allow(dead_code, reason = "shared with tests/elements")]
-#[path = "../elements/panels.rs"]
-mod panels;
-#[path = "../reference/mod.rs"]
-mod reference;
 mod resources;
 mod soak;
-#[allow(dead_code, reason = "shared with tests/elements")]
-#[path = "../elements/support.rs"]
-mod support;
 
 /// A number from the environment.
 pub fn setting(name: &str, default: usize) -> usize {

@@ -217,7 +217,7 @@ fn judge(case: Case, scenario: &Scenario, healthy: &Trace, trace: &Trace) -> Res
     let upload = scenario.function == "clEnqueueUnmapMemObject" && case.name == "histogram-gpu";
     // Another device takes the place of one that does not answer.
     let replaced = scenario.function == "clGetDeviceInfo"
-        && gstclinspect::opencl::devices().is_ok_and(|devices| devices.len() > 1);
+        && clinspect_opencl::devices().is_ok_and(|devices| devices.len() > 1);
     if !told && !replaced && (!may_pass || upload) {
         return about("nobody tells");
     }

@@ -11,6 +11,7 @@
     reason = "a test fails by panicking"
 )]
 
+use clinspect_testkit::tools;
 mod balance;
 mod calls;
 mod cases;
@@ -20,8 +21,6 @@ mod leaks;
 mod limits;
 mod shutdown;
 mod stand;
-#[path = "../tools/mod.rs"]
-mod tools;
 
 use calls::Depth;
 use stand::Stand;
@@ -32,7 +31,7 @@ fn child() {
     let Some(job) = child::job() else { return };
     gst::init().unwrap();
     gstclinspect::register_static().unwrap();
-    if layer::Report::now().is_none() && gstclinspect::opencl::devices().is_err() {
+    if layer::Report::now().is_none() && clinspect_opencl::devices().is_err() {
         return child::skip("this machine has no OpenCL device");
     }
     let words: Vec<&str> = job.split(':').collect();

@@ -95,7 +95,7 @@ const CPUS_ONLY: &[&str] = &["clWaitForEvents", "clCreateBuffer"];
 
 /// Whether the elements run on a CPU here.
 fn runs_on_cpu() -> bool {
-    gstclinspect::opencl::open("auto").is_ok_and(|device| device.caps().is_cpu)
+    clinspect_opencl::open("auto").is_ok_and(|device| device.caps().is_cpu)
 }
 
 /// Plays, meets the rules, stops, and plays again.

@@ -8,26 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
-mod bodies;
-#[path = "../../examples/common/mod.rs"]
-mod common;
-#[allow(dead_code, reason = "shared with tests that use more of it")]
-#[path = "../operators/content.rs"]
-mod content;
-#[allow(dead_code, reason = "shared with tests that use more of it")]
-#[path = "../operators/device.rs"]
-mod device;
-#[allow(dead_code, reason = "shared with tests that use more of it")]
-#[path = "../operators/frames.rs"]
-mod frames;
-#[allow(dead_code, reason = "shared with tests that use more of it")]
-#[path = "../components/picture.rs"]
-mod picture;
-#[path = "../reference/mod.rs"]
-mod reference;
-#[allow(dead_code, reason = "shared with tests that use more of it")]
-#[path = "../elements/support.rs"]
-mod support;
+use clinspect_testkit::fuzzing as bodies;
 
 use std::{
     fs,

@@ -1,10 +1,10 @@
-/* The OpenCL functions that the layer knows. A function that is in neither list ends the process
- * with its name, so that a new call of the plugin cannot be forgotten. */
+/* The OpenCL functions that the layer knows. A call of a function in neither list ends the process and
+ * prints its name, so that a new call of the plugin is not overlooked. */
 
 #ifndef FUNCTIONS_H
 #define FUNCTIONS_H
 
-/* Counted, and made to fail, stall or lie as the rules say; hooks.c. */
+/* Hooked in hooks.c: counted, and made to fail, stall or lie by the rules. */
 #define HOOKED(X) \
     X(clGetPlatformIDs) \
     X(clGetPlatformInfo) \
@@ -38,7 +38,7 @@
     X(clGetEventProfilingInfo) \
     X(clReleaseEvent)
 
-/* Go straight to the driver, each for a reason. */
+/* Passed to the driver, each with the reason. */
 #define PASSED(X) \
     X(clGetExtensionFunctionAddress) /* the loader asks drivers for it before any element does */
 

@@ -1,4 +1,4 @@
-/* A hook per function: ask the rules, then the driver, and count the objects. */
+/* A hook per function: applies the rules, calls the driver, counts the objects. */
 
 #include "layer.h"
 
@@ -118,7 +118,7 @@ static cl_int failed_wait(cl_uint count, const cl_event *waits)
     return CL_SUCCESS;
 }
 
-/* What becomes of a call with a queue: a lost queue stays lost. */
+/* Applies the rules to a call with a queue; a lost queue stays lost. */
 static struct verdict judge_queue(enum function function, cl_command_queue queue)
 {
     struct verdict verdict = judge(function);
@@ -130,8 +130,8 @@ static struct verdict judge_queue(enum function function, cl_command_queue queue
     return verdict;
 }
 
-/* As judge_queue, for a command: it fails where what it waits for has failed, at once where it
- * blocks, else later. */
+/* Like judge_queue, for a command. If an event that it waits for has failed, a blocking command fails at
+ * once, another one later. */
 static struct verdict judge_command(enum function function, cl_command_queue queue,
                                     cl_bool blocking, cl_uint count, const cl_event *waits)
 {
@@ -143,7 +143,7 @@ static struct verdict judge_command(enum function function, cl_command_queue que
     return verdict;
 }
 
-/* Leaves a command undone, with an event that has failed. */
+/* Skips a command and returns a failed event for it. */
 static cl_int fail_later(cl_command_queue queue, cl_int code, cl_event *event)
 {
     cl_int marked = next->clEnqueueMarkerWithWaitList(queue, 0, NULL, event);
@@ -222,7 +222,7 @@ static cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, c
         judge_command(F_clEnqueueUnmapMemObject, queue, CL_FALSE, count, waits);
     if (verdict.fail != CL_SUCCESS)
         return verdict.fail;
-    /* Done in any case: what fails later is the transfer. */
+    /* The call succeeds in any case; a late failure concerns the transfer. */
     cl_int code = next->clEnqueueUnmapMemObject(queue, memory, pointer, count, waits, event);
     created_event(code, event);
     if (code == CL_SUCCESS && verdict.late != CL_SUCCESS && event != NULL)

@@ -1,10 +1,10 @@
-/* An OpenCL layer that makes calls fail, stall or lie as a file says, and counts calls and
- * objects. The loader takes it by OPENCL_LAYERS=<path> (ocl-icd 2.3 or newer).
+/* An OpenCL layer that makes calls fail, stall or lie by the rules of a file, and counts calls and
+ * objects. OPENCL_LAYERS=<path> loads it (ocl-icd 2.3 or newer).
  *
- *   CLINSPECT_LAYER_RULES   the rules: read again whenever the file is replaced, none without it
- *   CLINSPECT_LAYER_REPORT  where counts of calls and objects are kept up to date
+ *   CLINSPECT_LAYER_RULES   the rules file, read again whenever it is replaced
+ *   CLINSPECT_LAYER_REPORT  the report file, with the current counts of calls and objects
  *
- * README.md says how both are written. */
+ * README.md describes both formats. */
 
 #define _GNU_SOURCE
 #include "layer.h"
@@ -16,7 +16,7 @@
 
 enum { SLOTS = sizeof(cl_icd_dispatch) / sizeof(void (*)(void)) };
 
-/* Functions in no list of functions.h: one stub per slot, so that the slot is known. */
+/* Functions in no list of functions.h: one stub per slot, which knows its slot. */
 static void unlisted(int slot);
 
 #define STUB(n) \
@@ -56,7 +56,7 @@ static void unlisted(int slot)
     abort();
 }
 
-/* All else is hidden, so that names of the layer meet no others of the process. */
+/* All other names are hidden, so they cannot clash with names of the process. */
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t size, void *value,

@@ -1,4 +1,4 @@
-/* What the parts of the layer share. Explanations of rules and report are in README.md. */
+/* Declarations that the parts of the layer share. README.md explains rules and report. */
 
 #ifndef LAYER_H
 #define LAYER_H
@@ -25,37 +25,37 @@ extern const char *const kind_names[KIND_COUNT];
 /* The driver, or the next layer. */
 extern const cl_icd_dispatch *next;
 
-/* The table that this layer puts before it. */
+/* The function table of this layer. */
 void fill_hooks(cl_icd_dispatch *table);
 
 /* Rules ---------------------------------------------------------------------------------- */
 
-/* What the rules say of one call. */
+/* The effect of the rules on one call. */
 struct verdict {
     cl_int fail; /* the call fails with this, or CL_SUCCESS */
-    cl_int late; /* the command is taken and fails afterwards, or CL_SUCCESS */
+    cl_int late; /* the command is accepted and fails afterwards, or CL_SUCCESS */
     cl_int lose; /* as `fail`, and so does every later call with its queue */
     long stall_ms;
 };
 
-/* Counts the call, sleeps where a rule says so, and returns what else it says. */
+/* Counts the call, sleeps if a rule says so, and returns the other effects. */
 struct verdict judge(enum function function);
 
-/* The value that a rule `lie NAME VALUE` gives for NAME. */
+/* The VALUE of a rule `lie NAME VALUE`. */
 int lie(const char *name, unsigned long *value);
 
 /* Objects -------------------------------------------------------------------------------- */
 
-/* A new reference that the application owns. */
+/* Notes a new reference that the application owns. */
 void object_created(enum kind kind, void *handle);
 
-/* A reference that the application gave back. */
+/* Notes a reference that the application released. */
 void object_released(enum kind kind, void *handle);
 
 /* Notes that a queue or event has failed. */
 void object_fail(void *handle, cl_int code);
 
-/* The code of object_fail, or CL_SUCCESS. */
+/* The code given to object_fail, or CL_SUCCESS. */
 cl_int object_failure(void *handle);
 
 /* Report --------------------------------------------------------------------------------- */
@@ -68,11 +68,11 @@ void report_rules(unsigned long generation);
 
 /* Lies ----------------------------------------------------------------------------------- */
 
-/* Changes a device's answer where a rule lies about it. */
+/* Changes a device's answer if a rule lies about it. */
 void lie_about_device(cl_device_info what, size_t size, void *value);
 void lie_about_kernel(cl_kernel_work_group_info what, size_t size, void *value);
 
-/* What a device of these limits would say to a command, or CL_SUCCESS. */
+/* The status with which a device of these limits would refuse a command, or CL_SUCCESS. */
 cl_int limit_buffer(size_t size);
 cl_int limit_image(void);
 cl_int limit_launch(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions,

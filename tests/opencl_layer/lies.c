@@ -1,10 +1,10 @@
-/* Lies about limits, and the refusals of a device that really has them. */
+/* Lies about limits, and the refusals of a device that really has these limits. */
 
 #include "layer.h"
 
 #include <string.h>
 
-/* Overwrites an answer of the type's size with the lie of this name. */
+/* Overwrites an answer of this type with the lie of this name. */
 #define ANSWER(type, name) \
     do { \
         if (lie(name, &told) && size >= sizeof(type)) { \

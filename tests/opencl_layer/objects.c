@@ -17,7 +17,7 @@ const char *const kind_names[KIND_COUNT] = {"context", "queue",  "memory",
                                             "program", "kernel", "event"};
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-/* A few dozen at a time, so a search from the youngest is quick. */
+/* A few dozen objects at a time; a search from the newest is fast enough. */
 static struct object *objects;
 static size_t count, capacity;
 static long created[KIND_COUNT], alive[KIND_COUNT];

@@ -1,5 +1,5 @@
-/* The report: a line per function and per kind of object, in a mapped file, so that it is up to
- * date at any time and survives a crash. */
+/* The report: a line per function and per kind of object. The file is mapped, so it is always up to date
+ * and survives a crash. */
 
 #define _GNU_SOURCE
 #include "layer.h"

@@ -1,4 +1,4 @@
-/* The rules file: read again whenever it is replaced, so that faults come while frames flow. */
+/* The rules file. It is read again whenever it is replaced, so that faults can begin while frames flow. */
 
 #define _GNU_SOURCE
 #include "layer.h"
@@ -81,7 +81,7 @@ static void read_line(const char *line)
         bad_line(line);
 }
 
-/* Reads the file where it is another one than the time before. */
+/* Reads the file if it was replaced since the last time. */
 static void refresh(void)
 {
     const char *path = getenv("CLINSPECT_LAYER_RULES");

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    error::ClError,
-    frame::{ClFrame, LUMA_FORMATS, layout_of},
-    math::{
-        components::Limits,
-        pitch::Axis,
-        pitch_estimate::{MAX_PROBE_LINES, probe_lines},
-        variant::PitchVariant,
-    },
-    opencl::{ClContext, Meter, buffer_of},
-    operators::{Compare, Listed, MaskTarget, PitchThreshold, Polarity, Probe},
+use clinspect_core::ClError;
+use clinspect_core::{
+    components::Limits,
+    pitch::Axis,
+    pitch_estimate::{MAX_PROBE_LINES, probe_lines},
+    variant::PitchVariant,
 };
+use clinspect_opencl::frame::{ClFrame, LUMA_FORMATS, layout_of};
+use clinspect_opencl::{ClContext, Meter, buffer_of};
+use clinspect_operators::{Compare, Listed, MaskTarget, PitchThreshold, Polarity, Probe};
+use gst_video::VideoFormat as Format;
 
 use crate::{
     SIZES,

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
+use clinspect_core::ClError;
+use clinspect_core::variant::GaussianVariant;
+use clinspect_opencl::frame::FORMATS;
+use clinspect_opencl::{ClContext, Meter};
+use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    error::ClError,
-    frame::FORMATS,
-    math::variant::GaussianVariant,
-    opencl::{ClContext, Meter},
-    operators::{Arithmetic, Gaussian, GaussianSettings},
-};
 
 use crate::{
     SIZES,
@@ -94,7 +92,7 @@ pub fn filter(
     }
     let meter = Meter::new(false);
     let from = input.import(device);
-    let layout = gstclinspect::frame::layout_of(&input.info).expect("a layout");
+    let layout = clinspect_opencl::frame::layout_of(&input.info).expect("a layout");
     let mut gaussian = match (Gaussian::new(device, &layout, s), refusal(device, input, s)) {
         (Ok(gaussian), None) => gaussian,
         (Err(ClError::Refused(_)), Some(why)) => {
@@ -385,7 +383,7 @@ fn near(input: &Frame, output: &Frame, s: &GaussianSettings) {
 
 #[track_caller]
 fn assert_refused(input: &Frame, s: &GaussianSettings, device: &Arc<ClContext>, word: &str) {
-    let layout = gstclinspect::frame::layout_of(&input.info).unwrap();
+    let layout = clinspect_opencl::frame::layout_of(&input.info).unwrap();
     match Gaussian::new(device, &layout, s) {
         Err(ClError::Refused(text)) => assert!(text.contains(word), "{text}"),
         other => panic!("{s:?}: {other:?} is no refusal"),

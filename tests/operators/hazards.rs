@@ -1,12 +1,10 @@
 //! Host and kernels taking turns on the same memory, without anybody waiting in between.
 
+use clinspect_core::variant::GaussianVariant;
+use clinspect_opencl::Meter;
+use clinspect_opencl::frame::{Importer, layout_of};
+use clinspect_operators::{Arithmetic, Gaussian};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    frame::{Importer, layout_of},
-    math::variant::GaussianVariant,
-    opencl::Meter,
-    operators::{Arithmetic, Gaussian},
-};
 
 use crate::{
     content::Content,

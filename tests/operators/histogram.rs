@@ -1,13 +1,11 @@
 //! `operators::Histogram`: every strategy, format, region and number of bins against the
 //! reference, and the mistakes that published kernels make.
 
+use clinspect_core::ClError;
+use clinspect_core::region::Rect;
+use clinspect_opencl::frame::{FORMATS, layout_of};
+use clinspect_operators::{Histogram, HistogramSettings};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    error::ClError,
-    frame::{FORMATS, layout_of},
-    math::region::Rect,
-    operators::{Histogram, HistogramSettings},
-};
 
 use crate::{
     SIZES,

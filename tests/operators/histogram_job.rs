@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use gstclinspect::{
-    error::ClError,
-    frame::layout_of,
-    math::{region::user_region, statistics::Statistics, variant::HistogramVariant},
-    opencl::{ClContext, Meter},
-    operators::{Histogram, HistogramSettings, Strategy},
-};
+use clinspect_core::ClError;
+use clinspect_core::{region::user_region, statistics::Statistics, variant::HistogramVariant};
+use clinspect_opencl::frame::layout_of;
+use clinspect_opencl::{ClContext, Meter};
+use clinspect_operators::{Histogram, HistogramSettings, Strategy};
 
 use crate::{
     device,

@@ -3,13 +3,11 @@
 
 use std::sync::Arc;
 
+use clinspect_core::ClError;
+use clinspect_opencl::frame::{ClFrame, Importer, layout_of};
+use clinspect_opencl::{ClContext, Meter, Taken, Totals};
+use clinspect_operators::Histogram;
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    error::ClError,
-    frame::{ClFrame, Importer, layout_of},
-    opencl::{ClContext, Meter, Taken, Totals},
-    operators::Histogram,
-};
 
 use crate::{
     content::Content,

@@ -10,12 +10,8 @@
     reason = "a test fails by panicking"
 )]
 
-#[path = "../../examples/common/mod.rs"]
-mod common;
-mod content;
+use clinspect_testkit::{content, device, frames, reference};
 mod defects;
-mod device;
-mod frames;
 mod gaussian;
 mod hazards;
 mod histogram;
@@ -27,8 +23,6 @@ mod pitch_modes;
 mod pitch_threshold;
 mod planted;
 mod properties;
-#[path = "../reference/mod.rs"]
-mod reference;
 mod small;
 
 /// Sizes that every operator meets: a pixel, single rows and columns, odd and vector widths.

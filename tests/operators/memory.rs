@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use clinspect_opencl::frame::{Importer, layout_of};
+use clinspect_opencl::{ClAllocator, ClContext, Meter, Taken, new_video_pool};
+use clinspect_operators::{Arithmetic, Gaussian, Histogram};
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    frame::{Importer, layout_of},
-    opencl::{ClAllocator, ClContext, Meter, Taken, new_video_pool},
-    operators::{Arithmetic, Gaussian, Histogram},
-};
 
 use crate::{
     content::Content,

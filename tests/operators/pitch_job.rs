@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
+use clinspect_core::ClError;
+use clinspect_core::{region::user_region, variant::PitchVariant};
+use clinspect_opencl::frame::layout_of;
+use clinspect_opencl::{ClContext, Meter, buffer_of};
+use clinspect_operators::{Compare, MaskTarget, PitchSettings, PitchThreshold, Polarity};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    error::ClError,
-    frame::layout_of,
-    math::{region::user_region, variant::PitchVariant},
-    opencl::{ClContext, Meter, buffer_of},
-    operators::{Compare, MaskTarget, PitchSettings, PitchThreshold, Polarity},
-};
 
 use crate::{
     device,

@@ -1,10 +1,8 @@
 //! Every mode of the pitch comparison against the reference.
 
+use clinspect_core::variant::{PitchVariant, wide_rows};
+use clinspect_operators::{Compare, Polarity};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    math::variant::{PitchVariant, wide_rows},
-    operators::{Compare, Polarity},
-};
 
 use crate::{
     content::{Content, random},

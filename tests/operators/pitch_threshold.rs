@@ -1,16 +1,14 @@
-//! `operators::PitchThreshold`: golden vectors, formats, sizes, memories, and the mistakes that
-//! published kernels make. The modes are in `pitch_modes.rs`.
+//! `operators::PitchThreshold`: the golden vectors and the mistakes of published versions of
+//! docs/semantics.md, formats, sizes, memories. The modes are in `pitch_modes.rs`.
 
 use std::sync::Arc;
 
+use clinspect_core::ClError;
+use clinspect_core::{region::Rect, variant::PitchVariant};
+use clinspect_opencl::ClContext;
+use clinspect_opencl::frame::{LUMA_FORMATS, layout_of};
+use clinspect_operators::{Compare, PitchSettings, PitchThreshold, Polarity, judged_pixels};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    error::ClError,
-    frame::{LUMA_FORMATS, layout_of},
-    math::{region::Rect, variant::PitchVariant},
-    opencl::ClContext,
-    operators::{Compare, PitchSettings, PitchThreshold, Polarity, judged_pixels},
-};
 
 use crate::{
     SIZES,

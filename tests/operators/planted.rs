@@ -1,10 +1,8 @@
 //! Faults planted for `scripts/check-oclgrind`, which must see each before it trusts a clean run.
 //! They call the crate's own kernels with arguments that lie, and only on Oclgrind's device.
 
-use gstclinspect::{
-    math::ndrange::NdRange,
-    opencl::{Arg, ClContext, ProgramSource},
-};
+use clinspect_core::ndrange::NdRange;
+use clinspect_opencl::{Arg, ClContext, ProgramSource};
 
 use crate::device;
 

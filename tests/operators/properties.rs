@@ -1,12 +1,10 @@
 //! Random sizes, strides, formats, regions, pitches and kernels (proptest). The seed is fixed, so
 //! that every run and every device meets the same cases.
 
+use clinspect_core::variant::GaussianVariant;
+use clinspect_opencl::frame::{FORMATS, LUMA_FORMATS};
+use clinspect_operators::{Compare, Polarity};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    frame::{FORMATS, LUMA_FORMATS},
-    math::variant::GaussianVariant,
-    operators::{Compare, Polarity},
-};
 use proptest::{
     prelude::*,
     test_runner::{RngSeed, TestRunner},

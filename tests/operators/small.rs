@@ -2,11 +2,9 @@
 //! an interpreter that checks bounds, races and calls. Names start with `small_`; no OpenCL call
 //! is meant to fail here, so that each report is a finding.
 
+use clinspect_core::variant::GaussianVariant;
+use clinspect_operators::{Arithmetic, Compare};
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    math::variant::GaussianVariant,
-    operators::{Arithmetic, Compare},
-};
 
 use crate::{
     content::Content,

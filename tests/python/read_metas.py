@@ -49,7 +49,7 @@ def packed(buffer):
 
 
 def compare(frame):
-    """The comparison of SEMANTICS.md, average, along x."""
+    """compare=average of docs/semantics.md, along x."""
     distance = round(256 * PITCH)
     whole, fraction = distance >> 8, distance & 255
     margin = whole + (fraction > 0)

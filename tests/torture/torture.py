@@ -1,4 +1,4 @@
-"""What the rows written in Python share; import it first, it starts GStreamer.
+"""Code that the rows in Python share. Import it first: it starts GStreamer.
 
 Rows print PASS or FAIL with figures through `verdict`, and end with `finish`.
 """
@@ -20,30 +20,30 @@ from gi.repository import GLib, GObject, Gst, GstVideo  # noqa: E402, F401
 Gst.init(None)
 
 MINUTES = int(os.environ.get("CLINSPECT_TORTURE_MINUTES", "1"))
-# Each element, the three in a row, and what draws their results.
+# Each element, the three in a row, and the overlay of their results.
 CHAINS = {
     "clgaussian": "clgaussian",
     "clhistogram": "clhistogram",
     "clpitchthreshold": "clpitchthreshold pitch-x=4",
     "chain": "clgaussian ! clhistogram ! clpitchthreshold pitch-x=4",
-    # The bar holds the frame's number, and frames are compared with each other.
+    # No bar: it shows the frame's number, and frames are compared with each other.
     "overlay": "clhistogram ! clpitchthreshold pitch-x=4 output=frame ! inspectoverlay show-verdict=false",
 }
-# Longest time a change of state may take.
+# Longest time for a state change, s.
 STATE_LIMIT_S = 2.0
 
 _failed = False
 
 
 def verdict(good, text):
-    """Prints PASS or FAIL with a text that holds the figures."""
+    """Prints PASS or FAIL with a text that contains the figures."""
     global _failed
     _failed |= not good
     print("PASS" if good else "FAIL", text, flush=True)
 
 
 def finish():
-    """Ends the row without the interpreter's own clean-up, which is not what is tested."""
+    """Ends the row without the interpreter's clean-up, which is not under test."""
     sys.stdout.flush()
     os._exit(1 if _failed else 0)
 
@@ -55,7 +55,7 @@ def give_up(text):
 
 
 def need_device():
-    """Ends the row as skipped where no device opens."""
+    """Ends the row as skipped if no device opens."""
     pipeline = Gst.parse_launch("videotestsrc num-buffers=1 ! clgaussian ! fakesink")
     pipeline.set_state(Gst.State.PLAYING)
     message = wait_for_end(pipeline, 60)
@@ -66,7 +66,7 @@ def need_device():
 
 
 class Watchdog:
-    """Ends the row with FAIL where one step takes too long; each `step` begins a new one."""
+    """Ends the row with FAIL if a step takes too long; `step` begins a new step."""
 
     def __init__(self, limit_s):
         self._limit_s = limit_s
@@ -75,7 +75,7 @@ class Watchdog:
         threading.Thread(target=self._watch, daemon=True).start()
 
     def step(self, what):
-        """Names the step that begins."""
+        """Begins a step with this name."""
         self._what = what
         self._since = time.monotonic()
 
@@ -89,8 +89,8 @@ class Watchdog:
 def resources():
     """Resident memory in KiB, file descriptors and threads of this process.
 
-    Memory that the C library holds back after its release is handed to the system first, and
-    threads that GLib keeps for half a second have time to end: neither is in use.
+    Before the measurement, free memory of the C library is returned to the system, and idle threads
+    that GLib keeps for half a second get time to end.
     """
     time.sleep(1)
     ctypes.CDLL(None).malloc_trim(0)
@@ -104,7 +104,7 @@ def resources():
 
 
 def grown(before, after):
-    """How much each resource has grown."""
+    """The growth of each resource."""
     return {name: after[name] - before[name] for name in before}
 
 
@@ -115,7 +115,7 @@ def wait_for_end(pipeline, limit_s):
 
 
 def describe(message):
-    """A message in words."""
+    """A message as text."""
     if message is None:
         return "nothing on the bus"
     if message.type == Gst.MessageType.ERROR:
@@ -125,7 +125,7 @@ def describe(message):
 
 
 def play(pipeline, limit_s=20):
-    """Brings a pipeline to PLAYING, or ends the row."""
+    """Sets a pipeline to PLAYING, or ends the row."""
     pipeline.set_state(Gst.State.PLAYING)
     result, state, _ = pipeline.get_state(int(limit_s * Gst.SECOND))
     if result != Gst.StateChangeReturn.SUCCESS or state != Gst.State.PLAYING:
@@ -133,12 +133,12 @@ def play(pipeline, limit_s=20):
 
 
 def formats_of(line):
-    """Raw formats that every element of a chain takes; a mask or a frame may come out."""
+    """Raw formats that every element of a chain accepts; the output may be a mask or a frame."""
     taken = None
     for element in line.split("!"):
         factory = Gst.ElementFactory.find(element.split()[0])
         for template in factory.get_static_pad_templates():
-            # Not the pad of the masks.
+            # Skips the mask pad.
             frames = template.presence == Gst.PadPresence.ALWAYS
             if frames and template.direction == Gst.PadDirection.SINK:
                 values = template.get_caps().get_structure(0).get_list("format")[1]
@@ -148,7 +148,7 @@ def formats_of(line):
 
 
 def found(sample):
-    """What a chain made of a frame: the pixels without padding, the counts and the marked pixels."""
+    """A chain's result for a frame: the pixels without padding, the counts and the marked pixels."""
     buffer, caps = sample.get_buffer(), sample.get_caps()
     data = buffer.extract_dup(0, buffer.get_size())
     if caps.get_structure(0).get_name() == "video/x-raw":
@@ -194,11 +194,11 @@ class Feed:
         self._number = 0
 
     def start(self):
-        """Sets the pipeline PLAYING; it gets there with the first frame."""
+        """Sets the pipeline to PLAYING; it gets there with the first frame."""
         self.pipeline.set_state(Gst.State.PLAYING)
 
     def change(self, pixel_format, size):
-        """Frames from here on have this format and size."""
+        """Sets format and size of the next frames."""
         info = GstVideo.VideoInfo.new()
         info.set_format(GstVideo.VideoFormat.from_string(pixel_format), *size)
         self.source.set_property("caps", info.to_caps())
@@ -212,7 +212,7 @@ class Feed:
         return self.source.emit("push-buffer", buffer)
 
     def pull(self, limit_s=20):
-        """A sample and None, or None and what went wrong."""
+        """A sample and None, or None and the problem."""
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             sample = self.sink.emit("try-pull-sample", 20 * Gst.MSECOND)
@@ -224,7 +224,7 @@ class Feed:
         return None, "no frame came out"
 
     def stop(self):
-        """Stops the pipeline; how long that took, s."""
+        """Stops the pipeline; returns the time it took, s."""
         begin = time.monotonic()
         self.pipeline.set_state(Gst.State.NULL)
         return time.monotonic() - begin

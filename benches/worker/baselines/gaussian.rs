@@ -21,7 +21,8 @@ enum Memory {
     Images(Image, Image),
 }
 
-/// `variant` is words of: divide, shift, multiply, native, centre, and a group such as 16x16.
+/// `variant` is a list of words: divide, shift, multiply, native, centre, and a group such as
+/// 16x16.
 pub fn prepare(
     device: Device,
     frame: &Frame,

@@ -14,12 +14,12 @@ use crate::{
 const SOURCE: &str = include_str!("../../baselines/histogram.cl");
 const BINS: usize = 256;
 const COUNTER: usize = size_of::<u32>();
-/// Pixels of a work-item with a table: as many as its table has counters, so that merging costs
-/// what counting does, which the publication suffered from.
+/// Pixels per work-item with a table: as many as the table has counters. Merging then costs as much
+/// as counting, as in the publication.
 const CHUNK: usize = 768;
 /// Work-items of a group with tables.
 const TABLE_GROUP: usize = 64;
-/// Tables that a run may take, bytes; chunks grow beyond it.
+/// Most bytes of tables per run; larger frames get larger chunks.
 const TABLE_BUDGET: usize = 512 << 20;
 /// Work-items of a group with byte counters.
 const BYTE_ITEMS: usize = 128;
@@ -106,7 +106,7 @@ impl Contestant for Tables {
                         *bin += u32::from_ne_bytes(count.try_into()?);
                     }
                 }
-                // The merging is no work of the device, but part of the cost.
+                // Merging on the host is part of the cost, though not device time.
                 started.elapsed().as_nanos() as u64
             }
             Merge::Device => {

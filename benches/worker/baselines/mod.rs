@@ -1,4 +1,4 @@
-//! Published ways of the three algorithms, written anew from their descriptions and mended;
+//! Published forms of the three algorithms, rewritten from their descriptions and corrected;
 //! kernels in `benches/baselines/`.
 
 mod gaussian;

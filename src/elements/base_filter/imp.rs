@@ -21,11 +21,10 @@ use super::{
     ClBaseFilterExt, Device,
     properties::{MemoryObject, Settings, param_specs, stats},
 };
-use crate::{
-    error::ClError,
-    frame::Importer,
-    opencl::{self, ClAllocator, Meter, new_video_pool},
-};
+use crate::error::error_message;
+use clinspect_core::ClError;
+use clinspect_opencl::frame::Importer;
+use clinspect_opencl::{ClAllocator, Meter, new_video_pool};
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
@@ -116,7 +115,7 @@ impl ClBaseFilter {
 
     fn open(&self) -> Result<Device, ClError> {
         let settings = self.settings().clone();
-        let context = opencl::open(&settings.device)?;
+        let context = clinspect_opencl::open(&settings.device)?;
         let meter = Meter::new(settings.profile);
         let allocator = ClAllocator::new(&context, &meter);
         gst::info!(CAT, imp = self, "device {}", context.device_name());
@@ -155,7 +154,7 @@ impl ClBaseFilter {
     pub(super) fn start_device(&self) -> Result<(), gst::ErrorMessage> {
         let device = self
             .open()
-            .map_err(|error| error.to_message("opening an OpenCL device"))?;
+            .map_err(|error| error_message(&error, "opening an OpenCL device"))?;
         *self.meter.lock().unwrap_or_else(PoisonError::into_inner) = device.meter.clone();
         *self.opened() = Some(device);
         self.frames.store(0, Ordering::Relaxed);
@@ -253,7 +252,7 @@ impl BaseTransformImpl for ClBaseFilter {
             && !device.context.has_failed()
             && let Err(error) = device.context.finish()
         {
-            let message = error.to_message("finishing the stream's last frames");
+            let message = error_message(&error, "finishing the stream's last frames");
             self.obj().post_error_message(message);
         }
         self.parent_sink_event(event)

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::ClError;
+use clinspect_core::ClError;
 
 /// An operator with the settings it was made from, remade when they change.
 #[derive(Debug)]

@@ -11,15 +11,13 @@ use atomic_refcell::AtomicRefMut;
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::prelude::*;
 
-use crate::{
-    error::ClError,
-    frame::{ClFrame, Importer},
-    opencl::{ClAllocator, ClContext, Meter},
-};
+use crate::error::error_message;
+use clinspect_core::ClError;
+use clinspect_opencl::frame::Importer;
+use clinspect_opencl::{ClAllocator, ClContext, Meter};
 
 pub use live::Live;
 pub use message_gate::MessageGate;
-pub use properties::MemoryObject;
 
 glib::wrapper! {
     /// Opens a device, brings frames to it, offers its memory upstream, and counts.
@@ -78,14 +76,6 @@ pub trait ClBaseFilterExt: IsA<ClBaseFilter> + IsA<gst::Element> {
         self.upcast_ref::<ClBaseFilter>().imp().importer()
     }
 
-    /// Brings a frame to the device.
-    ///
-    /// # Errors
-    /// See [`Importer::import`].
-    fn import(&self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
-        self.importer()?.import(buffer)
-    }
-
     /// The number of a frame: its offset where it has one, else a count since the start.
     fn frame_number(&self, buffer: &gst::BufferRef) -> u64 {
         self.upcast_ref::<ClBaseFilter>().imp().frame_number(buffer)
@@ -109,7 +99,7 @@ pub trait ClBaseFilterExt: IsA<ClBaseFilter> + IsA<gst::Element> {
     fn post_error(&self, error: &ClError, context: &str) {
         let element = self.upcast_ref::<gst::Element>();
         self.upcast_ref::<ClBaseFilter>().imp().note_told(error);
-        element.post_error_message(error.to_message(context));
+        element.post_error_message(error_message(error, context));
     }
 
     /// The end of setting caps: a failure is posted, once however often upstream tries again.

@@ -2,7 +2,7 @@
 
 use gst::{glib, prelude::*};
 
-use crate::opencl::Meter;
+use clinspect_opencl::Meter;
 
 /// Environment variable that sets the default of `device`.
 const DEVICE_VARIABLE: &str = "CLINSPECT_DEVICE";

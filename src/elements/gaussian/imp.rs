@@ -6,14 +6,12 @@ use atomic_refcell::AtomicRefCell;
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
-use crate::{
-    elements::base_filter::{ClBaseFilterExt, ClBaseFilterImpl, Live},
-    error::ClError,
-    frame::FORMATS,
-    math::weights::KERNEL_SIZE_RANGE,
-    opencl::{Taken, new_video_pool},
-    operators::{Arithmetic, Gaussian, GaussianSettings},
-};
+use crate::elements::base_filter::{ClBaseFilterExt, ClBaseFilterImpl, Live};
+use clinspect_core::ClError;
+use clinspect_core::weights::KERNEL_SIZE_RANGE;
+use clinspect_opencl::frame::FORMATS;
+use clinspect_opencl::{Taken, new_video_pool};
+use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
 
 const DEFAULT_KERNEL_SIZE: u32 = 3;
 const DEFAULT_SIGMA: f64 = 0.0;

@@ -4,8 +4,6 @@ mod imp;
 
 use gst::{glib, prelude::*};
 
-pub use imp::GaussianArithmetic;
-
 glib::wrapper! {
     /// Smooths every component of a frame with a Gaussian, on an OpenCL device.
     ///

@@ -2,13 +2,11 @@
 
 use gst::{glib, prelude::*};
 
-use crate::{
-    math::{
-        alarm::{Alarm, Side},
-        statistics::Statistics,
-    },
-    results::HistogramResult,
+use clinspect_core::{
+    alarm::{Alarm, Side},
+    statistics::Statistics,
 };
+use clinspect_results::HistogramResult;
 
 /// A threshold that is off.
 const OFF: f64 = -1.0;

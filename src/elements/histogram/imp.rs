@@ -13,17 +13,15 @@ use gst_base::{
 };
 
 use super::alarms::{AlarmSettings, Alarms};
-use crate::{
-    elements::{
-        arrays::{self, Unreadable},
-        base_filter::{ClBaseFilterExt, ClBaseFilterImpl, Live, MessageGate},
-    },
-    error::ClError,
-    frame::FORMATS,
-    math::{region::user_region, statistics::Statistics},
-    operators::{Histogram, HistogramSettings, Strategy},
-    results::{FrameTimes, HistogramResult},
+use crate::elements::{
+    arrays::{self, Unreadable},
+    base_filter::{ClBaseFilterExt, ClBaseFilterImpl, Live, MessageGate},
 };
+use clinspect_core::ClError;
+use clinspect_core::{region::user_region, statistics::Statistics};
+use clinspect_opencl::frame::FORMATS;
+use clinspect_operators::{Histogram, HistogramSettings, Strategy};
+use clinspect_results::{FrameTimes, HistogramResult};
 
 const DEFAULT_BINS: u32 = 256;
 const DEFAULT_BIT_DEPTH: u32 = 0;

@@ -5,8 +5,6 @@ mod imp;
 
 use gst::{glib, prelude::*};
 
-pub use imp::HistogramStrategy;
-
 glib::wrapper! {
     /// Counts every component of a frame, on an OpenCL device, and attaches bins and statistics
     /// as `GstClHistogramMeta`; frames pass unchanged.

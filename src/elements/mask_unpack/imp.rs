@@ -7,14 +7,10 @@ use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 use gst_video::prelude::*;
 
-use crate::{
-    elements::{
-        mask_caps::{BITMASK, bitmask_template, with_size},
-        pad_templates,
-    },
-    math::mask::{packed_stride, unpack_row},
-    results::DefectResult,
-};
+use crate::elements::pad_templates;
+use clinspect_core::mask::{packed_stride, unpack_row};
+use clinspect_results::DefectResult;
+use clinspect_results::mask_caps::{BITMASK, bitmask_template, with_size};
 
 struct State {
     stride: usize,

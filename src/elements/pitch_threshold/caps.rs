@@ -1,9 +1,9 @@
 //! Negotiation: one frame, three forms of its mask.
 
-use crate::{
-    elements::mask_caps::{BITMASK, PBM, bitmask, bitmask_template, pbm_template, with_size},
-    frame::LUMA_FORMATS,
-    math::mask::{packed_stride, pbm_header},
+use clinspect_core::mask::{packed_stride, pbm_header};
+use clinspect_opencl::frame::LUMA_FORMATS;
+use clinspect_results::mask_caps::{
+    BITMASK, PBM, bitmask, bitmask_template, pbm_template, with_size,
 };
 
 /// How a mask is sent.

@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::{
-    error::ClError,
-    frame::ClFrame,
-    math::{
-        layout::Layout,
-        pitch::Axis,
-        pitch_estimate::{Change, Lines, PitchEstimator, PitchTracker},
-    },
-    opencl::{ClContext, Meter},
-    operators::Probe,
+use clinspect_core::ClError;
+use clinspect_core::{
+    layout::Layout,
+    pitch::Axis,
+    pitch_estimate::{Change, Lines, PitchEstimator, PitchTracker},
 };
+use clinspect_opencl::frame::ClFrame;
+use clinspect_opencl::{ClContext, Meter};
+use clinspect_operators::Probe;
 
 /// Frames that are all looked at while a pitch is unknown: a live line must not wait.
 const EAGER_FRAMES: u64 = 16;

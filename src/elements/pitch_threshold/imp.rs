@@ -14,14 +14,12 @@ use super::{
     judge::{COUNTS, Judged, State},
     properties::{self, PitchOutput, Reporting, Settings},
 };
-use crate::{
-    elements::{
-        base_filter::{ClBaseFilterExt, ClBaseFilterImpl},
-        pad_templates,
-    },
-    error::ClError,
-    opencl::{new_plain_pool, new_video_pool},
+use crate::elements::{
+    base_filter::{ClBaseFilterExt, ClBaseFilterImpl},
+    pad_templates,
 };
+use clinspect_core::ClError;
+use clinspect_opencl::{new_plain_pool, new_video_pool};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]

@@ -11,18 +11,14 @@ use super::{
     imp::{CAT, ClPitchThreshold},
     properties::{PitchOutput, Reporting, Settings},
 };
-use crate::{
-    elements::{
-        base_filter::{ClBaseFilterExt, Live, MessageGate},
-        mask_caps::bitmask,
-    },
-    error::ClError,
-    frame::{ClFrame, Importer},
-    math::{mask::pbm_header, pitch::Axis, region::user_region},
-    opencl::{ClBuffer, Meter, buffer_of, new_plain_pool},
-    operators::{Listed, MaskTarget, PitchSettings, PitchThreshold},
-    results::{Defect, DefectResult, FrameTimes, Verdict},
-};
+use crate::elements::base_filter::{ClBaseFilterExt, Live, MessageGate};
+use clinspect_core::ClError;
+use clinspect_core::{mask::pbm_header, pitch::Axis, region::user_region};
+use clinspect_opencl::frame::{ClFrame, Importer};
+use clinspect_opencl::{ClBuffer, Meter, buffer_of, new_plain_pool};
+use clinspect_operators::{Listed, MaskTarget, PitchSettings, PitchThreshold};
+use clinspect_results::mask_caps::bitmask;
+use clinspect_results::{Defect, DefectResult, FrameTimes, Verdict};
 
 /// Counts in `stats`, one per verdict.
 pub(super) const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
@@ -401,7 +397,7 @@ fn pitches(settings: &Settings, known: [Option<f64>; 2]) -> [f64; 2] {
     ]
 }
 
-fn record(defect: &crate::operators::MeasuredDefect) -> Defect {
+fn record(defect: &clinspect_operators::MeasuredDefect) -> Defect {
     let shape = &defect.shape;
     Defect {
         x: shape.x,

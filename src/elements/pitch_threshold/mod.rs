@@ -8,8 +8,6 @@ mod properties;
 
 use gst::{glib, prelude::*};
 
-pub use properties::{PitchCompare, PitchOutput, PitchPolarity};
-
 glib::wrapper! {
     /// Compares a repeating pattern with itself one pitch away, on an OpenCL device, and sends
     /// a 1-bit mask of the pixels that differ, with the verdict as `GstClDefectMeta`.

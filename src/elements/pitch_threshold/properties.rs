@@ -2,12 +2,10 @@
 
 use gst::{glib, prelude::*};
 
-use crate::{
-    elements::arrays::{self, Unreadable},
-    math::components::Limits,
-    operators::{Compare, Polarity},
-    results::{MOST_DEFECTS, VerdictLimits},
-};
+use crate::elements::arrays::{self, Unreadable};
+use clinspect_core::components::Limits;
+use clinspect_operators::{Compare, Polarity};
+use clinspect_results::{MOST_DEFECTS, VerdictLimits};
 
 /// A pitch that is to be estimated.
 const ESTIMATE: f64 = -1.0;

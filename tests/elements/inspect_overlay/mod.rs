@@ -10,11 +10,9 @@ mod properties;
 mod seeking;
 mod waiting;
 
+use clinspect_core::statistics::Statistics;
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    math::statistics::Statistics,
-    results::{Defect, DefectResult, HistogramResult, Verdict},
-};
+use gstclinspect::results::{Defect, DefectResult, HistogramResult, Verdict};
 
 use crate::{
     frames::{foreign_memory, read},

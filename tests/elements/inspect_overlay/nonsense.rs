@@ -1,11 +1,9 @@
 //! Metas that say what cannot be: others may write them, too.
 
+use clinspect_core::statistics::Statistics;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::{
-    math::statistics::Statistics,
-    results::{Defect, DefectResult, HistogramResult},
-};
+use gstclinspect::results::{Defect, DefectResult, HistogramResult};
 
 use super::{
     caps, counted,

@@ -1,0 +1,154 @@
+//! The benchmark's driver on tiny frames: every baseline, variant and peer that is here computes
+//! the right result, and the report holds them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use clinspect_testkit::tools;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tools::{Sandbox, run, skip};
+
+fn worker() -> PathBuf {
+    env!("CARGO_BIN_EXE_bench_worker").into()
+}
+
+/// Debian's interpreter: the tests install numpy for it.
+const PYTHON: &str = "/usr/bin/python3";
+
+fn driver(sandbox: &Sandbox, worker: &str) -> (tools::Run, Value) {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let figures = sandbox.path().join("figures.json");
+    let done = run(sandbox
+        .command(PYTHON)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .args([&format!("{root}/compare.py"), "--worker", worker])
+        .args(["--device", "cpu", "--tiny", "--out"])
+        .arg(&figures));
+    let figures = std::fs::read_to_string(figures)
+        .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap());
+    (done, figures)
+}
+
+fn has_device() -> bool {
+    gst::init().unwrap();
+    if let Err(why) = clinspect_opencl::open("cpu") {
+        skip(&format!("no CPU device opens: {why}"));
+        return false;
+    }
+    true
+}
+
+/// Cells of all rows: section, contestant, cell.
+fn cells(figures: &Value) -> Vec<(String, String, Value)> {
+    let mut cells = Vec::new();
+    for section in figures["sections"].as_array().unwrap() {
+        for row in section["rows"].as_array().unwrap() {
+            for (label, cell) in row["cells"].as_object().unwrap() {
+                let title = section["title"].as_str().unwrap().to_owned();
+                cells.push((title, label.clone(), cell.clone()));
+            }
+        }
+    }
+    cells
+}
+
+#[test]
+fn baselines_and_variants_compute_what_the_reference_does() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("benches");
+    let (done, figures) = driver(&sandbox, worker().to_str().unwrap());
+    let done = done.succeeded();
+    let cells = cells(&figures);
+    let timed: Vec<&str> = cells
+        .iter()
+        .filter(|(_, _, cell)| cell["wall_ns"].as_u64().is_some_and(|ns| ns > 0))
+        .map(|(_, label, _)| label.as_str())
+        .collect();
+    // The driver compared each of these with the sequential reference, or it would have failed.
+    for label in [
+        "table, merged on the host",
+        "table, merged on the device",
+        "bytes",
+        "buffer, divide",
+        "buffer, shift centre",
+        "buffer, native",
+        "image, shift",
+        "image, native centre",
+        "published",
+        "published, with transfers",
+        "pairs",
+        "private",
+        "direct",
+        "numpy",
+        "sequential",
+        "device copy",
+        "written in place",
+    ] {
+        assert!(timed.contains(&label), "{label}: {}", done.text());
+    }
+    let report = sandbox.path().join("benchmarks.md");
+    let json = sandbox.path().join("figures.json");
+    run(sandbox
+        .command(PYTHON)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/report.py"))
+        .arg("--out")
+        .args([&report, &json]))
+    .succeeded();
+    let text = std::fs::read_to_string(report).unwrap();
+    assert!(text.contains("### Published 3x3 Gaussian, corrected"));
+    assert!(!text.contains("**fault**"));
+}
+
+#[test]
+fn driver_sees_a_wrong_result() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("benches-wrong");
+    // Every histogram that the worker writes loses a count on its way.
+    let liar = sandbox.path().join("liar");
+    std::fs::write(
+        &liar,
+        format!(
+            "#!{PYTHON}\n\
+             import json, subprocess, sys\n\
+             worker = subprocess.Popen([{:?}], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)\n\
+             ours = set()\n\
+             for line in sys.stdin:\n\
+             \x20   request = json.loads(line)\n\
+             \x20   worker.stdin.write(line)\n\
+             \x20   worker.stdin.flush()\n\
+             \x20   answer = worker.stdout.readline()\n\
+             \x20   if request.get('who') == 'ours':\n\
+             \x20       ours.add(request['slot'])\n\
+             \x20   if request['op'] == 'result' and request['slot'] in ours:\n\
+             \x20       with open(request['path'], 'r+b') as file:\n\
+             \x20           byte = file.read(1)[0]\n\
+             \x20           file.seek(0)\n\
+             \x20           file.write(bytes([byte ^ 2]))\n\
+             \x20   print(answer, end='', flush=True)\n",
+            worker().to_str().unwrap()
+        ),
+    )
+    .unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&liar, mode).unwrap();
+    let (done, figures) = driver(&sandbox, liar.to_str().unwrap());
+    assert_eq!(done.code(), Some(1), "{}", done.text());
+    let faults = figures["faults"].as_array().unwrap();
+    let names = |task: &str| {
+        faults
+            .iter()
+            .filter_map(Value::as_str)
+            .any(|fault| fault.contains(task) && fault.contains("differs"))
+    };
+    assert!(names("1080p GRAY, constant 128"), "{faults:?}");
+}

@@ -1,0 +1,17 @@
+//! The modules of `bench_worker`, which the criterion benchmarks use too.
+
+#![allow(missing_docs, reason = "modules of a program, not an interface")]
+
+use clinspect_testkit::{self as common, reference};
+
+pub mod baselines;
+mod contestant;
+pub mod device;
+pub mod limits;
+pub mod operators;
+pub mod pictures;
+pub mod pipelines;
+pub mod protocol;
+pub mod sequential;
+
+pub use contestant::{Contestant, Error, Skip, skip};

@@ -1,0 +1,19 @@
+//! Pure functions and plain data, without OpenCL and GStreamer.
+
+pub mod alarm;
+pub mod components;
+pub mod cut_file;
+pub mod device_caps;
+mod error;
+pub mod layout;
+pub mod mask;
+pub mod ndrange;
+pub mod pitch;
+pub mod pitch_estimate;
+pub mod region;
+pub mod selector;
+pub mod statistics;
+pub mod variant;
+pub mod weights;
+
+pub use error::ClError;

@@ -1,0 +1,307 @@
+//! `GstClMemory`: a GstMemory over a [`ClBuffer`], and its allocator.
+
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use gst::{
+    glib::{self, translate::FromGlibPtrBorrow},
+    prelude::*,
+    subclass::prelude::*,
+};
+
+use super::{buffer::ClBuffer, context::ClContext, mapping::Access, meter::Meter};
+use clinspect_core::ClError;
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "clmemory",
+        gst::DebugColorFlags::empty(),
+        Some("OpenCL memory"),
+    )
+});
+
+/// Name of the memory type.
+const MEMORY_TYPE: &std::ffi::CStr = c"GstClMemory";
+
+/// A GstMemory whose bytes are a [`ClBuffer`]'s.
+#[repr(C)]
+struct ClMemory {
+    parent: gst::ffi::GstMemory,
+    buffer: Arc<ClBuffer>,
+}
+
+mod imp {
+    use super::*;
+
+    #[derive(Default)]
+    pub struct ClAllocator {
+        pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
+        pub(super) failure: Mutex<Option<ClError>>,
+    }
+
+    #[glib::object_subclass]
+    impl ObjectSubclass for ClAllocator {
+        const NAME: &'static str = "GstClAllocator";
+        type Type = super::ClAllocator;
+        type ParentType = gst::Allocator;
+
+        fn instance_init(obj: &glib::subclass::InitializingObject<Self>) {
+            let allocator = obj.as_ptr() as *mut gst::ffi::GstAllocator;
+            // SAFETY: the instance is being made and nobody else sees it yet; the function
+            // pointers and the type name live as long as the plugin, which is resident.
+            unsafe {
+                (*allocator).mem_type = MEMORY_TYPE.as_ptr();
+                (*allocator).mem_map_full = Some(map);
+                (*allocator).mem_unmap_full = Some(unmap);
+                (*allocator).mem_share = Some(share);
+                (*allocator).mem_copy = Some(copy);
+            }
+        }
+    }
+
+    impl ObjectImpl for ClAllocator {}
+    impl GstObjectImpl for ClAllocator {}
+
+    // SAFETY: alloc returns an initialised GstMemory of this allocator or null; free undoes it.
+    unsafe impl AllocatorImpl for ClAllocator {
+        unsafe fn alloc(
+            &self,
+            size: usize,
+            params: &gst::AllocationParams,
+        ) -> *mut gst::ffi::GstMemory {
+            let total = size
+                .checked_add(params.prefix())
+                .and_then(|s| s.checked_add(params.padding()));
+            let (Some(total), Some((context, meter))) = (total, self.source.get()) else {
+                return std::ptr::null_mut();
+            };
+            let buffer = match ClBuffer::new(context, total.max(1), meter) {
+                Ok(buffer) => Arc::new(buffer),
+                Err(error) => {
+                    gst::error!(CAT, imp = self, "no memory for {total} bytes: {error}");
+                    self.obj().note_failure(error);
+                    return std::ptr::null_mut();
+                }
+            };
+            // SAFETY: the allocator outlives its memories, which hold a reference to it; offset
+            // and size lie inside `total`.
+            unsafe {
+                new_memory(
+                    self.obj().as_ptr().cast(),
+                    std::ptr::null_mut(),
+                    buffer,
+                    params.flags().bits(),
+                    total,
+                    params.align(),
+                    params.prefix(),
+                    size,
+                )
+            }
+        }
+
+        unsafe fn free(&self, memory: *mut gst::ffi::GstMemory) {
+            // SAFETY: `memory` came from `new_memory` and its last reference is gone.
+            drop(unsafe { Box::from_raw(memory.cast::<ClMemory>()) });
+        }
+    }
+}
+
+glib::wrapper! {
+    /// Allocates memory that host and device both reach.
+    pub struct ClAllocator(ObjectSubclass<imp::ClAllocator>) @extends gst::Allocator, gst::Object;
+}
+
+impl ClAllocator {
+    /// An allocator for `context`; `meter` counts maps and transfers of its memories.
+    pub fn new(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
+        let allocator: Self = glib::Object::new();
+        // A new object's cell is empty.
+        let _ = allocator.imp().source.set((context.clone(), meter.clone()));
+        allocator
+    }
+
+    /// The first failure of its memory since this was asked last: GStreamer tells nobody more
+    /// than that there is no buffer, or that one cannot be mapped.
+    pub fn take_failure(&self) -> Option<ClError> {
+        self.failure().take()
+    }
+
+    pub(super) fn note_failure(&self, error: ClError) {
+        self.failure().get_or_insert(error);
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<ClError>> {
+        let failure = &self.imp().failure;
+        failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The context it allocates in.
+    pub fn context(&self) -> Option<&Arc<ClContext>> {
+        self.imp().source.get().map(|(context, _)| context)
+    }
+}
+
+/// The [`ClBuffer`] under a memory of ours; the memory starts `memory.offset()` bytes into it.
+pub fn buffer_of(memory: &gst::MemoryRef) -> Option<&Arc<ClBuffer>> {
+    memory.allocator()?.downcast_ref::<ClAllocator>()?;
+    // SAFETY: every memory of a ClAllocator is a ClMemory, and lives while it is borrowed.
+    Some(unsafe { &(*memory.as_ptr().cast::<ClMemory>()).buffer })
+}
+
+/// Declares the contents of a memory of ours worthless, as it comes from a pool; that a kernel
+/// failed to write it is told nevertheless.
+pub(super) fn recycle(memory: &gst::MemoryRef) {
+    let Some(buffer) = buffer_of(memory) else {
+        return;
+    };
+    let failure = buffer.mark_undefined();
+    let allocator = memory.allocator();
+    if let (Some(error), Some(allocator)) = (
+        failure,
+        allocator.and_then(|a| a.downcast_ref::<ClAllocator>()),
+    ) {
+        allocator.note_failure(error);
+    }
+}
+
+/// # Safety
+/// `allocator` is a ClAllocator, `parent` null or one of its memories, and
+/// `offset + size ≤ maxsize ≤` the buffer's size.
+#[allow(clippy::too_many_arguments)]
+unsafe fn new_memory(
+    allocator: *mut gst::ffi::GstAllocator,
+    parent: *mut gst::ffi::GstMemory,
+    buffer: Arc<ClBuffer>,
+    flags: u32,
+    maxsize: usize,
+    align: usize,
+    offset: usize,
+    size: usize,
+) -> *mut gst::ffi::GstMemory {
+    let memory = Box::into_raw(Box::new(ClMemory {
+        // SAFETY: GstMemory is plain data that gst_memory_init fills below.
+        parent: unsafe { std::mem::zeroed() },
+        buffer,
+    }));
+    // SAFETY: the struct is large enough, and the caller promises the rest.
+    unsafe {
+        gst::ffi::gst_memory_init(
+            memory.cast(),
+            flags,
+            allocator,
+            parent,
+            maxsize,
+            align,
+            offset,
+            size,
+        );
+    }
+    memory.cast()
+}
+
+/// `GstMemoryMapFullFunction`
+unsafe extern "C" fn map(
+    memory: *mut gst::ffi::GstMemory,
+    info: *mut gst::ffi::GstMapInfo,
+    _size: usize,
+) -> glib::ffi::gpointer {
+    // SAFETY: GStreamer calls this with a memory of ours and a map info it has filled.
+    let (buffer, flags) = unsafe { (&(*memory.cast::<ClMemory>()).buffer, (*info).flags) };
+    // SAFETY: a memory holds a reference to its allocator.
+    let allocator = unsafe { gst::Allocator::from_glib_borrow((*memory).allocator) };
+    let access = Access {
+        read: flags & gst::ffi::GST_MAP_READ != 0,
+        write: flags & gst::ffi::GST_MAP_WRITE != 0,
+    };
+    match buffer.map(access) {
+        Ok(pointer) => pointer.cast(),
+        Err(error) => {
+            gst::error!(CAT, "cannot map: {error}");
+            // Two maps that do not go together are no fault of the device.
+            if let (ClError::Call { .. }, Some(allocator)) =
+                (&error, allocator.downcast_ref::<ClAllocator>())
+            {
+                allocator.note_failure(error);
+            }
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// `GstMemoryUnmapFullFunction`
+unsafe extern "C" fn unmap(memory: *mut gst::ffi::GstMemory, _info: *mut gst::ffi::GstMapInfo) {
+    // SAFETY: GStreamer calls this with a memory of ours that it has mapped.
+    unsafe { &(*memory.cast::<ClMemory>()).buffer }.unmap();
+}
+
+/// `GstMemoryShareFunction`: a part of the same buffer; -1 means up to the end.
+unsafe extern "C" fn share(
+    memory: *mut gst::ffi::GstMemory,
+    offset: isize,
+    size: isize,
+) -> *mut gst::ffi::GstMemory {
+    // SAFETY: GStreamer calls this with a memory of ours and a part inside it; sizes wrap as
+    // its own allocators let them.
+    unsafe {
+        let parent = if (*memory).parent.is_null() {
+            memory
+        } else {
+            (*memory).parent
+        };
+        let size = if size == -1 {
+            (*memory).size.wrapping_sub(offset as usize)
+        } else {
+            size as usize
+        };
+        new_memory(
+            (*memory).allocator,
+            parent,
+            (*memory.cast::<ClMemory>()).buffer.clone(),
+            (*parent).mini_object.flags | gst::ffi::GST_MINI_OBJECT_FLAG_LOCK_READONLY,
+            (*memory).maxsize,
+            (*memory).align,
+            (*memory).offset.wrapping_add(offset as usize),
+            size,
+        )
+    }
+}
+
+/// `GstMemoryCopyFunction`: memory of its own with the same bytes; -1 means up to the end. Null where
+/// either cannot be mapped.
+///
+/// In place of GStreamer's own, which frees a copy that it cannot map whatever its reference count: the
+/// allocator, and with it the context, would stay for ever.
+unsafe extern "C" fn copy(
+    memory: *mut gst::ffi::GstMemory,
+    offset: isize,
+    size: isize,
+) -> *mut gst::ffi::GstMemory {
+    use gst::ffi::{
+        GST_MAP_READ, GST_MAP_WRITE, gst_allocator_alloc, gst_memory_map, gst_memory_unmap,
+        gst_memory_unref,
+    };
+    // SAFETY: GStreamer calls this with a memory of ours. Both maps are undone before it returns, and
+    // `len` bytes lie in both: in the first because `offset + len` is at most what was mapped.
+    unsafe {
+        let mut from = std::mem::zeroed();
+        if gst_memory_map(memory, &mut from, GST_MAP_READ) == glib::ffi::GFALSE {
+            return std::ptr::null_mut();
+        }
+        let offset = usize::try_from(offset).unwrap_or(0).min(from.size);
+        let rest = from.size - offset;
+        let len = usize::try_from(size).map_or(rest, |size| size.min(rest));
+        let mut params: gst::ffi::GstAllocationParams = std::mem::zeroed();
+        params.align = (*memory).align;
+        let mut made = gst_allocator_alloc((*memory).allocator, len, &mut params);
+        let mut to = std::mem::zeroed();
+        if !made.is_null() && gst_memory_map(made, &mut to, GST_MAP_WRITE) == glib::ffi::GFALSE {
+            gst_memory_unref(made);
+            made = std::ptr::null_mut();
+        }
+        if !made.is_null() {
+            std::ptr::copy_nonoverlapping(from.data.add(offset), to.data, len);
+            gst_memory_unmap(made, &mut to);
+        }
+        gst_memory_unmap(memory, &mut from);
+        made
+    }
+}

@@ -1,0 +1,187 @@
+//! Finding devices.
+
+use opencl3::{
+    device::{
+        CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
+        CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, CL_DEVICE_ENDIAN_LITTLE, CL_DEVICE_EXTENSIONS,
+        CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT,
+        CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
+        CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES,
+        CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+        get_device_ids, get_device_info,
+    },
+    platform::platform::{CL_PLATFORM_NAME, get_platform_ids, get_platform_info},
+    types::{cl_device_id, cl_device_info},
+};
+
+use super::handle::{CAT, call_error};
+use clinspect_core::ClError;
+use clinspect_core::device_caps::DeviceCaps;
+
+/// libOpenCL could not be loaded (cl3's own code).
+const NO_LIBRARY: i32 = -2000;
+/// CL_PLATFORM_NOT_FOUND_KHR: a loader without any driver.
+const NO_PLATFORM: i32 = -1001;
+/// CL_DEVICE_NOT_FOUND: a platform without devices.
+const NO_DEVICE: i32 = -1;
+
+/// In the name of PoCL's platform.
+const POCL: &str = "Portable Computing Language";
+
+const HOW_TO_GET_A_DEVICE: &str = "install your GPU's OpenCL driver, or the package \
+     pocl-opencl-icd to use the CPU (clinfo lists what is there; PoCL offers nothing without a folder \
+     that it may write to: POCL_CACHE_DIR names one)";
+
+/// A device and what it can do.
+#[derive(Debug, Clone)]
+pub struct DeviceInfo {
+    pub(super) id: cl_device_id,
+    /// Its name as the driver gives it.
+    pub name: String,
+    /// It is a GPU.
+    pub is_gpu: bool,
+    /// Its limits.
+    pub caps: DeviceCaps,
+    /// Its driver is PoCL, which keeps compiled kernels in files.
+    pub(super) is_pocl: bool,
+}
+
+// SAFETY: a root device's id stays valid for the process and needs no release (OpenCL 1.2, 4.3).
+unsafe impl Send for DeviceInfo {}
+// SAFETY: as above; queries are thread-safe.
+unsafe impl Sync for DeviceInfo {}
+
+/// Every device of every platform, in the loader's order.
+///
+/// The caller holds the registry's lock: PoCL must not be initialised by two threads at once.
+///
+/// # Errors
+/// [`ClError::Unavailable`] with what to install, where there is none.
+pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
+    let platforms = get_platform_ids().map_err(|code| match code {
+        NO_LIBRARY => ClError::Unavailable(format!(
+            "the OpenCL library libOpenCL.so.1 cannot be loaded: install the package \
+             ocl-icd-libopencl1, and {HOW_TO_GET_A_DEVICE}"
+        )),
+        NO_PLATFORM => ClError::Unavailable(format!(
+            "no OpenCL driver is installed: {HOW_TO_GET_A_DEVICE}"
+        )),
+        _ => call_error("clGetPlatformIDs", code, "the OpenCL loader"),
+    })?;
+    let mut found = Vec::new();
+    let mut unusable = Vec::new();
+    for platform in platforms {
+        let is_pocl = match get_platform_info(platform, CL_PLATFORM_NAME) {
+            Ok(name) => String::from_utf8_lossy(&name.to_vec_uchar()).contains(POCL),
+            Err(code) => {
+                unusable.push(call_error("clGetPlatformInfo", code, "a platform").to_string());
+                continue;
+            }
+        };
+        let ids = match get_device_ids(platform, CL_DEVICE_TYPE_ALL) {
+            Ok(ids) => ids,
+            Err(NO_DEVICE) => continue,
+            Err(code) => {
+                unusable.push(call_error("clGetDeviceIDs", code, "a platform").to_string());
+                continue;
+            }
+        };
+        for id in ids {
+            match describe(id, is_pocl) {
+                Ok(device) => found.push(device),
+                Err(error) => unusable.push(error.to_string()),
+            }
+        }
+    }
+    for reason in &unusable {
+        gst::warning!(CAT, "left out: {reason}");
+    }
+    if found.is_empty() {
+        let reasons = if unusable.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", unusable.join("; "))
+        };
+        return Err(ClError::Unavailable(format!(
+            "no usable OpenCL device was found{reasons}: {HOW_TO_GET_A_DEVICE}"
+        )));
+    }
+    Ok(found)
+}
+
+/// Reads a device's limits.
+///
+/// # Errors
+/// [`ClError::Refused`] for a device that cannot run the kernels; a failing call.
+fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
+    let get = |what: cl_device_info| {
+        get_device_info(id, what).map_err(|code| call_error("clGetDeviceInfo", code, "a device"))
+    };
+    let name = String::from_utf8_lossy(&get(CL_DEVICE_NAME)?.to_vec_uchar())
+        .trim_matches(['\0', ' '])
+        .to_owned();
+    // The kernels read bytes and words of the same memory.
+    for (trait_of_it, lacks) in [
+        (CL_DEVICE_AVAILABLE, "is not available"),
+        (CL_DEVICE_COMPILER_AVAILABLE, "has no compiler"),
+        (CL_DEVICE_ENDIAN_LITTLE, "is big-endian"),
+    ] {
+        if get(trait_of_it)?.to_uint() == 0 {
+            return Err(ClError::Refused(format!("{name} {lacks}")));
+        }
+    }
+    let kind = get(CL_DEVICE_TYPE)?.to_ulong();
+    let items = get(CL_DEVICE_MAX_WORK_ITEM_SIZES)?.to_vec_size();
+    let item = |i: usize| items.get(i).copied().unwrap_or(1).max(1);
+    let has_images = get(CL_DEVICE_IMAGE_SUPPORT)?.to_uint() != 0;
+    let is_cpu = kind & CL_DEVICE_TYPE_CPU != 0;
+    Ok(DeviceInfo {
+        id,
+        name,
+        is_pocl,
+        is_gpu: kind & CL_DEVICE_TYPE_GPU != 0,
+        caps: DeviceCaps {
+            is_cpu,
+            shares_host_memory: is_cpu || get(CL_DEVICE_HOST_UNIFIED_MEMORY)?.to_uint() != 0,
+            compute_units: get(CL_DEVICE_MAX_COMPUTE_UNITS)?.to_uint().max(1) as usize,
+            max_work_group: get(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.to_size().max(1),
+            max_work_item: [item(0), item(1), item(2)],
+            local_memory: get(CL_DEVICE_LOCAL_MEM_SIZE)?.to_ulong(),
+            max_allocation: get(CL_DEVICE_MAX_MEM_ALLOC_SIZE)?.to_ulong(),
+            has_dot4: has_dot4(id),
+            max_image: if has_images {
+                [
+                    get(CL_DEVICE_IMAGE2D_MAX_WIDTH)?.to_size(),
+                    get(CL_DEVICE_IMAGE2D_MAX_HEIGHT)?.to_size(),
+                ]
+            } else {
+                [0, 0]
+            },
+        },
+    })
+}
+
+/// An NVIDIA GPU of compute capability 6.1 or later.
+fn has_dot4(id: cl_device_id) -> bool {
+    let extensions = get_device_info(id, CL_DEVICE_EXTENSIONS).map(|info| info.to_vec_uchar());
+    let extensions = extensions.unwrap_or_default();
+    // Others do not know the questions.
+    if !String::from_utf8_lossy(&extensions).contains("cl_nv_device_attribute_query") {
+        return false;
+    }
+    let number = |what| get_device_info(id, what).map(|info| info.to_uint()).ok();
+    let version = (
+        number(CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV),
+        number(CL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV),
+    );
+    matches!(version, (Some(major), Some(minor)) if (major, minor) >= (6, 1))
+}
+
+/// Every usable device, in the order that `gpu:N` and `cpu:N` count them.
+///
+/// # Errors
+/// [`ClError::Unavailable`] with what to install, where there is none.
+pub fn devices() -> Result<Vec<DeviceInfo>, ClError> {
+    let _guard = super::registry::lock();
+    enumerate()
+}

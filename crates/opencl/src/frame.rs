@@ -1,0 +1,302 @@
+//! [`ClFrame`]: a video frame as the device sees it, whatever memory it came in.
+
+mod importer;
+
+pub use importer::Importer;
+
+use std::sync::{
+    Arc, LazyLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use crate::{ClBuffer, ClContext, Event, Mem, Meter, Taken, Wrapped};
+use clinspect_core::ClError;
+use clinspect_core::layout::{Component, Layout, SampleType};
+
+/// Longest row of a plane, bytes: far beyond any camera. Kernels are warmed up with rows of the
+/// frame's length, so that caps alone must not be able to ask for gigabytes.
+const MAX_ROW_BYTES: usize = 1 << 22;
+
+/// Raw formats whose components are whole bytes, then 16-bit grey: what can be filtered and counted.
+pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
+    let mut formats: Vec<gst_video::VideoFormat> = gst_video::VideoFormat::iter_raw()
+        .filter(|&format| sample_type(format).is_some())
+        .filter(|&format| {
+            gst_video::VideoInfo::builder(format, 64, 64)
+                .build()
+                .is_ok_and(|info| layout_of(&info).is_ok())
+        })
+        .collect();
+    // What most cameras send comes first in negotiation.
+    formats.sort_by_key(|format| match format {
+        gst_video::VideoFormat::Gray8 => 0,
+        gst_video::VideoFormat::Rgb => 1,
+        gst_video::VideoFormat::Gray16Le | gst_video::VideoFormat::Gray16Be => 3,
+        _ => 2,
+    });
+    formats
+});
+
+/// Formats with a plane of grey or luma samples side by side: what can be compared with itself.
+pub static LUMA_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
+    FORMATS
+        .iter()
+        .copied()
+        .filter(|&format| {
+            let info = gst_video::VideoFormatInfo::from_format(format);
+            (info.is_gray() || info.is_yuv())
+                && info.pixel_stride()[0]
+                    == sample_type(format).map_or(0, |sample| sample.bytes() as i32)
+        })
+        .collect()
+});
+
+fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
+    let info = gst_video::VideoFormatInfo::from_format(format);
+    match format {
+        gst_video::VideoFormat::Gray16Le => return Some(SampleType::U16Le),
+        gst_video::VideoFormat::Gray16Be => return Some(SampleType::U16Be),
+        _ => {}
+    }
+    let whole_bytes = info.n_components() > 0
+        && info.depth().iter().all(|&depth| depth == 8)
+        && info.shift().iter().all(|&shift| shift == 0);
+    let plain =
+        !(info.is_complex() || info.is_tiled() || info.has_palette() || info.has_subtiles());
+    (whole_bytes && plain).then_some(SampleType::U8)
+}
+
+/// How a frame of these caps lies in its planes.
+///
+/// # Errors
+/// [`ClError::Refused`] for a format outside [`FORMATS`], for sizes of 0 or with strides that
+/// overflow, and for rows of over 4 MiB.
+pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
+    let format = info.format();
+    let refused = || ClError::Refused(format!("the format {format} is not supported"));
+    let sample = sample_type(format).ok_or_else(refused)?;
+    let description = info.format_info();
+    let components = (0..description.n_components() as usize)
+        .map(|c| Component {
+            plane: description.plane()[c] as usize,
+            offset: description.poffset()[c] as usize,
+            pixel_stride: description.pixel_stride()[c].max(0) as usize,
+            width: description.scale_width(c as u8, info.width()) as usize,
+            height: description.scale_height(c as u8, info.height()) as usize,
+            w_sub: description.w_sub()[c],
+            h_sub: description.h_sub()[c],
+        })
+        .collect();
+    let layout = Layout::new(
+        info.width() as usize,
+        info.height() as usize,
+        sample,
+        components,
+    )
+    .ok_or_else(refused)?;
+    // GStreamer keeps strides in 32 bits, and lets frames pass for which they are too few. Empty
+    // ones pass it too.
+    let is_empty = info.width() == 0 || info.height() == 0;
+    let fits = layout
+        .planes
+        .iter()
+        .zip(info.stride())
+        .all(|(plane, &stride)| {
+            usize::try_from(stride).is_ok_and(|stride| plane.row_bytes <= stride)
+        });
+    if layout.planes.iter().any(|p| p.row_bytes > MAX_ROW_BYTES) {
+        return Err(ClError::Refused(format!(
+            "frames {} pixels wide are not supported: a row may have {MAX_ROW_BYTES} bytes",
+            info.width()
+        )));
+    }
+    if is_empty || !fits {
+        return Err(ClError::Refused(format!(
+            "frames of {}x{} {format} are not supported",
+            info.width(),
+            info.height()
+        )));
+    }
+    Ok(layout)
+}
+
+#[derive(Debug)]
+enum PlaneMemory {
+    Ours(Arc<ClBuffer>),
+    Host(Arc<HostPlanes>),
+}
+
+/// Host memory in use by the device, and what keeps it there.
+#[derive(Debug)]
+struct HostPlanes {
+    // Dropped first: the device lets go before the host unmaps.
+    wrapped: Wrapped,
+    _mapped: Mapped,
+}
+
+/// A readable piece of a GstBuffer.
+#[derive(Debug)]
+enum Mapped {
+    Memory(gst::memory::MappedMemory<gst::memory::Readable>),
+    Buffer(gst::MappedBuffer<gst::buffer::Readable>),
+}
+
+impl Mapped {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Memory(memory) => memory.as_slice(),
+            Self::Buffer(buffer) => buffer.as_slice(),
+        }
+    }
+}
+
+/// One plane on the device.
+#[derive(Debug)]
+pub struct Plane {
+    memory: PlaneMemory,
+    /// Bytes from the start of the memory object to the plane's first row.
+    pub offset: usize,
+    /// Bytes between rows.
+    pub stride: usize,
+}
+
+impl Plane {
+    /// The memory object.
+    pub fn mem(&self) -> &Mem {
+        match &self.memory {
+            PlaneMemory::Ours(buffer) => buffer.mem(),
+            PlaneMemory::Host(host) => host.wrapped.mem(),
+        }
+    }
+
+    /// Bytes of the memory object, where it starts at the device's own alignment.
+    pub fn aligned_len(&self) -> Option<usize> {
+        match &self.memory {
+            PlaneMemory::Ours(buffer) => Some(buffer.size()),
+            PlaneMemory::Host(_) => None,
+        }
+    }
+
+    /// The buffer, where it is ours.
+    fn buffer(&self) -> Option<&ClBuffer> {
+        match &self.memory {
+            PlaneMemory::Ours(buffer) => Some(buffer),
+            PlaneMemory::Host(_) => None,
+        }
+    }
+}
+
+/// A frame on the device.
+#[derive(Debug)]
+pub struct ClFrame {
+    planes: Vec<Plane>,
+    taken: Taken,
+    context: Arc<ClContext>,
+    in_use: AtomicBool,
+}
+
+impl ClFrame {
+    /// Its planes, in the format's order.
+    pub fn planes(&self) -> &[Plane] {
+        &self.planes
+    }
+
+    /// How it reached the device.
+    pub fn taken(&self) -> Taken {
+        self.taken
+    }
+
+    /// Writers of the planes, for wait lists: their failures surface in whoever waits.
+    pub fn writers(&self) -> Vec<Arc<Event>> {
+        self.buffers().filter_map(ClBuffer::writer).collect()
+    }
+
+    /// Prepares for kernels that write the frame: returns what their wait lists need.
+    pub fn begin_overwrite(&self) -> Vec<Arc<Event>> {
+        self.buffers()
+            .filter_map(ClBuffer::begin_overwrite)
+            .collect()
+    }
+
+    fn buffers(&self) -> impl Iterator<Item = &ClBuffer> {
+        self.planes.iter().filter_map(Plane::buffer)
+    }
+
+    /// Notes that commands which use the frame are being enqueued.
+    pub fn begin_use(&self) {
+        self.in_use.store(true, Ordering::Release);
+    }
+
+    /// Notes that all commands which use the frame are complete.
+    pub fn end_use(&self) {
+        self.in_use.store(false, Ordering::Release);
+    }
+
+    /// Notes that `event`'s kernel writes the frame.
+    pub fn set_written(&self, event: &Arc<Event>) {
+        for buffer in self.buffers() {
+            buffer.set_written(event.clone());
+        }
+    }
+
+    /// Notes that `event`'s kernel reads the frame, for callers that do not wait for it.
+    pub fn set_read(&self, event: &Arc<Event>) {
+        for buffer in self.buffers() {
+            buffer.set_read(event.clone());
+        }
+    }
+
+    /// A frame of zeros with rows side by side, as kernels are warmed up with: what they decide
+    /// by must not be what the memory held before.
+    ///
+    /// # Errors
+    /// The device has no room.
+    pub fn scratch(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, ClError> {
+        let mut planes = Vec::with_capacity(layout.planes.len());
+        for plane in &layout.planes {
+            let (row, rows) = (plane.row_bytes.max(1), plane.rows.max(1));
+            // Whole words, as they are filled.
+            let size = row
+                .checked_mul(rows)
+                .and_then(|bytes| bytes.checked_next_multiple_of(size_of::<u32>()))
+                .ok_or_else(|| {
+                    ClError::Refused(format!("no memory has {rows} rows of {row} bytes"))
+                })?;
+            let buffer = ClBuffer::new(context, size, meter)?;
+            let subject = "a frame to warm up with";
+            context
+                .zero(buffer.mem(), size, &[], subject)?
+                .wait(subject)?;
+            planes.push(Plane {
+                memory: PlaneMemory::Ours(Arc::new(buffer)),
+                offset: 0,
+                stride: plane.row_bytes,
+            });
+        }
+        Ok(Self {
+            planes,
+            taken: Taken::ZeroCopy,
+            context: context.clone(),
+            in_use: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Drop for ClFrame {
+    fn drop(&mut self) {
+        // Host memory must not be given back while the device may still read it: an error left
+        // the operator between enqueueing and waiting.
+        let host = self
+            .planes
+            .iter()
+            .any(|p| matches!(p.memory, PlaneMemory::Host(_)));
+        if host && self.in_use.load(Ordering::Acquire) {
+            // Nothing to report to; the error that led here is on its way already.
+            let _ = self.context.finish();
+        }
+    }
+}

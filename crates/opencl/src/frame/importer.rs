@@ -1,0 +1,352 @@
+//! From a GstBuffer to a frame on the device.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use super::{ClFrame, HostPlanes, Mapped, Plane, PlaneMemory, layout_of};
+use crate::{Access, ClBuffer, ClContext, Meter, Taken, Wrapped, buffer_of};
+use clinspect_core::ClError;
+use clinspect_core::layout::Layout;
+
+/// Planes of a staged frame start at multiples of this, bytes.
+const PLANE_ALIGNMENT: usize = 256;
+
+/// Brings frames of one format and size to the device.
+#[derive(Debug)]
+pub struct Importer {
+    context: Arc<ClContext>,
+    meter: Arc<Meter>,
+    info: gst_video::VideoInfo,
+    layout: Arc<Layout>,
+    staging: Option<Arc<ClBuffer>>,
+}
+
+/// A mapped part of a frame, and where planes start in it.
+struct MappedPart {
+    mapped: Mapped,
+    /// Index of the plane, and bytes from the start of the part.
+    planes: Vec<(usize, usize)>,
+}
+
+/// Where a plane lies in a GstBuffer, checked.
+#[derive(Debug, Clone, Copy)]
+struct PlaneBytes {
+    offset: usize,
+    stride: usize,
+    len: usize,
+}
+
+impl PlaneBytes {
+    /// The one memory of the buffer that holds the plane, and bytes before it there.
+    fn memory_of(&self, buffer: &gst::BufferRef) -> Option<(usize, usize)> {
+        buffer
+            .find_memory(self.offset..self.offset + self.len)
+            .filter(|(range, _)| range.len() == 1)
+            .map(|(range, skip)| (range.start, skip))
+    }
+}
+
+impl Importer {
+    /// An importer for frames of `info`.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a format outside [`super::FORMATS`].
+    pub fn new(
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+        info: &gst_video::VideoInfo,
+    ) -> Result<Self, ClError> {
+        Ok(Self {
+            context: context.clone(),
+            meter: meter.clone(),
+            info: info.clone(),
+            layout: Arc::new(layout_of(info)?),
+            staging: None,
+        })
+    }
+
+    /// The frames' format and size.
+    pub fn info(&self) -> &gst_video::VideoInfo {
+        &self.info
+    }
+
+    /// The frames' layout.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// The device's context.
+    pub fn context(&self) -> &Arc<ClContext> {
+        &self.context
+    }
+
+    /// Where frames are counted.
+    pub fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// Brings a frame to the device: in place where it is in our memory, wrapped where host and
+    /// device share memory, else copied once.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] for a frame shorter than its caps or its GstVideoMeta say, or one that
+    /// cannot be mapped; a failing OpenCL call.
+    pub fn import(&mut self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
+        let places = self.places(buffer)?;
+        let mut planes = Vec::with_capacity(places.len());
+        let mut foreign = false;
+        for place in &places {
+            match self.own_plane(buffer, place)? {
+                Some(plane) => planes.push(plane),
+                None => foreign = true,
+            }
+        }
+        let taken = if !foreign {
+            Taken::ZeroCopy
+        } else if self.context.caps().shares_host_memory {
+            planes = self.wrap(buffer, &places)?;
+            Taken::Wrapped
+        } else {
+            planes = self.copy(buffer, &places)?;
+            Taken::Copied
+        };
+        self.meter.count_frame(taken);
+        Ok(ClFrame {
+            planes,
+            taken,
+            context: self.context.clone(),
+            in_use: AtomicBool::new(false),
+        })
+    }
+
+    /// An output frame, which must be in our memory.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] where it is not.
+    pub fn output(&self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
+        let places = self.places(buffer)?;
+        let planes = places
+            .iter()
+            .map(|place| {
+                self.own_plane(buffer, place)?.ok_or_else(|| {
+                    ClError::Input("the output frame is not in OpenCL memory".into())
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(ClFrame {
+            planes,
+            taken: Taken::ZeroCopy,
+            context: self.context.clone(),
+            in_use: AtomicBool::new(false),
+        })
+    }
+
+    /// Offsets and strides of the planes, checked against the buffer's size.
+    fn places(&self, buffer: &gst::BufferRef) -> Result<Vec<PlaneBytes>, ClError> {
+        let size = buffer.size();
+        let planes = &self.layout.planes;
+        let (offsets, strides): (Vec<usize>, Vec<i32>) =
+            if let Some(meta) = buffer.meta::<gst_video::VideoMeta>() {
+                let count = meta.n_planes() as usize;
+                if count != planes.len()
+                    || meta.format() != self.info.format()
+                    || (meta.width(), meta.height()) != (self.info.width(), self.info.height())
+                {
+                    return Err(ClError::Input(format!(
+                        "the frame's GstVideoMeta says {} planes of {}x{} {}, its caps say {} \
+                         planes of {}x{} {}",
+                        count,
+                        meta.width(),
+                        meta.height(),
+                        meta.format(),
+                        planes.len(),
+                        self.info.width(),
+                        self.info.height(),
+                        self.info.format(),
+                    )));
+                }
+                (meta.offset().to_vec(), meta.stride().to_vec())
+            } else {
+                (self.info.offset().to_vec(), self.info.stride().to_vec())
+            };
+        planes
+            .iter()
+            .enumerate()
+            .map(|(i, plane)| {
+                let (Some(&offset), Some(&stride)) = (offsets.get(i), strides.get(i)) else {
+                    return Err(ClError::Input(format!("the frame lacks plane {i}")));
+                };
+                let stride = usize::try_from(stride)
+                    .ok()
+                    .filter(|&s| s > 0 && (s >= plane.row_bytes || plane.rows <= 1))
+                    .ok_or_else(|| {
+                        ClError::Input(format!(
+                            "plane {i} of the frame has a stride of {stride} bytes for rows of {}",
+                            plane.row_bytes
+                        ))
+                    })?;
+                let len = stride
+                    .checked_mul(plane.rows.saturating_sub(1))
+                    .and_then(|n| n.checked_add(plane.row_bytes));
+                let end = len.and_then(|len| offset.checked_add(len));
+                match (len, end) {
+                    (Some(len), Some(end)) if end <= size => Ok(PlaneBytes {
+                        offset,
+                        stride,
+                        len,
+                    }),
+                    _ => Err(ClError::Input(format!(
+                        "the frame holds {size} bytes, but plane {i} ({} rows of {} bytes, \
+                         {stride} apart, from byte {offset}) does not end inside them",
+                        plane.rows, plane.row_bytes
+                    ))),
+                }
+            })
+            .collect()
+    }
+
+    /// The plane in place, where it lies in one memory of ours and of this context.
+    ///
+    /// # Errors
+    /// What became of the memory.
+    fn own_plane(
+        &self,
+        buffer: &gst::BufferRef,
+        place: &PlaneBytes,
+    ) -> Result<Option<Plane>, ClError> {
+        let Some((index, skip)) = place.memory_of(buffer) else {
+            return Ok(None);
+        };
+        let memory = buffer.peek_memory(index);
+        let Some(ours) =
+            buffer_of(memory).filter(|ours| Arc::ptr_eq(ours.context(), &self.context))
+        else {
+            return Ok(None);
+        };
+        ours.check()?;
+        Ok(Some(Plane {
+            memory: PlaneMemory::Ours(ours.clone()),
+            offset: memory.offset() + skip,
+            stride: place.stride,
+        }))
+    }
+
+    /// A readable mapping of each memory that holds planes, with each plane's place in it.
+    fn map(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<Vec<MappedPart>, ClError> {
+        let unreadable = || ClError::Input("the frame's memory cannot be read".into());
+        let mut groups: Vec<(usize, Vec<(usize, usize)>)> = Vec::new();
+        for (plane, place) in places.iter().enumerate() {
+            let Some((index, skip)) = place.memory_of(buffer) else {
+                // A plane across memories: GStreamer merges them into one.
+                let flags = gst::BufferCopyFlags::MEMORY | gst::BufferCopyFlags::MERGE;
+                let mapped = buffer
+                    .copy_region(flags, ..)
+                    .ok()
+                    .and_then(|merged| merged.into_mapped_buffer_readable().ok())
+                    .ok_or_else(unreadable)?;
+                return Ok(vec![MappedPart {
+                    mapped: Mapped::Buffer(mapped),
+                    planes: places.iter().map(|p| p.offset).enumerate().collect(),
+                }]);
+            };
+            match groups.iter_mut().find(|(known, _)| *known == index) {
+                Some((_, members)) => members.push((plane, skip)),
+                None => groups.push((index, vec![(plane, skip)])),
+            }
+        }
+        groups
+            .into_iter()
+            .map(|(index, planes)| {
+                let mapped = buffer
+                    .memory(index)
+                    .and_then(|memory| memory.into_mapped_memory_readable().ok())
+                    .ok_or_else(unreadable)?;
+                let mapped = Mapped::Memory(mapped);
+                Ok(MappedPart { mapped, planes })
+            })
+            .collect()
+    }
+
+    fn wrap(&self, buffer: &gst::BufferRef, places: &[PlaneBytes]) -> Result<Vec<Plane>, ClError> {
+        let mut planes: Vec<(usize, Plane)> = Vec::with_capacity(places.len());
+        for part in self.map(buffer, places)? {
+            let mapped = part.mapped;
+            // SAFETY: the mapping is stored beside the wrapper and dropped after it; a mapped
+            // GstMemory does not move; ClFrame waits for pending commands before both are dropped.
+            let wrapped = unsafe { Wrapped::new(&self.context, mapped.as_slice()) }?;
+            let host = Arc::new(HostPlanes {
+                wrapped,
+                _mapped: mapped,
+            });
+            planes.extend(part.planes.into_iter().map(|(plane, skip)| {
+                let memory = PlaneMemory::Host(host.clone());
+                (
+                    plane,
+                    Plane {
+                        memory,
+                        offset: skip,
+                        stride: places[plane].stride,
+                    },
+                )
+            }));
+        }
+        planes.sort_by_key(|(index, _)| *index);
+        Ok(planes.into_iter().map(|(_, plane)| plane).collect())
+    }
+
+    /// Copies a frame into device-visible memory, with the strides it has.
+    fn copy(
+        &mut self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<Vec<Plane>, ClError> {
+        let mut starts = Vec::with_capacity(places.len());
+        let mut size = 0_usize;
+        for place in places {
+            starts.push(size);
+            size += place.len.next_multiple_of(PLANE_ALIGNMENT);
+        }
+        let staging = match &self.staging {
+            Some(staging) if staging.size() >= size => staging.clone(),
+            _ => {
+                let staging = Arc::new(ClBuffer::new(&self.context, size, &self.meter)?);
+                self.staging = Some(staging.clone());
+                staging
+            }
+        };
+        let mapped = self.map(buffer, places)?;
+        staging.mark_undefined();
+        let target = staging.map(Access {
+            read: false,
+            write: true,
+        })?;
+        for part in &mapped {
+            for &(plane, skip) in &part.planes {
+                let len = places[plane].len;
+                let source = &part.mapped.as_slice()[skip..skip + len];
+                // SAFETY: the staging buffer holds `size` bytes and is mapped for writing; this
+                // plane's part ends inside them and overlaps no other.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(source.as_ptr(), target.add(starts[plane]), len);
+                }
+            }
+        }
+        staging.unmap();
+        if let Err(error) = staging.check() {
+            self.staging = None;
+            return Err(error);
+        }
+        Ok(places
+            .iter()
+            .zip(starts)
+            .map(|(place, offset)| Plane {
+                memory: PlaneMemory::Ours(staging.clone()),
+                offset,
+                stride: place.stride,
+            })
+            .collect())
+    }
+}

@@ -1,0 +1,227 @@
+//! Programs: sources in `kernels/`, built once per context and options.
+
+use std::{
+    collections::HashMap,
+    ffi::CString,
+    sync::{Arc, LazyLock},
+};
+
+use opencl3::{
+    kernel::create_kernel,
+    program::{
+        CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_info,
+    },
+};
+
+use super::{
+    context::ClContext,
+    handle::{BuiltProgram, Kernel, call_error},
+    registry,
+};
+use clinspect_core::ClError;
+
+static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "clprogram",
+        gst::DebugColorFlags::empty(),
+        Some("OpenCL programs"),
+    )
+});
+
+/// A program: kernel files of `kernels/`, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ProgramSource {
+    /// The Gaussian on any device.
+    Gaussian,
+    /// The Gaussian of 8-bit samples side by side for a CPU.
+    GaussianBytes,
+    /// The Gaussian for a CPU.
+    GaussianRows,
+    /// The Gaussian for a GPU.
+    GaussianTile,
+    /// Histograms on any device.
+    Histogram,
+    /// Histograms of 16-bit grey for a CPU.
+    HistogramDirect,
+    /// Histograms for a GPU.
+    HistogramBanked,
+    /// Histograms for a CPU.
+    HistogramPairs,
+    /// The pitch comparison on any device.
+    PitchThreshold,
+    /// The pitch comparison for a CPU.
+    PitchWords,
+    /// The pitch comparison for a GPU.
+    PitchWide,
+    /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
+    PitchWideDot,
+    /// What is done with a packed mask.
+    PitchMask,
+    /// Planes to images.
+    PlaneImage,
+    /// A few rows or columns of a frame.
+    ProbeLines,
+}
+
+/// A file's name and text.
+type Part = (&'static str, &'static str);
+
+macro_rules! part {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../kernels/", $name)))
+    };
+}
+
+impl ProgramSource {
+    /// Every program that any device can build.
+    pub const ALL: [Self; 14] = [
+        Self::Gaussian,
+        Self::GaussianBytes,
+        Self::GaussianRows,
+        Self::GaussianTile,
+        Self::Histogram,
+        Self::HistogramDirect,
+        Self::HistogramBanked,
+        Self::HistogramPairs,
+        Self::PitchThreshold,
+        Self::PitchWords,
+        Self::PitchWide,
+        Self::PitchMask,
+        Self::PlaneImage,
+        Self::ProbeLines,
+    ];
+
+    /// The name of its last file, which holds its kernels.
+    pub fn file(self) -> &'static str {
+        self.parts().last().map_or("", |(name, _)| name)
+    }
+
+    /// Its files; `common.cl`, the loads that all kernels share, comes before them.
+    fn parts(self) -> &'static [Part] {
+        const COMMON: Part = part!("common.cl");
+        const GAUSSIAN: Part = part!("gaussian.cl");
+        const HISTOGRAM: Part = part!("histogram.cl");
+        const PITCH: Part = part!("pitch_threshold.cl");
+        match self {
+            Self::Gaussian => &[COMMON, GAUSSIAN],
+            Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
+            Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],
+            Self::GaussianTile => &[COMMON, GAUSSIAN, part!("gaussian_tile.cl")],
+            Self::Histogram => &[COMMON, HISTOGRAM],
+            Self::HistogramDirect => &[COMMON, HISTOGRAM, part!("histogram_direct.cl")],
+            Self::HistogramBanked => &[COMMON, HISTOGRAM, part!("histogram_banked.cl")],
+            Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
+            Self::PitchThreshold => &[COMMON, PITCH],
+            Self::PitchWords => &[COMMON, PITCH, part!("pitch_words.cl")],
+            Self::PitchWide => &[
+                COMMON,
+                PITCH,
+                part!("pitch_runs.cl"),
+                part!("pitch_compare_int.cl"),
+                part!("pitch_wide.cl"),
+            ],
+            Self::PitchWideDot => &[
+                COMMON,
+                PITCH,
+                part!("nvidia.cl"),
+                part!("pitch_runs.cl"),
+                part!("pitch_compare_dot.cl"),
+                part!("pitch_wide.cl"),
+            ],
+            Self::PitchMask => &[COMMON, PITCH, part!("pitch_mask.cl")],
+            Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
+            Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
+        }
+    }
+}
+
+/// A built program.
+#[derive(Debug)]
+pub struct Program {
+    handle: BuiltProgram,
+    source: ProgramSource,
+}
+
+impl Program {
+    /// A kernel of the program, for one owner: arguments are part of it.
+    ///
+    /// # Errors
+    /// The program has no kernel of that name, or the device is out of resources.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, ClError> {
+        let error = |code| {
+            call_error(
+                "clCreateKernel",
+                code,
+                format!("{name} of {}", self.source.file()),
+            )
+        };
+        let c_name =
+            CString::new(name).map_err(|_| error(opencl3::error_codes::CL_INVALID_KERNEL_NAME))?;
+        create_kernel(self.handle.raw(), &c_name)
+            .map(Kernel::new)
+            .map_err(error)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct ProgramCache {
+    built: HashMap<(ProgramSource, String), Arc<Program>>,
+}
+
+impl ClContext {
+    /// A program built for this device; `options` are `-D` definitions.
+    ///
+    /// # Errors
+    /// [`ClError::Build`] with the compiler's log.
+    pub fn program(&self, source: ProgramSource, options: &str) -> Result<Arc<Program>, ClError> {
+        // PoCL builds one program at a time, and not beside its initialisation.
+        let _guard = registry::lock();
+        let mut cache = self.programs();
+        let key = (source, options.to_owned());
+        if let Some(program) = cache.built.get(&key) {
+            return Ok(program.clone());
+        }
+        let program = Arc::new(self.build(source, options)?);
+        cache.built.insert(key, program.clone());
+        Ok(program)
+    }
+
+    fn build(&self, source: ProgramSource, options: &str) -> Result<Program, ClError> {
+        let file = source.file();
+        // #line gives the compiler's messages the places of the files as they lie in kernels/.
+        let text: String = source
+            .parts()
+            .iter()
+            .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
+            .collect();
+        let handle = create_program_with_source(self.raw_context(), &[&text])
+            .map(BuiltProgram::new)
+            .map_err(|code| call_error("clCreateProgramWithSource", code, file))?;
+        let c_options = CString::new(format!("-cl-std=CL1.2 {options}"))
+            .map_err(|_| ClError::Refused("a compiler option holds a zero byte".into()))?;
+        let built = build_program(
+            handle.raw(),
+            &[self.raw_device()],
+            &c_options,
+            None,
+            std::ptr::null_mut(),
+        );
+        let log = get_program_build_info(handle.raw(), self.raw_device(), CL_PROGRAM_BUILD_LOG)
+            .map(|log| String::from_utf8_lossy(&log.to_vec_uchar()).into_owned())
+            .unwrap_or_default();
+        let log = log.trim_matches(['\0', '\n', ' ']);
+        gst::debug!(CAT, "{file} built with \"{options}\": {built:?} {log}");
+        if let Err(code) = built {
+            return Err(if log.is_empty() {
+                call_error("clBuildProgram", code, file)
+            } else {
+                ClError::Build {
+                    program: file,
+                    options: options.to_owned(),
+                    log: log.to_owned(),
+                }
+            });
+        }
+        Ok(Program { handle, source })
+    }
+}

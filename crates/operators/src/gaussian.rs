@@ -1,0 +1,402 @@
+//! The Gaussian of every component plane; kernels in `kernels/gaussian.cl`.
+
+use std::sync::Arc;
+
+use clinspect_core::ClError;
+use clinspect_core::{
+    layout::{Layout, SampleType},
+    ndrange::NdRange,
+    variant::{
+        COLUMN_SAMPLES, GaussianShape, GaussianVariant, RowKernel, gaussian_variant, row_kernel,
+        tile_bytes, tile_halo,
+    },
+    weights::{KERNEL_SIZE_RANGE, is_binomial, weights_f64, weights_q8},
+};
+use clinspect_opencl::frame::ClFrame;
+use clinspect_opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource, Step};
+
+use super::{
+    WARM_UP_ROWS, after, sample_options,
+    source::{PlaneImages, plain_group, plane_args},
+    to_i32, to_u32,
+};
+
+/// Bands of rows per compute unit of a CPU: enough to even out, few enough to keep rows together.
+const BANDS_PER_UNIT: usize = 4;
+/// Scratch lines start apart by this many sums more than a row needs.
+const LINE_PADDING: usize = 32;
+
+/// How sums are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Weights in 1/256, exact sums, one rounding.
+    Integer,
+    /// f32 weights and sums, rounded half to even.
+    Float,
+}
+
+/// What to compute.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GaussianSettings {
+    /// Taps along each axis, odd, 3..31.
+    pub kernel_size: usize,
+    /// Standard deviation, px; ≤ 0 derives it from the size.
+    pub sigma_px: f64,
+    /// How sums are held.
+    pub arithmetic: Arithmetic,
+    /// Read from images instead of buffers.
+    pub image: bool,
+    /// A variant to force; refused where the device cannot run it.
+    pub variant: Option<GaussianVariant>,
+}
+
+/// One launch: a plane whose components are filtered together, or one component of it.
+#[derive(Debug)]
+struct Pass {
+    plane: usize,
+    offset: usize,
+    /// Samples of a row, and rows.
+    extent: [usize; 2],
+    lanes: usize,
+    copy_lane: i32,
+    kernel: Kernel,
+    name: &'static str,
+    launch: Launch,
+}
+
+#[derive(Debug)]
+enum Launch {
+    Rows {
+        items: usize,
+        scratch: Mem,
+        line_len: usize,
+    },
+    Bytes {
+        items: usize,
+    },
+    Tile {
+        columns: usize,
+        groups: [usize; 2],
+    },
+    Direct {
+        group: [usize; 2],
+    },
+}
+
+/// A Gaussian for frames of one layout.
+#[derive(Debug)]
+pub struct Gaussian {
+    context: Arc<ClContext>,
+    passes: Vec<Pass>,
+    weights: Mem,
+    images: Option<PlaneImages>,
+    bytes: usize,
+}
+
+impl Gaussian {
+    /// Prepares kernels for frames of `layout`, compiled and run once.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for an even or outlying kernel size, a frame that an image cannot
+    /// hold or a forced variant that the device cannot run; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &GaussianSettings,
+    ) -> Result<Self, ClError> {
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        // Its tiles are those of the whole frame.
+        let mut warm = Self::prepare(context, &small, settings, layout)?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        let output = ClFrame::scratch(context, &small, &meter)?;
+        warm.run(&input, &output, &meter)?.wait("the Gaussian")?;
+        Self::prepare(context, layout, settings, layout)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &GaussianSettings,
+        whole: &Layout,
+    ) -> Result<Self, ClError> {
+        let taps = settings.kernel_size;
+        if !KERNEL_SIZE_RANGE.contains(&taps) || taps.is_multiple_of(2) {
+            return Err(ClError::Refused(format!(
+                "kernel-size={taps} does not go: set an odd number from {} to {}",
+                KERNEL_SIZE_RANGE.start(),
+                KERNEL_SIZE_RANGE.end()
+            )));
+        }
+        let bytes: Vec<u8> = match settings.arithmetic {
+            Arithmetic::Integer => weights_q8(taps, settings.sigma_px)
+                .iter()
+                .flat_map(|w| w.to_ne_bytes())
+                .collect(),
+            Arithmetic::Float => weights_f64(taps, settings.sigma_px)
+                .iter()
+                .flat_map(|&w| (w as f32).to_ne_bytes())
+                .collect(),
+        };
+        let weights = context.device_memory(bytes.len())?;
+        context.write(&weights, 0, &bytes, "weights")?;
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, layout))
+            .transpose()?;
+        let mut passes = Vec::new();
+        for (index, plane) in layout.planes.iter().enumerate() {
+            if plane.uniform {
+                let samples = plane.row_bytes / layout.sample.bytes();
+                let copy_lane = plane.lanes.iter().position(Option::is_none);
+                let copy_lane = copy_lane.map_or(Ok(-1), |lane| to_i32(lane, "a lane"))?;
+                let view = (
+                    index,
+                    0,
+                    samples,
+                    plane.rows,
+                    plane.lanes.len(),
+                    copy_lane,
+                    1,
+                );
+                passes.push(Pass::new(context, layout, settings, whole, view)?);
+            } else {
+                for c in layout.components.iter().filter(|c| c.plane == index) {
+                    let pitch = c.pixel_stride / layout.sample.bytes();
+                    let view = (index, c.offset, c.width, c.height, 1, -1, pitch);
+                    passes.push(Pass::new(context, layout, settings, whole, view)?);
+                }
+            }
+        }
+        Ok(Self {
+            context: context.clone(),
+            passes,
+            weights,
+            images,
+            bytes: layout.bytes(),
+        })
+    }
+
+    /// Names of the kernels that filter the frame's planes, or components.
+    pub fn kernels(&self) -> impl Iterator<Item = &'static str> {
+        self.passes.iter().map(|pass| pass.name)
+    }
+
+    /// Enqueues the filter; the returned event completes with the last plane.
+    ///
+    /// # Errors
+    /// The failing call; the output's contents are then undefined.
+    pub fn run(
+        &mut self,
+        input: &ClFrame,
+        output: &ClFrame,
+        meter: &Meter,
+    ) -> Result<Arc<Event>, ClError> {
+        let mut before = input.writers();
+        before.extend(output.begin_overwrite());
+        input.begin_use();
+        let mut events = match &mut self.images {
+            Some(images) => images.update(input, &before, meter)?,
+            None => Vec::with_capacity(self.passes.len()),
+        };
+        for pass in &mut self.passes {
+            let image = self
+                .images
+                .as_ref()
+                .and_then(|images| images.get(pass.plane));
+            let (Some(from), Some(to)) = (
+                input.planes().get(pass.plane),
+                output.planes().get(pass.plane),
+            ) else {
+                return Err(ClError::Input(format!("plane {} is missing", pass.plane)));
+            };
+            let [src, src_offset, src_stride] = plane_args(from, image, pass.offset)?;
+            let [dst, dst_offset, dst_stride] = plane_args(to, None, pass.offset)?;
+            let mut args = vec![
+                src,
+                src_offset,
+                src_stride,
+                dst,
+                dst_offset,
+                dst_stride,
+                Arg::I32(to_i32(pass.extent[0], "a row")?),
+                Arg::I32(to_i32(pass.extent[1], "a height")?),
+                Arg::I32(to_i32(pass.lanes, "a pattern")?),
+                Arg::I32(pass.copy_lane),
+                Arg::Mem(&self.weights),
+            ];
+            let range = match &pass.launch {
+                Launch::Rows {
+                    items,
+                    scratch,
+                    line_len,
+                } => {
+                    args.push(Arg::Mem(scratch));
+                    args.push(Arg::U32(to_u32(*line_len, "a line")?));
+                    NdRange::groups(*items, 1)
+                }
+                Launch::Bytes { items } => NdRange::groups(*items, 1),
+                Launch::Tile { columns, groups } => NdRange::tiles(*groups, *columns),
+                Launch::Direct { group } => NdRange::cover(pass.extent, *group),
+            };
+            let waits = after(&before, &events);
+            let event = self
+                .context
+                .run(&mut pass.kernel, pass.name, &args, &range, &waits)?;
+            events.push(Arc::new(event));
+        }
+        self.context.flush()?;
+        let (Some(first), Some(last)) = (events.first(), events.last()) else {
+            return Err(ClError::Input("the frame has no plane".into()));
+        };
+        meter.measure(Step::Kernel, first, last, self.bytes);
+        input.set_read(last);
+        output.set_written(last);
+        Ok(last.clone())
+    }
+}
+
+/// Plane, byte offset, samples a row, rows, lanes, lane to copy, samples between neighbours.
+type View = (usize, usize, usize, usize, usize, i32, usize);
+
+impl Pass {
+    fn new(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &GaussianSettings,
+        whole: &Layout,
+        (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
+    ) -> Result<Self, ClError> {
+        let taps = settings.kernel_size;
+        let integer = settings.arithmetic == Arithmetic::Integer;
+        let shape = GaussianShape {
+            taps,
+            lanes,
+            packed: integer && layout.sample == SampleType::U8,
+            extent: whole.planes.first().map_or([0; 2], |largest| {
+                [largest.row_bytes / layout.sample.bytes(), largest.rows]
+            }),
+            image: settings.image,
+        };
+        let variant = match settings.variant {
+            Some(forced) => {
+                check_forced(context, forced, &shape)?;
+                forced
+            }
+            None => gaussian_variant(context.caps(), &shape),
+        };
+        let rows_by = row_kernel(samples, layout.sample == SampleType::U8, integer, pitch);
+        let mut options = format!(
+            "{} -DTAPS={taps} -DPITCH={pitch} -DFLOAT_ARITHMETIC={}",
+            sample_options(layout.sample, settings.image),
+            u8::from(!integer),
+        );
+        if variant == GaussianVariant::Rows && rows_by == RowKernel::Bytes {
+            let binomial = is_binomial(&weights_q8(taps, settings.sigma_px));
+            options += &format!(" -DBINOMIAL={}", u8::from(binomial));
+        }
+        if let GaussianVariant::Tile { columns, rows } = variant {
+            options += &format!(" -DLANES={lanes} -DTILE_COLUMNS={columns} -DTILE_ROWS={rows}");
+        }
+        let (source, mut name) = match variant {
+            GaussianVariant::Rows => match rows_by {
+                RowKernel::Bytes => (ProgramSource::GaussianBytes, "gaussian_bytes"),
+                RowKernel::Any => (ProgramSource::GaussianRows, "gaussian_rows"),
+            },
+            GaussianVariant::Tile { .. } => (ProgramSource::GaussianTile, "gaussian_tile"),
+            GaussianVariant::Direct => (ProgramSource::Gaussian, "gaussian_direct"),
+        };
+        let program = context.program(source, &options)?;
+        let mut kernel = program.kernel(name)?;
+        let halo = (taps - 1) * lanes;
+        let mut launch = match variant {
+            GaussianVariant::Rows => {
+                let items = (context.caps().compute_units * BANDS_PER_UNIT).min(rows.max(1));
+                match rows_by {
+                    RowKernel::Bytes => Launch::Bytes { items },
+                    RowKernel::Any => {
+                        let line_len = samples + halo + LINE_PADDING;
+                        let bytes = items * line_len * size_of::<u32>();
+                        Launch::Rows {
+                            items,
+                            scratch: context.device_memory(bytes)?,
+                            line_len,
+                        }
+                    }
+                }
+            }
+            GaussianVariant::Tile {
+                columns,
+                rows: tile_rows,
+            } => {
+                let across = COLUMN_SAMPLES * (columns - 2 * tile_halo(taps, lanes));
+                Launch::Tile {
+                    columns,
+                    groups: [samples.div_ceil(across), rows.div_ceil(tile_rows)],
+                }
+            }
+            GaussianVariant::Direct => Launch::Direct {
+                group: plain_group(context, &kernel)?,
+            },
+        };
+        if let Launch::Tile { columns, .. } = &launch
+            && *columns > context.kernel_work_group(&kernel)?
+        {
+            // The compiler needs more registers a work-item than the device's limit tells.
+            name = "gaussian_direct";
+            kernel = program.kernel(name)?;
+            launch = Launch::Direct {
+                group: plain_group(context, &kernel)?,
+            };
+        }
+        Ok(Self {
+            plane,
+            offset,
+            extent: [samples, rows],
+            lanes,
+            copy_lane,
+            kernel,
+            name,
+            launch,
+        })
+    }
+}
+
+/// Refuses a forced variant that this device cannot run.
+fn check_forced(
+    context: &ClContext,
+    variant: GaussianVariant,
+    shape: &GaussianShape,
+) -> Result<(), ClError> {
+    let refused = |why: String| Err(ClError::Refused(format!("{variant:?} {why}")));
+    let caps = context.caps();
+    match variant {
+        GaussianVariant::Direct => Ok(()),
+        GaussianVariant::Rows | GaussianVariant::Tile { .. } if shape.image => {
+            refused("reads buffers, not images".into())
+        }
+        GaussianVariant::Rows => Ok(()),
+        GaussianVariant::Tile { columns, rows } => {
+            let most = caps.max_work_group.min(caps.max_work_item[0]);
+            if rows == 0 || !(1..=most).contains(&columns) {
+                return refused(format!(
+                    "is no work-group that {} can run",
+                    context.device_name()
+                ));
+            }
+            let halo = 2 * tile_halo(shape.taps, shape.lanes);
+            if columns <= halo {
+                return refused(format!("has no more columns than its halo of {halo}"));
+            }
+            let needed = tile_bytes(columns, rows, shape.packed);
+            if needed > caps.local_memory {
+                return refused(format!(
+                    "needs {needed} bytes of local memory, {} has {}",
+                    context.device_name(),
+                    caps.local_memory
+                ));
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Histograms of every component of a frame; kernels in `kernels/histogram*.cl`.
+
+mod pass;
+
+use std::sync::Arc;
+
+use clinspect_core::ClError;
+use clinspect_core::{
+    layout::{Layout, PlaneLayout, SampleType},
+    ndrange::NdRange,
+    region::Rect,
+    variant::{
+        HistogramShape, HistogramVariant, banked_copies, histogram_variant, local_fits,
+        without_banks,
+    },
+};
+use clinspect_opencl::frame::ClFrame;
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, Step};
+
+use pass::{Pass, Plan, table_count};
+
+use super::{WARM_UP_ROWS, after, sample_options, source::PlaneImages, to_u32};
+
+/// Bytes of a counter.
+const COUNTER: usize = size_of::<u32>();
+
+/// How counting is asked for: `HistogramVariant` less what the device decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Strategy {
+    /// Pairs of bytes.
+    Pairs,
+    /// A table per work-item.
+    Private,
+    /// Copies of each counter, one per bank.
+    Banked,
+    /// One table per work-group.
+    Local,
+}
+
+/// What to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HistogramSettings {
+    /// Bins a channel; a power of two, at most 2^depth.
+    pub bins: usize,
+    /// Bits of a sample that a camera fills; 0 for what the format holds.
+    pub bit_depth: u32,
+    /// Pixels to count.
+    pub region: Rect,
+    /// A strategy to force.
+    pub strategy: Option<Strategy>,
+    /// Read from images instead of buffers.
+    pub image: bool,
+}
+
+/// A histogram of frames of one layout.
+#[derive(Debug)]
+pub struct Histogram {
+    context: Arc<ClContext>,
+    variant: HistogramVariant,
+    passes: Vec<Pass>,
+    merge: Option<Merge>,
+    /// Counters of two frames, of which `slot` is the next one's.
+    out: Mem,
+    slot: usize,
+    clean: bool,
+    table_len: usize,
+    bins: usize,
+    bit_depth: u32,
+    images: Option<PlaneImages>,
+    bytes: usize,
+}
+
+/// Tables of work-items and the kernel that sums them.
+#[derive(Debug)]
+struct Merge {
+    tables: Mem,
+    count: usize,
+    kernel: Kernel,
+}
+
+/// Bits that samples fill.
+///
+/// # Errors
+/// [`ClError::Refused`] where `bit_depth` does not fit the format.
+pub(super) fn effective_depth(bit_depth: u32, sample: SampleType) -> Result<u32, ClError> {
+    let bits = sample.bits();
+    match bit_depth {
+        0 => Ok(bits),
+        8 if bits == 8 => Ok(8),
+        1..=16 if bits == 16 => Ok(bit_depth),
+        _ => Err(ClError::Refused(format!(
+            "bit-depth={bit_depth} does not go with {bits}-bit samples: set it to 0{}",
+            if bits == 16 { " or to 1..16" } else { "" }
+        ))),
+    }
+}
+
+impl Histogram {
+    /// Prepares kernels for frames of `layout`, compiled and run once.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for bins over the depth, a region that could overflow a counter, a
+    /// strategy that the device or the format cannot run; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &HistogramSettings,
+    ) -> Result<Self, ClError> {
+        match Self::warmed_up(context, layout, settings, None) {
+            // The compiler may need more registers a work-item than the device's limit tells, and
+            // what drivers say of a kernel's own limit need not be true: seen at the warm-up.
+            Err(error) if error.is_group_too_large() && settings.strategy.is_none() => {
+                let variant = without_banks(context.caps(), &shape(layout, settings));
+                Self::warmed_up(context, layout, settings, Some(variant))
+            }
+            Err(error) if error.is_group_too_large() => Err(ClError::Refused(format!(
+                "{} has no registers for this strategy's work-groups: set strategy=auto or \
+                 another one",
+                context.device_name()
+            ))),
+            warm => warm,
+        }
+    }
+
+    fn warmed_up(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &HistogramSettings,
+        variant: Option<HistogramVariant>,
+    ) -> Result<Self, ClError> {
+        let histogram = Self::prepare(context, layout, settings, variant)?;
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        let warm_settings = HistogramSettings {
+            region: Rect::new(0, 0, small.width, small.height),
+            ..*settings
+        };
+        let mut warm = Self::prepare(context, &small, &warm_settings, Some(histogram.variant))?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        warm.run(&input, &meter, &mut Vec::new())?;
+        Ok(histogram)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &HistogramSettings,
+        variant: Option<HistogramVariant>,
+    ) -> Result<Self, ClError> {
+        let bit_depth = effective_depth(settings.bit_depth, layout.sample)?;
+        let bins = settings.bins;
+        let levels = 1_usize << bit_depth;
+        if bins > levels {
+            return Err(ClError::Refused(format!(
+                "bins={bins} is more than the {levels} levels of {bit_depth}-bit samples: lower \
+                 bins to {levels} or less{}",
+                if layout.sample == SampleType::U8 {
+                    ""
+                } else {
+                    ", or raise bit-depth"
+                }
+            )));
+        }
+        if !bins.is_power_of_two() {
+            return Err(ClError::Refused(format!(
+                "bins={bins} is no power of two: set one from 2 to {levels}"
+            )));
+        }
+        let region = settings.region;
+        let pixels = region.width() as u64 * region.height() as u64;
+        if pixels > u64::from(u32::MAX) {
+            return Err(ClError::Refused(format!(
+                "a region of {pixels} pixels could overflow a 32-bit counter: set a smaller roi"
+            )));
+        }
+        let shape = shape(layout, settings);
+        let counters = shape.counters;
+        let variant = match variant {
+            Some(variant) => variant,
+            None => choose(context, &shape, settings.strategy)?,
+        };
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, layout))
+            .transpose()?;
+        let tables = table_count(context, variant, counters);
+        let plan = Plan {
+            context,
+            layout,
+            settings,
+            variant,
+            table_len: counters,
+            bit_depth,
+            tables,
+        };
+        let mut passes = Vec::new();
+        let mut bytes = 0;
+        for (index, plane) in layout.planes.iter().enumerate() {
+            let pass = Pass::new(&plan, index, plane)?;
+            bytes += pass.rows() * plane.row_bytes * region.width() / layout.width.max(1);
+            passes.push(pass);
+        }
+        let merge = if tables > 0 {
+            let options = sample_options(layout.sample, false);
+            let program = context.program(ProgramSource::Histogram, &options)?;
+            Some(Merge {
+                tables: zeroed(context, tables * counters, "histogram tables")?,
+                count: tables,
+                kernel: program.kernel("histogram_merge")?,
+            })
+        } else {
+            None
+        };
+        Ok(Self {
+            context: context.clone(),
+            variant,
+            passes,
+            merge,
+            out: zeroed(context, 2 * counters, "histogram counters")?,
+            slot: 0,
+            clean: true,
+            table_len: counters,
+            bins,
+            bit_depth,
+            images,
+            bytes,
+        })
+    }
+
+    /// The variant that counts.
+    pub fn variant(&self) -> HistogramVariant {
+        self.variant
+    }
+
+    /// Bins a channel.
+    pub fn bins(&self) -> usize {
+        self.bins
+    }
+
+    /// Bits that samples fill.
+    pub fn bit_depth(&self) -> u32 {
+        self.bit_depth
+    }
+
+    /// Counts a frame, waits, and leaves the channel-major bins in `bins`.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn run(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Meter,
+        bins: &mut Vec<u32>,
+    ) -> Result<(), ClError> {
+        let result = self.count(frame, meter, bins);
+        if result.is_ok() {
+            frame.end_use();
+            if let HistogramVariant::Banked { .. } = self.variant {
+                self.slot = 1 - self.slot;
+            }
+        } else {
+            // Half a frame may have been counted.
+            self.clean = false;
+        }
+        result
+    }
+
+    fn count(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Meter,
+        bins: &mut Vec<u32>,
+    ) -> Result<(), ClError> {
+        let context = &self.context;
+        let writers = frame.writers();
+        frame.begin_use();
+        let mut events = match &mut self.images {
+            Some(images) => images.update(frame, &writers, meter)?,
+            None => Vec::with_capacity(self.passes.len() + 2),
+        };
+        // Who counts into it zeroes the other frame's, but for the strategy that is no fast one.
+        let slot = self.slot;
+        let out = (&self.out, 2 * self.table_len * COUNTER);
+        let mut unclean = Vec::new();
+        if !self.clean {
+            // Tables too are zero only after a whole frame.
+            unclean.extend(self.passes.iter().filter_map(Pass::tables));
+            let table_bytes = self.table_len * COUNTER;
+            unclean.extend((self.merge.iter()).map(|m| (&m.tables, m.count * table_bytes)));
+        }
+        if self.variant == HistogramVariant::Local || !self.clean {
+            unclean.push(out);
+        }
+        for (memory, bytes) in unclean {
+            let waits = after(&writers, &events);
+            let zeroed = context.zero(memory, bytes, &waits, "histogram counters")?;
+            events.push(Arc::new(zeroed));
+        }
+        self.clean = true;
+        let table_len = Arg::U32(to_u32(self.table_len, "a table")?);
+        for pass in &mut self.passes {
+            let image = self
+                .images
+                .as_ref()
+                .and_then(|images| images.get(pass.plane));
+            let plane = frame
+                .planes()
+                .get(pass.plane)
+                .ok_or_else(|| ClError::Input(format!("plane {} is missing", pass.plane)))?;
+            let target = self.merge.as_ref().map_or(&self.out, |merge| &merge.tables);
+            let counters = (target, self.table_len, slot);
+            let waits = after(&writers, &events);
+            if let Some(event) = pass.enqueue(context, plane, image, counters, &waits)? {
+                events.push(Arc::new(event));
+            }
+        }
+        if let Some(merge) = &mut self.merge {
+            let args = [
+                Arg::Mem(&merge.tables),
+                table_len,
+                Arg::U32(to_u32(merge.count, "tables")?),
+                Arg::Mem(&self.out),
+            ];
+            let range = NdRange::linear(self.table_len);
+            let waits = after(&writers, &events);
+            let event = context.run(&mut merge.kernel, "histogram_merge", &args, &range, &waits)?;
+            events.push(Arc::new(event));
+        }
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            meter.measure(Step::Kernel, first, last, self.bytes);
+        }
+        bins.clear();
+        bins.resize(self.table_len, 0);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(bins);
+        let waits = after(&writers, &events);
+        let read = context.read(
+            &self.out,
+            slot * bytes.len(),
+            bytes,
+            &waits,
+            "the histogram",
+        )?;
+        meter.result(Arc::new(read), bytes.len());
+        Ok(())
+    }
+}
+
+/// What there is to count.
+fn shape(layout: &Layout, settings: &HistogramSettings) -> HistogramShape {
+    let channels = |plane: &PlaneLayout| plane.lanes.iter().flatten().count();
+    let most = layout.planes.iter().map(channels).max().unwrap_or(0);
+    HistogramShape {
+        counters: layout.components.len() * settings.bins,
+        plane_counters: most * settings.bins,
+        bytes: layout.sample == SampleType::U8,
+        samples: settings.region.width() as u64 * settings.region.height() as u64,
+        image: settings.image,
+    }
+}
+
+/// Counters on the device, zero.
+fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, ClError> {
+    let bytes = counters * COUNTER;
+    let memory = context.device_memory(bytes)?;
+    context.zero(&memory, bytes, &[], subject)?.wait(subject)?;
+    Ok(memory)
+}
+
+/// The variant in use, where a strategy is forced or left to the device.
+fn choose(
+    context: &ClContext,
+    shape: &HistogramShape,
+    strategy: Option<Strategy>,
+) -> Result<HistogramVariant, ClError> {
+    let caps = context.caps();
+    let refused = |why: &str| {
+        Err(ClError::Refused(format!(
+            "{why}: set strategy=auto or another one"
+        )))
+    };
+    match strategy {
+        None => Ok(histogram_variant(caps, shape)),
+        Some(Strategy::Private) => Ok(HistogramVariant::Private),
+        Some(Strategy::Pairs) if shape.image || !shape.bytes => {
+            refused("strategy=pairs needs 8-bit samples in buffers")
+        }
+        Some(Strategy::Pairs) => Ok(HistogramVariant::Pairs),
+        Some(Strategy::Banked) if shape.image => refused("strategy=banked needs buffers"),
+        Some(Strategy::Banked) => match banked_copies(caps, shape) {
+            Some(copies) => Ok(HistogramVariant::Banked { copies }),
+            None => refused(&format!(
+                "strategy=banked needs at least two copies of {} counters in {}'s {} bytes of \
+                 local memory",
+                shape.plane_counters,
+                context.device_name(),
+                caps.local_memory
+            )),
+        },
+        Some(Strategy::Local) if local_fits(caps, shape) => Ok(HistogramVariant::Local),
+        Some(Strategy::Local) => refused(&format!(
+            "strategy=local needs {} counters in {}'s {} bytes of local memory",
+            shape.counters,
+            context.device_name(),
+            caps.local_memory
+        )),
+    }
+}

@@ -1,0 +1,354 @@
+//! One plane's launch of a histogram.
+
+use std::sync::Arc;
+
+use crate::{sample_options, source::plane_args, to_i32, to_u32};
+use clinspect_core::ClError;
+use clinspect_core::{
+    layout::{Layout, PlaneLayout},
+    ndrange::NdRange,
+    variant::{HistogramShape, HistogramVariant, banked_copies},
+};
+use clinspect_opencl::frame::Plane;
+use clinspect_opencl::{Arg, ClContext, ClImage, Event, Kernel, Mem, ProgramSource};
+
+use super::{COUNTER, HistogramSettings};
+
+/// Samples of a row's pattern that the kernels can tell apart.
+const MAX_PERIOD: usize = 4;
+/// Tables of a work-item of `histogram_direct` (`SAMPLE_TABLES` of the kernel).
+const SAMPLE_TABLES: usize = 4;
+/// Counters of a pair table and its distance to the next (`PAIR_TABLE_LEN` of the kernel).
+const PAIR_TABLE_LEN: usize = 65_536 + 1_040;
+/// Device memory that tables of work-items may take, bytes.
+const TABLE_BUDGET: usize = 64 << 20;
+/// Work-items with a table of their own per compute unit of a GPU.
+const PRIVATE_ITEMS_PER_UNIT: usize = 128;
+/// Work-items of a group that share local memory; a pattern of three leaves less time to hide.
+const SHARED_GROUP: usize = 1024;
+const SHARED_GROUP_OF_THREE: usize = 768;
+/// Groups that share one table of counters, per compute unit.
+const LOCAL_GROUPS_PER_UNIT: usize = 2;
+
+/// What all planes of a frame share.
+pub(super) struct Plan<'a> {
+    pub context: &'a Arc<ClContext>,
+    pub layout: &'a Layout,
+    pub settings: &'a HistogramSettings,
+    pub variant: HistogramVariant,
+    /// Counters of a frame.
+    pub table_len: usize,
+    pub bit_depth: u32,
+    /// Tables of work-items; 0 where groups share one.
+    pub tables: usize,
+}
+
+/// Tables of work-items that a variant needs; 0 where groups share one.
+pub(super) fn table_count(
+    context: &ClContext,
+    variant: HistogramVariant,
+    table_len: usize,
+) -> usize {
+    let caps = context.caps();
+    let fit = TABLE_BUDGET / (table_len * COUNTER);
+    match variant {
+        HistogramVariant::Pairs => caps.compute_units,
+        HistogramVariant::Direct => {
+            SAMPLE_TABLES * caps.compute_units.min(fit / SAMPLE_TABLES).max(1)
+        }
+        HistogramVariant::Private if caps.is_cpu => caps.compute_units.min(fit).max(1),
+        HistogramVariant::Private => (caps.compute_units * PRIVATE_ITEMS_PER_UNIT)
+            .min(fit)
+            .max(1),
+        HistogramVariant::Banked { .. } | HistogramVariant::Local => 0,
+    }
+}
+
+/// Work-items of a group of `histogram_banked`.
+fn shared_group(context: &ClContext, period: usize) -> usize {
+    let caps = context.caps();
+    let wish = if period == 3 {
+        SHARED_GROUP_OF_THREE
+    } else {
+        SHARED_GROUP
+    };
+    wish.min(caps.max_work_group).min(caps.max_work_item[0])
+}
+
+/// Where samples count: channel, begin and end of each sample of the pattern, and rows.
+#[derive(Debug, Default)]
+struct Pattern {
+    channel: [i32; MAX_PERIOD],
+    begin: [i32; MAX_PERIOD],
+    end: [i32; MAX_PERIOD],
+    rows: [i32; 2],
+}
+
+impl Pattern {
+    fn new(plan: &Plan, plane: &PlaneLayout) -> Result<Self, ClError> {
+        let layout = plan.layout;
+        let period = plane.lanes.len();
+        let mut pattern = Self {
+            channel: [-1; MAX_PERIOD],
+            ..Self::default()
+        };
+        for (lane, component) in plane.lanes.iter().enumerate() {
+            let Some(c) = *component else { continue };
+            let info = &layout.components[c];
+            let part =
+                plan.settings
+                    .region
+                    .subsample(info.w_sub, info.h_sub, info.width, info.height);
+            // Samples of one component repeat within the pattern where it is not the coarsest.
+            let step = info.pixel_stride / layout.sample.bytes();
+            let first = (lane - info.offset / layout.sample.bytes()) / step;
+            let repeats = period / step;
+            let patterns = |x: usize| to_i32(x.saturating_sub(first).div_ceil(repeats), "a region");
+            pattern.channel[lane] = to_i32(c, "a channel")?;
+            pattern.begin[lane] = patterns(part.x0)?;
+            pattern.end[lane] = patterns(part.x1)?;
+            pattern.rows = [to_i32(part.y0, "a region")?, to_i32(part.y1, "a region")?];
+        }
+        Ok(pattern)
+    }
+
+    fn used(&self) -> impl Iterator<Item = usize> {
+        (0..MAX_PERIOD).filter(|&lane| self.channel[lane] >= 0)
+    }
+
+    /// Smallest begin and largest end.
+    fn span(&self) -> [i32; 2] {
+        [
+            self.used().map(|lane| self.begin[lane]).min().unwrap_or(0),
+            self.used().map(|lane| self.end[lane]).max().unwrap_or(0),
+        ]
+    }
+
+    /// The plane's first channel, and its channels.
+    fn channels(&self) -> [usize; 2] {
+        let channel = |lane: usize| self.channel[lane].max(0) as usize;
+        let first = self.used().map(channel).min().unwrap_or(0);
+        let last = self.used().map(channel).max().unwrap_or(0);
+        [first, last - first + 1]
+    }
+}
+
+/// The arguments in which the strategies differ.
+#[derive(Debug)]
+enum Extra {
+    /// None but the counters.
+    Tables,
+    /// Tables of pairs, and their bytes.
+    Pairs(Mem, usize),
+    /// Counters in local memory, bytes.
+    Local(usize),
+    /// The plane's counters, numbered from 0, and the first of them in the frame's.
+    Banked { table_len: usize, first: usize },
+}
+
+/// One plane's launch.
+#[derive(Debug)]
+pub(super) struct Pass {
+    pub plane: usize,
+    kernel: Kernel,
+    name: &'static str,
+    range: NdRange,
+    pattern: Pattern,
+    /// Bytes of a row without padding that count wholly; 0 where some do not.
+    whole_row: usize,
+    extra: Extra,
+    bins: u32,
+    shift: u32,
+}
+
+impl Pass {
+    /// Builds the kernel of plane `index`.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a pattern that the kernels cannot tell apart, or groups that the
+    /// kernel cannot have; a failing call.
+    pub fn new(plan: &Plan, index: usize, plane: &PlaneLayout) -> Result<Self, ClError> {
+        let context = plan.context;
+        let period = plane.lanes.len();
+        if period > MAX_PERIOD {
+            return Err(ClError::Refused(
+                "a format with more than four samples a pixel is not supported".into(),
+            ));
+        }
+        let mut pattern = Pattern::new(plan, plane)?;
+        let bins = plan.settings.bins;
+        let shift = plan.bit_depth - bins.ilog2();
+        let mut options = format!(
+            "{} -DPERIOD={period}",
+            sample_options(plan.layout.sample, plan.settings.image)
+        );
+        let mut extra = Extra::Tables;
+        if let HistogramVariant::Banked { .. } = plan.variant {
+            let [first, channels] = pattern.channels();
+            for channel in pattern.channel.iter_mut().filter(|c| **c >= 0) {
+                *channel -= to_i32(first, "a channel")?;
+            }
+            let table_len = channels * bins;
+            let shape = HistogramShape {
+                counters: plan.table_len,
+                plane_counters: table_len,
+                bytes: true,
+                samples: 0,
+                image: false,
+            };
+            let copies = banked_copies(context.caps(), &shape).unwrap_or(1);
+            // Frames may start anywhere where host memory is used in place.
+            let aligned = !context.caps().shares_host_memory;
+            options += &format!(
+                " -DGROUP_ITEMS={} -DCOPIES={copies} -DTABLE_LEN={table_len} -DBIN_SHIFT={shift} \
+                 -DALIGNED_BASE={}",
+                shared_group(context, period),
+                u8::from(aligned)
+            );
+            extra = Extra::Banked {
+                table_len,
+                first: first * bins,
+            };
+        }
+        let (source, name) = match plan.variant {
+            HistogramVariant::Pairs => (ProgramSource::HistogramPairs, "histogram_pairs"),
+            HistogramVariant::Direct => (ProgramSource::HistogramDirect, "histogram_direct"),
+            HistogramVariant::Private => (ProgramSource::Histogram, "histogram_private"),
+            HistogramVariant::Banked { .. } => (ProgramSource::HistogramBanked, "histogram_banked"),
+            HistogramVariant::Local => (ProgramSource::Histogram, "histogram_local"),
+        };
+        let kernel = context.program(source, &options)?.kernel(name)?;
+        let units = context.caps().compute_units;
+        let largest = context.kernel_work_group(&kernel)?;
+        let range = match plan.variant {
+            HistogramVariant::Pairs => {
+                let per_item = PAIR_TABLE_LEN * if period == 3 { 3 } else { period.div_ceil(2) };
+                let bytes = plan.tables * per_item * COUNTER;
+                let memory = context.device_memory(bytes)?;
+                let zeroed = context.zero(&memory, bytes, &[], "pair tables")?;
+                zeroed.wait("pair tables")?;
+                extra = Extra::Pairs(memory, bytes);
+                NdRange::groups(plan.tables, 1)
+            }
+            HistogramVariant::Direct => NdRange::groups(plan.tables / SAMPLE_TABLES, 1),
+            HistogramVariant::Private => {
+                let local = if context.caps().is_cpu { 1 } else { 32 };
+                let local = local.min(largest);
+                let local = if plan.tables.is_multiple_of(local) {
+                    local
+                } else {
+                    1
+                };
+                NdRange::groups(plan.tables / local, local)
+            }
+            HistogramVariant::Banked { .. } => {
+                NdRange::groups(units, shared_group(context, period))
+            }
+            HistogramVariant::Local => {
+                extra = Extra::Local(plan.table_len * COUNTER);
+                NdRange::groups(units * LOCAL_GROUPS_PER_UNIT, SHARED_GROUP.min(largest))
+            }
+        };
+        let [begin, end] = pattern.span();
+        let row = end.max(0) as usize * period * plan.layout.sample.bytes();
+        let whole = begin == 0
+            && row == plane.row_bytes
+            && pattern
+                .used()
+                .all(|lane| pattern.begin[lane] == 0 && pattern.end[lane] == end);
+        Ok(Self {
+            plane: index,
+            kernel,
+            name,
+            range,
+            pattern,
+            whole_row: if whole { row } else { 0 },
+            extra,
+            bins: to_u32(bins, "bins")?,
+            shift,
+        })
+    }
+
+    /// Rows that count.
+    pub fn rows(&self) -> usize {
+        (self.pattern.rows[1] - self.pattern.rows[0]).max(0) as usize
+    }
+
+    /// Tables of its own with their bytes, zero before and after a frame.
+    pub fn tables(&self) -> Option<(&Mem, usize)> {
+        match &self.extra {
+            Extra::Pairs(memory, bytes) => Some((memory, *bytes)),
+            _ => None,
+        }
+    }
+
+    /// Enqueues the count into `counters`, or nothing where no sample counts. `slot`: which of the
+    /// two tables of `counters` is this frame's.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn enqueue(
+        &mut self,
+        context: &ClContext,
+        plane: &Plane,
+        image: Option<&ClImage>,
+        (counters, table_len, slot): (&Mem, usize, usize),
+        waits: &[&Event],
+    ) -> Result<Option<Event>, ClError> {
+        let [first, mut last] = self.pattern.span();
+        let y0 = self.pattern.rows[0];
+        let mut rows = self.pattern.rows[1] - y0;
+        if first >= last || rows <= 0 {
+            return Ok(None);
+        }
+        let mut end = self.pattern.end;
+        let [src, offset, stride] = plane_args(plane, image, 0)?;
+        if let Extra::Banked { .. } = self.extra
+            && plane.stride == self.whole_row
+            && let Some(all) = last
+                .checked_mul(rows)
+                .filter(|_| plane.stride * rows as usize <= i32::MAX as usize)
+        {
+            // Rows without gaps are one long row.
+            end = end.map(|e| e * rows);
+            (last, rows) = (all, 1);
+        }
+        let mut args = vec![
+            src,
+            offset,
+            stride,
+            Arg::I32x4(self.pattern.channel),
+            Arg::I32x4(self.pattern.begin),
+            Arg::I32x4(end),
+            Arg::I32(first),
+            Arg::I32(last),
+            Arg::I32(y0),
+            Arg::I32(rows),
+            Arg::U32(self.shift),
+            Arg::U32(self.bins),
+            Arg::Mem(counters),
+        ];
+        match &self.extra {
+            Extra::Tables => args.push(Arg::U32(to_u32(table_len, "a table")?)),
+            Extra::Pairs(memory, _) => {
+                args.push(Arg::U32(to_u32(table_len, "a table")?));
+                args.push(Arg::Mem(memory));
+            }
+            Extra::Local(bytes) => {
+                args.push(Arg::U32(to_u32(table_len, "a table")?));
+                args.push(Arg::Local(*bytes));
+            }
+            Extra::Banked {
+                table_len: own,
+                first,
+            } => {
+                args.push(Arg::U32(to_u32(*own, "a table")?));
+                args.push(Arg::U32(to_u32(slot * table_len + first, "a table")?));
+                args.push(Arg::U32(to_u32((1 - slot) * table_len + first, "a table")?));
+            }
+        }
+        context
+            .run(&mut self.kernel, self.name, &args, &self.range, waits)
+            .map(Some)
+    }
+}

@@ -1,0 +1,384 @@
+//! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
+
+mod defects;
+mod mask;
+mod run_differences;
+mod settings;
+
+use std::sync::Arc;
+
+use clinspect_core::ClError;
+use clinspect_core::{
+    layout::{Layout, SampleType},
+    mask::packed_stride,
+    ndrange::NdRange,
+    pitch::{Axis, threshold_q8},
+    region::Rect,
+    variant::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows},
+};
+use clinspect_opencl::frame::ClFrame;
+use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource, Step};
+
+use defects::Lister;
+pub use defects::{Listed, MeasuredDefect};
+pub use mask::MaskTarget;
+use mask::packed_mask;
+use settings::check_forced;
+pub use settings::{Compare, PitchSettings, Polarity, judged_pixels};
+
+use super::{
+    WARM_UP_ROWS, after,
+    histogram::effective_depth,
+    sample_options,
+    source::{PlaneImages, plain_group, plane_args},
+    to_i32, to_u32,
+};
+
+/// Bytes of the two counters of marked pixels.
+const COUNTERS: usize = 2 * size_of::<u32>();
+/// Bytes of a row that a work-item of the wide kernel takes.
+const WIDE_BYTES: usize = 16;
+/// Work-items of its groups.
+const WIDE_GROUP: usize = 128;
+/// Bands of rows per compute unit of a CPU.
+const BANDS_PER_UNIT: usize = 4;
+/// A pitch comparison for frames of one layout.
+#[derive(Debug)]
+pub struct PitchThreshold {
+    context: Arc<ClContext>,
+    kernel: Kernel,
+    name: &'static str,
+    range: NdRange,
+    expand: Kernel,
+    expand_group: [usize; 2],
+    comparisons: Mem,
+    comparison_count: usize,
+    rois: Mem,
+    roi_count: usize,
+    /// Rows of a work-item of the wide kernel, where that runs.
+    wide: Option<usize>,
+    /// Set bits of the mask: two counters, of which `slot` is the next frame's, and zero.
+    counter: Mem,
+    slot: usize,
+    clean: bool,
+    /// Marked pixels of the last frame.
+    marked: u64,
+    /// Where a mask is packed before it is expanded; made at first use.
+    packed: Option<ClBuffer>,
+    lister: Lister,
+    theta: i32,
+    flags: i32,
+    width: usize,
+    height: usize,
+    judged: u64,
+    pitches: [f64; 2],
+    images: Option<PlaneImages>,
+}
+
+impl PitchThreshold {
+    /// Prepares kernels for frames of `layout`, compiled and run once; plane 0 is judged.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings under which no pixel of the frame can be judged, or that
+    /// contradict each other; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &PitchSettings,
+    ) -> Result<Self, ClError> {
+        let operator = Self::prepare(context, layout, settings)?;
+        settings.check_reach(layout.width, layout.height)?;
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        let warm_settings = PitchSettings {
+            rois: Vec::new(),
+            ..settings.clone()
+        };
+        let mut warm = Self::prepare(context, &small, &warm_settings)?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        let output = ClFrame::scratch(context, &small, &meter)?;
+        warm.run(&input, MaskTarget::Grey(&output), &meter)?;
+        warm.warm_up_list(&input, &meter)?;
+        Ok(operator)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &Layout,
+        settings: &PitchSettings,
+    ) -> Result<Self, ClError> {
+        let depth = effective_depth(settings.bit_depth, layout.sample)?;
+        let highest = f64::from((1_u32 << depth) - 1);
+        if !(0.0..=highest).contains(&settings.threshold) {
+            return Err(ClError::Refused(format!(
+                "threshold={} is no grey level of {depth}-bit samples: set it to 0..{highest}",
+                settings.threshold
+            )));
+        }
+        let (width, height) = (layout.width, layout.height);
+        let comparisons = settings.comparisons()?;
+        let judged = judged_pixels(&comparisons, &settings.rois, width, height);
+        if judged > u64::from(u32::MAX) {
+            return Err(ClError::Refused(format!(
+                "{judged} judged pixels could overflow a 32-bit counter: set smaller rois"
+            )));
+        }
+        let whole = [Rect::new(0, 0, width, height)];
+        let rois = if settings.rois.is_empty() {
+            &whole[..]
+        } else {
+            &settings.rois
+        };
+        let comparison_words: Vec<[i32; 4]> = comparisons
+            .iter()
+            .map(|c| [i32::from(c.axis == Axis::Y), c.whole, c.fraction, c.blur])
+            .collect();
+        let roi_words = rois
+            .iter()
+            .map(|r| {
+                Ok([
+                    to_i32(r.x0, "a region")?,
+                    to_i32(r.y0, "a region")?,
+                    to_i32(r.x1, "a region")?,
+                    to_i32(r.y1, "a region")?,
+                ])
+            })
+            .collect::<Result<Vec<_>, ClError>>()?;
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, &layout.first_plane()))
+            .transpose()?;
+        check_forced(context, settings, layout)?;
+        let options = sample_options(layout.sample, settings.image);
+        let bytes = layout.sample == SampleType::U8;
+        let variant = settings.variant.unwrap_or_else(|| {
+            pitch_variant(context.caps(), settings.image, bytes, layout.bytes())
+        });
+        let minimum = settings.compare == Compare::Minimum;
+        let (source, name) = match variant {
+            PitchVariant::Bytes => (ProgramSource::PitchThreshold, "pitch_threshold_bytes"),
+            PitchVariant::Words => (ProgramSource::PitchWords, "pitch_threshold_words"),
+            PitchVariant::Wide { dot4 } => (
+                if dot4 {
+                    ProgramSource::PitchWideDot
+                } else {
+                    ProgramSource::PitchWide
+                },
+                match (minimum, settings.match_center) {
+                    (false, false) => "pitch_wide_average",
+                    (false, true) => "pitch_wide_average_matched",
+                    (true, false) => "pitch_wide_minimum",
+                    (true, true) => "pitch_wide_minimum_matched",
+                },
+            ),
+        };
+        let kernel = context.program(source, &options)?.kernel(name)?;
+        let mut item_rows = 1;
+        let range = match variant {
+            PitchVariant::Bytes => NdRange::cover(
+                [packed_stride(width), height],
+                plain_group(context, &kernel)?,
+            ),
+            PitchVariant::Wide { .. } => {
+                let across = width.div_ceil(WIDE_BYTES / layout.sample.bytes());
+                item_rows = wide_rows(context.caps(), across * height);
+                let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
+                NdRange::cover([across, height.div_ceil(item_rows)], [group, 1])
+            }
+            PitchVariant::Words => {
+                let bands = context.caps().compute_units * BANDS_PER_UNIT;
+                NdRange::groups(bands.min(height.max(1)), 1)
+            }
+        };
+        // The image variant's program has no buffers to expand from.
+        let plain = context.program(
+            ProgramSource::PitchMask,
+            &sample_options(layout.sample, false),
+        )?;
+        let expand = plain.kernel("mask_expand")?;
+        Ok(Self {
+            context: context.clone(),
+            expand_group: plain_group(context, &expand)?,
+            kernel,
+            name,
+            range,
+            wide: matches!(variant, PitchVariant::Wide { .. }).then_some(item_rows),
+            slot: 0,
+            clean: true,
+            marked: 0,
+            expand,
+            comparisons: upload(context, &comparison_words, "comparisons")?,
+            comparison_count: comparison_words.len(),
+            rois: upload(context, &roi_words, "regions of interest")?,
+            roi_count: roi_words.len(),
+            counter: counters(context)?,
+            packed: None,
+            lister: Lister::new(context, &plain)?,
+            theta: threshold_q8(settings.threshold),
+            flags: settings.flags(),
+            width,
+            height,
+            judged,
+            pitches: [settings.pitch_x, settings.pitch_y],
+            images,
+        })
+    }
+
+    /// The pitches along x and y that frames are compared at, px; 0 for none.
+    pub fn pitches(&self) -> [f64; 2] {
+        self.pitches
+    }
+
+    /// Pixels of a frame that are judged.
+    pub fn judged_pixels(&self) -> u64 {
+        self.judged
+    }
+
+    /// Compares a frame, writes its mask, waits, and returns the number of marked pixels.
+    ///
+    /// # Errors
+    /// The failing call; the mask's contents are then undefined.
+    pub fn run(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        let result = self.compare(frame, target, meter);
+        self.marked = *result.as_ref().unwrap_or(&0);
+        if result.is_ok() {
+            frame.end_use();
+            self.slot = 1 - self.slot;
+        } else {
+            // Half a frame may have been counted.
+            self.clean = false;
+        }
+        result
+    }
+
+    fn compare(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        let context = self.context.clone();
+        let stride = packed_stride(self.width);
+        if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
+            self.packed = Some(ClBuffer::new(&context, stride * self.height, meter)?);
+        }
+        let mut before = frame.writers();
+        let (mask, mask_offset) = packed_mask(target, &self.packed)
+            .ok_or_else(|| ClError::Refused("the packed mask has no memory".into()))?;
+        before.extend(mask.begin_overwrite());
+        if let MaskTarget::Grey(out) = target {
+            before.extend(out.begin_overwrite());
+        }
+        frame.begin_use();
+        let mut events = match &mut self.images {
+            Some(images) => images.update(frame, &before, meter)?,
+            None => Vec::with_capacity(3),
+        };
+        let slot = self.slot;
+        if !self.clean {
+            self.clean = true;
+            let waits = after(&before, &events);
+            let zeroed = context.zero(&self.counter, COUNTERS, &waits, "the pixel counters")?;
+            events.push(Arc::new(zeroed));
+        }
+        let plane = frame
+            .planes()
+            .first()
+            .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
+        let image = self.images.as_ref().and_then(|images| images.get(0));
+        let [src, src_offset, src_stride] = plane_args(plane, image, 0)?;
+        let width = Arg::I32(to_i32(self.width, "a width")?);
+        let height = Arg::I32(to_i32(self.height, "a height")?);
+        let mask_stride = Arg::U32(to_u32(stride, "a stride")?);
+        let mut args = vec![
+            src,
+            src_offset,
+            src_stride,
+            width,
+            height,
+            Arg::Mem(mask.mem()),
+            Arg::U64(mask_offset as u64),
+            mask_stride,
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(self.comparison_count, "comparisons")?),
+            Arg::Mem(&self.rois),
+            Arg::I32(to_i32(self.roi_count, "regions")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+            Arg::Mem(&self.counter),
+            Arg::U32(to_u32(slot, "a counter")?),
+        ];
+        if let Some(item_rows) = self.wide {
+            let memory = plane.aligned_len().filter(|&len| len < WIDE_MEMORY);
+            let memory = memory.ok_or_else(|| {
+                ClError::Input(format!("{} reads device memory under 2 GiB", self.name))
+            })?;
+            args.push(Arg::U32(to_u32(memory, "a memory object")?));
+            args.push(Arg::I32(to_i32(item_rows, "rows")?));
+        }
+        let waits = after(&before, &events);
+        let event = context.run(&mut self.kernel, self.name, &args, &self.range, &waits)?;
+        let event = Arc::new(event);
+        mask.set_written(event.clone());
+        events.push(event);
+        if let MaskTarget::Grey(out) = target {
+            let plane = out
+                .planes()
+                .first()
+                .ok_or_else(|| ClError::Input("the mask has no plane".into()))?;
+            let [dst, dst_offset, dst_stride] = plane_args(plane, None, 0)?;
+            let args = [
+                Arg::Mem(mask.mem()),
+                mask_stride,
+                dst,
+                dst_offset,
+                dst_stride,
+                width,
+                height,
+            ];
+            let range = NdRange::cover([stride, self.height], self.expand_group);
+            let waits = after(&before, &events);
+            let event = context.run(&mut self.expand, "mask_expand", &args, &range, &waits)?;
+            let event = Arc::new(event);
+            out.set_written(&event);
+            events.push(event);
+        }
+        if let (Some(first), Some(last)) = (events.first(), events.last()) {
+            meter.measure(Step::Kernel, first, last, self.width * self.height);
+        }
+        let mut count = [0_u32];
+        let waits = after(&before, &events);
+        let read = context.read(
+            &self.counter,
+            slot * size_of::<u32>(),
+            bytemuck::cast_slice_mut(&mut count),
+            &waits,
+            "the pixel count",
+        )?;
+        meter.result(Arc::new(read), size_of::<u32>());
+        Ok(u64::from(count[0]))
+    }
+}
+
+/// Two counters, zero.
+fn counters(context: &ClContext) -> Result<Mem, ClError> {
+    let mem = context.device_memory(COUNTERS)?;
+    let subject = "the pixel counters";
+    context.zero(&mem, COUNTERS, &[], subject)?.wait(subject)?;
+    Ok(mem)
+}
+
+fn upload(context: &ClContext, words: &[[i32; 4]], subject: &str) -> Result<Mem, ClError> {
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    let mem = context.device_memory(bytes.len())?;
+    // OpenCL refuses to write nothing.
+    if !bytes.is_empty() {
+        context.write(&mem, 0, bytes, subject)?;
+    }
+    Ok(mem)
+}

@@ -1,0 +1,176 @@
+//! From a mask to a list of defects.
+
+use std::sync::Arc;
+
+use super::{
+    PitchThreshold,
+    mask::{MaskTarget, packed_mask},
+    run_differences::{RunDifference, RunDifferences},
+};
+use crate::{source::plane_args, to_i32};
+use clinspect_core::ClError;
+use clinspect_core::{
+    components::{Finder, Limits, Run, Shape},
+    mask::packed_stride,
+};
+use clinspect_opencl::frame::ClFrame;
+use clinspect_opencl::{Arg, ClContext, Event, Meter, Program};
+
+/// Differences are counted in this many parts of a grey level.
+const DIFFERENCE_UNITS: f64 = 512.0;
+/// Signs of [`RunDifference`]: every pixel brighter, every pixel darker.
+const ALL_BRIGHT: u32 = 1;
+const ALL_DARK: u32 = 2;
+
+/// A defect with how much it differs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MeasuredDefect {
+    /// Where it is, and how large.
+    pub shape: Shape,
+    /// Mean difference of its pixels, grey levels; positive is brighter.
+    pub mean_difference: f64,
+    /// Difference of largest magnitude, grey levels; the first in scan order of equals.
+    pub peak_difference: f64,
+    /// 1 where all its pixels are brighter, -1 where all are darker, else 0.
+    pub polarity: i32,
+}
+
+/// The defects of a frame.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listed {
+    /// Largest area first, ties in scan order.
+    pub defects: Vec<MeasuredDefect>,
+    /// There were more.
+    pub overflow: bool,
+}
+
+/// Working memory for lists.
+#[derive(Debug)]
+pub(super) struct Lister {
+    finder: Finder,
+    differences: RunDifferences,
+}
+
+impl Lister {
+    pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
+        Ok(Self {
+            finder: Finder::default(),
+            differences: RunDifferences::new(context, program)?,
+        })
+    }
+}
+
+impl PitchThreshold {
+    /// Lists the defects of the frame and the mask that [`Self::run`] was given last.
+    ///
+    /// The host reads the packed mask; differences are summed on the device, so that the frame
+    /// stays there.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn list(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        limits: &Limits,
+        meter: &Arc<Meter>,
+    ) -> Result<Listed, ClError> {
+        if self.marked == 0 {
+            return Ok(Listed::default());
+        }
+        let Some((buffer, offset)) = packed_mask(target, &self.packed) else {
+            return Ok(Listed::default());
+        };
+        let stride = packed_stride(self.width);
+        let finder = &mut self.lister.finder;
+        let (width, height) = (self.width, self.height);
+        let found = buffer.read_with(|bytes| {
+            let mask = bytes.get(offset..).unwrap_or(&[]);
+            finder.find(mask, stride, width, height, limits)
+        })?;
+        let writers = frame.writers();
+        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
+        let plane = frame
+            .planes()
+            .first()
+            .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
+        let [src, src_offset, src_stride] = plane_args(plane, None, 0)?;
+        let frame_args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.height, "a height")?),
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(self.comparison_count, "comparisons")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+        ];
+        frame.begin_use();
+        let measured =
+            self.lister
+                .differences
+                .run(&self.context, &frame_args, &found.runs, &waits, meter)?;
+        frame.end_use();
+        Ok(Listed {
+            defects: assemble(&found.shapes, &found.runs, measured),
+            overflow: found.overflow,
+        })
+    }
+
+    /// Compiles and runs the kernel that lists need.
+    pub(super) fn warm_up_list(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        // The frame of zeros has none.
+        if let Some(packed) = &self.packed {
+            packed.write(0, &[0x80], "a mask to warm up with")?;
+        }
+        let target = MaskTarget::Grey(frame);
+        self.marked = 1;
+        let limits = Limits {
+            min_area: 0,
+            merge_distance: 0,
+            max_defects: 1,
+        };
+        self.list(frame, target, &limits, meter).map(|_| ())
+    }
+}
+
+/// Sums the runs of each shape.
+fn assemble(shapes: &[Shape], runs: &[Run], measured: &[RunDifference]) -> Vec<MeasuredDefect> {
+    let mut sums = vec![RunDifferenceSum::default(); shapes.len()];
+    for (run, difference) in runs.iter().zip(measured) {
+        if let Some(sum) = sums.get_mut(run.defect as usize) {
+            sum.sum += difference.sum;
+            sum.signs |= difference.signs;
+            // Runs come in scan order, so the first of equals stays.
+            if difference.peak.unsigned_abs() > sum.peak.unsigned_abs() {
+                sum.peak = difference.peak;
+            }
+        }
+    }
+    shapes
+        .iter()
+        .zip(&sums)
+        .map(|(shape, sum)| MeasuredDefect {
+            shape: *shape,
+            mean_difference: sum.sum as f64 / (DIFFERENCE_UNITS * f64::from(shape.area.max(1))),
+            peak_difference: f64::from(sum.peak) / DIFFERENCE_UNITS,
+            polarity: match sum.signs {
+                ALL_BRIGHT => 1,
+                ALL_DARK => -1,
+                _ => 0,
+            },
+        })
+        .collect()
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct RunDifferenceSum {
+    sum: i64,
+    peak: i32,
+    signs: u32,
+}

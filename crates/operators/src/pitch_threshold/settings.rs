@@ -1,0 +1,186 @@
+//! What a pitch comparison is asked for.
+
+use clinspect_core::ClError;
+use clinspect_core::{
+    layout::{Layout, SampleType},
+    pitch::{Axis, Comparison},
+    region::{Rect, union_area},
+    variant::PitchVariant,
+};
+use clinspect_opencl::ClContext;
+
+/// Flags of the kernel, by the names they have there.
+const MINIMUM: i32 = 1;
+const MATCHED: i32 = 2;
+const BRIGHT: i32 = 4;
+const DARK: i32 = 8;
+
+/// How a pixel's two neighbours are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compare {
+    /// Against their mean.
+    Average,
+    /// Against each of them.
+    Minimum,
+}
+
+/// Which deviations count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polarity {
+    /// Brighter and darker.
+    Both,
+    /// Brighter.
+    Bright,
+    /// Darker.
+    Dark,
+}
+
+/// What to compare.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PitchSettings {
+    /// No pitch is known yet: both may be 0, and then nothing is judged and masks are zero.
+    pub may_be_blind: bool,
+    /// Pitch along x, px; 0 for no comparison along x.
+    pub pitch_x: f64,
+    /// Pitch along y, px; 0 for no comparison along y.
+    pub pitch_y: f64,
+    /// Multiples of the pitches to compare at.
+    pub multiples: Vec<u32>,
+    /// Threshold, grey levels.
+    pub threshold: f64,
+    /// How the neighbours are weighed.
+    pub compare: Compare,
+    /// Give the centre the blur that interpolation gives the neighbours.
+    pub match_center: bool,
+    /// Which deviations count.
+    pub polarity: Polarity,
+    /// Regions of interest inside the frame; empty for the whole frame.
+    pub rois: Vec<Rect>,
+    /// Bits of a sample that a camera fills; 0 for what the format holds.
+    pub bit_depth: u32,
+    /// Read from images instead of buffers.
+    pub image: bool,
+    /// A variant to force; refused where it cannot run.
+    pub variant: Option<PitchVariant>,
+}
+
+impl PitchSettings {
+    /// The comparisons that are on: along x, then along y, each at every multiple.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] where there is none, or a distance under a pixel.
+    pub fn comparisons(&self) -> Result<Vec<Comparison>, ClError> {
+        if self.pitch_x <= 0.0 && self.pitch_y <= 0.0 && !self.may_be_blind {
+            return Err(ClError::Refused(
+                "no pitch is set: set pitch-x to the distance of the pattern's repetition along a \
+                 row in pixels, pitch-y to that along a column, or both"
+                    .into(),
+            ));
+        }
+        if self.multiples.is_empty() || self.multiples.contains(&0) {
+            return Err(ClError::Refused(
+                "multiples holds no positive number: set it to \"<1>\"".into(),
+            ));
+        }
+        let mut comparisons = Vec::new();
+        for (axis, pitch, name) in [
+            (Axis::X, self.pitch_x, "pitch-x"),
+            (Axis::Y, self.pitch_y, "pitch-y"),
+        ] {
+            if pitch <= 0.0 {
+                continue;
+            }
+            for &multiple in &self.multiples {
+                comparisons.push(Comparison::new(axis, pitch, multiple).ok_or_else(|| {
+                    ClError::Refused(format!(
+                        "{name}={pitch} times {multiple} is no distance that can be compared: \
+                         it must be at least 1 pixel and lie inside the frame"
+                    ))
+                })?);
+            }
+        }
+        Ok(comparisons)
+    }
+}
+
+impl PitchSettings {
+    /// Refuses a direction in which no pixel of the frame can be judged: frames would pass
+    /// unjudged along it.
+    pub(super) fn check_reach(&self, width: usize, height: usize) -> Result<(), ClError> {
+        let comparisons = self.comparisons()?;
+        for (axis, name) in [(Axis::X, "pitch-x"), (Axis::Y, "pitch-y")] {
+            let along: Vec<Comparison> = comparisons
+                .iter()
+                .filter(|c| c.axis == axis)
+                .copied()
+                .collect();
+            let margin = along.iter().map(Comparison::margin).min();
+            if let Some(margin) = margin
+                && judged_pixels(&along, &self.rois, width, height) == 0
+            {
+                return Err(ClError::Refused(format!(
+                    "no pixel of the {width}x{height} frame can be judged with {name}: a pixel \
+                     needs a neighbour {margin} pixels away on both sides within the frame; lower \
+                     {name} or set it to 0, or set rois to where there are such pixels"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PitchSettings {
+    /// The kernels' `flags`.
+    pub(super) fn flags(&self) -> i32 {
+        let mut flags = 0;
+        if self.compare == Compare::Minimum {
+            flags |= MINIMUM;
+        }
+        if self.match_center {
+            flags |= MATCHED;
+        }
+        if self.polarity != Polarity::Dark {
+            flags |= BRIGHT;
+        }
+        if self.polarity != Polarity::Bright {
+            flags |= DARK;
+        }
+        flags
+    }
+}
+
+/// Pixels of a `width` × `height` frame that at least one comparison judges in a region.
+pub fn judged_pixels(
+    comparisons: &[Comparison],
+    rois: &[Rect],
+    width: usize,
+    height: usize,
+) -> u64 {
+    let judged: Vec<Rect> = comparisons
+        .iter()
+        .map(|c| c.judged(width, height))
+        .collect();
+    let whole = [Rect::new(0, 0, width, height)];
+    union_area(&judged, if rois.is_empty() { &whole } else { rois })
+}
+
+/// Refuses a forced variant that cannot run.
+pub(super) fn check_forced(
+    context: &ClContext,
+    settings: &PitchSettings,
+    layout: &Layout,
+) -> Result<(), ClError> {
+    let refused = |variant, why| Err(ClError::Refused(format!("{variant:?} {why}")));
+    match settings.variant {
+        Some(variant @ (PitchVariant::Words | PitchVariant::Wide { .. })) if settings.image => {
+            refused(variant, "reads buffers, not images")
+        }
+        Some(variant @ PitchVariant::Wide { dot4: true }) if layout.sample != SampleType::U8 => {
+            refused(variant, "compares 8-bit samples only")
+        }
+        Some(variant @ PitchVariant::Wide { dot4: true }) if !context.caps().has_dot4 => {
+            refused(variant, "needs an NVIDIA GPU")
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,110 @@
+//! A few rows or columns of a frame on the host; kernel in `kernels/probe_lines.cl`.
+
+use std::sync::Arc;
+
+use clinspect_core::ClError;
+use clinspect_core::{layout::Layout, ndrange::NdRange, pitch::Axis, pitch_estimate::probe_lines};
+use clinspect_opencl::frame::ClFrame;
+use clinspect_opencl::{Arg, ClContext, Event, Kernel, Mem, Meter, ProgramSource};
+
+use super::{
+    sample_options,
+    source::{plain_group, plane_args},
+    to_i32,
+};
+
+const KERNEL: &str = "probe_lines";
+
+/// Takes lines along one axis out of the first plane of frames of one layout.
+#[derive(Debug)]
+pub struct Probe {
+    context: Arc<ClContext>,
+    kernel: Kernel,
+    group: [usize; 2],
+    axis: Axis,
+    lines: Mem,
+    count: usize,
+    length: usize,
+    out: Mem,
+    samples: Vec<f32>,
+}
+
+impl Probe {
+    /// Prepares lines along `axis`: rows for [`Axis::X`], columns for [`Axis::Y`].
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn new(context: &Arc<ClContext>, layout: &Layout, axis: Axis) -> Result<Self, ClError> {
+        let (across, length) = match axis {
+            Axis::X => (layout.height, layout.width),
+            Axis::Y => (layout.width, layout.height),
+        };
+        let kernel = context
+            .program(
+                ProgramSource::ProbeLines,
+                &sample_options(layout.sample, false),
+            )?
+            .kernel(KERNEL)?;
+        let indices = probe_lines(across)
+            .into_iter()
+            .map(|line| to_i32(line, "a line"))
+            .collect::<Result<Vec<i32>, _>>()?;
+        let bytes: Vec<u8> = indices.iter().flat_map(|i| i.to_ne_bytes()).collect();
+        let lines = context.device_memory(bytes.len())?;
+        context.write(&lines, 0, &bytes, "probe lines")?;
+        let count = indices.len();
+        Ok(Self {
+            context: context.clone(),
+            group: plain_group(context, &kernel)?,
+            kernel,
+            axis,
+            lines,
+            count,
+            length,
+            out: context.device_memory(count * length * size_of::<f32>())?,
+            samples: vec![0.0; count * length],
+        })
+    }
+
+    /// Samples a line.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Gathers the lines of a frame, waits, and returns them, one after the other.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn run(&mut self, frame: &ClFrame, meter: &Meter) -> Result<&[f32], ClError> {
+        let plane = frame
+            .planes()
+            .first()
+            .ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
+        let writers = frame.writers();
+        let waits: Vec<&Event> = writers.iter().map(AsRef::as_ref).collect();
+        let [src, offset, stride] = plane_args(plane, None, 0)?;
+        let args = [
+            src,
+            offset,
+            stride,
+            Arg::I32(i32::from(self.axis == Axis::Y)),
+            Arg::Mem(&self.lines),
+            Arg::I32(to_i32(self.count, "lines")?),
+            Arg::I32(to_i32(self.length, "a line")?),
+            Arg::Mem(&self.out),
+        ];
+        frame.begin_use();
+        let range = NdRange::cover([self.length, self.count], self.group);
+        let event = self
+            .context
+            .run(&mut self.kernel, KERNEL, &args, &range, &waits)?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.samples);
+        let len = bytes.len();
+        let read = self
+            .context
+            .read(&self.out, 0, bytes, &[&event], "probe lines")?;
+        frame.end_use();
+        meter.result(Arc::new(read), len);
+        Ok(&self.samples)
+    }
+}

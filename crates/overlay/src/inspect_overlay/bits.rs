@@ -1,0 +1,282 @@
+//! A frame's marked pixels, from a mask of either form and of any size.
+
+use clinspect_core::mask::packed_stride;
+
+/// Pixels of a word of [`Bits`].
+pub(super) const WORD: usize = 64;
+/// From this level on a pixel of a GRAY8 mask is marked: between 0 and 255 where a codec blurred.
+const MARKED_LEVEL: u8 = 128;
+
+/// How a mask lies in its buffer.
+#[derive(Debug, Clone)]
+pub(super) struct MaskFormat {
+    /// Width and height, px.
+    pub size: [usize; 2],
+    /// Bytes from row to row.
+    pub stride: usize,
+    /// GRAY8; else packed bits, the most significant first.
+    pub is_grey: bool,
+}
+
+impl MaskFormat {
+    /// Packed rows of the least length.
+    pub fn packed(size: [usize; 2]) -> Self {
+        Self {
+            size,
+            stride: packed_stride(size[0]),
+            is_grey: false,
+        }
+    }
+}
+
+/// Marked pixels of a frame: bit 63 of a row's first word is the first pixel; bits behind the
+/// last pixel are clear.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Bits {
+    width: usize,
+    words: Vec<u64>,
+}
+
+impl Bits {
+    /// The words of a row.
+    pub fn row(&self, y: usize) -> &[u64] {
+        let len = self.width.div_ceil(WORD);
+        self.words.get(y * len..(y + 1) * len).unwrap_or_default()
+    }
+
+    /// Number of marked pixels.
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+
+    /// The marked pixels of a frame of `size` pixels, whose mask may be of another size: each
+    /// marked pixel of the mask marks every pixel of the frame that it touches.
+    ///
+    /// # Errors
+    /// A sentence where the buffer does not hold such a mask.
+    pub fn read(
+        buffer: &gst::BufferRef,
+        format: &MaskFormat,
+        size: [usize; 2],
+    ) -> Result<Self, String> {
+        let map = buffer
+            .map_readable()
+            .map_err(|_| "the mask cannot be read".to_owned())?;
+        let (mut offset, mut stride) = (0, format.stride);
+        if format.is_grey
+            && let Some(meta) = buffer.meta::<gst_video::VideoMeta>()
+        {
+            offset = meta.offset().first().copied().unwrap_or(0);
+            let rows = meta.stride().first().copied().unwrap_or(0);
+            stride = usize::try_from(rows).unwrap_or(0);
+        }
+        let bytes = map.get(offset..).unwrap_or_default();
+        let mask = format.size;
+        if format.is_grey {
+            Self::from_rows(bytes, (stride, mask[0]), mask, size, unpack_levels)
+        } else {
+            let layout = (stride, packed_stride(mask[0]));
+            Self::from_rows(bytes, layout, mask, size, unpack_bits)
+        }
+    }
+
+    /// `unpack` turns the bytes of a row into its words; the layout is the distance of rows, and
+    /// how many bytes of each are read.
+    fn from_rows(
+        bytes: &[u8],
+        (stride, len): (usize, usize),
+        [mask_width, mask_height]: [usize; 2],
+        [width, height]: [usize; 2],
+        unpack: impl Fn(&[u8], &mut [u64]),
+    ) -> Result<Self, String> {
+        // Before anything is allocated: sizes come from caps and metas that may be nonsense.
+        let needed = mask_height
+            .checked_sub(1)
+            .and_then(|rows| stride.checked_mul(rows)?.checked_add(len));
+        if mask_width == 0 || stride < len || needed.is_none_or(|needed| bytes.len() < needed) {
+            return Err(format!(
+                "{} bytes hold no mask of {mask_width}x{mask_height} pixels with rows of {stride} \
+                 bytes",
+                bytes.len()
+            ));
+        }
+        let row_words = width.div_ceil(WORD);
+        let mut words = vec![0; row_words * height];
+        let mut source = vec![0; mask_width.div_ceil(WORD)];
+        let mut scaled = vec![0; row_words];
+        let padding = source.len() * WORD - mask_width;
+        for (y, row) in bytes.chunks(stride).take(mask_height).enumerate() {
+            unpack(&row[..len], &mut source);
+            if let Some(last) = source.last_mut() {
+                *last &= u64::MAX << padding;
+            }
+            if [mask_width, mask_height] == [width, height] {
+                words[y * row_words..][..row_words].copy_from_slice(&source);
+                continue;
+            }
+            if source.iter().all(|&word| word == 0) {
+                continue;
+            }
+            scale_row(&source, mask_width, &mut scaled, width);
+            let [first, end] = span(y, mask_height, height);
+            for target in words.chunks_mut(row_words.max(1)).take(end).skip(first) {
+                for (target, word) in target.iter_mut().zip(&scaled) {
+                    *target |= word;
+                }
+            }
+        }
+        Ok(Self { width, words })
+    }
+}
+
+fn unpack_bits(row: &[u8], words: &mut [u64]) {
+    for (bytes, word) in row.chunks(WORD / 8).zip(words) {
+        let mut whole = [0; WORD / 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_be_bytes(whole);
+    }
+}
+
+fn unpack_levels(row: &[u8], words: &mut [u64]) {
+    for (pixels, word) in row.chunks(WORD).zip(words) {
+        let bits = pixels.iter().fold(0, |bits, &level| {
+            bits << 1 | u64::from(level >= MARKED_LEVEL)
+        });
+        *word = bits << (WORD - pixels.len());
+    }
+}
+
+/// Where one of `from` equal parts lies among `to`: whole parts that it touches, one at least.
+fn span(at: usize, from: usize, to: usize) -> [usize; 2] {
+    let (at, from, to) = (at as u128, from as u128, to as u128);
+    let first = at * to / from;
+    let end = ((at + 1) * to).div_ceil(from);
+    [first as usize, end.max(first + 1) as usize]
+}
+
+/// Marks in a row of `to` pixels what marked ones of `from` touch.
+fn scale_row(source: &[u64], from: usize, target: &mut [u64], to: usize) {
+    target.fill(0);
+    for (index, &word) in source.iter().enumerate() {
+        let mut rest = word;
+        while rest != 0 {
+            let bit = rest.leading_zeros() as usize;
+            rest &= !(1 << (WORD - 1 - bit));
+            let [first, end] = span(index * WORD + bit, from, to);
+            for x in first..end {
+                if let Some(word) = target.get_mut(x / WORD) {
+                    *word |= 1 << (WORD - 1 - x % WORD);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_marked(bits: &Bits, x: usize, y: usize) -> bool {
+        bits.row(y)[x / WORD] >> (WORD - 1 - x % WORD) & 1 == 1
+    }
+
+    fn marked(x: usize, y: usize) -> bool {
+        (x * 7 + y * 3).is_multiple_of(11)
+    }
+
+    fn packed([width, height]: [usize; 2], stride: usize) -> Vec<u8> {
+        // Padding is set: it must not count.
+        let mut bytes = vec![0xff; stride * (height - 1) + packed_stride(width)];
+        for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+            if !marked(x, y) {
+                bytes[y * stride + x / 8] &= !(0x80 >> (x % 8));
+            }
+        }
+        bytes
+    }
+
+    fn grey([width, height]: [usize; 2], stride: usize) -> Vec<u8> {
+        let mut bytes = vec![255; stride * (height - 1) + width];
+        for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+            bytes[y * stride + x] = if marked(x, y) { 128 } else { 127 };
+        }
+        bytes
+    }
+
+    #[test]
+    fn masks_of_both_forms_give_every_pixel() {
+        for size in [[1, 1], [8, 3], [63, 2], [64, 2], [65, 5], [131, 4]] {
+            for extra in [0, 3] {
+                let stride = packed_stride(size[0]) + extra;
+                let one = Bits::from_rows(
+                    &packed(size, stride),
+                    (stride, packed_stride(size[0])),
+                    size,
+                    size,
+                    unpack_bits,
+                );
+                let stride = size[0] + extra;
+                let other = Bits::from_rows(
+                    &grey(size, stride),
+                    (stride, size[0]),
+                    size,
+                    size,
+                    unpack_levels,
+                );
+                assert!(one.is_ok() && one == other, "{size:?}");
+                let Ok(bits) = one else { continue };
+                let mut count = 0;
+                for (x, y) in (0..size[1]).flat_map(|y| (0..size[0]).map(move |x| (x, y))) {
+                    assert_eq!(
+                        is_marked(&bits, x, y),
+                        marked(x, y),
+                        "({x}, {y}) of {size:?}"
+                    );
+                    count += u64::from(marked(x, y));
+                }
+                assert_eq!(bits.count(), count, "{size:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn masks_of_another_size_mark_what_they_touch() {
+        let mask = [60, 20];
+        for size in [[120, 40], [30, 10], [64, 21], [7, 3], [1, 1], [60, 40]] {
+            let bits = Bits::from_rows(&packed(mask, 8), (8, 8), mask, size, unpack_bits);
+            let Ok(bits) = bits else {
+                assert!(bits.is_ok(), "{bits:?}");
+                continue;
+            };
+            for (x, y) in (0..size[1]).flat_map(|y| (0..size[0]).map(move |x| (x, y))) {
+                // Pixels of the mask that overlap this one, as open intervals.
+                let overlaps = |at: usize, n: usize, other: usize, m: usize| {
+                    at * m < (other + 1) * n && other * n < (at + 1) * m
+                };
+                let wanted = (0..mask[1]).any(|my| {
+                    overlaps(y, size[1], my, mask[1])
+                        && (0..mask[0])
+                            .any(|mx| overlaps(x, size[0], mx, mask[0]) && marked(mx, my))
+                });
+                assert_eq!(is_marked(&bits, x, y), wanted, "({x}, {y}) of {size:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn masks_that_do_not_fit_their_bytes_are_refused() {
+        for (len, stride, mask) in [
+            (0, 1, [1, 1]),
+            (5, 1, [8, 6]),
+            (64, 1, [9, 2]),
+            (64, 8, [0, 4]),
+            (64, 8, [4, 0]),
+            (64, usize::MAX, [8, usize::MAX]),
+            (64, usize::MAX / 8 + 1, [usize::MAX, 2]),
+        ] {
+            let layout = (stride, packed_stride(mask[0]));
+            let bits = Bits::from_rows(&vec![255; len], layout, mask, [8, 8], unpack_bits);
+            assert!(bits.is_err(), "{len} {stride} {mask:?}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Implementation of `inspectoverlay`: the object and its pads.
+
+use std::sync::{
+    LazyLock, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use gst::{glib, prelude::*, subclass::prelude::*};
+use gst_base::{AggregatorPad, subclass::prelude::*};
+
+use super::{
+    masks::{self, Masks},
+    output::Output,
+    properties::{self, Settings},
+};
+
+/// Added to a live pipeline's latency while there is a mask pad, unless `latency` is set: the time
+/// that an inspection may take.
+const INSPECTION: gst::ClockTime = gst::ClockTime::from_mseconds(100);
+
+/// What the streaming thread knows of the streams.
+#[derive(Default)]
+pub(super) struct State {
+    /// Caps of the frames.
+    pub frames: Option<(gst::Caps, gst_video::VideoInfo)>,
+    pub output: Option<Output>,
+    pub masks: Masks,
+}
+
+/// Instance of `inspectoverlay`.
+pub struct InspectOverlay {
+    pub(super) settings: Mutex<Settings>,
+    pub(super) state: Mutex<State>,
+    /// The pad `sink`.
+    pub(super) frames: AggregatorPad,
+    /// A warning was logged since the start; further ones are debug messages.
+    pub(super) warned: AtomicBool,
+}
+
+pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
+    gst::DebugCategory::new(
+        "inspectoverlay",
+        gst::DebugColorFlags::empty(),
+        Some("Results drawn over the picture"),
+    )
+});
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl InspectOverlay {
+    pub(super) fn mask_pad(&self) -> Option<AggregatorPad> {
+        self.obj().static_pad(masks::PAD)?.downcast().ok()
+    }
+
+    /// Logs why something is not drawn; the frames go on.
+    pub(super) fn warn(&self, why: &str) {
+        if self.warned.swap(true, Ordering::Relaxed) {
+            gst::debug!(CAT, imp = self, "not drawn: {why}");
+        } else {
+            gst::warning!(CAT, imp = self, "not drawn: {why}");
+        }
+    }
+
+    /// gst-launch-1.0 links packed masks to the mask pad by itself, and then nothing ever starts.
+    fn warn_of_masks_alone(&self) {
+        let has_masks = self.mask_pad().is_some_and(|pad| pad.is_linked());
+        if has_masks && !self.frames.is_linked() {
+            gst::element_imp_warning!(
+                self,
+                gst::CoreError::Pad,
+                (
+                    "masks come in at {0}.mask, and no frames at {0}.sink: link the picture there too, \
+                     or set output=frame at clpitchthreshold instead",
+                    self.obj().name()
+                )
+            );
+        }
+    }
+
+    /// GstAggregator waits for every pad that has not ended: a pad without a peer has.
+    pub(super) fn end_unlinked(&self) {
+        if let Some(pad) = self.mask_pad().filter(|pad| !pad.is_linked()) {
+            self.parent_sink_event(&pad, gst::event::Eos::new());
+        }
+    }
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for InspectOverlay {
+    const NAME: &'static str = "GstInspectOverlay";
+    type Type = super::InspectOverlay;
+    type ParentType = gst_base::Aggregator;
+
+    fn with_class(class: &Self::Class) -> Self {
+        Self {
+            settings: Mutex::default(),
+            state: Mutex::default(),
+            frames: glib::Object::builder()
+                .property("name", "sink")
+                .property("direction", gst::PadDirection::Sink)
+                .property("template", class.pad_template("sink"))
+                .build(),
+            warned: AtomicBool::default(),
+        }
+    }
+}
+
+impl ObjectImpl for InspectOverlay {
+    fn properties() -> &'static [glib::ParamSpec] {
+        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(properties::param_specs);
+        PROPERTIES.as_ref()
+    }
+
+    fn constructed(&self) {
+        self.parent_constructed();
+        if let Err(error) = self.obj().add_pad(&self.frames) {
+            gst::error!(CAT, imp = self, "{error}");
+        }
+    }
+
+    fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
+        gst::info!(CAT, imp = self, "{} = {value:?}", pspec.name());
+        properties::set(&mut lock(&self.settings), pspec.name(), value);
+    }
+
+    fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
+        properties::get(&lock(&self.settings), pspec)
+    }
+}
+
+impl GstObjectImpl for InspectOverlay {}
+
+impl ElementImpl for InspectOverlay {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Inspection overlay",
+                "Filter/Effect/Video",
+                "Draws defects, histograms and verdict over the picture",
+                "gst-plugin-clinspect developers",
+            )
+        });
+        Some(&*METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let caps = gst_video::VideoCapsBuilder::new()
+                .format_list(super::formats())
+                .build();
+            let mut templates: Vec<_> = [
+                ("sink", gst::PadDirection::Sink),
+                ("src", gst::PadDirection::Src),
+            ]
+            .into_iter()
+            .filter_map(|(name, direction)| {
+                gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps).ok()
+            })
+            .collect();
+            templates.extend(masks::template());
+            templates
+        });
+        TEMPLATES.as_ref()
+    }
+
+    fn request_new_pad(
+        &self,
+        template: &gst::PadTemplate,
+        name: Option<&str>,
+        caps: Option<&gst::Caps>,
+    ) -> Option<gst::Pad> {
+        if self.mask_pad().is_some() {
+            gst::warning!(CAT, imp = self, "there is a mask pad already");
+            return None;
+        }
+        let pad = self.parent_request_new_pad(template, name, caps)?;
+        if self.obj().property::<u64>("latency") == 0 {
+            self.obj().set_property("latency", INSPECTION);
+        }
+        if self.obj().current_state() >= gst::State::Paused {
+            self.end_unlinked();
+        }
+        Some(pad)
+    }
+
+    fn release_pad(&self, pad: &gst::Pad) {
+        self.parent_release_pad(pad);
+        if self.obj().property::<u64>("latency") == INSPECTION.nseconds() {
+            self.obj().set_property("latency", gst::ClockTime::ZERO);
+        }
+    }
+
+    fn change_state(
+        &self,
+        transition: gst::StateChange,
+    ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
+        let is_start = transition == gst::StateChange::ReadyToPaused;
+        if is_start {
+            self.warn_of_masks_alone();
+        }
+        let changed = self.parent_change_state(transition)?;
+        if is_start {
+            self.end_unlinked();
+        }
+        Ok(changed)
+    }
+}

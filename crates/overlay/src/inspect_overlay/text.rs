@@ -1,0 +1,177 @@
+//! Letters as coverage, from a font that is part of the library.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use skrifa::{
+    FontRef, GlyphId, MetadataProvider as _,
+    instance::{LocationRef, Size},
+    outline::{DrawSettings, OutlinePen},
+};
+use tiny_skia::{FillRule, Mask, PathBuilder, Transform};
+
+/// Hack, a monospaced typeface: the same picture on every machine, and digits that stand still.
+const FONT: &[u8] = include_bytes!("../../assets/fonts/Hack-Regular.ttf");
+
+/// Letters of a size are forgotten when there are more: a name may hold any of Unicode.
+const MOST_GLYPHS: usize = 1024;
+
+/// Below 1 thin strokes, which fall on parts of two pixels at small sizes, come out darker.
+const BOLDNESS: f32 = 0.7;
+
+static FACE: LazyLock<Option<Face>> = LazyLock::new(Face::new);
+
+/// The typeface with what every line needs of it, in the typeface's own units.
+struct Face {
+    font: FontRef<'static>,
+    units_per_em: f32,
+    /// From the letters' highest to their lowest point.
+    line: f32,
+    /// Width of every letter.
+    advance: f32,
+}
+
+impl Face {
+    fn new() -> Option<Self> {
+        let (size, plain) = (Size::unscaled(), LocationRef::default());
+        let font = FontRef::new(FONT).ok()?;
+        let metrics = font.metrics(size, plain);
+        let digit = font.charmap().map('0')?;
+        Some(Self {
+            units_per_em: f32::from(metrics.units_per_em),
+            line: metrics.ascent - metrics.descent,
+            advance: font.glyph_metrics(size, plain).advance_width(digit)?,
+            font,
+        })
+    }
+
+    /// What a letter looks like; `None` where there is nothing to see.
+    fn draw(&self, letter: char, height: i32) -> Option<Glyph> {
+        // Pixels per em.
+        let size = Size::new(self.units_per_em * height as f32 / self.line);
+        let plain = LocationRef::default();
+        let ascent = self.font.metrics(size, plain).ascent.round();
+        let id = self.font.charmap().map(letter).unwrap_or(GlyphId::NOTDEF);
+        let outline = self.font.outline_glyphs().get(id)?;
+        let mut pen = Pen::default();
+        let settings = DrawSettings::unhinted(size, plain);
+        outline.draw(settings, &mut pen).ok()?;
+        let path = pen.0.finish()?;
+        // The typeface's y grows upward.
+        let placed =
+            path.transform(Transform::from_scale(1.0, -1.0).post_translate(0.0, ascent))?;
+        let bounds = placed.bounds();
+        let [left, top] = [bounds.left(), bounds.top()].map(|edge| edge.floor());
+        let [right, bottom] = [bounds.right(), bounds.bottom()].map(|edge| edge.ceil());
+        let mut mask = Mask::new((right - left) as u32, (bottom - top) as u32)?;
+        let shift = Transform::from_translate(-left, -top);
+        mask.fill_path(&placed, FillRule::Winding, true, shift);
+        let width = mask.width() as usize;
+        let mut coverage = mask.take();
+        for pixel in &mut coverage {
+            *pixel = ((f32::from(*pixel) / 255.0).powf(BOLDNESS) * 255.0).round() as u8;
+        }
+        Some(Glyph {
+            left: left as i32,
+            top: top as i32,
+            width,
+            coverage,
+        })
+    }
+}
+
+/// An outline as a path of the drawing library.
+#[derive(Default)]
+struct Pen(PathBuilder);
+
+impl OutlinePen for Pen {
+    fn move_to(&mut self, x: f32, y: f32) {
+        self.0.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        self.0.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, cx: f32, cy: f32, x: f32, y: f32) {
+        self.0.quad_to(cx, cy, x, y);
+    }
+
+    fn curve_to(&mut self, cx0: f32, cy0: f32, cx1: f32, cy1: f32, x: f32, y: f32) {
+        self.0.cubic_to(cx0, cy0, cx1, cy1, x, y);
+    }
+
+    fn close(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A letter's pixels; of a space, none.
+#[derive(Debug, Default)]
+pub(super) struct Glyph {
+    /// From the pen to the first column, px.
+    pub left: i32,
+    /// From the upper edge of the line to the first row, px.
+    pub top: i32,
+    pub width: usize,
+    /// 0 = paper, 255 = ink, row by row.
+    pub coverage: Vec<u8>,
+}
+
+/// Letters that were drawn before.
+#[derive(Debug, Default)]
+pub(super) struct Type {
+    glyphs: HashMap<(char, i32), Glyph>,
+}
+
+impl Type {
+    /// Width of every letter of a height, px.
+    pub fn advance(height: i32) -> i32 {
+        let advance = FACE.as_ref().map_or(0.0, |face| face.advance / face.line);
+        ((advance * height as f32).round() as i32).max(1)
+    }
+
+    /// Width of a line, px.
+    pub fn width(text: &str, height: i32) -> i32 {
+        let letters = i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
+        letters.saturating_mul(Self::advance(height))
+    }
+
+    /// A letter of a height in px.
+    pub fn glyph(&mut self, letter: char, height: i32) -> &Glyph {
+        if self.glyphs.len() > MOST_GLYPHS {
+            self.glyphs.clear();
+        }
+        self.glyphs.entry((letter, height)).or_insert_with(|| {
+            let drawn = FACE.as_ref().and_then(|face| face.draw(letter, height));
+            drawn.unwrap_or_default()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_letter_that_is_written_has_an_outline_inside_its_line() {
+        let mut letters = Type::default();
+        let written = ('!'..='~').chain(['\u{2212}', '\u{b7}', '\u{d7}']);
+        for letter in written {
+            for height in [9, 12, 25, 60] {
+                let advance = Type::advance(height);
+                let glyph = letters.glyph(letter, height);
+                assert!(
+                    glyph.coverage.iter().any(|&c| c > 64),
+                    "{letter} at {height}"
+                );
+                assert!(glyph.top >= 0 && glyph.left >= -1, "{letter} at {height}");
+                let bottom = glyph.top + (glyph.coverage.len() / glyph.width) as i32;
+                assert!(bottom <= height + 1, "{letter} at {height}");
+                assert!(
+                    glyph.left + glyph.width as i32 <= advance + 2,
+                    "{letter} at {height}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The bar with verdict and counts.
+
+use super::{
+    canvas::{Canvas, Colour},
+    layout::{Layout, Rect},
+    text::Type,
+};
+use clinspect_results::{DefectResult, Verdict};
+
+const BACKGROUND: Colour = Colour(0xe010_1418);
+const TEXT: Colour = Colour(0xffff_ffff);
+const DARK_TEXT: Colour = Colour(0xff10_1418);
+const DETAIL: Colour = Colour(0xffc3_cad2);
+const PASS: Colour = Colour(0xff1f_a34a);
+const FAIL: Colour = Colour(0xffd9_2d20);
+const NONE: Colour = Colour(0xff6b_7280);
+const MISSING: Colour = Colour(0xfff5_9e0b);
+
+/// What the bar tells.
+#[derive(Debug)]
+pub(super) struct Wording {
+    verdict: &'static str,
+    colour: Colour,
+    counts: String,
+    detail: String,
+}
+
+impl Wording {
+    /// Of a frame that was judged.
+    pub fn result(result: &DefectResult) -> Self {
+        let (verdict, colour) = match result.verdict {
+            Verdict::Pass => ("PASS", PASS),
+            Verdict::Fail => ("FAIL", FAIL),
+            Verdict::None => ("NONE", NONE),
+        };
+        Self {
+            verdict,
+            colour,
+            counts: counts(result),
+            detail: format!("{} \u{b7} frame {}", result.element, result.frame_number),
+        }
+    }
+
+    /// Of a mask without a verdict, by its marked pixels, or of a mask that did not come.
+    pub fn mask(marked: Option<u64>) -> Self {
+        let (verdict, colour, counts) = match marked {
+            Some(marked) => ("NO VERDICT", NONE, format!("{marked} px marked")),
+            None => ("NO MASK", MISSING, "not inspected".into()),
+        };
+        Self {
+            verdict,
+            colour,
+            counts,
+            detail: String::new(),
+        }
+    }
+}
+
+fn counts(result: &DefectResult) -> String {
+    if result.judged_pixels == 0 {
+        return "nothing could be judged".into();
+    }
+    let count = result.defects.len();
+    let more = if result.overflow { "+" } else { "" };
+    let noun = if count == 1 && !result.overflow {
+        "defect"
+    } else {
+        "defects"
+    };
+    format!(
+        "{count}{more} {noun} \u{b7} {} px marked",
+        result.defect_pixels
+    )
+}
+
+/// The bar at its place.
+pub(super) fn draw(layout: &Layout, letters: &mut Type, place: Rect, wording: &Wording) -> Canvas {
+    let mut canvas = Canvas::new(place, BACKGROUND);
+    let Layout { text, margin, .. } = *layout;
+    let y = place.y + (place.height - text) / 2;
+    let chip = Rect {
+        width: (Type::width(wording.verdict, text) + 2 * margin).min(place.width),
+        ..place
+    };
+    canvas.fill(chip, wording.colour);
+    let is_bright = wording.colour == MISSING;
+    let ink = if is_bright { DARK_TEXT } else { TEXT };
+    canvas.text(letters, wording.verdict, chip.x + margin, y, (text, ink));
+    let room = Rect::new(
+        chip.right() + margin,
+        place.y,
+        place.right() - chip.right() - 2 * margin,
+        place.height,
+    );
+    let counts = Type::width(&wording.counts, text);
+    if counts <= room.width {
+        canvas.text(letters, &wording.counts, room.x, y, (text, TEXT));
+        // In small letters at the right, on the same baseline, where it does not touch the counts.
+        let detail = Type::width(&wording.detail, layout.small);
+        if counts + 2 * margin + detail <= room.width {
+            let y = y + (text - layout.small) * 4 / 5;
+            canvas.text(
+                letters,
+                &wording.detail,
+                room.right() - detail,
+                y,
+                (layout.small, DETAIL),
+            );
+        }
+    }
+    canvas
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result() -> DefectResult {
+        DefectResult {
+            element: "p".into(),
+            frame_number: 7,
+            width: 10,
+            height: 10,
+            pitch_x: 2.0,
+            pitch_y: 0.0,
+            threshold: 1.0,
+            judged_pixels: 100,
+            defect_pixels: 5,
+            verdict: Verdict::Fail,
+            defects: Vec::new(),
+            overflow: false,
+            mask: None,
+        }
+    }
+
+    #[test]
+    fn wording_tells_verdict_and_counts() {
+        let words = |result: &DefectResult| {
+            let wording = Wording::result(result);
+            (wording.verdict, wording.counts)
+        };
+        let told = words(&result());
+        assert_eq!(told, ("FAIL", "0 defects \u{b7} 5 px marked".into()));
+        let more = DefectResult {
+            overflow: true,
+            verdict: Verdict::Pass,
+            ..result()
+        };
+        assert_eq!(
+            words(&more),
+            ("PASS", "0+ defects \u{b7} 5 px marked".into())
+        );
+        let nothing = DefectResult {
+            judged_pixels: 0,
+            verdict: Verdict::None,
+            ..result()
+        };
+        assert_eq!(words(&nothing), ("NONE", "nothing could be judged".into()));
+    }
+}

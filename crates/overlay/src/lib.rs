@@ -1,0 +1,46 @@
+//! The GStreamer element `inspectoverlay`: draws what `clhistogram` and `clpitchthreshold` found over the
+//! picture.
+//!
+//! The crate is the plugin `inspectoverlay`, and a library: [`register_static`] brings the element
+//! into an application without a plugin file. It needs no OpenCL device.
+
+mod inspect_overlay;
+
+use std::sync::{Mutex, PoisonError};
+
+/// Registers the element in an application that links this crate, without a plugin file.
+///
+/// Call it after `gst::init()`; more than once does no harm, nor does it from several threads.
+///
+/// # Errors
+/// GStreamer refuses the registration.
+pub fn register_static() -> Result<(), gst::glib::BoolError> {
+    // GStreamer runs the plugin's init at every call and does not guard it against a second thread.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    plugin::plugin_register_static()
+}
+
+/// The plugin's entry points; the macro makes public items without documentation.
+#[allow(missing_docs)]
+mod plugin {
+    use gst::glib;
+
+    fn plugin_init(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
+        clinspect_results::register();
+        super::inspect_overlay::register(plugin)
+    }
+
+    gst::plugin_define!(
+        inspectoverlay,
+        env!("CARGO_PKG_DESCRIPTION"),
+        plugin_init,
+        concat!(env!("CARGO_PKG_VERSION"), "-", env!("COMMIT_ID")),
+        // GStreamer's name for it; the crate is MIT OR Apache-2.0.
+        "MIT/X11",
+        env!("CARGO_PKG_NAME"),
+        env!("CARGO_PKG_NAME"),
+        env!("CARGO_PKG_NAME"),
+        env!("BUILD_REL_DATE")
+    );
+}

@@ -1,0 +1,101 @@
+//! What the elements find, as typed values: metas on buffers and messages on the bus.
+//!
+//! Applications in Rust use these readers; in other languages the metas are plain GstCustomMeta
+//! whose structures hold the fields named here.
+
+mod defect_event;
+mod defects;
+mod histogram;
+pub mod mask_caps;
+
+pub use defect_event::MOST_DEFECTS;
+pub use defects::{DEFECT_META, Defect, DefectResult, Verdict, VerdictLimits};
+pub use histogram::{HISTOGRAM_META, HistogramResult};
+
+use std::sync::{Mutex, PoisonError};
+
+use gst::prelude::*;
+
+/// Version of the metas' fields.
+const META_VERSION: u32 = 1;
+
+/// Registers the metas, once per process: GStreamer finds a meta by its name only after that. Any
+/// thread may call it, any number of times.
+pub fn register() {
+    // GObject does not guard the registration of a meta against a second thread.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    for name in [HISTOGRAM_META, DEFECT_META] {
+        if !gst::meta::CustomMeta::is_registered(name) {
+            // No tags: converters and encoders would drop a tagged meta.
+            gst::meta::CustomMeta::register(name, &[]);
+        }
+    }
+}
+
+/// The structures of every meta of that name on a buffer, in the order they were attached.
+fn structures<'a>(
+    buffer: &'a gst::BufferRef,
+    name: &'static str,
+) -> impl Iterator<Item = gst::Structure> + 'a {
+    buffer.iter_meta::<gst::Meta>().filter_map(move |meta| {
+        let custom = meta.try_as_custom_meta()?;
+        custom.has_name(name).then(|| custom.structure().to_owned())
+    })
+}
+
+/// Attaches a meta with the fields that `write` sets.
+fn attach(
+    buffer: &mut gst::BufferRef,
+    name: &'static str,
+    write: impl FnOnce(&mut gst::StructureRef),
+) -> Result<(), gst::glib::BoolError> {
+    write(gst::meta::CustomMeta::add(buffer, name)?.mut_structure());
+    Ok(())
+}
+
+/// When a message's frame was: what every message of ours begins with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FrameTimes {
+    /// The buffer's timestamp.
+    pub timestamp: Option<gst::ClockTime>,
+    /// Its stream time.
+    pub stream_time: Option<gst::ClockTime>,
+    /// Its running time.
+    pub running_time: Option<gst::ClockTime>,
+    /// Its duration.
+    pub duration: Option<gst::ClockTime>,
+}
+
+impl FrameTimes {
+    /// The times of a buffer in its segment.
+    pub fn of(buffer: &gst::BufferRef, segment: &gst::Segment) -> Self {
+        let time = segment.downcast_ref::<gst::ClockTime>();
+        let pts = buffer.pts();
+        Self {
+            timestamp: pts,
+            stream_time: time.and_then(|s| s.to_stream_time(pts)),
+            running_time: time.and_then(|s| s.to_running_time(pts)),
+            duration: buffer.duration(),
+        }
+    }
+
+    /// An element message: the times, then the fields that `write` sets.
+    pub fn message(
+        &self,
+        source: &impl IsA<gst::Object>,
+        name: &str,
+        write: impl FnOnce(&mut gst::StructureRef),
+    ) -> gst::Message {
+        let mut structure = gst::Structure::builder(name)
+            .field("timestamp", self.timestamp)
+            .field("stream-time", self.stream_time)
+            .field("running-time", self.running_time)
+            .field("duration", self.duration)
+            .build();
+        write(&mut structure);
+        gst::message::Element::builder(structure)
+            .src(source)
+            .build()
+    }
+}

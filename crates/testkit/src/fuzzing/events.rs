@@ -1,0 +1,212 @@
+//! Results as events from a network: consistent ones arrive bit for bit, contradictory ones are
+//! ignored, and `clmaskunpack` attaches to a mask no result but its own.
+
+use arbitrary::{Result, Unstructured};
+use clinspect_core::mask::packed_stride;
+use gst::{glib, prelude::*};
+use gstclinspect::results::{Defect, DefectResult, Verdict};
+
+use crate::{
+    frames::foreign_memory,
+    support::{Rig, register},
+};
+
+const MAX_SIDE: u32 = 40;
+
+/// See the module.
+pub fn run(data: &[u8]) {
+    let _ = body(&mut Unstructured::new(data));
+}
+
+fn body(input: &mut Unstructured) -> Result<()> {
+    register();
+    let size = [
+        input.int_in_range(1..=MAX_SIDE)?,
+        input.int_in_range(1..=MAX_SIDE)?,
+    ];
+    let (mask, marked) = mask(input, size)?;
+    let sent = result(input, size, marked)?;
+    let mut fields = sent.to_event().structure().expect("fields").to_owned();
+    let spoiled = spoil(input, &mut fields)?;
+    // As rtpgstpay sends it.
+    let fields = if spoiled && input.arbitrary()? {
+        fields
+    } else {
+        let text = fields.to_string();
+        text.parse().expect("GStreamer's own text")
+    };
+    let event = gst::event::CustomDownstream::new(fields);
+    let read = DefectResult::from_event(&event);
+    match &read {
+        // Floats print with enough digits to be told apart, and printed NaN equals itself.
+        Some(read) if !spoiled => assert_eq!(format!("{read:?}"), format!("{sent:?}")),
+        Some(read) => assert_can_be(read),
+        None => assert!(spoiled, "{sent:?} was refused"),
+    }
+
+    let [width, height] = size;
+    let stride = packed_stride(width as usize);
+    let caps = format!(
+        "video/x-bitmask,width={width},height={height},framerate=1/1,stride={stride},\
+         bit-order=msb-first"
+    );
+    let mut rig = Rig::new("clmaskunpack", &caps.parse().expect("caps"));
+    assert!(rig.harness().push_event(event));
+    let mut buffer = gst::Buffer::new();
+    let writable = buffer.get_mut().expect("a new buffer");
+    writable.append_memory(foreign_memory(&mask, 1));
+    let fits = |r: &DefectResult| [r.width, r.height] == size && r.defect_pixels == marked;
+    let expected: Vec<String> = read
+        .iter()
+        .filter(|read| fits(read))
+        .map(|read| format!("{read:?}"))
+        .collect();
+    let found = |buffer: &gst::Buffer| -> Vec<String> {
+        let results = DefectResult::read(buffer);
+        results.iter().map(|result| format!("{result:?}")).collect()
+    };
+    assert_eq!(found(&rig.pass(buffer.clone())), expected);
+    assert!(found(&rig.pass(buffer)).is_empty(), "told of one mask only");
+    Ok(())
+}
+
+/// A packed mask, and its number of marked pixels.
+fn mask(input: &mut Unstructured, [width, height]: [u32; 2]) -> Result<(Vec<u8>, u64)> {
+    let stride = packed_stride(width as usize);
+    let mut bytes = vec![0; stride * height as usize];
+    input.fill_buffer(&mut bytes)?;
+    let at = |x: u32, y: u32| bytes[y as usize * stride + x as usize / 8] >> (7 - x % 8) & 1;
+    let marked = (0..height)
+        .flat_map(|y| (0..width).map(move |x| (x, y)))
+        .map(|(x, y)| u64::from(at(x, y)))
+        .sum();
+    Ok((bytes, marked))
+}
+
+/// A result that is consistent with a mask of `marked` pixels.
+fn result(
+    input: &mut Unstructured,
+    [width, height]: [u32; 2],
+    marked: u64,
+) -> Result<DefectResult> {
+    let pixels = u64::from(width) * u64::from(height);
+    let judged_pixels = input.int_in_range(marked..=pixels)?;
+    let verdict = if judged_pixels == 0 {
+        Verdict::None
+    } else {
+        *input.choose(&[Verdict::Pass, Verdict::Fail])?
+    };
+    let mut left = marked;
+    let mut defects = Vec::new();
+    while left > 0 && defects.len() < 4 {
+        let x = input.int_in_range(0..=width - 1)?;
+        let y = input.int_in_range(0..=height - 1)?;
+        let [w, h] = [
+            input.int_in_range(1..=width - x)?,
+            input.int_in_range(1..=height - y)?,
+        ];
+        let most = left.min(u64::from(w) * u64::from(h)) as u32;
+        let area = input.int_in_range(1..=most)?;
+        left -= u64::from(area);
+        defects.push(Defect {
+            x,
+            y,
+            width: w,
+            height: h,
+            area,
+            centroid_x: finite(input)? as f32,
+            centroid_y: finite(input)? as f32,
+            mean_difference: finite(input)? as f32,
+            peak_difference: finite(input)? as f32,
+            polarity: input.int_in_range(-1..=1)?,
+        });
+    }
+    Ok(DefectResult {
+        element: (*input.choose(&["", "clpitchthreshold0", "\"', x=(int)1; \u{1f50d}\n"])?).into(),
+        frame_number: input.arbitrary()?,
+        width,
+        height,
+        pitch_x: finite(input)?.abs(),
+        pitch_y: finite(input)?.abs(),
+        threshold: finite(input)?.abs(),
+        judged_pixels,
+        defect_pixels: marked,
+        verdict,
+        defects,
+        overflow: input.arbitrary()?,
+        mask: None,
+    })
+}
+
+/// A number that is also exact as a float.
+fn finite(input: &mut Unstructured) -> Result<f64> {
+    let value: f32 = input.arbitrary()?;
+    Ok(if value.is_finite() { value.into() } else { 0.0 })
+}
+
+/// Changes some fields, removes some, or does nothing; returns whether it changed any.
+fn spoil(input: &mut Unstructured, fields: &mut gst::Structure) -> Result<bool> {
+    let names: Vec<String> = fields.fields().map(|name| name.to_string()).collect();
+    let times = input.int_in_range(0..=2)?;
+    for _ in 0..times {
+        let name = input.choose(&names)?;
+        match input.int_in_range(0..=4)? {
+            0 => fields.remove_field(name),
+            1 => fields.set_value(name, value(input)?),
+            2 => fields.set(name.as_str(), input.arbitrary::<u32>()?),
+            3 => fields.set(name.as_str(), input.arbitrary::<f64>()?),
+            _ => {
+                if let Ok(data) = fields.get::<String>("defects-data") {
+                    fields.set("defects-data", garbled(input, data)?);
+                }
+            }
+        }
+    }
+    Ok(times > 0)
+}
+
+fn value(input: &mut Unstructured) -> Result<glib::SendValue> {
+    Ok(match input.int_in_range(0..=6)? {
+        0 => (-1_i32).to_send_value(),
+        1 => input.arbitrary::<u64>()?.to_send_value(),
+        2 => input.int_in_range(0..=2000_u64)?.to_send_value(),
+        3 => None::<&str>.to_send_value(),
+        4 => "pass".to_send_value(),
+        5 => gst::Array::new([1_i32]).to_send_value(),
+        _ => f64::NAN.to_send_value(),
+    })
+}
+
+/// Other digits, fewer digits, or characters that are not digits.
+fn garbled(input: &mut Unstructured, data: String) -> Result<String> {
+    let mut letters: Vec<char> = data.chars().collect();
+    for _ in 0..input.int_in_range(1..=8)? {
+        if letters.is_empty() {
+            break;
+        }
+        let at = input.choose_index(letters.len())?;
+        match input.int_in_range(0..=5)? {
+            0 => letters.truncate(at),
+            1 => letters[at] = *input.choose(&['g', ' ', '\u{fc}', '+', 'F'])?,
+            2 => letters.extend("00".repeat(40).chars()),
+            _ => letters[at] = *input.choose(&['0', '1', '7', 'f'])?,
+        }
+    }
+    Ok(letters.into_iter().collect())
+}
+
+/// Fails on a result that no element could have found.
+fn assert_can_be(result: &DefectResult) {
+    let pixels = u64::from(result.width) * u64::from(result.height);
+    assert!(result.defect_pixels <= result.judged_pixels && result.judged_pixels <= pixels);
+    let mut area = 0;
+    for defect in &result.defects {
+        assert!(u64::from(defect.x) + u64::from(defect.width) <= u64::from(result.width));
+        assert!(u64::from(defect.y) + u64::from(defect.height) <= u64::from(result.height));
+        assert!(defect.centroid_x.is_finite() && defect.peak_difference.is_finite());
+        area += u64::from(defect.area);
+    }
+    assert!(area <= result.defect_pixels, "{result:?}");
+    let again = DefectResult::from_event(&result.to_event());
+    assert_eq!(format!("{again:?}"), format!("{:?}", Some(result)));
+}

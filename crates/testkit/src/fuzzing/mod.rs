@@ -1,0 +1,12 @@
+//! The bodies of the fuzz targets. `fuzz/` runs them under libFuzzer, `cargo test` on seeded random
+//! bytes and on the inputs kept in `seeds/`.
+//!
+//! A body fails by panicking. It draws its choices from the bytes and ends where they end.
+
+pub mod caps;
+pub mod components;
+pub mod events;
+pub mod mask;
+pub mod metas;
+pub mod properties;
+pub mod video_meta;

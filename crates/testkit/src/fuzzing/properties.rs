@@ -1,0 +1,329 @@
+//! Properties set to anything while frames flow: every frame comes out inspected or is answered
+//! with an error, values read back are legal, and after a reset to the defaults the element gives
+//! the reference's results.
+
+use arbitrary::{Result, Unstructured};
+use clinspect_opencl::ClContext;
+use gst::{glib, prelude::*};
+use gst_video::VideoFormat as Format;
+use gstclinspect::results::{DefectResult, HistogramResult, Verdict};
+use std::{ffi::CString, sync::Arc};
+
+use crate::{
+    frames::{Frame, PADDED, PLAIN},
+    reference::{histogram::histogram, put},
+    support::{Rig, buffer_of, caps_of, judged, set_unchecked, start, text},
+};
+
+const ELEMENTS: [&str; 4] = [
+    "clgaussian",
+    "clhistogram",
+    "clpitchthreshold pitch-x=4",
+    "clpitchthreshold pitch-x=4 output=frame",
+];
+const FORMATS: [Format; 3] = [Format::Gray8, Format::Gray16Le, Format::I420];
+
+/// See the module.
+pub fn run(data: &[u8]) {
+    let Some(device) = start() else { return };
+    let _ = body(&mut Unstructured::new(data), &device);
+}
+
+fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
+    let line = *input.choose(&ELEMENTS)?;
+    let factory = line.split(' ').next().expect("a factory");
+    let size = [input.int_in_range(12..=60)?, input.int_in_range(2..=24)?];
+    let format = *input.choose(&FORMATS)?;
+    let arrangement = if input.arbitrary()? { PLAIN } else { PADDED };
+    let mut frame = Frame::poisoned(format, size, arrangement, 0xa5);
+    paint(input, &mut frame)?;
+    let mut rig = Rig::new(line, &caps_of(&frame));
+    let element = rig.only(factory);
+    let before = settings(&element);
+    rig.pass(buffer_of(&frame, device));
+
+    let mut told = String::new();
+    for _ in 0..input.int_in_range(1..=6)? {
+        for _ in 0..input.int_in_range(1..=4)? {
+            told += &set_any(input, &element)?;
+        }
+        assert_flows(&mut rig, &frame, device, &told);
+    }
+
+    for (name, value) in &before {
+        element.set_property_from_value(name, value);
+    }
+    let about = format!("{line}, {}: {told}", frame.describe());
+    // Drops errors and warnings of the settings before the reset.
+    let _ = (rig.errors(), rig.warnings());
+    let output = rig.pass(buffer_of(&frame, device));
+    assert!(rig.warnings().is_empty(), "{about}");
+    assert_defaults(line, &frame, &output, &about);
+    Ok(())
+}
+
+/// A noisy pattern of four columns.
+fn paint(input: &mut Unstructured, frame: &mut Frame) -> Result<()> {
+    let noise = input.bytes(64.min(input.len()))?;
+    for component in 0..frame.component_count() {
+        let geometry = frame.geometry(component);
+        for y in 0..geometry.height {
+            for x in 0..geometry.width {
+                let at = (y * geometry.width + x) * 7 % 64;
+                let level = (x % 4) as u32 * 40 + u32::from(*noise.get(at).unwrap_or(&0)) / 2;
+                put(&mut frame.bytes, &geometry, x, y, level);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The writable properties that may change while frames flow.
+fn mutable(element: &gst::Element) -> Vec<glib::ParamSpec> {
+    let playing = gst::PARAM_FLAG_MUTABLE_PLAYING;
+    let own = |pspec: &glib::ParamSpec| pspec.owner_type().name().starts_with("GstCl");
+    let properties = element.list_properties();
+    let mut specs: Vec<glib::ParamSpec> = properties
+        .iter()
+        .filter(|pspec| own(pspec) && pspec.flags().contains(glib::ParamFlags::WRITABLE))
+        .filter(|pspec| pspec.flags().contains(playing) || pspec.name() == "device")
+        .cloned()
+        .collect();
+    // GObject's order differs in every process.
+    specs.sort_by(|a, b| a.name().cmp(b.name()));
+    specs
+}
+
+fn settings(element: &gst::Element) -> Vec<(String, glib::Value)> {
+    mutable(element)
+        .iter()
+        .map(|pspec| {
+            (
+                pspec.name().to_owned(),
+                element.property_value(pspec.name()),
+            )
+        })
+        .collect()
+}
+
+/// Sets a property to a legal or an illegal value; returns which.
+fn set_any(input: &mut Unstructured, element: &gst::Element) -> Result<String> {
+    let specs = mutable(element);
+    let pspec = input.choose(&specs)?;
+    let name = pspec.name();
+    let value = any_value(input, pspec)?;
+    let told = format!("{name} = {value:?}; ");
+    set_unchecked(element, &CString::new(name).expect("a name"), &value);
+    let read = element.property_value(name);
+    assert!(
+        read.type_().is_a(pspec.value_type()),
+        "{told} reads {read:?}"
+    );
+    assert!(is_legal(pspec, &read), "{told} reads {read:?}");
+    Ok(told)
+}
+
+/// Whether a number lies in the property's range.
+fn is_legal(pspec: &glib::ParamSpec, read: &glib::Value) -> bool {
+    if let Some(spec) = pspec.downcast_ref::<glib::ParamSpecDouble>() {
+        let value = read.get::<f64>().expect("a double");
+        // GObject accepts doubles that equal a bound as floats (seen with GLib 2.74).
+        let slack =
+            |bound: f64| bound.abs() * f64::from(f32::EPSILON) + f64::from(f32::MIN_POSITIVE);
+        let [low, high] = [spec.minimum(), spec.maximum()];
+        let range = low - slack(low)..=high + slack(high);
+        return range.contains(&value);
+    }
+    if let Some(spec) = pspec.downcast_ref::<glib::ParamSpecUInt>() {
+        let value = read.get::<u32>().expect("an unsigned integer");
+        return (spec.minimum()..=spec.maximum()).contains(&value);
+    }
+    true
+}
+
+fn any_value(input: &mut Unstructured, pspec: &glib::ParamSpec) -> Result<glib::Value> {
+    let kind = pspec.value_type();
+    Ok(if kind == f64::static_type() {
+        any_double(input)?.to_value()
+    } else if kind == u32::static_type() {
+        any_number(input)?.to_value()
+    } else if kind == u64::static_type() {
+        let numbers = [0, 1, 1_000_000_000, u64::MAX - 1, u64::MAX];
+        input.choose(&numbers)?.to_value()
+    } else if kind == i64::static_type() {
+        let numbers = [-1, 0, 1, 100, i64::MAX, i64::MIN, -2];
+        input.choose(&numbers)?.to_value()
+    } else if kind == bool::static_type() {
+        input.arbitrary::<bool>()?.to_value()
+    } else if kind == gst::Array::static_type() {
+        any_array(input)?.to_value()
+    } else if kind == String::static_type() {
+        any_text(input)?
+    } else if kind.is_a(glib::Type::ENUM) {
+        any_enum(input, kind)?
+    } else {
+        panic!("no values for {} of type {kind}", pspec.name())
+    })
+}
+
+fn any_double(input: &mut Unstructured) -> Result<f64> {
+    let numbers = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        -0.0,
+        0.0,
+        -1.0,
+        -0.5,
+        0.5,
+        1.0,
+        4.0,
+        65_535.0,
+        65_536.0,
+        65_536.000_001,
+    ];
+    Ok(match input.int_in_range(0..=2)? {
+        0 => *input.choose(&numbers)?,
+        1 => f64::from(input.arbitrary::<i16>()?) / 256.0,
+        _ => input.arbitrary()?,
+    })
+}
+
+fn any_number(input: &mut Unstructured) -> Result<u32> {
+    let numbers = [
+        0,
+        1,
+        2,
+        3,
+        5,
+        8,
+        10,
+        16,
+        31,
+        256,
+        1024,
+        65_536,
+        100_000,
+        u32::MAX,
+    ];
+    if input.ratio(7_u8, 8_u8)? {
+        Ok(*input.choose(&numbers)?)
+    } else {
+        input.arbitrary()
+    }
+}
+
+/// Numbers, regions, lists of regions, and other values. GStreamer's arrays hold values of one
+/// type, also arrays within arrays.
+fn any_array(input: &mut Unstructured) -> Result<gst::Array> {
+    let (depth, kind) = (input.int_in_range(0..=2)?, input.int_in_range(0..=7)?);
+    array_of(input, depth, kind)
+}
+
+fn array_of(input: &mut Unstructured, depth: u32, kind: u32) -> Result<gst::Array> {
+    let count = if input.arbitrary()? {
+        4
+    } else {
+        input.int_in_range(0..=6)?
+    };
+    let mut values: Vec<glib::SendValue> = Vec::new();
+    for _ in 0..count {
+        values.push(match kind {
+            _ if depth > 0 => array_of(input, depth - 1, kind)?.to_send_value(),
+            0..=4 => input.int_in_range(-1..=64)?.to_send_value(),
+            5 => input.arbitrary::<i32>()?.to_send_value(),
+            6 => "4".to_send_value(),
+            _ => any_double(input)?.to_send_value(),
+        });
+    }
+    Ok(gst::Array::from_values(values))
+}
+
+/// A string, NULL, or bytes that are not UTF-8, as a C program may set.
+fn any_text(input: &mut Unstructured) -> Result<glib::Value> {
+    let texts = [c"auto", c"cpu:99", c"", c"\xff\xfe", c"ge\xe4ndert"];
+    Ok(if input.ratio(7_u8, 8_u8)? {
+        text(input.choose(&texts)?)
+    } else {
+        None::<&str>.to_value()
+    })
+}
+
+fn any_enum(input: &mut Unstructured, kind: glib::Type) -> Result<glib::Value> {
+    let class = glib::EnumClass::with_type(kind).expect("an enumeration");
+    let value = input.choose(class.values())?.value();
+    Ok(class.to_value(value).expect("a value of the enumeration"))
+}
+
+/// Either a frame comes out inspected, or an error is posted and nothing comes out.
+fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &str) {
+    let [width, height] = frame.size();
+    match rig.push(buffer_of(frame, device)) {
+        Err(flow) => {
+            assert!(rig.is_silent(), "{told}");
+            assert!(!rig.errors().is_empty(), "{flow:?}: {told}");
+        }
+        Ok(_) => {
+            let output = rig.harness().try_pull();
+            let output = output.unwrap_or_else(|| panic!("nothing comes out: {told}"));
+            for result in DefectResult::read(&output) {
+                assert!(result.judged_pixels <= (width * height) as u64, "{told}");
+                assert!(result.defect_pixels <= result.judged_pixels, "{told}");
+                assert_eq!(result.verdict == Verdict::None, result.judged_pixels == 0);
+                let listed: u64 = result.defects.iter().map(|d| u64::from(d.area)).sum();
+                assert!(listed <= result.defect_pixels, "{told}");
+                for defect in &result.defects {
+                    let inside = defect.x + defect.width <= width as u32
+                        && defect.y + defect.height <= height as u32;
+                    assert!(inside, "{defect:?} of {width}x{height}: {told}");
+                }
+            }
+            for result in HistogramResult::read(&output) {
+                let counted: u64 = result.counts.iter().map(|&n| u64::from(n)).sum();
+                let samples: u64 = result.statistics.iter().map(|s| s.count).sum();
+                assert_eq!(counted, samples, "{told}");
+                assert!(counted <= (3 * width * height) as u64, "{told}");
+            }
+        }
+    }
+}
+
+/// The results with the element's first settings.
+fn assert_defaults(line: &str, frame: &Frame, output: &gst::Buffer, about: &str) {
+    if line.starts_with("clhistogram") {
+        let results = HistogramResult::read(output);
+        assert_eq!(results.len(), 1, "{about}");
+        for component in 0..frame.component_count() {
+            let geometry = frame.geometry(component);
+            let region = [0, 0, geometry.width, geometry.height];
+            let bits = 8 * geometry.depth.size() as u32;
+            let expected = histogram(frame.component(component), region, bits, 256);
+            assert_eq!(
+                results[0].channel(component),
+                Some(&expected[..]),
+                "{about}"
+            );
+        }
+    } else if line.starts_with("clpitchthreshold") {
+        let results = DefectResult::read(output);
+        assert_eq!(results.len(), 1, "{about}");
+        let expected = judged(frame, 4.0, 0.0, 10.0);
+        assert_eq!(results[0].defect_pixels, expected.defect_pixels, "{about}");
+        assert_eq!(results[0].judged_pixels, expected.judged_pixels, "{about}");
+    } else {
+        assert_smoothed(frame, output, about);
+    }
+}
+
+/// The output of clgaussian's defaults.
+fn assert_smoothed(frame: &Frame, output: &gst::Buffer, about: &str) {
+    let mut shown = Frame::poisoned(frame.info.format(), frame.size(), PLAIN, 0);
+    shown.bytes = crate::frames::read(output);
+    for component in 0..frame.component_count() {
+        let expected =
+            crate::reference::gaussian::gaussian_integer(frame.component(component), 3, 0.0);
+        assert_eq!(shown.component(component).values(), expected, "{about}");
+    }
+}

@@ -1,0 +1,21 @@
+//! Code that tests, benchmarks, fuzz targets and examples share: synthetic panels, sequential
+//! references, frames in every kind of memory, harnesses, and helpers for live pipelines.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+pub mod content;
+pub mod device;
+pub mod frames;
+pub mod fuzzing;
+pub mod live;
+pub mod panel;
+pub mod panels;
+pub mod picture;
+pub mod reference;
+pub mod support;
+pub mod tools;

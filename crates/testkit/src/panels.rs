@@ -1,0 +1,124 @@
+//! Panel frames, and the defects that the references list on them.
+
+use gst_video::VideoFormat as Format;
+use gstclinspect::results::Defect;
+
+use crate::{
+    frames::{Arrangement, Frame, INPUT_POISON, PLAIN},
+    panel::{PanelGenerator, PanelSpec},
+    reference::{
+        SampleKind,
+        pitch_threshold::{self as oracle, Compare, Settings},
+        put,
+    },
+    support::pitch_settings,
+};
+
+/// Frames of one panel, drawn as luma of any format.
+pub struct Panels(PanelGenerator);
+
+impl Panels {
+    /// Frames of the panel that `spec` describes.
+    pub fn new(spec: PanelSpec) -> Self {
+        Self(PanelGenerator::new(spec, 11).expect("a panel that can be drawn"))
+    }
+
+    /// The next frame, with `planted` defects.
+    pub fn next(&mut self, planted: usize) -> Frame {
+        self.next_as(Format::Gray8, PLAIN, planted)
+    }
+
+    /// The next frame in another format and memory layout.
+    pub fn next_as(&mut self, format: Format, arrangement: Arrangement, planted: usize) -> Frame {
+        let panel = match planted {
+            0 => self.0.clean_frame(),
+            _ => self.0.next_random(planted),
+        };
+        let size = [panel.width, panel.height];
+        let mut frame = Frame::poisoned(format, size, arrangement, INPUT_POISON);
+        let geometry = frame.geometry(0);
+        let scale = match frame.kind() {
+            SampleKind::U8 => 1,
+            _ => 256,
+        };
+        for y in 0..size[1] {
+            for x in 0..size[0] {
+                let sample = panel.sample(x, y).expect("a sample inside");
+                put(&mut frame.bytes, &geometry, x, y, scale * u32::from(sample));
+            }
+        }
+        frame
+    }
+}
+
+/// A small panel with a few clear defects.
+pub fn spotted(size: [usize; 2]) -> Panels {
+    Panels::new(PanelSpec {
+        width: size[0],
+        height: size[1],
+        noise_sigma: 3.0,
+        ..PanelSpec::default()
+    })
+}
+
+/// Properties of the recommended comparison at the pitch of `spotted`.
+pub const RECOMMENDED: &str =
+    "pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true multiples=\"<1,4>\"";
+
+/// The same settings for the reference.
+pub fn recommended(threshold: f64) -> Settings {
+    Settings {
+        compare: Compare::Minimum,
+        match_center: true,
+        multiples: vec![1, 4],
+        ..pitch_settings(7.35, 7.35, threshold)
+    }
+}
+
+/// Which defects are listed.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The property `min-area`.
+    pub min_area: u32,
+    /// The property `merge-distance`.
+    pub merge_distance: u32,
+    /// The property `max-defects`.
+    pub max_defects: u32,
+}
+
+/// The properties' defaults.
+pub const DEFAULT: Wanted = Wanted {
+    min_area: 1,
+    merge_distance: 0,
+    max_defects: 100,
+};
+
+/// The reference's list, and whether there are more defects.
+pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect>, bool) {
+    let samples = frame.component(0);
+    let (defects, overflow) = oracle::defects(
+        &oracle::compare(samples, settings).mask,
+        &oracle::difference(samples, settings),
+        samples.width,
+        samples.height,
+        wanted.min_area,
+        wanted.merge_distance,
+        wanted.max_defects as usize,
+    );
+    let defects = defects
+        .into_iter()
+        .map(|d| Defect {
+            x: d.x,
+            y: d.y,
+            width: d.width,
+            height: d.height,
+            area: d.area,
+            centroid_x: d.centroid_x,
+            centroid_y: d.centroid_y,
+            mean_difference: d.mean_difference,
+            peak_difference: d.peak_difference,
+            polarity: d.polarity,
+        })
+        .collect();
+    (defects, overflow)
+}

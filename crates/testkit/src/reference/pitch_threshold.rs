@@ -1,0 +1,475 @@
+//! Reference of `clpitchthreshold`: comparison with the pattern one pitch away, packed mask,
+//! defects.
+//!
+//! Source: docs/semantics.md, "Pitch comparison and threshold".
+
+use super::plane::Samples;
+
+/// How a sample is compared with its two neighbours one pitch away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Compare {
+    /// With the mean of both.
+    Average,
+    /// With each; the smaller difference counts.
+    Minimum,
+}
+
+/// Which differences are marked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Polarity {
+    /// Brighter or darker than the neighbours.
+    Both,
+    /// Brighter only.
+    Bright,
+    /// Darker only.
+    Dark,
+}
+
+/// The settings of a comparison, as the element's properties.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Pitch along rows in pixels; off unless above 0.
+    pub pitch_x: f64,
+    /// Pitch along columns in pixels; off unless above 0.
+    pub pitch_y: f64,
+    /// Multiples of the pitch to compare at.
+    pub multiples: Vec<u32>,
+    /// Threshold in grey levels.
+    pub threshold: f64,
+    /// How to compare.
+    pub compare: Compare,
+    /// Whether the centre gets the second-order blur that interpolation gives its neighbours.
+    pub match_center: bool,
+    /// Which differences count.
+    pub polarity: Polarity,
+    /// Regions of interest as x, y, width, height in pixels, half-open and clipped to the frame;
+    /// empty = the whole frame.
+    pub rois: Vec<[usize; 4]>,
+}
+
+/// The result of a comparison; `mask` and `judged` are row-major, `width * height`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outcome {
+    /// Whether a pixel is marked.
+    pub mask: Vec<bool>,
+    /// Whether at least one comparison judged a pixel.
+    pub judged: Vec<bool>,
+    /// The mask as `pack` packs it.
+    pub packed: Vec<u8>,
+    /// Pixels set in `mask`.
+    pub defect_pixels: u64,
+    /// Pixels set in `judged`.
+    pub judged_pixels: u64,
+}
+
+/// Compares every pixel of a component with its neighbours one pitch (and its multiples) away.
+pub fn compare(src: Samples, s: &Settings) -> Outcome {
+    let pixels = judge(src, s);
+    let mask: Vec<bool> = pixels.iter().map(|pixel| pixel.fired.is_some()).collect();
+    let judged: Vec<bool> = pixels.iter().map(|pixel| pixel.judged).collect();
+    Outcome {
+        packed: pack(&mask, src.width, src.height),
+        defect_pixels: count(&mask),
+        judged_pixels: count(&judged),
+        mask,
+        judged,
+    }
+}
+
+/// The signed difference of each marked pixel in grey levels, bright-positive, and `None` where
+/// the mask is clear; row-major, `width * height`.
+///
+/// If several comparisons mark a pixel, the difference of largest magnitude; of two that differ in
+/// sign only, the first in the order of `pitch-x` with each multiple, then `pitch-y`.
+pub fn difference(src: Samples, s: &Settings) -> Vec<Option<f64>> {
+    judge(src, s)
+        .iter()
+        .map(|pixel| pixel.fired.map(|times_512| times_512 as f64 / 512.0))
+        .collect()
+}
+
+/// Packs a row-major mask, most significant bit first, each row in `ceil(width / 8)` bytes.
+///
+/// # Source
+/// docs/semantics.md, "Packed mask"; equal to `numpy.packbits(mask, axis=1)` and to PBM P4 rows.
+pub fn pack(mask: &[bool], width: usize, height: usize) -> Vec<u8> {
+    assert_eq!(mask.len(), width * height);
+    let stride = width.div_ceil(8);
+    let mut packed = vec![0_u8; stride * height];
+    for y in 0..height {
+        for x in 0..width {
+            if mask[y * width + x] {
+                packed[y * stride + (x >> 3)] |= 1 << (7 - (x & 7));
+            }
+        }
+    }
+    packed
+}
+
+/// A pitch distance in 1/256 px, `round(256 * multiple * pitch)`; halves round away from zero.
+pub fn distance_q8(multiple: u32, pitch: f64) -> usize {
+    (256.0 * f64::from(multiple) * pitch).round() as usize
+}
+
+/// The result of the comparisons for one pixel.
+#[derive(Clone, Copy, Default)]
+struct Pixel {
+    judged: bool,
+    /// The difference of the comparison that marked the pixel, in 1/512 grey level.
+    fired: Option<i64>,
+}
+
+/// One comparison: along rows or columns, at one distance.
+struct Comparison {
+    along_columns: bool,
+    distance_q8: usize,
+}
+
+fn comparisons(s: &Settings) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for (along_columns, pitch) in [(false, s.pitch_x), (true, s.pitch_y)] {
+        if pitch > 0.0 {
+            for &multiple in &s.multiples {
+                comparisons.push(Comparison {
+                    along_columns,
+                    distance_q8: distance_q8(multiple, pitch),
+                });
+            }
+        }
+    }
+    comparisons
+}
+
+fn judge(src: Samples, s: &Settings) -> Vec<Pixel> {
+    let (width, height) = (src.width, src.height);
+    let samples: Vec<i64> = src.values().into_iter().map(i64::from).collect();
+    let of_interest = regions(&s.rois, width, height);
+    let mut pixels = vec![Pixel::default(); width * height];
+    for comparison in comparisons(s) {
+        for y in 0..height {
+            for x in 0..width {
+                let at = y * width + x;
+                if !of_interest[at] {
+                    continue;
+                }
+                let sums = if comparison.along_columns {
+                    let column = |i: usize| samples[i * width + x];
+                    sums(column, y, height, comparison.distance_q8, s.match_center)
+                } else {
+                    let row = |i: usize| samples[y * width + i];
+                    sums(row, x, width, comparison.distance_q8, s.match_center)
+                };
+                if let Some(sums) = sums {
+                    pixels[at].judged = true;
+                    pixels[at].fired = larger(pixels[at].fired, fire(&sums, s));
+                }
+            }
+        }
+    }
+    pixels
+}
+
+/// Marks the pixels of the union of the regions of interest.
+fn regions(rois: &[[usize; 4]], width: usize, height: usize) -> Vec<bool> {
+    if rois.is_empty() {
+        return vec![true; width * height];
+    }
+    let mut inside = vec![false; width * height];
+    for &[left, top, columns, rows] in rois {
+        for y in top.min(height)..top.saturating_add(rows).min(height) {
+            for x in left.min(width)..left.saturating_add(columns).min(width) {
+                inside[y * width + x] = true;
+            }
+        }
+    }
+    inside
+}
+
+/// C, L and R of docs/semantics.md, in 1/256 grey level.
+struct Sums {
+    centre: i64,
+    left: i64,
+    right: i64,
+}
+
+/// The sums of the sample at `x` of a row (or column) `s` of `n` samples; `None` if it is not
+/// judged.
+///
+/// No tap leaves the row. The neighbours reach `x - P - u` and `x + P + u`, as the rule "judged"
+/// demands. The matched centre reads `x - 1` and `x + 1` only if F > 0; then u = 1, and `P + u >=
+/// 1` covers them, even at a pitch below 1 px. Taps of weight 0 are not read.
+fn sums(
+    s: impl Fn(usize) -> i64,
+    x: usize,
+    n: usize,
+    distance_q8: usize,
+    match_center: bool,
+) -> Option<Sums> {
+    let (p, f) = (distance_q8 >> 8, (distance_q8 & 255) as i64);
+    let u = usize::from(f > 0);
+    if x < p + u || x + p + u > n - 1 {
+        return None;
+    }
+    let mut sums = Sums {
+        centre: 256 * s(x),
+        left: (256 - f) * s(x - p),
+        right: (256 - f) * s(x + p),
+    };
+    if f > 0 {
+        sums.left += f * s(x - p - 1);
+        sums.right += f * s(x + p + 1);
+        if match_center {
+            let a = (f * (256 - f) + 256) / 512;
+            sums.centre += a * (s(x - 1) - 2 * s(x) + s(x + 1));
+        }
+    }
+    Some(sums)
+}
+
+/// The difference in 1/512 grey level, if the comparison marks the pixel.
+fn fire(sums: &Sums, s: &Settings) -> Option<i64> {
+    let theta = (256.0 * s.threshold).round() as i64;
+    let (bright, dark, times_512) = match s.compare {
+        Compare::Average => {
+            let e = 2 * sums.centre - (sums.left + sums.right);
+            (e >= 2 * theta, e <= -2 * theta, e)
+        }
+        Compare::Minimum => {
+            let left = sums.centre - sums.left;
+            let right = sums.centre - sums.right;
+            let bright = left >= theta && right >= theta;
+            let dark = left <= -theta && right <= -theta;
+            let magnitude = left.abs().min(right.abs());
+            // Bright and dark both hold only at T = 0 between equal samples; the magnitude is 0
+            // then.
+            (
+                bright,
+                dark,
+                2 * if bright { magnitude } else { -magnitude },
+            )
+        }
+    };
+    let marked = match s.polarity {
+        Polarity::Both => bright || dark,
+        Polarity::Bright => bright,
+        Polarity::Dark => dark,
+    };
+    marked.then_some(times_512)
+}
+
+/// The difference of larger magnitude; `before` if both are equal.
+fn larger(before: Option<i64>, now: Option<i64>) -> Option<i64> {
+    match (before, now) {
+        (Some(before), Some(now)) if now.abs() <= before.abs() => Some(before),
+        (before, None) => before,
+        (_, now) => now,
+    }
+}
+
+fn count(set: &[bool]) -> u64 {
+    set.iter().filter(|&&set| set).count() as u64
+}
+
+/// One defect: one component of the mask, or several merged ones.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Defect {
+    /// Left edge of the box in pixels.
+    pub x: u32,
+    /// Top edge of the box in pixels.
+    pub y: u32,
+    /// Width of the box in pixels.
+    pub width: u32,
+    /// Height of the box in pixels.
+    pub height: u32,
+    /// Marked pixels.
+    pub area: u32,
+    /// Mean of the pixel centres along x; the centre of pixel 0 is 0.5.
+    pub centroid_x: f32,
+    /// Mean of the pixel centres along y; the centre of pixel 0 is 0.5.
+    pub centroid_y: f32,
+    /// Mean of the signed differences in grey levels.
+    pub mean_difference: f32,
+    /// The signed difference of largest magnitude in grey levels; the first in scan order.
+    pub peak_difference: f32,
+    /// 1 if every difference is above 0, -1 if every one is below, else 0.
+    pub polarity: i32,
+}
+
+/// The defects of a mask, and whether there were more than `max_defects`.
+///
+/// `mask` and `differences` are row-major, `width * height`, as `compare` and `difference` return
+/// them. 8-connected components whose boxes are at most `merge_distance` px apart are one defect,
+/// transitively; defects of fewer than `min_area` pixels are left out, and at most `max_defects`
+/// are listed, largest area first, ties by their first pixel in scan order.
+///
+/// # Source
+/// docs/semantics.md, "Defects and verdict".
+pub fn defects(
+    mask: &[bool],
+    differences: &[Option<f64>],
+    width: usize,
+    height: usize,
+    min_area: u32,
+    merge_distance: u32,
+    max_defects: usize,
+) -> (Vec<Defect>, bool) {
+    assert_eq!(mask.len(), width * height);
+    assert_eq!(differences.len(), width * height);
+    let mut found: Vec<Defect> = merge(components(mask, width, height), width, merge_distance)
+        .iter()
+        .map(|pixels| describe(pixels, differences, width))
+        .filter(|defect| defect.area >= min_area)
+        .collect();
+    // The sort is stable: equal areas stay in scan order.
+    found.sort_by_key(|defect| std::cmp::Reverse(defect.area));
+    let overflow = found.len() > max_defects;
+    found.truncate(max_defects);
+    (found, overflow)
+}
+
+/// The 8-connected components, as indices of pixels, in the scan order of their first pixels.
+fn components(mask: &[bool], width: usize, height: usize) -> Vec<Vec<usize>> {
+    let mut waiting = mask.to_vec();
+    let mut components = Vec::new();
+    for first in 0..mask.len() {
+        if !waiting[first] {
+            continue;
+        }
+        waiting[first] = false;
+        let mut pixels = vec![first];
+        let mut next = 0;
+        while next < pixels.len() {
+            let (x, y) = (pixels[next] % width, pixels[next] / width);
+            next += 1;
+            for ny in y.saturating_sub(1)..(y + 2).min(height) {
+                for nx in x.saturating_sub(1)..(x + 2).min(width) {
+                    let neighbour = ny * width + nx;
+                    if waiting[neighbour] {
+                        waiting[neighbour] = false;
+                        pixels.push(neighbour);
+                    }
+                }
+            }
+        }
+        components.push(pixels);
+    }
+    components
+}
+
+/// The box of some pixels, both ends inclusive.
+#[derive(Clone, Copy)]
+struct Bounds {
+    left: usize,
+    right: usize,
+    top: usize,
+    bottom: usize,
+}
+
+impl Bounds {
+    fn of(pixels: &[usize], width: usize) -> Self {
+        let mut bounds = Self {
+            left: usize::MAX,
+            right: 0,
+            top: usize::MAX,
+            bottom: 0,
+        };
+        for pixel in pixels {
+            let (x, y) = (pixel % width, pixel / width);
+            bounds.left = bounds.left.min(x);
+            bounds.right = bounds.right.max(x);
+            bounds.top = bounds.top.min(y);
+            bounds.bottom = bounds.bottom.max(y);
+        }
+        bounds
+    }
+
+    /// The Chebyshev distance of the nearest pixels of two boxes: 0 where they share a pixel, 1
+    /// where they touch (as 8-connected pixels are 1 apart), 2 with one column or row between.
+    fn distance(&self, other: &Self) -> usize {
+        let along_x = self
+            .left
+            .saturating_sub(other.right)
+            .max(other.left.saturating_sub(self.right));
+        let along_y = self
+            .top
+            .saturating_sub(other.bottom)
+            .max(other.top.saturating_sub(self.bottom));
+        along_x.max(along_y)
+    }
+}
+
+/// Joins the components whose own boxes are near, transitively. The pixels of each result are in
+/// scan order, the results in the scan order of their first pixels.
+fn merge(components: Vec<Vec<usize>>, width: usize, merge_distance: u32) -> Vec<Vec<usize>> {
+    let bounds: Vec<Bounds> = components
+        .iter()
+        .map(|pixels| Bounds::of(pixels, width))
+        .collect();
+    let mut waiting = vec![true; components.len()];
+    let mut merged = Vec::new();
+    for first in 0..components.len() {
+        if !waiting[first] {
+            continue;
+        }
+        waiting[first] = false;
+        let mut members = vec![first];
+        let mut next = 0;
+        while next < members.len() {
+            let member = bounds[members[next]];
+            next += 1;
+            for other in 0..components.len() {
+                if waiting[other] && member.distance(&bounds[other]) <= merge_distance as usize {
+                    waiting[other] = false;
+                    members.push(other);
+                }
+            }
+        }
+        let mut pixels: Vec<usize> = members
+            .iter()
+            .flat_map(|&member| components[member].iter().copied())
+            .collect();
+        pixels.sort_unstable();
+        merged.push(pixels);
+    }
+    merged
+}
+
+fn describe(pixels: &[usize], differences: &[Option<f64>], width: usize) -> Defect {
+    let bounds = Bounds::of(pixels, width);
+    let (mut sum_x, mut sum_y, mut sum, mut peak) = (0.0, 0.0, 0.0, 0.0_f64);
+    let (mut bright, mut dark) = (0, 0);
+    for &pixel in pixels {
+        let difference = differences[pixel].unwrap_or(0.0);
+        sum_x += (pixel % width) as f64 + 0.5;
+        sum_y += (pixel / width) as f64 + 0.5;
+        // Differences are multiples of 1/512, so this sum is exact in any order.
+        sum += difference;
+        if difference.abs() > peak.abs() {
+            peak = difference;
+        }
+        if difference > 0.0 {
+            bright += 1;
+        } else if difference < 0.0 {
+            dark += 1;
+        }
+    }
+    let area = pixels.len() as f64;
+    Defect {
+        x: bounds.left as u32,
+        y: bounds.top as u32,
+        width: (bounds.right - bounds.left + 1) as u32,
+        height: (bounds.bottom - bounds.top + 1) as u32,
+        area: pixels.len() as u32,
+        centroid_x: (sum_x / area) as f32,
+        centroid_y: (sum_y / area) as f32,
+        mean_difference: (sum / area) as f32,
+        peak_difference: peak as f32,
+        polarity: if bright == pixels.len() {
+            1
+        } else if dark == pixels.len() {
+            -1
+        } else {
+            0
+        },
+    }
+}

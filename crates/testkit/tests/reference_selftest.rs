@@ -1,0 +1,1398 @@
+//! Tests of the golden references themselves: the golden vectors of docs/semantics.md, values
+//! worked out by hand or by another program, and that each reference notices a change of one pixel.
+
+use clinspect_testkit::reference;
+use reference::gaussian::{gaussian_f64, gaussian_integer, weights_f64, weights_q8};
+use reference::histogram::{Statistics, chroma_region, histogram, statistics};
+use reference::pitch_threshold::{
+    Compare, Defect, Outcome, Polarity, Settings, compare, defects, difference, distance_q8, pack,
+};
+use reference::{Geometry, SampleKind, Samples, put};
+
+/// A GRAY8 plane without padding.
+fn plane(data: &[u8], width: usize) -> Samples<'_> {
+    Samples {
+        data,
+        offset: 0,
+        stride: width,
+        pixel_stride: 1,
+        width,
+        height: data.len() / width,
+        depth: SampleKind::U8,
+    }
+}
+
+/// Reproducible bytes without a pattern (a linear congruential generator's high bits).
+fn noise(len: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed;
+    (0..len)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        })
+        .collect()
+}
+
+/// Odd sizes, single rows and columns.
+const SIZES: [(usize, usize); 6] = [(1, 1), (15, 1), (1, 15), (17, 13), (33, 5), (64, 9)];
+
+#[track_caller]
+fn assert_close(left: f64, right: f64) {
+    // A few roundings of f64 on values below 2^16.
+    assert!((left - right).abs() <= 1e-9, "{left} is not {right}");
+}
+
+// ---- Samples ------------------------------------------------------------------------------
+
+const KINDS: [SampleKind; 3] = [SampleKind::U8, SampleKind::U16Le, SampleKind::U16Be];
+
+#[test]
+fn samples_of_each_kind_read_in_their_byte_order() {
+    let data = [9, 0x12, 0x34, 9, 0xab, 0xcd];
+    let mut geometry = Geometry {
+        offset: 1,
+        stride: 3,
+        pixel_stride: 2,
+        width: 1,
+        height: 2,
+        depth: SampleKind::U8,
+    };
+    let mut read = |depth| {
+        geometry.depth = depth;
+        geometry.samples(&data).values()
+    };
+    assert_eq!(read(SampleKind::U8), [0x12, 0xab]);
+    assert_eq!(read(SampleKind::U16Le), [0x3412, 0xcdab]);
+    assert_eq!(read(SampleKind::U16Be), [0x1234, 0xabcd]);
+}
+
+#[test]
+fn put_in_padded_plane_reads_back_and_leaves_other_bytes() {
+    for depth in KINDS {
+        let geometry = Geometry {
+            offset: 3,
+            stride: 17,
+            pixel_stride: 4,
+            width: 4,
+            height: 3,
+            depth,
+        };
+        let mut data = vec![0xa5; 3 + 17 * 3];
+        put(&mut data, &geometry, 2, 1, 0x5a);
+        assert_eq!(geometry.samples(&data).get(2, 1), 0x5a);
+        let first = 3 + 17 + 8;
+        for (at, &byte) in data.iter().enumerate() {
+            let written = (first..first + depth.size()).contains(&at);
+            assert!(written || byte == 0xa5, "byte {at} changed for {depth:?}");
+        }
+        assert_eq!(geometry.samples(&data).geometry(), geometry);
+    }
+}
+
+#[test]
+#[should_panic(expected = "outside")]
+fn samples_past_the_row_are_refused() {
+    plane(&[0; 12], 4).get(4, 0);
+}
+
+// ---- Histogram ----------------------------------------------------------------------------
+
+#[test]
+fn histogram_of_small_plane_counts_by_hand() {
+    let data = [0, 63, 64, 255, 128, 128];
+    assert_eq!(histogram(plane(&data, 3), [0, 0, 3, 2], 8, 4), [2, 1, 2, 1]);
+    assert_eq!(histogram(plane(&data, 3), [1, 0, 2, 1], 8, 4), [1, 1, 0, 0]);
+    assert_eq!(histogram(plane(&data, 3), [0, 0, 3, 2], 8, 1), [6]);
+}
+
+#[test]
+fn histogram_of_constant_plane_counts_past_a_byte() {
+    let data = vec![77; 300 * 7];
+    let counts = histogram(plane(&data, 300), [0, 0, 300, 7], 8, 256);
+    assert_eq!(counts[77], 2100);
+    assert_eq!(counts.iter().sum::<u32>(), 2100);
+}
+
+#[test]
+fn histogram_of_any_region_sums_to_its_samples() {
+    for (width, height) in SIZES {
+        let data = noise(width * height, 1);
+        for region in [
+            [0, 0, width, height],
+            [width / 2, height / 3, width, height],
+            [width, 0, 5, 5],
+            [0, 0, 0, 0],
+            [1, 1, usize::MAX, usize::MAX],
+        ] {
+            let columns = region[0].saturating_add(region[2]).min(width) - region[0].min(width);
+            let rows = region[1].saturating_add(region[3]).min(height) - region[1].min(height);
+            let counts = histogram(plane(&data, width), region, 8, 256);
+            assert_eq!(counts.iter().sum::<u32>() as usize, columns * rows);
+        }
+    }
+}
+
+#[test]
+fn histogram_of_packed_component_ignores_the_others() {
+    // BGRx with an offset and padded rows; everything but red is poison.
+    let geometry = Geometry {
+        offset: 7,
+        stride: 11,
+        pixel_stride: 4,
+        width: 2,
+        height: 2,
+        depth: SampleKind::U8,
+    };
+    let mut data = vec![200; 7 + 22];
+    for (x, y, value) in [(0, 0, 1), (1, 0, 2), (0, 1, 2), (1, 1, 3)] {
+        put(&mut data, &geometry, x, y, value);
+    }
+    let counts = histogram(geometry.samples(&data), [0, 0, 2, 2], 8, 256);
+    assert_eq!(counts[..5], [0, 1, 2, 1, 0]);
+    assert_eq!(counts[200], 0);
+}
+
+#[test]
+fn histogram_of_16_bit_samples_above_depth_counts_in_last_bin() {
+    for depth in [SampleKind::U16Le, SampleKind::U16Be] {
+        let geometry = Geometry {
+            offset: 0,
+            stride: 10,
+            pixel_stride: 2,
+            width: 5,
+            height: 1,
+            depth,
+        };
+        let mut data = vec![0; 10];
+        for (x, value) in [0, 3, 4, 1023, 1024].into_iter().enumerate() {
+            put(&mut data, &geometry, x, 0, value);
+        }
+        let counts = histogram(geometry.samples(&data), [0, 0, 5, 1], 10, 256);
+        assert_eq!((counts[0], counts[1], counts[255]), (2, 1, 2));
+        assert_eq!(counts.iter().sum::<u32>(), 5);
+        let full = histogram(geometry.samples(&data), [0, 0, 5, 1], 16, 65536);
+        assert_eq!((full[3], full[1023], full[1024]), (1, 1, 1));
+    }
+}
+
+#[test]
+fn histogram_with_one_pixel_mutated_moves_one_count() {
+    let (width, height) = (17, 13);
+    let mut data = noise(width * height, 2);
+    let region = [0, 0, width, height];
+    let before = histogram(plane(&data, width), region, 8, 256);
+    for at in 0..data.len() {
+        let (old, new) = (data[at], data[at] ^ 1);
+        data[at] = new;
+        let mut expected = before.clone();
+        expected[usize::from(old)] -= 1;
+        expected[usize::from(new)] += 1;
+        assert_ne!(expected, before);
+        assert_eq!(histogram(plane(&data, width), region, 8, 256), expected);
+        data[at] = old;
+    }
+}
+
+#[test]
+fn chroma_region_of_odd_region_grows_outward() {
+    // 4:2:0 of a 9 x 7 frame: 5 x 4 chroma samples.
+    assert_eq!(chroma_region([0, 0, 9, 7], 1, 1, 5, 4), [0, 0, 5, 4]);
+    assert_eq!(chroma_region([2, 2, 4, 2], 1, 1, 5, 4), [1, 1, 2, 1]);
+    assert_eq!(chroma_region([3, 3, 1, 1], 1, 1, 5, 4), [1, 1, 1, 1]);
+    assert_eq!(chroma_region([3, 3, 2, 2], 1, 1, 5, 4), [1, 1, 2, 2]);
+    assert_eq!(chroma_region([8, 6, 1, 1], 1, 1, 5, 4), [4, 3, 1, 1]);
+}
+
+#[test]
+fn chroma_region_by_subsampling_shrinks_each_axis_alone() {
+    assert_eq!(chroma_region([3, 3, 4, 4], 0, 0, 9, 7), [3, 3, 4, 4]);
+    assert_eq!(chroma_region([3, 3, 4, 4], 1, 0, 5, 7), [1, 3, 3, 4]);
+    assert_eq!(chroma_region([3, 3, 4, 4], 2, 2, 3, 2), [0, 0, 2, 2]);
+}
+
+#[test]
+fn chroma_region_past_the_component_is_clipped() {
+    assert_eq!(chroma_region([4, 0, 100, 100], 1, 1, 5, 4), [2, 0, 3, 4]);
+    assert_eq!(chroma_region([100, 100, 2, 2], 1, 1, 5, 4), [5, 4, 0, 0]);
+    assert_eq!(chroma_region([3, 3, 0, 2], 1, 1, 5, 4), [0; 4]);
+}
+
+#[test]
+fn statistics_of_nothing_are_zero() {
+    let s = statistics(&[0; 256], 8);
+    assert_eq!(s.count, 0);
+    assert_eq!((s.mean, s.stddev, s.entropy, s.p99), (0.0, 0.0, 0.0, 0.0));
+}
+
+#[test]
+fn statistics_of_constant_region_have_no_spread() {
+    let mut bins = [0; 256];
+    bins[77] = 1000;
+    assert_eq!(
+        statistics(&bins, 8),
+        Statistics {
+            count: 1000,
+            minimum: 77.0,
+            maximum: 77.0,
+            mean: 77.0,
+            stddev: 0.0,
+            median: 77.0,
+            p1: 77.0,
+            p5: 77.0,
+            p95: 77.0,
+            p99: 77.0,
+            saturated_low: 0.0,
+            saturated_high: 0.0,
+            entropy: 0.0,
+            otsu_threshold: 0.0,
+            otsu_separability: 0.0,
+        }
+    );
+}
+
+#[test]
+fn statistics_of_two_values_are_those_by_hand() {
+    // Four bins of 64 grey levels; the lower edges are 0, 64, 128 and 192.
+    assert_eq!(
+        statistics(&[2, 0, 0, 2], 8),
+        Statistics {
+            count: 4,
+            minimum: 0.0,
+            maximum: 192.0,
+            mean: 96.0,
+            stddev: 96.0,
+            median: 0.0,
+            p1: 0.0,
+            p5: 0.0,
+            p95: 192.0,
+            p99: 192.0,
+            saturated_low: 0.5,
+            saturated_high: 0.5,
+            entropy: 1.0,
+            otsu_threshold: 0.0,
+            otsu_separability: 1.0,
+        }
+    );
+}
+
+#[test]
+fn statistics_of_uniform_region_are_those_by_hand() {
+    let s = statistics(&[5, 5, 5, 5], 2);
+    assert_eq!((s.count, s.minimum, s.maximum), (20, 0.0, 3.0));
+    assert_eq!((s.mean, s.median, s.entropy), (1.5, 1.0, 2.0));
+    assert_close(s.stddev, 1.25_f64.sqrt());
+    assert_eq!((s.saturated_low, s.saturated_high), (0.25, 0.25));
+    // Split after 1: class means 0.5 and 2.5, so 0.25 * 2² of a variance of 1.25.
+    assert_eq!(s.otsu_threshold, 1.0);
+    assert_close(s.otsu_separability, 0.8);
+}
+
+#[test]
+fn statistics_of_unequal_classes_are_those_by_hand() {
+    // n = 8, sum = 29, sum of squares = 197.
+    let s = statistics(&[3, 1, 0, 0, 0, 0, 0, 4], 3);
+    assert_close(s.mean, 3.625);
+    assert_close(s.stddev, 735.0_f64.sqrt() / 8.0);
+    assert_eq!((s.saturated_low, s.saturated_high), (0.375, 0.5));
+    assert_close(s.entropy, 0.5 + 0.375 * (8.0_f64 / 3.0).log2() + 0.375);
+    // Split after 1 (or any empty bin behind it): (29*4 - 8*1)² / (4*4) = 729 of 735.
+    assert_eq!(s.otsu_threshold, 1.0);
+    assert_close(s.otsu_separability, 729.0 / 735.0);
+}
+
+#[test]
+fn statistics_of_symmetric_region_take_the_first_otsu_maximum() {
+    assert_eq!(statistics(&[7, 7, 7, 0], 2).otsu_threshold, 0.0);
+    assert_eq!(statistics(&[0, 9, 0, 9], 2).otsu_threshold, 1.0);
+}
+
+#[test]
+fn statistics_of_largest_counts_stay_exact() {
+    let s = statistics(&[u32::MAX, 0, 0, u32::MAX], 16);
+    assert_eq!(s.count, 2 * u64::from(u32::MAX));
+    assert_eq!((s.mean, s.stddev), (24576.0, 24576.0));
+    assert_eq!((s.otsu_threshold, s.otsu_separability), (0.0, 1.0));
+}
+
+#[test]
+fn percentile_of_hundred_values_is_the_first_bin_that_reaches_it() {
+    let s = statistics(&[1; 128], 7);
+    // 128 values: 100c >= 128p first at c = 2, 7, 64, 122 and 127, in bin c - 1.
+    assert_eq!(
+        (s.p1, s.p5, s.median, s.p95, s.p99),
+        (1.0, 6.0, 63.0, 121.0, 126.0)
+    );
+    // Exactly p percent in the first bin is enough, one sample less is not.
+    assert_eq!(statistics(&[5, 95], 1).p5, 0.0);
+    assert_eq!(statistics(&[4, 96], 1).p5, 1.0);
+    assert_eq!(statistics(&[95, 5], 1).p95, 0.0);
+    assert_eq!(statistics(&[94, 6], 1).p95, 1.0);
+}
+
+// ---- Gaussian -----------------------------------------------------------------------------
+
+const SIGMAS: [f64; 16] = [
+    -1.0, 0.0, 0.05, 0.3, 0.5, 0.8, 0.849, 1.0, 1.1, 1.5, 2.0, 2.5, 3.3, 5.0, 20.0, 1000.0,
+];
+
+#[test]
+fn weights_q8_of_derived_sigma_are_the_fixed_tables() {
+    for sigma in [0.0, -1.0] {
+        assert_eq!(weights_q8(3, sigma), [64, 128, 64]);
+        assert_eq!(weights_q8(5, sigma), [16, 64, 96, 64, 16]);
+        assert_eq!(weights_q8(7, sigma), [8, 28, 56, 72, 56, 28, 8]);
+        assert_eq!(weights_q8(9, sigma), [4, 13, 30, 51, 60, 51, 30, 13, 4]);
+    }
+}
+
+#[test]
+fn weights_q8_of_other_sigma_carry_the_error_inwards() {
+    // By hand from 256 * w: 2.256 6.949 16.669 31.142 45.312 and the rest in the centre.
+    assert_eq!(
+        weights_q8(11, 0.0),
+        [2, 7, 17, 31, 45, 52, 45, 31, 17, 7, 2]
+    );
+    // By hand from 0.813 2.299 5.543 11.387 19.935 29.740 37.806, carrying -0.187 0.112 -0.346
+    // 0.041 -0.024 -0.284.
+    assert_eq!(
+        weights_q8(15, 2.5),
+        [1, 2, 6, 11, 20, 30, 38, 40, 38, 30, 20, 11, 6, 2, 1]
+    );
+    assert_eq!(weights_q8(3, 0.3), [1, 254, 1]);
+    assert_eq!(weights_q8(3, 0.05), [0, 256, 0]);
+}
+
+#[test]
+fn weights_of_every_size_and_sigma_sum_to_one_and_mirror() {
+    for n in (3..=31).step_by(2) {
+        for step in 0..200 {
+            let sigma = f64::from(step) * 0.061 - 0.1;
+            let q8 = weights_q8(n, sigma);
+            assert_eq!(q8.len(), n);
+            assert_eq!(q8.iter().sum::<u32>(), 256, "n {n} sigma {sigma}");
+            assert!(q8.iter().eq(q8.iter().rev()));
+            let exact = weights_f64(n, sigma);
+            assert_close(exact.iter().sum(), 1.0);
+            assert!(exact.iter().eq(exact.iter().rev()));
+        }
+    }
+}
+
+#[test]
+fn weights_f64_of_small_kernel_are_the_gaussian() {
+    let side = (-0.5_f64 / (0.8 * 0.8)).exp();
+    for sigma in [0.8, 0.0] {
+        let weights = weights_f64(3, sigma);
+        assert_close(weights[0], side / (1.0 + 2.0 * side));
+        assert_close(weights[1], 1.0 / (1.0 + 2.0 * side));
+    }
+}
+
+#[test]
+fn gaussian_of_constant_is_constant() {
+    for (width, height) in SIZES {
+        for value in [0, 1, 128, 255] {
+            let data = vec![value; width * height];
+            for n in [3, 5, 9, 31] {
+                for sigma in SIGMAS {
+                    let out = gaussian_integer(plane(&data, width), n, sigma);
+                    assert!(out.iter().all(|&v| v == u32::from(value)));
+                    for v in gaussian_f64(plane(&data, width), n, sigma) {
+                        assert_close(v, f64::from(value));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gaussian_of_impulse_is_the_product_of_weights() {
+    for n in [3, 5, 9, 15, 31] {
+        let size = 2 * n + 1;
+        let geometry = Geometry {
+            offset: 0,
+            stride: size * 2,
+            pixel_stride: 2,
+            width: size,
+            height: size,
+            depth: SampleKind::U16Le,
+        };
+        let mut data = vec![0; size * size * 2];
+        put(&mut data, &geometry, n, n, 65535);
+        for sigma in [0.0, 0.8, 4.0] {
+            let q8 = weights_q8(n, sigma);
+            let exact = weights_f64(n, sigma);
+            let integer = gaussian_integer(geometry.samples(&data), n, sigma);
+            let float = gaussian_f64(geometry.samples(&data), n, sigma);
+            for y in 0..size {
+                for x in 0..size {
+                    // The impulse is tap n + n/2 - x of the row around x.
+                    let (i, j) = (n + n / 2 - x.min(n + n / 2), n + n / 2 - y.min(n + n / 2));
+                    let inside = x <= n + n / 2 && y <= n + n / 2 && i < n && j < n;
+                    let (a, b) = if inside {
+                        (u64::from(q8[i]) * u64::from(q8[j]), exact[i] * exact[j])
+                    } else {
+                        (0, 0.0)
+                    };
+                    assert_eq!(u64::from(integer[y * size + x]), (a * 65535 + 32768) >> 16);
+                    assert_close(float[y * size + x], b * 65535.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gaussian_at_borders_clamps_to_the_edge() {
+    // [64 128 64] along a row of one; the column passes a constant through.
+    assert_eq!(
+        gaussian_integer(plane(&[100, 0, 0, 200], 4), 3, 0.0),
+        [75, 25, 50, 150]
+    );
+    assert_eq!(
+        gaussian_integer(plane(&[100, 0, 0, 200], 1), 3, 0.0),
+        [75, 25, 50, 150]
+    );
+    // A corner: (3/4)² of it remains there, and 7.5625 + 0.5 rounds once.
+    assert_eq!(
+        gaussian_integer(plane(&[121, 0, 0, 0, 0, 0, 0, 0, 0], 3), 3, 0.0),
+        [68, 23, 0, 23, 8, 0, 0, 0, 0]
+    );
+    // A kernel far wider than the plane: each half of the taps but the centre's share.
+    let centre = weights_q8(31, 0.0)[15];
+    let near = 128 + centre / 2;
+    let expected = (near * 200 + 128) >> 8;
+    assert_eq!(gaussian_integer(plane(&[200, 0], 2), 31, 0.0)[0], expected);
+}
+
+#[test]
+fn gaussian_integer_of_exact_half_rounds_up() {
+    assert_eq!(
+        gaussian_integer(plane(&[0, 0, 1, 0, 0, 3, 0, 0], 8), 3, 0.0),
+        [0, 0, 1, 0, 1, 2, 1, 0]
+    );
+}
+
+#[test]
+fn gaussian_of_padded_component_ignores_everything_else() {
+    let (width, height) = (17, 13);
+    let samples = noise(width * height, 3);
+    let expected = gaussian_integer(plane(&samples, width), 7, 0.0);
+    for depth in KINDS {
+        let geometry = Geometry {
+            offset: 5,
+            stride: width * 4 + 9,
+            pixel_stride: 4,
+            width,
+            height,
+            depth,
+        };
+        let mut data = vec![0xff; 5 + geometry.stride * height];
+        for y in 0..height {
+            for x in 0..width {
+                put(&mut data, &geometry, x, y, samples[y * width + x].into());
+            }
+        }
+        assert_eq!(gaussian_integer(geometry.samples(&data), 7, 0.0), expected);
+    }
+}
+
+#[test]
+fn gaussian_integer_of_noise_is_near_the_f64_gaussian() {
+    let data = noise(64 * 48, 4);
+    for n in (3..=31).step_by(2) {
+        for sigma in [0.5, 1.1, 3.3, 12.0] {
+            // Q8 against exact weights: each pass is off by at most 255 * the weights' difference.
+            let error: f64 = weights_q8(n, sigma)
+                .iter()
+                .zip(weights_f64(n, sigma))
+                .map(|(&q8, exact)| (f64::from(q8) / 256.0 - exact).abs())
+                .sum();
+            let bound = 0.5 + 2.0 * 255.0 * error + 1e-9;
+            let integer = gaussian_integer(plane(&data, 64), n, sigma);
+            let float = gaussian_f64(plane(&data, 64), n, sigma);
+            for (a, b) in integer.iter().zip(float) {
+                assert!((f64::from(*a) - b).abs() <= bound);
+            }
+        }
+    }
+}
+
+#[test]
+fn gaussian_with_one_pixel_mutated_differs() {
+    let (width, height) = (17, 13);
+    let mut data = noise(width * height, 5);
+    for (n, sigma) in [(3, 0.0), (5, 0.8)] {
+        let integer = gaussian_integer(plane(&data, width), n, sigma);
+        let float = gaussian_f64(plane(&data, width), n, sigma);
+        for at in 0..data.len() {
+            data[at] ^= 0x80;
+            assert_ne!(gaussian_integer(plane(&data, width), n, sigma), integer);
+            assert_ne!(gaussian_f64(plane(&data, width), n, sigma), float);
+            data[at] ^= 0x80;
+        }
+    }
+}
+
+/// 8 x 5 samples, and what `cv2.GaussianBlur(source, (n, n), sigma, BORDER_REPLICATE)` of
+/// opencv-python-headless made of them: the same bytes from 5.0.0 and 4.6.0.
+const OPENCV_SOURCE: [u8; 40] = [
+    255, 74, 229, 241, 169, 65, 6, 160, 149, 106, 38, 175, 188, 205, 175, 229, 98, 249, 10, 255,
+    95, 86, 147, 198, 66, 39, 106, 213, 171, 45, 167, 57, 69, 81, 55, 14, 153, 178, 215, 0,
+];
+const OPENCV_BLURRED: [(usize, f64, [u32; 40]); 6] = [
+    (
+        3,
+        0.0,
+        [
+            192, 143, 167, 201, 168, 106, 93, 145, 156, 127, 126, 165, 168, 142, 149, 184, 117,
+            116, 117, 157, 151, 127, 149, 168, 82, 87, 104, 141, 139, 125, 129, 102, 69, 69, 67,
+            88, 131, 163, 141, 61,
+        ],
+    ),
+    (
+        5,
+        0.8,
+        [
+            194, 146, 170, 197, 164, 108, 94, 145, 153, 128, 125, 167, 165, 145, 149, 182, 116,
+            122, 114, 158, 147, 128, 147, 164, 81, 88, 102, 140, 140, 125, 131, 101, 70, 71, 70,
+            88, 132, 156, 142, 62,
+        ],
+    ),
+    (
+        7,
+        0.0,
+        [
+            180, 168, 167, 165, 150, 132, 128, 142, 150, 144, 147, 152, 148, 140, 140, 151, 118,
+            120, 127, 138, 142, 140, 139, 139, 92, 97, 106, 121, 133, 136, 129, 113, 77, 80, 88,
+            105, 125, 133, 120, 89,
+        ],
+    ),
+    (
+        9,
+        0.0,
+        [
+            177, 168, 164, 159, 148, 136, 133, 142, 150, 146, 147, 148, 145, 140, 139, 144, 122,
+            123, 128, 135, 138, 138, 136, 135, 98, 102, 110, 121, 129, 132, 125, 114, 82, 85, 94,
+            108, 121, 126, 115, 94,
+        ],
+    ),
+    (
+        15,
+        2.5,
+        [
+            170, 164, 157, 150, 144, 140, 138, 139, 150, 147, 145, 141, 139, 136, 134, 134, 130,
+            130, 130, 131, 131, 130, 127, 124, 111, 113, 116, 120, 122, 122, 118, 112, 95, 99, 104,
+            110, 114, 113, 107, 98,
+        ],
+    ),
+    (
+        31,
+        0.0,
+        [
+            155, 151, 147, 143, 139, 136, 132, 130, 145, 142, 139, 135, 132, 128, 125, 122, 135,
+            133, 130, 127, 124, 121, 118, 115, 125, 124, 121, 119, 116, 113, 110, 107, 116, 115,
+            113, 111, 108, 105, 102, 98,
+        ],
+    ),
+];
+
+#[test]
+fn gaussian_integer_of_opencv_source_equals_opencv() {
+    for (n, sigma, blurred) in OPENCV_BLURRED {
+        assert_eq!(
+            gaussian_integer(plane(&OPENCV_SOURCE, 8), n, sigma),
+            blurred,
+            "n {n} sigma {sigma}"
+        );
+    }
+}
+
+// ---- Pitch comparison ---------------------------------------------------------------------
+
+/// The element's defaults at a pitch along x.
+fn settings(pitch_x: f64) -> Settings {
+    Settings {
+        pitch_x,
+        pitch_y: 0.0,
+        multiples: vec![1],
+        threshold: 10.0,
+        compare: Compare::Average,
+        match_center: false,
+        polarity: Polarity::Both,
+        rois: Vec::new(),
+    }
+}
+
+/// One row of `width` zeros but for the given samples.
+fn row(width: usize, set: &[(usize, u8)]) -> Vec<u8> {
+    let mut row = vec![0; width];
+    for &(x, value) in set {
+        row[x] = value;
+    }
+    row
+}
+
+fn marked(outcome: &Outcome) -> Vec<usize> {
+    (0..outcome.mask.len())
+        .filter(|&at| outcome.mask[at])
+        .collect()
+}
+
+fn judged(outcome: &Outcome) -> Vec<usize> {
+    (0..outcome.judged.len())
+        .filter(|&at| outcome.judged[at])
+        .collect()
+}
+
+const FROM_TEN: [usize; 4] = [10, 0, 54, 1];
+
+#[test]
+fn pitch_golden_whole_pitch_average_leaves_ghost() {
+    let data = row(64, &[(10, 50), (20, 150), (30, 50)]);
+    let s = Settings {
+        rois: vec![FROM_TEN],
+        ..settings(10.0)
+    };
+    let outcome = compare(plane(&data, 64), &s);
+    assert_eq!(outcome.packed, [0, 0x20, 0x08, 0x02, 0, 0x80, 0, 0]);
+    assert_eq!(marked(&outcome), [10, 20, 30, 40]);
+    assert_eq!(outcome.defect_pixels, 4);
+    assert_eq!(outcome.judged_pixels, 44);
+    let differences = difference(plane(&data, 64), &s);
+    assert_eq!(differences[10], Some(-25.0));
+    assert_eq!(differences[20], Some(100.0));
+    assert_eq!(differences[40], Some(-25.0));
+    assert_eq!(differences[21], None);
+}
+
+#[test]
+fn pitch_golden_whole_pitch_minimum_has_no_ghost() {
+    let data = row(64, &[(10, 50), (20, 150), (30, 50)]);
+    let s = Settings {
+        compare: Compare::Minimum,
+        rois: vec![FROM_TEN],
+        ..settings(10.0)
+    };
+    let outcome = compare(plane(&data, 64), &s);
+    assert_eq!(outcome.packed, [0, 0, 0x08, 0, 0, 0, 0, 0]);
+    assert_eq!(difference(plane(&data, 64), &s)[20], Some(100.0));
+}
+
+#[test]
+fn pitch_golden_half_pitch_fires_at_exactly_the_threshold() {
+    let data = row(64, &[(10, 50), (11, 100), (20, 125), (29, 50), (30, 100)]);
+    for (threshold, third_byte) in [(50.0, 0x0c), (50.01, 0x00)] {
+        let s = Settings {
+            threshold,
+            rois: vec![FROM_TEN],
+            ..settings(9.5)
+        };
+        let outcome = compare(plane(&data, 64), &s);
+        assert_eq!(
+            outcome.packed,
+            [0, 0x10, third_byte, 0x02, 0, 0, 0, 0],
+            "T = {threshold}"
+        );
+    }
+}
+
+#[test]
+fn distance_of_fractional_pitch_is_rounded_once() {
+    assert_eq!(distance_q8(1, 9.5), 9 * 256 + 128);
+    // 256 * 3 * 7.35 = 5644.8, where three times the rounded distance of one pitch is 5646.
+    assert_eq!(distance_q8(3, 7.35), 5645);
+    assert_eq!(distance_q8(4, 7.35), 7526);
+}
+
+#[test]
+fn pitch_judged_of_whole_pitch_needs_both_neighbours() {
+    let data = row(64, &[]);
+    let outcome = compare(plane(&data, 64), &settings(10.0));
+    assert_eq!(judged(&outcome), (10..=53).collect::<Vec<_>>());
+    assert_eq!(outcome.judged_pixels, 44);
+}
+
+#[test]
+fn pitch_judged_of_fractional_pitch_needs_one_sample_more() {
+    let data = row(64, &[]);
+    for match_center in [false, true] {
+        let s = Settings {
+            match_center,
+            ..settings(10.25)
+        };
+        let outcome = compare(plane(&data, 64), &s);
+        assert_eq!(judged(&outcome), (11..=52).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn pitch_judged_below_one_pixel_covers_the_matched_centre() {
+    // P = 0, F = 128: the judged rule leaves x - 1 and x + 1 in the row.
+    let s = Settings {
+        match_center: true,
+        ..settings(0.5)
+    };
+    let outcome = compare(plane(&row(5, &[]), 5), &s);
+    assert_eq!(judged(&outcome), [1, 2, 3]);
+}
+
+#[test]
+fn pitch_judged_of_frame_too_small_is_nothing() {
+    for (width, expected) in [(20, 0), (21, 1)] {
+        let data = vec![9; width];
+        let outcome = compare(plane(&data, width), &settings(10.0));
+        assert_eq!(outcome.judged_pixels, expected);
+    }
+    let far = settings(1e12);
+    assert_eq!(compare(plane(&[0], 1), &far).judged_pixels, 0);
+    let off = settings(0.0);
+    assert_eq!(compare(plane(&[0; 64], 64), &off).judged_pixels, 0);
+    let unknown = settings(-1.0);
+    assert_eq!(compare(plane(&[0; 64], 64), &unknown).judged_pixels, 0);
+}
+
+#[test]
+fn pitch_judged_in_regions_is_their_union_inside_the_frame() {
+    let data = vec![0; 64 * 4];
+    let s = Settings {
+        rois: vec![[0, 1, 12, 1], [11, 1, 3, 1], [50, 2, 100, 100]],
+        ..settings(10.0)
+    };
+    let outcome = compare(plane(&data, 64), &s);
+    let expected: Vec<usize> = (64 + 10..64 + 14)
+        .chain(128 + 50..128 + 54)
+        .chain(192 + 50..192 + 54)
+        .collect();
+    assert_eq!(judged(&outcome), expected);
+    assert_eq!(outcome.judged_pixels, 12);
+}
+
+#[test]
+fn pitch_neighbours_outside_the_region_are_still_read() {
+    let data = row(64, &[(20, 100)]);
+    let s = Settings {
+        rois: vec![[20, 0, 1, 1]],
+        ..settings(10.0)
+    };
+    let outcome = compare(plane(&data, 64), &s);
+    assert_eq!((marked(&outcome), outcome.judged_pixels), (vec![20], 1));
+}
+
+#[test]
+fn pitch_neighbours_in_adjacent_rows_are_never_read() {
+    // Bright rows above and below: a tap past the row would make the ends of row 1 dark.
+    let mut data = vec![255; 64 * 3];
+    data[64..128].fill(0);
+    let outcome = compare(plane(&data, 64), &settings(10.5));
+    assert_eq!(outcome.defect_pixels, 0);
+}
+
+#[test]
+fn pitch_region_from_seven_to_seventy_keeps_its_last_column() {
+    let data = row(128, &[(70, 100)]);
+    let s = Settings {
+        compare: Compare::Minimum,
+        rois: vec![[7, 0, 64, 1]],
+        ..settings(5.0)
+    };
+    assert_eq!(marked(&compare(plane(&data, 128), &s)), [70]);
+}
+
+#[test]
+fn pitch_difference_of_whole_range_is_not_truncated() {
+    // -255 truncated to 8 bits is +1.
+    let mut data = vec![255; 30];
+    data[15] = 0;
+    let s = Settings {
+        threshold: 255.0,
+        ..settings(10.0)
+    };
+    assert_eq!(marked(&compare(plane(&data, 30), &s)), [15]);
+    assert_eq!(difference(plane(&data, 30), &s)[15], Some(-255.0));
+}
+
+#[test]
+fn pitch_matched_centre_gets_the_neighbours_blur() {
+    // P = 2, F = 128, A = 32 (32.5 cut); C = 256*90 + 32*(20 - 180 + 20) = 18560, L = R = 1280.
+    let data = [0, 0, 10, 20, 90, 20, 10, 0, 0];
+    for kind in [Compare::Average, Compare::Minimum] {
+        for (match_center, expected) in [(true, 67.5), (false, 85.0)] {
+            let s = Settings {
+                compare: kind,
+                match_center,
+                ..settings(2.5)
+            };
+            assert_eq!(difference(plane(&data, 9), &s)[4], Some(expected));
+        }
+    }
+}
+
+#[test]
+fn pitch_matched_centre_weight_is_rounded_half_up() {
+    // F = 16: F * (256-F) / 512 = 7.5, so A = 8 and C = 256*128 - 8*2*128 = 256*120.
+    let data = [0, 0, 0, 0, 128, 0, 0, 0, 0];
+    let s = Settings {
+        match_center: true,
+        ..settings(2.0625)
+    };
+    assert_eq!(difference(plane(&data, 9), &s)[4], Some(120.0));
+}
+
+#[test]
+fn pitch_matched_centre_of_whole_pitch_is_the_plain_centre() {
+    let data = noise(64 * 9, 6);
+    let plain = settings(7.0);
+    let matched = Settings {
+        match_center: true,
+        ..settings(7.0)
+    };
+    assert_eq!(
+        difference(plane(&data, 64), &plain),
+        difference(plane(&data, 64), &matched)
+    );
+}
+
+#[test]
+fn pitch_matched_centre_of_clean_pattern_has_smaller_residual() {
+    let pitch = 7.35;
+    let data: Vec<u8> = (0..600)
+        .map(|x| {
+            let phase = std::f64::consts::TAU * f64::from(x) / pitch;
+            (128.0 + 60.0 * phase.cos()).round() as u8
+        })
+        .collect();
+    for kind in [Compare::Average, Compare::Minimum] {
+        let residual = |match_center| {
+            let s = Settings {
+                threshold: 0.0,
+                compare: kind,
+                match_center,
+                ..settings(pitch)
+            };
+            difference(plane(&data, 600), &s)
+                .into_iter()
+                .flatten()
+                .fold(0.0_f64, |most, d| most.max(d.abs()))
+        };
+        assert!(
+            residual(true) < 2.0 && residual(false) > 4.0,
+            "{} and {}",
+            residual(true),
+            residual(false)
+        );
+    }
+}
+
+#[test]
+fn pitch_polarity_selects_one_sign() {
+    let data = row(64, &[(20, 40)]);
+    let fired = |polarity, kind| {
+        let s = Settings {
+            polarity,
+            compare: kind,
+            ..settings(10.0)
+        };
+        marked(&compare(plane(&data, 64), &s))
+    };
+    // The ghosts of a bright dot are dark; the left one at 10 is judged, too.
+    assert_eq!(fired(Polarity::Both, Compare::Average), [10, 20, 30]);
+    assert_eq!(fired(Polarity::Bright, Compare::Average), [20]);
+    assert_eq!(fired(Polarity::Dark, Compare::Average), [10, 30]);
+    assert_eq!(fired(Polarity::Dark, Compare::Minimum), [0_usize; 0]);
+
+    let mut dark = vec![100; 64];
+    dark[20] = 60;
+    let s = Settings {
+        polarity: Polarity::Dark,
+        compare: Compare::Minimum,
+        ..settings(10.0)
+    };
+    assert_eq!(marked(&compare(plane(&dark, 64), &s)), [20]);
+    assert_eq!(difference(plane(&dark, 64), &s)[20], Some(-40.0));
+}
+
+#[test]
+fn pitch_minimum_difference_is_the_smaller_one() {
+    let data = row(64, &[(10, 30), (20, 100), (30, 60)]);
+    let s = Settings {
+        compare: Compare::Minimum,
+        ..settings(10.0)
+    };
+    assert_eq!(difference(plane(&data, 64), &s)[20], Some(40.0));
+}
+
+#[test]
+fn pitch_minimum_fires_at_exactly_the_threshold_on_each_side() {
+    // The judged sample is 40 from one neighbour and 60 from the other.
+    for (left, centre, right) in [
+        (60, 100, 40),
+        (40, 100, 60),
+        (140, 100, 160),
+        (160, 100, 140),
+    ] {
+        for (threshold, expected) in [(40.0, 1), (40.01, 0)] {
+            let s = Settings {
+                threshold,
+                compare: Compare::Minimum,
+                ..settings(1.0)
+            };
+            let outcome = compare(plane(&[left, centre, right], 3), &s);
+            assert_eq!(
+                outcome.defect_pixels, expected,
+                "{left} {right} {threshold}"
+            );
+        }
+    }
+}
+
+#[test]
+fn pitch_threshold_is_rounded_to_its_nearest_256th() {
+    // C - L = C - R = 256*51 - (256-F)*1, against 50.01 * 256 = 12802.56 and 50.001 * 256 =
+    // 12800.256.
+    let data = [0, 0, 1, 0, 51, 0, 1, 0, 0];
+    for (f, threshold, expected) in [
+        (3.0, 50.01, 1),
+        (2.0, 50.01, 0),
+        (0.0, 50.001, 1),
+        (0.0, 50.01, 0),
+    ] {
+        for kind in [Compare::Average, Compare::Minimum] {
+            let s = Settings {
+                threshold,
+                compare: kind,
+                rois: vec![[4, 0, 1, 1]],
+                ..settings(2.0 + f / 256.0)
+            };
+            let outcome = compare(plane(&data, 9), &s);
+            assert_eq!(outcome.defect_pixels, expected, "F = {f}, T = {threshold}");
+        }
+    }
+}
+
+#[test]
+fn pitch_along_columns_equals_along_rows_transposed() {
+    let (width, height) = (33, 40);
+    let data = noise(width * height, 7);
+    let transposed: Vec<u8> = (0..width * height)
+        .map(|at| data[(at % height) * width + at / height])
+        .collect();
+    for kind in [Compare::Average, Compare::Minimum] {
+        let s = Settings {
+            pitch_y: 6.3,
+            multiples: vec![1, 2],
+            compare: kind,
+            match_center: true,
+            ..settings(0.0)
+        };
+        let t = Settings {
+            pitch_x: 6.3,
+            pitch_y: 0.0,
+            ..s.clone()
+        };
+        let down = difference(plane(&data, width), &s);
+        let along = difference(plane(&transposed, height), &t);
+        for y in 0..height {
+            for x in 0..width {
+                assert_eq!(down[y * width + x], along[x * height + y]);
+            }
+        }
+    }
+}
+
+#[test]
+fn pitch_of_several_comparisons_is_their_union() {
+    let (width, height) = (65, 50);
+    let data = noise(width * height, 8);
+    let every = Settings {
+        pitch_y: 5.75,
+        multiples: vec![1, 4],
+        compare: Compare::Minimum,
+        threshold: 60.0,
+        ..settings(7.35)
+    };
+    let all = compare(plane(&data, width), &every);
+    let strongest = difference(plane(&data, width), &every);
+    let mut mask = vec![false; width * height];
+    let mut judged = vec![false; width * height];
+    let mut largest = vec![0.0_f64; width * height];
+    for multiple in [1, 4] {
+        for (pitch_x, pitch_y) in [(7.35, 0.0), (0.0, 5.75)] {
+            let one = Settings {
+                pitch_x,
+                pitch_y,
+                multiples: vec![multiple],
+                ..every.clone()
+            };
+            let outcome = compare(plane(&data, width), &one);
+            let differences = difference(plane(&data, width), &one);
+            assert!(outcome.defect_pixels > 0 && outcome.defect_pixels < all.defect_pixels);
+            for at in 0..width * height {
+                mask[at] |= outcome.mask[at];
+                judged[at] |= outcome.judged[at];
+                largest[at] = largest[at].max(differences[at].map_or(0.0, f64::abs));
+            }
+        }
+    }
+    assert_eq!((all.mask, all.judged), (mask, judged));
+    for at in 0..width * height {
+        assert_eq!(strongest[at].map_or(0.0, f64::abs), largest[at]);
+    }
+}
+
+#[test]
+fn pitch_difference_of_equal_magnitudes_is_the_first_comparison() {
+    // Row neighbours 50 below, column neighbours 50 above the centre.
+    let mut data = vec![100; 9];
+    data[3] = 50;
+    data[5] = 50;
+    data[1] = 150;
+    data[7] = 150;
+    let s = Settings {
+        pitch_y: 1.0,
+        ..settings(1.0)
+    };
+    assert_eq!(difference(plane(&data, 3), &s)[4], Some(50.0));
+    data[1] = 160;
+    assert_eq!(difference(plane(&data, 3), &s)[4], Some(-55.0));
+}
+
+#[test]
+fn pitch_of_16_bit_samples_compares_in_grey_levels() {
+    for depth in [SampleKind::U16Le, SampleKind::U16Be] {
+        let geometry = Geometry {
+            offset: 6,
+            stride: 70,
+            pixel_stride: 2,
+            width: 30,
+            height: 1,
+            depth,
+        };
+        let mut data = vec![0; 76];
+        put(&mut data, &geometry, 15, 0, 65535);
+        let s = Settings {
+            threshold: 65535.0,
+            ..settings(10.0)
+        };
+        let outcome = compare(geometry.samples(&data), &s);
+        assert_eq!(marked(&outcome), [15]);
+        assert_eq!(difference(geometry.samples(&data), &s)[15], Some(65535.0));
+    }
+}
+
+#[test]
+fn pitch_of_padded_plane_ignores_the_padding() {
+    let (width, height) = (33, 9);
+    let samples = noise(width * height, 9);
+    let s = Settings {
+        pitch_y: 2.5,
+        threshold: 70.0,
+        match_center: true,
+        ..settings(6.25)
+    };
+    let expected = compare(plane(&samples, width), &s);
+    assert!(expected.defect_pixels > 0);
+    for poison in [0, 255] {
+        let geometry = Geometry {
+            offset: 13,
+            stride: width + 11,
+            pixel_stride: 1,
+            width,
+            height,
+            depth: SampleKind::U8,
+        };
+        let mut data = vec![poison; 13 + geometry.stride * height];
+        for y in 0..height {
+            for x in 0..width {
+                put(&mut data, &geometry, x, y, samples[y * width + x].into());
+            }
+        }
+        assert_eq!(compare(geometry.samples(&data), &s), expected);
+    }
+}
+
+#[test]
+fn pitch_with_one_pixel_mutated_differs() {
+    let (width, height) = (17, 5);
+    let s = settings(4.0);
+    let clean = vec![100; width * height];
+    assert_eq!(compare(plane(&clean, width), &s).defect_pixels, 0);
+    for at in 0..clean.len() {
+        let mut data = clean.clone();
+        data[at] = 140;
+        let outcome = compare(plane(&data, width), &s);
+        // The pixel itself where it is judged, else a pixel one pitch away: every pixel is a
+        // tap of some judged one, since the row holds more than two pitches.
+        let x = at % width;
+        let expected: Vec<usize> = [x.checked_sub(4), Some(x), Some(x + 4)]
+            .into_iter()
+            .flatten()
+            .filter(|x| (4..=12).contains(x))
+            .map(|x| at / width * width + x)
+            .collect();
+        assert!(!expected.is_empty());
+        assert_eq!(marked(&outcome), expected);
+        assert_eq!(outcome.packed, pack(&outcome.mask, width, height));
+        assert_ne!(outcome.packed, vec![0; 3 * height]);
+    }
+}
+
+// ---- Packed mask --------------------------------------------------------------------------
+
+#[test]
+fn pack_of_numpy_examples_equals_numpy() {
+    // The example of numpy.packbits' documentation, and rows of 13 bits packed by numpy 2.4.6.
+    let example = [true, false, true, false, true, false];
+    assert_eq!(pack(&example, 3, 2), [160, 64]);
+    let rows = ["0100111110000", "0011011010001", "1110111011000"];
+    let mask: Vec<bool> = rows
+        .iter()
+        .flat_map(|row| row.bytes().map(|bit| bit == b'1'))
+        .collect();
+    assert_eq!(pack(&mask, 13, 3), [79, 128, 54, 136, 238, 192]);
+}
+
+#[test]
+fn pack_of_any_mask_follows_the_bit_rule() {
+    for (width, height) in SIZES {
+        let mask: Vec<bool> = noise(width * height, 10)
+            .iter()
+            .map(|v| v & 64 > 0)
+            .collect();
+        let packed = pack(&mask, width, height);
+        let stride = width.div_ceil(8);
+        assert_eq!(packed.len(), stride * height);
+        for y in 0..height {
+            for x in 0..stride * 8 {
+                let bit = packed[y * stride + (x >> 3)] >> (7 - (x & 7)) & 1;
+                let expected = x < width && mask[y * width + x];
+                assert_eq!(bit == 1, expected, "({x}, {y}) of {width} x {height}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pack_with_one_pixel_mutated_differs_in_one_bit() {
+    let (width, height) = (13, 3);
+    let mut mask = vec![false; width * height];
+    for at in 0..mask.len() {
+        mask[at] = true;
+        let ones: u32 = pack(&mask, width, height)
+            .iter()
+            .map(|byte| byte.count_ones())
+            .sum();
+        assert_eq!(ones, 1);
+        mask[at] = false;
+    }
+}
+
+// ---- Defects ------------------------------------------------------------------------------
+
+/// A drawing as a mask and its differences: `+` is 20 above, `*` 60 above, `-` 30 below,
+/// `=` 60 below.
+fn drawing(rows: &[&str]) -> (Vec<bool>, Vec<Option<f64>>) {
+    let differences: Vec<Option<f64>> = rows
+        .iter()
+        .flat_map(|row| row.bytes())
+        .map(|c| match c {
+            b'+' => Some(20.0),
+            b'*' => Some(60.0),
+            b'-' => Some(-30.0),
+            b'=' => Some(-60.0),
+            _ => None,
+        })
+        .collect();
+    (
+        differences.iter().map(Option::is_some).collect(),
+        differences,
+    )
+}
+
+/// The defects of a drawing.
+fn listed(
+    rows: &[&str],
+    min_area: u32,
+    merge_distance: u32,
+    max_defects: usize,
+) -> (Vec<Defect>, bool) {
+    let (mask, differences) = drawing(rows);
+    let (width, height) = (rows[0].len(), rows.len());
+    defects(
+        &mask,
+        &differences,
+        width,
+        height,
+        min_area,
+        merge_distance,
+        max_defects,
+    )
+}
+
+/// x, y and area of each defect of a drawing.
+fn places(rows: &[&str], min_area: u32, merge_distance: u32) -> Vec<(u32, u32, u32)> {
+    listed(rows, min_area, merge_distance, usize::MAX)
+        .0
+        .iter()
+        .map(|d| (d.x, d.y, d.area))
+        .collect()
+}
+
+#[test]
+fn defects_of_empty_mask_are_none() {
+    assert_eq!(listed(&["....", "...."], 0, 5, 10), (vec![], false));
+}
+
+#[test]
+fn defects_of_one_component_are_described() {
+    let (found, overflow) = listed(&[".....", ".++..", "...*.", "....."], 1, 0, 10);
+    assert!(!overflow);
+    assert_eq!(
+        found,
+        [Defect {
+            x: 1,
+            y: 1,
+            width: 3,
+            height: 2,
+            area: 3,
+            // Centres 1.5, 2.5, 3.5 and 1.5, 1.5, 2.5.
+            centroid_x: 2.5,
+            centroid_y: 5.5 / 3.0,
+            mean_difference: 100.0 / 3.0,
+            peak_difference: 60.0,
+            polarity: 1,
+        }]
+    );
+}
+
+#[test]
+fn defects_by_sign_have_their_polarity() {
+    let (found, _) = listed(&["--.+..+-", "........"], 1, 0, 10);
+    let summary: Vec<_> = found
+        .iter()
+        .map(|d| (d.x, d.polarity, d.mean_difference, d.peak_difference))
+        .collect();
+    assert_eq!(
+        summary,
+        [
+            (0, -1, -30.0, -30.0),
+            (6, 0, -5.0, -30.0),
+            (3, 1, 20.0, 20.0)
+        ]
+    );
+}
+
+#[test]
+fn defects_of_equal_peaks_report_the_first_in_scan_order() {
+    // A flood from the first pixel reaches the bright peak before the dark one.
+    let (found, _) = listed(&[".+.=", "+.+.", "*..."], 1, 0, 10);
+    assert_eq!((found.len(), found[0].peak_difference), (1, -60.0));
+}
+
+#[test]
+fn defects_touching_by_corner_are_one() {
+    assert_eq!(places(&["+..", ".+.", "+.+"], 1, 0), [(0, 0, 4)]);
+    // The last column and the first of the next row do not touch.
+    assert_eq!(places(&["...+", "+..."], 1, 0), [(3, 0, 1), (0, 1, 1)]);
+}
+
+#[test]
+fn defects_within_merge_distance_are_one() {
+    // Columns 0 and 3 are 3 px apart, with two columns between.
+    assert_eq!(places(&["+..+"], 1, 2), [(0, 0, 1), (3, 0, 1)]);
+    assert_eq!(places(&["+..+"], 1, 3), [(0, 0, 2)]);
+    // Chebyshev: 3 along x and 2 along y are 3 apart.
+    let diagonal = ["+...", "....", "...+"];
+    assert_eq!(places(&diagonal, 1, 2).len(), 2);
+    assert_eq!(places(&diagonal, 1, 3), [(0, 0, 2)]);
+    // Transitive: 0 and 6 are one by way of 3.
+    assert_eq!(places(&["+..+..+"], 1, 3), [(0, 0, 3)]);
+}
+
+#[test]
+fn defects_of_sharing_boxes_merge_at_distance_zero() {
+    let ring = ["+++++", "+...+", "+.+.+", "+...+", "+++++"];
+    assert_eq!(places(&ring, 1, 0), [(0, 0, 17)]);
+    // Boxes that touch, but share no pixel, are 1 apart.
+    let near = ["++....", "+..+..", "..++.."];
+    assert_eq!(places(&near, 1, 0).len(), 2);
+    assert_eq!(places(&near, 1, 1), [(0, 0, 6)]);
+}
+
+#[test]
+fn defects_merge_by_boxes_of_components_not_of_results() {
+    // The box around the two lower ones is 4 px from the upper one; their own boxes are 8 and 5.
+    let rows = [
+        "........+",
+        "+........",
+        ".........",
+        ".........",
+        ".........",
+        "....+....",
+    ];
+    assert_eq!(places(&rows, 1, 4), [(0, 1, 2), (8, 0, 1)]);
+    assert_eq!(places(&rows, 1, 5), [(0, 0, 3)]);
+}
+
+#[test]
+fn defects_under_min_area_are_left_out_after_merging() {
+    let rows = ["++.+.....", "......+++"];
+    assert_eq!(places(&rows, 3, 0), [(6, 1, 3)]);
+    assert_eq!(places(&rows, 3, 2), [(0, 0, 3), (6, 1, 3)]);
+    assert_eq!(places(&rows, 4, 2), []);
+    assert_eq!(places(&rows, 4, 3), [(0, 0, 6)]);
+}
+
+#[test]
+fn defects_past_the_maximum_keep_the_largest_and_overflow() {
+    let rows = [".+..++..+", "........+", "+........", "...+++..."];
+    assert_eq!(
+        places(&rows, 1, 0),
+        [(3, 3, 3), (4, 0, 2), (8, 0, 2), (1, 0, 1), (0, 2, 1)]
+    );
+    let (found, overflow) = listed(&rows, 1, 0, 2);
+    assert!(overflow);
+    assert_eq!((found[0].x, found[1].x, found.len()), (3, 4, 2));
+    assert!(!listed(&rows, 1, 0, 5).1);
+    assert!(!listed(&rows, 2, 0, 3).1);
+    assert_eq!(listed(&rows, 1, 0, 0), (vec![], true));
+}
+
+#[test]
+fn defects_of_pitch_outcome_have_its_differences() {
+    let mut data = vec![100; 40 * 9];
+    for y in 3..5 {
+        data[y * 40 + 20] = 160;
+    }
+    data[4 * 40 + 21] = 180;
+    let s = Settings {
+        compare: Compare::Minimum,
+        ..settings(8.0)
+    };
+    let outcome = compare(plane(&data, 40), &s);
+    let differences = difference(plane(&data, 40), &s);
+    let (found, overflow) = defects(&outcome.mask, &differences, 40, 9, 1, 0, 16);
+    assert_eq!(
+        (outcome.defect_pixels, found.len(), overflow),
+        (3, 1, false)
+    );
+    let d = found[0];
+    assert_eq!((d.x, d.y, d.width, d.height, d.area), (20, 3, 2, 2, 3));
+    assert_eq!((d.peak_difference, d.polarity), (80.0, 1));
+    assert_eq!(d.mean_difference, 200.0 / 3.0);
+}
+
+#[test]
+fn defects_with_one_pixel_mutated_differ() {
+    let rows = [".+..++..+", "........+", "+........", "...+++..."];
+    let (mut mask, mut differences) = drawing(&rows);
+    let before = defects(&mask, &differences, 9, 4, 1, 0, 100);
+    for at in 0..mask.len() {
+        let (was, difference) = (mask[at], differences[at]);
+        mask[at] = !was;
+        differences[at] = if was { None } else { Some(20.0) };
+        assert_ne!(defects(&mask, &differences, 9, 4, 1, 0, 100), before);
+        (mask[at], differences[at]) = (was, difference);
+    }
+}
