@@ -28,8 +28,6 @@ const INSPECT: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! \
 /// On a grey frame the overlay would be grey.
 const COLOUR: &str = "videoconvert ! video/x-raw,format=RGB";
 const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";
-/// Longest wait for a mask, ns; enough for a slow machine.
-const PATIENCE: &str = "mask-timeout=60000000000";
 
 fn main() -> Result<()> {
     gst::init()?;
@@ -60,7 +58,7 @@ fn main() -> Result<()> {
 
     let line = format!(
         "{source} ! tee name=t  \
-         t. ! queue ! {COLOUR} ! inspectoverlay name=o {PATIENCE} verdict-position=bottom \
+         t. ! queue ! {COLOUR} ! inspectoverlay name=o verdict-position=bottom \
          histogram-corner=top-left tint-color=0xb030d0ff box-color=0xff30d0ff ! {PICTURE}  \
          t. ! queue ! {INSPECT} ! o.mask"
     );

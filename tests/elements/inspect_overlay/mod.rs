@@ -1,5 +1,6 @@
 //! `inspectoverlay`, on results that are made here: most of it needs no device.
 
+mod attached;
 mod drawing;
 mod formats;
 mod mask_pad;

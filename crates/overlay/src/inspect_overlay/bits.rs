@@ -1,8 +1,5 @@
 //! A frame's marked pixels, from a mask of either form and of any size.
 
-use gst_video::prelude::*;
-
-use super::planes;
 use clinspect_core::mask::packed_stride;
 
 /// Pixels of a word of [`Bits`].
@@ -12,24 +9,22 @@ const MARKED_LEVEL: u8 = 128;
 
 /// How a mask lies in its buffer.
 #[derive(Debug, Clone)]
-pub(super) enum MaskFormat {
-    /// Packed, the most significant bit first.
-    Packed {
-        width: usize,
-        height: usize,
-        /// Bytes from row to row.
-        stride: usize,
-    },
-    /// GRAY8.
-    Grey(gst_video::VideoInfo),
+pub(super) struct MaskFormat {
+    /// Width and height, px.
+    pub size: [usize; 2],
+    /// Bytes from row to row.
+    pub stride: usize,
+    /// GRAY8; else packed bits, the most significant first.
+    pub is_grey: bool,
 }
 
 impl MaskFormat {
-    pub fn packed(width: usize, height: usize, stride: usize) -> Self {
-        Self::Packed {
-            width,
-            height,
-            stride,
+    /// Packed rows of the least length.
+    pub fn packed(size: [usize; 2]) -> Self {
+        Self {
+            size,
+            stride: packed_stride(size[0]),
+            is_grey: false,
         }
     }
 }
@@ -49,11 +44,6 @@ impl Bits {
         self.words.get(y * len..(y + 1) * len).unwrap_or_default()
     }
 
-    /// Whether no pixel is marked.
-    pub fn is_clear(&self) -> bool {
-        self.words.iter().all(|&word| word == 0)
-    }
-
     /// Number of marked pixels.
     pub fn count(&self) -> u64 {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
@@ -69,64 +59,25 @@ impl Bits {
         format: &MaskFormat,
         size: [usize; 2],
     ) -> Result<Self, String> {
-        match format {
-            MaskFormat::Packed {
-                width,
-                height,
-                stride,
-            } => {
-                let map = buffer
-                    .map_readable()
-                    .map_err(|_| "the mask cannot be read".to_owned())?;
-                Self::from_packed(&map, *stride, [*width, *height], size)
-            }
-            MaskFormat::Grey(info) => {
-                planes::check(buffer, info)?;
-                let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info)
-                    .map_err(|_| "the mask cannot be read".to_owned())?;
-                let data = frame
-                    .plane_data(0)
-                    .map_err(|_| "the mask has no plane".to_owned())?;
-                let stride = usize::try_from(frame.plane_stride()[0])
-                    .map_err(|_| "the mask's rows run backwards".to_owned())?;
-                let mask = [info.width() as usize, info.height() as usize];
-                Self::from_grey(data, stride, mask, size)
-            }
+        let map = buffer
+            .map_readable()
+            .map_err(|_| "the mask cannot be read".to_owned())?;
+        let (mut offset, mut stride) = (0, format.stride);
+        if format.is_grey
+            && let Some(meta) = buffer.meta::<gst_video::VideoMeta>()
+        {
+            offset = meta.offset().first().copied().unwrap_or(0);
+            let rows = meta.stride().first().copied().unwrap_or(0);
+            stride = usize::try_from(rows).unwrap_or(0);
         }
-    }
-
-    /// The same from a packed mask of `mask` pixels.
-    fn from_packed(
-        bytes: &[u8],
-        stride: usize,
-        mask: [usize; 2],
-        size: [usize; 2],
-    ) -> Result<Self, String> {
-        let layout = (stride, packed_stride(mask[0]));
-        Self::from_rows(bytes, layout, mask, size, |row, words| {
-            for (bytes, word) in row.chunks(WORD / 8).zip(words) {
-                let mut whole = [0; WORD / 8];
-                whole[..bytes.len()].copy_from_slice(bytes);
-                *word = u64::from_be_bytes(whole);
-            }
-        })
-    }
-
-    /// The same from a GRAY8 mask of `mask` pixels.
-    fn from_grey(
-        bytes: &[u8],
-        stride: usize,
-        mask: [usize; 2],
-        size: [usize; 2],
-    ) -> Result<Self, String> {
-        Self::from_rows(bytes, (stride, mask[0]), mask, size, |row, words| {
-            for (pixels, word) in row.chunks(WORD).zip(words) {
-                let bits = pixels.iter().fold(0, |bits, &level| {
-                    bits << 1 | u64::from(level >= MARKED_LEVEL)
-                });
-                *word = bits << (WORD - pixels.len());
-            }
-        })
+        let bytes = map.get(offset..).unwrap_or_default();
+        let mask = format.size;
+        if format.is_grey {
+            Self::from_rows(bytes, (stride, mask[0]), mask, size, unpack_levels)
+        } else {
+            let layout = (stride, packed_stride(mask[0]));
+            Self::from_rows(bytes, layout, mask, size, unpack_bits)
+        }
     }
 
     /// `unpack` turns the bytes of a row into its words; the layout is the distance of rows, and
@@ -175,6 +126,23 @@ impl Bits {
             }
         }
         Ok(Self { width, words })
+    }
+}
+
+fn unpack_bits(row: &[u8], words: &mut [u64]) {
+    for (bytes, word) in row.chunks(WORD / 8).zip(words) {
+        let mut whole = [0; WORD / 8];
+        whole[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_be_bytes(whole);
+    }
+}
+
+fn unpack_levels(row: &[u8], words: &mut [u64]) {
+    for (pixels, word) in row.chunks(WORD).zip(words) {
+        let bits = pixels.iter().fold(0, |bits, &level| {
+            bits << 1 | u64::from(level >= MARKED_LEVEL)
+        });
+        *word = bits << (WORD - pixels.len());
     }
 }
 
@@ -240,9 +208,21 @@ mod tests {
         for size in [[1, 1], [8, 3], [63, 2], [64, 2], [65, 5], [131, 4]] {
             for extra in [0, 3] {
                 let stride = packed_stride(size[0]) + extra;
-                let one = Bits::from_packed(&packed(size, stride), stride, size, size);
+                let one = Bits::from_rows(
+                    &packed(size, stride),
+                    (stride, packed_stride(size[0])),
+                    size,
+                    size,
+                    unpack_bits,
+                );
                 let stride = size[0] + extra;
-                let other = Bits::from_grey(&grey(size, stride), stride, size, size);
+                let other = Bits::from_rows(
+                    &grey(size, stride),
+                    (stride, size[0]),
+                    size,
+                    size,
+                    unpack_levels,
+                );
                 assert!(one.is_ok() && one == other, "{size:?}");
                 let Ok(bits) = one else { continue };
                 let mut count = 0;
@@ -263,7 +243,7 @@ mod tests {
     fn masks_of_another_size_mark_what_they_touch() {
         let mask = [60, 20];
         for size in [[120, 40], [30, 10], [64, 21], [7, 3], [1, 1], [60, 40]] {
-            let bits = Bits::from_packed(&packed(mask, 8), 8, mask, size);
+            let bits = Bits::from_rows(&packed(mask, 8), (8, 8), mask, size, unpack_bits);
             let Ok(bits) = bits else {
                 assert!(bits.is_ok(), "{bits:?}");
                 continue;
@@ -294,7 +274,8 @@ mod tests {
             (64, usize::MAX, [8, usize::MAX]),
             (64, usize::MAX / 8 + 1, [usize::MAX, 2]),
         ] {
-            let bits = Bits::from_packed(&vec![255; len], stride, mask, [8, 8]);
+            let layout = (stride, packed_stride(mask[0]));
+            let bits = Bits::from_rows(&vec![255; len], layout, mask, [8, 8], unpack_bits);
             assert!(bits.is_err(), "{len} {stride} {mask:?}");
         }
     }

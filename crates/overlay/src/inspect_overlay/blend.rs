@@ -11,20 +11,11 @@ pub(super) enum Alpha {
     Straight,
 }
 
-/// The samples of an unpacked row.
+/// A row of a frame, unpacked to samples of 8 or of 16 bits.
 #[derive(Debug)]
-pub(super) enum Samples<'a> {
-    /// Of 8 bits.
-    Bytes(&'a mut [[u8; 4]]),
-    /// Of 16 bits.
-    Words(&'a mut [[u16; 4]]),
-}
-
-/// A row of a frame, unpacked.
-#[derive(Debug)]
-pub(super) struct Row<'a> {
-    samples: Samples<'a>,
-    alpha: Alpha,
+pub(super) enum Row<'a> {
+    Bytes(&'a mut [[u8; 4]], Alpha),
+    Words(&'a mut [[u16; 4]], Alpha),
 }
 
 /// Pixels that are blended at once: as many as the compiler finds vector instructions for.
@@ -76,17 +67,13 @@ impl Sample for u16 {
     }
 }
 
-impl<'a> Row<'a> {
-    pub fn new(samples: Samples<'a>, alpha: Alpha) -> Self {
-        Self { samples, alpha }
-    }
-
+impl Row<'_> {
     /// Puts a colour over pixels from `begin` to before `end`, as far as they lie in the row.
     pub fn fill(&mut self, begin: i32, end: i32, colour: Pixel) {
         let [begin, end] = [begin, end].map(|x| usize::try_from(x).unwrap_or(0));
-        match &mut self.samples {
-            Samples::Bytes(row) => fill(part(row, begin, end), colour, self.alpha),
-            Samples::Words(row) => fill(part(row, begin, end), colour, self.alpha),
+        match self {
+            Self::Bytes(row, alpha) => fill(part(row, begin, end), colour, *alpha),
+            Self::Words(row, alpha) => fill(part(row, begin, end), colour, *alpha),
         }
     }
 
@@ -96,9 +83,9 @@ impl<'a> Row<'a> {
         let source = &source[hidden..];
         let begin = usize::try_from(begin).unwrap_or(0);
         let end = begin.saturating_add(source.len());
-        match &mut self.samples {
-            Samples::Bytes(row) => over(part(row, begin, end), source, self.alpha),
-            Samples::Words(row) => over(part(row, begin, end), source, self.alpha),
+        match self {
+            Self::Bytes(row, alpha) => over(part(row, begin, end), source, *alpha),
+            Self::Words(row, alpha) => over(part(row, begin, end), source, *alpha),
         }
     }
 }
@@ -136,32 +123,26 @@ pub(super) fn fill_plain<T: Sample>(row: &mut [[T; 4]], colour: [u16; 4], alpha:
     }
 }
 
-fn over_plain<T: Sample>(row: &mut [[T; 4]], source: &[Pixel]) {
-    for (pixel, source) in row.iter_mut().zip(source) {
-        for (sample, &component) in pixel.iter_mut().zip(source) {
-            *sample = sample.under(component, source[0]);
-        }
-    }
-}
-
 fn over<T: Sample>(row: &mut [[T; 4]], source: &[Pixel], alpha: Alpha) {
-    // Groups of both begin and end together.
-    let source = &source[..source.len().min(row.len())];
-    if is_plain(row, alpha) {
-        let (groups, rest) = row.as_chunks_mut::<AT_ONCE>();
-        let (sources, last) = source.as_chunks::<AT_ONCE>();
-        for (pixels, source) in groups.iter_mut().zip(sources) {
-            let pixels = pixels.as_flattened_mut();
-            let source = source.as_flattened();
-            for n in 0..4 * AT_ONCE {
-                pixels[n] = pixels[n].under(source[n], source[n / 4 * 4]);
-            }
-        }
-        over_plain(rest, last);
-    } else {
+    if !is_plain(row, alpha) {
         for (pixel, &source) in row.iter_mut().zip(source) {
             *pixel = over_straight(*pixel, source);
         }
+        return;
+    }
+    // Groups of both begin and end together.
+    let source = &source[..source.len().min(row.len())];
+    let (groups, rest) = row.as_chunks_mut::<AT_ONCE>();
+    let (sources, last) = source.as_chunks::<AT_ONCE>();
+    for (pixels, source) in groups.iter_mut().zip(sources) {
+        let pixels = pixels.as_flattened_mut();
+        let source = source.as_flattened();
+        for n in 0..4 * AT_ONCE {
+            pixels[n] = pixels[n].under(source[n], source[n / 4 * 4]);
+        }
+    }
+    for (pixel, source) in rest.iter_mut().zip(last) {
+        *pixel = std::array::from_fn(|n| pixel[n].under(source[n], source[0]));
     }
 }
 
@@ -198,14 +179,14 @@ mod tests {
             for source in [0, alpha / 3, alpha] {
                 let mut row = [[255, under, under, under]];
                 let colour = [alpha, source, source, source].map(u16::from);
-                Row::new(Samples::Bytes(&mut row), Alpha::Plain).over(0, &[colour]);
+                Row::Bytes(&mut row, Alpha::Plain).over(0, &[colour]);
                 let [s, a, u] = [source, alpha, under].map(|n| f64::from(n) / 255.0);
                 let wanted = 255.0 * exact(s, a, u, 1.0);
                 let off = (f64::from(row[0][2]) - wanted).abs();
                 assert!(off <= 0.51, "{source} of {alpha} on {under}: {row:?}");
                 assert_eq!(row[0][0], 255);
                 let mut filled = [[255, under, under, under]];
-                Row::new(Samples::Bytes(&mut filled), Alpha::Plain).fill(0, 1, colour);
+                Row::Bytes(&mut filled, Alpha::Plain).fill(0, 1, colour);
                 assert_eq!(filled, row);
             }
         }
@@ -218,7 +199,7 @@ mod tests {
                 let source = alpha / 2;
                 let mut row = [[65_535, under, under, under]];
                 let colour = [alpha, source, source, source];
-                Row::new(Samples::Words(&mut row), Alpha::Plain).over(0, &[colour]);
+                Row::Words(&mut row, Alpha::Plain).over(0, &[colour]);
                 let [s, a, u] = [source, alpha, under].map(|n| f64::from(n) / 65_535.0);
                 let wanted = 65_535.0 * exact(s, a, u, 1.0);
                 let off = (f64::from(row[0][3]) - wanted).abs();
@@ -236,7 +217,7 @@ mod tests {
             let source = alpha / 2;
             let colour = [alpha, source, source, source].map(u16::from);
             let mut row = [[below, 90, 0, 255]; 2];
-            let mut line = Row::new(Samples::Bytes(&mut row), Alpha::Straight);
+            let mut line = Row::Bytes(&mut row, Alpha::Straight);
             line.over(0, &[colour]);
             line.fill(1, 2, colour);
             assert_eq!(row[0], row[1], "{alpha} on {below}");
@@ -252,7 +233,7 @@ mod tests {
         }
         // A premultiplied frame is added to.
         let mut row = [[100, 50, 50, 50]];
-        Row::new(Samples::Bytes(&mut row), Alpha::Plain).fill(0, 1, [51, 51, 0, 0]);
+        Row::Bytes(&mut row, Alpha::Plain).fill(0, 1, [51, 51, 0, 0]);
         assert_eq!(row, [[131, 91, 40, 40]]);
     }
 
@@ -269,11 +250,11 @@ mod tests {
         ] {
             let marked = |row: [[u8; 4]; 4]| row.map(|pixel| u8::from(pixel == [255; 4]));
             let mut row = [[0; 4]; 4];
-            Row::new(Samples::Bytes(&mut row), Alpha::Plain).over(begin, &vec![white; len]);
+            Row::Bytes(&mut row, Alpha::Plain).over(begin, &vec![white; len]);
             assert_eq!(marked(row), wanted, "{begin} {len}");
             let mut row = [[0; 4]; 4];
             let end = begin.saturating_add(len as i32);
-            Row::new(Samples::Bytes(&mut row), Alpha::Plain).fill(begin, end, white);
+            Row::Bytes(&mut row, Alpha::Plain).fill(begin, end, white);
             assert_eq!(marked(row), wanted, "{begin} {len}");
         }
     }

@@ -1,7 +1,5 @@
 //! Boxes around defects, and their labels.
 
-use std::sync::Arc;
-
 use super::{
     canvas::{Canvas, Colour},
     colours::ColourSpace,
@@ -18,13 +16,6 @@ const MOST_LABELS: usize = 200;
 const BACKGROUND: Colour = Colour(0xc810_1418);
 const SHADOW: Colour = Colour(0x8000_0000);
 
-/// A defect's box on the frame.
-struct Marked {
-    /// The outer edge of its shadow.
-    outer: Rect,
-    label: Option<(Rect, String)>,
-}
-
 /// Boxes and labels of a frame's defects; `kept_clear` is where other things are drawn.
 pub(super) fn draw(
     layout: &Layout,
@@ -37,61 +28,40 @@ pub(super) fn draw(
     let colour = Colour(settings.box_color);
     let lines = [SHADOW, colour, SHADOW].map(|colour| colours.pixel(colour.pixel(), opacity));
     let line = layout.line;
-    let boxes = boxes(layout, settings, result, kept_clear);
-    let mut shapes: Vec<Shape> = boxes
-        .iter()
-        .map(|marked| Shape::Box {
-            outer: marked.outer,
+    let labelled = if settings.show_labels { MOST_LABELS } else { 0 };
+    let size = [result.width, result.height];
+    let found = result.defects.iter().filter_map(|defect| {
+        // Around the defect's own pixels: a pixel's distance, the line, and a shadow on each side.
+        let outer = scaled(defect, size, layout.frame)?.inset(-(3 * line + 1));
+        Some((outer, defect))
+    });
+    let (mut boxes, mut labels) = (Vec::new(), Vec::new());
+    let mut taken = kept_clear.to_vec();
+    for (index, (outer, defect)) in found.take(settings.max_boxes as usize).enumerate() {
+        boxes.push(Shape::Box {
+            outer,
             line,
             colours: lines,
-        })
-        .collect();
-    // Above every box.
-    for (place, text) in boxes.iter().filter_map(|marked| marked.label.as_ref()) {
-        let Some(mut canvas) = Canvas::new(*place) else {
+        });
+        if index >= labelled {
+            continue;
+        }
+        let text = label(defect);
+        let width = Type::width(&text, layout.small) + 4 * line;
+        let size = [width, layout.small + 2 * line];
+        let Some(place) = place(outer, size, layout.frame, &taken) else {
             continue;
         };
-        canvas.fill(*place, BACKGROUND);
+        taken.push(place);
+        let mut canvas = Canvas::new(place, BACKGROUND);
         let (x, y) = (place.x + line * 2, place.y + line);
         let style = (layout.small, colour.with_alpha(0xff));
-        canvas.text(letters, text, x, y, style);
-        shapes.push(Shape::Piece(Arc::new(canvas.finish(colours, opacity))));
+        canvas.text(letters, &text, x, y, style);
+        labels.push(Shape::Piece(canvas.finish(colours, opacity)));
     }
-    shapes
-}
-
-fn boxes(
-    layout: &Layout,
-    settings: &Settings,
-    result: &DefectResult,
-    kept_clear: &[Rect],
-) -> Vec<Marked> {
-    // Outside the defect's own pixels: a pixel's distance, the line, and a shadow on each side.
-    let border = 3 * layout.line + 1;
-    let found: Vec<(Rect, &Defect)> = result
-        .defects
-        .iter()
-        .filter_map(|defect| {
-            let rect = scaled(defect, [result.width, result.height], layout.frame)?;
-            Some((rect.inset(-border), defect))
-        })
-        .take(settings.max_boxes as usize)
-        .collect();
-    let mut taken = kept_clear.to_vec();
-    let labelled = if settings.show_labels { MOST_LABELS } else { 0 };
-    let mut marked = Vec::new();
-    for (index, &(outer, defect)) in found.iter().enumerate() {
-        let label = (index < labelled).then(|| label(defect));
-        let label = label.and_then(|text| {
-            let width = Type::width(&text, layout.small) + 4 * layout.line;
-            let size = [width, layout.small + 2 * layout.line];
-            let place = place(outer, size, layout.frame, &taken)?;
-            taken.push(place);
-            Some((place, text))
-        });
-        marked.push(Marked { outer, label });
-    }
-    marked
+    // Labels lie above every box.
+    boxes.extend(labels);
+    boxes
 }
 
 /// Area, and mean difference where it is a number.

@@ -1,15 +1,11 @@
 //! The histogram panel: a curve for each channel, with median and percentiles.
 
-use std::sync::Arc;
-
 use gst_video::VideoFormat;
 
 use super::{
     canvas::{Canvas, Colour},
-    colours::ColourSpace,
     layout::{Layout, PanelLayout, Rect},
     properties::Settings,
-    shapes::{Piece, Shape},
     text::Type,
 };
 use clinspect_core::statistics::Statistics;
@@ -31,92 +27,30 @@ const BLUE: Colour = Colour(0xff5a_a9ff);
 const GREY: Colour = Colour(0xffd8_dde3);
 const ALPHA: Colour = Colour(0xffa0_a6ad);
 
-/// The panel as it was drawn the last time.
-#[derive(Debug, Default)]
-pub(super) struct Panel {
-    drawn: Option<Drawn>,
+/// Where the panel of a histogram goes; `None` where it cannot be drawn.
+pub(super) fn place(
+    layout: &Layout,
+    settings: &Settings,
+    histogram: &HistogramResult,
+    bar: Option<Rect>,
+) -> Option<PanelLayout> {
+    let channels = histogram.statistics.len().min(MOST_CHANNELS);
+    let is_drawable = channels > 0 && (1..=MOST_BITS).contains(&histogram.bit_depth);
+    let character = Type::advance(layout.small);
+    is_drawable
+        .then(|| layout.panel(channels as i32, character, settings, bar))
+        .flatten()
 }
 
-#[derive(Debug)]
-struct Drawn {
-    histogram: HistogramResult,
-    place: PanelLayout,
-    layout: Layout,
-    opacity: f64,
-    piece: Arc<Piece>,
-}
-
-impl Drawn {
-    /// Whether the panel would look the same.
-    fn shows(&self, histogram: &HistogramResult, place: &PanelLayout, layout: &Layout) -> bool {
-        let old = &self.histogram;
-        self.place == *place
-            && self.layout == *layout
-            && old.format == histogram.format
-            && old.bit_depth == histogram.bit_depth
-            && old.bins == histogram.bins
-            && old.statistics == histogram.statistics
-            && old.counts == histogram.counts
-    }
-}
-
-impl Panel {
-    /// Where the panel of a histogram goes; `None` where it cannot be drawn.
-    pub fn place(
-        layout: &Layout,
-        settings: &Settings,
-        histogram: &HistogramResult,
-        bar: Option<Rect>,
-    ) -> Option<PanelLayout> {
-        let channels = histogram.statistics.len().min(MOST_CHANNELS);
-        let is_drawable = channels > 0 && (1..=MOST_BITS).contains(&histogram.bit_depth);
-        let character = Type::advance(layout.small);
-        is_drawable
-            .then(|| layout.panel(channels as i32, character, settings, bar))
-            .flatten()
-    }
-
-    /// The panel, drawn anew where it would look different.
-    pub fn draw(
-        &mut self,
-        layout: &Layout,
-        settings: &Settings,
-        (letters, colours): (&mut Type, &ColourSpace),
-        histogram: HistogramResult,
-        place: PanelLayout,
-    ) -> Option<Shape> {
-        let opacity = settings.histogram_opacity;
-        let drawn = self
-            .drawn
-            .take()
-            .filter(|drawn| drawn.opacity == opacity && drawn.shows(&histogram, &place, layout));
-        let piece = match drawn {
-            Some(drawn) => drawn.piece,
-            None => {
-                let canvas = draw(layout, letters, &histogram, &place)?;
-                Arc::new(canvas.finish(colours, opacity))
-            }
-        };
-        self.drawn = Some(Drawn {
-            histogram,
-            place,
-            layout: *layout,
-            opacity,
-            piece: piece.clone(),
-        });
-        Some(Shape::Piece(piece))
-    }
-}
-
-fn draw(
+/// The panel at its place.
+pub(super) fn draw(
     layout: &Layout,
     letters: &mut Type,
     histogram: &HistogramResult,
     place: &PanelLayout,
-) -> Option<Canvas> {
+) -> Canvas {
     let area = place.area;
-    let mut canvas = Canvas::new(area)?;
-    canvas.round(area, layout.margin, BACKGROUND);
+    let mut canvas = Canvas::new(area, BACKGROUND);
     let left = area.x + layout.margin;
     let width = area.width - 2 * layout.margin;
     let mut y = area.y + layout.margin / 2;
@@ -133,7 +67,8 @@ fn draw(
         let plot = Rect::new(left, y, width, place.plot);
         canvas.fill(plot, PLOT_BACKGROUND);
         let bins = histogram.channel(channel).unwrap_or_default();
-        curve(&mut canvas, plot, bins, colour, layout.line);
+        let heights = heights(bins, plot.width.max(0) as usize, plot.height - layout.line);
+        canvas.curve(plot, &heights, layout.line, colour);
         marks(
             &mut canvas,
             plot,
@@ -143,7 +78,7 @@ fn draw(
         );
         y += place.plot + layout.margin;
     }
-    Some(canvas)
+    canvas
 }
 
 /// The channels' names in GStreamer's order of components.
@@ -174,10 +109,10 @@ fn numbers(statistics: &Statistics, characters: i32) -> String {
     wordings.into_iter().find(fits).unwrap_or(median)
 }
 
-/// Heights of a curve's columns, 0..1: the square root of the highest count that falls there, so
-/// that small peaks show beside large ones. The first and the last bin, where saturated samples
-/// pile up, do not count for what is highest; they are cut.
-fn heights(bins: &[u32], columns: usize) -> Vec<f32> {
+/// Heights of a curve's columns, 0 to `full` px: the square root of the highest count that falls
+/// there, so that small peaks show beside large ones. The first and the last bin, where saturated
+/// samples pile up, do not count for what is highest; they are cut.
+fn heights(bins: &[u32], columns: usize, full: i32) -> Vec<i32> {
     let most = |bins: &[u32]| bins.iter().copied().max().filter(|&n| n > 0);
     let inner = bins.get(1..bins.len().saturating_sub(1)).and_then(most);
     let highest = f64::from(inner.or_else(|| most(bins)).unwrap_or(1));
@@ -187,34 +122,30 @@ fn heights(bins: &[u32], columns: usize) -> Vec<f32> {
             let end = ((column + 1) * bins.len() / columns).max(first + 1);
             let part = bins.get(first..end.min(bins.len())).unwrap_or_default();
             let most = f64::from(part.iter().copied().max().unwrap_or(0));
-            (most / highest).min(1.0).sqrt() as f32
+            ((most / highest).min(1.0).sqrt() * f64::from(full)).round() as i32
         })
         .collect()
 }
 
-fn curve(canvas: &mut Canvas, plot: Rect, bins: &[u32], colour: Colour, line: i32) {
-    let columns = usize::try_from(plot.width).unwrap_or(0);
-    let (base, full) = (plot.bottom() as f32, (plot.height - line) as f32);
-    let points: Vec<(f32, f32)> = (0..plot.width)
-        .zip(heights(bins, columns))
-        .map(|(x, height)| ((plot.x + x) as f32 + 0.5, base - height * full))
-        .collect();
-    canvas.area_under(&points, base, colour.with_alpha(0x90));
-    canvas.line(&points, line as f32, colour);
-}
-
+/// Percentiles dashed, the median as a line.
 fn marks(canvas: &mut Canvas, plot: Rect, statistics: &Statistics, bit_depth: u32, line: i32) {
     let levels = f64::from(1_u32 << bit_depth.min(MOST_BITS));
-    let x = |level: f64| {
+    let mut mark = |level: f64, [width, dash, gap]: [i32; 3], colour| {
         let share = (level + 0.5).clamp(0.0, levels - 0.5) / levels;
-        plot.x as f32 + (share * f64::from(plot.width)) as f32
+        let x = plot.x + (share * f64::from(plot.width)) as i32 - width / 2;
+        for y in (plot.y..plot.bottom()).step_by((dash + gap).max(1) as usize) {
+            let height = dash.min(plot.bottom() - y);
+            canvas.fill(Rect::new(x, y, width, height), colour);
+        }
     };
-    let ends = [plot.y as f32, plot.bottom() as f32];
     for level in [statistics.p5, statistics.p95] {
-        canvas.dashes(x(level), ends, line as f32, PERCENTILE);
+        mark(level, [line, 3 * line, 2 * line], PERCENTILE);
     }
-    let at = x(statistics.median);
-    canvas.line(&[(at, ends[0]), (at, ends[1])], 1.5 * line as f32, MEDIAN);
+    mark(
+        statistics.median,
+        [(3 * line + 1) / 2, plot.height, 0],
+        MEDIAN,
+    );
 }
 
 #[cfg(test)]
@@ -223,12 +154,12 @@ mod tests {
 
     #[test]
     fn columns_show_the_highest_count_that_falls_there() {
-        assert_eq!(heights(&[0, 4, 16, 1], 4), [0.0, 0.5, 1.0, 0.25]);
-        assert_eq!(heights(&[0, 4, 16, 1], 2), [0.5, 1.0]);
-        assert_eq!(heights(&[1, 4], 4), [0.5, 0.5, 1.0, 1.0]);
-        assert_eq!(heights(&[900, 4, 16, 900], 4), [1.0, 0.5, 1.0, 1.0]);
-        assert_eq!(heights(&[0, 0], 2), [0.0, 0.0]);
-        assert_eq!(heights(&[], 2), [0.0, 0.0]);
+        assert_eq!(heights(&[0, 4, 16, 1], 4, 8), [0, 4, 8, 2]);
+        assert_eq!(heights(&[0, 4, 16, 1], 2, 8), [4, 8]);
+        assert_eq!(heights(&[1, 4], 4, 8), [4, 4, 8, 8]);
+        assert_eq!(heights(&[900, 4, 16, 900], 4, 8), [8, 4, 8, 8]);
+        assert_eq!(heights(&[0, 0], 2, 8), [0, 0]);
+        assert_eq!(heights(&[], 2, 8), [0, 0]);
     }
 
     #[test]

@@ -39,12 +39,17 @@ impl TimedMask {
         self.start <= frame.start.saturating_add(self.tolerance(frame))
     }
 
+    /// Whether the mask is of the frame's own time.
+    pub fn is_same(&self, frame: FrameTime) -> bool {
+        let apart = self.start.max(frame.start) - self.start.min(frame.start);
+        apart <= self.tolerance(frame)
+    }
+
     /// Whether the mask is the frame's: of the same time, or one that still holds.
     pub fn covers(&self, frame: FrameTime) -> bool {
-        let tolerance = self.tolerance(frame);
-        let same = self.start.max(frame.start) - self.start.min(frame.start) <= tolerance;
         let end = self.start.saturating_add(self.duration.unwrap_or_default());
-        same || (self.start <= frame.start && frame.start.saturating_add(tolerance) < end)
+        let holds = frame.start.saturating_add(self.tolerance(frame)) < end;
+        self.is_same(frame) || (self.start <= frame.start && holds)
     }
 }
 
@@ -61,7 +66,7 @@ mod tests {
         let mask = TimedMask {
             start: US * mask[0],
             duration: known(mask[1]),
-            format: MaskFormat::packed(1, 1, 1),
+            format: MaskFormat::packed([1, 1]),
             buffer: gst::Buffer::new(),
         };
         let frame = FrameTime {

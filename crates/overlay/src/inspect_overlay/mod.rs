@@ -1,5 +1,6 @@
 //! `inspectoverlay`: draws what the other elements found over the picture.
 
+mod aggregate;
 mod bits;
 mod blend;
 mod canvas;
@@ -8,15 +9,13 @@ mod defects;
 mod histogram;
 mod imp;
 mod layout;
-mod mask_pad;
-mod mask_queue;
+mod masks;
 mod matching;
-mod pace;
+mod output;
 mod painter;
 mod planes;
 mod properties;
 mod rows;
-mod seeking;
 mod shapes;
 mod text;
 mod verdict;
@@ -29,14 +28,9 @@ glib::wrapper! {
     ///
     /// It reads `GstClDefectMeta` and `GstClHistogramMeta` on the frames (`clpitchthreshold` with
     /// `output=frame`, `clhistogram`), and masks with their metas that come on the request pad
-    /// `mask`, as `video/x-bitmask` or GRAY8. A mask belongs to the frame of its running time, or
-    /// to all frames while its duration lasts. A frame waits for its mask for at most
-    /// `mask-timeout`, which a live pipeline's latency includes while there is the pad. Results of
-    /// another size than the frame's (behind `videoscale`) are scaled to it. Seeks reach the masks'
-    /// source where it is not the frames'.
-    ///
-    /// Formats: every raw one without a palette; on grey frames colours are grey, so convert them
-    /// before. Sizes of text and lines follow the frame's size.
+    /// `mask`, as `video/x-bitmask` or GRAY8. Frames wait for their masks: in a live pipeline within
+    /// its latency, else always. docs/elements/inspectoverlay.md says which mask belongs to which
+    /// frame, and what is drawn.
     ///
     /// ```text
     /// gst-launch-1.0 videotestsrc pattern=ball ! clhistogram ! clpitchthreshold pitch-x=16 output=frame ! inspectoverlay ! videoconvert ! autovideosink
@@ -48,7 +42,7 @@ glib::wrapper! {
     /// gst-launch-1.0 videotestsrc pattern=ball ! tee name=t  t. ! queue ! inspectoverlay name=o ! videoconvert ! autovideosink  t. ! queue ! clpitchthreshold pitch-x=16 ! o.mask
     /// ```
     pub struct InspectOverlay(ObjectSubclass<imp::InspectOverlay>)
-        @extends gst_base::BaseTransform, gst::Element, gst::Object;
+        @extends gst_base::Aggregator, gst::Element, gst::Object;
 }
 
 /// Formats that can be drawn on: every raw one whose colours are not those of a palette.
@@ -57,14 +51,11 @@ fn formats() -> Vec<gst_video::VideoFormat> {
         .filter(|&format| rows::can_be_edited(format))
         .collect();
     // GStreamer's order begins with 16 bits a component; a source that may choose takes the first.
-    formats.sort_by_key(|format| match format {
-        gst_video::VideoFormat::I420 => 0,
-        gst_video::VideoFormat::Nv12 => 1,
-        gst_video::VideoFormat::Bgrx => 2,
-        _ => {
-            let info = gst_video::VideoFormatInfo::from_format(*format);
-            if info.bits() <= 8 { 3 } else { 4 }
-        }
+    formats.sort_by_key(|&format| {
+        use gst_video::VideoFormat::{Bgrx, I420, Nv12};
+        let first = [I420, Nv12, Bgrx].iter().position(|&first| first == format);
+        let bits = gst_video::VideoFormatInfo::from_format(format).bits();
+        first.unwrap_or(if bits <= 8 { 3 } else { 4 })
     });
     formats
 }

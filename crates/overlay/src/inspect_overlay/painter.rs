@@ -4,15 +4,13 @@ use super::{
     bits::{Bits, MaskFormat},
     canvas::Colour,
     colours::ColourSpace,
-    defects,
-    histogram::Panel,
+    defects, histogram,
     layout::Layout,
     properties::Settings,
-    shapes::Overlay,
+    shapes::{Overlay, Shape},
     text::Type,
-    verdict::{Bar, Known, Wording},
+    verdict::{self, Wording},
 };
-use clinspect_core::mask::packed_stride;
 use clinspect_results::{DefectResult, HistogramResult};
 
 /// What belongs to a frame.
@@ -25,14 +23,12 @@ pub(super) struct Findings<'a> {
     pub mask_expected: bool,
 }
 
-/// Draws overlays; keeps what looks the same on the next frame.
+/// Draws overlays.
 #[derive(Debug)]
 pub(super) struct Painter {
     size: [u32; 2],
     colours: ColourSpace,
     letters: Type,
-    panel: Panel,
-    bar: Bar,
 }
 
 impl Painter {
@@ -42,8 +38,6 @@ impl Painter {
             size: [info.width(), info.height()],
             colours: ColourSpace::of(info),
             letters: Type::default(),
-            panel: Panel::default(),
-            bar: Bar::default(),
         }
     }
 
@@ -53,44 +47,30 @@ impl Painter {
         let size = self.size;
         let layout = Layout::new(size, settings.scale);
         let buffers = || [Some(findings.frame), findings.mask.map(|mask| mask.0)];
-        let wants_result = settings.draws_defects() || settings.draws_verdict();
-        let result = wants_result
-            .then(|| {
-                newest(
-                    buffers(),
-                    &settings.defects_element,
-                    DefectResult::read,
-                    |r| &r.element,
-                )
-            })
-            .flatten();
-        let bits = wants_result
-            .then(|| bits(size, findings, result.as_ref()).transpose())
-            .flatten();
-        let bits = match bits {
-            Some(Ok(bits)) => Some(bits),
-            Some(Err(fault)) => {
+        let (mut result, mut bits) = (None, None);
+        if settings.draws_defects() || settings.draws_verdict() {
+            let element = &settings.defects_element;
+            result = newest(buffers(), element, DefectResult::read, |r| &r.element);
+            bits = marked(size, findings, result.as_ref()).unwrap_or_else(|fault| {
                 overlay.faults.push(fault);
                 None
-            }
-            None => None,
+            });
+        }
+        let wording = match (&result, &bits) {
+            (Some(result), _) => Some(Wording::result(result)),
+            (None, Some(bits)) => Some(Wording::mask(Some(bits.count()))),
+            (None, None) => findings.mask_expected.then(|| Wording::mask(None)),
         };
-
-        let known = match (&result, &bits) {
-            (Some(result), _) => Some(Known::Result(result)),
-            (None, Some(bits)) => Some(Known::Mask(bits.count())),
-            (None, None) => findings.mask_expected.then_some(Known::Missing),
-        };
-        let known = known.filter(|_| settings.draws_verdict());
-        let bar = known
-            .and_then(|known| Some((layout.bar(settings.verdict_position)?, Wording::new(known))));
-        let histogram = settings.draws_histogram().then(|| {
+        let wording = wording.filter(|_| settings.draws_verdict());
+        let bar = wording.and_then(|text| Some((layout.bar(settings.verdict_position)?, text)));
+        let mut histogram = None;
+        if settings.draws_histogram() {
             let element = &settings.histogram_element;
-            newest(buffers(), element, HistogramResult::read, |r| &r.element)
-        });
-        let panel = histogram.flatten().and_then(|histogram| {
+            histogram = newest(buffers(), element, HistogramResult::read, |r| &r.element);
+        }
+        let panel = histogram.and_then(|histogram| {
             let bar = bar.as_ref().map(|(place, _)| *place);
-            let place = Panel::place(&layout, settings, &histogram, bar)?;
+            let place = histogram::place(&layout, settings, &histogram, bar)?;
             Some((place, histogram))
         });
 
@@ -103,22 +83,21 @@ impl Painter {
                 let style = (&mut *letters, colours);
                 overlay.shapes = defects::draw(&layout, settings, style, result, &kept_clear);
             }
-            let marked = bits.filter(|bits| settings.show_tint && !bits.is_clear());
+            let marked = bits.filter(|bits| settings.show_tint && bits.count() > 0);
             overlay.tint = marked.map(|bits| {
                 let drawn = Colour(settings.tint_color).pixel();
                 (bits, colours.pixel(drawn, settings.defects_opacity))
             });
         }
         if let Some((place, histogram)) = panel {
-            let style = (&mut *letters, colours);
-            let drawn = self.panel.draw(&layout, settings, style, histogram, place);
-            overlay.shapes.extend(drawn);
+            let panel = histogram::draw(&layout, letters, &histogram, &place);
+            let piece = panel.finish(colours, settings.histogram_opacity);
+            overlay.shapes.push(Shape::Piece(piece));
         }
         if let Some((place, wording)) = bar {
-            let opacity = settings.verdict_opacity;
-            let style = (letters, colours);
-            let drawn = self.bar.draw(&layout, style, place, opacity, wording);
-            overlay.shapes.extend(drawn);
+            let bar = verdict::draw(&layout, letters, place, &wording);
+            let piece = bar.finish(colours, settings.verdict_opacity);
+            overlay.shapes.push(Shape::Piece(piece));
         }
         overlay.tint.take_if(|(_, colour)| colour[0] == 0);
         overlay
@@ -139,7 +118,7 @@ fn newest<R>(
 }
 
 /// The marked pixels: the mask pad's, else those that the result came with.
-fn bits(
+fn marked(
     [width, height]: [u32; 2],
     findings: &Findings,
     result: Option<&DefectResult>,
@@ -148,13 +127,10 @@ fn bits(
     if let Some((mask, format)) = findings.mask {
         return Bits::read(mask, format, size).map(Some);
     }
-    let Some(result) = result else {
+    let Some((mask, result)) = result.and_then(|result| Some((result.mask.as_ref()?, result)))
+    else {
         return Ok(None);
     };
-    let Some(mask) = &result.mask else {
-        return Ok(None);
-    };
-    let (width, height) = (result.width as usize, result.height as usize);
-    let format = MaskFormat::packed(width, height, packed_stride(width));
+    let format = MaskFormat::packed([result.width as usize, result.height as usize]);
     Bits::read(mask, &format, size).map(Some)
 }

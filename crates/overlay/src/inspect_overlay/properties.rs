@@ -2,19 +2,13 @@
 
 use std::path::PathBuf;
 
-use gst::{glib, prelude::*};
-
-const DEFAULT_MASK_TIMEOUT: gst::ClockTime = gst::ClockTime::from_mseconds(100);
-const DEFAULT_SHOWN: bool = true;
-const DEFAULT_DEFECTS_OPACITY: f64 = 1.0;
-const DEFAULT_PANEL_OPACITY: f64 = 0.85;
-const DEFAULT_TINT_COLOR: u32 = 0xb0ff_2d20;
-const DEFAULT_BOX_COLOR: u32 = 0xffff_d60a;
-const DEFAULT_MAX_BOXES: u32 = 100;
-const MOST_BOXES: u32 = 10_000;
-const DEFAULT_SCALE: f64 = 1.0;
-const LEAST_SCALE: f64 = 0.25;
-const MOST_SCALE: f64 = 8.0;
+use gst::{
+    glib::{
+        self,
+        translate::{FromGlib, IntoGlib},
+    },
+    prelude::*,
+};
 
 /// Where the histograms are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -48,54 +42,73 @@ pub enum OverlayPosition {
     Bottom,
 }
 
-/// What is drawn, and how.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Settings {
-    pub mask_timeout: gst::ClockTime,
-    pub scale: f64,
-    pub show_defects: bool,
-    pub show_tint: bool,
-    pub show_boxes: bool,
-    pub show_labels: bool,
-    pub defects_opacity: f64,
-    pub defects_element: String,
-    /// ARGB.
-    pub tint_color: u32,
-    /// ARGB.
-    pub box_color: u32,
-    pub max_boxes: u32,
-    pub show_histogram: bool,
-    pub histogram_corner: OverlayCorner,
-    pub histogram_opacity: f64,
-    pub histogram_element: String,
-    pub show_verdict: bool,
-    pub verdict_position: OverlayPosition,
-    pub verdict_opacity: f64,
+/// The settings with their properties: name, field, type, default, and what its ParamSpec is made
+/// from.
+macro_rules! settings {
+    ($($name:literal $field:ident: $type:ty = $default:expr, $spec:ident($($what:expr),*);)*) => {
+        /// What is drawn, and how. Colours are ARGB.
+        #[derive(Debug, Clone, PartialEq)]
+        pub(super) struct Settings {
+            $(pub $field: $type,)*
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        pub(super) fn param_specs() -> Vec<glib::ParamSpec> {
+            vec![$($spec($name, $default, $($what),*)),*]
+        }
+
+        /// Sets a property. GObject has checked type and range; it refuses NaN too.
+        pub(super) fn set(settings: &mut Settings, name: &str, value: &glib::Value) {
+            match name {
+                $($name => settings.$field = <$type>::of(value),)*
+                _ => {}
+            }
+        }
+
+        /// Reads a property.
+        pub(super) fn get(settings: &Settings, pspec: &glib::ParamSpec) -> glib::Value {
+            match pspec.name() {
+                $($name => settings.$field.to_value(),)*
+                _ => pspec.default_value().clone(),
+            }
+        }
+    };
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            mask_timeout: DEFAULT_MASK_TIMEOUT,
-            scale: DEFAULT_SCALE,
-            show_defects: DEFAULT_SHOWN,
-            show_tint: DEFAULT_SHOWN,
-            show_boxes: DEFAULT_SHOWN,
-            show_labels: DEFAULT_SHOWN,
-            defects_opacity: DEFAULT_DEFECTS_OPACITY,
-            defects_element: String::new(),
-            tint_color: DEFAULT_TINT_COLOR,
-            box_color: DEFAULT_BOX_COLOR,
-            max_boxes: DEFAULT_MAX_BOXES,
-            show_histogram: DEFAULT_SHOWN,
-            histogram_corner: OverlayCorner::default(),
-            histogram_opacity: DEFAULT_PANEL_OPACITY,
-            histogram_element: String::new(),
-            show_verdict: DEFAULT_SHOWN,
-            verdict_position: OverlayPosition::default(),
-            verdict_opacity: DEFAULT_PANEL_OPACITY,
-        }
-    }
+settings! {
+    "scale" scale: f64 = 1.0,
+        number("Factor on the sizes of text, lines and panel, which follow the frame's size", 0.25, 8.0);
+    "show-defects" show_defects: bool = true,
+        switch("Draw defects: tint, boxes and labels, as far as each is on");
+    "show-tint" show_tint: bool = true, switch("Tint the pixels that the mask marks");
+    "show-boxes" show_boxes: bool = true, switch("Draw a box around each defect");
+    "show-labels" show_labels: bool = true,
+        switch("Write area in pixels and mean difference in grey levels beside each box, where there is room");
+    "defects-opacity" defects_opacity: f64 = 1.0,
+        number("Opacity of tint, boxes and labels; 0 = not drawn, 1 = full", 0.0, 1.0);
+    "defects-element" defects_element: String = String::new(), element("GstClDefectMeta");
+    "tint-color" tint_color: u32 = 0xb0ff_2d20, color("the tint on marked pixels");
+    "box-color" box_color: u32 = 0xffff_d60a, color("boxes and their labels");
+    "max-boxes" max_boxes: u32 = 100,
+        count("Most boxes drawn, those of the largest defects; 0 = none", 10_000);
+    "show-histogram" show_histogram: bool = true,
+        switch("Draw the histogram of each channel with median, 5th and 95th percentile");
+    "histogram-corner" histogram_corner: OverlayCorner = OverlayCorner::default(),
+        choice("Where the histograms are drawn");
+    "histogram-opacity" histogram_opacity: f64 = 0.85,
+        number("Opacity of the histograms; 0 = not drawn, 1 = full", 0.0, 1.0);
+    "histogram-element" histogram_element: String = String::new(), element("GstClHistogramMeta");
+    "show-verdict" show_verdict: bool = true,
+        switch("Draw a bar with the verdict and the counts");
+    "verdict-position" verdict_position: OverlayPosition = OverlayPosition::default(),
+        choice("Where the bar with the verdict is drawn");
+    "verdict-opacity" verdict_opacity: f64 = 0.85,
+        number("Opacity of the bar with the verdict; 0 = not drawn, 1 = full", 0.0, 1.0);
 }
 
 impl Settings {
@@ -117,217 +130,88 @@ impl Settings {
     }
 }
 
-fn shown_spec(name: &'static str, nick: &'static str, blurb: &'static str) -> glib::ParamSpec {
-    glib::ParamSpecBoolean::builder(name)
-        .nick(nick)
+/// A setting from a property's value.
+trait Setting: Default {
+    fn of(value: &glib::Value) -> Self;
+}
+
+macro_rules! plain_setting {
+    ($($type:ty)*) => {$(
+        impl Setting for $type {
+            fn of(value: &glib::Value) -> Self {
+                value.get().unwrap_or_default()
+            }
+        }
+    )*};
+}
+
+plain_setting!(f64 u32 bool OverlayCorner OverlayPosition);
+
+impl Setting for String {
+    /// Read as a path: a C program may set any bytes, and glib-rs panics on a string that is no
+    /// UTF-8.
+    fn of(value: &glib::Value) -> Self {
+        let name = value.get::<Option<PathBuf>>().ok().flatten();
+        name.map_or_else(Self::new, |name| name.to_string_lossy().into_owned())
+    }
+}
+
+/// A property's name as people write it.
+fn nick(name: &str) -> String {
+    let (first, rest) = name.split_at(1);
+    first.to_uppercase() + &rest.replace('-', " ")
+}
+
+fn switch(name: &'static str, default: bool, blurb: &'static str) -> glib::ParamSpec {
+    let spec = glib::ParamSpecBoolean::builder(name).default_value(default);
+    spec.nick(&nick(name))
         .blurb(blurb)
-        .default_value(DEFAULT_SHOWN)
         .mutable_playing()
         .build()
 }
 
-fn opacity_spec(name: &'static str, nick: &'static str, what: &str, of: f64) -> glib::ParamSpec {
-    glib::ParamSpecDouble::builder(name)
-        .nick(nick)
-        .blurb(&format!("Opacity of {what}; 0 = not drawn, 1 = full"))
-        .minimum(0.0)
-        .maximum(1.0)
-        .default_value(of)
+fn number(name: &'static str, of: f64, blurb: &str, least: f64, most: f64) -> glib::ParamSpec {
+    let spec = glib::ParamSpecDouble::builder(name).default_value(of);
+    let spec = spec.minimum(least).maximum(most);
+    spec.nick(&nick(name))
+        .blurb(blurb)
         .mutable_playing()
         .build()
 }
 
-fn color_spec(name: &'static str, nick: &'static str, what: &str, of: u32) -> glib::ParamSpec {
-    glib::ParamSpecUInt::builder(name)
-        .nick(nick)
-        .blurb(&format!(
-            "Colour of {what}, 0xAARRGGBB (0xffff0000 = opaque red); 0x{of:08x} by default"
-        ))
-        .default_value(of)
+fn count(name: &'static str, default: u32, blurb: &str, most: u32) -> glib::ParamSpec {
+    let spec = glib::ParamSpecUInt::builder(name).default_value(default);
+    let spec = spec.maximum(most);
+    spec.nick(&nick(name))
+        .blurb(blurb)
         .mutable_playing()
         .build()
 }
 
-fn element_spec(name: &'static str, nick: &'static str, meta: &str) -> glib::ParamSpec {
-    glib::ParamSpecString::builder(name)
-        .nick(nick)
-        .blurb(&format!(
-            "Name of the element whose {meta} is shown where a frame has several; empty = the last"
-        ))
-        .default_value(Some(""))
+fn color(name: &'static str, default: u32, what: &str) -> glib::ParamSpec {
+    let example = "0xAARRGGBB (0xffff0000 = opaque red)";
+    let blurb = format!("Colour of {what}, {example}; 0x{default:08x} by default");
+    count(name, default, &blurb, u32::MAX)
+}
+
+fn element(name: &'static str, default: String, meta: &str) -> glib::ParamSpec {
+    let blurb = format!(
+        "Name of the element whose {meta} is shown where a frame has several; empty = the last"
+    );
+    let spec = glib::ParamSpecString::builder(name).default_value(default.as_str());
+    spec.nick(&nick(name))
+        .blurb(&blurb)
         .mutable_playing()
         .build()
 }
 
-pub(super) fn param_specs() -> Vec<glib::ParamSpec> {
-    vec![
-        glib::ParamSpecUInt64::builder("mask-timeout")
-            .nick("Mask timeout")
-            .blurb(
-                "Longest time that a frame waits for its mask, in nanoseconds, while there is a \
-                 mask pad; part of a live pipeline's latency; 0 = masks are only used where they \
-                 come first",
-            )
-            .maximum(u64::MAX - 1)
-            .default_value(DEFAULT_MASK_TIMEOUT.nseconds())
-            .mutable_playing()
-            .build(),
-        glib::ParamSpecDouble::builder("scale")
-            .nick("Scale")
-            .blurb("Factor on the sizes of text, lines and panel, which follow the frame's size")
-            .minimum(LEAST_SCALE)
-            .maximum(MOST_SCALE)
-            .default_value(DEFAULT_SCALE)
-            .mutable_playing()
-            .build(),
-        shown_spec(
-            "show-defects",
-            "Show defects",
-            "Draw defects: tint, boxes and labels, as far as each is on",
-        ),
-        shown_spec(
-            "show-tint",
-            "Show tint",
-            "Tint the pixels that the mask marks",
-        ),
-        shown_spec("show-boxes", "Show boxes", "Draw a box around each defect"),
-        shown_spec(
-            "show-labels",
-            "Show labels",
-            "Write area in pixels and mean difference in grey levels beside each box, where there \
-             is room",
-        ),
-        opacity_spec(
-            "defects-opacity",
-            "Defects opacity",
-            "tint, boxes and labels",
-            DEFAULT_DEFECTS_OPACITY,
-        ),
-        element_spec("defects-element", "Defects element", "GstClDefectMeta"),
-        color_spec(
-            "tint-color",
-            "Tint color",
-            "the tint on marked pixels",
-            DEFAULT_TINT_COLOR,
-        ),
-        color_spec(
-            "box-color",
-            "Box color",
-            "boxes and their labels",
-            DEFAULT_BOX_COLOR,
-        ),
-        glib::ParamSpecUInt::builder("max-boxes")
-            .nick("Maximum boxes")
-            .blurb("Most boxes drawn, those of the largest defects; 0 = none")
-            .maximum(MOST_BOXES)
-            .default_value(DEFAULT_MAX_BOXES)
-            .mutable_playing()
-            .build(),
-        shown_spec(
-            "show-histogram",
-            "Show histogram",
-            "Draw the histogram of each channel with median, 5th and 95th percentile",
-        ),
-        glib::ParamSpecEnum::builder_with_default("histogram-corner", OverlayCorner::default())
-            .nick("Histogram corner")
-            .blurb("Where the histograms are drawn")
-            .mutable_playing()
-            .build(),
-        opacity_spec(
-            "histogram-opacity",
-            "Histogram opacity",
-            "the histograms",
-            DEFAULT_PANEL_OPACITY,
-        ),
-        element_spec(
-            "histogram-element",
-            "Histogram element",
-            "GstClHistogramMeta",
-        ),
-        shown_spec(
-            "show-verdict",
-            "Show verdict",
-            "Draw a bar with the verdict and the counts",
-        ),
-        glib::ParamSpecEnum::builder_with_default("verdict-position", OverlayPosition::default())
-            .nick("Verdict position")
-            .blurb("Where the bar with the verdict is drawn")
-            .mutable_playing()
-            .build(),
-        opacity_spec(
-            "verdict-opacity",
-            "Verdict opacity",
-            "the bar with the verdict",
-            DEFAULT_PANEL_OPACITY,
-        ),
-    ]
-}
-
-/// Read as a path: a C program may set any bytes, and glib-rs panics on a string that is no UTF-8.
-fn name_from(value: &glib::Value) -> String {
-    let name = value.get::<Option<PathBuf>>().ok().flatten();
-    name.map_or_else(String::new, |name| name.to_string_lossy().into_owned())
-}
-
-/// Sets a property. GObject has checked type and range; it refuses NaN too.
-pub(super) fn set(settings: &mut Settings, name: &str, value: &glib::Value) {
-    let shown = || value.get().unwrap_or(DEFAULT_SHOWN);
-    match name {
-        "mask-timeout" => {
-            settings.mask_timeout = value
-                .get::<u64>()
-                .ok()
-                .filter(|&ns| ns < u64::MAX)
-                .map_or(DEFAULT_MASK_TIMEOUT, gst::ClockTime::from_nseconds);
-        }
-        "scale" => settings.scale = value.get().unwrap_or(DEFAULT_SCALE),
-        "show-defects" => settings.show_defects = shown(),
-        "show-tint" => settings.show_tint = shown(),
-        "show-boxes" => settings.show_boxes = shown(),
-        "show-labels" => settings.show_labels = shown(),
-        "defects-opacity" => {
-            settings.defects_opacity = value.get().unwrap_or(DEFAULT_DEFECTS_OPACITY);
-        }
-        "defects-element" => settings.defects_element = name_from(value),
-        "tint-color" => settings.tint_color = value.get().unwrap_or(DEFAULT_TINT_COLOR),
-        "box-color" => settings.box_color = value.get().unwrap_or(DEFAULT_BOX_COLOR),
-        "max-boxes" => settings.max_boxes = value.get().unwrap_or(DEFAULT_MAX_BOXES),
-        "show-histogram" => settings.show_histogram = shown(),
-        "histogram-corner" => settings.histogram_corner = value.get().unwrap_or_default(),
-        "histogram-opacity" => {
-            settings.histogram_opacity = value.get().unwrap_or(DEFAULT_PANEL_OPACITY);
-        }
-        "histogram-element" => settings.histogram_element = name_from(value),
-        "show-verdict" => settings.show_verdict = shown(),
-        "verdict-position" => settings.verdict_position = value.get().unwrap_or_default(),
-        "verdict-opacity" => {
-            settings.verdict_opacity = value.get().unwrap_or(DEFAULT_PANEL_OPACITY);
-        }
-        _ => {}
-    }
-}
-
-/// Reads a property.
-pub(super) fn get(settings: &Settings, pspec: &glib::ParamSpec) -> glib::Value {
-    match pspec.name() {
-        "mask-timeout" => settings.mask_timeout.nseconds().to_value(),
-        "scale" => settings.scale.to_value(),
-        "show-defects" => settings.show_defects.to_value(),
-        "show-tint" => settings.show_tint.to_value(),
-        "show-boxes" => settings.show_boxes.to_value(),
-        "show-labels" => settings.show_labels.to_value(),
-        "defects-opacity" => settings.defects_opacity.to_value(),
-        "defects-element" => settings.defects_element.to_value(),
-        "tint-color" => settings.tint_color.to_value(),
-        "box-color" => settings.box_color.to_value(),
-        "max-boxes" => settings.max_boxes.to_value(),
-        "show-histogram" => settings.show_histogram.to_value(),
-        "histogram-corner" => settings.histogram_corner.to_value(),
-        "histogram-opacity" => settings.histogram_opacity.to_value(),
-        "histogram-element" => settings.histogram_element.to_value(),
-        "show-verdict" => settings.show_verdict.to_value(),
-        "verdict-position" => settings.verdict_position.to_value(),
-        "verdict-opacity" => settings.verdict_opacity.to_value(),
-        _ => pspec.default_value().clone(),
-    }
+fn choice<T>(name: &'static str, default: T, blurb: &str) -> glib::ParamSpec
+where
+    T: StaticType + FromGlib<i32> + IntoGlib<GlibType = i32>,
+{
+    let spec = glib::ParamSpecEnum::builder_with_default(name, default);
+    spec.nick(&nick(name))
+        .blurb(blurb)
+        .mutable_playing()
+        .build()
 }

@@ -3,32 +3,10 @@
 use gst::glib::translate::IntoGlib;
 use gst_video::{ffi, prelude::*};
 
-use super::blend::{Alpha, Row, Samples};
+use super::blend::{Alpha, Row};
 
 /// Pixels that GStreamer's functions may write behind a row, which its own blender makes room for.
 const BEHIND: usize = 8;
-
-type Unpack = unsafe extern "C" fn(
-    *const ffi::GstVideoFormatInfo,
-    ffi::GstVideoPackFlags,
-    *mut std::ffi::c_void,
-    *const *mut std::ffi::c_void,
-    *const i32,
-    i32,
-    i32,
-    i32,
-);
-type Pack = unsafe extern "C" fn(
-    *const ffi::GstVideoFormatInfo,
-    ffi::GstVideoPackFlags,
-    *mut std::ffi::c_void,
-    i32,
-    *mut *mut std::ffi::c_void,
-    *const i32,
-    ffi::GstVideoChromaSite,
-    i32,
-    i32,
-);
 
 /// Whether rows of a format can be taken apart and put together: into four components of 8 or 16
 /// bits, row by row.
@@ -42,8 +20,8 @@ pub(super) fn can_be_edited(format: gst_video::VideoFormat) -> bool {
 /// The rows of a frame that is mapped for writing.
 pub(super) struct Rows<'f, 'b> {
     frame: &'f mut gst_video::VideoFrameRef<&'b mut gst::BufferRef>,
-    unpack: Unpack,
-    pack: Pack,
+    /// The functions of its format.
+    format: &'static ffi::GstVideoFormatInfo,
     flags: ffi::GstVideoPackFlags,
     width: i32,
     height: i32,
@@ -67,11 +45,7 @@ impl<'f, 'b> Rows<'f, 'b> {
             return Err(refused());
         }
         // SAFETY: the descriptions of formats are GStreamer's static tables.
-        let (unpack, pack) = unsafe {
-            let table = &*ffi::gst_video_format_get_info(format.into_glib());
-            (table.unpack_func, table.pack_func)
-        };
-        let (unpack, pack) = unpack.zip(pack).ok_or_else(refused)?;
+        let functions = unsafe { &*ffi::gst_video_format_get_info(format.into_glib()) };
         let is_interlaced = frame
             .flags()
             .contains(gst_video::VideoFrameFlags::INTERLACED);
@@ -94,8 +68,7 @@ impl<'f, 'b> Rows<'f, 'b> {
         let unpacked = gst_video::VideoFormatInfo::from_format(info.unpack_format());
         let side = |n: u32| i32::try_from(n).map_err(|_| refused());
         Ok(Self {
-            unpack,
-            pack,
+            format: functions,
             flags,
             width: side(frame.width())?,
             height: side(frame.height())?,
@@ -115,6 +88,9 @@ impl<'f, 'b> Rows<'f, 'b> {
     ///
     /// Where rows share chroma, that of the first of them counts, as GStreamer packs them.
     pub fn edit(&mut self, y: i32, draw: impl FnOnce(&mut Row)) {
+        let (Some(unpack), Some(pack)) = (self.format.unpack_func, self.format.pack_func) else {
+            return;
+        };
         if !(0..self.height).contains(&y) {
             return;
         }
@@ -125,7 +101,7 @@ impl<'f, 'b> Rows<'f, 'b> {
         // bits, and for what is written behind it.
         unsafe {
             let frame = &*frame;
-            (self.unpack)(
+            unpack(
                 frame.info.finfo,
                 self.flags,
                 self.line.as_mut_ptr().cast(),
@@ -136,17 +112,17 @@ impl<'f, 'b> Rows<'f, 'b> {
                 self.width,
             );
         }
-        let samples = if self.is_wide {
-            Samples::Words(&mut self.line[..width])
+        let mut row = if self.is_wide {
+            Row::Words(&mut self.line[..width], self.alpha)
         } else {
             let bytes: &mut [[u8; 4]] = bytemuck::cast_slice_mut(&mut self.line);
-            Samples::Bytes(&mut bytes[..width])
+            Row::Bytes(&mut bytes[..width], self.alpha)
         };
-        draw(&mut Row::new(samples, self.alpha));
+        draw(&mut row);
         // SAFETY: as above; the line holds a row in the form that it was unpacked to.
         unsafe {
             let frame = &mut *frame;
-            (self.pack)(
+            pack(
                 frame.info.finfo,
                 self.flags,
                 self.line.as_mut_ptr().cast(),

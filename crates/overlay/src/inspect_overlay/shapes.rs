@@ -1,7 +1,5 @@
 //! What an overlay is made of, and how it comes onto a frame.
 
-use std::sync::Arc;
-
 use super::{
     bits::{Bits, WORD},
     blend::Row,
@@ -11,7 +9,7 @@ use super::{
 };
 
 /// Something that is drawn.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) enum Shape {
     /// Lines inside of each other along the edges of a rectangle.
     Box {
@@ -22,7 +20,7 @@ pub(super) enum Shape {
         colours: [Pixel; 3],
     },
     /// Drawn pixels.
-    Piece(Arc<Piece>),
+    Piece(Piece),
 }
 
 /// A piece of the picture, drawn.
@@ -96,39 +94,30 @@ impl Overlay {
     /// Puts the overlay onto a frame. Each row is taken apart once, and only where something is
     /// drawn on it.
     pub fn blend(&self, rows: &mut Rows) {
-        let areas: Vec<Rect> = self.shapes.iter().map(Shape::area).collect();
-        let mut order: Vec<usize> = (0..areas.len()).collect();
-        order.sort_by_key(|&index| areas[index].y);
-        let mut coming = order.into_iter().peekable();
-        // Shapes on this row, the lowest first.
-        let mut here: Vec<usize> = Vec::new();
-        for y in 0..rows.height() {
-            here.retain(|&index| y < areas[index].bottom());
-            let before = here.len();
-            while let Some(index) = coming.next_if(|&index| areas[index].y <= y) {
-                if y < areas[index].bottom() {
-                    here.push(index);
-                }
+        let height = rows.height();
+        // The shapes on each row, the lowest first.
+        let mut shapes: Vec<Vec<&Shape>> = vec![Vec::new(); usize::try_from(height).unwrap_or(0)];
+        for shape in &self.shapes {
+            let area = shape.area();
+            for y in area.y.max(0)..area.bottom().min(height) {
+                shapes[y as usize].push(shape);
             }
-            if here.len() > before {
-                here.sort_unstable();
-            }
-            let marked = self.tint.as_ref().and_then(|(bits, colour)| {
-                let words = bits.row(y as usize);
-                words
-                    .iter()
-                    .any(|&word| word != 0)
-                    .then_some((words, *colour))
-            });
-            if marked.is_none() && here.is_empty() {
+        }
+        for (y, shapes) in (0..).zip(shapes) {
+            let marked = self
+                .tint
+                .as_ref()
+                .map(|(bits, colour)| (bits.row(y as usize), *colour));
+            let marked = marked.filter(|(words, _)| words.iter().any(|&word| word != 0));
+            if marked.is_none() && shapes.is_empty() {
                 continue;
             }
             rows.edit(y, |row| {
                 if let Some((words, colour)) = marked {
                     tint(row, words, colour);
                 }
-                for &index in &here {
-                    self.shapes[index].draw(y, row);
+                for shape in shapes {
+                    shape.draw(y, row);
                 }
             });
         }

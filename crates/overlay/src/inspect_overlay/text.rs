@@ -26,38 +26,29 @@ struct Face {
     units_per_em: f32,
     /// From the letters' highest to their lowest point.
     line: f32,
-    /// A letter that is as wide as every other.
-    digit: GlyphId,
+    /// Width of every letter.
+    advance: f32,
 }
 
 impl Face {
     fn new() -> Option<Self> {
+        let (size, plain) = (Size::unscaled(), LocationRef::default());
         let font = FontRef::new(FONT).ok()?;
-        let metrics = font.metrics(Size::unscaled(), LocationRef::default());
+        let metrics = font.metrics(size, plain);
+        let digit = font.charmap().map('0')?;
         Some(Self {
-            digit: font.charmap().map('0')?,
             units_per_em: f32::from(metrics.units_per_em),
             line: metrics.ascent - metrics.descent,
+            advance: font.glyph_metrics(size, plain).advance_width(digit)?,
             font,
         })
     }
 
-    /// Pixels per em where a line is `height` px high.
-    fn size(&self, height: i32) -> Size {
-        Size::new(self.units_per_em * height as f32 / self.line)
-    }
-
-    /// Width of every letter, px.
-    fn advance(&self, height: i32) -> Option<f32> {
-        let metrics = self
-            .font
-            .glyph_metrics(self.size(height), LocationRef::default());
-        metrics.advance_width(self.digit)
-    }
-
     /// What a letter looks like; `None` where there is nothing to see.
     fn draw(&self, letter: char, height: i32) -> Option<Glyph> {
-        let (size, plain) = (self.size(height), LocationRef::default());
+        // Pixels per em.
+        let size = Size::new(self.units_per_em * height as f32 / self.line);
+        let plain = LocationRef::default();
         let ascent = self.font.metrics(size, plain).ascent.round();
         let id = self.font.charmap().map(letter).unwrap_or(GlyphId::NOTDEF);
         let outline = self.font.outline_glyphs().get(id)?;
@@ -135,11 +126,8 @@ pub(super) struct Type {
 impl Type {
     /// Width of every letter of a height, px.
     pub fn advance(height: i32) -> i32 {
-        let advance = FACE
-            .as_ref()
-            .and_then(|face| face.advance(height))
-            .map(f32::round);
-        (advance.unwrap_or_default() as i32).max(1)
+        let advance = FACE.as_ref().map_or(0.0, |face| face.advance / face.line);
+        ((advance * height as f32).round() as i32).max(1)
     }
 
     /// Width of a line, px.

@@ -1,37 +1,23 @@
 //! The bar with verdict and counts.
 
-use std::sync::Arc;
-
 use super::{
     canvas::{Canvas, Colour},
-    colours::ColourSpace,
     layout::{Layout, Rect},
-    shapes::{Piece, Shape},
     text::Type,
 };
 use clinspect_results::{DefectResult, Verdict};
 
 const BACKGROUND: Colour = Colour(0xe010_1418);
 const TEXT: Colour = Colour(0xffff_ffff);
+const DARK_TEXT: Colour = Colour(0xff10_1418);
 const DETAIL: Colour = Colour(0xffc3_cad2);
 const PASS: Colour = Colour(0xff1f_a34a);
 const FAIL: Colour = Colour(0xffd9_2d20);
 const NONE: Colour = Colour(0xff6b_7280);
 const MISSING: Colour = Colour(0xfff5_9e0b);
 
-/// What is known of a frame.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Known<'a> {
-    /// It was judged.
-    Result(&'a DefectResult),
-    /// There is a mask without a verdict, that marks so many pixels.
-    Mask(u64),
-    /// It was to have a mask, and has none.
-    Missing,
-}
-
 /// What the bar tells.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) struct Wording {
     verdict: &'static str,
     colour: Colour,
@@ -40,28 +26,32 @@ pub(super) struct Wording {
 }
 
 impl Wording {
-    pub fn new(known: Known) -> Self {
-        let plain = |verdict, colour, counts: String| Self {
+    /// Of a frame that was judged.
+    pub fn result(result: &DefectResult) -> Self {
+        let (verdict, colour) = match result.verdict {
+            Verdict::Pass => ("PASS", PASS),
+            Verdict::Fail => ("FAIL", FAIL),
+            Verdict::None => ("NONE", NONE),
+        };
+        Self {
+            verdict,
+            colour,
+            counts: counts(result),
+            detail: format!("{} \u{b7} frame {}", result.element, result.frame_number),
+        }
+    }
+
+    /// Of a mask without a verdict, by its marked pixels, or of a mask that did not come.
+    pub fn mask(marked: Option<u64>) -> Self {
+        let (verdict, colour, counts) = match marked {
+            Some(marked) => ("NO VERDICT", NONE, format!("{marked} px marked")),
+            None => ("NO MASK", MISSING, "not inspected".into()),
+        };
+        Self {
             verdict,
             colour,
             counts,
             detail: String::new(),
-        };
-        match known {
-            Known::Missing => plain("NO MASK", MISSING, "not inspected in time".into()),
-            Known::Mask(count) => plain("NO VERDICT", NONE, format!("{count} px marked")),
-            Known::Result(result) => {
-                let (verdict, colour) = match result.verdict {
-                    Verdict::Pass => ("PASS", PASS),
-                    Verdict::Fail => ("FAIL", FAIL),
-                    Verdict::None => ("NONE", NONE),
-                };
-                Self {
-                    counts: counts(result),
-                    detail: format!("{} \u{b7} frame {}", result.element, result.frame_number),
-                    ..plain(verdict, colour, String::new())
-                }
-            }
         }
     }
 }
@@ -83,41 +73,9 @@ fn counts(result: &DefectResult) -> String {
     )
 }
 
-/// The bar as it was drawn the last time.
-#[derive(Debug, Default)]
-pub(super) struct Bar {
-    drawn: Option<(Wording, Rect, f64, Arc<Piece>)>,
-}
-
-impl Bar {
-    /// The bar, drawn anew where it would look different.
-    pub fn draw(
-        &mut self,
-        layout: &Layout,
-        (letters, colours): (&mut Type, &ColourSpace),
-        place: Rect,
-        opacity: f64,
-        wording: Wording,
-    ) -> Option<Shape> {
-        let same = self
-            .drawn
-            .take()
-            .filter(|(old, at, opaque, _)| *old == wording && *at == place && *opaque == opacity);
-        let piece = match same {
-            Some((.., piece)) => piece,
-            None => {
-                let canvas = draw(layout, letters, place, &wording)?;
-                Arc::new(canvas.finish(colours, opacity))
-            }
-        };
-        self.drawn = Some((wording, place, opacity, piece.clone()));
-        Some(Shape::Piece(piece))
-    }
-}
-
-fn draw(layout: &Layout, letters: &mut Type, place: Rect, wording: &Wording) -> Option<Canvas> {
-    let mut canvas = Canvas::new(place)?;
-    canvas.fill(place, BACKGROUND);
+/// The bar at its place.
+pub(super) fn draw(layout: &Layout, letters: &mut Type, place: Rect, wording: &Wording) -> Canvas {
+    let mut canvas = Canvas::new(place, BACKGROUND);
     let Layout { text, margin, .. } = *layout;
     let y = place.y + (place.height - text) / 2;
     let chip = Rect {
@@ -125,13 +83,9 @@ fn draw(layout: &Layout, letters: &mut Type, place: Rect, wording: &Wording) -> 
         ..place
     };
     canvas.fill(chip, wording.colour);
-    canvas.text(
-        letters,
-        wording.verdict,
-        chip.x + margin,
-        y,
-        (text, wording.colour.ink()),
-    );
+    let is_bright = wording.colour == MISSING;
+    let ink = if is_bright { DARK_TEXT } else { TEXT };
+    canvas.text(letters, wording.verdict, chip.x + margin, y, (text, ink));
     let room = Rect::new(
         chip.right() + margin,
         place.y,
@@ -154,7 +108,7 @@ fn draw(layout: &Layout, letters: &mut Type, place: Rect, wording: &Wording) -> 
             );
         }
     }
-    Some(canvas)
+    canvas
 }
 
 #[cfg(test)]
@@ -182,7 +136,7 @@ mod tests {
     #[test]
     fn wording_tells_verdict_and_counts() {
         let words = |result: &DefectResult| {
-            let wording = Wording::new(Known::Result(result));
+            let wording = Wording::result(result);
             (wording.verdict, wording.counts)
         };
         let told = words(&result());

@@ -1,0 +1,114 @@
+//! The masks of the pad `mask`, and which of them belongs to a frame.
+
+use gst_base::prelude::*;
+
+use super::{
+    bits::MaskFormat,
+    matching::{FrameTime, TimedMask},
+};
+use clinspect_core::mask::packed_stride;
+use clinspect_results::mask_caps::{BITMASK, bitmask_template};
+
+/// Name of the pad and of its template.
+pub(super) const PAD: &str = "mask";
+
+/// The pad's template.
+pub(super) fn template() -> Option<gst::PadTemplate> {
+    let mut caps = bitmask_template();
+    let grey = gst_video::VideoCapsBuilder::new()
+        .format(gst_video::VideoFormat::Gray8)
+        .build();
+    caps.make_mut().append(grey);
+    let (sink, request) = (gst::PadDirection::Sink, gst::PadPresence::Request);
+    gst::PadTemplate::new(PAD, sink, request, &caps).ok()
+}
+
+/// How masks of these caps lie in their buffers.
+///
+/// # Errors
+/// A sentence where no mask can have such caps.
+pub(super) fn format_of(caps: &gst::CapsRef) -> Result<MaskFormat, String> {
+    let structure = caps.structure(0).ok_or("caps without a structure")?;
+    let number = |name: &str| -> Result<usize, String> {
+        let n = structure.get::<i32>(name).ok();
+        n.and_then(|n| usize::try_from(n).ok())
+            .filter(|&n| n > 0)
+            .ok_or_else(|| format!("no {name} in {caps}"))
+    };
+    let size = [number("width")?, number("height")?];
+    let (is_grey, stride, least) = if structure.name() == BITMASK {
+        (false, number("stride")?, packed_stride(size[0]))
+    } else {
+        let info = gst_video::VideoInfo::from_caps(caps).map_err(|error| error.to_string())?;
+        let stride = info.stride().first().copied().unwrap_or(0);
+        (true, usize::try_from(stride).unwrap_or(0), size[0])
+    };
+    if stride < least {
+        return Err(format!("rows of {caps} are shorter than their width"));
+    }
+    Ok(MaskFormat {
+        size,
+        stride,
+        is_grey,
+    })
+}
+
+/// The stream of masks, as far as frames have reached.
+#[derive(Debug, Default)]
+pub(super) struct Masks {
+    /// Of the masks that come next; `None` before caps.
+    pub format: Option<MaskFormat>,
+    /// The newest mask that is not later than the last frame.
+    newest: Option<TimedMask>,
+}
+
+impl Masks {
+    /// Forgets masks; the stream goes on from another place.
+    pub fn flush(&mut self) {
+        self.newest = None;
+    }
+
+    /// The frame's mask, which is the newest that has begun at its time, where that one covers it;
+    /// and whether no other can come. Takes earlier masks off the pad. `warn` is told of masks that
+    /// belong to no frame.
+    pub fn of_frame(
+        &mut self,
+        frame: FrameTime,
+        pad: &gst_base::AggregatorPad,
+        warn: impl Fn(&str),
+    ) -> (Option<TimedMask>, bool) {
+        let is_final = loop {
+            let Some(buffer) = pad.peek_buffer() else {
+                // A mask that comes after one of the frame's own time is of a later frame.
+                let is_same = (self.newest.as_ref()).is_some_and(|mask| mask.is_same(frame));
+                break is_same || pad.is_eos();
+            };
+            match self.timed(pad, buffer) {
+                None => warn("a mask without caps or without a timestamp in its segment"),
+                Some(mask) if !mask.has_begun(frame) => break true,
+                // GstAggregator makes an empty buffer of a gap event.
+                Some(mask) if mask.buffer.flags().contains(gst::BufferFlags::GAP) => {
+                    self.newest = None;
+                    if mask.covers(frame) {
+                        break true;
+                    }
+                }
+                Some(mask) => self.newest = Some(mask),
+            }
+            pad.drop_buffer();
+        };
+        self.newest.take_if(|mask| !mask.covers(frame));
+        (self.newest.clone(), is_final)
+    }
+
+    fn timed(&self, pad: &gst_base::AggregatorPad, buffer: gst::Buffer) -> Option<TimedMask> {
+        let segment = pad.segment();
+        let segment = segment.downcast_ref::<gst::ClockTime>()?;
+        Some(TimedMask {
+            start: segment.to_running_time(buffer.pts())?,
+            duration: buffer.duration(),
+            format: self.format.clone()?,
+            buffer,
+        })
+    }
+}
