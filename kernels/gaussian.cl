@@ -8,13 +8,13 @@
  * gaussian_tile    GPU: the vertical sums of a tile are kept in local memory.
  * gaussian_direct  Any device, buffer or image: reads every tap from global memory.
  *
- * Macros: TAPS (odd), FLOAT_ARITHMETIC (1: f32 sums), PITCH (samples from one sample of a component
+ * Macros: TAPS (odd), FLOAT_ARITHMETIC (1: f32 sums), SAMPLE_STEP (samples from one sample of a component
  * to the next; 1, except for a single component of a packed format such as YUY2), and common.cl's.
  *
  * | argument       | meaning                                                                      |
  * | src, dst       | plane; any offset, any stride >= a row                                       |
  * | samples        | samples of a row: pixels x lanes                                             |
- * | lanes          | interleaved components filtered together; 1 where PITCH > 1                  |
+ * | lanes          | interleaved components filtered together; 1 where SAMPLE_STEP > 1                  |
  * | copy_lane      | padding lane, copied unchanged; -1: none                                     |
  * | weights        | TAPS weights: uint in 1/256 summing to 256, or float summing to 1            |
  *
@@ -28,8 +28,8 @@
 #ifndef FLOAT_ARITHMETIC
 #define FLOAT_ARITHMETIC 0
 #endif
-#ifndef PITCH
-#define PITCH 1
+#ifndef SAMPLE_STEP
+#define SAMPLE_STEP 1
 #endif
 #define HALF (TAPS / 2)
 
@@ -75,10 +75,10 @@ static uint finish(sum_t sum)
 /* Vertical sum at sample column `s` and row `y`; `s` lies inside the row. */
 static sum_t column_sum(PLANE_ARGS, int s, int y, int height, __constant const weight_t *weights)
 {
-    sum_t sum = weights[HALF] * (sum_t)PLANE_SAMPLE(s * PITCH, y);
+    sum_t sum = weights[HALF] * (sum_t)PLANE_SAMPLE(s * SAMPLE_STEP, y);
     for (int i = 0; i < HALF; i++) {
-        const sum_t above = (sum_t)PLANE_SAMPLE(s * PITCH, max(y - HALF + i, 0));
-        const sum_t below = (sum_t)PLANE_SAMPLE(s * PITCH, min(y + HALF - i, height - 1));
+        const sum_t above = (sum_t)PLANE_SAMPLE(s * SAMPLE_STEP, max(y - HALF + i, 0));
+        const sum_t below = (sum_t)PLANE_SAMPLE(s * SAMPLE_STEP, min(y + HALF - i, height - 1));
         sum += weights[i] * (above + below);
     }
     return sum;
@@ -101,9 +101,9 @@ __kernel void gaussian_direct(PLANE_ARGS, __global uchar *dst, ulong dst_offset,
     if (s >= samples || y >= height)
         return;
     __global uchar *out =
-        dst + dst_offset + (size_t)y * dst_stride + (size_t)s * (PITCH * SAMPLE_BYTES);
+        dst + dst_offset + (size_t)y * dst_stride + (size_t)s * (SAMPLE_STEP * SAMPLE_BYTES);
     if (copy_lane >= 0 && s % lanes == copy_lane) {
-        store_sample(out, PLANE_SAMPLE(s * PITCH, y));
+        store_sample(out, PLANE_SAMPLE(s * SAMPLE_STEP, y));
         return;
     }
     sum_t sum = weights[HALF] * column_sum(PLANE, s, y, height, weights);

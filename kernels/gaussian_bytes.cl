@@ -1,4 +1,4 @@
-/* Appended to gaussian.cl. CPU, buffer, 8-bit samples, integer arithmetic, PITCH 1.
+/* Appended to gaussian.cl. CPU, buffer, 8-bit samples, integer arithmetic, SAMPLE_STEP 1.
  *
  * gaussian_bytes  Local size 1; each work-item filters a band of rows. It cuts a row into tiles. The
  *                 vertical sums of a tile fit the first-level cache at any width and stride; they

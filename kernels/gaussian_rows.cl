@@ -50,7 +50,7 @@ __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, u
             rows[i] = src + src_offset + (size_t)clamp(y - HALF + i, 0, height - 1) * src_stride;
         __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
 
-#if PITCH == 1
+#if SAMPLE_STEP == 1
         if (samples >= 16) {
             /* The last vector overlaps the one before; there is no scalar tail. */
             for (int x = 0;;) {
@@ -69,7 +69,7 @@ __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, u
 #endif
         {
             for (int x = 0; x < samples; x++) {
-                const int at = x * (PITCH * SAMPLE_BYTES);
+                const int at = x * (SAMPLE_STEP * SAMPLE_BYTES);
                 sum_t sum = weights[HALF] * (sum_t)load_sample(rows[HALF] + at);
                 for (int i = 0; i < HALF; i++)
                     sum += weights[i] * ((sum_t)load_sample(rows[i] + at) +
@@ -82,7 +82,7 @@ __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, u
                 line[lane - step * lanes] = line[lane];
                 line[samples + (step - 1) * lanes + lane] = line[samples - lanes + lane];
             }
-#if PITCH == 1
+#if SAMPLE_STEP == 1
         if (samples >= 16) {
             for (int x = 0;;) {
                 sum16_t sum = TO_SUM16(LOAD_LINE16(line + x)) * weights[HALF];
@@ -104,7 +104,7 @@ __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, u
                 for (int i = 0; i < HALF; i++)
                     sum += weights[i] * ((sum_t)line[x - (HALF - i) * lanes] +
                                          (sum_t)line[x + (HALF - i) * lanes]);
-                store_sample(out + x * (PITCH * SAMPLE_BYTES), finish(sum));
+                store_sample(out + x * (SAMPLE_STEP * SAMPLE_BYTES), finish(sum));
             }
         }
         if (copy_lane >= 0)

@@ -104,7 +104,7 @@ static raw4_t gather4(__global const uchar *row, int s, int samples)
 {
     uint v[4];
     for (int i = 0; i < 4; i++)
-        v[i] = load_sample(row + (size_t)inside_row(s + i, samples) * (PITCH * SAMPLE_BYTES));
+        v[i] = load_sample(row + (size_t)inside_row(s + i, samples) * (SAMPLE_STEP * SAMPLE_BYTES));
 #if SAMPLE_BYTES == 1
     return v[0] | (v[1] << 8) | (v[2] << 16) | (v[3] << 24);
 #else
@@ -121,7 +121,7 @@ static void scatter4(__global uchar *row, int s, int samples, raw4_t v)
 #endif
     const uint each[4] = {value.x, value.y, value.z, value.w};
     for (int i = 0; i < 4 && s + i < samples; i++)
-        store_sample(row + (size_t)(s + i) * (PITCH * SAMPLE_BYTES), each[i]);
+        store_sample(row + (size_t)(s + i) * (SAMPLE_STEP * SAMPLE_BYTES), each[i]);
 }
 
 /* Replaces the padding lane of `out` by that of `in`. */
@@ -139,7 +139,7 @@ static raw4_t keep_lane(raw4_t out, raw4_t in, int s, int copy_lane)
 /* Whether a column of samples s .. s+3 can be read or written as a word in every row. */
 static int in_words(int s, int samples, __global const uchar *plane, uint stride)
 {
-    return PITCH == 1 && s >= 0 && s + 4 <= samples &&
+    return SAMPLE_STEP == 1 && s >= 0 && s + 4 <= samples &&
            (((uint)(ulong)plane | stride) & (4 * SAMPLE_BYTES - 1)) == 0;
 }
 

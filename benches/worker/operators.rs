@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Instant};
 
-use clinspect_core::{layout::Layout, mask::packed_stride, region::Rect, variant::GaussianVariant};
+use clinspect_core::{
+    layout::FrameLayout, mask::packed_stride, region::Rect, variant::GaussianVariant,
+};
 use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
@@ -140,7 +142,7 @@ fn refused<T>(settings: &Settings, made: Result<T, clinspect_core::ClError>) -> 
 
 fn histogram(
     context: &Arc<ClContext>,
-    layout: &Layout,
+    layout: &FrameLayout,
     frame: &Frame,
     settings: &Settings,
 ) -> Result<Histogram, Error> {
@@ -165,7 +167,7 @@ fn histogram(
 
 fn gaussian(
     context: &Arc<ClContext>,
-    layout: &Layout,
+    layout: &FrameLayout,
     settings: &Settings,
 ) -> Result<Gaussian, Error> {
     let variant = match settings.variant.as_str() {
@@ -199,7 +201,7 @@ fn gaussian(
 
 fn pitch(
     context: &Arc<ClContext>,
-    layout: &Layout,
+    layout: &FrameLayout,
     settings: &Settings,
 ) -> Result<PitchThreshold, Error> {
     let wanted = PitchSettings {

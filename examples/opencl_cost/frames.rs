@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clinspect_core::{
-    layout::Layout,
+    layout::FrameLayout,
     mask::packed_stride,
     pitch::{Comparison, threshold_q8},
     region::Rect,
@@ -106,11 +106,11 @@ pub fn pitch_settings() -> PitchSettings {
     }
 }
 
-/// Layout of a GRAY8 frame.
+/// FrameLayout of a GRAY8 frame.
 ///
 /// # Errors
 /// No video frame has this size.
-pub fn layout(size: [usize; 2]) -> Result<Layout, Error> {
+pub fn layout(size: [usize; 2]) -> Result<FrameLayout, Error> {
     Ok(layout_of(&info(size)?)?)
 }
 

@@ -48,7 +48,7 @@ const _: () = assert!(size_of::<Run>() == 16);
 
 /// Box, area and centroid of a defect.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Shape {
+pub struct DefectShape {
     /// Left edge of the box in pixels.
     pub x: u32,
     /// Top edge of the box in pixels.
@@ -69,7 +69,7 @@ pub struct Shape {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Found {
     /// The listed defects: largest area first, ties in the scan order of their first pixels.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<DefectShape>,
     /// The runs of the listed defects, in scan order.
     pub runs: Vec<Run>,
     /// Whether there were more defects than `max_defects`.
@@ -116,9 +116,9 @@ impl Blob {
         self.sum_y = self.sum_y.saturating_add(other.sum_y);
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> DefectShape {
         let twice_area = (2 * self.area) as f64;
-        Shape {
+        DefectShape {
             x: self.x0,
             y: self.y0,
             width: self.x1 - self.x0,

@@ -60,7 +60,7 @@ pub struct PlaneLayout {
 
 /// A picture's size and memory pattern, without strides and offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct FrameLayout {
     /// Pixels per row.
     pub width: usize,
     /// Rows.
@@ -73,7 +73,7 @@ pub struct Layout {
     pub components: Vec<Component>,
 }
 
-impl Layout {
+impl FrameLayout {
     /// Derives the planes from the components.
     ///
     /// Returns `None` if a component does not fit the model: samples whose distance is not a
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn layout_bgrx_has_a_padding_lane() {
-        let layout = Layout::new(
+        let layout = FrameLayout::new(
             5,
             2,
             SampleType::U8,
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn layout_yuy2_of_odd_width_ends_with_a_whole_pattern() {
-        let layout = Layout::new(
+        let layout = FrameLayout::new(
             5,
             2,
             SampleType::U8,
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn layout_two_components_in_one_place_is_refused() {
         assert_eq!(
-            Layout::new(
+            FrameLayout::new(
                 5,
                 2,
                 SampleType::U8,

@@ -2,7 +2,6 @@
 
 pub mod alarm;
 pub mod components;
-pub mod cut_file;
 pub mod device_caps;
 mod error;
 pub mod layout;

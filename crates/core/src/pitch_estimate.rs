@@ -33,7 +33,7 @@ mod refine;
 mod search;
 mod tracker;
 
-pub use tracker::{Change, PitchTracker};
+pub use tracker::{PitchChange, PitchTracker};
 
 use correlation::{Correlator, Overlaps};
 use prepare::Prepared;

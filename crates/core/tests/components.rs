@@ -5,10 +5,10 @@
 
 use clinspect_core::components::{Finder, Found, Limits, Run};
 use clinspect_testkit::picture;
-use picture::{Layout, Picture, compare, find};
+use picture::{MaskLayout, Picture, compare, find};
 use proptest::{prelude::*, test_runner::RngSeed};
 
-const TIGHT: Layout = Layout { offset: 0, gap: 0 };
+const TIGHT: MaskLayout = MaskLayout { offset: 0, gap: 0 };
 
 const ALL: Limits = Limits {
     min_area: 0,
@@ -25,7 +25,7 @@ fn merging(merge_distance: u32) -> Limits {
 
 /// Finds the defects, in a finder that has seen another mask, and compares with the reference.
 #[track_caller]
-fn check(finder: &mut Finder, picture: &Picture, layout: Layout, limits: &Limits) {
+fn check(finder: &mut Finder, picture: &Picture, layout: MaskLayout, limits: &Limits) {
     let found = find(finder, picture, layout, limits);
     if let Err(difference) = compare(&found, picture, limits) {
         panic!("{difference}\nwith {limits:?}, {layout:?} in {picture:?}");
@@ -55,11 +55,11 @@ const SIZES: [(usize, usize); 19] = [
     (1090, 3),
 ];
 
-const LAYOUTS: [Layout; 4] = [
+const LAYOUTS: [MaskLayout; 4] = [
     TIGHT,
-    Layout { offset: 1, gap: 1 },
-    Layout { offset: 3, gap: 8 },
-    Layout { offset: 7, gap: 13 },
+    MaskLayout { offset: 1, gap: 1 },
+    MaskLayout { offset: 3, gap: 8 },
+    MaskLayout { offset: 7, gap: 13 },
 ];
 
 const MERGE_DISTANCES: [u32; 5] = [0, 1, 2, 5, 50];
@@ -504,8 +504,8 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn any_layout()(offset in 0_usize..9, gap in 0_usize..17) -> Layout {
-        Layout { offset, gap }
+    fn any_layout()(offset in 0_usize..9, gap in 0_usize..17) -> MaskLayout {
+        MaskLayout { offset, gap }
     }
 }
 

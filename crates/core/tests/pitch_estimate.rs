@@ -11,7 +11,7 @@ use std::f64::consts::TAU;
 use std::path::PathBuf;
 
 use clinspect_core::pitch_estimate::{
-    Change, Lines, MAX_PROBE_LINES, MIN_PERIODS, PROBE_BUNDLE, PitchEstimate, PitchEstimator,
+    Lines, MAX_PROBE_LINES, MIN_PERIODS, PROBE_BUNDLE, PitchChange, PitchEstimate, PitchEstimator,
     PitchTracker, probe_lines,
 };
 use common::panel::{PanelFrame, PanelGenerator, PanelSpec};
@@ -719,8 +719,8 @@ fn seen(pitch_px: f64) -> Option<PitchEstimate> {
 fn tracker_first_estimate_is_found_at_once() {
     let mut tracker = PitchTracker::default();
     assert_eq!(tracker.pitch(), None);
-    assert_eq!(tracker.update(None), Change::None);
-    assert_eq!(tracker.update(seen(7.35)), Change::Found(7.35));
+    assert_eq!(tracker.update(None), PitchChange::None);
+    assert_eq!(tracker.update(seen(7.35)), PitchChange::Found(7.35));
     assert_eq!(tracker.pitch(), Some(7.35));
 }
 
@@ -730,7 +730,7 @@ fn tracker_with_noisy_estimates_holds_still() {
     tracker.update(seen(7.35));
     for i in 0..200 {
         let estimate = 7.35 + LARGEST_ERROR_PX * f64::from(i % 5 - 2);
-        assert_eq!(tracker.update(seen(estimate)), Change::None);
+        assert_eq!(tracker.update(seen(estimate)), PitchChange::None);
         assert_eq!(tracker.pitch(), Some(7.35));
     }
 }
@@ -741,13 +741,13 @@ fn tracker_with_single_outliers_holds_still() {
     tracker.update(seen(7.35));
     for outlier in [9.0, 22.05, 3.0] {
         for _ in 0..2 {
-            assert_eq!(tracker.update(seen(outlier)), Change::None);
+            assert_eq!(tracker.update(seen(outlier)), PitchChange::None);
         }
-        assert_eq!(tracker.update(seen(7.35)), Change::None);
+        assert_eq!(tracker.update(seen(7.35)), PitchChange::None);
     }
     for i in 0..50 {
         // All differ, no three agree.
-        assert_eq!(tracker.update(seen(8.0 + f64::from(i))), Change::None);
+        assert_eq!(tracker.update(seen(8.0 + f64::from(i))), PitchChange::None);
     }
     assert_eq!(tracker.pitch(), Some(7.35));
 }
@@ -756,9 +756,9 @@ fn tracker_with_single_outliers_holds_still() {
 fn tracker_with_agreeing_estimates_moves_to_their_mean() {
     let mut tracker = PitchTracker::default();
     tracker.update(seen(7.35));
-    assert_eq!(tracker.update(seen(7.41)), Change::None);
-    assert_eq!(tracker.update(seen(7.42)), Change::None);
-    let Change::Moved { from, to } = tracker.update(seen(7.40)) else {
+    assert_eq!(tracker.update(seen(7.41)), PitchChange::None);
+    assert_eq!(tracker.update(seen(7.42)), PitchChange::None);
+    let PitchChange::Moved { from, to } = tracker.update(seen(7.40)) else {
         panic!("three agreeing estimates did not move it");
     };
     assert!(from == 7.35 && (to - 7.41).abs() < 1e-9, "{from} {to}");
@@ -771,7 +771,10 @@ fn tracker_of_a_slow_drift_follows_in_steps() {
     let mut moves = 0;
     for i in 0..1000 {
         let pitch = 7.35 + 0.0005 * f64::from(i);
-        moves += i32::from(matches!(tracker.update(seen(pitch)), Change::Moved { .. }));
+        moves += i32::from(matches!(
+            tracker.update(seen(pitch)),
+            PitchChange::Moved { .. }
+        ));
         assert!((tracker.pitch().unwrap() - pitch).abs() < 0.04, "{i}");
     }
     assert!((10..=20).contains(&moves), "{moves}");
@@ -783,18 +786,18 @@ fn tracker_over_a_gap_keeps_the_pitch_then_loses_it() {
     tracker.update(seen(7.35));
     for _ in 0..20 {
         for _ in 0..4 {
-            assert_eq!(tracker.update(None), Change::None);
+            assert_eq!(tracker.update(None), PitchChange::None);
             assert_eq!(tracker.pitch(), Some(7.35));
         }
-        assert_eq!(tracker.update(seen(7.35)), Change::None);
+        assert_eq!(tracker.update(seen(7.35)), PitchChange::None);
     }
     for _ in 0..4 {
-        assert_eq!(tracker.update(None), Change::None);
+        assert_eq!(tracker.update(None), PitchChange::None);
     }
-    assert_eq!(tracker.update(None), Change::Lost);
+    assert_eq!(tracker.update(None), PitchChange::Lost);
     assert_eq!(tracker.pitch(), None);
-    assert_eq!(tracker.update(None), Change::None);
-    assert_eq!(tracker.update(seen(22.05)), Change::Found(22.05));
+    assert_eq!(tracker.update(None), PitchChange::None);
+    assert_eq!(tracker.update(seen(22.05)), PitchChange::Found(22.05));
 }
 
 #[test]
@@ -804,7 +807,7 @@ fn tracker_gap_between_differing_estimates_does_not_add_them_up() {
     for _ in 0..10 {
         tracker.update(seen(9.0));
         tracker.update(seen(9.0));
-        assert_eq!(tracker.update(None), Change::None);
+        assert_eq!(tracker.update(None), PitchChange::None);
         assert_eq!(tracker.pitch(), Some(7.35));
     }
 }

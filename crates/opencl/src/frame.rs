@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::{ClBuffer, ClContext, HostBytes, HostMemory, Memory, Meter, Taken};
 use clinspect_core::ClError;
-use clinspect_core::layout::{Component, Layout, SampleType};
+use clinspect_core::layout::{Component, FrameLayout, SampleType};
 
 /// Longest row of a plane, bytes: far beyond any camera. Kernels are warmed up with rows of the
 /// frame's length, so that caps alone must not be able to ask for gigabytes.
@@ -68,7 +68,7 @@ fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
 /// # Errors
 /// [`ClError::Refused`] for a format outside [`FORMATS`], for sizes of 0 or with strides that
 /// overflow, and for rows of over 4 MiB.
-pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
+pub fn layout_of(info: &gst_video::VideoInfo) -> Result<FrameLayout, ClError> {
     let format = info.format();
     let refused = || ClError::Refused(format!("the format {format} is not supported"));
     let sample = sample_type(format).ok_or_else(refused)?;
@@ -84,7 +84,7 @@ pub fn layout_of(info: &gst_video::VideoInfo) -> Result<Layout, ClError> {
             h_sub: description.h_sub()[c],
         })
         .collect();
-    let layout = Layout::new(
+    let layout = FrameLayout::new(
         info.width() as usize,
         info.height() as usize,
         sample,
@@ -203,7 +203,7 @@ impl ClFrame {
     /// The device has no room.
     pub fn scratch(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         meter: &Arc<Meter>,
     ) -> Result<Self, ClError> {
         let mut planes = Vec::with_capacity(layout.planes.len());

@@ -6,6 +6,7 @@
 mod allocator;
 mod buffer;
 mod context;
+mod cut_file;
 mod device;
 mod device_memory;
 mod drain;

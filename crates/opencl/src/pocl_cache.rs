@@ -14,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::cut_file::{is_whole_bitcode, is_whole_elf};
 use super::log::CAT;
 use clinspect_core::ClError;
-use clinspect_core::cut_file::{is_whole_bitcode, is_whole_elf};
 
 /// Another process may be writing a file right now; what is short for longer is cut.
 const WRITING: Duration = Duration::from_secs(2);

@@ -94,7 +94,7 @@ impl ProgramSource {
         const COMMON: Part = part!("common.cl");
         const GAUSSIAN: Part = part!("gaussian.cl");
         const HISTOGRAM: Part = part!("histogram.cl");
-        const PITCH: Part = part!("pitch_threshold.cl");
+        const PITCH_THRESHOLD: Part = part!("pitch_threshold.cl");
         match self {
             Self::Gaussian => &[COMMON, GAUSSIAN],
             Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
@@ -104,24 +104,24 @@ impl ProgramSource {
             Self::HistogramDirect => &[COMMON, HISTOGRAM, part!("histogram_direct.cl")],
             Self::HistogramBanked => &[COMMON, HISTOGRAM, part!("histogram_banked.cl")],
             Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
-            Self::PitchThreshold => &[COMMON, PITCH],
-            Self::PitchWords => &[COMMON, PITCH, part!("pitch_words.cl")],
+            Self::PitchThreshold => &[COMMON, PITCH_THRESHOLD],
+            Self::PitchWords => &[COMMON, PITCH_THRESHOLD, part!("pitch_words.cl")],
             Self::PitchWide => &[
                 COMMON,
-                PITCH,
+                PITCH_THRESHOLD,
                 part!("pitch_runs.cl"),
                 part!("pitch_compare_int.cl"),
                 part!("pitch_wide.cl"),
             ],
             Self::PitchWideDot => &[
                 COMMON,
-                PITCH,
+                PITCH_THRESHOLD,
                 part!("nvidia.cl"),
                 part!("pitch_runs.cl"),
                 part!("pitch_compare_dot.cl"),
                 part!("pitch_wide.cl"),
             ],
-            Self::PitchMask => &[COMMON, PITCH, part!("pitch_mask.cl")],
+            Self::PitchMask => &[COMMON, PITCH_THRESHOLD, part!("pitch_mask.cl")],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::{Layout, SampleType},
+    layout::{FrameLayout, SampleType},
     ndrange::NdRange,
     variant::{
         COLUMN_SAMPLES, GaussianShape, GaussianVariant, RowKernel, gaussian_variant, row_kernel,
@@ -66,7 +66,7 @@ pub struct GaussianSettings {
 
 /// One launch: a plane whose components are filtered together, or one component of it.
 #[derive(Debug)]
-struct Pass {
+struct PlaneFilter {
     plane: usize,
     offset: usize,
     /// Samples of a row, and rows.
@@ -101,7 +101,7 @@ enum Launch {
 #[derive(Debug)]
 pub struct Gaussian {
     context: Arc<ClContext>,
-    passes: Vec<Pass>,
+    passes: Vec<PlaneFilter>,
     weights: Mem,
     images: Option<PlaneImages>,
     bytes: usize,
@@ -115,7 +115,7 @@ impl Gaussian {
     /// hold or a forced variant that the device cannot run; a failing OpenCL call.
     pub fn new(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &GaussianSettings,
     ) -> Result<Self, ClError> {
         let meter = Meter::new(false);
@@ -130,9 +130,9 @@ impl Gaussian {
 
     fn prepare(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &GaussianSettings,
-        whole: &Layout,
+        whole: &FrameLayout,
     ) -> Result<Self, ClError> {
         let taps = settings.kernel_size;
         if !KERNEL_SIZE_RANGE.contains(&taps) || taps.is_multiple_of(2) {
@@ -173,12 +173,12 @@ impl Gaussian {
                     copy_lane,
                     1,
                 );
-                passes.push(Pass::new(context, layout, settings, whole, view)?);
+                passes.push(PlaneFilter::new(context, layout, settings, whole, view)?);
             } else {
                 for c in layout.components.iter().filter(|c| c.plane == index) {
                     let pitch = c.pixel_stride / layout.sample.bytes();
                     let view = (index, c.offset, c.width, c.height, 1, -1, pitch);
-                    passes.push(Pass::new(context, layout, settings, whole, view)?);
+                    passes.push(PlaneFilter::new(context, layout, settings, whole, view)?);
                 }
             }
         }
@@ -255,12 +255,12 @@ impl Gaussian {
 /// Plane, byte offset, samples a row, rows, lanes, lane to copy, samples between neighbours.
 type View = (usize, usize, usize, usize, usize, i32, usize);
 
-impl Pass {
+impl PlaneFilter {
     fn new(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &GaussianSettings,
-        whole: &Layout,
+        whole: &FrameLayout,
         (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
     ) -> Result<Self, ClError> {
         let taps = settings.kernel_size;
@@ -283,7 +283,7 @@ impl Pass {
         };
         let rows_by = row_kernel(samples, layout.sample == SampleType::U8, integer, pitch);
         let mut options = format!(
-            "{} -DTAPS={taps} -DPITCH={pitch} -DFLOAT_ARITHMETIC={}",
+            "{} -DTAPS={taps} -DSAMPLE_STEP={pitch} -DFLOAT_ARITHMETIC={}",
             sample_options(layout.sample, settings.image),
             u8::from(!integer),
         );

@@ -1,12 +1,12 @@
 //! Histograms of every component of a frame; kernels in `kernels/histogram*.cl`.
 
-mod pass;
+mod plane_count;
 
 use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::{Layout, PlaneLayout, SampleType},
+    layout::{FrameLayout, PlaneLayout, SampleType},
     ndrange::NdRange,
     region::Rect,
     variant::{
@@ -18,7 +18,7 @@ use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource};
 use gst::glib;
 
-use pass::{Pass, Plan, table_count};
+use plane_count::{Plan, PlaneCount, table_count};
 
 use super::{WARM_UP_ROWS, sample_options, source::PlaneImages, to_u32};
 
@@ -73,7 +73,7 @@ pub struct HistogramSettings {
 pub struct Histogram {
     context: Arc<ClContext>,
     variant: HistogramVariant,
-    passes: Vec<Pass>,
+    passes: Vec<PlaneCount>,
     merge: Option<Merge>,
     /// Counters of two frames, of which `slot` is the next one's.
     out: Mem,
@@ -119,7 +119,7 @@ impl Histogram {
     /// strategy that the device or the format cannot run; a failing OpenCL call.
     pub fn new(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &HistogramSettings,
     ) -> Result<Self, ClError> {
         match Self::warmed_up(context, layout, settings, None) {
@@ -140,7 +140,7 @@ impl Histogram {
 
     fn warmed_up(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &HistogramSettings,
         variant: Option<HistogramVariant>,
     ) -> Result<Self, ClError> {
@@ -159,7 +159,7 @@ impl Histogram {
 
     fn prepare(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &HistogramSettings,
         variant: Option<HistogramVariant>,
     ) -> Result<Self, ClError> {
@@ -212,7 +212,7 @@ impl Histogram {
         let mut passes = Vec::new();
         let mut bytes = 0;
         for (index, plane) in layout.planes.iter().enumerate() {
-            let pass = Pass::new(&plan, index, plane)?;
+            let pass = PlaneCount::new(&plan, index, plane)?;
             bytes += pass.rows() * plane.row_bytes * region.width() / layout.width.max(1);
             passes.push(pass);
         }
@@ -296,7 +296,7 @@ impl Histogram {
         let mut unclean = Vec::new();
         if !self.clean {
             // Tables too are zero only after a whole frame.
-            unclean.extend(self.passes.iter().filter_map(Pass::tables));
+            unclean.extend(self.passes.iter().filter_map(PlaneCount::tables));
             let table_bytes = self.table_len * COUNTER;
             unclean.extend((self.merge.iter()).map(|m| (&m.tables, m.count * table_bytes)));
         }
@@ -337,7 +337,7 @@ impl Histogram {
 }
 
 /// What there is to count.
-fn shape(layout: &Layout, settings: &HistogramSettings) -> HistogramShape {
+fn shape(layout: &FrameLayout, settings: &HistogramSettings) -> HistogramShape {
     let channels = |plane: &PlaneLayout| plane.lanes.iter().flatten().count();
     let most = layout.planes.iter().map(channels).max().unwrap_or(0);
     HistogramShape {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::{Layout, SampleType},
+    layout::{FrameLayout, SampleType},
     mask::packed_stride,
     ndrange::NdRange,
     pitch::{Axis, threshold_q8},
@@ -83,7 +83,7 @@ impl PitchThreshold {
     /// contradict each other; a failing OpenCL call.
     pub fn new(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &PitchSettings,
     ) -> Result<Self, ClError> {
         let operator = Self::prepare(context, layout, settings)?;
@@ -104,7 +104,7 @@ impl PitchThreshold {
 
     fn prepare(
         context: &Arc<ClContext>,
-        layout: &Layout,
+        layout: &FrameLayout,
         settings: &PitchSettings,
     ) -> Result<Self, ClError> {
         let depth = effective_depth(settings.bit_depth, layout.sample)?;

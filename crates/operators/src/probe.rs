@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use clinspect_core::ClError;
-use clinspect_core::{layout::Layout, ndrange::NdRange, pitch::Axis, pitch_estimate::probe_lines};
+use clinspect_core::{
+    layout::FrameLayout, ndrange::NdRange, pitch::Axis, pitch_estimate::probe_lines,
+};
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource};
 
@@ -34,7 +36,11 @@ impl Probe {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn new(context: &Arc<ClContext>, layout: &Layout, axis: Axis) -> Result<Self, ClError> {
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        axis: Axis,
+    ) -> Result<Self, ClError> {
         let (across, length) = match axis {
             Axis::X => (layout.height, layout.width),
             Axis::Y => (layout.width, layout.height),

@@ -2,7 +2,7 @@
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::{Layout, SampleType},
+    layout::{FrameLayout, SampleType},
     ndrange::{NdRange, fit_work_group},
 };
 use clinspect_opencl::frame::{ClFrame, Plane};
@@ -77,7 +77,7 @@ impl PlaneImages {
     ///
     /// # Errors
     /// [`ClError::Refused`] for 16-bit samples, or a frame over the device's image size.
-    pub fn new(context: &ClContext, layout: &Layout) -> Result<Self, ClError> {
+    pub fn new(context: &ClContext, layout: &FrameLayout) -> Result<Self, ClError> {
         if layout.sample != SampleType::U8 {
             return Err(ClError::Refused(
                 "images hold 8-bit formats only: set memory-object=buffer for 16-bit frames".into(),

@@ -66,14 +66,14 @@ impl Picture {
 
 /// The memory layout of a packed mask.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct MaskLayout {
     /// Bytes before the first row.
     pub offset: usize,
     /// Bytes between the rows.
     pub gap: usize,
 }
 
-impl Layout {
+impl MaskLayout {
     /// Bytes from a row to the next.
     pub fn stride(self, width: usize) -> usize {
         width.div_ceil(8) + self.gap
@@ -93,7 +93,7 @@ impl Layout {
 }
 
 /// Finds the defects of a picture packed in this layout.
-pub fn find(finder: &mut Finder, picture: &Picture, layout: Layout, limits: &Limits) -> Found {
+pub fn find(finder: &mut Finder, picture: &Picture, layout: MaskLayout, limits: &Limits) -> Found {
     finder
         .find(
             &layout.pack(picture)[layout.offset..],

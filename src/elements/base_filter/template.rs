@@ -7,7 +7,7 @@ use gst_base::subclass::prelude::*;
 
 use super::{ClBaseFilter, ClBaseFilterExt, Frame, Live, frame::Buffers, imp};
 use clinspect_core::ClError;
-use clinspect_core::layout::Layout;
+use clinspect_core::layout::FrameLayout;
 use clinspect_opencl::frame::Importer;
 use clinspect_opencl::{ClAllocator, ClContext};
 
@@ -17,7 +17,7 @@ pub struct Target {
     /// The device.
     pub context: Arc<ClContext>,
     /// The frames.
-    pub layout: Arc<Layout>,
+    pub layout: Arc<FrameLayout>,
     /// Kernels read images instead of buffers.
     pub images: bool,
 }

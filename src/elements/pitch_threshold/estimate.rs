@@ -4,7 +4,7 @@ use crate::elements::told::Told;
 use clinspect_core::ClError;
 use clinspect_core::{
     pitch::Axis,
-    pitch_estimate::{Change, Lines, PitchEstimator, PitchTracker},
+    pitch_estimate::{Lines, PitchChange, PitchEstimator, PitchTracker},
 };
 use clinspect_opencl::Meter;
 use clinspect_opencl::frame::ClFrame;
@@ -98,12 +98,12 @@ impl Estimation {
             let found = estimate.estimator.estimate(&Lines { samples, length });
             estimate.looked += 1;
             let change = estimate.tracker.update(found);
-            if change != Change::None {
+            if change != PitchChange::None {
                 news.push(News::Pitch);
             }
             if estimate.tracker.pitch().is_some() {
                 estimate.missing.clear();
-            } else if (change == Change::Lost || estimate.looked >= PATIENCE)
+            } else if (change == PitchChange::Lost || estimate.looked >= PATIENCE)
                 && estimate.missing.is_news(())
             {
                 news.push(News::Missing(axis));

@@ -14,7 +14,7 @@ const LOST_AFTER: usize = 5;
 
 /// How an estimate changed the held pitch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change {
+pub enum PitchChange {
     /// Nothing.
     None,
     /// The first pitch, px. One estimate suffices, since the estimator is strict: a live line and a
@@ -43,18 +43,18 @@ pub struct PitchTracker {
 
 impl PitchTracker {
     /// Takes one frame's estimate.
-    pub fn update(&mut self, estimate: Option<PitchEstimate>) -> Change {
+    pub fn update(&mut self, estimate: Option<PitchEstimate>) -> PitchChange {
         let Some(PitchEstimate { pitch_px, .. }) = estimate else {
             return self.miss();
         };
         self.missing = 0;
         let Some(held) = self.held else {
             self.held = Some(pitch_px);
-            return Change::Found(pitch_px);
+            return PitchChange::Found(pitch_px);
         };
         if (pitch_px - held).abs() <= MOVE_PX {
             self.differing.clear();
-            return Change::None;
+            return PitchChange::None;
         }
         if self
             .differing
@@ -65,12 +65,12 @@ impl PitchTracker {
         }
         self.differing.push(pitch_px);
         if self.differing.len() < MOVE_AFTER {
-            return Change::None;
+            return PitchChange::None;
         }
         let to = self.differing.iter().sum::<f64>() / self.differing.len() as f64;
         self.differing.clear();
         self.held = Some(to);
-        Change::Moved { from: held, to }
+        PitchChange::Moved { from: held, to }
     }
 
     /// The pitch to compare with, px.
@@ -83,16 +83,16 @@ impl PitchTracker {
         self.held.is_some() && self.differing.is_empty() && self.missing == 0
     }
 
-    fn miss(&mut self) -> Change {
+    fn miss(&mut self) -> PitchChange {
         self.differing.clear();
         if self.held.is_none() {
-            return Change::None;
+            return PitchChange::None;
         }
         self.missing += 1;
         if self.missing < LOST_AFTER {
-            return Change::None;
+            return PitchChange::None;
         }
         *self = Self::default();
-        Change::Lost
+        PitchChange::Lost
     }
 }

@@ -93,7 +93,7 @@ pub enum RowKernel {
 const VECTOR_SAMPLES: usize = 16;
 
 /// The row kernel for rows of `samples`; `bytes`: 8-bit samples, `integer`: integer arithmetic,
-/// `pitch`: the kernels' macro `PITCH`.
+/// `pitch`: the kernels' macro `SAMPLE_STEP`.
 pub fn row_kernel(samples: usize, bytes: bool, integer: bool, pitch: usize) -> RowKernel {
     if bytes && integer && pitch == 1 && samples >= VECTOR_SAMPLES {
         RowKernel::Bytes

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{ClFrame, Mapped, Plane, PlaneMemory, layout_of};
 use crate::{Access, ClBuffer, ClContext, HostBytes, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;
-use clinspect_core::layout::Layout;
+use clinspect_core::layout::FrameLayout;
 
 /// Planes of a staged frame start at multiples of this, bytes.
 const PLANE_ALIGNMENT: usize = 256;
@@ -16,7 +16,7 @@ pub struct Importer {
     context: Arc<ClContext>,
     meter: Arc<Meter>,
     info: gst_video::VideoInfo,
-    layout: Arc<Layout>,
+    layout: Arc<FrameLayout>,
     staging: Option<Arc<ClBuffer>>,
 }
 
@@ -70,7 +70,7 @@ impl Importer {
     }
 
     /// The frames' layout.
-    pub fn layout(&self) -> &Arc<Layout> {
+    pub fn layout(&self) -> &Arc<FrameLayout> {
         &self.layout
     }
 

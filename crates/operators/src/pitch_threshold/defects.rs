@@ -10,7 +10,7 @@ use super::{
 use crate::{source::source_args, to_i32};
 use clinspect_core::ClError;
 use clinspect_core::{
-    components::{Finder, Limits, Run, Shape},
+    components::{DefectShape, Finder, Limits, Run},
     mask::packed_stride,
 };
 use clinspect_opencl::frame::ClFrame;
@@ -26,7 +26,7 @@ const ALL_DARK: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredDefect {
     /// Where it is, and how large.
-    pub shape: Shape,
+    pub shape: DefectShape,
     /// Mean difference of its pixels, grey levels; positive is brighter.
     pub mean_difference: f64,
     /// Difference of largest magnitude, grey levels; the first in scan order of equals.
@@ -130,7 +130,11 @@ impl PitchThreshold {
 }
 
 /// Sums the runs of each shape.
-fn assemble(shapes: &[Shape], runs: &[Run], measured: &[RunDifference]) -> Vec<MeasuredDefect> {
+fn assemble(
+    shapes: &[DefectShape],
+    runs: &[Run],
+    measured: &[RunDifference],
+) -> Vec<MeasuredDefect> {
     let mut sums = vec![RunDifferenceSum::default(); shapes.len()];
     for (run, difference) in runs.iter().zip(measured) {
         if let Some(sum) = sums.get_mut(run.defect as usize) {

@@ -2,7 +2,7 @@
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::{Layout, SampleType},
+    layout::{FrameLayout, SampleType},
     pitch::{Axis, Comparison},
     region::{Rect, union_area},
     variant::PitchVariant,
@@ -184,7 +184,7 @@ pub fn judged_pixels(
 pub(super) fn check_forced(
     context: &ClContext,
     settings: &PitchSettings,
-    layout: &Layout,
+    layout: &FrameLayout,
 ) -> Result<(), ClError> {
     let refused = |variant, why| Err(ClError::Refused(format!("{variant:?} {why}")));
     match settings.variant {

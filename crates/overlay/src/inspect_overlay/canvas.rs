@@ -1,6 +1,6 @@
 //! A piece of the picture to draw on, before it has the frame's colours.
 
-use super::{blend, colours::ColourSpace, layout::Rect, shapes::Piece, text::Type};
+use super::{blend, colours::ColourSpace, placement::Area, shapes::Sprite, text::Type};
 
 /// Not premultiplied, as ARGB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,14 +22,14 @@ impl Colour {
 
 /// A piece of the picture; what is drawn is told in the frame's coordinates.
 pub(super) struct Canvas {
-    area: Rect,
+    area: Area,
     /// Premultiplied B, G, R, A.
     pixels: Vec<[u8; 4]>,
 }
 
 impl Canvas {
     /// A piece of one colour; nothing is drawn on an empty area.
-    pub fn new(area: Rect, colour: Colour) -> Self {
+    pub fn new(area: Area, colour: Colour) -> Self {
         let side = |n: i32| usize::try_from(n).unwrap_or(0);
         Self {
             area,
@@ -51,7 +51,7 @@ impl Canvas {
     }
 
     /// Fills whole pixels.
-    pub fn fill(&mut self, rect: Rect, colour: Colour) {
+    pub fn fill(&mut self, rect: Area, colour: Colour) {
         let rect = rect.and(self.area);
         if rect.is_empty() {
             return;
@@ -64,14 +64,14 @@ impl Canvas {
     }
 
     /// Fills between a base line and heights above it, one a column, below a line of this width.
-    pub fn curve(&mut self, plot: Rect, heights: &[i32], line: i32, colour: Colour) {
+    pub fn curve(&mut self, plot: Area, heights: &[i32], line: i32, colour: Colour) {
         let top = |height: i32| plot.bottom() - height - line;
         let mut last = heights.first().copied().map_or(plot.bottom(), top);
         for (x, &height) in (plot.x..).zip(heights) {
             let here = top(height);
             let (first, end) = (here.min(last), here.max(last) + line);
-            self.fill(Rect::new(x, first, 1, end - first), colour);
-            let below = Rect::new(x, end, 1, plot.bottom() - end);
+            self.fill(Area::new(x, first, 1, end - first), colour);
+            let below = Area::new(x, end, 1, plot.bottom() - end);
             self.fill(below, colour.with_alpha(0x90));
             last = here;
         }
@@ -104,8 +104,8 @@ impl Canvas {
     }
 
     /// The piece in the frame's colours.
-    pub fn finish(self, colours: &ColourSpace, opacity: f64) -> Piece {
-        Piece {
+    pub fn finish(self, colours: &ColourSpace, opacity: f64) -> Sprite {
+        Sprite {
             area: self.area,
             pixels: colours.pixels(&self.pixels, opacity),
         }

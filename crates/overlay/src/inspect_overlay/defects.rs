@@ -3,7 +3,7 @@
 use super::{
     canvas::{Canvas, Colour},
     colours::ColourSpace,
-    layout::{Layout, Rect},
+    placement::{Area, Placement},
     properties::Settings,
     shapes::Shape,
     text::Type,
@@ -18,11 +18,11 @@ const SHADOW: Colour = Colour(0x8000_0000);
 
 /// Boxes and labels of a frame's defects; `kept_clear` is where other things are drawn.
 pub(super) fn draw(
-    layout: &Layout,
+    layout: &Placement,
     settings: &Settings,
     (letters, colours): (&mut Type, &ColourSpace),
     result: &DefectResult,
-    kept_clear: &[Rect],
+    kept_clear: &[Area],
 ) -> Vec<Shape> {
     let opacity = settings.defects_opacity;
     let colour = Colour(settings.box_color);
@@ -57,7 +57,7 @@ pub(super) fn draw(
         let (x, y) = (place.x + line * 2, place.y + line);
         let style = (layout.small, colour.with_alpha(0xff));
         canvas.text(letters, &text, x, y, style);
-        labels.push(Shape::Piece(canvas.finish(colours, opacity)));
+        labels.push(Shape::Sprite(canvas.finish(colours, opacity)));
     }
     // Labels lie above every box.
     boxes.extend(labels);
@@ -78,7 +78,7 @@ fn label(defect: &Defect) -> String {
 }
 
 /// A free place for a label beside a box, inside the frame.
-fn place(outer: Rect, [width, height]: [i32; 2], frame: Rect, taken: &[Rect]) -> Option<Rect> {
+fn place(outer: Area, [width, height]: [i32; 2], frame: Area, taken: &[Area]) -> Option<Area> {
     let inside = |x: i32| x.min(frame.right() - width).max(frame.x);
     let (left, right) = (inside(outer.x), inside(outer.right() - width));
     let (above, below) = (outer.y - height, outer.bottom());
@@ -92,13 +92,13 @@ fn place(outer: Rect, [width, height]: [i32; 2], frame: Rect, taken: &[Rect]) ->
     ];
     candidates
         .into_iter()
-        .map(|(x, y)| Rect::new(x, y, width, height))
+        .map(|(x, y)| Area::new(x, y, width, height))
         .find(|rect| rect.and(frame) == *rect && !taken.iter().any(|other| other.touches(*rect)))
 }
 
 /// A defect's box in the frame's pixels; the result may be of another size. `None` where there is
 /// nothing inside the frame.
-fn scaled(defect: &Defect, [width, height]: [u32; 2], frame: Rect) -> Option<Rect> {
+fn scaled(defect: &Defect, [width, height]: [u32; 2], frame: Area) -> Option<Area> {
     let along = |at: u32, len: u32, from: u32, to: i32| -> Option<[i32; 2]> {
         let (from, to) = (i64::from(from), i64::from(to));
         let end = i64::from(at) + i64::from(len);
@@ -112,7 +112,7 @@ fn scaled(defect: &Defect, [width, height]: [u32; 2], frame: Rect) -> Option<Rec
     };
     let [left, right] = along(defect.x, defect.width, width, frame.width)?;
     let [top, bottom] = along(defect.y, defect.height, height, frame.height)?;
-    Some(Rect::new(left, top, right - left, bottom - top))
+    Some(Area::new(left, top, right - left, bottom - top))
 }
 
 #[cfg(test)]
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn boxes_are_scaled_and_clipped_to_the_frame() {
-        let frame = Rect::new(0, 0, 200, 100);
+        let frame = Area::new(0, 0, 200, 100);
         let on = |d: Defect, size| scaled(&d, size, frame);
-        let rect = Rect::new;
+        let rect = Area::new;
         assert_eq!(on(defect(5, 6, 7, 8), [200, 100]), Some(rect(5, 6, 7, 8)));
         assert_eq!(
             on(defect(5, 6, 7, 8), [100, 50]),
@@ -178,13 +178,13 @@ mod tests {
 
     #[test]
     fn labels_lie_in_the_frame_and_not_on_each_other() {
-        let frame = Rect::new(0, 0, 200, 100);
-        let mut taken = vec![Rect::new(0, 0, 200, 20)];
+        let frame = Area::new(0, 0, 200, 100);
+        let mut taken = vec![Area::new(0, 0, 200, 20)];
         for outer in [
-            Rect::new(10, 25, 20, 20),
-            Rect::new(12, 27, 20, 20),
-            Rect::new(190, 80, 30, 30),
-            Rect::new(-10, 50, 20, 20),
+            Area::new(10, 25, 20, 20),
+            Area::new(12, 27, 20, 20),
+            Area::new(190, 80, 30, 30),
+            Area::new(-10, 50, 20, 20),
         ] {
             let Some(place) = place(outer, [50, 12], frame, &taken) else {
                 continue;
@@ -195,7 +195,7 @@ mod tests {
         }
         assert!(taken.len() >= 4);
         assert_eq!(
-            super::place(Rect::new(5, 5, 1, 1), [201, 12], frame, &[]),
+            super::place(Area::new(5, 5, 1, 1), [201, 12], frame, &[]),
             None
         );
     }

@@ -4,7 +4,7 @@ use gst_video::VideoFormat;
 
 use super::{
     canvas::{Canvas, Colour},
-    layout::{Layout, PanelLayout, Rect},
+    placement::{Area, PanelLayout, Placement},
     properties::Settings,
     text::Type,
 };
@@ -29,10 +29,10 @@ const ALPHA: Colour = Colour(0xffa0_a6ad);
 
 /// Where the panel of a histogram goes; `None` where it cannot be drawn.
 pub(super) fn place(
-    layout: &Layout,
+    layout: &Placement,
     settings: &Settings,
     histogram: &HistogramResult,
-    bar: Option<Rect>,
+    bar: Option<Area>,
 ) -> Option<PanelLayout> {
     let channels = histogram.statistics.len().min(MOST_CHANNELS);
     let is_drawable = channels > 0 && (1..=MOST_BITS).contains(&histogram.bit_depth);
@@ -44,7 +44,7 @@ pub(super) fn place(
 
 /// The panel at its place.
 pub(super) fn draw(
-    layout: &Layout,
+    layout: &Placement,
     letters: &mut Type,
     histogram: &HistogramResult,
     place: &PanelLayout,
@@ -64,7 +64,7 @@ pub(super) fn draw(
         let x = left + width - Type::width(&text, small);
         canvas.text(letters, &text, x, y, (small, TEXT));
         y += place.header;
-        let plot = Rect::new(left, y, width, place.plot);
+        let plot = Area::new(left, y, width, place.plot);
         canvas.fill(plot, PLOT_BACKGROUND);
         let bins = histogram.channel(channel).unwrap_or_default();
         let heights = heights(bins, plot.width.max(0) as usize, plot.height - layout.line);
@@ -128,14 +128,14 @@ fn heights(bins: &[u32], columns: usize, full: i32) -> Vec<i32> {
 }
 
 /// Percentiles dashed, the median as a line.
-fn marks(canvas: &mut Canvas, plot: Rect, statistics: &Statistics, bit_depth: u32, line: i32) {
+fn marks(canvas: &mut Canvas, plot: Area, statistics: &Statistics, bit_depth: u32, line: i32) {
     let levels = f64::from(1_u32 << bit_depth.min(MOST_BITS));
     let mut mark = |level: f64, [width, dash, gap]: [i32; 3], colour| {
         let share = (level + 0.5).clamp(0.0, levels - 0.5) / levels;
         let x = plot.x + (share * f64::from(plot.width)) as i32 - width / 2;
         for y in (plot.y..plot.bottom()).step_by((dash + gap).max(1) as usize) {
             let height = dash.min(plot.bottom() - y);
-            canvas.fill(Rect::new(x, y, width, height), colour);
+            canvas.fill(Area::new(x, y, width, height), colour);
         }
     };
     for level in [statistics.p5, statistics.p95] {

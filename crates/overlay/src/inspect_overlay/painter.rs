@@ -5,7 +5,7 @@ use super::{
     canvas::Colour,
     colours::ColourSpace,
     defects, histogram,
-    layout::Layout,
+    placement::Placement,
     properties::Settings,
     shapes::{Overlay, Shape},
     text::Type,
@@ -45,7 +45,7 @@ impl Painter {
     pub fn draw(&mut self, settings: &Settings, findings: &Findings) -> Overlay {
         let mut overlay = Overlay::default();
         let size = self.size;
-        let layout = Layout::new(size, settings.scale);
+        let layout = Placement::new(size, settings.scale);
         let buffers = || [Some(findings.frame), findings.mask.map(|mask| mask.0)];
         let (mut result, mut bits) = (None, None);
         if settings.draws_defects() || settings.draws_verdict() {
@@ -92,12 +92,12 @@ impl Painter {
         if let Some((place, histogram)) = panel {
             let panel = histogram::draw(&layout, letters, &histogram, &place);
             let piece = panel.finish(colours, settings.histogram_opacity);
-            overlay.shapes.push(Shape::Piece(piece));
+            overlay.shapes.push(Shape::Sprite(piece));
         }
         if let Some((place, wording)) = bar {
             let bar = verdict::draw(&layout, letters, place, &wording);
             let piece = bar.finish(colours, settings.verdict_opacity);
-            overlay.shapes.push(Shape::Piece(piece));
+            overlay.shapes.push(Shape::Sprite(piece));
         }
         overlay.tint.take_if(|(_, colour)| colour[0] == 0);
         overlay

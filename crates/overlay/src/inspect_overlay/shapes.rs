@@ -4,7 +4,7 @@ use super::{
     bits::{Bits, WORD},
     blend::Row,
     colours::Pixel,
-    layout::Rect,
+    placement::Area,
     rows::Rows,
 };
 
@@ -13,20 +13,20 @@ use super::{
 pub(super) enum Shape {
     /// Lines inside of each other along the edges of a rectangle.
     Box {
-        outer: Rect,
+        outer: Area,
         /// Width of each line, px.
         line: i32,
         /// From the outermost to the innermost.
         colours: [Pixel; 3],
     },
     /// Drawn pixels.
-    Piece(Piece),
+    Sprite(Sprite),
 }
 
 /// A piece of the picture, drawn.
 #[derive(Debug)]
-pub(super) struct Piece {
-    pub area: Rect,
+pub(super) struct Sprite {
+    pub area: Area,
     /// Row by row.
     pub pixels: Vec<Pixel>,
 }
@@ -42,10 +42,10 @@ pub(super) struct Overlay {
 }
 
 impl Shape {
-    fn area(&self) -> Rect {
+    fn area(&self) -> Area {
         match self {
             Self::Box { outer, .. } => *outer,
-            Self::Piece(piece) => piece.area,
+            Self::Sprite(piece) => piece.area,
         }
     }
 
@@ -74,7 +74,7 @@ impl Shape {
                     rect = rect.inset(*line);
                 }
             }
-            Self::Piece(piece) => {
+            Self::Sprite(piece) => {
                 let width = piece.area.width as usize;
                 let begin = usize::try_from(y - piece.area.y).unwrap_or(0) * width;
                 if let Some(pixels) = piece.pixels.get(begin..begin + width) {

@@ -2,7 +2,7 @@
 
 use super::{
     canvas::{Canvas, Colour},
-    layout::{Layout, Rect},
+    placement::{Area, Placement},
     text::Type,
 };
 use clinspect_results::{DefectResult, Verdict};
@@ -74,11 +74,16 @@ fn counts(result: &DefectResult) -> String {
 }
 
 /// The bar at its place.
-pub(super) fn draw(layout: &Layout, letters: &mut Type, place: Rect, wording: &Wording) -> Canvas {
+pub(super) fn draw(
+    layout: &Placement,
+    letters: &mut Type,
+    place: Area,
+    wording: &Wording,
+) -> Canvas {
     let mut canvas = Canvas::new(place, BACKGROUND);
-    let Layout { text, margin, .. } = *layout;
+    let Placement { text, margin, .. } = *layout;
     let y = place.y + (place.height - text) / 2;
-    let chip = Rect {
+    let chip = Area {
         width: (Type::width(wording.verdict, text) + 2 * margin).min(place.width),
         ..place
     };
@@ -86,7 +91,7 @@ pub(super) fn draw(layout: &Layout, letters: &mut Type, place: Rect, wording: &W
     let is_bright = wording.colour == MISSING;
     let ink = if is_bright { DARK_TEXT } else { TEXT };
     canvas.text(letters, wording.verdict, chip.x + margin, y, (text, ink));
-    let room = Rect::new(
+    let room = Area::new(
         chip.right() + margin,
         place.y,
         place.right() - chip.right() - 2 * margin,

@@ -4,7 +4,7 @@
 use arbitrary::{Result, Unstructured};
 use clinspect_core::components::{Finder, Limits};
 
-use crate::picture::{Layout, Picture, compare, find};
+use crate::picture::{MaskLayout, Picture, compare, find};
 
 const MAX_WIDTH: usize = 200;
 const MAX_HEIGHT: usize = 48;
@@ -17,7 +17,7 @@ pub fn run(data: &[u8]) {
 
 fn body(input: &mut Unstructured) -> Result<()> {
     let limits = limits(input)?;
-    let layout = Layout {
+    let layout = MaskLayout {
         offset: input.int_in_range(0..=8)?,
         gap: input.int_in_range(0..=16)?,
     };

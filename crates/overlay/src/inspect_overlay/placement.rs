@@ -4,14 +4,14 @@ use super::properties::{OverlayCorner, OverlayPosition, Settings};
 
 /// A rectangle in pixels; a width or height of 0 or less is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rect {
+pub(super) struct Area {
     pub x: i32,
     pub y: i32,
     pub width: i32,
     pub height: i32,
 }
 
-impl Rect {
+impl Area {
     pub fn new(x: i32, y: i32, width: i32, height: i32) -> Self {
         Self {
             x,
@@ -79,9 +79,9 @@ const PANEL_CHARACTERS: i32 = 36;
 
 /// The frame's size, and the sizes that follow from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Layout {
+pub(super) struct Placement {
     /// The frame.
-    pub frame: Rect,
+    pub frame: Area,
     /// Height of text, px.
     pub text: i32,
     /// Height of small text, px.
@@ -95,20 +95,20 @@ pub(super) struct Layout {
 /// Places in a histogram panel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PanelLayout {
-    pub area: Rect,
+    pub area: Area,
     /// Height of a channel's line of text, px.
     pub header: i32,
     /// Height of a channel's curve, px.
     pub plot: i32,
 }
 
-impl Layout {
+impl Placement {
     pub fn new([width, height]: [u32; 2], scale: f64) -> Self {
         let side = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
         let size = f64::from(height).min(f64::from(width) * WIDE) / TEXT_SHARE;
         let text = (size.max(LEAST_TEXT) * scale).clamp(LEAST_TEXT / 2.0, MOST_TEXT);
         Self {
-            frame: Rect::new(0, 0, side(width), side(height)),
+            frame: Area::new(0, 0, side(width), side(height)),
             text: text.round() as i32,
             small: (0.8 * text).max(text.min(LEAST_TEXT - 1.0)).round() as i32,
             line: (text / 12.0).round().max(1.0) as i32,
@@ -117,13 +117,13 @@ impl Layout {
     }
 
     /// Where the verdict goes; `None` on frames that it would fill.
-    pub fn bar(&self, position: OverlayPosition) -> Option<Rect> {
+    pub fn bar(&self, position: OverlayPosition) -> Option<Area> {
         let height = self.text + self.margin;
         let y = match position {
             OverlayPosition::Top => 0,
             OverlayPosition::Bottom => self.frame.height - height,
         };
-        (LEAST_BARS * height <= self.frame.height).then_some(Rect {
+        (LEAST_BARS * height <= self.frame.height).then_some(Area {
             y,
             height,
             ..self.frame
@@ -137,7 +137,7 @@ impl Layout {
         channels: i32,
         character: i32,
         settings: &Settings,
-        bar: Option<Rect>,
+        bar: Option<Area>,
     ) -> Option<PanelLayout> {
         let bar = bar.map_or(0, |bar| bar.height);
         let header = self.small + self.small / 3;
@@ -173,7 +173,7 @@ impl Layout {
             OverlayCorner::BottomRight => (right, bottom),
         };
         Some(PanelLayout {
-            area: Rect::new(x, y, width, height),
+            area: Area::new(x, y, width, height),
             header,
             plot,
         })
@@ -205,7 +205,7 @@ mod tests {
                 (1.0, OverlayPosition::Bottom),
                 (8.0, OverlayPosition::Bottom),
             ] {
-                let layout = Layout::new(size, scale);
+                let layout = Placement::new(size, scale);
                 let settings = Settings {
                     histogram_corner: corner,
                     verdict_position: position,
@@ -233,7 +233,7 @@ mod tests {
             [3840, 2160],
             [2448, 2048],
         ] {
-            let layout = Layout::new(size, 1.0);
+            let layout = Placement::new(size, 1.0);
             let settings = Settings::default();
             let bar = layout.bar(settings.verdict_position);
             assert!(bar.is_some(), "{size:?}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{sample_options, source::source_args, to_i32, to_u32};
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::{Layout, PlaneLayout},
+    layout::{FrameLayout, PlaneLayout},
     ndrange::NdRange,
     variant::{HistogramShape, HistogramVariant, banked_copies},
 };
@@ -33,7 +33,7 @@ const LOCAL_GROUPS_PER_UNIT: usize = 2;
 /// What all planes of a frame share.
 pub(super) struct Plan<'a> {
     pub context: &'a Arc<ClContext>,
-    pub layout: &'a Layout,
+    pub layout: &'a FrameLayout,
     pub settings: &'a HistogramSettings,
     pub variant: HistogramVariant,
     /// Counters of a frame.
@@ -148,7 +148,7 @@ enum Extra {
 
 /// One plane's launch.
 #[derive(Debug)]
-pub(super) struct Pass {
+pub(super) struct PlaneCount {
     pub plane: usize,
     kernel: Kernel,
     name: &'static str,
@@ -161,7 +161,7 @@ pub(super) struct Pass {
     shift: u32,
 }
 
-impl Pass {
+impl PlaneCount {
     /// Builds the kernel of plane `index`.
     ///
     /// # Errors
