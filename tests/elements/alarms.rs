@@ -69,7 +69,7 @@ fn alarm_drift_compares_with_the_reference_and_has_hysteresis() {
         rig.pass(buffer_of(&constant(SIZE, level), &device));
         alarms(rig)
     };
-    // No reference was taken yet.
+    // No reference exists yet.
     assert_eq!(pass(&mut rig, 200), []);
     rig.only("clhistogram")
         .emit_by_name::<()>("take-reference", &[]);
@@ -77,7 +77,7 @@ fn alarm_drift_compares_with_the_reference_and_has_hysteresis() {
     assert_eq!(pass(&mut rig, 110), []);
     let raised = ("lamp-drift".to_owned(), true, 11.0);
     assert_eq!(pass(&mut rig, 89), [raised]);
-    // Back under the threshold, but not yet by half of it.
+    // Below the threshold, but by less than half of it.
     assert_eq!(pass(&mut rig, 92), []);
     let cleared = ("lamp-drift".to_owned(), false, 5.0);
     assert_eq!(pass(&mut rig, 95), [cleared]);

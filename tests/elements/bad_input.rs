@@ -1,4 +1,4 @@
-//! Frames that are not what their caps promise: one element error, nothing sent, no crash.
+//! Frames that contradict their caps: one element error, no output, no crash.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -10,8 +10,8 @@ use crate::{
 
 const SIZE: [usize; 2] = [40, 8];
 
-/// Fails unless each element, with each owner of the memory, refuses the frame that `spoil` made
-/// of a good one with one error that contains `word`.
+/// Asserts that each element refuses the frame that `spoil` damaged, in each kind of memory, with one error
+/// that contains `word`.
 #[track_caller]
 fn assert_refused(format: Format, word: &str, spoil: impl Fn(gst::Buffer) -> gst::Buffer) {
     let Some(device) = start() else { return };
@@ -27,7 +27,7 @@ fn assert_refused(format: Format, word: &str, spoil: impl Fn(gst::Buffer) -> gst
             let errors = rig.errors();
             assert_eq!(errors.len(), 1, "{about}: {errors:?}");
             assert!(errors[0].text.contains(word), "{about}: {errors:?}");
-            // It can go on where the application lets it.
+            // The element works again if the application continues.
             rig.pass(buffer_of(&frame, &device));
         }
     }
@@ -97,7 +97,7 @@ fn video_meta_of_another_size_or_format_is_refused() {
         (Format::Gray8, [u32::MAX / 4, 8]),
     ] {
         assert_refused(Format::Gray8, "GstVideoMeta", |mut buffer| {
-            // Built by hand: GStreamer makes no info of some of these.
+            // Built by hand, because GStreamer rejects some of these.
             let writable = buffer.get_mut().unwrap();
             let strides = [40_i32];
             let added = gst_video::VideoMeta::add_full(
@@ -120,7 +120,7 @@ fn video_meta_of_another_size_or_format_is_refused() {
     }
 }
 
-/// An allocator whose memory nobody can map.
+/// An allocator whose memory cannot be mapped.
 mod unmappable {
     use gst::{glib, prelude::*, subclass::prelude::*};
 
@@ -198,7 +198,7 @@ fn unreadable_memory_is_refused() {
         buffer.get_mut().unwrap().append_memory(unreadable(320));
         buffer
     });
-    // In two memories, which are merged to be read.
+    // In two memories, which a map merges.
     assert_refused(Format::Gray8, "cannot be read", |_| {
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();

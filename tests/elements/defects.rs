@@ -1,4 +1,4 @@
-//! The list of defects in meta, regions and messages; the verdict that follows from it.
+//! The list of defects in meta, regions and messages, and the verdict from the list.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -12,7 +12,7 @@ use crate::{
 };
 
 const SIZE: [usize; 2] = [203, 151];
-/// Low enough that noise adds defects of a pixel or two.
+/// Low enough for noise to add defects of a pixel or two.
 const THRESHOLD: f64 = 9.0;
 
 fn line(more: &str) -> String {
@@ -42,7 +42,7 @@ fn assert_structure(fields: &gst::StructureRef, defect: &Defect) {
     assert_eq!(fields.get::<i32>("polarity"), Ok(defect.polarity));
 }
 
-/// Holds `defects-data`, byte for byte, against a list.
+/// Compares `defects-data` with a list, byte by byte.
 #[track_caller]
 pub fn assert_records(output: &gst::BufferRef, wanted: &[Defect]) {
     let meta = gst::meta::CustomMeta::from_buffer(output, "GstClDefectMeta").unwrap();
@@ -66,14 +66,14 @@ pub fn assert_records(output: &gst::BufferRef, wanted: &[Defect]) {
         })
         .flatten()
         .collect();
-    // The typed list says more where they differ.
+    // Compared first, because a difference of typed lists is easier to read.
     assert_eq!(DefectResult::read(output)[0].defects, wanted);
     assert_eq!(data.len(), 40 * wanted.len());
     assert!(data[..] == expected[..], "defects-data");
     assert_eq!(fields.get::<u32>("defect-count"), Ok(wanted.len() as u32));
 }
 
-/// Holds the regions of interest of type `defect` against a list.
+/// Compares the regions of interest of type `defect` with a list.
 #[track_caller]
 pub fn assert_regions(output: &gst::BufferRef, wanted: &[Defect]) {
     assert_boxes(output, wanted);
@@ -85,7 +85,7 @@ pub fn assert_regions(output: &gst::BufferRef, wanted: &[Defect]) {
     }
 }
 
-/// The same without their parameters, which GStreamer's converters drop.
+/// The same without the parameters, which GStreamer's converters drop.
 #[track_caller]
 pub fn assert_boxes(output: &gst::BufferRef, wanted: &[Defect]) {
     let regions: Vec<_> = output
@@ -312,7 +312,7 @@ fn stats_count_the_frames_of_each_verdict() {
             assert_eq!(counts(&rig), expected, "output={output}");
         }
         let element = rig.only("clpitchthreshold");
-        // Nothing is known of the pitch of a frame without a pattern.
+        // A frame without a pattern has no pitch.
         element.set_property("pitch-x", -1.0);
         element.set_property("pitch-y", 0.0);
         let verdict = |output: &gst::Buffer| DefectResult::read(output)[0].verdict;

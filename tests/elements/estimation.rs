@@ -1,4 +1,4 @@
-//! Pitches estimated from the frames.
+//! Pitch estimation from frames.
 
 use std::sync::{
     Arc,
@@ -19,7 +19,7 @@ use crate::{
     support::{Rig, buffer_of, caps_of, noise, pitch_settings, start},
 };
 
-/// DESIGN's bound, px.
+/// Largest error allowed, px.
 const TOLERANCE_PX: f64 = 0.01;
 
 fn panel(size: [usize; 2], pitch: [f64; 2]) -> Panels {
@@ -57,7 +57,7 @@ fn assert_near(actual: f64, pitch: f64) {
     );
 }
 
-/// What the meta says is what the frame was judged with.
+/// The meta holds the pitch that the frame was judged with.
 #[track_caller]
 fn assert_judged_as_told(output: &gst::Buffer, frame: &Frame, threshold: f64) -> DefectResult {
     let result = DefectResult::read(output).remove(0);
@@ -101,7 +101,7 @@ fn estimated_pitches_of_noisy_panels_are_right_from_the_first_frame_on() {
         assert_eq!(told[0].get::<f64>("estimated-pitch-x"), Ok(held[0]));
         assert_eq!(told[0].get::<f64>("estimated-pitch-y"), Ok(held[1]));
 
-        // Held still while frames differ by their noise.
+        // The estimate stays the same while frames differ only by noise.
         for _ in 0..3 {
             let frame = panels.next(0);
             let output = rig.pass(buffer_of(&frame, &device));
@@ -227,7 +227,7 @@ fn pitch_set_and_estimated_again_while_playing_is_followed() {
         element.set_property("pitch-x", -1.0);
     }
     assert!(rig.warnings().is_empty() && rig.errors().is_empty());
-    // No comparison at all is refused, and the estimated pitch stays in force.
+    // A comparison along neither axis is refused; the estimated pitch stays in force.
     pass(&mut rig);
     element.set_property("pitch-x", 0.0);
     assert_near(pass(&mut rig).pitch_x, 7.35);
@@ -263,7 +263,7 @@ fn pitch_that_changes_in_the_stream_is_followed() {
     assert_near(estimated(&rig)[0], 7.35);
     assert_eq!(rig.told("clpitchthreshold-pitch").len(), 1);
 
-    // Three looks that agree, at one frame of thirty.
+    // Three estimates that agree, from one frame in thirty.
     let mut panels = panel(size, [9.2, 7.35]);
     let frames: Vec<Frame> = (0..5).map(|_| panels.next(0)).collect();
     for number in 0..100 {

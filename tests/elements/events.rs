@@ -1,4 +1,4 @@
-//! Results as events: sent ahead of each buffer, and made metas again by `clmaskunpack`.
+//! Results as events, sent before each buffer; `clmaskunpack` turns them into metas.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,10 +14,10 @@ use crate::{
 };
 
 const SIZE: [usize; 2] = [131, 79];
-/// No frame numbers.
+/// An empty list of frame numbers.
 const NONE: [u64; 0] = [];
 
-/// What passes a pad, in order: `E` and `B` with the frame's number.
+/// Events (`E`) and buffers (`B`) on a pad in order, with the frame number.
 fn watch(pad: &gst::Pad) -> Arc<Mutex<Vec<(char, u64)>>> {
     let seen = Arc::<Mutex<Vec<(char, u64)>>>::default();
     let list = seen.clone();
@@ -39,20 +39,20 @@ fn watch(pad: &gst::Pad) -> Arc<Mutex<Vec<(char, u64)>>> {
     seen
 }
 
-/// The events that come out of an element.
+/// The events that an element sends.
 fn events(rig: &mut Rig) -> Vec<gst::Event> {
     std::iter::from_fn(|| rig.harness().try_pull_event())
         .filter(|event| DefectResult::is_event(event))
         .collect()
 }
 
-/// The event that a transport makes of one: its structure as text, and back.
+/// The event after a transport: its structure converted to text and back.
 pub fn through_text(event: &gst::EventRef) -> gst::Event {
     let text = event.structure().unwrap().to_string();
     gst::event::CustomDownstream::new(text.parse::<gst::Structure>().unwrap())
 }
 
-/// Equal, and of equal bits.
+/// Asserts that results are equal, with equal bits of floats.
 #[track_caller]
 pub fn assert_same_bits(actual: &DefectResult, expected: &DefectResult) {
     let bits = |r: &DefectResult| {
@@ -72,7 +72,7 @@ pub fn assert_same_bits(actual: &DefectResult, expected: &DefectResult) {
     assert_eq!(bits(actual), bits(expected));
 }
 
-/// What was found on a mask of 16x4 pixels with two marked ones.
+/// The result for a mask of 16x4 pixels with two marked pixels.
 fn result(frame_number: u64) -> DefectResult {
     DefectResult {
         element: "front \"left\", x=(int)1; ü\n".into(),
@@ -116,7 +116,7 @@ fn announce(rig: &mut Rig, result: &DefectResult) {
     assert!(rig.harness().push_event(through_text(&result.to_event())));
 }
 
-/// Frame numbers of the results on what comes out for a mask.
+/// Frame numbers of the results on the output for a mask.
 #[track_caller]
 fn found(rig: &mut Rig, mask: gst::Buffer) -> Vec<u64> {
     let output = rig.pass(mask);
@@ -175,7 +175,7 @@ fn event_holds_the_meta_bit_for_bit_also_as_text() {
         for (i, frame) in frames.iter().enumerate() {
             let output = rig.pass(buffer_of(frame, &device));
             let mut expected = DefectResult::read(&output).remove(0);
-            // The mask itself stays behind.
+            // The event does not contain the mask.
             expected.mask = None;
             assert_eq!(!expected.defects.is_empty(), i < 2 && listed, "{more}");
             let events = events(&mut rig);
@@ -204,11 +204,11 @@ fn unpack_event_becomes_meta_and_regions_of_the_next_mask_only() {
     assert_same_bits(&read[0], &result(5));
     assert_records(&output, &result(5).defects);
     assert_regions(&output, &result(5).defects);
-    // It is a meta now, and goes no further as an event.
+    // The event became a meta and is not forwarded.
     assert!(events(&mut rig).is_empty());
     assert_eq!(found(&mut rig, mask()), NONE);
 
-    // What a mask carries itself is right, whatever an event says.
+    // A mask's own meta takes precedence over an event.
     announce(&mut rig, &result(6));
     let mut own = mask();
     result(7).attach(own.make_mut()).unwrap();
@@ -228,17 +228,17 @@ fn unpack_other_events_pass() {
 #[test]
 fn unpack_event_of_a_lost_mask_reaches_no_other() {
     let mut rig = unpack();
-    // Two in a row: the older one's mask is lost.
+    // Two events in a row: the mask of the first is lost.
     announce(&mut rig, &result(1));
     announce(&mut rig, &result(2));
     assert_eq!(found(&mut rig, mask()), [2]);
-    // A gap: nobody knows where it was.
+    // A gap: the event may belong to a lost mask.
     announce(&mut rig, &result(3));
     assert_eq!(found(&mut rig, discontinuous(mask())), NONE);
     assert_eq!(found(&mut rig, mask()), NONE);
     announce(&mut rig, &result(4));
     assert_eq!(found(&mut rig, mask()), [4]);
-    // A flush, and another stream.
+    // A flush, and a new stream.
     announce(&mut rig, &result(5));
     assert!(rig.harness().push_event(gst::event::FlushStart::new()));
     assert!(rig.harness().push_event(gst::event::FlushStop::new(true)));
@@ -251,14 +251,14 @@ fn unpack_event_of_a_lost_mask_reaches_no_other() {
             .push_event(gst::event::StreamStart::new("other"))
     );
     assert_eq!(found(&mut rig, mask()), NONE);
-    // A mask of which the event cannot speak: more pixels are marked, or it has another size.
+    // A mask that contradicts the event: more marked pixels, or another size.
     announce(&mut rig, &result(7));
     assert_eq!(found(&mut rig, buffer(&[0b111, 0, 0, 0, 0, 0, 0, 0])), NONE);
     let mut smaller = result(8);
     smaller.height = 3;
     announce(&mut rig, &smaller);
     assert_eq!(found(&mut rig, mask()), NONE);
-    // Caps come after the first event where a station starts late.
+    // If a station starts late, caps arrive after the first event.
     announce(&mut rig, &result(9));
     rig.renegotiate(&bitmask(16, 4, 3));
     let padded = buffer(&[0b11, 0, 0xff, 0, 0, 0xff, 0, 0, 0xff, 0, 0]);
@@ -311,13 +311,13 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
             "defects-data",
             gst::Buffer::from_slice([0; 40]).to_send_value(),
         ),
-        // A box beyond the frame, also by a sum that overflows; one without pixels.
+        // A box outside the frame, also if x + width overflows; an empty box.
         ("defects-data", record(0, 15_u32.to_le_bytes())),
         ("defects-data", record(0, u32::MAX.to_le_bytes())),
         ("defects-data", record(4, 4_u32.to_le_bytes())),
         ("defects-data", record(8, 0_u32.to_le_bytes())),
         ("defects-data", record(12, u32::MAX.to_le_bytes())),
-        // More pixels than the box, or than the mask, has; none.
+        // More pixels than the box or the mask has; no pixels.
         ("defects-data", record(16, 3_u32.to_le_bytes())),
         ("defects-data", record(16, 0_u32.to_le_bytes())),
         ("defects-data", record(20, f32::NAN.to_le_bytes())),
@@ -337,7 +337,7 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         let mut fields = result(1).to_event().structure().unwrap().to_owned();
         fields.remove_field(missing);
         let event = gst::event::CustomDownstream::new(fields);
-        // The version is for readers to come.
+        // Readers ignore the version.
         let read = DefectResult::from_event(&event).is_some();
         assert_eq!(read, missing == "version", "{missing}");
     }
@@ -351,7 +351,7 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         assert!(rig.harness().push_event(event));
     }
     assert_eq!(found(&mut rig, mask()), NONE);
-    // A mask in an event is nobody's.
+    // A mask in an event is ignored.
     let mut fields = result(1).to_event().structure().unwrap().to_owned();
     fields.set("mask", mask());
     let event = gst::event::CustomDownstream::new(fields);
@@ -375,12 +375,12 @@ fn event_with_more_defects_than_any_element_lists_is_ignored() {
     assert_eq!(read(MOST_DEFECTS + 1), None);
 }
 
-/// Text that a network garbled: nothing panics, and what is believed can be true.
+/// Corrupted text: nothing panics, and accepted results are consistent.
 #[test]
 fn event_of_garbled_text_does_no_harm() {
     let mut rig = unpack();
     let text = result(3).to_event().structure().unwrap().to_string();
-    // GStreamer's parser complains of names that are none.
+    // Names stay as they are, because GStreamer's parser complains about invalid ones.
     let named = "GstClDefectMeta, ".len();
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(6);
     let mut believed = 0;

@@ -1,4 +1,4 @@
-//! Settings whose kernels no cache holds: frames go on while the compiler works.
+//! Settings whose kernels are not cached: frames continue while the compiler works.
 
 use std::{
     env, fs,
@@ -15,12 +15,12 @@ use crate::{
     support::{Rig, buffer_of, caps_of, noise, start},
 };
 
-/// A camera's 30 frames per second.
+/// 30 frames per second.
 const FRAME_TIME: Duration = Duration::from_micros(33_333);
-/// Marks the process in which kernels were never compiled.
+/// Set in the child process, whose kernel caches are empty.
 const CHILD: &str = "CLINSPECT_GAPS_CHILD";
 
-/// The process that measures has caches of its own, which are empty.
+/// The measuring child process gets empty caches of its own.
 fn in_process_without_caches(test: &str) -> bool {
     if env::var_os(CHILD).is_some() {
         return true;
@@ -64,7 +64,7 @@ fn never_compiled_settings_let_frames_go_on() {
         let near = |(&byte, level): (&u8, &f64)| (f64::from(byte) - level).abs() <= *tolerance;
         output.iter().zip(levels).all(near)
     };
-    // Each needs a program of its own.
+    // Each needs a program that is not compiled yet.
     let integer = (5..=31).step_by(2).map(|taps| (taps, false));
     let settings: Vec<(usize, bool)> = integer
         .chain((3..=13).step_by(2).map(|n| (n, true)))
@@ -112,7 +112,7 @@ fn never_compiled_settings_let_frames_go_on() {
         frames > 3 * count,
         "frames wait for the compiler: {frames} for {count} settings"
     );
-    // PoCL makes machine code at a kernel's first launch, under a lock that every launch takes.
+    // PoCL generates machine code at a kernel's first launch, under a lock that every launch takes.
     if !device.caps().is_cpu {
         assert!(longest <= 2 * FRAME_TIME, "a gap of {longest:?}");
     }

@@ -1,6 +1,5 @@
-//! Frames of every small size whose memory ends at a page that nobody may touch: one byte too far
-//! is a crash. `CLINSPECT_ALL_SIZES=1` takes all formats and sizes (`scripts/torture` does), else
-//! some.
+//! Frames of small sizes whose memory ends at a guard page: an access one byte past the end crashes.
+//! `CLINSPECT_ALL_SIZES=1` (set by `scripts/torture`) runs all formats and sizes, otherwise a sample.
 
 use std::{ffi::c_void, ptr, sync::LazyLock};
 
@@ -25,7 +24,7 @@ unsafe extern "C" {
     fn munmap(at: *mut c_void, len: usize) -> i32;
 }
 
-/// Pages between two that nobody may touch; the bytes end right before the second.
+/// Pages between two guard pages; the bytes end right before the second guard page.
 struct Guarded {
     pages: *mut c_void,
     pages_len: usize,
@@ -33,7 +32,7 @@ struct Guarded {
     len: usize,
 }
 
-// SAFETY: it owns its pages, and shows them for reading alone.
+// SAFETY: the value owns its pages and gives read-only access.
 unsafe impl Send for Guarded {}
 
 impl Guarded {
@@ -68,7 +67,7 @@ impl Guarded {
         }
     }
 
-    /// A buffer whose only memory this is.
+    /// A buffer with this as its only memory.
     fn buffer(self) -> gst::Buffer {
         let mut buffer = gst::Buffer::new();
         let writable = buffer.get_mut().unwrap();
@@ -79,20 +78,20 @@ impl Guarded {
 
 impl AsRef<[u8]> for Guarded {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the pages live as long as `self`, and nobody writes to them.
+        // SAFETY: the pages live as long as `self`, and they are never written.
         unsafe { std::slice::from_raw_parts(self.bytes.as_ptr(), self.len) }
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // SAFETY: the pages are ours, and nobody uses them any more.
+        // SAFETY: the value owns the pages, and they are no longer used.
         unsafe { munmap(self.pages, self.pages_len) };
     }
 }
 
-/// Rows without padding, so that the last byte is the last sample, where a VideoMeta may say so;
-/// as caps say it on every other size.
+/// Alternates by size: rows without padding under a VideoMeta, so that the last byte is the last sample,
+/// and the layout of the caps.
 fn frame(format: Format, size: [usize; 2]) -> Frame {
     let tight = ARRANGEMENTS[7];
     noise(
@@ -139,7 +138,7 @@ fn sweep(element: &str, of: &LazyLock<Vec<Format>>, look: impl Fn(&Frame, &gst::
         return;
     }
     let sizes = sizes();
-    // Formats are known once GStreamer has started.
+    // The list of formats needs an initialised GStreamer.
     for format in formats(of) {
         let (mut processed, mut refused) = (0, 0);
         let mut rig: Option<Rig> = None;

@@ -1,5 +1,5 @@
-//! Each property set in each state, then new caps: every byte that leaves was written for its
-//! frame, by the settings before or by the new ones.
+//! Sets each property in each state, then changes caps: every byte of the output must be written for its
+//! frame, with the old or the new settings.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ const PITCH_THRESHOLD: [(&str, &str); 19] = [
     ("send-events", "true"),
 ];
 
-/// What left an element for one frame.
+/// The output of an element for one frame.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     caps: gst::Caps,
@@ -100,7 +100,7 @@ impl Outcome {
     }
 }
 
-/// Frames in the order in which [`run`] sends them, no two alike.
+/// The frames in the order in which [`run`] sends them, all different.
 fn frames() -> Vec<Frame> {
     [0, 0, 0, 0, 1, 1, 1]
         .into_iter()
@@ -113,8 +113,8 @@ fn frames() -> Vec<Frame> {
         .collect()
 }
 
-/// Sends two frames, sets the property in the state it is asked for, and sends two more, two of
-/// another size, and one after a stop.
+/// Sends two frames, sets the property in the given state, and sends two more frames, two of another
+/// size, and one after a restart.
 fn run(line: &str, set: Option<(gst::State, &str, &str)>, device: &Arc<ClContext>) -> Vec<Outcome> {
     let pipeline = Pipeline::new(&format!(
         "appsrc name=in format=time ! {line} name=e ! appsink name=out sync=false"
@@ -165,7 +165,7 @@ fn run(line: &str, set: Option<(gst::State, &str, &str)>, device: &Arc<ClContext
     outcomes
 }
 
-/// Whether a property may change while frames flow; else it takes effect at the next start.
+/// True if a change takes effect while frames flow, false if at the next start.
 fn is_live(pspec: &glib::ParamSpec) -> bool {
     pspec.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING)
 }
@@ -205,7 +205,7 @@ fn assert_latched(line: &str, own: &[(&str, &str)]) {
             };
             for (n, outcome) in found.iter().enumerate() {
                 let (is_old, is_new) = (*outcome == old[n], *outcome == new[n]);
-                // The first frame after a start or a change of caps has the settings as they are.
+                // The first frame after a start or a change of caps uses the current settings.
                 let fine = match n {
                     6 => is_new,
                     _ if state == gst::State::Ready => is_new,

@@ -1,4 +1,4 @@
-//! Starts, stops, and going on after a fault.
+//! Starts, stops, and recovery after a fault.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -28,7 +28,7 @@ fn chain_started_and_stopped_over_and_over_runs_every_time() {
         let stats: gst::Structure = pipeline.get::<gst::Element>("p").property("stats");
         assert_eq!(stats.get::<u64>("frames"), Ok(3));
     }
-    // Stopped in the middle of things.
+    // Stop while frames are in flight.
     pipeline
         .iterate_sources()
         .into_iter()
@@ -52,7 +52,7 @@ fn flushing_seeks_lose_no_pipeline() {
     let pipeline = Pipeline::new(&line);
     pipeline.set_state(gst::State::Playing).unwrap();
     for _ in 0..20 {
-        // Refused once the source has ended; that is no fault.
+        // The source refuses a seek after EOS; that is not a failure.
         let _ = pipeline.seek_simple(gst::SeekFlags::FLUSH, gst::ClockTime::ZERO);
     }
     assert_eq!(pipeline.wait_for_end().type_(), gst::MessageType::Eos);
@@ -74,7 +74,7 @@ fn element_goes_on_after_a_fault_and_a_restart() {
             input.push_buffer(buffer_of(&frame, &device)).unwrap();
             let sample = output.pull_sample().unwrap();
             let result = &HistogramResult::read(sample.buffer().unwrap())[0];
-            // Counted anew after every start.
+            // Counts restart at every start.
             assert_eq!(result.frame_number, number);
         }
         input
@@ -82,7 +82,7 @@ fn element_goes_on_after_a_fault_and_a_restart() {
             .unwrap();
         assert_eq!(pipeline.wait_for_end().type_(), gst::MessageType::Error);
         pipeline.set_state(gst::State::Null).unwrap();
-        // The source's own word on it is of no interest.
+        // Ignore the error that the source posts.
         faults(&pipeline.bus().unwrap(), gst::MessageType::Error);
     }
 }

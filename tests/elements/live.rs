@@ -209,7 +209,7 @@ fn values_that_are_no_numbers_or_regions_change_nothing() {
         let expected = read(&rig.pass(buffer_of(&frame, &device)));
         let property = name.to_str().unwrap();
         let before = element.property::<f64>(property);
-        // GObject itself refuses these, with a warning on stderr.
+        // GObject refuses these values with a warning on stderr.
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1.5] {
             set_unchecked(&element, name, &value.to_value());
         }

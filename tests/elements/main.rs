@@ -1,8 +1,7 @@
 //! The elements in harnesses and small pipelines, on whatever device `CLINSPECT_DEVICE` names.
 //!
-//! Expectations follow from the kind of device: where host and device share memory a foreign
-//! frame is wrapped, elsewhere it is copied once. The binary reads no file, so that it can be
-//! carried to another machine and run there.
+//! Expected counts depend on the device: if host and device share memory, a frame in other memory is
+//! wrapped, else it is copied once. The binary reads no files, so it can run on another machine.
 
 #![allow(
     clippy::unwrap_used,

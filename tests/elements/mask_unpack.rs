@@ -16,7 +16,7 @@ pub fn bitmask(width: i32, height: i32, stride: i32) -> gst::Caps {
         .build()
 }
 
-/// A mask of these bytes, in memory of nobody here.
+/// A mask of these bytes in system memory.
 pub fn buffer(bytes: &[u8]) -> gst::Buffer {
     let mut buffer = gst::Buffer::new();
     buffer
@@ -38,7 +38,7 @@ fn mask_unpack_padded_stride_gives_every_pixel() {
         (1, 4, 9),
     ] {
         let (w, h, s) = (width as usize, height as usize, stride as usize);
-        // Padding bits and bytes are set: they must not show.
+        // Padding bits and bytes are set; the output must ignore them.
         let mut packed = vec![0xff_u8; s * h];
         let marked = |x: usize, y: usize| (x * 7 + y * 3) % 5 < 2;
         for y in 0..h {
@@ -116,7 +116,7 @@ fn mask_unpack_of_packed_masks_equals_the_grey_form() {
     assert!(pixels(&direct).contains(&255));
 }
 
-/// A frame near the largest width overflows GStreamer's own sizes, and GLib ends a process whose
+/// Near the largest width the frame size overflows in GStreamer, and GLib aborts the process if an
 /// allocation fails.
 #[test]
 fn mask_unpack_few_bytes_under_huge_caps_allocate_nothing() {

@@ -1,4 +1,4 @@
-//! Our memory in the hands of other elements.
+//! Our memory used by other elements.
 
 use clinspect_opencl::{Access, ClBuffer, Meter};
 use gst::prelude::*;
@@ -16,7 +16,7 @@ fn frame() -> Frame {
     noise(Format::Gray8, SIZE, PLAIN)
 }
 
-/// The pool that an element offers to what is before it.
+/// The pool that an element offers upstream.
 fn offered_pool(rig: &mut Rig, caps: &gst::Caps) -> gst::BufferPool {
     let mut query = gst::query::Allocation::new(Some(caps), true);
     assert!(rig.harness().srcpad().unwrap().peer_query(&mut query));
@@ -44,11 +44,11 @@ fn four_byte_fill_of_pool_memory_keeps_the_rest() {
         let writable = buffer.get_mut().unwrap();
         let mut expected: Vec<u8> = frame.bytes.iter().map(|b| b ^ round).collect();
         writable.copy_from_slice(0, &expected).unwrap();
-        // gst_buffer_fill() maps for writing alone.
+        // gst_buffer_fill() maps write-only.
         writable.copy_from_slice(100, &[1, 2, 3, 4]).unwrap();
         expected[100..104].copy_from_slice(&[1, 2, 3, 4]);
         assert_eq!(read(&buffer), expected);
-        // The device sees the same.
+        // The device reads the same bytes.
         let mut changed = frame.clone();
         changed.bytes = expected;
         let output = rig.pass(buffer);
@@ -68,7 +68,7 @@ fn four_byte_fill_of_what_a_kernel_wrote_keeps_the_rest() {
         .map(|&v| v as u8)
         .collect();
     expected[8..12].copy_from_slice(&[9, 8, 7, 6]);
-    // More than a pool holds, so that memory is used again.
+    // More frames than the pool's buffers, so that memory is reused.
     for _ in 0..6 {
         let mut output = rig.pass(buffer_of(&frame, &device));
         let writable = output.make_mut();
@@ -138,7 +138,7 @@ fn maps_nest_and_a_writing_map_inside_a_reading_one_is_refused() {
         };
         assert_eq!(refused, gst::glib::ffi::GFALSE);
     }
-    // GStreamer's own lock refuses that; a part has a lock of its own, and our memory refuses.
+    // GStreamer's lock refuses this map. A shared part has its own lock, so our memory must refuse the map.
     let buffer = ClBuffer::new(&device, 64, &meter).unwrap();
     let access = |write| Access { read: true, write };
     buffer.map(access(false)).unwrap();
@@ -168,7 +168,7 @@ fn shared_part_of_our_memory_is_read_in_place() {
     let whole = our_memory(&device, &meter, &bytes, 0);
     let part = whole.share(300..300 + frame.bytes.len());
     assert_eq!(part.map_readable().unwrap().as_slice(), frame.bytes);
-    // A part of a part.
+    // A shared part of a shared part.
     let tail = part.share(500..);
     assert_eq!(tail.map_readable().unwrap().as_slice(), &frame.bytes[500..]);
     for (memory, skip) in [(part, 0), (whole, 300)] {

@@ -1,4 +1,4 @@
-//! What is told on the bus.
+//! Messages on the bus.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -82,7 +82,7 @@ fn pitch_threshold_message_holds_times_scalars_and_verdict() {
     );
 }
 
-/// Timestamps, ms, of the frames (0, 10, ... 90 ms) that were told about.
+/// Timestamps, ms, of the frames (0, 10, ... 90 ms) that have a message.
 fn told_at(element: &str) -> Option<Vec<u64>> {
     let device = start()?;
     let frame = constant(SIZE, 7);

@@ -1,4 +1,4 @@
-//! What buffers carry: our metas, those of others, timestamps and flags.
+//! Data on buffers: our metas, other metas, timestamps and flags.
 
 use clinspect_opencl::ClContext;
 use gst::prelude::*;
@@ -74,7 +74,7 @@ fn histogram_meta_holds_every_field_of_the_contract() {
     }
     let counts = fields.get::<gst::Array>("count").unwrap();
     assert_eq!(counts.iter().filter(|v| v.is::<u64>()).count(), 3);
-    // The typed reader sees the same.
+    // The typed reader returns the same.
     let results = HistogramResult::read(&output);
     assert_eq!(results.len(), 1);
     assert_eq!(
@@ -183,7 +183,7 @@ fn branches_of_a_tee_name_the_same_frame_by_the_same_number() {
         assert_eq!(a.pts(), b.pts());
         assert_eq!(HistogramResult::read(a)[0].frame_number, number);
         assert_eq!(DefectResult::read(b)[0].frame_number, number);
-        // The other branch's copy is its own.
+        // The other branch has a copy of its own.
         assert!(HistogramResult::read(b).is_empty());
         assert!(DefectResult::read(a).is_empty());
     }
@@ -212,7 +212,7 @@ fn frame_number_is_the_offset_where_valid_else_a_count() {
     }
 }
 
-/// A buffer that carries what other elements may have put on it.
+/// A buffer with metas, timestamps and flags of other elements.
 fn laden(frame: &Frame, device: &std::sync::Arc<ClContext>) -> gst::Buffer {
     let mut buffer = buffer_at(frame, device, 120);
     let writable = buffer.get_mut().unwrap();
@@ -269,7 +269,7 @@ fn elements_pass_foreign_metas_timestamps_offsets_and_flags() {
             let wanted = wanted.parse::<gst::Caps>().unwrap();
             let mut rig = Rig::between(&element, &caps_of(&frame), &wanted);
             assert_laden(&rig.pass(laden(&frame, &device)), &element);
-            // A frame that somebody else holds too is not changed under his hands.
+            // A frame with another reference is not modified.
             let held = laden(&frame, &device);
             let output = rig.pass(held.clone());
             assert_laden(&output, &element);
@@ -295,7 +295,7 @@ fn readers_leave_out_a_meta_that_lacks_fields() {
     assert_eq!(DefectResult::read(&output).len(), 1);
 }
 
-/// Another element may attach metas of our names; what it says must not be believed blindly.
+/// Any element may attach a meta with our name, so readers must check the contents.
 #[test]
 fn metas_whose_counts_contradict_their_data_are_left_out() {
     let Some(device) = start() else { return };
@@ -331,7 +331,7 @@ fn metas_whose_counts_contradict_their_data_are_left_out() {
     }
 }
 
-/// A buffer with the one meta of this name that `from` has, and one field of it changed.
+/// A buffer with a copy of the meta of this name on `from`, with one field changed.
 fn with_field(
     from: &gst::Buffer,
     name: &str,

@@ -1,4 +1,4 @@
-//! Which caps go in and out.
+//! Negotiation of caps on both pads.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use crate::{
 const SIZE: [usize; 2] = [37, 9];
 const ELEMENT: &str = "clpitchthreshold name=e pitch-x=5.5 threshold=20";
 
-/// What an element sends: caps and bytes of each buffer.
+/// The output of an element: caps, and bytes of each buffer.
 type Sent = Vec<(gst::Caps, Vec<u8>)>;
 
 /// Runs one frame through `ELEMENT ! rest`, and returns what the element sends.
@@ -112,7 +112,7 @@ fn pitch_threshold_caps_filter_for_pbm_gets_pictures_with_header() {
     }
 }
 
-/// What an element makes of a fixed caps on its sink pad.
+/// Source caps for fixed caps on the sink pad.
 fn output_caps(element: &str, caps: &str, wanted: &str) -> gst::Caps {
     let rig = Rig::between(
         element,
@@ -237,13 +237,13 @@ fn pitch_threshold_offers_packed_then_grey_then_pbm() {
     let factory = gst::ElementFactory::find("clpitchthreshold").unwrap();
     for template in factory.static_pad_templates() {
         if template.direction() == gst::PadDirection::Src {
-            // Masks first; behind them the frames of output=frame.
+            // Mask caps first, then the frame caps of output=frame.
             let order = order(&template.caps());
             assert_eq!(order[..3], expected);
             assert_eq!(order[3..], ["video/x-raw"]);
         }
     }
-    // Behind luma; for grey frames GStreamer puts their own caps first in the answer.
+    // An I420 frame, because for a grey frame GStreamer puts the frame's caps first in the answer.
     let frame = noise(Format::I420, [64, 4], PLAIN);
     let mut rig = Rig::new("clpitchthreshold pitch-x=4", &caps_of(&frame));
     rig.pass(buffer_of(&frame, &device));

@@ -1,4 +1,4 @@
-//! `output=frame`: frames pass, what was found travels with them.
+//! `output=frame`: frames pass unchanged, with the results as metas.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -33,7 +33,7 @@ fn mask_of(buffer: &gst::BufferRef) -> Vec<u8> {
     read(results[0].mask.as_ref().expect("a mask in the meta"))
 }
 
-/// Holds all that travels with a frame against the references.
+/// Compares a frame's metas with the references.
 #[track_caller]
 fn assert_judged(output: &gst::BufferRef, frame: &Frame) {
     let settings = recommended(THRESHOLD * scale(frame));
@@ -41,7 +41,7 @@ fn assert_judged(output: &gst::BufferRef, frame: &Frame) {
     assert_regions(output, &listed(frame, &settings, DEFAULT).0);
 }
 
-/// The same behind a converter, which drops the parameters of regions of interest.
+/// The same after a converter, which drops the parameters of regions of interest.
 #[track_caller]
 fn assert_judged_and_converted(output: &gst::BufferRef, frame: &Frame) {
     let settings = recommended(THRESHOLD * scale(frame));
@@ -142,7 +142,7 @@ fn clean_frame_carries_a_clear_mask() {
     let mut panels = spotted(SIZE);
     let (bad, clean) = (panels.next(5), constant(SIZE, 77));
     let mut rig = Rig::new(&format!("{} output=frame", element(1.0)), &caps_of(&bad));
-    // More than a pool holds, so that a mask's memory is used again.
+    // More frames than the pool's buffers, so that mask memory is reused.
     for _ in 0..4 {
         assert_judged(&rig.pass(buffer_of(&bad, &device)), &bad);
         let output = rig.pass(buffer_of(&clean, &device));
@@ -248,7 +248,7 @@ fn two_elements_of_output_frame_append_a_meta_each() {
 #[test]
 fn frames_of_a_source_that_takes_our_pool_are_not_copied() {
     let Some(device) = start() else { return };
-    // Where host and device share no memory, the list reads each mask.
+    // If host and device share no memory, the list downloads each mask.
     let masks = if device.caps().shares_host_memory {
         0
     } else {

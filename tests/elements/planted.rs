@@ -1,5 +1,5 @@
 //! Faults planted for `scripts/check-asan` and `scripts/check-valgrind`, which must report them.
-//! No other run starts them.
+//! Other runs skip these tests.
 
 use std::{hint::black_box, mem::MaybeUninit};
 
@@ -27,7 +27,7 @@ fn planted_fault_use_after_free() {
     let memory = frame().into_mapped_memory_readable().unwrap();
     let start = black_box(memory.as_slice().as_ptr());
     drop(memory);
-    // SAFETY: none, this is the fault: the frame is gone.
+    // SAFETY: none, this is the fault: the frame is freed.
     black_box(unsafe { start.read() });
 }
 
@@ -37,7 +37,7 @@ fn planted_fault_uninitialised_byte_decides() {
     let mut bytes: Vec<MaybeUninit<u8>> = Vec::with_capacity(LEN);
     // SAFETY: elements that may be uninitialised.
     unsafe { bytes.set_len(LEN) };
-    // SAFETY: none, this is the fault: nobody has written the byte.
+    // SAFETY: none, this is the fault: the byte is uninitialised.
     if unsafe { black_box(&bytes)[LEN / 2].assume_init_read() } > 3 {
         black_box("decided");
     }

@@ -1,4 +1,4 @@
-//! Settings and caps that do not go together: one error that says what to change, nothing sent.
+//! Invalid settings and caps: one error that says what to change, and no output.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -8,7 +8,7 @@ use crate::{
     support::{Pipeline, buffer_of, caps_of, faults, feed, noise, set_unchecked, start, text},
 };
 
-/// Fails unless the element refuses the frame with one error that contains every word.
+/// Asserts that the element refuses the frame with one error that contains every word.
 #[track_caller]
 fn assert_refused(element: &str, frame: &Frame, words: &[&str]) {
     let Some(device) = start() else { return };
@@ -44,7 +44,7 @@ fn pitch_threshold_pitch_too_wide_to_judge_a_pixel_is_refused() {
         &grey(),
         &too_wide("lower pitch-x"),
     );
-    // The other direction could judge; this one would let its defects pass.
+    // The other direction is judged; defects along this direction would pass unnoticed.
     assert_refused(
         "clpitchthreshold pitch-x=4 pitch-y=4",
         &grey(),
@@ -143,7 +143,7 @@ fn histogram_bit_depth_with_bytes_is_refused() {
 #[test]
 fn histogram_strategy_that_cannot_run_is_refused() {
     assert_refused("clhistogram strategy=pairs", &words16(), &["strategy"]);
-    // Where 65 536 counters do not fit into local memory.
+    // If 65 536 counters do not fit into local memory.
     if start().is_some_and(|device| device.caps().local_memory < 65_536 * 4) {
         for strategy in ["banked", "local"] {
             let line = format!("clhistogram strategy={strategy} bins=65536");
@@ -174,8 +174,8 @@ fn gaussian_even_kernel_size_is_refused() {
     );
 }
 
-/// An array that cannot be read must not leave another region in force unnoticed: the message of
-/// a property that gst-launch sets is lost, for the element has no bus yet.
+/// An invalid array must not silently leave the old region in force. A warning when the property is set
+/// would be lost with gst-launch, because the element has no bus yet.
 #[test]
 fn arrays_that_cannot_be_read_before_playing_are_refused() {
     assert_refused("clhistogram roi=<1,1,9>", &grey(), &["roi", "3 numbers"]);
@@ -192,7 +192,7 @@ fn arrays_that_cannot_be_read_before_playing_are_refused() {
     );
 }
 
-/// A C program may set any bytes; a panic in the setter would end its process.
+/// A C program may set any bytes; a panic in the setter would abort the process.
 #[test]
 fn device_that_is_no_utf8_is_refused() {
     if start().is_none() {
@@ -207,7 +207,7 @@ fn device_that_is_no_utf8_is_refused() {
     assert!(errors[0].text.contains("device=ge"), "{errors:?}");
 }
 
-/// Kernels are warmed up with rows as long as the caps say: such rows took 2 GiB and half a minute.
+/// The warm-up uses rows of the caps' width: these rows took 2 GiB and half a minute.
 #[test]
 fn frames_wider_than_any_camera_are_refused() {
     if start().is_none() {

@@ -1,4 +1,4 @@
-//! The elements' results equal the references, whatever memory a frame comes in.
+//! The results equal the references in every arrangement of memory.
 
 use gst_video::{VideoFormat as Format, prelude::*};
 use gstclinspect::results::{DefectResult, HistogramResult};
@@ -32,7 +32,7 @@ const LUMA_FORMATS: [Format; 5] = [
     Format::Gray16Be,
 ];
 
-/// A plane per memory says nothing new where there is one plane.
+/// Formats of one plane need no test with a memory per plane.
 fn arrangements(format: Format) -> impl Iterator<Item = Arrangement> {
     let planes = gst_video::VideoFormatInfo::from_format(format).n_planes();
     ARRANGEMENTS
@@ -40,7 +40,7 @@ fn arrangements(format: Format) -> impl Iterator<Item = Arrangement> {
         .filter(move |a| planes > 1 || a.split != crate::frames::Split::Planes)
 }
 
-/// Fails unless a buffer shows the Gaussian of `input`.
+/// Asserts that a buffer holds the Gaussian of `input`.
 #[track_caller]
 pub fn assert_smoothed(input: &Frame, output: &gst::Buffer, taps: usize, sigma: f64) {
     let mut shown = Frame::poisoned(input.info.format(), input.size(), PLAIN, 0);
@@ -57,7 +57,7 @@ pub fn assert_smoothed(input: &Frame, output: &gst::Buffer, taps: usize, sigma: 
     }
 }
 
-/// Fails unless statistics are the reference's.
+/// Asserts that statistics equal the reference.
 #[track_caller]
 fn assert_statistics(actual: &clinspect_core::statistics::Statistics, expected: &Statistics) {
     assert_eq!(actual.count, expected.count);
@@ -75,7 +75,7 @@ fn assert_statistics(actual: &clinspect_core::statistics::Statistics, expected: 
     ] {
         assert_eq!(actual, expected);
     }
-    // Sums of up to 65 536 terms in another order: each rounds by 2^-53.
+    // Sums of up to 65 536 terms in another order; each addition rounds by 2^-53.
     for (actual, expected) in [
         (actual.mean, expected.mean),
         (actual.stddev, expected.stddev),
@@ -89,7 +89,7 @@ fn assert_statistics(actual: &clinspect_core::statistics::Statistics, expected: 
     }
 }
 
-/// Fails unless a result is the histogram of `input`'s region.
+/// Asserts that a result is the histogram of the region of `input`.
 #[track_caller]
 pub fn assert_counted(input: &Frame, result: &HistogramResult, roi: [usize; 4]) {
     assert_eq!(result.statistics.len(), input.component_count());

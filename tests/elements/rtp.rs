@@ -1,4 +1,4 @@
-//! Masks and results over RTP on the loopback: `rtpgstpay` drops metas, events go along.
+//! Masks and results over RTP on loopback: `rtpgstpay` drops metas and keeps events.
 
 use std::{
     collections::BTreeSet,
@@ -21,14 +21,14 @@ use crate::{
 const SIZE: [usize; 2] = [640, 480];
 const RTP_HEADER: usize = 12;
 
-/// A packet of `rtpgstpay`: the how-manieth event, or fragment `at` of the how-manieth mask.
+/// A packet of `rtpgstpay`: an event by its index, or fragment `at` of a mask by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Packet {
     Event(u64),
     Mask(u64, u32),
 }
 
-/// Counts packets, and names each.
+/// Counts and classifies packets.
 #[derive(Default)]
 struct Names {
     events: u64,
@@ -36,7 +36,7 @@ struct Names {
 }
 
 impl Names {
-    /// `None` for caps and the stream's start, which travel as packets of their own too.
+    /// `None` for caps and stream-start, which are packets too.
     fn name(&mut self, packet: &[u8]) -> Option<Packet> {
         let marker = packet[1] & 0x80 != 0;
         let payload = &packet[RTP_HEADER..];
@@ -47,7 +47,7 @@ impl Names {
                 self.masks += u64::from(marker);
                 Some(Packet::Mask(self.masks - u64::from(marker), at))
             }
-            // Ours begins a packet; its text may go on in others.
+            // Our event begins in this packet; its text may continue in later packets.
             2 => {
                 self.events += u64::from(at == 0);
                 Some(Packet::Event(self.events - 1))
@@ -57,12 +57,12 @@ impl Names {
     }
 }
 
-/// A mask's pixels, and what was found on it.
+/// A mask's pixels and its results.
 type Sent = (Vec<u8>, DefectResult);
-/// The same as it arrives.
+/// The same as received.
 type Received = (Vec<u8>, Vec<DefectResult>);
 
-/// A node and a station in this process, with a network between them.
+/// A node and a station in this process, connected by loopback.
 struct Link {
     node: Pipeline,
     station: Pipeline,
@@ -72,7 +72,7 @@ struct Link {
 }
 
 impl Link {
-    /// Packets in `lost` do not arrive.
+    /// Packets in `lost` are dropped.
     fn new(device: &Arc<ClContext>, caps: &gst::Caps, more: &str, lost: &[Packet]) -> Self {
         let station = Pipeline::new(
             "udpsrc name=in address=127.0.0.1 port=0 buffer-size=4000000 \
@@ -96,7 +96,7 @@ impl Link {
             gst::PadProbeReturn::Ok
         });
         station.set_state(gst::State::Playing).unwrap();
-        // The sink waits for a first mask; the socket is open before.
+        // The sink waits for a first mask; the socket is already open.
         let (changed, ..) = source.state(gst::ClockTime::from_seconds(20));
         changed.unwrap();
         let port: i32 = source.property("port");
@@ -126,8 +126,8 @@ impl Link {
         }
     }
 
-    /// Sends frames one after the other, so that no socket overflows, and returns what arrives;
-    /// those of which `is_lost` do not.
+    /// Sends frames one by one, so that no socket overflows; returns the received masks. Frames with
+    /// `is_lost` do not arrive.
     fn pass(&self, frames: &[Frame], is_lost: impl Fn(usize) -> bool) -> Vec<Option<Received>> {
         let input: gst_app::AppSrc = self.node.get("in");
         let output: gst_app::AppSink = self.station.get("out");
@@ -159,7 +159,7 @@ fn grey(packed: &[u8]) -> Vec<u8> {
     (0..8 * packed.len()).map(|i| 255 * pixel(i)).collect()
 }
 
-/// Frames of which no two have the same mask, with more defects than are listed.
+/// Frames with different masks and more defects than are listed.
 fn frames(count: usize) -> Vec<Frame> {
     let frame = |i: usize| {
         let mut frame = noise(Format::Gray8, SIZE, PLAIN);
@@ -182,7 +182,7 @@ fn results_arrive_with_their_masks_over_rtp() {
         let (pixels, results) = received.as_ref().unwrap();
         assert!(pixels == mask, "frame {i}");
         if i == 0 {
-            // What came before the first mask cannot be known.
+            // Buffers before the first mask may be lost.
             assert!(results.is_empty());
             continue;
         }
@@ -212,13 +212,13 @@ fn lost_packets_put_no_result_onto_another_mask() {
     let Some(device) = start() else { return };
     let frames = frames(6);
     let caps = caps_of(&frames[0]);
-    // Packets that do not arrive, masks that do, and those of them with results.
+    // Lost packets, received masks, and received masks with results.
     let cases: [(&[Packet], &[usize], &[usize]); 4] = [
         // An event.
         (&[Packet::Event(2)], &[0, 1, 2, 3, 4, 5], &[1, 3, 4, 5]),
-        // A piece of a mask: the next one comes after a gap.
+        // A fragment of a mask: the next mask follows a gap.
         (&[Packet::Mask(2, 1380 * 5)], &[0, 1, 3, 4, 5], &[1, 4, 5]),
-        // The first piece of a mask, and the next one's event.
+        // The first fragment of a mask, and the event of the next mask.
         (
             &[Packet::Mask(2, 0), Packet::Event(3)],
             &[0, 1, 3, 4, 5],

@@ -1,4 +1,4 @@
-//! One memory in several hands, and elements that stop while their frames are in use.
+//! Memory with several users, and elements that stop while their frames are in use.
 
 use std::{
     sync::mpsc,
@@ -18,7 +18,7 @@ use crate::{
 
 const SIZE: [usize; 2] = [320, 64];
 const STOP_LIMIT: Duration = Duration::from_secs(2);
-/// Whoever waits for a buffer that has become free gets it within this.
+/// Longest wait for a buffer that was freed.
 const WAKE_LIMIT: Duration = Duration::from_secs(10);
 
 /// Different frames.
@@ -38,7 +38,7 @@ fn smoothed(frame: &Frame) -> Frame {
     smoothed
 }
 
-/// Frames one after the other through the pipeline's `appsrc name=in`.
+/// Sends frames one by one through the pipeline's `appsrc name=in`.
 fn send(pipeline: &Pipeline, buffers: Vec<gst::Buffer>, caps: &gst::Caps) {
     let input: gst_app::AppSrc = pipeline.get("in");
     input.set_caps(Some(caps));
@@ -111,7 +111,7 @@ fn writer_behind_a_tee_changes_its_own_copy_alone() {
     for frame in &frames {
         let expected = smoothed(frame);
         let mut mine = writes.pull_sample().unwrap().buffer_owned().unwrap();
-        // Four bytes by a map that only writes.
+        // Write four bytes through a write-only map.
         mine.make_mut().copy_from_slice(100, &[1, 2, 3, 4]).unwrap();
         let mut changed = expected.bytes.clone();
         changed[100..104].copy_from_slice(&[1, 2, 3, 4]);
@@ -128,7 +128,7 @@ fn frames_held_for_long_keep_their_pixels() {
     let Some(device) = start() else { return };
     let frames = frames(40);
     let mut rig = Rig::new("clgaussian ! clhistogram", &caps_of(&frames[0]));
-    // More than any pool is made with.
+    // More than the buffers of any pool.
     let held: Vec<gst::Buffer> = frames
         .iter()
         .map(|frame| rig.pass(buffer_of(frame, &device)))
@@ -136,7 +136,7 @@ fn frames_held_for_long_keep_their_pixels() {
     for (buffer, frame) in held.iter().zip(&frames) {
         assert_eq!(read(buffer), smoothed(frame).bytes);
     }
-    // Masks too, and those that travel in a meta.
+    // Masks too, both as buffers and in metas.
     let mut rig = Rig::new(
         "clpitchthreshold pitch-x=5 output=frame",
         &caps_of(&frames[0]),
@@ -173,7 +173,7 @@ fn source_that_waits_for_an_exhausted_pool_is_freed_by_a_flush_and_by_a_frame() 
     let waiting = |free: &mut dyn FnMut()| {
         let (sender, acquired) = mpsc::channel();
         let pool = pool.clone();
-        // Not joined: it waits for ever where nothing frees it.
+        // Not joined, because the thread never ends if the buffer is not freed.
         std::thread::spawn(move || sender.send(pool.acquire_buffer(None)));
         let early = acquired.recv_timeout(Duration::from_millis(50));
         assert!(early.is_err(), "the pool was not exhausted");
@@ -182,7 +182,7 @@ fn source_that_waits_for_an_exhausted_pool_is_freed_by_a_flush_and_by_a_frame() 
             .recv_timeout(WAKE_LIMIT)
             .expect("the source is freed")
     };
-    // A frame that the element is done with.
+    // A frame that the element no longer uses.
     let mut inspected = held.pop();
     let acquired = waiting(&mut || {
         let mut buffer = inspected.take().unwrap();
@@ -217,14 +217,14 @@ fn stop_from_another_thread_while_a_kernel_runs_is_short_and_clean() {
             "videotestsrc ! video/x-raw,format=GRAY8,width=1920,height=1080 ! {line} ! \
              fakesink sync=false"
         ));
-        // Errors of the stop itself are looked at too.
+        // Check errors of the stop too.
         pipeline.set_auto_flush_bus(false);
         for ms in [0, 1, 7, 30, 90] {
             pipeline.set_state(gst::State::Playing).unwrap();
             std::thread::sleep(Duration::from_millis(ms + round as u64));
             let begin = Instant::now();
             std::thread::scope(|scope| {
-                // Two threads that want it at once, as an application's and a bus handler.
+                // Two threads stop at the same time, like an application and its bus handler.
                 scope.spawn(|| pipeline.set_state(gst::State::Null));
                 scope.spawn(|| pipeline.set_state(gst::State::Null));
             });

@@ -1,4 +1,4 @@
-//! `stats`, and which device an element takes.
+//! The property `stats`, and the choice of the device.
 
 use clinspect_opencl::{ClContext, devices};
 use gst::prelude::*;
@@ -16,12 +16,12 @@ fn stat(element: &gst::Element, name: &str) -> u64 {
         .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// How many frames reached the device how: zero-copy, wrapped, copied.
+/// Frames that were zero-copy, wrapped and copied.
 fn taken(element: &gst::Element) -> [u64; 3] {
     ["frames-zero-copy", "frames-wrapped", "frames-copied"].map(|name| stat(element, name))
 }
 
-/// A pipeline that has run to its end and is not stopped yet.
+/// A pipeline after EOS, not yet stopped.
 fn run(line: &str) -> Pipeline {
     let pipeline = Pipeline::new(line);
     pipeline.set_state(gst::State::Playing).unwrap();
@@ -30,7 +30,7 @@ fn run(line: &str) -> Pipeline {
     pipeline
 }
 
-/// Without a list of defects, for which mask and differences are read.
+/// Without a list of defects: a list reads the mask and the differences.
 const CHAIN: &str =
     "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p pitch-x=8 max-defects=0";
 
@@ -49,14 +49,14 @@ fn chain_after_a_source_that_takes_our_pool_copies_no_frame() {
             assert_eq!(taken(&element), [6, 0, 0], "{name}, {format}");
             assert_eq!(stat(&element, "frame-downloads"), 0, "{name}");
             assert_eq!(stat(&element, "image-copies"), 0, "{name}");
-            // A frame goes up once, where it came in.
+            // Only the first element uploads a frame, once.
             let uploads = if shares || name != "g" { 0 } else { 6 };
             assert_eq!(stat(&element, "frame-uploads"), uploads, "{name}");
         }
-        // The source writes each frame once; nobody else maps one.
+        // The source maps each frame once for writing; no other element maps a frame.
         assert_eq!(stat(&done.get("g"), "host-maps"), 6);
         assert_eq!(stat(&done.get("h"), "host-maps"), 0);
-        // The mask stays on the device until somebody reads it; counts come down with a frame.
+        // The mask stays on the device until it is mapped; only counts are read back per frame.
         assert_eq!(stat(&done.get("g"), "bytes-downloaded"), 0);
         assert!(stat(&done.get("h"), "bytes-downloaded") >= 6 * 256 * 4);
         assert_eq!(stat(&done.get("p"), "bytes-downloaded"), 6 * 4);
@@ -95,7 +95,7 @@ fn list_of_defects_reads_the_mask_and_differences_but_no_frame() {
         stat(&element, "frame-uploads") > 0,
         !device.caps().shares_host_memory
     );
-    // The source wrote each frame, the list read each mask.
+    // The source maps each frame, the list maps each mask.
     assert_eq!(stat(&element, "host-maps"), 8);
     let (masks, mask_bytes) = if device.caps().shares_host_memory {
         (0, 0)
@@ -103,7 +103,7 @@ fn list_of_defects_reads_the_mask_and_differences_but_no_frame() {
         (4, 4 * 40 * 48)
     };
     assert_eq!(stat(&element, "frame-downloads"), masks);
-    // The rest are 16 bytes a run of marked pixels, and a count a frame.
+    // The rest: 16 bytes per run of marked pixels, and a count per frame.
     let differences = stat(&element, "bytes-downloaded") - mask_bytes - 4 * 4;
     assert!(
         differences > 0 && differences.is_multiple_of(16),
@@ -158,7 +158,7 @@ fn foreign_frame_is_wrapped_or_copied_once() {
         assert_eq!(taken(&element), expected);
         let uploads = if shares { 0 } else { 3 };
         assert_eq!(stat(&element, "frame-uploads"), uploads);
-        // Ours afterwards.
+        // A frame in memory of the device, after the frames in host memory.
         let ours = noise(Format::Gray8, [40, 8], PLAIN);
         rig.pass(buffer_of(&ours, &device));
         assert_eq!(taken(&element)[0], 1);
@@ -213,7 +213,7 @@ fn profile_gives_duration_and_rate_of_each_step() {
                 );
             }
         }
-        // Without it there is nothing to read.
+        // Without a list nothing is read.
         let mut rig = Rig::new(element, &caps_of(&frame));
         rig.pass(buffer_of(&frame, &device));
         let stats: gst::Structure = rig.only(factory).property("stats");
@@ -221,13 +221,13 @@ fn profile_gives_duration_and_rate_of_each_step() {
     }
 }
 
-/// Starts an element with this device; the chosen device's name, or the error's text.
+/// Starts an element with this `device`; returns the name of the device in use, or the error text.
 fn choose(element: &str, device: &str) -> Result<String, String> {
     let line = format!("fakesrc ! {element} name=e device=\"{device}\" ! fakesink");
     let pipeline = Pipeline::new(&line);
     let element: gst::Element = pipeline.get("e");
     assert_eq!(element.property::<String>("device-name"), "");
-    // READY needs no device: going on does.
+    // READY needs no device, PAUSED does.
     pipeline.set_state(gst::State::Ready).unwrap();
     let started = element.set_state(gst::State::Paused);
     let name = element.property::<String>("device-name");

@@ -1,7 +1,7 @@
-//! Elements of different devices that hand frames to each other.
+//! Elements on different devices that pass frames to each other.
 //!
-//! PoCL offers a second device where its environment asks for one before it starts, so the test
-//! starts its own binary again.
+//! PoCL offers a second device only if an environment variable is set before it starts, so the test starts
+//! its own binary again.
 
 use std::process::Command;
 
@@ -29,7 +29,7 @@ fn smoothed(frame: &Frame) -> Frame {
     smoothed
 }
 
-/// Frames through a chain whose elements take turns on two devices.
+/// Frames through a chain whose elements alternate between two devices.
 fn exchange(one: &str, other: &str) {
     let line = format!(
         "clgaussian device=\"{one}\" ! clhistogram device=\"{other}\" ! \
@@ -51,7 +51,7 @@ fn exchange(one: &str, other: &str) {
         for factory in ["clhistogram", "clpitchthreshold"] {
             let stats: gst::Structure = rig.only(factory).property("stats");
             assert_eq!(stats.get::<u64>("frames"), Ok(FRAMES as u64));
-            // Another device's memory is a stranger's.
+            // Memory of another device counts as host memory.
             assert_eq!(stats.get::<u64>("frames-zero-copy"), Ok(0), "{factory}");
         }
         drop(owner.clone());
@@ -86,7 +86,7 @@ fn elements_of_different_devices_share_frames() {
     }
     register();
     let devices = clinspect_opencl::devices().unwrap();
-    // By number: GPUs of a kind share their name.
+    // By number, because GPUs of one model have the same name.
     let (mut gpus, mut cpus) = (0.., 0..);
     let selectors: Vec<String> = devices
         .iter()

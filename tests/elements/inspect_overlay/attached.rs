@@ -1,4 +1,4 @@
-//! Overlays that a sink draws: downstream takes a GstVideoOverlayCompositionMeta.
+//! Overlays that the sink draws: downstream accepts a GstVideoOverlayCompositionMeta.
 
 use gst::MetaAPI;
 use gst_video::{VideoFormat as Format, VideoOverlayCompositionMeta};
@@ -10,8 +10,8 @@ use crate::{
 };
 
 const SIZE: [usize; 2] = [400, 300];
-/// Between a picture of 8 bits blended by GStreamer, which cuts what it does not round, and an overlay
-/// that is drawn on the frame; levels.
+/// Largest difference between a picture blended by GStreamer, which truncates, and an overlay drawn on
+/// the frame; 8-bit levels.
 const CUT: u8 = 4;
 
 fn rig(takes_compositions: bool) -> Rig {
@@ -34,7 +34,7 @@ fn frame() -> gst::Buffer {
     frame
 }
 
-/// What a sink shows.
+/// The picture that a sink shows.
 fn shown(mut frame: gst::Buffer) -> Vec<u8> {
     let composition = frame.meta::<VideoOverlayCompositionMeta>().unwrap();
     let composition = composition.overlay_owned();

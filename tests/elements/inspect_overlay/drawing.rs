@@ -1,4 +1,4 @@
-//! What is drawn from the metas of a frame, pixel by pixel.
+//! Drawing from the metas of a frame, pixel by pixel.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -14,7 +14,7 @@ const SIZE: [usize; 2] = [400, 300];
 const BLUE: [u8; 3] = [255, 0, 0];
 const GREEN: [u8; 3] = [0, 255, 0];
 
-/// The overlay with what is switched on, for BGRx frames.
+/// The overlay with these properties, for BGRx frames.
 fn rig(size: [usize; 2], on: &str) -> Rig {
     register();
     Rig::new(&format!("{NOTHING} {on}"), &caps(Format::Bgrx, size))
@@ -61,7 +61,7 @@ fn box_has_its_colour_around_the_defect_whose_pixels_show() {
     let mut rig = rig(SIZE, "show-boxes=true box-color=0xff00ff00");
     let result = found(SIZE, &[[40, 50, 10, 8]]);
     let out = picture(&mut rig, SIZE, with_defects(SIZE, &result));
-    // A pixel's distance, a shadow, the line, a shadow, each of a pixel.
+    // One pixel each: gap, shadow, line, shadow.
     assert_eq!(out.changed(), Some([36, 46, 54, 62]));
     for x in 37..53 {
         assert_eq!([out.at(x, 47), out.at(x, 60)], [GREEN; 2], "column {x}");
@@ -103,7 +103,7 @@ fn labels_lie_beside_boxes_where_there_is_room() {
     let [left, top, right, bottom] = out.changed().unwrap();
     assert_eq!([left, bottom], [96, 162]);
     assert!(top < 140 && right > 130, "{top} {right}");
-    // Above everything is the frame's edge: the label goes below.
+    // There is no room above the box, so the label is below.
     let out = picture(
         &mut rig,
         SIZE,
@@ -178,7 +178,7 @@ fn verdict_has_its_colour_at_the_chosen_edge() {
             assert_eq!(out.at(1, row), colour, "{verdict:?} {position}");
             let [left, top, right, bottom] = out.changed().unwrap();
             assert_eq!([left, right], [0, SIZE[0]]);
-            // A line of text, and half a one.
+            // One and a half lines of text.
             assert_eq!(bottom - top, 18, "{position}");
             seen.push([top, bottom]);
         }
@@ -199,7 +199,7 @@ fn panel_and_bar_do_not_lie_on_each_other() {
             let mut frame = with_defects(SIZE, &found(SIZE, &[]));
             histogram.attach(frame.get_mut().unwrap()).unwrap();
             let both = picture(&mut rig, SIZE, frame);
-            // What each of them changes alone adds up to what both change.
+            // The changes of each part alone add up to the changes of both.
             let count = |picture: &Picture| {
                 picture
                     .bytes
@@ -227,7 +227,7 @@ fn verdict_lies_above_boxes_and_boxes_above_the_tint() {
     let mut rig = rig(SIZE, on);
     let mut judged =
         |marked: &[[usize; 4]]| picture(&mut rig, SIZE, with_defects(SIZE, &found(SIZE, marked)));
-    // Its box crosses the chip with the verdict; another's box crosses marked pixels.
+    // One box crosses the verdict chip; the other box crosses marked pixels.
     let crossed = judged(&[[8, 8, 20, 4], [40, 50, 10, 8], [30, 40, 30, 8]]);
     let plain = judged(&[]);
     for (x, y) in (0..18).flat_map(|y| (0..38).map(move |x| (x, y))) {
@@ -321,7 +321,7 @@ fn frames_with_nothing_to_draw_pass_untouched_and_uncopied() {
         if has_results {
             results(&mut frame);
         }
-        // Held here too, so that a frame that is written to is a copy.
+        // The test holds a reference too, so the element must copy a frame before writing.
         let out = rig.pass(frame.clone());
         assert_eq!(out.as_ptr(), frame.as_ptr(), "{line}");
         assert!(read(&out) == frame_bytes(Format::Bgrx, SIZE), "{line}");

@@ -1,11 +1,11 @@
-//! Every format and size of the pad's template.
+//! Every format of the pad template, and many sizes.
 
 use gst_video::VideoFormat as Format;
 
 use super::{LEVEL, NOTHING, buffer_at, caps, counted, drawn, found, frame_at, size_in_bytes};
 use crate::support::{Rig, register};
 
-/// Marked pixels: at odd places, of odd sizes, at corners.
+/// Marked rectangles: odd positions, odd sizes, corners.
 const MARKED: [[usize; 4]; 5] = [
     [10, 20, 31, 9],
     [3, 3, 1, 1],
@@ -14,8 +14,7 @@ const MARKED: [[usize; 4]; 5] = [
     [96, 0, 1, 65],
 ];
 const SIZE: [usize; 2] = [97, 65];
-/// Between what is computed here and by GStreamer's blender, which cuts what it does not round;
-/// levels of 8 bits.
+/// Largest difference from GStreamer's blending, which truncates; 8-bit levels.
 const CUT: u16 = 3;
 
 #[test]
@@ -36,7 +35,7 @@ fn every_raw_format_is_drawn_on() {
             .unwrap();
         let tinted = drawn(&mut rig, frame);
         assert!(tinted != plain, "{format} shows nothing");
-        // The same once more: no state of the first frame shows.
+        // The same frame again: the element keeps no state of the first.
         let mut frame = frame_at(format, size, 80);
         found(size, &[[10, 20, 30, 10]])
             .attach(frame.get_mut().unwrap())
@@ -48,7 +47,7 @@ fn every_raw_format_is_drawn_on() {
 #[test]
 fn rows_that_are_not_drawn_on_stay_bit_for_bit() {
     register();
-    // Formats whose rows are not interleaved with others.
+    // Formats whose rows are not interleaved with other rows.
     let size = SIZE;
     for format in [
         Format::I420,
@@ -122,7 +121,7 @@ fn frames_of_every_size_pass() {
     }
 }
 
-/// What GStreamer's own blender makes of a frame with half a colour over the marked pixels.
+/// A frame on which GStreamer blends a half-transparent colour over the marked pixels.
 fn blended_by_gstreamer(bytes: &[u8], info: &gst_video::VideoInfo) -> Vec<u8> {
     let [width, height] = SIZE.map(|n| n as u32);
     // 0x80ff8000, premultiplied, as B, G, R, A.
@@ -179,7 +178,7 @@ fn tint_is_what_gstreamers_blender_makes_of_it() {
         (Format::P01010le, 2),
         (Format::Gray16Le, 2),
     ] {
-        // The blender knows no other colorimetry.
+        // GStreamer's blending supports no other colorimetry.
         let colorimetry = match format {
             Format::Rgb | Format::Gbr | Format::Bgrx => "sRGB",
             _ => "bt709",
@@ -192,7 +191,7 @@ fn tint_is_what_gstreamers_blender_makes_of_it() {
             .unwrap();
         let mut bytes: Vec<u8> = (0..info.size()).map(|n| (n * 31 % 251) as u8).collect();
         if format == Format::Bgrx {
-            // Nor that this is no alpha.
+            // GStreamer's blending takes the fourth byte for alpha.
             bytes.iter_mut().skip(3).step_by(4).for_each(|x| *x = 255);
         }
         if format == Format::I42010le {
@@ -233,8 +232,8 @@ fn tint_is_what_gstreamers_blender_makes_of_it() {
 #[test]
 fn colour_of_interlaced_frames_stays_in_its_field_and_in_the_frame() {
     register();
-    // The first row of the lower field; and one whose field would have a row of chroma more than
-    // the other.
+    // The first row of the lower field, and a row whose field has one chroma row more than the
+    // other field.
     for (height, row, chroma) in [(16, 1, &[1][..]), (18, 17, &[])] {
         let info = gst_video::VideoInfo::builder(Format::I420, 32, height as u32)
             .fps(gst::Fraction::new(25, 1))

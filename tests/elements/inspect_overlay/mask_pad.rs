@@ -1,4 +1,4 @@
-//! Masks that come on the pad `mask`, and which frame each belongs to.
+//! Masks on the pad `mask`, and the frame that each mask belongs to.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::{LEVEL, NOTHING, Picture, buffer_at, caps, counted, found, frame_at, 
 use crate::{frames::read, support::register};
 
 pub const SIZE: [usize; 2] = [160, 120];
-/// A test that waits this long has failed.
+/// Longest wait of a test.
 pub const LONG: Duration = Duration::from_secs(20);
 const BLUE: [u8; 3] = [255, 0, 0];
 
@@ -32,7 +32,7 @@ pub fn bitmask_caps([width, height]: [usize; 2]) -> gst::Caps {
 }
 
 impl Pads {
-    /// An overlay that tints in blue, and what else is switched on.
+    /// An overlay with a blue tint and these properties.
     pub fn new(on: &str) -> Self {
         let pads = Self::unfed(on);
         Self::feed(pads)
@@ -64,13 +64,13 @@ impl Pads {
         self.masks.push(mask).unwrap();
     }
 
-    /// Sends a frame, and tells the columns that are tinted in row 10.
+    /// Sends a frame; returns the columns that are tinted in row 10.
     pub fn frame(&mut self, ms: u64) -> Vec<usize> {
         self.frames.push(frame_at(Format::Bgrx, SIZE, ms)).unwrap();
         tinted(read(&self.frames.pull().unwrap()))
     }
 
-    /// The same for a frame whose mask does not come: lets the clock reach the frame's deadline.
+    /// The same for a frame without a mask: advances the clock to the frame's deadline.
     pub fn frame_in_vain(&mut self, ms: u64) -> Vec<usize> {
         self.frames.push(frame_at(Format::Bgrx, SIZE, ms)).unwrap();
         self.frames.crank_single_clock_wait().unwrap();
@@ -91,10 +91,10 @@ fn each_mask_is_drawn_on_the_frame_of_its_time() {
     assert_eq!(pads.frame(0), [5]);
     pads.mask(6, 40);
     assert_eq!(pads.frame(40), [6]);
-    // No mask of 80 ms comes: the next one is there, so there is nothing to wait for.
+    // There is no mask for 80 ms: a later mask has arrived, so the frame does not wait.
     pads.mask(8, 120);
     assert_eq!(pads.frame(80), [0; 0]);
-    // Rounded on its way.
+    // A timestamp rounded in transport.
     assert_eq!(pads.frame(121), [8]);
     pads.mask(9, 160);
     assert_eq!(pads.frame(160), [9]);
@@ -103,7 +103,7 @@ fn each_mask_is_drawn_on_the_frame_of_its_time() {
 #[test]
 fn newest_of_the_masks_that_have_begun_is_drawn() {
     let mut pads = Pads::new("");
-    // More masks than frames, and a first one that says that it holds for longer than it does.
+    // More masks than frames; the duration of the first mask is too long.
     let mut lasting = buffer_at(&packed(SIZE, &[[5, 10, 1, 1]]), 0);
     let duration = gst::ClockTime::from_seconds(1);
     lasting.get_mut().unwrap().set_duration(duration);
@@ -178,7 +178,7 @@ fn results_on_the_masks_are_drawn() {
     pads.masks.push(mask).unwrap();
     pads.frames.push(frame_at(Format::Bgrx, SIZE, 0)).unwrap();
     let out = Picture::of(SIZE, read(&pads.frames.pull().unwrap()));
-    // The chip of a failed frame, the box, the panel.
+    // Verdict chip of a failed frame, box, panel.
     assert_eq!(out.at(1, 1), [0x20, 0x2d, 0xd9]);
     assert_ne!(out.at(57, 45), [LEVEL; 3]);
     assert_ne!(out.at(140, 100), [LEVEL; 3]);
@@ -200,7 +200,7 @@ fn frame_whose_mask_did_not_come_says_so() {
 #[test]
 fn masks_that_cannot_be_drawn_do_not_stop_the_picture() {
     let mut pads = Pads::new("");
-    // Shorter than its caps say, of no time, outside the segment.
+    // Too short for its caps, without timestamp, outside the segment.
     pads.masks.push(buffer_at(&[0xff; 30], 0)).unwrap();
     assert_eq!(pads.frame(0), [0; 0]);
     pads.masks
@@ -212,7 +212,7 @@ fn masks_that_cannot_be_drawn_do_not_stop_the_picture() {
     let mut untimed = frame_at(Format::Bgrx, SIZE, 0);
     untimed.get_mut().unwrap().set_pts(None);
     pads.frames.push(untimed).unwrap();
-    // A clock that runs is past its deadline, which is that of running time 0.
+    // A running clock is past the deadline of running time 0.
     pads.frames.crank_single_clock_wait().unwrap();
     assert_eq!(tinted(read(&pads.frames.pull().unwrap())), [0; 0]);
 

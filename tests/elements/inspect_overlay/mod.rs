@@ -1,4 +1,4 @@
-//! `inspectoverlay`, on results that are made here: most of it needs no device.
+//! `inspectoverlay` with results made by the test; most tests need no device.
 
 mod attached;
 mod drawing;
@@ -19,9 +19,9 @@ use crate::{
     support::Rig,
 };
 
-/// The level of every byte of a frame.
+/// The value of every byte of a frame.
 const LEVEL: u8 = 100;
-/// Only what a test switches on is drawn, as opaque as can be.
+/// Everything off, at full opacity; a test switches on the parts it needs.
 const NOTHING: &str = "inspectoverlay name=o show-tint=false show-boxes=false show-labels=false \
                        show-histogram=false show-verdict=false histogram-opacity=1 \
                        verdict-opacity=1";
@@ -39,17 +39,17 @@ fn size_in_bytes(format: Format, [width, height]: [usize; 2]) -> usize {
     info.unwrap().size()
 }
 
-/// The bytes of a frame of one level.
+/// The bytes of a uniform frame.
 fn frame_bytes(format: Format, size: [usize; 2]) -> Vec<u8> {
     vec![LEVEL; size_in_bytes(format, size)]
 }
 
-/// A frame of one level at a time in ms.
+/// A uniform frame with a timestamp in ms.
 fn frame_at(format: Format, size: [usize; 2], ms: u64) -> gst::Buffer {
     buffer_at(&frame_bytes(format, size), ms)
 }
 
-/// Bytes at a time in ms, for 40 ms.
+/// A buffer of these bytes with a timestamp in ms and a duration of 40 ms.
 fn buffer_at(bytes: &[u8], ms: u64) -> gst::Buffer {
     let mut buffer = gst::Buffer::new();
     let writable = buffer.get_mut().unwrap();
@@ -71,7 +71,7 @@ fn packed(size: [usize; 2], rectangles: &[[usize; 4]]) -> Vec<u8> {
     bytes
 }
 
-/// A result with a defect for each rectangle, and their mask.
+/// A result with a defect per rectangle, and the mask.
 fn found(size: [usize; 2], rectangles: &[[usize; 4]]) -> DefectResult {
     let defects: Vec<Defect> = rectangles
         .iter()
@@ -108,7 +108,7 @@ fn found(size: [usize; 2], rectangles: &[[usize; 4]]) -> DefectResult {
     }
 }
 
-/// A histogram of so many channels.
+/// A histogram of `channels` channels.
 fn counted(format: &str, size: [usize; 2], channels: usize) -> HistogramResult {
     let counts = (0..256 * channels as u32).map(|n| n * 7 % 113).collect();
     let statistics = Statistics {
@@ -132,7 +132,7 @@ fn counted(format: &str, size: [usize; 2], channels: usize) -> HistogramResult {
     }
 }
 
-/// The bytes that come out for a frame.
+/// The output bytes for a frame.
 #[track_caller]
 fn drawn(rig: &mut Rig, frame: gst::Buffer) -> Vec<u8> {
     let bytes = read(&rig.pass(frame));
@@ -140,7 +140,7 @@ fn drawn(rig: &mut Rig, frame: gst::Buffer) -> Vec<u8> {
     bytes
 }
 
-/// A picture of four bytes a pixel.
+/// A picture with four bytes per pixel.
 struct Picture {
     width: usize,
     bytes: Vec<u8>,
@@ -161,7 +161,7 @@ impl Picture {
         self.bytes[at..at + 3].try_into().unwrap()
     }
 
-    /// The box (left, top, right, bottom; half open) around all pixels that are not as they were.
+    /// The box (left, top, right, bottom; half-open) around all changed pixels.
     fn changed(&self) -> Option<[usize; 4]> {
         let mut around = None;
         for y in 0..self.bytes.len() / 4 / self.width {

@@ -1,4 +1,4 @@
-//! Metas that say what cannot be: others may write them, too.
+//! Metas with invalid contents: any element may write a meta.
 
 use clinspect_core::statistics::Statistics;
 use gst::prelude::*;

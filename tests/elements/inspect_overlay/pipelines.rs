@@ -1,4 +1,4 @@
-//! The overlay behind the elements whose results it draws.
+//! The overlay in pipelines with the elements whose results it draws.
 
 use gst::prelude::*;
 
@@ -13,7 +13,7 @@ const SOURCE: &str = "videotestsrc num-buffers=100 pattern=ball ! \
 const JUDGE: &str = "clpitchthreshold name=p pitch-x=7.35 merge-distance=3";
 const OUT: &str = "appsink name=out sync=false";
 
-/// Runs a pipeline to its end; the frames that reach `out`.
+/// Runs a pipeline to EOS; returns the frames that reach `out`.
 #[track_caller]
 fn frames(line: &str) -> Vec<Vec<u8>> {
     let pipeline = Pipeline::new(line);
@@ -46,7 +46,7 @@ fn mask_pad_draws_what_the_metas_of_the_frames_draw() {
             .zip(&plain)
             .all(|(drawn, plain)| drawn != plain)
     );
-    // Branches with as little room as can be, and masks as GRAY8.
+    // The smallest queues, and masks as GRAY8.
     for (queue, format) in [
         ("queue", "video/x-bitmask"),
         ("queue max-size-buffers=1", "video/x-bitmask"),
@@ -105,7 +105,7 @@ fn seeks_stops_and_pads_that_come_and_go_hang_nothing() {
         }
         if round % 2 == 0 {
             let pad = overlay.static_pad("mask").unwrap();
-            // What would be sent on has nowhere to go: the branch is closed first.
+            // Block the branch first: without a peer pad a push fails.
             let source = judge.static_pad("src").unwrap();
             let probe = source.add_probe(gst::PadProbeType::BLOCK_DOWNSTREAM, |_, _| {
                 gst::PadProbeReturn::Ok
@@ -124,7 +124,7 @@ fn seeks_stops_and_pads_that_come_and_go_hang_nothing() {
 #[test]
 fn masks_without_frames_are_a_warning_that_says_what_to_link() {
     register();
-    // As gst-launch-1.0 links what does not fit the pad of the frames.
+    // gst-launch-1.0 links caps that `sink` does not accept to the mask pad.
     let line = |more: &str| {
         format!(
             "inspectoverlay name=o ! fakesink  appsrc ! video/x-bitmask,width=8,height=1,stride=1,\
@@ -133,7 +133,7 @@ fn masks_without_frames_are_a_warning_that_says_what_to_link() {
     };
     for (more, warns) in [("", true), ("videotestsrc num-buffers=1 ! o.sink", false)] {
         let pipeline = Pipeline::new(&line(more));
-        // Without frames it gets no further than waiting for them.
+        // Without frames the state change does not complete.
         let _ = pipeline.set_state(gst::State::Paused);
         let warnings = faults(&pipeline.bus().unwrap(), gst::MessageType::Warning);
         assert_eq!(warnings.len(), usize::from(warns), "{warnings:?}");

@@ -1,4 +1,4 @@
-//! Every property while frames flow.
+//! Every property changed while frames flow.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -12,7 +12,7 @@ use crate::{
 
 const SIZE: [usize; 2] = [400, 300];
 
-/// Another value of each property than its default.
+/// A value of each property that is not the default.
 const OTHER_VALUES: [(&str, &str); 17] = [
     ("scale", "1.5"),
     ("show-defects", "false"),

@@ -1,4 +1,4 @@
-//! Seeks where the masks come from the frames' source, and where they have one of their own.
+//! Seeks with one source for frames and masks, and with a source for each.
 
 use std::{
     collections::BTreeMap,
@@ -57,7 +57,7 @@ fn counted(pipeline: &Pipeline, element: &str, kind: gst::EventType) -> Arc<Atom
     count
 }
 
-/// The next frames by their time in frames.
+/// Positions of the next frames, counted in frames.
 fn next(pipeline: &Pipeline, count: usize) -> BTreeMap<u64, Vec<u8>> {
     let out: gst_app::AppSink = pipeline.get("out");
     (0..count)
@@ -74,13 +74,13 @@ fn play(pipeline: &Pipeline) {
     pipeline.state(WAIT).0.unwrap();
 }
 
-/// Counts of the seeks that reach each source.
+/// Number of seeks that reach each source.
 fn sought(pipeline: &Pipeline, sources: &[&str]) -> Vec<Arc<AtomicUsize>> {
     let count = |source: &&str| counted(pipeline, source, gst::EventType::Seek);
     sources.iter().map(count).collect()
 }
 
-/// Sends a seek to a frame up the overlay's source pad, as a sink does.
+/// Sends a seek to a frame into the overlay's source pad, as a sink does.
 fn seek(pipeline: &Pipeline, flags: gst::SeekFlags, frame: u64) -> bool {
     let pad = pipeline.get::<gst::Element>("o").static_pad("src").unwrap();
     pad.send_event(gst::event::Seek::new(
@@ -120,7 +120,7 @@ fn flushing_seek_brings_frames_and_masks_to_the_same_place() {
                     "{sources:?}: frame {at} after {place}"
                 );
             }
-            // GstAggregator sends a seek up each branch, and both may end at one source.
+            // GstAggregator sends a seek up each branch; both branches may end at one source.
             for count in &seeks {
                 assert!(count.load(Ordering::Relaxed) >= round, "{sources:?}");
             }
@@ -135,7 +135,7 @@ fn seek_without_flush_reaches_each_source() {
         (one_source(), &["frames"][..]),
     ] {
         let seeks = sought(&pipeline, sources);
-        // The seek waits until the source has sent on what it is at.
+        // The seek waits until the source has pushed its current buffer.
         let out: gst_app::AppSink = pipeline.get("out");
         out.set_drop(true);
         play(&pipeline);

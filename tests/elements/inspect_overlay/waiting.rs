@@ -1,4 +1,4 @@
-//! How long a frame waits for its mask, and what ends the wait.
+//! Duration of a frame's wait for its mask, and the events that end the wait.
 
 use std::{
     thread,
@@ -18,10 +18,10 @@ use crate::{
     support::{Pipeline, register},
 };
 
-/// Until another thread surely waits; longer than anything that a default setting waits for.
+/// Time after which another thread surely waits; longer than any wait with default settings.
 const A_WHILE: Duration = Duration::from_millis(300);
 
-/// Frames and masks from applications, neither of them live.
+/// Frames and masks from two appsrc, not live.
 struct Fed {
     pipeline: Pipeline,
     frames: gst_app::AppSrc,
@@ -60,7 +60,7 @@ impl Fed {
         self.masks.push_buffer(mask).unwrap();
     }
 
-    /// Time and tinted columns of the next frame that leaves within a time.
+    /// Timestamp and tinted columns of the next frame, if one leaves within this time.
     fn next(&self, limit: Duration) -> Option<(u64, Vec<usize>)> {
         let limit = gst::ClockTime::try_from(limit).unwrap();
         let frame = self.out.try_pull_sample(limit)?.buffer_owned().unwrap();
@@ -75,14 +75,14 @@ fn frames_that_are_not_live_wait_for_their_masks() {
     fed.mask(5, 0);
     assert_eq!(fed.next(LONG), Some((0, vec![5])));
     assert_eq!(fed.next(A_WHILE), None);
-    // Of 80 ms there is none, which a later mask tells.
+    // A later mask shows that there is none for 80 ms.
     fed.mask(6, 40);
     assert_eq!(fed.next(LONG), Some((40, vec![6])));
     assert_eq!(fed.next(A_WHILE), None);
     fed.mask(8, 120);
     assert_eq!(fed.next(LONG), Some((80, vec![])));
     assert_eq!(fed.next(LONG), Some((120, vec![8])));
-    // Nor of 160 ms, which their end tells.
+    // EOS of the masks shows that there is none for 160 ms.
     fed.frame(160);
     assert_eq!(fed.next(A_WHILE), None);
     fed.masks.end_of_stream().unwrap();
@@ -135,7 +135,7 @@ fn frame_without_a_timestamp_goes_on_without_a_mask() {
 #[test]
 fn live_masks_may_take_as_long_as_their_branch_says() {
     register();
-    // The branch says 2 s and takes 250 ms; the camera's own latency is a frame's.
+    // The branch reports 2 s and takes 250 ms; the camera's latency is one frame.
     let line = NOTHING.replace("show-verdict=false", "");
     let pipeline = Pipeline::new(&format!(
         "videotestsrc is-live=true num-buffers=20 ! video/x-raw,format=GRAY8,width=160,height=120,\
@@ -161,7 +161,7 @@ fn live_masks_may_take_as_long_as_their_branch_says() {
     for n in 0..20 {
         let sample = out.try_pull_sample(gst::ClockTime::from_seconds(20));
         let frame = read(&sample.unwrap().buffer_owned().unwrap());
-        // Of NO VERDICT, which is what a mask alone gives; that of NO MASK is brighter.
+        // The colour of NO VERDICT (a mask without meta); the colour of NO MASK is brighter.
         assert!(
             (80..140).contains(&frame[2 * 160 + 2]),
             "{n}: {}",
@@ -187,7 +187,7 @@ fn live_frame_goes_on_at_its_deadline() {
         let clock = pads.frames.testclock().unwrap();
         assert_eq!(clock.time(), ms(40 * n + 130));
     }
-    // A mask that is too late is left out, and the next one counts.
+    // A late mask is dropped; the next mask is drawn.
     pads.mask(5, 80);
     pads.mask(6, 120);
     assert_eq!(pads.frame(120), [6]);
@@ -223,7 +223,7 @@ fn latency_is_told_anew_when_it_changes() {
     assert_eq!(told(), 1);
     element.release_request_pad(&pad);
     assert_eq!(told(), 1);
-    // What an application has set is left to it.
+    // A latency that the application set stays.
     element.set_property("latency", 5_000_000_u64);
     assert_eq!(told(), 1);
     let pad = element.request_pad_simple("mask").unwrap();
@@ -247,7 +247,7 @@ fn source_that_is_not_live_has_no_latency() {
     assert!(!query.result().0);
 }
 
-/// Sends a frame that waits for its mask, and does something; a frame comes out where it goes on.
+/// Sends a frame that waits for its mask, and calls `wake`; if `goes_on`, the frame must leave then.
 #[track_caller]
 fn assert_woken(what: &str, goes_on: bool, wake: impl FnOnce(&gst::Element, &gst::Pad)) {
     let mut pads = Pads::new("");
@@ -326,7 +326,7 @@ fn pad_that_is_not_linked_is_not_waited_for() {
         if !request_first {
             request();
         }
-        // Nor does a seek wait for it.
+        // A seek does not wait for the unlinked pad either.
         let flags = gst::SeekFlags::FLUSH;
         pipeline.seek_simple(flags, gst::ClockTime::ZERO).unwrap();
         pipeline.set_state(gst::State::Playing).unwrap();
