@@ -23,13 +23,13 @@ pub enum Compare {
     /// With the mean of both.
     #[default]
     #[enum_value(
-        name = "Average: against the mean of both neighbours; leaves a ghost on each side",
+        name = "Average: with the mean of both neighbours; leaves a ghost on each side",
         nick = "average"
     )]
     Average,
     /// With each of them.
     #[enum_value(
-        name = "Minimum: against each neighbour, the smaller difference counts; no ghosts",
+        name = "Minimum: with each neighbour; the smaller difference counts; no ghosts",
         nick = "minimum"
     )]
     Minimum,
