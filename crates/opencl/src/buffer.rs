@@ -247,7 +247,10 @@ impl ClBuffer {
             } => (*mapping, std::mem::replace(contents, Contents::NEW)),
             State::Writing { mapping, .. } => (*mapping, Contents::NEW),
             State::Device(_) | State::Kept { .. } | State::Broken(_) => {
-                gst::error!(CAT, "OpenCL memory is unmapped more often than it was mapped");
+                gst::error!(
+                    CAT,
+                    "OpenCL memory is unmapped more often than it was mapped"
+                );
                 return;
             }
         };

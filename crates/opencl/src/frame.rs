@@ -216,7 +216,9 @@ impl ClFrame {
                 .checked_mul(rows)
                 .and_then(|bytes| bytes.checked_next_multiple_of(size_of::<u32>()))
                 .ok_or_else(|| {
-                    ClError::Refused(format!("{rows} rows of {row} bytes are too large for memory"))
+                    ClError::Refused(format!(
+                        "{rows} rows of {row} bytes are too large for memory"
+                    ))
                 })?;
             let buffer = ClBuffer::new(context, size, meter)?;
             buffer.zero("a frame to warm up with")?;

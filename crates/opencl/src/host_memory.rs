@@ -83,7 +83,10 @@ impl<T: HostBytes + ?Sized> Drop for HostMemory<T> {
                 Ok(Status::Complete | Status::Failed(_))
             )
         {
-            gst::error!(CAT, "the device may still read a frame; leaking the frame's memory");
+            gst::error!(
+                CAT,
+                "the device may still read a frame; leaking the frame's memory"
+            );
             return;
         }
         // SAFETY: both are dropped only here, the memory object before the bytes under it.

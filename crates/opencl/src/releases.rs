@@ -62,7 +62,10 @@ pub(super) fn release(
     let begun = Instant::now();
     log_failure(call, work());
     if begun.elapsed() > STALL {
-        gst::warning!(CAT, "{call} stalls; further OpenCL objects are released in the background");
+        gst::warning!(
+            CAT,
+            "{call} stalls; further OpenCL objects are released in the background"
+        );
         work_in_background();
     }
 }

@@ -80,7 +80,8 @@ impl PlaneImages {
     pub fn new(context: &ClContext, layout: &FrameLayout) -> Result<Self, ClError> {
         if layout.sample != SampleType::U8 {
             return Err(ClError::Refused(
-                "images support 8-bit formats only; set memory-object=buffer for 16-bit frames".into(),
+                "images support 8-bit formats only; set memory-object=buffer for 16-bit frames"
+                    .into(),
             ));
         }
         let kernel = context

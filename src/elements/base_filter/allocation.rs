@@ -15,9 +15,7 @@ fn caps_and_size(caps: Option<gst::Caps>) -> Result<(gst::Caps, u32), ClError> {
     let caps = caps.ok_or_else(|| ClError::Refused("the allocation query has no caps".into()))?;
     let size = buffer_size(&caps)
         .and_then(|size| u32::try_from(size).ok())
-        .ok_or_else(|| {
-            ClError::Refused(format!("a buffer with the caps {caps} exceeds 4 GiB"))
-        })?;
+        .ok_or_else(|| ClError::Refused(format!("a buffer with the caps {caps} exceeds 4 GiB")))?;
     Ok((caps, size))
 }
 

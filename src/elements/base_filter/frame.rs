@@ -61,7 +61,9 @@ impl Frame<'_> {
     /// [`ClError::Input`] if input and output are the same buffer.
     pub fn target(&self) -> Result<&gst::BufferRef, ClError> {
         match &self.buffers {
-            Buffers::InPlace(_) => Err(ClError::Input("the element has no output buffer of its own".into())),
+            Buffers::InPlace(_) => Err(ClError::Input(
+                "the element has no output buffer of its own".into(),
+            )),
             Buffers::Pair(_, output) => Ok(output),
         }
     }

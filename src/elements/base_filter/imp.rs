@@ -413,7 +413,10 @@ impl BaseTransformImpl for ClBaseFilter {
         {
             let error = device.allocator.take_failure();
             let error = error.unwrap_or_else(|| {
-                ClError::Input("cannot allocate a buffer for the output frame; stop and start the pipeline".into())
+                ClError::Input(
+                    "cannot allocate a buffer for the output frame; stop and start the pipeline"
+                        .into(),
+                )
             });
             self.post_error(&error, "allocating an output frame");
         }

@@ -178,9 +178,9 @@ impl ClBaseFilterImpl for ClHistogram {
                 .collect(),
             counts: std::mem::take(&mut state.counts),
         };
-        result
-            .attach(frame.output())
-            .map_err(|error| ClError::Input(format!("cannot attach a meta to the frame: {error}")))?;
+        result.attach(frame.output()).map_err(|error| {
+            ClError::Input(format!("cannot attach a meta to the frame: {error}"))
+        })?;
 
         let times = FrameTimes::of(frame.buffer(), &element.segment());
         let properties = lock(&self.properties).clone();

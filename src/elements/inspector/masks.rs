@@ -46,7 +46,9 @@ impl Masks {
                 let masks = Importer::new(importer.context(), importer.meter(), &info)?;
                 Ok(Self::Grey(masks))
             }
-            None => Err(ClError::Refused(format!("{outcaps} are not caps of a mask"))),
+            None => Err(ClError::Refused(format!(
+                "{outcaps} are not caps of a mask"
+            ))),
         }
     }
 
@@ -109,7 +111,9 @@ impl MaskPool {
     fn acquire(&self) -> Result<gst::Buffer, ClError> {
         self.pool.acquire_buffer(None).map_err(|_| {
             self.allocator.take_failure().unwrap_or_else(|| {
-                ClError::Input("cannot allocate memory for a mask; stop and start the pipeline".into())
+                ClError::Input(
+                    "cannot allocate memory for a mask; stop and start the pipeline".into(),
+                )
             })
         })
     }

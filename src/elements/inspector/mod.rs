@@ -221,7 +221,8 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         self.look(live, &mut state.own, frame)?;
         let reporting = *self.inspector().reporting();
         let masks = state.masks.as_ref();
-        let masks = masks.ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
+        let masks =
+            masks.ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
         let ((defect_pixels, listed), mask) = masks.write(frame, |mask| {
             inspect::<T>(&mut live.operator, frame, mask, &reporting.listing)
         })?;
@@ -255,9 +256,9 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             overflow: listed.overflow,
             mask,
         };
-        result
-            .attach(frame.output())
-            .map_err(|error| ClError::Input(format!("cannot attach a meta to the buffer: {error}")))?;
+        result.attach(frame.output()).map_err(|error| {
+            ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
+        })?;
         let [passed, failed, unjudged] = COUNTS;
         element.count(match result.verdict {
             Verdict::Pass => passed,

@@ -30,7 +30,12 @@ impl State {
             .stride
             .checked_mul(height.saturating_sub(1))
             .and_then(|bytes| bytes.checked_add(packed_stride(width)))
-            .ok_or_else(|| format!("a mask of {height} rows of {} bytes is too large", self.stride))?;
+            .ok_or_else(|| {
+                format!(
+                    "a mask of {height} rows of {} bytes is too large",
+                    self.stride
+                )
+            })?;
         if len < needed {
             return Err(format!(
                 "the mask holds {len} bytes, but {width}x{height} pixels with a stride of {} need {needed}; \
@@ -75,7 +80,11 @@ impl ClMaskUnpack {
             return Some(result);
         };
         let frame = result.frame_number;
-        gst::debug!(CAT, imp = self, "ignoring the results of frame {frame}: {why}");
+        gst::debug!(
+            CAT,
+            imp = self,
+            "ignoring the results of frame {frame}: {why}"
+        );
         None
     }
 }
