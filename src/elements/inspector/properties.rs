@@ -123,7 +123,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
         (
             glib::ParamSpecEnum::builder_with_default("output", default.output)
                 .nick("Output")
-                .blurb("Output of the element")
+                .blurb("What the element outputs")
                 .mutable_ready()
                 .build(),
             field!(Reporting, output),

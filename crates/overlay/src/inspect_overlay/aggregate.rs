@@ -184,7 +184,7 @@ impl AggregatorImpl for InspectOverlay {
             EventView::Segment(segment) if !is_masks => {
                 match segment.segment().downcast_ref::<gst::ClockTime>() {
                     Some(segment) => self.obj().update_segment(segment),
-                    None => self.warn("frames outside a time segment get no masks"),
+                    None => self.warn("frames without a TIME segment get no masks"),
                 }
             }
             EventView::Gap(_) if is_masks => {}

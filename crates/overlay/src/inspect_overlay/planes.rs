@@ -37,7 +37,7 @@ pub(super) fn info(caps: &gst::CapsRef) -> Result<gst_video::VideoInfo, String> 
         info.format_info().is_tiled() || planes.into_iter().all(|n| plane_size(info, n).is_some())
     };
     if !is_sound(&info) {
-        return Err(format!("{caps} has a width that no frame supports"));
+        return Err(format!("{caps} is too wide for a frame"));
     }
     Ok(info)
 }

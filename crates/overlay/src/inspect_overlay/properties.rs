@@ -82,9 +82,9 @@ macro_rules! settings {
 
 settings! {
     "scale" scale: f64 = 1.0,
-        number("Scale of text, lines and panel, relative to their size for the frame", 0.25, 8.0);
+        number("Scale of text, lines and panel; 1 = default for the frame's size", 0.25, 8.0);
     "show-defects" show_defects: bool = true,
-        switch("Draw defects: tint, boxes and labels, unless they are off");
+        switch("Draw defects: tint, boxes and labels, each if its own property is on");
     "show-tint" show_tint: bool = true, switch("Tint the pixels that the mask marks");
     "show-boxes" show_boxes: bool = true, switch("Draw a box around each defect");
     "show-labels" show_labels: bool = true,
