@@ -252,7 +252,7 @@ impl PanelGenerator {
         self.next_random_of(&DefectKind::ALL, count, RANDOM_CONTRAST)
     }
 
-    /// Like [`Self::frame_with_random_defects`], with given kinds and contrast (grey levels of 8
+    /// Like [`Self::next_random`], with given kinds and contrast (grey levels of 8
     /// bits).
     pub fn next_random_of(
         &mut self,

@@ -40,7 +40,7 @@ impl Sandbox {
         dir
     }
 
-    /// A program that finds the plugin and is ended after [`TIME_LIMIT_S`].
+    /// A program that finds the plugin and is ended after 90 s (`TIME_LIMIT_S`).
     pub fn command(&self, program: &str) -> Command {
         self.command_within(TIME_LIMIT_S, program)
     }
