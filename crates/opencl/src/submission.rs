@@ -62,7 +62,7 @@ pub enum Arg<'a> {
 ///
 /// Each command waits for the one before, so that a failure reaches the last command. It also waits
 /// for the commands of others on the memory in its arguments, and is noted as the reader or writer
-/// of that memory. An operator cannot forget either.
+/// of that memory. The submission does both, so that no operator can forget them.
 #[derive(Debug)]
 pub struct Submission<'a> {
     context: &'a Arc<ClContext>,
