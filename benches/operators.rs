@@ -26,7 +26,7 @@ fn device() -> String {
     std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into())
 }
 
-/// A picture in a file, in the form that the workers of scripts/bench read.
+/// A picture in a file, as the workers of scripts/bench read it.
 fn frame(folder: &Path, kind: &str, channels: usize) -> Result<Frame, Error> {
     let path: PathBuf = folder.join(format!("{kind} {channels}.raw"));
     std::fs::write(&path, pictures::draw(kind, SIZE, channels, "")?)?;
@@ -60,7 +60,7 @@ fn measure(
             let mut contestant = match prepare(task, &frame, settings) {
                 Ok(contestant) => contestant,
                 Err(why) if why.is::<Skip>() => {
-                    eprintln!("{task}, {variant}: left out: {why}");
+                    eprintln!("{task}, {variant}: skipped: {why}");
                     continue;
                 }
                 Err(why) => return Err(why),

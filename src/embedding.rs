@@ -3,17 +3,17 @@
 use gst::prelude::*;
 use gst_base::prelude::*;
 
-/// The buffer pool that the elements after `source` (an `appsrc`) propose for `caps`: frames that an
-/// application writes into its buffers reach the device without a copy.
+/// The buffer pool that the elements after `source` (an `appsrc`) propose for `caps`. Frames that
+/// an application writes into buffers of this pool reach the device without a copy.
 ///
-/// Call it where appsrc asks for data, from its streaming thread. `None` where downstream proposes no
-/// pool, or `source` is no GstBaseSrc; any buffer is as good then.
+/// Call it in the handler of appsrc's `need-data`, on its streaming thread. `None` if downstream
+/// proposes no pool or `source` is not a GstBaseSrc; any buffer will do then.
 pub fn downstream_pool(
     source: &impl IsA<gst::Element>,
     caps: &gst::Caps,
 ) -> Option<gst::BufferPool> {
     let source = source.dynamic_cast_ref::<gst_base::BaseSrc>()?;
-    // appsrc asks for a pool before it has caps, and never again.
+    // appsrc queries a pool only once, before it has caps.
     if source.buffer_pool().is_none() && source.set_caps(caps).is_ok() {
         source.negotiate();
     }

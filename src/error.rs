@@ -34,13 +34,13 @@ pub(crate) fn error_message(error: &ClError, context: &str) -> gst::ErrorMessage
 /// CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY.
 const OUT_OF_MEMORY: std::ops::RangeInclusive<i32> = -6..=-4;
 
-/// What to do where an OpenCL call fails with `code`.
+/// What to do after an OpenCL call failed with `code`.
 fn advice(code: i32) -> &'static str {
     if OUT_OF_MEMORY.contains(&code) {
         "the device or the host may be out of memory; free memory (fewer pipelines, smaller \
      frames), then stop and start the pipeline"
     } else {
-        "stop and start the pipeline; where that does not help, restart the program, then look \
-     at the device and its driver"
+        "stop and start the pipeline; if that does not help, restart the program, then check \
+     the device and its driver"
     }
 }

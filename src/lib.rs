@@ -1,9 +1,10 @@
 //! GStreamer elements that inspect live video with OpenCL: `clgaussian`, `clhistogram`,
 //! `clpitchthreshold` and `clmaskunpack`.
 //!
-//! The crate is the plugin `clinspect`, and a library for applications: [`register_static`] brings the
-//! elements without a plugin file, [`results`] reads what they find, and [`downstream_pool`] gives an
-//! application's own frames memory that the device reads without a copy.
+//! The crate is the plugin `clinspect` and a library for applications: [`register_static`]
+//! registers the elements without a plugin file, [`results`] reads the results of the elements, and
+//! [`downstream_pool`] gives an application's own frames memory that the device reads without a
+//! copy.
 
 mod elements;
 mod embedding;
@@ -17,18 +18,18 @@ use std::sync::{Mutex, PoisonError};
 
 /// Registers the elements in an application that links this crate, without a plugin file.
 ///
-/// Call it after `gst::init()`; more than once does no harm, nor does it from several threads.
+/// Call it after `gst::init()`. Repeated calls and calls from several threads are harmless.
 ///
 /// # Errors
 /// GStreamer refuses the registration.
 pub fn register_static() -> Result<(), gst::glib::BoolError> {
-    // GStreamer runs the plugin's init at every call and does not guard it against a second thread.
+    // GStreamer runs the plugin's init at every call, without a lock.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     plugin::plugin_register_static()
 }
 
-/// The plugin's entry points; the macro makes public items without documentation.
+/// The plugin's entry points; the macro generates public items without documentation.
 #[allow(missing_docs)]
 mod plugin {
     use gst::glib;
@@ -46,7 +47,7 @@ mod plugin {
         env!("CARGO_PKG_DESCRIPTION"),
         plugin_init,
         concat!(env!("CARGO_PKG_VERSION"), "-", env!("COMMIT_ID")),
-        // GStreamer's name for it; the crate is MIT OR Apache-2.0.
+        // GStreamer's name of the licence; the crate is MIT OR Apache-2.0.
         "MIT/X11",
         env!("CARGO_PKG_NAME"),
         env!("CARGO_PKG_NAME"),

@@ -16,7 +16,7 @@ const BORDER_CELLS: f64 = 4.0;
 const MEETING_CELLS: [f64; 5] = [0.0, 1.0, 2.0, 4.0, 8.0];
 /// Tries per disc before a frame counts as full.
 const TRIES: usize = 1000;
-/// Makes the random places independent of the generator's random numbers of the same seed.
+/// Separates the random numbers for places from the generator's random numbers of the same seed.
 const STREAM: u64 = 1 << 40;
 
 /// Discs of one diameter at random places. Places and noise depend on seed and frame alone, so two

@@ -50,12 +50,12 @@ struct Args {
 /// Extent of a run.
 struct Plan {
     effort: Effort,
-    /// Detectors with sharper defects.
+    /// Detectors that are also measured with sharper defects.
     sharp: &'static [Detector],
     /// Pitches and noises of the recommended detector's panels.
     pitches_px: &'static [f64],
     noises: &'static [f64],
-    /// Pitch and noise of a panel that is lit evenly.
+    /// Pitch and noise of an evenly lit panel.
     even: Option<(f64, f64)>,
     /// Detectors in the recall table.
     recall: &'static [Detector],
@@ -94,7 +94,8 @@ const QUICK: Plan = Plan {
     estimated_px: &[3.4, 7.35, 61.13],
 };
 
-/// A panel with this pitch along both axes, on a frame with enough cells to compare four away.
+/// A panel with this pitch along both axes, on a frame with enough cells for a comparison four
+/// cells away.
 fn panel(pitch_px: f64, noise_sigma: f64) -> PanelSpec {
     let [width, height] = if pitch_px < 40.0 {
         [640, 480]

@@ -19,8 +19,7 @@ pub const MAX_CONTRAST: f64 = 160.0;
 const FOUND_SHARE: f64 = 0.95;
 /// False blobs per megapixel that the threshold allows.
 pub const FALSE_BLOBS_PER_MPX: f64 = 1.0;
-/// Above this share of marked pixels the false blobs of a clean frame merge into few; the frame
-/// fails.
+/// A clean frame fails above this share of marked pixels, because its false blobs merge into few.
 const NOISE_SHARE: f64 = 0.01;
 /// Share of a noise-free panel's judged pixels above its clean residual.
 const RESIDUAL_SHARE: f64 = 0.001;
@@ -50,7 +49,7 @@ const SEED_PITCH: u64 = 100;
 pub struct Effort {
     /// Clean megapixels for a threshold.
     pub clean_mpx: f64,
-    /// Discs for a point of the C95 search.
+    /// Discs per point of the C95 search.
     pub discs: usize,
     /// Defects of each class.
     pub defects_per_class: usize,
@@ -63,7 +62,7 @@ pub struct Effort {
 pub struct Scenario {
     /// Elements.
     pub detector: Detector,
-    /// Panel.
+    /// The panel.
     pub spec: PanelSpec,
     /// Difference of the detector's pitches to the panel's, px.
     pub pitch_error_px: f64,
@@ -80,7 +79,7 @@ pub struct Outcome {
     pub c95: [Option<f64>; DIAMETERS_PX.len()],
     /// Blobs at [`PRECISION_AT`].
     pub blobs: Blobs,
-    /// Blobs of the same discs at the same threshold without noise: none is due to chance.
+    /// Blobs of the same discs at the same threshold without noise, so that none is due to chance.
     pub noise_free: Blobs,
 }
 
@@ -259,7 +258,7 @@ impl Scenario {
         Bench::new(&self.detector, [spec.width, spec.height], pitch)
     }
 
-    /// Everything of an [`Outcome`].
+    /// Measures all fields of an [`Outcome`].
     ///
     /// # Errors
     /// A pipeline's or the generator's error.
@@ -357,7 +356,7 @@ impl Scenario {
             }
             Ok(recall.share())
         };
-        // A contrast of one or two steps changes no pixel enough to count as planted.
+        // A contrast of one or two steps changes no pixel enough for a planted defect.
         const FIRST: u32 = 4;
         let last = (MAX_CONTRAST / CONTRAST_STEP) as u32;
         let mut tried = vec![None; last as usize + 1];

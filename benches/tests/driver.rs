@@ -1,5 +1,5 @@
-//! The benchmark's driver on tiny frames: every baseline, variant and peer that is here computes
-//! the right result, and the report holds them.
+//! The benchmark's driver on tiny frames: every available baseline, variant and peer computes the
+//! right result, and the report includes all of them.
 
 #![allow(
     clippy::unwrap_used,
@@ -113,7 +113,7 @@ fn driver_sees_a_wrong_result() {
         return;
     }
     let sandbox = Sandbox::new("benches-wrong");
-    // Every histogram that the worker writes loses a count on its way.
+    // This worker changes a count in every histogram that it writes.
     let liar = sandbox.path().join("liar");
     std::fs::write(
         &liar,

@@ -31,13 +31,13 @@ pub trait Contestant {
     /// Runs once, to completion.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason of the failure.
     fn run(&mut self) -> Result<Times, Error>;
 
     /// Runs `times` times; returns the time of each run.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason of the failure.
     fn run_many(&mut self, times: u32) -> Result<Vec<Times>, Error> {
         (0..times).map(|_| self.run()).collect()
     }

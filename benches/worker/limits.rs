@@ -1,4 +1,4 @@
-//! The limits that memory sets: copies by host threads, reads and copies by the device.
+//! Limits set by memory: copies by host threads, reads and copies by the device.
 
 use std::time::Instant;
 

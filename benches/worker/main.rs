@@ -1,5 +1,5 @@
-//! Runs our operators, the baselines, the sequential references and whole pipelines for
-//! `benches/compare.py`, which asks for one run at a time.
+//! Runs the crate's operators, the baselines, the sequential references and whole pipelines for
+//! `benches/compare.py`, which requests one run at a time.
 //!
 //! A request is a line of JSON on stdin, its answer a line of JSON on stdout. `protocol.rs` lists
 //! the requests; `peers.py` and `peers.cu` answer the same ones for other libraries.
@@ -32,7 +32,7 @@ fn prepare(
         "baseline" => baselines::prepare(task, frame, settings),
         "limit" => limits::prepare(task, frame, settings),
         "pipeline" => pipelines::prepare(frame, settings),
-        _ => Err(format!("who is {who}?").into()),
+        _ => Err(format!("unknown contestant {who}").into()),
     }
 }
 

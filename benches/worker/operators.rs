@@ -1,4 +1,4 @@
-//! Our operators, on frames that stay on the device or are transferred in each run.
+//! The crate's operators, on frames that stay on the device or are transferred in each run.
 
 use std::{sync::Arc, time::Instant};
 
@@ -129,7 +129,7 @@ pub fn prepare(
     }))
 }
 
-/// A device that refuses forced settings cannot take part; that is not a failure.
+/// A device that refuses forced settings is skipped; that is not a failure.
 fn refused<T>(settings: &Settings, made: Result<T, clinspect_core::ClError>) -> Result<T, Error> {
     use clinspect_core::ClError;
     match made {

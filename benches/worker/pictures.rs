@@ -137,7 +137,7 @@ fn photograph(
     paths.sort();
     let path = paths
         .get(index)
-        .ok_or_else(|| skip("there are not so many photographs"))?;
+        .ok_or_else(|| skip("there are too few photographs"))?;
     let photograph = image::open(path)?;
     let size = [photograph.width() as usize, photograph.height() as usize];
     let samples = if channels == 1 {

@@ -28,7 +28,7 @@ const FILLED: u32 = 8;
 /// Frames that wait in the source; more would only add latency.
 const WAITING: u64 = 3;
 
-/// Time between timestamps; messages are limited by running time.
+/// Time between timestamps. The interval of messages is in running time.
 const FRAME_TIME: gst::ClockTime = gst::ClockTime::from_mseconds(1);
 
 /// One pipeline, playing.
@@ -161,7 +161,7 @@ impl Line {
         for _ in 0..frames {
             self.wait()?;
         }
-        // Messages would pile up.
+        // Drop the messages, which would pile up.
         if let Some(bus) = self.pipeline.bus() {
             bus.set_flushing(true);
             bus.set_flushing(false);
@@ -253,7 +253,10 @@ impl Contestant for Starts {
 impl Contestant for Pipelines {
     fn run(&mut self) -> Result<Times, Error> {
         let times = self.run_many(1)?;
-        times.into_iter().next().ok_or_else(|| "no time".into())
+        times
+            .into_iter()
+            .next()
+            .ok_or_else(|| "the run has no time".into())
     }
 
     /// Latency runs: the time of each frame; other runs: the mean time per frame.

@@ -7,15 +7,15 @@ use gst::{glib, prelude::*};
 use super::specs;
 use clinspect_core::ClError;
 
-/// Array properties whose last value could not be read, each with the reason.
+/// Array properties whose last value was not usable, each with the reason.
 ///
-/// They are refused like other settings that cannot be used, at negotiation or at the next frame:
-/// a warning from the property's setter would be lost on an element that has no bus yet.
+/// Such values are refused like other unusable settings, at negotiation or at the next frame: a
+/// warning from the property's setter would be lost on an element that has no bus yet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Unreadable(BTreeMap<String, String>);
 
 impl Unreadable {
-    /// Takes note of whether the value of the property `name` could be read, and hands it on.
+    /// Stores or clears the reason of the property `name`; returns the value if it was usable.
     pub fn note<T>(&mut self, name: &str, value: Result<T, String>) -> Option<T> {
         match value {
             Ok(value) => {
@@ -30,7 +30,7 @@ impl Unreadable {
     }
 
     /// # Errors
-    /// [`ClError::Refused`] with the reason, while there is such a property.
+    /// [`ClError::Refused`] with the reason, while a property has an unusable value.
     pub fn check(&self) -> Result<(), ClError> {
         match self.0.first_key_value() {
             Some((name, why)) => Err(ClError::Refused(format!("{name}: {why}"))),
@@ -41,8 +41,8 @@ impl Unreadable {
 
 /// A property `<x, y, width, height>`.
 ///
-/// Its numbers have a wide range on purpose: GObject only warns about a number outside it and
-/// goes on with another, so that the elements check regions themselves.
+/// The range of the numbers is wide on purpose: for a number outside the range GObject only warns
+/// and uses another one. The elements check regions themselves.
 pub(super) fn region_spec(
     name: &'static str,
     nick: &'static str,
@@ -98,7 +98,7 @@ pub(super) fn bit_depth_spec() -> glib::ParamSpec {
     specs::uint(
         "bit-depth",
         "Bit depth",
-        "Bits that samples fill, for cameras that put 10, 12 or 14 bits into GRAY16; \
+        "Significant bits per sample, for cameras that send 10, 12 or 14 bits in GRAY16; \
              0 = from the format",
         0..=16,
         0,
@@ -120,7 +120,7 @@ pub(super) fn numbers_from(value: &glib::Value) -> Result<Vec<u32>, String> {
                 .get::<i32>()
                 .ok()
                 .and_then(|n| u32::try_from(n).ok())
-                .ok_or_else(|| format!("{number:?} is no number from 0 to {}", i32::MAX))
+                .ok_or_else(|| format!("{number:?} is not a number from 0 to {}", i32::MAX))
         })
         .collect()
 }

@@ -13,12 +13,12 @@ mod told;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex; a panic of another holder does not make its value unusable.
+/// Locks a mutex; a value that another thread left in a panic stays usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Pad templates of an element that sends what it takes.
+/// Pad templates of an element whose input and output caps are the same.
 fn same_caps_templates(formats: &[gst_video::VideoFormat]) -> Vec<gst::PadTemplate> {
     let caps = gst_video::VideoCapsBuilder::new()
         .format_list(formats.iter().copied())

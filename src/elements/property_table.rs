@@ -1,4 +1,4 @@
-//! Properties of an element as a table: description, getter and setter of each in one place.
+//! Properties of an element as a table: each row has description, getter and setter.
 
 use std::sync::Mutex;
 
@@ -9,11 +9,11 @@ use super::lock;
 type Get<S> = Box<dyn Fn(&S) -> glib::Value + Send + Sync>;
 type Set<S> = Box<dyn Fn(&mut S, &glib::Value) + Send + Sync>;
 
-/// How a property is read from the settings `S`, and written to them.
+/// The getter and the setter of a property in the settings `S`.
 pub struct Access<S>(Get<S>, Set<S>);
 
 impl<S> Access<S> {
-    /// Reads with `get`, and writes with `set`.
+    /// An access through the getter `get` and the setter `set`.
     pub fn new(
         get: impl Fn(&S) -> glib::Value + Send + Sync + 'static,
         set: impl Fn(&mut S, &glib::Value) + Send + Sync + 'static,
@@ -27,7 +27,7 @@ macro_rules! field {
     ($settings:ty, $($path:ident).+) => {
         $crate::elements::property_table::Access::new(
             |settings: &$settings| settings.$($path).+.to_value(),
-            // GObject has checked type and range before.
+            // GObject has checked type and range already.
             |settings: &mut $settings, value| {
                 if let Ok(value) = value.get() {
                     settings.$($path).+ = value;
@@ -52,14 +52,14 @@ macro_rules! properties {
 }
 pub(crate) use properties;
 
-/// The properties whose values are in `S`.
+/// Properties whose values are in `S`.
 pub struct PropertyTable<S> {
     specs: Vec<glib::ParamSpec>,
     access: Vec<Access<S>>,
 }
 
 impl<S> PropertyTable<S> {
-    /// A table of these rows.
+    /// A table with these rows.
     pub fn new(rows: Vec<(glib::ParamSpec, Access<S>)>) -> Self {
         let (specs, access) = rows.into_iter().unzip();
         Self { specs, access }
@@ -83,7 +83,7 @@ impl<S> PropertyTable<S> {
         self.access.get(index)
     }
 
-    /// Sets a property; `false` where the table has none of this name.
+    /// Sets a property; returns `false` if the table has none of this name.
     pub fn set(&self, settings: &Mutex<S>, name: &str, value: &glib::Value) -> bool {
         let access = self.access(name);
         if let Some(Access(_, set)) = access {
@@ -92,7 +92,7 @@ impl<S> PropertyTable<S> {
         access.is_some()
     }
 
-    /// Reads a property; `None` where the table has none of this name.
+    /// Reads a property; `None` if the table has none of this name.
     pub fn get(&self, settings: &Mutex<S>, name: &str) -> Option<glib::Value> {
         let Access(get, _) = self.access(name)?;
         Some(get(&lock(settings)))

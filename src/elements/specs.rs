@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use gst::{glib, prelude::*};
 
-/// A number ≥ 0.
+/// An unsigned number.
 pub fn uint(
     name: &str,
     nick: &str,
@@ -33,7 +33,7 @@ pub fn limit(name: &str, nick: &str, blurb: &str, default: i64) -> glib::ParamSp
         .build()
 }
 
-/// A number with a fraction.
+/// A floating-point number.
 pub fn double(
     name: &str,
     nick: &str,
@@ -78,7 +78,7 @@ where
 /// Default of [`interval`].
 pub const DEFAULT_INTERVAL_NS: u64 = 100_000_000;
 
-/// A time in nanoseconds that GStreamer can tell from none.
+/// A time in nanoseconds, without the value that GStreamer uses for "none".
 pub fn interval(name: &str, nick: &str, blurb: &str, default: u64) -> glib::ParamSpec {
     glib::ParamSpecUInt64::builder(name)
         .nick(nick)

@@ -1,6 +1,6 @@
-//! Reports that are made once.
+//! Prevents the repetition of reports.
 
-/// The last report, so that it is not repeated.
+/// The last report.
 #[derive(Debug)]
 pub struct Told<T>(Option<T>);
 
@@ -11,7 +11,7 @@ impl<T> Default for Told<T> {
 }
 
 impl<T: PartialEq> Told<T> {
-    /// Whether `report` differs from the last one, which it then replaces.
+    /// Stores `report`; returns whether it differs from the last one.
     pub fn is_news(&mut self, report: T) -> bool {
         let news = !self.is_last(&report);
         self.0 = Some(report);
@@ -23,7 +23,7 @@ impl<T: PartialEq> Told<T> {
         self.0.as_ref() == Some(report)
     }
 
-    /// The fault is over: the next report is news.
+    /// Forgets the last report: the fault is over, and the next report counts as new.
     pub fn clear(&mut self) {
         self.0 = None;
     }

@@ -103,7 +103,7 @@ fn histogram_bins_over_the_depth_or_no_power_of_two_are_refused() {
     assert_refused(
         "clhistogram bins=100",
         &grey(),
-        &["bins=100 is no power of two: set one from 2 to 256"],
+        &["bins=100 is not a power of two; set one from 2 to 256"],
     );
     assert_refused(
         "clhistogram bins=4096 bit-depth=10",

@@ -1,4 +1,4 @@
-//! An alarm with hysteresis: raised past a threshold, cleared only well on the other side.
+//! An alarm with hysteresis.
 
 /// On which side of the threshold a value raises the alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,9 @@ impl Alarm {
     /// Takes a value; returns the new state if it changed.
     ///
     /// `threshold` < 0 switches the alarm off and clears it. A raised alarm is cleared once the
-    /// value is on the good side of the threshold by `hysteresis` (a share of the threshold, 0..1),
-    /// so a value that wavers around the threshold does not raise the alarm with every frame.
+    /// value is on the good side of the threshold by at least `hysteresis` × threshold
+    /// (`hysteresis` in 0..1), so a value that wavers around the threshold does not raise the alarm
+    /// with every frame.
     pub fn update(
         &mut self,
         value: f64,

@@ -24,7 +24,7 @@ pub struct Limits {
     /// Components are one defect if the nearest pixels of their boxes are at most this far apart
     /// along x and along y: 0 where the boxes share a pixel, 1 where they touch.
     pub merge_distance: u32,
-    /// Most defects listed, the largest first.
+    /// Maximum number of listed defects; the largest ones are listed.
     pub max_defects: usize,
 }
 
@@ -133,7 +133,7 @@ impl Blob {
 /// Place in the list of a defect that is not listed.
 const UNLISTED: u32 = u32::MAX;
 
-/// Finds defects; keeps its working memory, which grows to the need of the busiest frame.
+/// Finds defects. The working memory is kept and grows to what the busiest frame needs.
 #[derive(Debug, Default)]
 pub struct Finder {
     scan: Scan,
@@ -150,16 +150,16 @@ pub struct Finder {
 impl Finder {
     /// The defects of a packed mask of `width` × `height` pixels and `stride` bytes per row.
     ///
-    /// Bits past the width and bytes past the row are ignored. Rows that `mask` does not hold whole
-    /// count as clear. `width`, `height` and a defect's area are below 2³². Centroids are the
-    /// nearest f64 while `width²·height` and `width·height²` are below 2⁵³.
+    /// Bits past the width and bytes past the row are ignored. Rows that do not lie completely in
+    /// `mask` count as clear. `width`, `height` and a defect's area are below 2³². Centroids are
+    /// the nearest f64 while `width²·height` and `width·height²` are below 2⁵³.
     ///
     /// Time: one pass over the mask's bytes, then near-linear in the number of runs (at most half
-    /// of the pixels) and of components (at most a quarter). One exception: many narrow components
-    /// of different depths side by side, with many others within a large `merge_distance`, cost up
-    /// to that distance for each of the others (see `nearby`). The list is selected, then sorted;
-    /// not all components are sorted. Memory: 16 bytes per run and some 60 per component, allocated
-    /// only when a frame needs more than every frame before.
+    /// of the pixels) and of components (at most a quarter). Exception: beside many narrow
+    /// components of different depths, each other component within a large `merge_distance` of them
+    /// takes up to `merge_distance` steps (see `nearby`). The largest defects are selected first,
+    /// and only they are sorted. Memory: 16 bytes per run and some 60 per component, allocated only
+    /// when a frame needs more than every frame before.
     pub fn find(
         &mut self,
         mask: &[u8],
@@ -231,7 +231,8 @@ fn keep_listed(runs: &mut Vec<Run>, places: &[u32]) {
     for i in 0..runs.len() {
         let mut run = runs[i];
         run.defect = places[run.defect as usize];
-        // Always written, then kept or overwritten: a branch would be mispredicted on noise.
+        // Write every run and let the next one overwrite an unlisted run: a branch would be
+        // mispredicted on noise.
         runs[kept] = run;
         kept += usize::from(run.defect != UNLISTED);
     }

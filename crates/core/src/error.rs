@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The error type.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use std::fmt;
 pub enum ClError {
     /// No usable OpenCL runtime or device; the text says what to install or choose.
     Unavailable(String),
-    /// Settings, caps or a device that do not go together; the text says what to change.
+    /// Settings, caps and device do not fit together; the text says what to change.
     Refused(String),
-    /// An input frame that cannot be read as its caps promise.
+    /// An input frame does not match its caps or cannot be read.
     Input(String),
     /// An OpenCL program that did not build.
     Build {
@@ -28,17 +28,17 @@ pub enum ClError {
         code: i32,
         /// The code's name in the OpenCL headers.
         code_name: &'static str,
-        /// The kernel, buffer or device it was about.
+        /// The kernel, buffer or device that the call worked on.
         subject: String,
     },
 }
 
-/// `CL/cl.h`'s number, as this layer knows no OpenCL crate.
+/// The value from `CL/cl.h`; this crate does not depend on an OpenCL crate.
 const CL_INVALID_WORK_GROUP_SIZE: i32 = -54;
 
 impl ClError {
-    /// Whether a kernel was refused for the size of its work-groups, which says nothing of the
-    /// context it would have run in.
+    /// Whether a kernel was refused because of its work-group size. The context stays usable after
+    /// such an error.
     pub fn is_group_too_large(&self) -> bool {
         matches!(self, Self::Call { code, .. } if *code == CL_INVALID_WORK_GROUP_SIZE)
     }

@@ -54,7 +54,8 @@ pub struct PlaneLayout {
     pub rows: usize,
     /// Component of each sample of the pattern; `None` is padding (the `x` of RGBx).
     pub lanes: Vec<Option<usize>>,
-    /// Neighbours of one component are a whole pattern apart (false for YUY2, UYVY and the like).
+    /// Neighbouring samples of each component are a whole pattern apart (false for YUY2, UYVY and
+    /// the like).
     pub uniform: bool,
 }
 

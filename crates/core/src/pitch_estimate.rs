@@ -42,9 +42,10 @@ use search::Search;
 
 /// Shortest pitch, px: optics blur away patterns closer to 2 px.
 pub const MIN_PITCH_PX: f64 = 2.5;
-/// Periods that must fit into the patterned part of a line: two could be any two similar things.
+/// Fewest periods in the patterned part of a line: two periods could be two unrelated things that
+/// look alike.
 pub const MIN_PERIODS: f64 = 3.0;
-/// Share of that length that suffices, because the search is coarse.
+/// Share of `MIN_PERIODS` that suffices, because the search is coarse.
 const PERIODS_TOLERANCE: f64 = 0.98;
 /// Share of a line's positions that must carry the pattern.
 const MIN_COVERAGE: f64 = 0.3;
@@ -225,7 +226,7 @@ impl PitchEstimator {
         self.rho.clear();
         self.rho
             .extend(sums.map(|((product, pairs), (left, right))| {
-                // Without pairs there is only the transforms' rounding.
+                // Without pairs the transforms leave only rounding errors.
                 if *pairs < 0.5 {
                     return 0.0;
                 }

@@ -1,6 +1,6 @@
 //! Statistics of one channel's histogram.
 
-/// Statistics of one channel; a bin counts as its lower edge, in grey levels.
+/// Statistics of one channel, in grey levels; the level of a bin is its lower edge.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Statistics {
     /// Samples counted.

@@ -46,7 +46,7 @@ mod imp {
 
         fn instance_init(obj: &glib::subclass::InitializingObject<Self>) {
             let allocator = obj.as_ptr() as *mut gst::ffi::GstAllocator;
-            // SAFETY: the instance is being made and nobody else sees it yet; the function
+            // SAFETY: the instance is under construction, so no other thread sees it; the function
             // pointers and the type name live as long as the plugin, which is resident.
             unsafe {
                 (*allocator).mem_type = MEMORY_TYPE.as_ptr();
@@ -61,7 +61,8 @@ mod imp {
     impl ObjectImpl for ClAllocator {}
     impl GstObjectImpl for ClAllocator {}
 
-    // SAFETY: alloc returns an initialised GstMemory of this allocator or null; free undoes it.
+    // SAFETY: `alloc` returns an initialised GstMemory of this allocator or null; `free` is its
+    // inverse.
     unsafe impl AllocatorImpl for ClAllocator {
         unsafe fn alloc(
             &self,
@@ -77,7 +78,7 @@ mod imp {
             let buffer = match ClBuffer::new(context, total.max(1), meter) {
                 Ok(buffer) => Arc::new(buffer),
                 Err(error) => {
-                    gst::error!(CAT, imp = self, "no memory for {total} bytes: {error}");
+                    gst::error!(CAT, imp = self, "cannot allocate {total} bytes: {error}");
                     self.obj().note_failure(error);
                     return std::ptr::null_mut();
                 }
@@ -106,7 +107,7 @@ mod imp {
 }
 
 glib::wrapper! {
-    /// Allocates memory that host and device both reach.
+    /// Allocates memory that host and device can both access.
     pub struct ClAllocator(ObjectSubclass<imp::ClAllocator>) @extends gst::Allocator, gst::Object;
 }
 
@@ -119,8 +120,8 @@ impl ClAllocator {
         allocator
     }
 
-    /// The first failure of its memory since this was asked last: GStreamer tells nobody more
-    /// than that there is no buffer, or that one cannot be mapped.
+    /// Takes the first failure of the allocator's memory since the last call. GStreamer itself only
+    /// reports that there is no buffer, or that a buffer cannot be mapped.
     pub fn take_failure(&self) -> Option<ClError> {
         self.failure().take()
     }
@@ -134,21 +135,22 @@ impl ClAllocator {
         failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The context it allocates in.
+    /// The context in which memory is allocated.
     pub fn context(&self) -> Option<&Arc<ClContext>> {
         self.imp().source.get().map(|(context, _)| context)
     }
 }
 
-/// The [`ClBuffer`] under a memory of ours; the memory starts `memory.offset()` bytes into it.
+/// The [`ClBuffer`] behind a memory of a [`ClAllocator`]; the memory starts `memory.offset()` bytes
+/// into the buffer.
 pub fn buffer_of(memory: &gst::MemoryRef) -> Option<&Arc<ClBuffer>> {
     memory.allocator()?.downcast_ref::<ClAllocator>()?;
-    // SAFETY: every memory of a ClAllocator is a ClMemory, and lives while it is borrowed.
+    // SAFETY: every memory of a ClAllocator is a ClMemory and lives while it is borrowed.
     Some(unsafe { &(*memory.as_ptr().cast::<ClMemory>()).buffer })
 }
 
-/// Declares the contents of a memory of ours worthless, as it comes from a pool; that a kernel
-/// failed to write it is told nevertheless.
+/// Declares the contents of a memory from a pool undefined. If a kernel failed to write the memory,
+/// the allocator keeps the failure for [`ClAllocator::take_failure`].
 pub(super) fn recycle(memory: &gst::MemoryRef) {
     let Some(buffer) = buffer_of(memory) else {
         return;
@@ -178,7 +180,7 @@ unsafe fn new_memory(
     size: usize,
 ) -> *mut gst::ffi::GstMemory {
     let memory = Box::into_raw(Box::new(ClMemory {
-        // SAFETY: GstMemory is plain data that gst_memory_init fills below.
+        // SAFETY: GstMemory is plain data, and gst_memory_init fills it below.
         parent: unsafe { std::mem::zeroed() },
         buffer,
     }));
@@ -204,7 +206,7 @@ unsafe extern "C" fn map(
     info: *mut gst::ffi::GstMapInfo,
     _size: usize,
 ) -> glib::ffi::gpointer {
-    // SAFETY: GStreamer calls this with a memory of ours and a map info it has filled.
+    // SAFETY: GStreamer calls this function with a memory of this allocator and a filled map info.
     let (buffer, flags) = unsafe { (&(*memory.cast::<ClMemory>()).buffer, (*info).flags) };
     // SAFETY: a memory holds a reference to its allocator.
     let allocator = unsafe { gst::Allocator::from_glib_borrow((*memory).allocator) };
@@ -215,8 +217,8 @@ unsafe extern "C" fn map(
     match buffer.map(access) {
         Ok(pointer) => pointer.cast(),
         Err(error) => {
-            gst::error!(CAT, "cannot map: {error}");
-            // Two maps that do not go together are no fault of the device.
+            gst::error!(CAT, "cannot map OpenCL memory: {error}");
+            // A conflict between two maps is not a fault of the device.
             if let (ClError::Call { .. }, Some(allocator)) =
                 (&error, allocator.downcast_ref::<ClAllocator>())
             {
@@ -229,18 +231,18 @@ unsafe extern "C" fn map(
 
 /// `GstMemoryUnmapFullFunction`
 unsafe extern "C" fn unmap(memory: *mut gst::ffi::GstMemory, _info: *mut gst::ffi::GstMapInfo) {
-    // SAFETY: GStreamer calls this with a memory of ours that it has mapped.
+    // SAFETY: GStreamer calls this function with a memory of this allocator that it has mapped.
     unsafe { &(*memory.cast::<ClMemory>()).buffer }.unmap();
 }
 
-/// `GstMemoryShareFunction`: a part of the same buffer; -1 means up to the end.
+/// `GstMemoryShareFunction`: a part of the same buffer; size -1 means up to the end.
 unsafe extern "C" fn share(
     memory: *mut gst::ffi::GstMemory,
     offset: isize,
     size: isize,
 ) -> *mut gst::ffi::GstMemory {
-    // SAFETY: GStreamer calls this with a memory of ours and a part inside it; sizes wrap as
-    // its own allocators let them.
+    // SAFETY: GStreamer calls this function with a memory of this allocator and a part inside it;
+    // sizes wrap as in GStreamer's own allocators.
     unsafe {
         let parent = if (*memory).parent.is_null() {
             memory
@@ -265,11 +267,11 @@ unsafe extern "C" fn share(
     }
 }
 
-/// `GstMemoryCopyFunction`: memory of its own with the same bytes; -1 means up to the end. Null where
-/// either cannot be mapped.
+/// `GstMemoryCopyFunction`: a new memory with the same bytes; size -1 means up to the end. Null if
+/// the source or the copy cannot be mapped.
 ///
-/// In place of GStreamer's own, which frees a copy that it cannot map whatever its reference count: the
-/// allocator, and with it the context, would stay for ever.
+/// Replaces GStreamer's default, which frees a copy that it cannot map without a look at the
+/// reference count: the copy would keep the allocator and the context alive for ever.
 unsafe extern "C" fn copy(
     memory: *mut gst::ffi::GstMemory,
     offset: isize,
@@ -279,8 +281,9 @@ unsafe extern "C" fn copy(
         GST_MAP_READ, GST_MAP_WRITE, gst_allocator_alloc, gst_memory_map, gst_memory_unmap,
         gst_memory_unref,
     };
-    // SAFETY: GStreamer calls this with a memory of ours. Both maps are undone before it returns, and
-    // `len` bytes lie in both: in the first because `offset + len` is at most what was mapped.
+    // SAFETY: GStreamer calls this function with a memory of this allocator. Both maps end before
+    // it returns, and `len` bytes lie in both: in the source because `offset + len` is at most the
+    // mapped size.
     unsafe {
         let mut from = std::mem::zeroed();
         if gst_memory_map(memory, &mut from, GST_MAP_READ) == glib::ffi::GFALSE {

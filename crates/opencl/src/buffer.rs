@@ -26,13 +26,13 @@ use super::{
 };
 use clinspect_core::ClError;
 
-/// A buffer in memory that host and device both reach (`CL_MEM_ALLOC_HOST_PTR`): mapping it is
-/// free where they share memory, and a pinned transfer where they do not.
+/// A buffer in memory that host and device can both access (`CL_MEM_ALLOC_HOST_PTR`). A map costs
+/// nothing where they share memory, and is a pinned transfer where they do not.
 #[derive(Debug)]
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
-    /// Held while a map waits for the device: nobody else can use the buffer then.
+    /// Locked while a map waits for the device: no other thread can use the buffer then.
     state: Mutex<State>,
     meter: Arc<Meter>,
     context: Arc<ClContext>,
@@ -41,8 +41,7 @@ pub struct ClBuffer {
 impl ClBuffer {
     /// Allocates `size` ≥ 1 bytes, contents undefined; `meter` counts the transfers.
     ///
-    /// # Errors
-    /// The device has no room, or `size` is over its limit.
+    /// The device is out of memory, or `size` exceeds its limit.
     pub fn new(context: &Arc<ClContext>, size: usize, meter: &Arc<Meter>) -> Result<Self, ClError> {
         let mem = create(
             context,
@@ -68,27 +67,27 @@ impl ClBuffer {
         self.size
     }
 
-    /// Whose memory it is.
+    /// The context of the buffer.
     pub fn context(&self) -> &Arc<ClContext> {
         &self.context
     }
 
-    /// Refuses memory that could not be unmapped: whoever uses it next fails, so that no frame
-    /// with other contents than the host wrote is taken for one.
+    /// Fails if an unmap failed before: the device may not have what the host wrote, so nobody may
+    /// use the contents.
     ///
     /// # Errors
-    /// The failure of the unmap.
+    /// The failure of that unmap.
     pub fn check(&self) -> Result<(), ClError> {
         check(&self.state())
     }
 
-    /// Declares the contents worthless: the next write map need not preserve them, but runs after
-    /// the command that wrote them. Returns the failure of that command.
+    /// Declares the contents undefined: the next write map need not preserve them, but still waits
+    /// for the command that wrote them. Returns the failure of that command.
     pub fn mark_undefined(&self) -> Option<ClError> {
         self.state().contents()?.set_undefined()
     }
 
-    /// What a command that reads the buffer waits for: the command that wrote it.
+    /// The command that a reader of the buffer must wait for: the last writer.
     ///
     /// # Errors
     /// See [`Self::check`].
@@ -98,11 +97,11 @@ impl ClBuffer {
         Ok(state.contents().and_then(|c| c.writer().cloned()))
     }
 
-    /// What a command that overwrites the buffer waits for beside the queue's order: the host's last
-    /// write, while it is on its way in the other queue. A mapping that was kept ends here.
+    /// The command that a writer of the buffer must wait for in addition to the queue's order: the
+    /// host's last write, while the upload queue still executes it. Ends a mapping that was kept.
     ///
     /// # Errors
-    /// The failing unmap; see [`Self::check`].
+    /// The failure of that unmap; see [`Self::check`].
     pub(super) fn before_write(&self) -> Result<Option<Arc<Event>>, ClError> {
         let mut state = self.state();
         self.end_kept(&mut state)?;
@@ -129,11 +128,10 @@ impl ClBuffer {
 
     /// Maps the whole buffer; every map needs an [`Self::unmap`].
     ///
-    /// Maps nest. A writing map inside a reading one is refused, as GStreamer's locks do.
+    /// Maps nest. A map for writing inside a map for reading is refused, as GStreamer's locks do.
     ///
     /// # Errors
-    /// The failing call, the failure of the kernel that wrote the contents, or of the unmap
-    /// before.
+    /// The failing call, or the failure of the kernel that wrote the contents or of the last unmap.
     pub fn map(&self, access: Access) -> Result<*mut u8, ClError> {
         let mut state = self.state();
         match &mut *state {
@@ -160,7 +158,7 @@ impl ClBuffer {
         }
         self.end_kept(&mut state)?;
         let State::Device(contents) = &mut *state else {
-            return Err(ClError::Refused("the memory is in use".into()));
+            return Err(ClError::Refused("the memory is mapped already".into()));
         };
         let mapping = self.begin_mapping(access, contents)?;
         let contents = std::mem::replace(contents, Contents::NEW);
@@ -176,7 +174,7 @@ impl ClBuffer {
         Ok(mapping.pointer)
     }
 
-    /// Maps the buffer, and waits for it and for what was to come before.
+    /// Maps the buffer, and waits for the map and for the commands that it depends on.
     fn begin_mapping(&self, access: Access, contents: &mut Contents) -> Result<Mapping, ClError> {
         let undefined = contents.is_undefined();
         let flags = match (access.write, access.read) {
@@ -187,7 +185,8 @@ impl ClBuffer {
         };
         let queue = Mapping::queue(&self.context, access.write);
         let writer = contents.writer();
-        // Readers are in the queue of commands, whose order a map for reading follows.
+        // Kernels read in the command queue. A map for reading is in the same queue and needs no
+        // wait.
         let reader = contents
             .reader()
             .filter(|e| access.write && !e.is_in(queue));
@@ -215,7 +214,7 @@ impl ClBuffer {
             .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))
         });
         if event.is_err() && access.write {
-            // A failed reader fails this map alone.
+            // The failure of a reader fails only this map.
             contents.forget_reader();
         }
         let event = event?;
@@ -235,7 +234,7 @@ impl ClBuffer {
         })
     }
 
-    /// Ends one [`Self::map`]; the last one gives the memory back to the device.
+    /// Ends one [`Self::map`]; the last unmap gives the memory back to the device.
     pub fn unmap(&self) {
         let mut state = self.state();
         let (mapping, contents) = match &mut *state {
@@ -248,7 +247,10 @@ impl ClBuffer {
             } => (*mapping, std::mem::replace(contents, Contents::NEW)),
             State::Writing { mapping, .. } => (*mapping, Contents::NEW),
             State::Device(_) | State::Kept { .. } | State::Broken(_) => {
-                gst::error!(CAT, "an unmap without a map");
+                gst::error!(
+                    CAT,
+                    "OpenCL memory is unmapped more often than it was mapped"
+                );
                 return;
             }
         };
@@ -259,10 +261,10 @@ impl ClBuffer {
         };
     }
 
-    /// Ends a mapping for reading that nobody uses.
+    /// Ends a mapping for reading that was kept without a user.
     ///
     /// # Errors
-    /// The failing unmap; see [`Self::check`].
+    /// The failure of the unmap; see [`Self::check`].
     fn end_kept(&self, state: &mut State) -> Result<(), ClError> {
         if let State::Kept { mapping, contents } = state {
             let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
@@ -271,13 +273,13 @@ impl ClBuffer {
         check(state)
     }
 
-    /// Gives memory that held `contents` back to the device.
+    /// Gives memory with `contents` back to the device.
     fn end_mapping(&self, mapping: Mapping, mut contents: Contents) -> State {
-        // SAFETY: the pointer came from mapping this buffer and is used no more.
+        // SAFETY: the pointer came from mapping this buffer, and nobody uses it any more.
         let ended = unsafe { mapping.end(&self.context, self.mem.raw()) }.and_then(|event| {
             if mapping.writable {
                 self.sent(&event)?;
-                // A failed upload must fail whoever reads the frame.
+                // If the upload fails, every reader of the frame must fail.
                 contents = Contents::written_by(event);
             } else {
                 contents.note_read(event);
@@ -293,7 +295,7 @@ impl ClBuffer {
         }
     }
 
-    /// Counts what the host has written, and sends it on its way to the device.
+    /// Counts the host's write and flushes its transfer to the device.
     fn sent(&self, event: &Arc<Event>) -> Result<(), ClError> {
         if self.context.caps().shares_host_memory {
             return Ok(());
@@ -302,7 +304,7 @@ impl ClBuffer {
         self.context.flush(self.context.uploads())
     }
 
-    /// Fills the buffer with zeros, and waits; its size is a multiple of 4.
+    /// Fills the buffer with zeros and waits; its size is a multiple of 4.
     ///
     /// # Errors
     /// The failing call.
@@ -313,7 +315,7 @@ impl ClBuffer {
         self.context.wait(&event, subject)
     }
 
-    /// Writes a few bytes at `offset`, and waits for them.
+    /// Writes a few bytes at `offset` and waits for the transfer.
     ///
     /// # Errors
     /// The failing call.
@@ -324,7 +326,7 @@ impl ClBuffer {
         self.context.write(&self.mem, offset, data, subject)
     }
 
-    /// Shows the bytes to `look`, mapped for reading.
+    /// Calls `look` with the bytes, mapped for reading.
     ///
     /// # Errors
     /// See [`Self::map`].
@@ -333,8 +335,8 @@ impl ClBuffer {
             read: true,
             write: false,
         })?;
-        // SAFETY: the mapping holds `size` bytes and stands until the unmap below; nobody writes
-        // while it is mapped for reading.
+        // SAFETY: the mapping holds `size` bytes and lasts until the unmap below; nobody writes
+        // while the buffer is mapped for reading.
         let bytes = unsafe { std::slice::from_raw_parts(pointer, self.size) };
         let result = look(bytes);
         self.unmap();
@@ -357,8 +359,8 @@ impl Drop for ClBuffer {
     fn drop(&mut self) {
         let state = self.state.get_mut();
         if let Some(mapping) = state.unwrap_or_else(PoisonError::into_inner).mapping() {
-            // SAFETY: nobody has the buffer, or its pointer, any more; its handle is dropped after
-            // this.
+            // SAFETY: nobody has the buffer or its pointer any more; its handle is dropped after
+            // this call.
             unsafe { mapping.end_with_buffer(&self.context, self.mem.raw()) };
         }
     }

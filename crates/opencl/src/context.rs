@@ -26,27 +26,27 @@ use super::{
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps};
 
-/// Commands that are kept to see the device's progress.
+/// Number of recent commands that show the device's progress.
 const MAX_RECENT: usize = 32;
 
 /// One device in use: its context, its in-order queues and its programs.
 #[derive(Debug)]
 pub struct ClContext {
     // Fields are dropped in this order: queues and programs before their context.
-    /// The last commands of all elements, which show that the device makes progress.
+    /// The latest commands of all elements; they show whether the device makes progress.
     recent: Mutex<VecDeque<Arc<Event>>>,
     commands: Arc<InOrderQueue>,
-    /// A queue of its own where the device has memory of its own, so that what the host sends crosses
-    /// the bus while kernels of the frame before run; else `commands`.
+    /// A second queue on a device with memory of its own, so that a frame crosses the bus while the
+    /// kernels of the frame before run; otherwise the same queue as `commands`.
     uploads: Arc<InOrderQueue>,
     programs: Mutex<HashMap<(ProgramSource, String), Arc<Program>>>,
     context: Context,
     device: DeviceInfo,
-    /// A command has failed; on a GPU all later ones then may.
+    /// A command has failed. On a GPU every later command may fail too.
     has_failed: AtomicBool,
-    /// The device, or its driver, has made no progress for the time that a stop may take.
+    /// The device or its driver made no progress for longer than a stop may take.
     is_stalled: AtomicBool,
-    /// Waits and commands that are known to have ended, of all elements.
+    /// Number of waits and commands of all elements that have ended.
     ended: AtomicU64,
 }
 
@@ -81,7 +81,8 @@ impl ClContext {
         })
     }
 
-    /// The error of a command that failed; whoever opens the device after it gets another context.
+    /// The error of a failed command. Marks the context as failed: the next [`open`](super::open)
+    /// makes a new context.
     pub(super) fn failed(
         &self,
         call: &'static str,
@@ -100,18 +101,19 @@ impl ClContext {
         self.has_failed.load(Ordering::Acquire)
     }
 
-    /// Gives the device up: nobody waits for it again, and whoever opens it gets another context.
+    /// Marks the device as stalled: no element waits for it again, and the next open makes a new
+    /// context.
     pub(super) fn condemn(&self) {
         self.is_stalled.store(true, Ordering::Release);
         self.has_failed.store(true, Ordering::Release);
     }
 
-    /// Whether the device was given up.
+    /// Whether the device is marked as stalled.
     pub(super) fn is_stalled(&self) -> bool {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Notes that a wait for the device has ended: it makes progress.
+    /// Notes that a wait for the device has ended, which is progress.
     pub(super) fn note_progress(&self) {
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
@@ -122,12 +124,12 @@ impl ClContext {
         let oldest = (recent.len() == MAX_RECENT).then(|| recent.pop_front());
         recent.push_back(event);
         drop(recent);
-        // Released without the lock.
+        // Release the event after the lock.
         drop(oldest);
     }
 
-    /// A number that grows while waits or commands of any element end. Asks the driver for one
-    /// command at most.
+    /// A number that grows whenever a wait or a command of any element ends. Asks the driver about
+    /// at most one command.
     pub(super) fn progress(&self) -> u64 {
         let oldest = self.recent().front().cloned();
         if let Some(oldest) = oldest
@@ -161,12 +163,12 @@ impl ClContext {
         self.context.raw()
     }
 
-    /// The queue of kernels, and of maps for reading.
+    /// The queue of kernels and of maps for reading.
     pub(super) fn commands(&self) -> &Arc<InOrderQueue> {
         &self.commands
     }
 
-    /// The queue in which host memory is mapped for writing and given back.
+    /// The queue in which the host maps memory for writing and unmaps it.
     pub(super) fn uploads(&self) -> &Arc<InOrderQueue> {
         &self.uploads
     }
@@ -182,7 +184,7 @@ impl ClContext {
         }
         check_compiler_allowed(source)?;
         let _driver = driver::lock();
-        // Another thread may have built it meanwhile.
+        // Another thread may have built the program meanwhile.
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
         }
@@ -196,17 +198,17 @@ impl ClContext {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Most work-items a group of this kernel may have on this device.
+    /// Maximum number of work-items in a work-group of this kernel on this device.
     ///
     /// # Errors
-    /// The driver's answer to `clGetKernelWorkGroupInfo`.
+    /// The error of `clGetKernelWorkGroupInfo`.
     pub fn kernel_work_group(&self, kernel: &Kernel) -> Result<usize, ClError> {
         get_kernel_work_group_info(kernel.raw(), self.device.id, CL_KERNEL_WORK_GROUP_SIZE)
             .map(|info| info.to_size().clamp(1, self.device.caps.max_work_group))
             .map_err(|code| call_error("clGetKernelWorkGroupInfo", code, &self.device.name))
     }
 
-    /// The wait list of a command for `queue`. Events of the other queue are flushed: without that
+    /// The wait list of a command for `queue`. Flushes events of the other queue: without a flush
     /// the wait may never end (OpenCL 1.2, 5.13).
     ///
     /// # Errors
@@ -250,8 +252,8 @@ impl ClContext {
         Ok(())
     }
 
-    /// Waits until the device has done all that was enqueued, for measurements: elements wait for
-    /// their own commands ([`Self::finish_within`]).
+    /// Waits until the device has executed every enqueued command. For measurements; elements wait
+    /// for their own commands with [`Self::finish_within`].
     ///
     /// # Errors
     /// The failing call.

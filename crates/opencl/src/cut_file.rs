@@ -1,4 +1,4 @@
-//! Detects files of compiled code that a power cut or a full disk cut short.
+//! Detects files of compiled code that are truncated after a power cut or on a full disk.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -6,14 +6,14 @@ use std::io::{self, Read, Seek, SeekFrom};
 const ELF_HEADER: usize = 64;
 /// First bytes of LLVM bitcode.
 const BITCODE_MAGIC: [u8; 4] = *b"BC\xc0\xde";
-/// The abbreviation ENTER_SUBBLOCK; abbreviations have two bits at the top level.
+/// The abbreviation id ENTER_SUBBLOCK; ids have two bits at the top level.
 const ENTER_SUBBLOCK: u32 = 1;
 
 fn length(file: &mut impl Seek) -> io::Result<u64> {
     file.seek(SeekFrom::End(0))
 }
 
-/// The bytes at `offset`, or `None` if the file ends before.
+/// The bytes at `offset`; `None` if the file ends before that.
 fn read_at<const N: usize>(
     file: &mut (impl Read + Seek),
     offset: u64,
@@ -69,7 +69,7 @@ pub fn is_whole_bitcode(file: &mut (impl Read + Seek)) -> io::Result<bool> {
         }
         at += 8 + 4 * u64::from(u32::from_le_bytes(words));
     }
-    // A file of nothing but the magic is not a module.
+    // A file with only the magic is not a module.
     Ok(at == end && at > BITCODE_MAGIC.len() as u64)
 }
 
@@ -108,7 +108,7 @@ mod tests {
             assert!(is_whole_elf(&mut Cursor::new(&elf[..len])).is_ok_and(|whole| !whole));
         }
         let bitcode = bitcode(&[3, 0, 17]);
-        // A file that is cut where a block ends is a whole, shorter file.
+        // A file that ends after a whole block is a complete, shorter file.
         let ends = [4 + 8 + 12, 4 + 8 + 12 + 8];
         assert!(is_whole_bitcode(&mut Cursor::new(&bitcode)).is_ok_and(|whole| whole));
         for len in (0..bitcode.len()).filter(|len| !ends.contains(len)) {

@@ -1,4 +1,4 @@
-//! Finding devices.
+//! Enumerates devices.
 
 use opencl3::{
     device::{
@@ -25,24 +25,24 @@ const NO_PLATFORM: i32 = -1001;
 /// CL_DEVICE_NOT_FOUND: a platform without devices.
 const NO_DEVICE: i32 = -1;
 
-/// In the name of PoCL's platform.
+/// Part of the name of PoCL's platform.
 const POCL: &str = "Portable Computing Language";
 
 const HOW_TO_GET_A_DEVICE: &str = "install your GPU's OpenCL driver, or the package \
-     pocl-opencl-icd to use the CPU (clinfo lists what is there; PoCL offers nothing without a folder \
-     that it may write to: POCL_CACHE_DIR names one)";
+     pocl-opencl-icd to use the CPU (clinfo lists the devices; PoCL has none unless it can \
+     write to its cache folder: set POCL_CACHE_DIR to a writable folder)";
 
 /// A device and what it can do.
 #[derive(Debug, Clone)]
 pub struct DeviceInfo {
     pub(super) id: cl_device_id,
-    /// Its name as the driver gives it.
+    /// The name that the driver reports.
     pub name: String,
-    /// It is a GPU.
+    /// The device is a GPU.
     pub is_gpu: bool,
-    /// Its limits.
+    /// The device's limits.
     pub caps: DeviceCaps,
-    /// Its driver is PoCL, which keeps compiled kernels in files.
+    /// The driver is PoCL, which keeps compiled kernels in files.
     pub(super) is_pocl: bool,
 }
 
@@ -56,7 +56,7 @@ unsafe impl Sync for DeviceInfo {}
 /// The caller holds [`super::driver::lock`].
 ///
 /// # Errors
-/// [`ClError::Unavailable`] with what to install, where there is none.
+/// [`ClError::Unavailable`] with what to install if there is no device.
 pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
     let platforms = get_platform_ids().map_err(|code| match code {
         NO_LIBRARY => ClError::Unavailable(format!(
@@ -94,7 +94,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
         }
     }
     for reason in &unusable {
-        gst::warning!(CAT, "left out: {reason}");
+        gst::warning!(CAT, "ignoring a device: {reason}");
     }
     if found.is_empty() {
         let reasons = if unusable.is_empty() {
@@ -112,7 +112,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
 /// Reads a device's limits.
 ///
 /// # Errors
-/// [`ClError::Refused`] for a device that cannot run the kernels; a failing call.
+/// [`ClError::Refused`] for a device that cannot run the kernels; the failing call.
 fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
     let get = |what: cl_device_info| {
         get_device_info(id, what).map_err(|code| call_error("clGetDeviceInfo", code, "a device"))
@@ -165,7 +165,7 @@ fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
 fn has_dot4(id: cl_device_id) -> bool {
     let extensions = get_device_info(id, CL_DEVICE_EXTENSIONS).map(|info| info.to_vec_uchar());
     let extensions = extensions.unwrap_or_default();
-    // Others do not know the questions.
+    // Drivers of other vendors do not know these queries.
     if !String::from_utf8_lossy(&extensions).contains("cl_nv_device_attribute_query") {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Memory objects as they are made, and memory for the device alone.
+//! Creation of memory objects, and memory that only the device uses.
 
 use std::{ffi::c_void, ptr};
 
@@ -11,10 +11,10 @@ use super::{
 use clinspect_core::ClError;
 
 impl ClContext {
-    /// Memory for the device alone: tables, weights, intermediate results.
+    /// Memory that only the device uses: tables, weights, intermediate results.
     ///
     /// # Errors
-    /// The device has no room, or `size` is over its limit.
+    /// The device is out of memory, or `size` exceeds its limit.
     pub fn device_memory(&self, size: usize) -> Result<Mem, ClError> {
         create(self, CL_MEM_READ_WRITE, size.max(1), ptr::null_mut())
     }
@@ -34,7 +34,7 @@ pub(super) fn create(
             context.device_name()
         )));
     }
-    // SAFETY: `host` is null, or `HostMemory` keeps its memory for longer than the object.
+    // SAFETY: `host` is null, or `HostMemory` keeps its memory for longer than the memory object.
     unsafe { create_buffer(context.raw_context(), flags, size, host) }
         .map(Mem::new)
         .map_err(|code| call_error("clCreateBuffer", code, format!("{size} bytes")))

@@ -8,17 +8,17 @@ use std::{
 use super::{context::ClContext, event::Status, meter::Meter};
 use clinspect_core::ClError;
 
-/// A device that makes progress for others is waited for this many times longer.
+/// A device that makes progress for other elements gets this many times the limit.
 const PATIENCE: u32 = 3;
 
 impl ClContext {
-    /// Waits for the last command that was submitted with `meter`, and takes its last times. A device
-    /// on which no command of any element ends within `limit` is given up. One that is busy is
-    /// waited for a few times longer, and is not given up.
+    /// Waits for the last command that was submitted with `meter`, and takes its times. If no
+    /// command of any element ends within `limit`, the device is marked as stalled. A device that
+    /// is only busy gets a few times the limit and is not marked.
     ///
     /// # Errors
-    /// The failure of the command; [`ClError::Unavailable`] after the limit, at once where the
-    /// device was given up before: elements of one pipeline stop one after the other.
+    /// The failure of the command; [`ClError::Unavailable`] after the limit, or at once if the
+    /// device is marked as stalled, since the elements of one pipeline stop one after the other.
     pub fn finish_within(
         self: &Arc<Self>,
         limit: Duration,
@@ -67,7 +67,8 @@ impl ClContext {
             }
         }
         if asked.elapsed() >= limit {
-            // A call that only asks has stalled: the next element need not wait for another.
+            // A status query took that long, so the driver stalls: the next element must not wait
+            // for another query.
             self.condemn();
         }
         self.note_progress();

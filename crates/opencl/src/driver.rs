@@ -4,9 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static DRIVER: Mutex<()> = Mutex::new(());
 
-/// Held while devices are looked for, contexts are made and programs are built: PoCL breaks where
-/// several threads initialise it at once, or where one does while another compiles. Whoever finds a
-/// context or a program that exists does not need it, and does not wait for a compiler.
+/// Locks device enumeration, the creation of contexts and the build of programs: PoCL fails if
+/// several threads initialise it at once, or if one initialises it while another compiles. A thread
+/// that finds an existing context or program needs no lock and does not wait for a compiler.
 pub(super) fn lock() -> MutexGuard<'static, ()> {
     DRIVER.lock().unwrap_or_else(PoisonError::into_inner)
 }

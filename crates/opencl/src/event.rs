@@ -26,11 +26,11 @@ use super::{
 };
 use clinspect_core::ClError;
 
-/// Pauses between two questions of [`Event::poll`], from the first to the longest.
+/// Pause between two queries of [`Event::poll`]: the first one, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// What is known of a command.
+/// The status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     /// Queued or running.
@@ -47,12 +47,12 @@ pub(super) struct Event {
     handle: EventHandle,
     queue: Arc<InOrderQueue>,
     number: u64,
-    /// Known to be complete, without a failure; the driver need not be asked again.
+    /// The command is known to be complete without a failure: no further query is needed.
     is_done: AtomicBool,
 }
 
 impl Event {
-    /// Takes over the event of the command that was just put into `queue`.
+    /// Takes ownership of the event of the command that was just enqueued in `queue`.
     pub fn of(queue: &Arc<InOrderQueue>, raw: cl_event) -> Arc<Self> {
         Arc::new(Self {
             handle: EventHandle::new(raw),
@@ -66,12 +66,12 @@ impl Event {
         self.handle.raw()
     }
 
-    /// Whether the command is in this queue, whose order it then follows without a wait list.
+    /// Whether the command is in this queue; the queue's order then makes a wait unnecessary.
     pub fn is_in(&self, queue: &Arc<InOrderQueue>) -> bool {
         Arc::ptr_eq(&self.queue, queue)
     }
 
-    /// Hands the command to the device.
+    /// Flushes the command to the device.
     ///
     /// # Errors
     /// The status of `clFlush`.
@@ -82,7 +82,7 @@ impl Event {
         self.queue.flush()
     }
 
-    /// Notes that a call which waits for the command has succeeded.
+    /// Notes that a call that waits for the command has succeeded.
     pub fn note_done(&self) {
         self.is_done.store(true, Release);
     }
@@ -99,7 +99,7 @@ impl Event {
         Ok(())
     }
 
-    /// Asks for the command's status.
+    /// Queries the command's status.
     ///
     /// # Errors
     /// The status of `clGetEventInfo`.
@@ -118,7 +118,7 @@ impl Event {
         })
     }
 
-    /// Asks for the status again and again, until the command has ended or `gives_up` says so.
+    /// Queries the status repeatedly until the command has ended or `gives_up` returns true.
     ///
     /// # Errors
     /// The call that failed, with its status.
@@ -147,7 +147,7 @@ impl Event {
         self.poll(|| Instant::now() >= end)
     }
 
-    /// The failure of the command, where it has failed by now.
+    /// The failure of the command, if it has failed by now.
     pub fn failure(&self, subject: &str) -> Option<ClError> {
         match self.status() {
             Ok(Status::Failed(code)) => Some(call_error("a command", code, subject)),
@@ -155,14 +155,14 @@ impl Event {
         }
     }
 
-    /// Whether the command has ended; a failed one has.
+    /// Whether the command has ended, with or without a failure.
     pub fn has_ended(&self) -> bool {
-        // An event that cannot be asked will not end either.
+        // If the query itself fails, no later query will see an end.
         self.status() != Ok(Status::Pending)
     }
 
-    /// Nanoseconds from this completed command's start to the end of `last`, where the driver
-    /// knows.
+    /// Nanoseconds from the start of this completed command to the end of `last`, if the driver
+    /// knows them.
     pub fn duration_until_ns(&self, last: &Self) -> Option<u64> {
         let time = |event: &Self, what| {
             get_event_profiling_info(event.raw(), what)

@@ -1,4 +1,4 @@
-//! [`ClFrame`]: a video frame as the device sees it, whatever memory it came in.
+//! [`ClFrame`]: a video frame on the device, in any kind of memory.
 
 mod importer;
 
@@ -11,10 +11,11 @@ use clinspect_core::ClError;
 use clinspect_core::layout::{Component, FrameLayout, SampleType};
 
 /// Longest row of a plane, bytes: far beyond any camera. Kernels are warmed up with rows of the
-/// frame's length, so that caps alone must not be able to ask for gigabytes.
+/// frame's length, and caps alone must not cause an allocation of gigabytes.
 const MAX_ROW_BYTES: usize = 1 << 22;
 
-/// Raw formats whose components are whole bytes, then 16-bit grey: what can be filtered and counted.
+/// Raw formats whose components are whole bytes, then 16-bit grey: the formats that can be filtered
+/// and counted.
 pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
     let mut formats: Vec<gst_video::VideoFormat> = gst_video::VideoFormat::iter_raw()
         .filter(|&format| sample_type(format).is_some())
@@ -24,7 +25,7 @@ pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
                 .is_ok_and(|info| layout_of(&info).is_ok())
         })
         .collect();
-    // What most cameras send comes first in negotiation.
+    // The formats of most cameras come first in negotiation.
     formats.sort_by_key(|format| match format {
         gst_video::VideoFormat::Gray8 => 0,
         gst_video::VideoFormat::Rgb => 1,
@@ -34,7 +35,8 @@ pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
     formats
 });
 
-/// Formats with a plane of grey or luma samples side by side: what can be compared with itself.
+/// Formats with a plane of adjacent grey or luma samples: the formats that can be compared with
+/// themselves.
 pub static LUMA_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
     FORMATS
         .iter()
@@ -63,7 +65,7 @@ fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
     (whole_bytes && plain).then_some(SampleType::U8)
 }
 
-/// How a frame of these caps lies in its planes.
+/// The layout of a frame of these caps.
 ///
 /// # Errors
 /// [`ClError::Refused`] for a format outside [`FORMATS`], for sizes of 0 or with strides that
@@ -91,8 +93,8 @@ pub fn layout_of(info: &gst_video::VideoInfo) -> Result<FrameLayout, ClError> {
         components,
     )
     .ok_or_else(refused)?;
-    // GStreamer keeps strides in 32 bits, and lets frames pass for which they are too few. Empty
-    // ones pass it too.
+    // GStreamer keeps strides in 32 bits and accepts frames whose strides overflow them. It accepts
+    // empty frames too.
     let is_empty = info.width() == 0 || info.height() == 0;
     let fits = layout
         .planes
@@ -123,7 +125,7 @@ enum PlaneMemory {
     Host(Arc<HostMemory>),
 }
 
-/// A readable piece of a GstBuffer.
+/// A part of a GstBuffer that is mapped for reading.
 #[derive(Debug)]
 enum Mapped {
     Memory(gst::memory::MappedMemory<gst::memory::Readable>),
@@ -151,7 +153,7 @@ pub struct Plane {
 }
 
 impl Plane {
-    /// The memory, as kernels name it.
+    /// The plane's memory for a kernel argument.
     pub fn memory(&self) -> Memory<'_> {
         match &self.memory {
             PlaneMemory::Ours(buffer) => Memory::Buffer(buffer),
@@ -159,7 +161,7 @@ impl Plane {
         }
     }
 
-    /// Bytes of the memory object, where it starts at the device's own alignment.
+    /// Length of the memory object in bytes, if it starts at the device's own alignment.
     pub fn aligned_len(&self) -> Option<usize> {
         match &self.memory {
             PlaneMemory::Ours(buffer) => Some(buffer.size()),
@@ -176,7 +178,7 @@ pub struct ClFrame {
 }
 
 impl ClFrame {
-    /// Its planes, in the format's order.
+    /// The planes, in the format's order.
     pub fn planes(&self) -> &[Plane] {
         &self.planes
     }
@@ -184,23 +186,23 @@ impl ClFrame {
     /// Plane `index`.
     ///
     /// # Errors
-    /// [`ClError::Input`] where there is none.
+    /// [`ClError::Input`] if there is no such plane.
     pub fn plane(&self, index: usize) -> Result<&Plane, ClError> {
         self.planes
             .get(index)
             .ok_or_else(|| ClError::Input(format!("the frame has no plane {index}")))
     }
 
-    /// How it reached the device.
+    /// How the frame reached the device.
     pub fn taken(&self) -> Taken {
         self.taken
     }
 
-    /// A frame of zeros with rows side by side, as kernels are warmed up with: what they decide
-    /// by must not be what the memory held before.
+    /// A frame of zeros without padding, for the warm-up of kernels: a warm-up must not depend on
+    /// what the memory held before.
     ///
     /// # Errors
-    /// The device has no room.
+    /// The device is out of memory.
     pub fn scratch(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
@@ -209,12 +211,14 @@ impl ClFrame {
         let mut planes = Vec::with_capacity(layout.planes.len());
         for plane in &layout.planes {
             let (row, rows) = (plane.row_bytes.max(1), plane.rows.max(1));
-            // Whole words, as they are filled.
+            // Round up to whole words, since the fill works on words.
             let size = row
                 .checked_mul(rows)
                 .and_then(|bytes| bytes.checked_next_multiple_of(size_of::<u32>()))
                 .ok_or_else(|| {
-                    ClError::Refused(format!("no memory has {rows} rows of {row} bytes"))
+                    ClError::Refused(format!(
+                        "{rows} rows of {row} bytes are too large for memory"
+                    ))
                 })?;
             let buffer = ClBuffer::new(context, size, meter)?;
             buffer.zero("a frame to warm up with")?;

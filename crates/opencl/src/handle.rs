@@ -14,7 +14,7 @@ use opencl3::{
 use super::releases::release;
 use clinspect_core::ClError;
 
-/// An OpenCL call's error with what it was about.
+/// The error of a failed OpenCL call on `subject`.
 pub(super) fn call_error(call: &'static str, code: i32, subject: impl Into<String>) -> ClError {
     ClError::Call {
         call,
@@ -48,7 +48,7 @@ macro_rules! handle {
         impl Drop for $name {
             fn drop(&mut self) {
                 release($call, self.0, |object| {
-                    // SAFETY: the handle owned this one reference, and is dropped once.
+                    // SAFETY: the handle owned this one reference, and it is released only here.
                     unsafe { $release(object) }
                 });
             }

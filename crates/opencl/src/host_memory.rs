@@ -18,25 +18,25 @@ use super::{
 };
 use clinspect_core::ClError;
 
-/// Longest wait of a drop for the device. Only an operator that failed midway leaves such a wait.
+/// Longest wait of a drop for the device. Only an operator that failed midway makes a drop wait.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
-/// Bytes of the host that stay where they are.
+/// Bytes of host memory that do not move.
 ///
 /// # Safety
-/// Until the value is dropped [`Self::bytes`] returns the same address and length, also after the
+/// Until the value is dropped, [`Self::bytes`] returns the same address and length, even after the
 /// value was moved, and nobody changes the bytes.
 pub unsafe trait HostBytes: Debug + Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 }
 
-/// Host memory that the device reads in place (`CL_MEM_USE_HOST_PTR`). It keeps the bytes until the
-/// last command that reads them has ended: a drop before that waits.
+/// Host memory that the device reads in place (`CL_MEM_USE_HOST_PTR`). It stays alive until the
+/// last command that reads it has ended; an earlier drop waits.
 #[derive(Debug)]
 pub struct HostMemory<T: HostBytes + ?Sized = dyn HostBytes> {
     mem: ManuallyDrop<Mem>,
-    /// The last command that reads the bytes.
+    /// The last command that reads this memory.
     reader: Mutex<Option<Arc<Event>>>,
     bytes: ManuallyDrop<T>,
 }
@@ -83,10 +83,13 @@ impl<T: HostBytes + ?Sized> Drop for HostMemory<T> {
                 Ok(Status::Complete | Status::Failed(_))
             )
         {
-            gst::error!(CAT, "the device may still read a frame: its memory is kept");
+            gst::error!(
+                CAT,
+                "the device may still read a frame; leaking the frame's memory"
+            );
             return;
         }
-        // SAFETY: both are dropped here alone, the memory object before the bytes under it.
+        // SAFETY: both are dropped only here, the memory object before the bytes under it.
         unsafe {
             ManuallyDrop::drop(&mut self.mem);
             ManuallyDrop::drop(&mut self.bytes);

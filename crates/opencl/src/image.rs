@@ -27,7 +27,7 @@ impl ClImage {
     /// Allocates an image of `width` × `height` samples.
     ///
     /// # Errors
-    /// [`ClError::Refused`] where the device has no images or smaller ones only.
+    /// [`ClError::Refused`] if the device has no images or only smaller ones.
     pub fn new(context: &ClContext, width: usize, height: usize) -> Result<Self, ClError> {
         let caps = context.caps();
         if !caps.has_images() {
@@ -83,7 +83,7 @@ impl ClImage {
         &self.mem
     }
 
-    /// Samples a row and rows.
+    /// Samples per row, and rows.
     pub fn size(&self) -> [usize; 2] {
         [self.width, self.height]
     }

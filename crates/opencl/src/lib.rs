@@ -1,7 +1,7 @@
 //! The OpenCL runtime: devices, contexts, programs, and OpenCL memory as GStreamer memory.
 //!
-//! `opencl3` is named only here. Its low-level calls are used with handles of our own, because
-//! the drop of its high-level types panics where a release fails.
+//! Only this crate uses `opencl3`. It calls the low-level functions with its own handles, because
+//! the high-level types panic in `drop` when a release fails.
 
 mod allocator;
 mod buffer;

@@ -10,7 +10,7 @@ use std::{
 
 use super::event::Event;
 
-/// A step of a frame's way.
+/// A step of a frame's processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Host to device.
@@ -22,10 +22,10 @@ pub enum Step {
 }
 
 impl Step {
-    /// Every step, in the order of a frame's way.
+    /// Every step, in order.
     pub const ALL: [Self; 3] = [Self::Upload, Self::Kernel, Self::Download];
 
-    /// Name in `stats`.
+    /// The name in `stats`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Upload => "upload",
@@ -85,22 +85,22 @@ fn rate(bytes: u64, ns: u64) -> f64 {
 /// How a frame reached the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It was there already.
+    /// It was in device memory already.
     ZeroCopy,
-    /// Its host memory was used in place.
+    /// The device reads its host memory in place.
     Wrapped,
     /// It was copied once.
     Copied,
 }
 
-/// Counts since the element started.
+/// Counts since the start of the element.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Frames taken in.
+    /// Frames received.
     pub frames: u64,
-    /// Frames that were in the device's memory already.
+    /// Frames that were in device memory already.
     pub zero_copy: u64,
-    /// Frames whose host memory was used in place.
+    /// Frames whose host memory the device reads in place.
     pub wrapped: u64,
     /// Frames copied into device memory.
     pub copied: u64,
@@ -118,10 +118,10 @@ pub struct Totals {
     pub bytes_downloaded: u64,
 }
 
-/// Commands that wait for their times; more than this are dropped unmeasured.
+/// Maximum number of commands that wait for their times; further ones are dropped unmeasured.
 const MAX_PENDING: usize = 64;
 
-/// Commands of one step of one frame, which the queue runs one after the other.
+/// Commands of one step of one frame, executed one after the other.
 #[derive(Debug)]
 struct Pending {
     step: Step,
@@ -133,7 +133,7 @@ struct Pending {
 #[derive(Debug, Default)]
 struct Profile {
     pending: VecDeque<Pending>,
-    /// The element has stopped; memory that it allocated may still be mapped.
+    /// The element has stopped; its memory may still be mapped.
     closed: bool,
     steps: [StepProfile; 3],
 }
@@ -158,7 +158,7 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Counters at zero; step times are taken if `profiling`.
+    /// Counters at zero; step times are taken only if `profiling`.
     pub fn new(profiling: bool) -> Arc<Self> {
         let meter = Self::default();
         meter.profiling.store(profiling, Relaxed);
@@ -203,8 +203,8 @@ impl Meter {
         self.measure(Step::Download, &event, &event, bytes);
     }
 
-    /// Takes the time from the start of `first` to the end of `last`, once they are complete,
-    /// where profiling is on; `bytes` is what went through them.
+    /// Takes the time from the start of `first` to the end of `last` once both are complete, if
+    /// profiling is on; `bytes` is the amount processed.
     pub(super) fn measure(&self, step: Step, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
         if !self.profiling.load(Relaxed) {
             return;
@@ -228,7 +228,8 @@ impl Meter {
 
     /// Takes the times of completed commands; the queue completes them in order.
     ///
-    /// The driver is asked without the lock: one that stalls then holds up nobody else.
+    /// The driver is queried without the lock, so a driver that stalls does not block other
+    /// threads.
     pub(super) fn harvest(&self) {
         loop {
             let Some(pending) = self.profile().pending.pop_front() else {
@@ -247,11 +248,11 @@ impl Meter {
         }
     }
 
-    /// Takes no more times: counters stay, but hold no object of the device.
+    /// Stops taking times: the counters stay, but hold no OpenCL object.
     pub fn close(&self) {
         let mut profile = self.profile();
         profile.closed = true;
-        // Released without the lock.
+        // Release the events after the lock.
         let pending = std::mem::take(&mut profile.pending);
         drop(profile);
         drop(pending);
@@ -262,7 +263,7 @@ impl Meter {
     /// Notes the last command that the element has submitted.
     pub(super) fn note_command(&self, event: Arc<Event>) {
         let before = self.last().replace(event);
-        // Released without the lock.
+        // Release the event after the lock.
         drop(before);
     }
 
@@ -275,7 +276,7 @@ impl Meter {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Step times so far, or `None` where profiling is off.
+    /// Step times so far; `None` if profiling is off.
     pub fn steps(&self) -> Option<[(Step, StepProfile); 3]> {
         if !self.profiling.load(Relaxed) {
             return None;

@@ -1,8 +1,8 @@
 //! The cache of PoCL, the CPU driver.
 //!
-//! PoCL loads compiled kernels as they lie in its cache, and a file that a power cut or a full disk
-//! left short ends the process inside the driver. So the files are looked at before PoCL is: they
-//! are read only, and only their headers.
+//! PoCL loads compiled kernels from its cache without a check, and a truncated file (after a power
+//! cut, or on a full disk) ends the process inside the driver. So the files are checked before PoCL
+//! reads them. The check only reads headers.
 
 use std::{
     env,
@@ -18,19 +18,20 @@ use super::cut_file::{is_whole_bitcode, is_whole_elf};
 use super::log::CAT;
 use clinspect_core::ClError;
 
-/// Another process may be writing a file right now; what is short for longer is cut.
+/// Another process may be writing a file right now; a file that stays short for longer is
+/// truncated.
 const WRITING: Duration = Duration::from_secs(2);
-/// Time between two looks at such a file.
+/// Time between two checks of such a file.
 const PAUSE: Duration = Duration::from_millis(20);
-/// PoCL's folders go this deep: hash, hash, kernel, group size.
+/// Depth of PoCL's folders: hash, hash, kernel, group size.
 const DEPTH: usize = 5;
 
-/// PoCL's choice where the environment names no folder.
+/// PoCL's default if the environment names no folder.
 const PUBLIC: &str = "/tmp/pocl/kcache";
-/// The permission bit that lets anybody write.
+/// The permission bit that lets every user write.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Where PoCL keeps its cache: the rules are PoCL's.
+/// PoCL's cache folder, by PoCL's own rules.
 fn folder() -> PathBuf {
     if let Some(folder) = env::var_os("POCL_CACHE_DIR") {
         return folder.into();
@@ -44,23 +45,23 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Refuses a cache that would end the process, or that runs other people's code in it.
+/// Refuses a cache that would end the process, or in which other users could place code.
 ///
 /// # Errors
-/// [`ClError::Unavailable`] with the file or folder, and what to do.
+/// [`ClError::Unavailable`] with the file or folder and what to do.
 pub(super) fn check() -> Result<(), ClError> {
     let folder = folder();
     if let Some(place) = foreign(&folder) {
         return Err(ClError::Unavailable(format!(
-            "another user can put code into PoCL's cache, for {} is not only yours to write: set \
-             POCL_CACHE_DIR to a folder of your own, or take the right to write from others",
+            "another user can put code into PoCL's cache, because {} is not writable by you alone; set \
+             POCL_CACHE_DIR to a folder of your own, or remove the others' write permission",
             place.display()
         )));
     }
     if let Some(cut) = first_cut(&folder, DEPTH) {
         return Err(ClError::Unavailable(format!(
-            "the compiled kernel {} was cut short, by a power cut or a full disk: remove the \
-             folder {}, and PoCL compiles it anew",
+            "the compiled kernel {} was cut short by a power cut or a full disk; remove the \
+             folder {}, and PoCL compiles it again",
             cut.display(),
             folder.display()
         )));
@@ -68,10 +69,10 @@ pub(super) fn check() -> Result<(), ClError> {
     Ok(())
 }
 
-/// The folder that lets another user write the cache.
+/// The folder that lets another user write to the cache.
 ///
-/// A folder that the environment names may belong to someone else, as home folders in containers
-/// do; in `/tmp` anybody may have been there first.
+/// A folder from the environment may belong to another user, as home folders in containers do. A
+/// folder in `/tmp` may have been made by anybody.
 fn foreign(folder: &Path) -> Option<PathBuf> {
     let of = |path: &Path| fs::metadata(path).ok();
     let is_open = of(folder).is_some_and(|data| data.mode() & OTHERS_WRITE != 0);
@@ -81,7 +82,7 @@ fn foreign(folder: &Path) -> Option<PathBuf> {
     if folder != Path::new(PUBLIC) {
         return None;
     }
-    // The owner of this process's own entry is who it runs as.
+    // The owner of this process's entry is the user that it runs as.
     let user = of(Path::new("/proc/self"))?.uid();
     [folder, folder.parent()?]
         .into_iter()
@@ -89,11 +90,12 @@ fn foreign(folder: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// The first file in `folder` that stays cut. What cannot be read is left to PoCL, which says so.
+/// The first truncated file in `folder`. Unreadable files are left to PoCL, which reports them.
 fn first_cut(folder: &Path, depth: usize) -> Option<PathBuf> {
     for entry in fs::read_dir(folder).ok()?.filter_map(Result::ok) {
         let path = entry.path();
-        // Links are not followed, so there are no circles, and pipes are not waited for.
+        // Links are not followed, since they could form circles, and pipes are not opened, since
+        // they block.
         let Ok(kind) = entry.file_type() else {
             continue;
         };
@@ -116,14 +118,14 @@ fn stays_cut(path: &Path) -> bool {
             Ok(false) if Instant::now() < end => thread::sleep(PAUSE),
             Ok(false) => return true,
             Err(error) => {
-                gst::debug!(CAT, "{} is not looked at: {error}", path.display());
+                gst::debug!(CAT, "cannot check {}: {error}", path.display());
                 return false;
             }
         }
     }
 }
 
-/// Whether a file has its end; what is no compiled code always has.
+/// Whether a file is complete; files other than compiled code are accepted.
 fn is_whole(path: &Path) -> io::Result<bool> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("so") => is_whole_elf(&mut File::open(path)?),

@@ -1,4 +1,4 @@
-//! Buffer pools of our memory.
+//! Buffer pools of OpenCL memory.
 
 use gst::{glib, prelude::*, subclass::prelude::*};
 
@@ -34,7 +34,8 @@ mod imp {
             params: Option<&gst::BufferPoolAcquireParams>,
         ) -> Result<gst::Buffer, gst::FlowError> {
             let buffer = self.parent_acquire_buffer(params)?;
-            // On acquiring, not on releasing: shallow copies outlive a buffer's release.
+            // In `acquire`, not in `release`: a shallow copy may still read the memory after the
+            // release.
             for memory in buffer.iter_memories() {
                 recycle(memory);
             }
@@ -44,7 +45,8 @@ mod imp {
 }
 
 glib::wrapper! {
-    /// A video buffer pool over our allocator, whose buffers start with undefined contents.
+    /// A video buffer pool over a [`ClAllocator`]; the contents of its buffers are undefined at
+    /// first.
     pub struct ClBufferPool(ObjectSubclass<imp::ClBufferPool>)
         @extends gst_video::VideoBufferPool, gst::BufferPool, gst::Object;
 }
@@ -52,7 +54,7 @@ glib::wrapper! {
 // SAFETY: GstVideoBufferPoolClass adds nothing to GstBufferPoolClass, whose class_init runs.
 unsafe impl IsSubclassable<imp::ClBufferPool> for gst_video::VideoBufferPool {}
 
-/// A pool of video frames with `caps` in the allocator's memory, ready to be activated.
+/// A pool of video frames with `caps` in the allocator's memory, ready for activation.
 ///
 /// # Errors
 /// The pool refuses the caps.
@@ -69,7 +71,7 @@ pub fn new_video_pool(
     Ok(pool)
 }
 
-/// A pool of buffers of `size` bytes that are no raw video, in the allocator's memory.
+/// A pool of buffers of `size` bytes that are not raw video, in the allocator's memory.
 ///
 /// # Errors
 /// The pool refuses the caps.
@@ -102,5 +104,5 @@ fn configure(
         config.add_option("GstBufferPoolOptionVideoMeta");
     }
     pool.set_config(config)
-        .map_err(|_| ClError::Refused(format!("a buffer pool refuses {caps}")))
+        .map_err(|_| ClError::Refused(format!("the buffer pool does not accept {caps}")))
 }

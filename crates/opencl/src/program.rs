@@ -21,12 +21,12 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// A program: kernel files of `kernels/`, one after the other.
+/// A program: files of `kernels/`, concatenated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramSource {
     /// The Gaussian on any device.
     Gaussian,
-    /// The Gaussian of 8-bit samples side by side for a CPU.
+    /// The Gaussian of adjacent 8-bit samples for a CPU.
     GaussianBytes,
     /// The Gaussian for a CPU.
     GaussianRows,
@@ -48,11 +48,11 @@ pub enum ProgramSource {
     PitchWide,
     /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
     PitchWideDot,
-    /// What is done with a packed mask.
+    /// Processing of packed masks.
     PitchMask,
     /// Planes to images.
     PlaneImage,
-    /// A few rows or columns of a frame.
+    /// Copies a few rows or columns of a frame.
     ProbeLines,
 }
 
@@ -84,12 +84,12 @@ impl ProgramSource {
         Self::ProbeLines,
     ];
 
-    /// The name of its last file, which holds its kernels.
+    /// The name of the last file, which holds the kernels.
     pub fn file(self) -> &'static str {
         self.parts().last().map_or("", |(name, _)| name)
     }
 
-    /// Its files; `common.cl`, the loads that all kernels share, comes before them.
+    /// The files; `common.cl`, the loads that all kernels share, comes first.
     fn parts(self) -> &'static [Part] {
         const COMMON: Part = part!("common.cl");
         const GAUSSIAN: Part = part!("gaussian.cl");
@@ -129,13 +129,13 @@ impl ProgramSource {
 }
 
 thread_local! {
-    /// This thread must not wait for the compiler.
+    /// Whether this thread must not wait for the compiler.
     static ONLY_BUILT: Cell<bool> = const { Cell::new(false) };
-    /// A program that is not built was asked for meanwhile.
+    /// Whether a program that is not built was requested meanwhile.
     static MISSING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `work` unless that needs a compiler: `None` if `work` asked for a program that is not built.
+/// Runs `work` without a compiler: `None` if `work` requests a program that is not built.
 pub fn without_compiler<T>(
     work: impl FnOnce() -> Result<T, ClError>,
 ) -> Option<Result<T, ClError>> {
@@ -169,7 +169,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A kernel of the program, for one owner: arguments are part of it.
+    /// A kernel object of the program. It belongs to one owner, because it holds its arguments.
     ///
     /// # Errors
     /// The program has no kernel of that name, or the device is out of resources.
@@ -192,7 +192,7 @@ impl Program {
     /// [`super::driver::lock`].
     ///
     /// # Errors
-    /// [`ClError::Build`] with the compiler's log; a failing call.
+    /// [`ClError::Build`] with the compiler's log; the failing call.
     pub(super) fn build(
         context: cl_context,
         device: cl_device_id,
@@ -200,7 +200,7 @@ impl Program {
         options: &str,
     ) -> Result<Self, ClError> {
         let file = source.file();
-        // #line gives the compiler's messages the places of the files as they lie in kernels/.
+        // #line makes compiler messages name the files as they are in kernels/.
         let text: String = source
             .parts()
             .iter()
@@ -210,7 +210,7 @@ impl Program {
             .map(BuiltProgram::new)
             .map_err(|code| call_error("clCreateProgramWithSource", code, file))?;
         let c_options = CString::new(format!("-cl-std=CL1.2 {options}"))
-            .map_err(|_| ClError::Refused("a compiler option holds a zero byte".into()))?;
+            .map_err(|_| ClError::Refused("a compiler option contains a NUL byte".into()))?;
         let built = build_program(
             handle.raw(),
             &[device],

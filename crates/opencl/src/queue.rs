@@ -1,4 +1,4 @@
-//! An in-order command queue, and how much of it the device was told of.
+//! An in-order command queue and the commands that it has flushed.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -12,8 +12,8 @@ use opencl3::{
 
 use super::handle::Queue;
 
-/// An in-order queue. Commands are numbered in it, so that a flush is made only where a command of
-/// another queue waits for one that was not flushed.
+/// An in-order queue. It numbers its commands, so that it is flushed only if a command of another
+/// queue waits for a command that was not flushed.
 #[derive(Debug)]
 pub(super) struct InOrderQueue {
     queue: Queue,
@@ -34,12 +34,12 @@ impl InOrderQueue {
         self.queue.raw()
     }
 
-    /// The number of a command that has just been enqueued.
+    /// Counts a command that was just enqueued; returns its number.
     pub fn next_number(&self) -> u64 {
         self.enqueued.fetch_add(1, AcqRel) + 1
     }
 
-    /// Commands so far. A blocking call that begins after this question flushes at least these.
+    /// Number of commands so far. A blocking call that begins later flushes at least these.
     pub fn enqueued(&self) -> u64 {
         self.enqueued.load(Acquire)
     }
@@ -49,17 +49,18 @@ impl InOrderQueue {
         self.flushed.fetch_max(number, AcqRel);
     }
 
-    /// Whether the command with this number was handed to the device.
+    /// Whether the command with this number was flushed.
     pub fn has_flushed(&self, number: u64) -> bool {
         number <= self.flushed.load(Acquire)
     }
 
-    /// Hands all enqueued commands to the device.
+    /// Flushes all enqueued commands.
     ///
     /// # Errors
     /// The status of `clFlush`.
     pub fn flush(&self) -> Result<(), i32> {
-        // A command that another thread is enqueuing gets a higher number, and is flushed again.
+        // A command that another thread enqueues now gets a higher number, and is flushed again
+        // later.
         let number = self.enqueued();
         flush(self.raw())?;
         self.note_flushed(number);

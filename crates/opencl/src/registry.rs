@@ -1,7 +1,7 @@
 //! One context per device in a process.
 //!
-//! Weak references only: a context lives as long as an element, a memory or a pool uses it, and
-//! nothing of ours is left to be torn down at process exit, when drivers are half gone.
+//! The registry holds weak references: a context lives as long as an element, a memory or a pool
+//! uses it. So nothing is left to release at process exit, when drivers may be unloaded already.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -16,15 +16,15 @@ use clinspect_core::ClError;
 use clinspect_core::selector::DeviceSelector;
 
 struct Registry {
-    /// Process that first used OpenCL; drivers do not survive a fork.
+    /// The process that first used OpenCL; drivers do not survive a fork.
     process: Option<u32>,
-    /// What was found last. Known for as long as a context lives.
+    /// The devices found last; valid while a context lives.
     devices: Vec<DeviceInfo>,
-    /// Contexts and their devices' ids.
+    /// Contexts and the ids of their devices.
     contexts: Vec<(usize, Weak<ClContext>)>,
 }
 
-/// Never held while a driver is called, except to release a context.
+/// Never locked during a driver call, except to release a context.
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     process: None,
     devices: Vec::new(),
@@ -36,10 +36,10 @@ fn registry() -> MutexGuard<'static, Registry> {
 }
 
 impl Registry {
-    /// The context that the process has of the device that `selector` names.
+    /// The open context of the device that `selector` names.
     ///
     /// # Errors
-    /// The process was forked from one that used OpenCL.
+    /// OpenCL was used before this process was forked.
     fn opened(&mut self, selector: &DeviceSelector) -> Result<Option<Arc<ClContext>>, ClError> {
         let process = std::process::id();
         if *self.process.get_or_insert(process) != process {
@@ -49,7 +49,7 @@ impl Registry {
                     .into(),
             ));
         }
-        // Frames that are still held somewhere keep the context of a lost device alive.
+        // Frames in use elsewhere may keep the context of a failed device alive.
         self.contexts
             .retain(|(_, context)| context.upgrade().is_some_and(|c| !c.has_failed()));
         if self.contexts.is_empty() {
@@ -64,17 +64,18 @@ impl Registry {
     }
 }
 
-/// Opens the device that `selector` names, or joins its context where the process has one.
+/// Opens the device that `selector` names, or returns the context that the process already has for
+/// it.
 ///
 /// # Errors
-/// [`ClError::Unavailable`] where there is no such device; a failing OpenCL call otherwise.
+/// [`ClError::Unavailable`] if there is no such device; otherwise the failing OpenCL call.
 pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
     let parsed = DeviceSelector::parse(selector);
     if let Some(context) = registry().opened(&parsed)? {
         return Ok(context);
     }
     let _driver = driver::lock();
-    // Another thread may have opened it meanwhile.
+    // Another thread may have opened the device meanwhile.
     if let Some(context) = registry().opened(&parsed)? {
         return Ok(context);
     }
@@ -97,7 +98,7 @@ pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
 /// Every usable device, in the order that `gpu:N` and `cpu:N` count them.
 ///
 /// # Errors
-/// [`ClError::Unavailable`] with what to install, where there is none.
+/// [`ClError::Unavailable`] with what to install if there is no device.
 pub fn devices() -> Result<Vec<DeviceInfo>, ClError> {
     let _driver = driver::lock();
     enumerate()
@@ -124,9 +125,9 @@ fn not_found(selector: &str, devices: &[DeviceInfo]) -> ClError {
         })
         .collect();
     ClError::Unavailable(format!(
-        "no OpenCL device matches device={selector}; there are: {}. Set device, or CLINSPECT_DEVICE \
-         that gives its default, to auto, cpu or part of one of these names; a GPU that is missing \
-         needs its OpenCL driver installed",
+        "no OpenCL device matches device={selector}; available: {}. Set device (or CLINSPECT_DEVICE, \
+         its default) to auto, cpu or part of one of these names; if a GPU is missing, install its \
+         OpenCL driver",
         names.join(", ")
     ))
 }

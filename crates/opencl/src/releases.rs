@@ -1,5 +1,5 @@
-//! Releases of OpenCL objects, and what must come before them; they must not hold up a stop where a
-//! driver stalls in them.
+//! Releases of OpenCL objects, and the calls that must precede them. A driver that stalls in them
+//! must not delay a stop.
 
 use std::{
     collections::VecDeque,
@@ -12,35 +12,36 @@ use opencl3::error_codes::error_text;
 
 use super::log::CAT;
 
-/// A release that takes longer shows a driver that stalls.
+/// A release that takes longer than this shows that the driver stalls.
 const STALL: Duration = Duration::from_millis(500);
 
-/// Releases that a thread of their own makes, in order; `None` while drivers are quick.
+/// Releases for the background thread, in order; `None` while the driver does not stall.
 static WAITING: Mutex<Option<VecDeque<Release>>> = Mutex::new(None);
 
-/// Wakes that thread.
+/// Wakes the background thread.
 static MORE: Condvar = Condvar::new();
 
 fn waiting() -> MutexGuard<'static, Option<VecDeque<Release>>> {
     WAITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A call that waits for the thread.
+/// A call for the background thread.
 struct Release {
     call: &'static str,
     work: Box<dyn FnOnce() -> Result<(), i32> + Send>,
 }
 
-/// An object on its way to the thread that gives it back.
+/// An object for the background thread to release.
 struct Object(*mut c_void);
 
 // SAFETY: OpenCL 1.2 (A.2) lets any thread release an object, or unmap one.
 unsafe impl Send for Object {}
 
-/// Makes `work`'s call on `object` at once; after one that stalled, later and in another thread, so that an
-/// element with dozens of objects waits for one stall. The order of the calls stays.
+/// Calls `work` on `object`. Once a call has stalled, later calls go to a background thread, so
+/// that an element with dozens of objects waits for one stall only. The order of the calls stays
+/// the same.
 ///
-/// `call` is its name; a failure, which `work` answers with its code, is logged.
+/// `call` is the name of the OpenCL call; if `work` returns an error code, the failure is logged.
 pub(super) fn release(
     call: &'static str,
     object: *mut c_void,
@@ -48,7 +49,7 @@ pub(super) fn release(
 ) {
     let object = Object(object);
     let work = move || {
-        // All of it, not only its pointer, goes to the other thread.
+        // The closure must capture the `Send` wrapper, not only its pointer.
         let object = object;
         work(object.0)
     };
@@ -61,7 +62,10 @@ pub(super) fn release(
     let begun = Instant::now();
     log_failure(call, work());
     if begun.elapsed() > STALL {
-        gst::warning!(CAT, "{call} stalls: releases go on in the background");
+        gst::warning!(
+            CAT,
+            "{call} stalls; further OpenCL objects are released in the background"
+        );
         work_in_background();
     }
 }
@@ -80,12 +84,12 @@ fn work_in_background() {
     let thread = std::thread::Builder::new().name("clreleases".into());
     match thread.spawn(work_until_none_waits) {
         Ok(_) => *releases = Some(VecDeque::new()),
-        Err(error) => gst::warning!(CAT, "no thread for releases: {error}"),
+        Err(error) => gst::warning!(CAT, "cannot start a thread for releases: {error}"),
     }
 }
 
-/// Makes the calls as they come, and ends when none has come for a while: the thread that stalled goes
-/// on giving up objects.
+/// Makes the queued calls in order. Ends when no call was queued for a while; the next stall starts
+/// a new thread.
 fn work_until_none_waits() {
     loop {
         let is_empty = |releases: &mut Option<VecDeque<Release>>| {

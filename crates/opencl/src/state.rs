@@ -1,41 +1,41 @@
-//! The state of a buffer: who has it, what it holds, and which commands use it.
+//! The state of a buffer: its owner, its contents, and the commands that use it.
 
 use std::sync::Arc;
 
 use super::{event::Event, mapping::Mapping};
 use clinspect_core::ClError;
 
-/// Who has a buffer.
+/// The owner of a buffer.
 #[derive(Debug)]
 pub(super) enum State {
     /// The device.
     Device(Contents),
-    /// The host reads it through `maps` maps; kernels may read it too.
+    /// The host reads through `maps` maps; kernels may read too.
     Reading {
         mapping: Mapping,
         maps: usize,
         contents: Contents,
     },
-    /// The device, and the host's mapping for reading still stands: the next reader needs no
-    /// transfer. Whoever writes ends the mapping first.
+    /// The device. The host's last mapping for reading is kept, so the next map for reading needs
+    /// no transfer. A writer ends the mapping first.
     Kept {
         mapping: Mapping,
         contents: Contents,
     },
-    /// The host writes it through `maps` maps.
+    /// The host writes through `maps` maps.
     Writing { mapping: Mapping, maps: usize },
-    /// Nobody: an unmap failed. What the host wrote may be lost, and the driver may think that the
-    /// host still writes.
+    /// Nobody: an unmap failed. The host's write may be lost, and the driver may still count the
+    /// buffer as mapped.
     Broken(ClError),
 }
 
-/// What a buffer holds, and the last commands that used it.
+/// The contents of a buffer, and the last commands that used it.
 #[derive(Debug)]
 pub(super) enum Contents {
-    /// Nothing of worth. The next write need not keep it, but must come after `last`.
+    /// Undefined. The next write need not preserve anything, but must come after `last`.
     Undefined { last: Option<Arc<Event>> },
-    /// What `writer` wrote; its failure surfaces at whoever uses the buffer next. `reader` came
-    /// after it.
+    /// Written by `writer`, whose failure fails the next user of the buffer. `reader` is the last
+    /// reader since.
     Written {
         writer: Arc<Event>,
         reader: Option<Arc<Event>>,
@@ -45,7 +45,7 @@ pub(super) enum Contents {
 impl Contents {
     pub const NEW: Self = Self::Undefined { last: None };
 
-    /// What `writer` wrote.
+    /// Contents that `writer` wrote.
     pub fn written_by(writer: Arc<Event>) -> Self {
         Self::Written {
             writer,
@@ -53,7 +53,7 @@ impl Contents {
         }
     }
 
-    /// Notes the last command that reads. Readers are all in one queue, in order.
+    /// Notes the last command that reads. All readers are in one queue, in order.
     pub fn note_read(&mut self, event: Arc<Event>) {
         match self {
             Self::Undefined { last } => *last = Some(event),
@@ -65,7 +65,7 @@ impl Contents {
         matches!(self, Self::Undefined { .. })
     }
 
-    /// Who wrote them.
+    /// The command that wrote the contents.
     pub fn writer(&self) -> Option<&Arc<Event>> {
         match self {
             Self::Undefined { .. } => None,
@@ -73,7 +73,8 @@ impl Contents {
         }
     }
 
-    /// Who has read them since, or used the memory before.
+    /// The last command that read the contents; for undefined contents, the last command that used
+    /// the memory.
     pub fn reader(&self) -> Option<&Arc<Event>> {
         match self {
             Self::Undefined { last } => last.as_ref(),
@@ -81,7 +82,7 @@ impl Contents {
         }
     }
 
-    /// Forgets the last reader, so that its failure fails one map only.
+    /// Forgets the last reader, so that its failure fails only one map.
     pub fn forget_reader(&mut self) {
         match self {
             Self::Undefined { last } => *last = None,
@@ -94,10 +95,10 @@ impl Contents {
         self.reader().or(self.writer())
     }
 
-    /// Declares them worthless, and returns the failure of the command that wrote them.
+    /// Declares the contents undefined, and returns the failure of the command that wrote them.
     pub fn set_undefined(&mut self) -> Option<ClError> {
         let failure = self.writer()?.failure("a frame");
-        // A failed command is over, and whoever writes next must not fail for it.
+        // A failed command has ended, and the next writer must not fail because of it.
         let last = self
             .reader()
             .or(self.writer().filter(|_| failure.is_none()));
@@ -109,7 +110,7 @@ impl Contents {
 }
 
 impl State {
-    /// What the buffer holds, unless the host is writing it or it is lost.
+    /// The contents; `None` while the host writes, and after a failed unmap.
     pub fn contents(&mut self) -> Option<&mut Contents> {
         match self {
             Self::Device(contents)
@@ -119,7 +120,7 @@ impl State {
         }
     }
 
-    /// The mapping that stands.
+    /// The mapping in force.
     pub fn mapping(&self) -> Option<Mapping> {
         match self {
             Self::Reading { mapping, .. }

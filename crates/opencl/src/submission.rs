@@ -1,4 +1,4 @@
-//! Commands for one frame, in order with whoever else uses its memory.
+//! Commands for one frame, ordered with all other commands on the same memory.
 
 use std::{
     ffi::c_void,
@@ -19,12 +19,12 @@ use super::{
 };
 use clinspect_core::{ClError, ndrange::NdRange};
 
-/// Memory that others use too: the host, and other elements' kernels.
+/// Memory that the host and the kernels of other elements use too.
 #[derive(Debug, Clone, Copy)]
 pub enum Memory<'a> {
-    /// A buffer of ours.
+    /// A buffer in OpenCL memory.
     Buffer(&'a ClBuffer),
-    /// The host's memory, in place; it is only read.
+    /// Host memory that the device reads in place.
     Host(&'a Arc<HostMemory>),
 }
 
@@ -44,7 +44,7 @@ pub enum Arg<'a> {
     Reads(Memory<'a>),
     /// Shared memory that the kernel writes.
     Writes(Memory<'a>),
-    /// A buffer or image of the operator alone: the queue's order is enough for it.
+    /// A buffer or image that only the operator uses: the queue's order is sufficient.
     Mem(&'a Mem),
     /// `int`
     I32(i32),
@@ -54,24 +54,24 @@ pub enum Arg<'a> {
     U64(u64),
     /// `int4`
     I32x4([i32; 4]),
-    /// `__local` memory of so many bytes.
+    /// `__local` memory of this many bytes.
     Local(usize),
 }
 
 /// The commands of an operator for one frame.
 ///
-/// Each command waits for the one before, so that the failure of any reaches the last, and for the
-/// commands of others on the memory that its arguments name; its completion is noted there. So no
-/// operator can forget either.
+/// Each command waits for the one before, so that a failure reaches the last command. It also waits
+/// for the commands of others on the memory in its arguments, and is noted as the reader or writer
+/// of that memory. The submission does both, so that no operator can forget them.
 #[derive(Debug)]
 pub struct Submission<'a> {
     context: &'a Arc<ClContext>,
     meter: &'a Meter,
     first: Option<Arc<Event>>,
     last: Option<Arc<Event>>,
-    /// Commands of others that one of these waits for.
+    /// Commands of others that these commands wait for.
     waited: Vec<Arc<Event>>,
-    /// Host memory that they read.
+    /// Host memory that these commands read.
     host: Vec<Arc<HostMemory>>,
 }
 
@@ -93,7 +93,7 @@ impl Submission<'_> {
     /// Sets the arguments and enqueues the kernel.
     ///
     /// # Errors
-    /// The failing call with the kernel's name as its subject; an unusable argument.
+    /// The failing call, with the kernel's name as its subject; an unusable argument.
     pub fn run(
         &mut self,
         kernel: &mut Kernel,
@@ -114,9 +114,9 @@ impl Submission<'_> {
         let queue = self.context.commands();
         let waits = self.context.wait_list(queue, before)?;
         let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
-        // SAFETY: the kernel bounds-checks against its arguments or its header states what the
-        // operator promises. The driver keeps buffers until the command has ended, and `drop`
-        // lets host memory know for how long the command needs it.
+        // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
+        // kernel's header requires. The driver keeps buffers until the command has ended, and
+        // `drop` notes the last command on host memory.
         let event = unsafe {
             enqueue_nd_range_kernel(
                 queue.raw(),
@@ -138,7 +138,7 @@ impl Submission<'_> {
         Ok(())
     }
 
-    /// Enqueues zeros over the first `len` bytes; `len` is a multiple of 4.
+    /// Enqueues a fill of the first `len` bytes with zeros; `len` is a multiple of 4.
     ///
     /// # Errors
     /// The failing call.
@@ -161,7 +161,7 @@ impl Submission<'_> {
         }
     }
 
-    /// Ends the commands with a result that is read back, and waits for it.
+    /// Ends the commands with a blocking read of a result.
     ///
     /// # Errors
     /// The failing call, or the failure of a command.
@@ -180,10 +180,10 @@ impl Submission<'_> {
         Ok(())
     }
 
-    /// Ends the commands without waiting for them.
+    /// Flushes the commands without waiting for them.
     ///
     /// # Errors
-    /// The failing call; [`ClError::Input`] where there was no command.
+    /// The failing call; [`ClError::Input`] if there was no command.
     pub fn send(self) -> Result<Completion, ClError> {
         let last = self.last.clone();
         let last = last.ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
@@ -246,7 +246,7 @@ impl Drop for Submission<'_> {
     }
 }
 
-/// The end of commands that nobody has waited for yet.
+/// The last of a frame's commands, which are still in flight.
 #[derive(Debug)]
 pub struct Completion {
     context: Arc<ClContext>,
@@ -254,10 +254,10 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// Waits for the last command; `subject` is what an error is about.
+    /// Waits for the last command; `subject` names the commands in an error.
     ///
     /// # Errors
-    /// A command has failed, or waiting for it has.
+    /// A command or the wait has failed.
     pub fn wait(&self, subject: &str) -> Result<(), ClError> {
         self.context.wait(&self.last, subject)
     }

@@ -1,4 +1,4 @@
-//! Commands on memory that only one operator uses: the in-order queue is all the order they need.
+//! Commands on memory that only one operator uses: the in-order queue alone orders them.
 
 use std::{mem::size_of, ptr, sync::Arc};
 
@@ -15,7 +15,8 @@ use super::{
 use clinspect_core::ClError;
 
 impl ClContext {
-    /// Reads `out.len()` bytes from `offset`, and waits for them and for all before.
+    /// Reads `out.len()` bytes from `offset`, and waits for the read and for all commands before
+    /// it.
     ///
     /// # Errors
     /// The failing call.
@@ -29,7 +30,7 @@ impl ClContext {
         self.read_after(mem, offset, out, None, subject).map(drop)
     }
 
-    /// As [`Self::read`]; a failure of `before` makes it fail.
+    /// Like [`Self::read`]; a failure of `before` fails the read.
     pub(super) fn read_after(
         &self,
         mem: &Mem,
@@ -63,7 +64,7 @@ impl ClContext {
         Ok(event)
     }
 
-    /// Writes bytes to `offset`, and waits until the device has them.
+    /// Writes bytes at `offset`, and waits until the device has them.
     ///
     /// # Errors
     /// The failing call.
@@ -92,7 +93,7 @@ impl ClContext {
         .map_err(|code| self.failed("clEnqueueWriteBuffer", code, subject))
     }
 
-    /// Fills `len` bytes from the start with zeros, and waits; `len` is a multiple of 4.
+    /// Fills the first `len` bytes with zeros, and waits; `len` is a multiple of 4.
     ///
     /// # Errors
     /// The failing call.
@@ -101,7 +102,7 @@ impl ClContext {
         self.wait(&zeroed, subject)
     }
 
-    /// Enqueues zeros after `before`.
+    /// Enqueues the fill with zeros, after `before`.
     pub(super) fn zero_after(
         &self,
         mem: &Mem,

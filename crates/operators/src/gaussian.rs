@@ -22,12 +22,13 @@ use super::{
     to_i32, to_u32,
 };
 
-/// Bands of rows per compute unit of a CPU: enough to even out, few enough to keep rows together.
+/// Bands of rows per compute unit of a CPU: enough to balance the load, few enough to keep adjacent
+/// rows together.
 const BANDS_PER_UNIT: usize = 4;
-/// Scratch lines start apart by this many sums more than a row needs.
+/// Each scratch line is this many sums longer than a row needs.
 const LINE_PADDING: usize = 32;
 
-/// How sums are held.
+/// The number format of the sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClGaussianArithmetic")]
 pub enum Arithmetic {
@@ -49,27 +50,27 @@ pub enum Arithmetic {
     Float,
 }
 
-/// What to compute.
+/// The settings of a Gaussian.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct GaussianSettings {
     /// Taps along each axis, odd, 3..31.
     pub kernel_size: usize,
     /// Standard deviation, px; ≤ 0 derives it from the size.
     pub sigma_px: f64,
-    /// How sums are held.
+    /// The number format of the sums.
     pub arithmetic: Arithmetic,
     /// Read from images instead of buffers.
     pub image: bool,
-    /// A variant to force; refused where the device cannot run it.
+    /// Forces a variant; refused if the device cannot run it.
     pub variant: Option<GaussianVariant>,
 }
 
-/// One launch: a plane whose components are filtered together, or one component of it.
+/// One launch: a plane whose components are filtered together, or one component of a plane.
 #[derive(Debug)]
 struct PlaneFilter {
     plane: usize,
     offset: usize,
-    /// Samples of a row, and rows.
+    /// Samples per row, and rows.
     extent: [usize; 2],
     lanes: usize,
     copy_lane: i32,
@@ -108,11 +109,11 @@ pub struct Gaussian {
 }
 
 impl Gaussian {
-    /// Prepares kernels for frames of `layout`, compiled and run once.
+    /// Prepares kernels for frames of `layout`: compiles them and runs them once.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for an even or outlying kernel size, a frame that an image cannot
-    /// hold or a forced variant that the device cannot run; a failing OpenCL call.
+    /// [`ClError::Refused`] for an even or out-of-range kernel size, a frame that is too large for
+    /// an image, or a forced variant that the device cannot run; a failing OpenCL call.
     pub fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
@@ -120,7 +121,7 @@ impl Gaussian {
     ) -> Result<Self, ClError> {
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
-        // Its tiles are those of the whole frame.
+        // The warm-up uses the tiles of the whole frame.
         let mut warm = Self::prepare(context, &small, settings, layout)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
@@ -137,7 +138,7 @@ impl Gaussian {
         let taps = settings.kernel_size;
         if !KERNEL_SIZE_RANGE.contains(&taps) || taps.is_multiple_of(2) {
             return Err(ClError::Refused(format!(
-                "kernel-size={taps} does not go: set an odd number from {} to {}",
+                "kernel-size={taps} is not supported; set an odd number from {} to {}",
                 KERNEL_SIZE_RANGE.start(),
                 KERNEL_SIZE_RANGE.end()
             )));
@@ -191,12 +192,12 @@ impl Gaussian {
         })
     }
 
-    /// Names of the kernels that filter the frame's planes, or components.
+    /// Names of the kernels, one for each plane or component.
     pub fn kernels(&self) -> impl Iterator<Item = &'static str> {
         self.passes.iter().map(|pass| pass.name)
     }
 
-    /// Enqueues the filter; the returned completion is that of the last plane.
+    /// Enqueues the filter; the completion is that of the last plane.
     ///
     /// # Errors
     /// The failing call; the output's contents are then undefined.
@@ -252,7 +253,7 @@ impl Gaussian {
     }
 }
 
-/// Plane, byte offset, samples a row, rows, lanes, lane to copy, samples between neighbours.
+/// Plane, byte offset, samples per row, rows, lanes, lane to copy, samples between neighbours.
 type View = (usize, usize, usize, usize, usize, i32, usize);
 
 impl PlaneFilter {
@@ -338,7 +339,7 @@ impl PlaneFilter {
         if let Launch::Tile { columns, .. } = &launch
             && *columns > context.kernel_work_group(&kernel)?
         {
-            // The compiler needs more registers a work-item than the device's limit tells.
+            // The kernel needs more registers per work-item than the device's limits show.
             name = "gaussian_direct";
             kernel = program.kernel(name)?;
             launch = Launch::Direct {
@@ -376,13 +377,13 @@ fn check_forced(
             let most = caps.max_work_group.min(caps.max_work_item[0]);
             if rows == 0 || !(1..=most).contains(&columns) {
                 return refused(format!(
-                    "is no work-group that {} can run",
+                    "is not a work-group size that {} supports",
                     context.device_name()
                 ));
             }
             let halo = 2 * tile_halo(shape.taps, shape.lanes);
             if columns <= halo {
-                return refused(format!("has no more columns than its halo of {halo}"));
+                return refused(format!("has no columns besides its halo of {halo}"));
             }
             let needed = tile_bytes(columns, rows, shape.packed);
             if needed > caps.local_memory {

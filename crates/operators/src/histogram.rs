@@ -25,15 +25,15 @@ use super::{WARM_UP_ROWS, sample_options, source::PlaneImages, to_u32};
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
 
-/// How samples are counted; a [`HistogramVariant`] without what the device decides.
+/// How samples are counted: a [`HistogramVariant`] without the parameters that the device decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClHistogramStrategy")]
 pub enum Strategy {
-    /// What is fastest on the device.
+    /// The fastest strategy for the device.
     #[default]
-    #[enum_value(name = "Auto: what is fastest on the device", nick = "auto")]
+    #[enum_value(name = "Auto: the fastest strategy for the device", nick = "auto")]
     Auto,
-    /// Pairs of bytes.
+    /// Counts pairs of bytes.
     #[enum_value(
         name = "Pairs: counters of byte pairs, for CPUs and 8-bit formats",
         nick = "pairs"
@@ -53,12 +53,12 @@ pub enum Strategy {
     Local,
 }
 
-/// What to count.
+/// The settings of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistogramSettings {
-    /// Bins a channel; a power of two, at most 2^depth.
+    /// Bins per channel; a power of two, at most 2^depth.
     pub bins: usize,
-    /// Bits of a sample that a camera fills; 0 for what the format holds.
+    /// Bits of a sample that a camera fills; 0 for the depth of the format.
     pub bit_depth: u32,
     /// Pixels to count.
     pub region: Rect,
@@ -75,7 +75,7 @@ pub struct Histogram {
     variant: HistogramVariant,
     passes: Vec<PlaneCount>,
     merge: Option<Merge>,
-    /// Counters of two frames, of which `slot` is the next one's.
+    /// Counters of two frames; `slot` selects those of the next frame.
     out: Mem,
     slot: usize,
     clean: bool,
@@ -86,7 +86,7 @@ pub struct Histogram {
     bytes: usize,
 }
 
-/// Tables of work-items and the kernel that sums them.
+/// Tables of the work-items, and the kernel that sums them.
 #[derive(Debug)]
 struct Merge {
     tables: Mem,
@@ -94,10 +94,10 @@ struct Merge {
     kernel: Kernel,
 }
 
-/// Bits that samples fill.
+/// Number of bits that samples fill.
 ///
 /// # Errors
-/// [`ClError::Refused`] where `bit_depth` does not fit the format.
+/// [`ClError::Refused`] if `bit_depth` does not fit the format.
 pub(super) fn effective_depth(bit_depth: u32, sample: SampleType) -> Result<u32, ClError> {
     let bits = sample.bits();
     match bit_depth {
@@ -105,32 +105,33 @@ pub(super) fn effective_depth(bit_depth: u32, sample: SampleType) -> Result<u32,
         8 if bits == 8 => Ok(8),
         1..=16 if bits == 16 => Ok(bit_depth),
         _ => Err(ClError::Refused(format!(
-            "bit-depth={bit_depth} does not go with {bits}-bit samples: set it to 0{}",
+            "bit-depth={bit_depth} does not fit {bits}-bit samples; set it to 0{}",
             if bits == 16 { " or to 1..16" } else { "" }
         ))),
     }
 }
 
 impl Histogram {
-    /// Prepares kernels for frames of `layout`, compiled and run once.
+    /// Prepares kernels for frames of `layout`: compiles them and runs them once.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for bins over the depth, a region that could overflow a counter, a
-    /// strategy that the device or the format cannot run; a failing OpenCL call.
+    /// [`ClError::Refused`] for more bins than the depth has levels, a region that could overflow a
+    /// counter, or a strategy that the device or the format does not support; a failing OpenCL
+    /// call.
     pub fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
         settings: &HistogramSettings,
     ) -> Result<Self, ClError> {
         match Self::warmed_up(context, layout, settings, None) {
-            // The compiler may need more registers a work-item than the device's limit tells, and
-            // what drivers say of a kernel's own limit need not be true: seen at the warm-up.
+            // The compiler may need more registers per work-item than the device's limits show, and
+            // a driver's own limit for a kernel may be wrong: only the warm-up tells.
             Err(error) if error.is_group_too_large() && settings.strategy == Strategy::Auto => {
                 let variant = without_banks(context.caps(), &shape(layout, settings));
                 Self::warmed_up(context, layout, settings, Some(variant))
             }
             Err(error) if error.is_group_too_large() => Err(ClError::Refused(format!(
-                "{} has no registers for this strategy's work-groups: set strategy=auto or \
+                "{} has too few registers for this strategy's work-groups; set strategy=auto or \
                  another one",
                 context.device_name()
             ))),
@@ -168,7 +169,7 @@ impl Histogram {
         let levels = 1_usize << bit_depth;
         if bins > levels {
             return Err(ClError::Refused(format!(
-                "bins={bins} is more than the {levels} levels of {bit_depth}-bit samples: lower \
+                "bins={bins} is more than the {levels} levels of {bit_depth}-bit samples; lower \
                  bins to {levels} or less{}",
                 if layout.sample == SampleType::U8 {
                     ""
@@ -179,14 +180,14 @@ impl Histogram {
         }
         if !bins.is_power_of_two() {
             return Err(ClError::Refused(format!(
-                "bins={bins} is no power of two: set one from 2 to {levels}"
+                "bins={bins} is not a power of two; set one from 2 to {levels}"
             )));
         }
         let region = settings.region;
         let pixels = region.width() as u64 * region.height() as u64;
         if pixels > u64::from(u32::MAX) {
             return Err(ClError::Refused(format!(
-                "a region of {pixels} pixels could overflow a 32-bit counter: set a smaller roi"
+                "a region of {pixels} pixels could overflow a 32-bit counter; set a smaller roi"
             )));
         }
         let shape = shape(layout, settings);
@@ -243,22 +244,22 @@ impl Histogram {
         })
     }
 
-    /// The variant that counts.
+    /// The variant in use.
     pub fn variant(&self) -> HistogramVariant {
         self.variant
     }
 
-    /// Bins a channel.
+    /// Bins per channel.
     pub fn bins(&self) -> usize {
         self.bins
     }
 
-    /// Bits that samples fill.
+    /// Number of bits that samples fill.
     pub fn bit_depth(&self) -> u32 {
         self.bit_depth
     }
 
-    /// Counts a frame, waits, and leaves the channel-major bins in `bins`.
+    /// Counts a frame, waits, and writes the bins to `bins`, channel by channel.
     ///
     /// # Errors
     /// The failing call.
@@ -274,7 +275,7 @@ impl Histogram {
                 self.slot = 1 - self.slot;
             }
         } else {
-            // Half a frame may have been counted.
+            // The frame may be counted in part.
             self.clean = false;
         }
         result
@@ -290,12 +291,12 @@ impl Histogram {
         if let Some(images) = &mut self.images {
             images.update(frame, &mut submission)?;
         }
-        // The fast kernels count into one table and clear that of the next frame; `local` clears its own.
+        // The fast kernels count into one table and clear the next frame's; `local` clears its own.
         let slot = self.slot;
         let out = (&self.out, 2 * self.table_len * COUNTER);
         let mut unclean = Vec::new();
         if !self.clean {
-            // Tables too are zero only after a whole frame.
+            // The tables of work-items are zero only after a complete frame.
             unclean.extend(self.passes.iter().filter_map(PlaneCount::tables));
             let table_bytes = self.table_len * COUNTER;
             unclean.extend((self.merge.iter()).map(|m| (&m.tables, m.count * table_bytes)));
@@ -336,7 +337,7 @@ impl Histogram {
     }
 }
 
-/// What there is to count.
+/// The work that decides the variant.
 fn shape(layout: &FrameLayout, settings: &HistogramSettings) -> HistogramShape {
     let channels = |plane: &PlaneLayout| plane.lanes.iter().flatten().count();
     let most = layout.planes.iter().map(channels).max().unwrap_or(0);
@@ -349,7 +350,7 @@ fn shape(layout: &FrameLayout, settings: &HistogramSettings) -> HistogramShape {
     }
 }
 
-/// Counters on the device, zero.
+/// Counters in device memory, set to zero.
 fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, ClError> {
     let bytes = counters * COUNTER;
     let memory = context.device_memory(bytes)?;
@@ -357,7 +358,7 @@ fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, Cl
     Ok(memory)
 }
 
-/// The variant in use, where a strategy is forced or left to the device.
+/// The variant for the strategy, which is either forced or left to the device.
 fn choose(
     context: &ClContext,
     shape: &HistogramShape,
@@ -366,7 +367,7 @@ fn choose(
     let caps = context.caps();
     let refused = |why: &str| {
         Err(ClError::Refused(format!(
-            "{why}: set strategy=auto or another one"
+            "{why}; set strategy=auto or another strategy"
         )))
     };
     match strategy {
@@ -376,11 +377,11 @@ fn choose(
             refused("strategy=pairs needs 8-bit samples in buffers")
         }
         Strategy::Pairs => Ok(HistogramVariant::Pairs),
-        Strategy::Banked if shape.image => refused("strategy=banked needs buffers"),
+        Strategy::Banked if shape.image => refused("strategy=banked needs memory-object=buffer"),
         Strategy::Banked => match banked_copies(caps, shape) {
             Some(copies) => Ok(HistogramVariant::Banked { copies }),
             None => refused(&format!(
-                "strategy=banked needs at least two copies of {} counters in {}'s {} bytes of \
+                "strategy=banked needs room for two copies of {} counters in {}'s {} bytes of \
                  local memory",
                 shape.plane_counters,
                 context.device_name(),
@@ -389,7 +390,7 @@ fn choose(
         },
         Strategy::Local if local_fits(caps, shape) => Ok(HistogramVariant::Local),
         Strategy::Local => refused(&format!(
-            "strategy=local needs {} counters in {}'s {} bytes of local memory",
+            "strategy=local needs room for {} counters in {}'s {} bytes of local memory",
             shape.counters,
             context.device_name(),
             caps.local_memory

@@ -1,4 +1,5 @@
-//! One struct an algorithm: it validates, chooses a variant, and enqueues. No element here.
+//! One struct per algorithm: it checks its settings, chooses a kernel variant and enqueues. No
+//! GStreamer element is defined here.
 
 mod gaussian;
 mod histogram;
@@ -18,7 +19,7 @@ pub use probe::Probe;
 use clinspect_core::ClError;
 use clinspect_core::layout::SampleType;
 
-/// Work-group that plain kernels with one work-item a sample are launched in on a GPU.
+/// Work-group size on a GPU for plain kernels with one work-item per sample.
 const PLAIN_GROUP: [usize; 2] = [64, 4];
 
 /// Options that tell a program how samples are stored.
@@ -41,5 +42,5 @@ fn to_u32(value: usize, what: &str) -> Result<u32, ClError> {
     u32::try_from(value).map_err(|_| ClError::Refused(format!("{what} of {value} is too large")))
 }
 
-/// A height that is enough to warm kernels up with.
+/// Rows of the frame that warms up a kernel.
 pub const WARM_UP_ROWS: usize = 64;

@@ -36,9 +36,9 @@ use super::{
 
 /// Bytes of the two counters of marked pixels.
 const COUNTERS: usize = 2 * size_of::<u32>();
-/// Bytes of a row that a work-item of the wide kernel takes.
+/// Bytes of a row per work-item of the wide kernel.
 const WIDE_BYTES: usize = 16;
-/// Work-items of its groups.
+/// Work-items per work-group of the wide kernel.
 const WIDE_GROUP: usize = 128;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
@@ -55,15 +55,16 @@ pub struct PitchThreshold {
     comparison_count: usize,
     rois: Mem,
     roi_count: usize,
-    /// Rows of a work-item of the wide kernel, where that runs.
+    /// Rows per work-item of the wide kernel; `None` for the other kernels.
     wide: Option<usize>,
-    /// Set bits of the mask: two counters, of which `slot` is the next frame's, and zero.
+    /// Number of set bits of the mask: two counters. `slot` selects the next frame's, which is
+    /// zero.
     counter: Mem,
     slot: usize,
     clean: bool,
     /// Marked pixels of the last frame.
     marked: u64,
-    /// Where a mask is packed before it is expanded; made at first use.
+    /// Memory for a packed mask that is then expanded; allocated at first use.
     packed: Option<ClBuffer>,
     lister: Lister,
     theta: i32,
@@ -76,11 +77,12 @@ pub struct PitchThreshold {
 }
 
 impl PitchThreshold {
-    /// Prepares kernels for frames of `layout`, compiled and run once; plane 0 is judged.
+    /// Prepares kernels for frames of `layout`: compiles them and runs them once. Plane 0 is
+    /// judged.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for settings under which no pixel of the frame can be judged, or that
-    /// contradict each other; a failing OpenCL call.
+    /// [`ClError::Refused`] for settings that contradict each other or under which no pixel of the
+    /// frame can be judged; a failing OpenCL call.
     pub fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
@@ -111,7 +113,7 @@ impl PitchThreshold {
         let highest = f64::from((1_u32 << depth) - 1);
         if !(0.0..=highest).contains(&settings.threshold) {
             return Err(ClError::Refused(format!(
-                "threshold={} is no grey level of {depth}-bit samples: set it to 0..{highest}",
+                "threshold={} is not a grey level of {depth}-bit samples; set it to 0..{highest}",
                 settings.threshold
             )));
         }
@@ -120,7 +122,7 @@ impl PitchThreshold {
         let judged = judged_pixels(&comparisons, &settings.rois, width, height);
         if judged > u64::from(u32::MAX) {
             return Err(ClError::Refused(format!(
-                "{judged} judged pixels could overflow a 32-bit counter: set smaller rois"
+                "{judged} judged pixels could overflow a 32-bit counter; set smaller rois"
             )));
         }
         let whole = [Rect::new(0, 0, width, height)];
@@ -190,7 +192,7 @@ impl PitchThreshold {
                 NdRange::groups(bands.min(height.max(1)), 1)
             }
         };
-        // The image variant's program has no buffers to expand from.
+        // A program for images has no kernel that expands a packed mask from a buffer.
         let plain = context.program(
             ProgramSource::PitchMask,
             &sample_options(layout.sample, false),
@@ -224,12 +226,12 @@ impl PitchThreshold {
         })
     }
 
-    /// The pitches along x and y that frames are compared at, px; 0 for none.
+    /// The pitches along x and y in use, px; 0 for none.
     pub fn pitches(&self) -> [f64; 2] {
         self.pitches
     }
 
-    /// Pixels of a frame that are judged.
+    /// Number of judged pixels of a frame.
     pub fn judged_pixels(&self) -> u64 {
         self.judged
     }
@@ -249,7 +251,7 @@ impl PitchThreshold {
         if result.is_ok() {
             self.slot = 1 - self.slot;
         } else {
-            // Half a frame may have been counted.
+            // The frame may be counted in part.
             self.clean = false;
         }
         result
@@ -266,7 +268,7 @@ impl PitchThreshold {
             self.packed = Some(ClBuffer::new(&self.context, stride * self.height, meter)?);
         }
         let (mask, mask_offset) = packed_mask(target, &self.packed)
-            .ok_or_else(|| ClError::Refused("the packed mask has no memory".into()))?;
+            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(mask);
         let mut submission = self.context.submit(meter);
         if let Some(images) = &mut self.images {
@@ -333,7 +335,7 @@ impl PitchThreshold {
     }
 }
 
-/// Two counters, zero.
+/// Two counters, set to zero.
 fn counters(context: &ClContext) -> Result<Mem, ClError> {
     let mem = context.device_memory(COUNTERS)?;
     let subject = "the pixel counters";
@@ -344,7 +346,7 @@ fn counters(context: &ClContext) -> Result<Mem, ClError> {
 fn upload(context: &ClContext, words: &[[i32; 4]], subject: &str) -> Result<Mem, ClError> {
     let bytes: &[u8] = bytemuck::cast_slice(words);
     let mem = context.device_memory(bytes.len())?;
-    // OpenCL refuses to write nothing.
+    // OpenCL refuses a write of no bytes.
     if !bytes.is_empty() {
         context.write(&mem, 0, bytes, subject)?;
     }

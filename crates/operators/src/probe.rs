@@ -1,4 +1,4 @@
-//! A few rows or columns of a frame on the host; kernel in `kernels/probe_lines.cl`.
+//! Copies a few rows or columns of a frame to the host; kernel in `kernels/probe_lines.cl`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{
 
 const KERNEL: &str = "probe_lines";
 
-/// Takes lines along one axis out of the first plane of frames of one layout.
+/// Copies lines along one axis from the first plane of frames of one layout.
 #[derive(Debug)]
 pub struct Probe {
     context: Arc<ClContext>,
@@ -32,7 +32,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Prepares lines along `axis`: rows for [`Axis::X`], columns for [`Axis::Y`].
+    /// Prepares the copy along `axis`: of rows for [`Axis::X`], of columns for [`Axis::Y`].
     ///
     /// # Errors
     /// A failing OpenCL call.
@@ -72,12 +72,12 @@ impl Probe {
         })
     }
 
-    /// Samples a line.
+    /// Samples per line.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Gathers the lines of a frame, waits, and returns them, one after the other.
+    /// Copies the lines of a frame, waits, and returns them one after the other.
     ///
     /// # Errors
     /// The failing call.

@@ -1,4 +1,4 @@
-//! What a kernel reads: a plane's buffer, or an image made of it on the device.
+//! The kernels' input: a plane's buffer, or an image made from it on the device.
 
 use clinspect_core::ClError;
 use clinspect_core::{
@@ -10,7 +10,7 @@ use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, ProgramSource, Submissio
 
 use super::{PLAIN_GROUP, to_i32, to_u32};
 
-/// The three arguments that name what a kernel reads: a plane from `component_offset` on, or its image.
+/// The three kernel arguments for an input: a plane from `component_offset` on, or its image.
 pub(super) fn source_args<'a>(
     plane: &'a Plane,
     image: Option<&'a ClImage>,
@@ -26,7 +26,7 @@ pub(super) fn source_args<'a>(
     })
 }
 
-/// The three arguments that name what a kernel writes: a plane from `component_offset` on.
+/// The three kernel arguments for an output: a plane from `component_offset` on.
 pub(super) fn target_args(plane: &Plane, component_offset: usize) -> Result<[Arg<'_>; 3], ClError> {
     plane_args(Arg::Writes(plane.memory()), plane, component_offset)
 }
@@ -43,11 +43,11 @@ fn plane_args<'a>(
     ])
 }
 
-/// Work-group of a kernel with one work-item a sample.
+/// Work-group size of a kernel with one work-item per sample.
 pub(super) fn plain_group(context: &ClContext, kernel: &Kernel) -> Result<[usize; 2], ClError> {
     let caps = context.caps();
     Ok(if caps.is_cpu {
-        // Long groups: PoCL turns a group into a loop.
+        // PoCL turns a work-group into a loop, so work-groups are long.
         fit_work_group(
             [256, 1],
             context.kernel_work_group(kernel)?,
@@ -62,7 +62,7 @@ pub(super) fn plain_group(context: &ClContext, kernel: &Kernel) -> Result<[usize
     })
 }
 
-/// Images of a frame's planes, refilled for every frame.
+/// Images of a frame's planes; each frame is copied into them.
 #[derive(Debug)]
 pub(super) struct PlaneImages {
     kernel: Kernel,
@@ -76,11 +76,12 @@ impl PlaneImages {
     /// Images for frames of `layout`.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for 16-bit samples, or a frame over the device's image size.
+    /// [`ClError::Refused`] for 16-bit samples, or a frame that exceeds the device's image size.
     pub fn new(context: &ClContext, layout: &FrameLayout) -> Result<Self, ClError> {
         if layout.sample != SampleType::U8 {
             return Err(ClError::Refused(
-                "images hold 8-bit formats only: set memory-object=buffer for 16-bit frames".into(),
+                "images support 8-bit formats only; set memory-object=buffer for 16-bit frames"
+                    .into(),
             ));
         }
         let kernel = context

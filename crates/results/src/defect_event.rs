@@ -1,18 +1,19 @@
-//! The event `GstClDefectMeta`: a frame's defects ahead of the frame, for transports that drop
+//! The event `GstClDefectMeta`: a frame's defects, sent before the frame for transports that drop
 //! metas.
 
 use super::{DEFECT_META, Defect, DefectResult, META_VERSION, Verdict, defects::RECORD};
 
-/// Most defects that an element lists, and that are believed of an event: each becomes a meta.
+/// Maximum number of defects that an element lists and that are accepted from an event: each
+/// becomes a meta.
 pub const MOST_DEFECTS: u32 = 100_000;
 
 impl DefectResult {
-    /// A custom downstream event with the meta's fields, named as the meta.
+    /// A custom downstream event with the meta's name and fields.
     ///
     /// Transports such as `rtpgstpay` send an event as the text of its structure. A double has 17
-    /// digits there and comes back bit for bit. A GBytes has no text, and GStreamer 1.22 cannot
-    /// read an empty GstBuffer back, so `defects-data` is a string of two hexadecimal digits a
-    /// byte. The mask that a frame's meta holds stays behind.
+    /// digits there, so it is restored exactly. A GBytes has no text form, and GStreamer 1.22
+    /// cannot parse an empty GstBuffer, so `defects-data` is a string with two hexadecimal digits
+    /// per byte. The mask of the meta is not sent.
     pub fn to_event(&self) -> gst::Event {
         let mut fields = gst::Structure::new_empty(DEFECT_META);
         self.write_scalars(&mut fields);
@@ -26,10 +27,11 @@ impl DefectResult {
         event.type_() == gst::EventType::CustomDownstream && event.has_name(DEFECT_META)
     }
 
-    /// The result in an event; `None` for other events and for what no element can have found.
+    /// The result in an event; `None` for other events and for invalid results.
     ///
-    /// Events come from networks, so more is asked of them than of metas: numbers that do not
-    /// contradict each other, boxes inside the frame, at most [`MOST_DEFECTS`] defects.
+    /// Events may come from a network, so they are checked more strictly than metas: the numbers
+    /// must not contradict each other, boxes must lie inside the frame, and there are at most
+    /// [`MOST_DEFECTS`] defects.
     pub fn from_event(event: &gst::EventRef) -> Option<Self> {
         if !Self::is_event(event) {
             return None;
@@ -40,7 +42,7 @@ impl DefectResult {
             return None;
         }
         let mut result = Self::from_fields(fields, &from_hex(data)?)?;
-        // Of a mask that an event brings, nothing is known.
+        // The event does not carry the mask.
         result.mask = None;
         result.is_plausible().then_some(result)
     }

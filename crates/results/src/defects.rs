@@ -9,25 +9,25 @@ use super::{META_VERSION, attach, structures};
 /// Name of the meta.
 pub const DEFECT_META: &str = "GstClDefectMeta";
 
-/// What a frame is judged as.
+/// The verdict on a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// No limit was exceeded.
     Pass,
     /// A limit was exceeded.
     Fail,
-    /// Nothing could be judged.
+    /// No pixel could be judged.
     None,
 }
 
-/// What a frame may have before it fails; a negative limit is off.
+/// Limits of a frame; a frame fails above them. A negative limit is off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerdictLimits {
-    /// Most marked pixels.
+    /// Maximum number of marked pixels.
     pub defect_pixels: i64,
-    /// Most listed defects.
+    /// Maximum number of listed defects.
     pub defect_count: i64,
-    /// Largest area of a listed defect, px.
+    /// Maximum area of a listed defect, px.
     pub defect_area: i64,
 }
 
@@ -35,11 +35,11 @@ impl Verdict {
     /// Every verdict.
     pub const ALL: [Self; 3] = [Self::Pass, Self::Fail, Self::None];
 
-    /// The verdict on a frame with `judged_pixels`, `defect_pixels` marked ones and these listed
+    /// The verdict on a frame with `judged_pixels`, `defect_pixels` marked pixels and these listed
     /// defects, the largest first.
     ///
-    /// Where there were more defects than are listed (`overflow`), a limit that the list cannot
-    /// decide counts as exceeded: a frame must not pass because its list was cut.
+    /// If there were more defects than are listed (`overflow`), a limit that the list cannot decide
+    /// counts as exceeded: a frame must not pass because its list was truncated.
     pub fn new(
         judged_pixels: u64,
         defect_pixels: u64,
@@ -63,7 +63,7 @@ impl Verdict {
         }
     }
 
-    /// The word in metas and messages.
+    /// The name in metas and messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -77,9 +77,9 @@ impl Verdict {
     }
 }
 
-/// Bytes of a defect in `defects-data`.
+/// Bytes per defect in `defects-data`.
 pub(super) const RECORD: usize = 40;
-/// Defects that a message tells, the largest first.
+/// Maximum number of defects in a message, the largest first.
 const MESSAGE_DEFECTS: usize = 16;
 
 /// One defect.
@@ -103,12 +103,12 @@ pub struct Defect {
     pub mean_difference: f32,
     /// Difference of largest magnitude, grey levels.
     pub peak_difference: f32,
-    /// 1 where all its pixels are brighter, -1 where all are darker, else 0.
+    /// 1 if all its pixels are brighter, -1 if all are darker, otherwise 0.
     pub polarity: i32,
 }
 
 impl Defect {
-    /// The record in `defects-data`: ten little-endian words in the order of the fields.
+    /// The record in `defects-data`: ten little-endian words in field order.
     fn to_bytes(self) -> [u8; RECORD] {
         let words = [
             self.x,
@@ -147,7 +147,7 @@ impl Defect {
         }
     }
 
-    /// The fields as a structure: what messages and regions of interest carry.
+    /// The fields as a structure, for messages and regions of interest.
     pub fn to_structure(self) -> gst::Structure {
         gst::Structure::builder("defect")
             .field("x", self.x)
@@ -167,17 +167,17 @@ impl Defect {
 /// A frame's defects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DefectResult {
-    /// Name of the element that judged.
+    /// Name of the inspecting element.
     pub element: String,
-    /// The buffer's offset where it has one, else a counter.
+    /// The buffer's offset if it has one, otherwise a counter.
     pub frame_number: u64,
     /// Width of the frame, px.
     pub width: u32,
     /// Height of the frame, px.
     pub height: u32,
-    /// Pitch along x, px; 0 where no comparison went along x.
+    /// Pitch along x, px; 0 for no comparison along x.
     pub pitch_x: f64,
-    /// Pitch along y, px; 0 where no comparison went along y.
+    /// Pitch along y, px; 0 for no comparison along y.
     pub pitch_y: f64,
     /// Threshold, grey levels.
     pub threshold: f64,
@@ -185,17 +185,17 @@ pub struct DefectResult {
     pub judged_pixels: u64,
     /// Pixels marked in the mask.
     pub defect_pixels: u64,
-    /// What the frame is judged as.
+    /// The verdict.
     pub verdict: Verdict,
     /// The listed defects, largest area first.
     pub defects: Vec<Defect>,
-    /// There were more defects than are listed.
+    /// Whether there were more defects than are listed.
     pub overflow: bool,
-    /// The packed mask, where the meta is on the frame itself.
+    /// The packed mask, if the meta is on the frame itself.
     pub mask: Option<gst::Buffer>,
 }
 
-/// A line about the frame and a line about each defect, each with its line end.
+/// A line about the frame and a line about each defect, each with a line end.
 impl fmt::Display for DefectResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -231,7 +231,7 @@ impl fmt::Display for DefectResult {
 }
 
 impl DefectResult {
-    /// The fields that meta and message share.
+    /// Writes the fields that meta and message share.
     pub fn write_scalars(&self, fields: &mut gst::StructureRef) {
         fields.set("element", &self.element);
         fields.set("frame-number", self.frame_number);
@@ -247,7 +247,7 @@ impl DefectResult {
         fields.set("verdict", self.verdict.name());
     }
 
-    /// The largest defects as structures: for messages, which people read.
+    /// The largest defects as structures, for messages.
     pub fn defect_structures(&self) -> gst::Array {
         let first = self.defects.iter().take(MESSAGE_DEFECTS);
         gst::Array::new(first.map(|defect| defect.to_structure()))
@@ -280,8 +280,8 @@ impl DefectResult {
         self.defects.iter().flat_map(|d| d.to_bytes()).collect()
     }
 
-    /// Every result on a buffer, in the order in which elements attached them. A meta that lacks
-    /// fields, or whose number of defects is not that of its records, is left out.
+    /// Every result on a buffer, in the order of attachment. A meta is ignored if fields are
+    /// missing or if the number of defects does not match the records.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
         structures(buffer, DEFECT_META)
             .filter_map(|fields| {
@@ -291,8 +291,8 @@ impl DefectResult {
             .collect()
     }
 
-    /// The result of which `data` are the records; `None` where a field is missing, or where the
-    /// number of defects is not that of the records.
+    /// The result with the records `data`; `None` if a field is missing or the number of defects
+    /// does not match the records.
     pub(super) fn from_fields(fields: &gst::StructureRef, data: &[u8]) -> Option<Self> {
         let (records, rest) = data.as_chunks::<RECORD>();
         let count = fields.get::<u32>("defect-count").ok()?;

@@ -11,9 +11,9 @@ pub const HISTOGRAM_META: &str = "GstClHistogramMeta";
 /// A frame's histogram.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistogramResult {
-    /// Name of the element that counted.
+    /// Name of the counting element.
     pub element: String,
-    /// The buffer's offset where it has one, else a counter.
+    /// The buffer's offset if it has one, otherwise a counter.
     pub frame_number: u64,
     /// Format of the frame, such as `RGB`.
     pub format: String,
@@ -23,9 +23,9 @@ pub struct HistogramResult {
     pub height: u32,
     /// Region counted: x, y, width, height, px.
     pub roi: [u32; 4],
-    /// Bits that samples fill.
+    /// Number of bits that samples fill.
     pub bit_depth: u32,
-    /// Bins a channel.
+    /// Bins per channel.
     pub bins: u32,
     /// Counts, all bins of channel 0 first.
     pub counts: Vec<u32>,
@@ -33,10 +33,10 @@ pub struct HistogramResult {
     pub statistics: Vec<Statistics>,
 }
 
-/// A statistic's field, and its value of a channel.
+/// A statistic's field name, and its value for a channel.
 type Statistic = (&'static str, fn(&Statistics) -> f64);
 
-/// In the order in which [`HistogramResult::read`] takes them apart.
+/// In the order in which [`HistogramResult::read`] reads them.
 const STATISTICS: [Statistic; 14] = [
     ("minimum", |s| s.minimum),
     ("maximum", |s| s.maximum),
@@ -60,7 +60,7 @@ impl HistogramResult {
         self.counts.chunks(self.bins.max(1) as usize).nth(channel)
     }
 
-    /// The fields that meta and message share: all but the bins.
+    /// Writes the fields that meta and message share: all but the bins.
     pub fn write_scalars(&self, fields: &mut gst::StructureRef) {
         fields.set("element", &self.element);
         fields.set("frame-number", self.frame_number);
@@ -81,7 +81,7 @@ impl HistogramResult {
         }
     }
 
-    /// The bins as an array of arrays, one per channel: for messages, which people read.
+    /// The bins as an array of arrays, one per channel, for messages.
     pub fn bin_arrays(&self) -> gst::Array {
         let channels = self.counts.chunks(self.bins.max(1) as usize);
         gst::Array::new(channels.map(|bins| gst::Array::new(bins.iter().copied())))
@@ -100,9 +100,8 @@ impl HistogramResult {
         })
     }
 
-    /// Every histogram on a buffer, in the order in which elements attached them. A meta that
-    /// lacks fields, or whose numbers of bins, channels and values contradict each other, is left
-    /// out.
+    /// Every histogram on a buffer, in the order of attachment. A meta is ignored if fields are
+    /// missing or if the numbers of bins, channels and values contradict each other.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
         structures(buffer, HISTOGRAM_META)
             .filter_map(|fields| Self::from_structure(&fields))

@@ -1,7 +1,7 @@
-//! What the elements find, as typed values: metas on buffers and messages on the bus.
+//! The results of the elements as typed values: metas on buffers and messages on the bus.
 //!
-//! Applications in Rust use these readers; in other languages the metas are plain GstCustomMeta
-//! whose structures hold the fields named here.
+//! Applications in Rust use these readers. In other languages the metas are GstCustomMeta, with the
+//! fields named here in their structures.
 
 mod defect_event;
 mod defects;
@@ -19,10 +19,10 @@ use gst::prelude::*;
 /// Version of the metas' fields.
 const META_VERSION: u32 = 1;
 
-/// Registers the metas, once per process: GStreamer finds a meta by its name only after that. Any
-/// thread may call it, any number of times.
+/// Registers the metas once per process, so that GStreamer finds them by name. Thread-safe;
+/// repeated calls do nothing.
 pub fn register() {
-    // GObject does not guard the registration of a meta against a second thread.
+    // GObject does not lock the registration of a meta.
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     for name in [HISTOGRAM_META, DEFECT_META] {
@@ -33,7 +33,7 @@ pub fn register() {
     }
 }
 
-/// The structures of every meta of that name on a buffer, in the order they were attached.
+/// The structures of every meta with this name on a buffer, in the order of attachment.
 fn structures<'a>(
     buffer: &'a gst::BufferRef,
     name: &'static str,
@@ -54,7 +54,7 @@ fn attach(
     Ok(())
 }
 
-/// When a message's frame was: what every message of ours begins with.
+/// The times of a message's frame; every element message begins with them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FrameTimes {
     /// The buffer's timestamp.

@@ -7,7 +7,7 @@ pub const BITMASK: &str = "video/x-bitmask";
 /// Media type of a PBM picture.
 pub const PBM: &str = "image/x-portable-bitmap";
 
-/// Fields that a mask keeps of its frame's caps.
+/// Fields that a mask copies from its frame's caps.
 const KEPT: [&str; 4] = ["width", "height", "framerate", "max-framerate"];
 
 /// The template of packed masks.
@@ -28,7 +28,7 @@ pub fn pbm_template() -> gst::Caps {
         .build()
 }
 
-/// A structure of another media type with size and framerate of `from`.
+/// A structure of another media type with the size and framerate of `from`.
 pub fn with_size(name: &str, from: &gst::StructureRef) -> gst::Structure {
     let mut structure = gst::Structure::new_empty(name);
     for field in KEPT {
@@ -39,7 +39,7 @@ pub fn with_size(name: &str, from: &gst::StructureRef) -> gst::Structure {
     structure
 }
 
-/// A packed mask's structure for frames of `from`: the stride follows from a fixed width.
+/// The structure of a packed mask for frames of `from`; a fixed width determines the stride.
 pub fn bitmask(from: &gst::StructureRef) -> gst::Structure {
     let mut structure = with_size(BITMASK, from);
     match from.get::<i32>("width") {
@@ -53,7 +53,7 @@ pub fn bitmask(from: &gst::StructureRef) -> gst::Structure {
     structure
 }
 
-/// Bytes of a frame or a mask with these fixed caps.
+/// Bytes per frame or mask with these fixed caps.
 pub fn buffer_size(caps: &gst::Caps) -> Option<usize> {
     let structure = caps.structure(0)?;
     let media = structure.name().as_str();

@@ -1,11 +1,11 @@
-//! What frames show: the contents that every test runs on.
+//! The contents of frames that every test uses.
 
 use crate::panel::{PanelGenerator, PanelSpec};
 
-/// A kind of picture.
+/// A kind of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// One level everywhere, given in 1/255 of the highest.
+    /// One level everywhere, in 1/255 of the highest level.
     Constant(u32),
     /// Two levels at random.
     TwoRandom,

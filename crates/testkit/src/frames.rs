@@ -1,5 +1,5 @@
-//! Frames in all memory layouts that an element may meet: strides, offsets, padding, several
-//! memories, unaligned bases; our memory and foreign memory.
+//! Frames in all memory layouts that an element may receive: strides, offsets, padding, several
+//! memories, unaligned bases; OpenCL memory and memory of other elements.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ pub const OUTPUT_POISON: u8 = 0x5a;
 /// The owner of a frame's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Our allocator's.
+    /// OpenCL memory of our allocator.
     Ours,
     /// Ordinary memory of another element.
     Foreign,
-    /// The first memory of the buffer is ours, the others are not.
+    /// The first memory of the buffer is OpenCL memory, the others are not.
     Mixed,
 }
 
@@ -81,9 +81,9 @@ const fn arrangement(
     }
 }
 
-/// The layout from a source that uses our pool.
+/// The layout from a source that uses the plugin's pool.
 pub const PLAIN: Arrangement = arrangement(Owner::Ours, Split::Whole, Stride::Default, 0, 0);
-/// Padded rows, unaligned planes and base, in our memory.
+/// Padded rows, unaligned planes and base, in OpenCL memory.
 pub const PADDED: Arrangement = arrangement(Owner::Ours, Split::Whole, Stride::Padded(13), 7, 3);
 /// All layouts of an input.
 pub const ARRANGEMENTS: [Arrangement; 11] = [
@@ -99,7 +99,7 @@ pub const ARRANGEMENTS: [Arrangement; 11] = [
     arrangement(Owner::Ours, Split::Whole, Stride::Multiple(4096), 0, 0),
     arrangement(Owner::Foreign, Split::Whole, Stride::Multiple(4096), 16, 15),
 ];
-/// The layouts that an output may have: our memory, each plane in one memory.
+/// The layouts that an output may have: OpenCL memory, each plane in one memory.
 pub const OUTPUT_ARRANGEMENTS: [Arrangement; 4] = [
     PLAIN,
     PADDED,
@@ -315,7 +315,7 @@ impl Frame {
         let meter = Meter::new(false);
         Importer::new(device, &meter, &self.info)
             .and_then(|mut importer| importer.import(&self.buffer(device, &meter)))
-            .unwrap_or_else(|error| panic!("{} is not taken: {error}", self.describe()))
+            .unwrap_or_else(|error| panic!("{} is not accepted: {error}", self.describe()))
     }
 
     /// The frame on the device as an output, and the buffer to read it from.
@@ -324,7 +324,9 @@ impl Frame {
         let buffer = self.buffer(device, &meter);
         let frame = Importer::new(device, &meter, &self.info)
             .and_then(|importer| importer.output(&buffer))
-            .unwrap_or_else(|error| panic!("{} is no output: {error}", self.describe()));
+            .unwrap_or_else(|error| {
+                panic!("{} is not accepted as an output: {error}", self.describe())
+            });
         (frame, buffer)
     }
 }

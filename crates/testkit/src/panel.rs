@@ -190,7 +190,7 @@ impl PanelGenerator {
     /// A generator; its frames depend on the specification and the seed alone.
     ///
     /// # Errors
-    /// Those of [`PanelSpec::validate`].
+    /// See [`PanelSpec::validate`].
     pub fn new(spec: PanelSpec, seed: u64) -> Result<Self, String> {
         spec.validate()?;
         let optics = Optics {
@@ -252,7 +252,7 @@ impl PanelGenerator {
         self.next_random_of(&DefectKind::ALL, count, RANDOM_CONTRAST)
     }
 
-    /// Like [`Self::frame_with_random_defects`], with given kinds and contrast (grey levels of 8
+    /// Like [`Self::next_random`], with given kinds and contrast (grey levels of 8
     /// bits).
     pub fn next_random_of(
         &mut self,
@@ -274,7 +274,7 @@ impl PanelGenerator {
         let mut outlines = Vec::new();
         let mut patches = Vec::new();
         for kind in wanted {
-            // If a line no longer fits, another kind may.
+            // If a line no longer fits, a defect of another kind may still fit.
             for turn in 0..PLACEMENT_TRIES {
                 let kind = if turn < PLACEMENT_TRIES / 2 {
                     kind
@@ -326,7 +326,7 @@ impl PanelGenerator {
 
     /// Grey levels from the grid to the brightest bar before the optics.
     fn cell_contrast(&self) -> f64 {
-        // The blur left no pattern to scale.
+        // Avoid a division by 0 if the blur removed the whole pattern.
         self.spec.contrast / self.cell.range.max(1e-3)
     }
 

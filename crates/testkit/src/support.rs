@@ -1,4 +1,4 @@
-//! Harnesses, buses, and the references' expectations of an element.
+//! Harnesses, buses, and the results that the references expect from an element.
 
 use std::sync::{Arc, Once};
 
@@ -107,8 +107,8 @@ impl Rig {
         self.harness.pull().expect("a buffer comes out")
     }
 
-    /// Sends frames in until one comes out that new settings have shaped: kernels may have to be
-    /// compiled first. `as_before` holds for the frames until then.
+    /// Pushes frames until the output shows the new settings: their kernels may have to be compiled
+    /// first. Every output before that must satisfy `as_before`.
     #[track_caller]
     pub fn settle(
         &mut self,
@@ -122,11 +122,14 @@ impl Rig {
             if as_wanted(&output) {
                 return output;
             }
-            assert!(as_before(&output), "neither the old nor the new settings");
+            assert!(
+                as_before(&output),
+                "the output matches neither the old nor the new settings"
+            );
             let limit = std::time::Duration::from_secs(60);
             assert!(
                 began.elapsed() < limit,
-                "the new settings are never in force"
+                "the new settings never take effect"
             );
         }
     }
@@ -197,7 +200,7 @@ pub fn told(bus: &gst::Bus, name: &str) -> Vec<gst::Structure> {
         .collect()
 }
 
-/// A pipeline that is stopped when dropped, also by a panic.
+/// A pipeline that is stopped when dropped, also during a panic.
 pub struct Pipeline(gst::Pipeline);
 
 impl Pipeline {
@@ -328,7 +331,7 @@ pub fn judged(frame: &Frame, pitch_x: f64, pitch_y: f64, threshold: f64) -> Outc
     )
 }
 
-/// Whether an element builds an operator on a thread of its own.
+/// Whether an element is building an operator on another thread.
 pub fn is_compiling() -> bool {
     let threads = std::fs::read_dir("/proc/self/task").unwrap();
     threads.flatten().any(|thread| {

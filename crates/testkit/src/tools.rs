@@ -40,7 +40,7 @@ impl Sandbox {
         dir
     }
 
-    /// A program that finds the plugin and is ended after [`TIME_LIMIT_S`].
+    /// A program that finds the plugin and is ended after 90 s (`TIME_LIMIT_S`).
     pub fn command(&self, program: &str) -> Command {
         self.command_within(TIME_LIMIT_S, program)
     }
@@ -58,7 +58,7 @@ impl Sandbox {
         command
     }
 
-    /// `gst-launch-1.0` with a pipeline; a crash ends the process instead of leaving it spinning.
+    /// `gst-launch-1.0` with a pipeline. After a crash the process ends instead of spinning.
     pub fn launch(&self, pipeline: &str) -> Command {
         let mut command = self.command("gst-launch-1.0");
         command
@@ -67,7 +67,7 @@ impl Sandbox {
         command
     }
 
-    /// Runs a pipeline of a document in a shell; it must end well and print no warning.
+    /// Runs a pipeline of a document in a shell; it must exit with 0 and print no warning.
     #[track_caller]
     pub fn runs_as_printed(&self, line: &str) {
         // There is no display; everything before the sink runs as printed.
@@ -193,7 +193,7 @@ impl Run {
             .collect()
     }
 
-    /// Fails unless the program ended well.
+    /// Fails unless the program exited with 0.
     #[track_caller]
     pub fn succeeded(self) -> Self {
         assert_eq!(self.code(), Some(0), "{}", self.text());

@@ -1,4 +1,4 @@
-//! Pools that the element offers upstream, and those that it takes its output from.
+//! The buffer pools that the element proposes upstream and uses for its output.
 
 use gst::prelude::*;
 
@@ -7,21 +7,19 @@ use clinspect_core::ClError;
 use clinspect_opencl::{new_plain_pool, new_video_pool};
 use clinspect_results::mask_caps::buffer_size;
 
-/// Buffers that a source may hold while the element works on one.
+/// Number of buffers that a source may hold while the element works on one.
 const MIN_BUFFERS: u32 = 2;
 
-/// The caps of a query, and the bytes of a buffer with these caps.
+/// The caps of a query, and the size in bytes of a buffer with these caps.
 fn caps_and_size(caps: Option<gst::Caps>) -> Result<(gst::Caps, u32), ClError> {
-    let caps = caps.ok_or_else(|| ClError::Refused("an allocation query without caps".into()))?;
+    let caps = caps.ok_or_else(|| ClError::Refused("the allocation query has no caps".into()))?;
     let size = buffer_size(&caps)
         .and_then(|size| u32::try_from(size).ok())
-        .ok_or_else(|| {
-            ClError::Refused(format!("no buffer of 4 GiB at most has the caps {caps}"))
-        })?;
+        .ok_or_else(|| ClError::Refused(format!("a buffer with the caps {caps} exceeds 4 GiB")))?;
     Ok((caps, size))
 }
 
-/// Offers memory of the device to whoever makes the frames.
+/// Proposes a pool of OpenCL memory to upstream.
 pub(super) fn propose(device: &Device, query: &mut gst::query::Allocation) -> Result<(), ClError> {
     let (caps, need_pool) = query.get_owned();
     let (caps, size) = caps_and_size(caps)?;
@@ -37,7 +35,7 @@ pub(super) fn propose(device: &Device, query: &mut gst::query::Allocation) -> Re
     Ok(())
 }
 
-/// Answers with a pool of the device's memory: another's could not be written without a copy.
+/// Decides on a pool of OpenCL memory: memory of another pool could not be written without a copy.
 pub(super) fn decide(device: &Device, query: &mut gst::query::Allocation) -> Result<(), ClError> {
     let (caps, _) = query.get_owned();
     let (caps, size) = caps_and_size(caps)?;

@@ -1,4 +1,4 @@
-//! A frame on its way through an element.
+//! A frame in an element.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use clinspect_opencl::frame::{ClFrame, Importer};
 
 /// The buffers of a frame.
 pub(super) enum Buffers<'a> {
-    /// The frame goes on as it came.
+    /// The input buffer is also the output.
     InPlace(&'a mut gst::BufferRef),
-    /// Another buffer goes on.
+    /// Input and output are separate buffers.
     Pair(&'a gst::BufferRef, &'a mut gst::BufferRef),
 }
 
@@ -23,7 +23,7 @@ impl Buffers<'_> {
     }
 }
 
-/// A frame, on the device and as a buffer.
+/// A frame on the device, and its buffers.
 pub struct Frame<'a> {
     /// The frame on the device.
     pub input: ClFrame,
@@ -37,17 +37,17 @@ impl Frame<'_> {
         self.importer.info()
     }
 
-    /// Where the element's commands are counted.
+    /// The element's counters.
     pub fn meter(&self) -> &Arc<Meter> {
         self.importer.meter()
     }
 
-    /// The buffer that came in.
+    /// The input buffer.
     pub fn buffer(&self) -> &gst::BufferRef {
         self.buffers.input()
     }
 
-    /// The buffer that goes on, to take metas.
+    /// The output buffer, for metas.
     pub fn output(&mut self) -> &mut gst::BufferRef {
         match &mut self.buffers {
             Buffers::InPlace(buffer) => buffer,
@@ -55,21 +55,23 @@ impl Frame<'_> {
         }
     }
 
-    /// The buffer to write.
+    /// The output buffer to write.
     ///
     /// # Errors
-    /// [`ClError::Input`] where frames pass as they are.
+    /// [`ClError::Input`] if input and output are the same buffer.
     pub fn target(&self) -> Result<&gst::BufferRef, ClError> {
         match &self.buffers {
-            Buffers::InPlace(_) => Err(ClError::Input("there is no output buffer".into())),
+            Buffers::InPlace(_) => Err(ClError::Input(
+                "the element has no output buffer of its own".into(),
+            )),
             Buffers::Pair(_, output) => Ok(output),
         }
     }
 
-    /// The frame to write, of the input's format and size.
+    /// The output frame to write, of the input's format and size.
     ///
     /// # Errors
-    /// [`ClError::Input`] where it does not lie in OpenCL memory.
+    /// [`ClError::Input`] if the output buffer has no OpenCL memory.
     pub fn target_frame(&self) -> Result<ClFrame, ClError> {
         self.importer.output(self.target()?)
     }

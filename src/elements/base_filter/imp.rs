@@ -43,16 +43,18 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 
 /// How long a stop waits for a device that makes no progress.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
-/// How long the end of a stream and a flush wait: a slow device may take that for one large frame.
+/// How long the end of a stream and a flush wait: a slow device may take that long for one large
+/// frame.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
-/// What frames of the negotiated caps need.
+/// State for the negotiated caps.
 struct Stream {
     importer: Importer,
     work: Work,
 }
 
-/// A posted error. One failing call is like another: after the first, each later call may fail.
+/// Kind of a posted error. All failing calls count as one kind: after the first one, every later
+/// call may fail.
 #[derive(Debug, PartialEq)]
 enum Fault {
     Call,
@@ -72,19 +74,19 @@ impl From<&ClError> for Fault {
 pub struct ClBaseFilter {
     settings: Mutex<Settings>,
     device: Mutex<Option<Device>>,
-    /// Outlives the device, so that counts can be read after a stop.
+    /// Kept after the device is closed, so that `stats` can be read after a stop.
     meter: Mutex<Arc<Meter>>,
     stream: Mutex<Option<Stream>>,
     frames: AtomicU64,
     told: Mutex<Told<Fault>>,
-    /// What a subclass counts.
+    /// The subclass's own counts.
     counts: Mutex<Vec<(&'static str, u64)>>,
 }
 
 impl ClBaseFilter {
     fn methods(&self) -> Result<&'static Methods, ClError> {
         let methods = self.obj().class().as_ref().methods;
-        methods.ok_or_else(|| ClError::Unavailable("the parent class does no work".into()))
+        methods.ok_or_else(|| ClError::Unavailable("ClBaseFilter is abstract".into()))
     }
 
     fn device(&self) -> Result<Device, ClError> {
@@ -122,14 +124,14 @@ impl ClBaseFilter {
         self.obj().post_error_message(error_message(&error, task));
     }
 
-    /// Posts an error unless it was the last one posted.
+    /// Posts an error unless the same error was posted last.
     fn post_error_once(&self, error: &ClError, task: &str) {
         if lock(&self.told).is_news(error.into()) {
             self.obj().post_error_message(error_message(&error, task));
         }
     }
 
-    /// Opens the device, and reads the properties that take effect at the start.
+    /// Opens the device, and latches the properties that take effect at the start.
     fn open(&self) -> Result<(), ClError> {
         let methods = self.methods()?;
         let settings = lock(&self.settings).clone();
@@ -159,7 +161,7 @@ impl ClBaseFilter {
         }
         let device = lock(&self.device).take();
         if let Some(device) = device {
-            // Frames that were sent on and not yet computed must not be lost with the element.
+            // The commands of frames that were pushed must end before the element does.
             if let Err(error) = device.context.finish_within(FINISH_LIMIT, &device.meter) {
                 gst::warning!(CAT, imp = self, "{error}");
             }
@@ -168,34 +170,34 @@ impl ClBaseFilter {
         }
     }
 
-    /// Posts that others could not read or write a frame in this element's memory: they may go on
-    /// without a word.
+    /// Posts the error if another element could not read or write a frame in this element's memory:
+    /// that element may continue without an error of its own.
     ///
     /// # Errors
-    /// There was such a frame.
+    /// There was such a failure.
     fn check_memory(&self) -> Result<(), ()> {
         let failure = self.device().ok();
         match failure.and_then(|device| device.allocator.take_failure()) {
             None => Ok(()),
-            // The frame before was refused for it.
+            // The error was posted already, with the frame before.
             Some(_) if lock(&self.told).is_last(&Fault::Call) => Ok(()),
             Some(error) => {
-                self.post_error(&error, "handing a frame on");
+                self.post_error(&error, "passing a frame on");
                 Err(())
             }
         }
     }
 
-    /// Waits until all frames that were sent on are computed, so that their errors come before
-    /// the end of the stream.
+    /// Waits until all pushed frames are computed, so that their errors are posted before the end
+    /// of the stream.
     fn drain(&self) {
         if self.check_memory().is_ok()
             && let Ok(device) = self.device()
-            // The error of a device that failed before was posted.
+            // The failure of the device was posted already.
             && !device.context.has_failed()
             && let Err(error) = device.context.finish_within(DRAIN_LIMIT, &device.meter)
         {
-            self.post_error(&error, "finishing the stream's last frames");
+            self.post_error(&error, "finishing the last frames of the stream");
         }
     }
 
@@ -226,15 +228,15 @@ impl ClBaseFilter {
             let mut stream = lock(&self.stream);
             let Stream { importer, work } = stream
                 .as_mut()
-                .ok_or_else(|| ClError::Input("a frame came before its caps".into()))?;
+                .ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
             (methods.process)(&self.obj(), work, importer, buffers)
         });
         match event {
             Ok(None) => {}
-            // No lock is held, and the buffer that the event belongs to is the next to go.
+            // No lock is held here, and the event goes just before the buffer that it belongs to.
             Ok(Some(event)) => {
                 let taken = self.obj().src_pad().push_event(event);
-                gst::trace!(CAT, imp = self, "event taken: {taken}");
+                gst::trace!(CAT, imp = self, "event handled: {taken}");
             }
             Err(error) => {
                 self.post_error(&error, self.methods().map_or("", |methods| methods.task));
@@ -286,7 +288,7 @@ impl ObjectImpl for ClBaseFilter {
 impl GstObjectImpl for ClBaseFilter {}
 
 impl ElementImpl for ClBaseFilter {
-    // Not in `start` and `stop`: a failure to start would be posted twice, as what it is and by the
+    // Not in `start` and `stop`: a failed start would be posted twice, once here and once by the
     // subclass as a failure of its parent class.
     fn change_state(
         &self,
@@ -331,7 +333,7 @@ impl BaseTransformImpl for ClBaseFilter {
         let methods = self.methods().ok()?;
         match ((methods.other_caps)(&self.obj(), direction, caps), filter) {
             (None, _) => self.parent_transform_caps(direction, caps, filter),
-            // The filter's order is downstream's; ours says which form is preferred.
+            // The filter has downstream's order of preference; the result has the element's own.
             (Some(caps), Some(filter)) => {
                 Some(caps.intersect_with_mode(filter, gst::CapsIntersectMode::First))
             }
@@ -341,14 +343,14 @@ impl BaseTransformImpl for ClBaseFilter {
 
     fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let info = gst_video::VideoInfo::from_caps(incaps)
-            .map_err(|_| gst::loggable_error!(CAT, "no video format in {incaps}"))?;
+            .map_err(|_| gst::loggable_error!(CAT, "not raw video caps: {incaps}"))?;
         match self.set_up(&info, incaps, outcaps) {
             Ok(()) => {
                 lock(&self.told).clear();
                 Ok(())
             }
             Err(error) => {
-                // Upstream tries the same caps again.
+                // Upstream may try the same caps again.
                 self.post_error_once(&error, "setting caps");
                 Err(gst::loggable_error!(CAT, "{error}"))
             }
@@ -366,7 +368,7 @@ impl BaseTransformImpl for ClBaseFilter {
         _size: usize,
         othercaps: &gst::Caps,
     ) -> Option<usize> {
-        // A frame's size may be anything above what its rows need.
+        // The input buffer may be larger than its rows need, so the size comes from the caps.
         buffer_size(othercaps)
     }
 
@@ -405,15 +407,18 @@ impl BaseTransformImpl for ClBaseFilter {
         input: InputBuffer,
     ) -> Result<PrepareOutputBufferSuccess, gst::FlowError> {
         let prepared = self.parent_prepare_output_buffer(input);
-        // The parent class refuses the frame, but does not tell why.
+        // The parent class refuses the frame without a reason.
         if let Err(gst::FlowError::Error) = prepared
             && let Ok(device) = self.device()
         {
             let error = device.allocator.take_failure();
             let error = error.unwrap_or_else(|| {
-                ClError::Input("no buffer for the output frame: stop and start the pipeline".into())
+                ClError::Input(
+                    "cannot allocate a buffer for the output frame; stop and start the pipeline"
+                        .into(),
+                )
             });
-            self.post_error(&error, "making an output frame");
+            self.post_error(&error, "allocating an output frame");
         }
         prepared
     }
@@ -424,8 +429,8 @@ impl BaseTransformImpl for ClBaseFilter {
         _meta: gst::MetaRef<'a, gst::Meta>,
         _inbuf: &'a gst::BufferRef,
     ) -> bool {
-        // Output has the input's size, so what others found out about a frame stays true. Metas
-        // about memory never come here.
+        // The output has the input's size, so the metas of other elements remain valid. Metas about
+        // memory do not reach this method.
         true
     }
 

@@ -14,21 +14,21 @@ use crate::elements::told::Told;
 use clinspect_core::ClError;
 use clinspect_opencl::without_compiler;
 
-/// How long a stop, or new caps, wait for a compiler at work.
+/// How long a stop or new caps wait for a running compiler.
 const BUILD_LIMIT: Duration = Duration::from_secs(3);
 
-/// Builds an operator from settings, on whatever thread.
+/// Builds an operator from settings, on any thread.
 type Build<S, O> = Arc<dyn Fn(&S) -> Result<O, ClError> + Send + Sync>;
 
-/// The operator in force, and the one that follows it when settings change.
+/// The operator in use, and its replacement when settings change.
 ///
-/// Where the kernels for new settings are compiled, the next frame has them. Else a thread
-/// compiles them while frames go on with the operator in force, and the first frame after that
-/// has them. Refused settings leave the operator in force.
+/// If the kernels for new settings are compiled already, the next frame uses them. Otherwise a
+/// thread compiles them, frames continue with the operator in use, and the first frame after the
+/// compilation switches. If settings are refused, the operator stays in use.
 pub struct Live<S, O> {
-    /// The operator in force.
+    /// The operator in use.
     pub operator: O,
-    /// What it was built from.
+    /// The settings of the operator in use.
     pub settings: S,
     build: Build<S, O>,
     refused: Told<S>,
@@ -44,10 +44,10 @@ impl<S: fmt::Debug, O> fmt::Debug for Live<S, O> {
 }
 
 impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
-    /// An operator for the settings; compiles where that is needed.
+    /// An operator for the settings; compiles kernels if necessary.
     ///
     /// # Errors
-    /// What `build` says.
+    /// The error of `build`.
     pub fn new(
         settings: S,
         build: impl Fn(&S) -> Result<O, ClError> + Send + Sync + 'static,
@@ -61,7 +61,7 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
         })
     }
 
-    /// Follows the settings before a frame; never waits for a compiler. Returns a refusal once.
+    /// Applies the settings before a frame; never waits for a compiler. Returns a refusal once.
     ///
     /// # Errors
     /// A failing OpenCL call.
@@ -74,7 +74,7 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
             .and_then(|mut pending| Some((pending.result.take()?, pending.settings.clone())))
         {
             Some((result, settings)) if settings == wanted => return self.take(settings, result),
-            // Settings that changed again meanwhile: nearer to those that are wanted than the old.
+            // The settings changed again meanwhile, but these are newer than the ones in use.
             Some((Ok(operator), settings)) => (self.operator, self.settings) = (operator, settings),
             _ => {}
         }
@@ -93,8 +93,7 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
         Ok(None)
     }
 
-    /// Switches to settings before it returns, even if it must wait for a compiler. Returns a
-    /// refusal once.
+    /// Applies the settings, and waits for a compiler if necessary. Returns a refusal once.
     ///
     /// # Errors
     /// A failing OpenCL call.
@@ -107,7 +106,7 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
         self.take(wanted, result)
     }
 
-    /// Whether the settings are neither in force nor refused.
+    /// Whether the settings are neither in use nor refused.
     fn is_new(&mut self, wanted: &S) -> bool {
         if *wanted == self.settings {
             self.refused.clear();
@@ -146,7 +145,7 @@ struct Pending<S, O> {
 }
 
 impl<S: Clone + Send + 'static, O: Send + 'static> Pending<S, O> {
-    /// Starts the thread; `None` where the system has no thread left.
+    /// Starts the thread; `None` if the system cannot start one.
     fn start(settings: S, build: &Build<S, O>) -> Option<Self> {
         let (sender, sent) = channel();
         let (build, wanted) = (build.clone(), settings.clone());
@@ -154,9 +153,9 @@ impl<S: Clone + Send + 'static, O: Send + 'static> Pending<S, O> {
         let thread = thread
             .spawn(move || {
                 let result = build(&wanted);
-                // Before the element goes on, so that the context ends with the element.
+                // Release the context before the result is sent, so that it ends with the element.
                 drop(build);
-                // After a stop nobody listens.
+                // After a stop nobody receives the result.
                 let _ = sender.send(result);
             })
             .ok()?;
@@ -168,7 +167,7 @@ impl<S: Clone + Send + 'static, O: Send + 'static> Pending<S, O> {
         })
     }
 
-    /// Whether the thread has ended; its result is there then.
+    /// Whether the thread has ended; `result` is then set.
     fn is_finished(&mut self) -> bool {
         match self.sent.try_recv() {
             Err(TryRecvError::Empty) => false,
@@ -183,8 +182,8 @@ impl<S: Clone + Send + 'static, O: Send + 'static> Pending<S, O> {
 
 impl<S, O> Drop for Pending<S, O> {
     fn drop(&mut self) {
-        // A program must not end while the compiler runs, so a stop waits for it; a compiler that
-        // hangs is left alone.
+        // The process must not exit while the compiler runs, so a stop waits for the thread. A
+        // thread whose compiler hangs is abandoned.
         let hangs = matches!(
             self.sent.recv_timeout(BUILD_LIMIT),
             Err(RecvTimeoutError::Timeout)

@@ -1,11 +1,11 @@
-//! How often messages are posted.
+//! Limits how often messages are posted.
 
 use std::time::Instant;
 
-/// Lets a message through at most once per interval.
+/// Lets at most one message per interval through.
 ///
-/// Time is the frame's running time, so that a file gives the same messages at any speed; frames
-/// without timestamps go by the clock on the wall.
+/// The time is the frame's running time, so that a file gives the same messages at any speed. For
+/// frames without timestamps it is the system's monotonic clock.
 #[derive(Debug, Default)]
 pub struct MessageGate {
     last: Option<gst::ClockTime>,
@@ -13,8 +13,8 @@ pub struct MessageGate {
 }
 
 impl MessageGate {
-    /// Whether `interval_ns` nanoseconds have passed since the message before, or there was none, or this one is
-    /// `urgent`.
+    /// Whether to post a message: `interval_ns` nanoseconds have passed since the last message,
+    /// there was none, or this message is `urgent`.
     pub fn opens(
         &mut self,
         running_time: Option<gst::ClockTime>,
@@ -28,7 +28,7 @@ impl MessageGate {
         let due = urgent
             || self
                 .last
-                // A time before the last message is a new segment.
+                // A time before the last message means a new segment.
                 .is_none_or(|last| now < last || (now - last).nseconds() >= interval_ns);
         if due {
             self.last = Some(now);

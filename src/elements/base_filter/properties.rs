@@ -1,4 +1,4 @@
-//! Properties that every element on a device has.
+//! Properties of every element that uses a device.
 
 use std::{path::PathBuf, sync::LazyLock};
 
@@ -7,14 +7,14 @@ use gst::{glib, prelude::*};
 use crate::elements::property_table::{Access, PropertyTable, field};
 use clinspect_opencl::Meter;
 
-/// Environment variable that sets the default of `device`.
+/// Environment variable with the default of `device`.
 const DEVICE_VARIABLE: &str = "CLINSPECT_DEVICE";
 
-/// What kernels read a frame from.
+/// The kind of memory object that kernels read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClMemoryObject")]
 pub enum MemoryObject {
-    /// What is faster, which is buffers on every device measured.
+    /// The faster kind: buffers, on every device measured.
     #[default]
     #[enum_value(
         name = "Auto: buffers, which were faster on every device measured",
@@ -51,12 +51,12 @@ impl Default for Settings {
 }
 
 fn default_device() -> String {
-    // A name that is no UTF-8 is one that no device has, and no reason to choose another.
+    // A name that is not UTF-8 matches no device; keep it, so that no other device is chosen.
     std::env::var_os(DEVICE_VARIABLE)
         .map_or_else(|| "auto".into(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Properties that are set; they take effect at the start.
+/// Writable properties; they take effect at the start.
 pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
     PropertyTable::new(vec![
         (
@@ -73,7 +73,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
             Access::new(
                 |s: &Settings| s.device.to_value(),
                 // Read as a path: a C program may set any bytes, and glib-rs panics on a string
-                // that is no UTF-8.
+                // that is not UTF-8.
                 |s: &mut Settings, value| {
                     let name = value.get::<Option<PathBuf>>().ok().flatten();
                     s.device = name
@@ -84,7 +84,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
         (
             glib::ParamSpecEnum::builder_with_default("memory-object", MemoryObject::default())
                 .nick("Memory object")
-                .blurb("What kernels read a frame from")
+                .blurb("Kind of OpenCL memory object that kernels read frames from")
                 .mutable_ready()
                 .build(),
             field!(Settings, memory_object),
@@ -93,7 +93,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
             glib::ParamSpecBoolean::builder("profile")
                 .nick("Profile")
                 .blurb(
-                    "Time every step on the device; stats then holds durations and MB/s per step",
+                    "Measure every step on the device; stats then has durations and MB/s per step",
                 )
                 .default_value(false)
                 .mutable_ready()
@@ -103,7 +103,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
     ])
 });
 
-/// Descriptions of the properties that are only read.
+/// Descriptions of the read-only properties.
 pub(super) fn read_only_specs() -> [glib::ParamSpec; 2] {
     [
         glib::ParamSpecString::builder("device-name")

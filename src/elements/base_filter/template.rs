@@ -1,4 +1,4 @@
-//! What a subclass gives, and how the parent class calls it.
+//! The interface between the parent class and its subclasses.
 
 use std::{any::Any, sync::Arc};
 
@@ -11,58 +11,58 @@ use clinspect_core::layout::FrameLayout;
 use clinspect_opencl::frame::Importer;
 use clinspect_opencl::{ClAllocator, ClContext};
 
-/// What an operator is built for, besides its settings.
+/// The target of an operator: everything that it depends on besides its settings.
 #[derive(Debug, Clone)]
 pub struct Target {
     /// The device.
     pub context: Arc<ClContext>,
-    /// The frames.
+    /// The layout of the frames.
     pub layout: Arc<FrameLayout>,
     /// Kernels read images instead of buffers.
     pub images: bool,
 }
 
-/// What was negotiated.
+/// The result of negotiation.
 pub struct Negotiated<'a> {
-    /// Caps of frames that come in.
+    /// Input caps.
     pub incaps: &'a gst::Caps,
-    /// Caps of buffers that go on.
+    /// Output caps.
     pub outcaps: &'a gst::Caps,
-    /// Brings frames to the device.
+    /// Imports frames.
     pub importer: &'a Importer,
-    /// Allocates on the device.
+    /// Allocates OpenCL memory.
     pub allocator: &'a ClAllocator,
 }
 
 /// A subclass of [`ClBaseFilter`].
 ///
-/// The parent class opens the device at start, brings each frame to it, has an operator built for
-/// the caps and for new settings, and posts errors. A frame whose `process` fails is not sent on.
+/// The parent class opens the device at the start, imports each frame, requests an operator for new
+/// caps and new settings, and posts errors. A frame whose `process` fails is not pushed.
 pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseFilter>> {
-    /// What the element does to a frame, for error messages: "filtering a frame".
+    /// The element's work on a frame, for error messages: "filtering a frame".
     const TASK: &'static str;
-    /// Names in `stats` of what the element counts besides frames.
+    /// Names of the element's own counts in `stats`.
     const COUNTS: &'static [&'static str] = &[];
-    /// What an operator is built from.
+    /// Settings from which an operator is built.
     type Settings: Clone + PartialEq + Send + Sync + 'static;
-    /// Does the work on the device.
+    /// Works on the device.
     type Operator: Send + 'static;
-    /// What the element keeps from frame to frame until it stops.
+    /// State that the element keeps from frame to frame until it stops.
     type State: Default + Send + 'static;
 
-    /// The settings as they are now.
+    /// The current settings.
     fn settings(&self, state: &Self::State) -> Self::Settings;
 
-    /// Builds an operator; maybe on another thread, while frames flow.
+    /// Builds an operator, possibly on another thread while frames flow.
     ///
     /// # Errors
     /// [`ClError::Refused`] for settings that do not fit the frames or each other; a failing call.
     fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
 
-    /// Processes a frame; returns an event to send before the buffer.
+    /// Processes a frame; returns an event to push before the buffer.
     ///
     /// # Errors
-    /// Why the frame cannot be sent on.
+    /// The reason why the frame is not pushed.
     fn process(
         &self,
         live: &mut Live<Self::Settings, Self::Operator>,
@@ -70,22 +70,22 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError>;
 
-    /// The element starts: properties that take effect at start are read here, once.
+    /// The element starts. Latch properties that take effect at the start here.
     fn started(&self) {}
 
     /// The element has stopped.
     fn stopped(&self) {}
 
-    /// Caps on the other side for `caps` on the side of `direction`, the preferred ones first;
-    /// `None` where the element sends the caps that it takes.
+    /// Caps for the other pad, given `caps` on the pad of `direction`, the preferred ones first;
+    /// `None` if input and output caps are the same.
     fn other_caps(&self, _direction: gst::PadDirection, _caps: &gst::Caps) -> Option<gst::Caps> {
         None
     }
 
-    /// Caps were negotiated; the operator is built next.
+    /// Caps were negotiated; an operator is built next.
     ///
     /// # Errors
-    /// Why frames of these caps cannot be processed.
+    /// The reason why frames of these caps cannot be processed.
     fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) -> Result<(), ClError> {
         Ok(())
     }
@@ -111,14 +111,15 @@ pub struct Methods {
         fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers) -> Result<Option<gst::Event>, ClError>,
 }
 
-/// The class struct: that of the parent class, and the virtual methods.
+/// The class struct: the parent's class struct, then the virtual methods.
 #[repr(C)]
 pub struct Class {
     parent: gst_base::ffi::GstBaseTransformClass,
     pub(super) methods: Option<&'static Methods>,
 }
 
-// SAFETY: the struct begins with that of the parent type, and zeros are a valid value of the rest.
+// SAFETY: the struct begins with the class struct of the parent type, and zeros are a valid value
+// of the rest.
 unsafe impl ClassStruct for Class {
     type Type = imp::ClBaseFilter;
 }
@@ -149,7 +150,7 @@ trait HasMethods: ClBaseFilterImpl {
 
 impl<T: ClBaseFilterImpl> HasMethods for T {}
 
-// SAFETY: the parent's class_init runs; the methods are those of the type whose class is made.
+// SAFETY: the parent's class_init runs; the methods belong to the type whose class is initialised.
 unsafe impl<T: ClBaseFilterImpl> IsSubclassable<T> for ClBaseFilter {
     fn class_init(class: &mut glib::Class<Self>) {
         Self::parent_class_init::<T>(class);
@@ -158,7 +159,7 @@ unsafe impl<T: ClBaseFilterImpl> IsSubclassable<T> for ClBaseFilter {
 }
 
 fn other_type() -> ClError {
-    ClError::Input("the element is of another type than its class".into())
+    ClError::Input("the element's type does not match its class".into())
 }
 
 fn set_up<T: ClBaseFilterImpl>(

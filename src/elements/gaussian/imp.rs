@@ -37,14 +37,14 @@ impl Default for Settings {
 static PROPERTIES: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
     let sizes = *KERNEL_SIZE_RANGE.start() as u32..=*KERNEL_SIZE_RANGE.end() as u32;
     properties!(Settings {
-        uint("kernel-size", "Kernel size", "Taps along each axis; odd", sizes) = kernel_size;
+        uint("kernel-size", "Kernel size", "Number of taps along each axis; odd", sizes) = kernel_size;
         double(
             "sigma", "Sigma",
             "Standard deviation in pixels; 0 = derived from kernel-size as \
              0.3*((kernel-size-1)/2 - 1) + 0.8",
             0.0..=1000.0
         ) = sigma;
-        choice("arithmetic", "Arithmetic", "How sums are held") = arithmetic;
+        choice("arithmetic", "Arithmetic", "Number format of the sums") = arithmetic;
     })
 });
 
@@ -145,8 +145,8 @@ impl ClBaseFilterImpl for ClGaussian {
     ) -> Result<Option<gst::Event>, ClError> {
         let output = frame.target_frame()?;
         let done = live.operator.run(&frame.input, &output, frame.meter())?;
-        // A source may use its memory again once the frame is sent on; device memory is in
-        // order with whatever uses it next.
+        // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
+        // wait, because its next user is ordered after the kernel.
         if frame.input.taken() == Taken::Wrapped {
             done.wait("the Gaussian")?;
         }

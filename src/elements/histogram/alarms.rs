@@ -1,4 +1,4 @@
-//! Alarms of `clhistogram`: what a histogram says about the lighting.
+//! Alarms of `clhistogram` about the lighting.
 
 use gst::{glib, prelude::*};
 
@@ -13,12 +13,12 @@ use clinspect_core::{
 };
 use clinspect_results::HistogramResult;
 
-/// A threshold that is off.
+/// Threshold of an alarm that is off.
 const OFF: f64 = -1.0;
 const DEFAULT_HYSTERESIS: f64 = 0.1;
 const MAX_LEVEL: f64 = 65_535.0;
 
-/// What can be wrong.
+/// The kinds of alarms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     OverExposed,
@@ -64,26 +64,26 @@ impl Kind {
         let (nick, blurb, maximum) = match self {
             Self::OverExposed => (
                 "Alarm: over-exposed",
-                "Alarm where more than this share of the samples is in the highest bin, 0..1; \
+                "Raise an alarm if more than this share of the samples is in the highest bin, 0..1; \
                  -1 = off",
                 1.0,
             ),
             Self::UnderExposed => (
                 "Alarm: under-exposed",
-                "Alarm where more than this share of the samples is in the lowest bin, 0..1; \
+                "Raise an alarm if more than this share of the samples is in the lowest bin, 0..1; \
                  -1 = off",
                 1.0,
             ),
             Self::ContrastLost => (
                 "Alarm: contrast lost",
-                "Alarm where the 95th percentile is less than this above the 5th, in grey \
+                "Raise an alarm if the 95th percentile is less than this above the 5th, in grey \
                  levels; -1 = off",
                 MAX_LEVEL,
             ),
             Self::LampDrift => (
                 "Alarm: lamp drift",
-                "Alarm where the median is more than this away from the reference that the \
-                 signal take-reference took, in grey levels; -1 = off",
+                "Raise an alarm if the median differs by more than this from the reference of \
+                 the signal take-reference, in grey levels; -1 = off",
                 MAX_LEVEL,
             ),
         };
@@ -154,7 +154,7 @@ pub(super) struct AlarmChange {
 }
 
 impl AlarmChange {
-    /// The fields of its message.
+    /// Writes the fields of the message.
     pub fn write(&self, fields: &mut gst::StructureRef) {
         fields.set("element", &self.element);
         fields.set("frame-number", self.frame_number);
@@ -169,7 +169,7 @@ impl AlarmChange {
     }
 }
 
-/// The alarms' states, and the medians they compare with.
+/// The alarms' states, and the reference medians.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     alarms: [Alarm; 4],
@@ -177,13 +177,13 @@ pub(super) struct Alarms {
 }
 
 impl Alarms {
-    /// Takes the medians of a frame as what lamps should give.
+    /// Takes a frame's medians as the reference of the lamp-drift alarm.
     pub fn take_reference(&mut self, result: &HistogramResult) {
         self.reference = Some(result.statistics.iter().map(|s| s.median).collect());
     }
 
-    /// Looks at a frame; returns each alarm that was raised or cleared. `channels` are those that
-    /// show light: luma, or red, green and blue.
+    /// Checks a frame; returns each alarm that was raised or cleared. `channels` is the number of
+    /// channels that show light: luma, or red, green and blue.
     pub fn look(
         &mut self,
         settings: &AlarmSettings,

@@ -31,11 +31,11 @@ use clinspect_results::{FrameTimes, HistogramResult};
 #[derive(Default)]
 pub struct ClHistogram {
     properties: Mutex<Properties>,
-    /// The next frame is what alarms compare with.
+    /// The next frame becomes the reference of the lamp-drift alarm.
     reference_wanted: AtomicBool,
 }
 
-/// What is kept from frame to frame.
+/// State that is kept from frame to frame.
 #[derive(Default)]
 pub struct State {
     counts: Vec<u32>,
@@ -65,7 +65,7 @@ impl ObjectImpl for ClHistogram {
 
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<glib::subclass::Signal>> = LazyLock::new(|| {
-            // Takes the next frame's medians as what the alarm of drifting lamps compares with.
+            // Takes the next frame's medians as the reference of the lamp-drift alarm.
             vec![
                 glib::subclass::Signal::builder("take-reference")
                     .action()
@@ -178,9 +178,9 @@ impl ClBaseFilterImpl for ClHistogram {
                 .collect(),
             counts: std::mem::take(&mut state.counts),
         };
-        result
-            .attach(frame.output())
-            .map_err(|error| ClError::Input(format!("the frame takes no meta: {error}")))?;
+        result.attach(frame.output()).map_err(|error| {
+            ClError::Input(format!("cannot attach a meta to the frame: {error}"))
+        })?;
 
         let times = FrameTimes::of(frame.buffer(), &element.segment());
         let properties = lock(&self.properties).clone();
@@ -197,7 +197,7 @@ impl ClBaseFilterImpl for ClHistogram {
         if self.reference_wanted.swap(false, Ordering::Relaxed) {
             state.alarms.take_reference(&result);
         }
-        // Channels that show light; chroma and alpha say nothing about lamps.
+        // The channels that show light; chroma and alpha say nothing about lamps.
         let channels = if info.is_rgb() { 3 } else { 1 };
         for alarm in state.alarms.look(&properties.alarms, &result, channels) {
             element.post(times.message(&*element, "clhistogram-alarm", |fields| {

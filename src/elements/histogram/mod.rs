@@ -10,8 +10,8 @@ glib::wrapper! {
     /// Counts every component of a frame, on an OpenCL device, and attaches bins and statistics
     /// as `GstClHistogramMeta`; frames pass unchanged.
     ///
-    /// Alarms (`alarm-*` properties, off by default) post `clhistogram-alarm` when lighting goes
-    /// wrong, and again when it is mended.
+    /// Alarms (properties `alarm-*`, off by default) post the message `clhistogram-alarm` when
+    /// lighting leaves its limits, and again when it is back.
     ///
     /// Formats: every raw format whose components are whole bytes, and GRAY16.
     ///

@@ -12,7 +12,7 @@ use crate::elements::{
 };
 use clinspect_operators::Strategy;
 
-/// What the operator is built from.
+/// Settings from which the operator is built.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub bins: u32,
@@ -54,7 +54,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| 
     properties!(Properties {
         uint(
             "bins", "Bins",
-            "Bins a channel; a power of two, at most the levels of a sample",
+            "Bins per channel; a power of two, at most the number of levels of a sample",
             2..=65_536
         ) = counting.bins;
         choice(
@@ -67,10 +67,10 @@ pub(super) static TABLE: LazyLock<PropertyTable<Properties>> = LazyLock::new(|| 
         ) = post_messages;
         interval(
             "interval", "Interval",
-            "Least time between messages, in nanoseconds; 0 = a message per frame"
+            "Minimum time between messages, in nanoseconds; 0 = a message per frame"
         ) = interval_ns;
         boolean(
-            "message-bins", "Message bins", "Put the bins into messages, an array per channel"
+            "message-bins", "Message bins", "Add the bins to messages, an array per channel"
         ) = message_bins;
     })
     .with([

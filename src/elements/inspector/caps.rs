@@ -1,23 +1,23 @@
-//! Negotiation: frames come in, and masks go on in one of three forms.
+//! Negotiation: frames on the sink pad, masks in one of three forms on the source pad.
 
 use clinspect_opencl::frame::LUMA_FORMATS;
 use clinspect_results::mask_caps::{
     BITMASK, PBM, bitmask, bitmask_template, pbm_template, with_size,
 };
 
-/// How a mask is sent.
+/// The form of a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MaskForm {
     /// Packed rows.
     Packed,
-    /// A byte a pixel.
+    /// One byte per pixel.
     Grey,
     /// Packed rows after a PBM header.
     Pbm,
 }
 
 impl MaskForm {
-    /// The form that caps name.
+    /// The form with these caps.
     pub fn of(caps: &gst::CapsRef) -> Option<Self> {
         match caps.structure(0)?.name().as_str() {
             BITMASK => Some(Self::Packed),
@@ -75,14 +75,14 @@ pub(super) fn transform(direction: gst::PadDirection, caps: &gst::CapsRef) -> gs
 
 /// The structure of a GRAY8 mask.
 fn grey(from: &gst::StructureRef) -> gst::Structure {
-    // All of a grey frame's fields stay, colorimetry too, so that its own caps are matched.
+    // Keep all fields of a grey frame, colorimetry too, so that the frame's own caps match.
     let mut structure = from.to_owned();
     let is_grey = from
         .get::<&str>("format")
         .is_ok_and(|format| format == "GRAY8");
     structure.set("format", "GRAY8");
     if !is_grey {
-        // Luma's range and chroma's place say nothing about a mask.
+        // The range of luma and the site of chroma do not apply to a mask.
         structure.remove_fields(["colorimetry", "chroma-site"]);
     }
     structure

@@ -1,4 +1,4 @@
-//! Where the mask of a frame is written.
+//! Writes the mask of a frame to its target.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use clinspect_opencl::{ClAllocator, ClBuffer, buffer_of, new_plain_pool};
 use clinspect_operators::MaskTarget;
 use clinspect_results::mask_caps::{bitmask, buffer_size};
 
-/// How masks leave.
+/// The target of masks.
 pub(super) enum Masks {
-    /// As packed rows.
+    /// Buffers of packed rows.
     Packed,
-    /// As a byte a pixel.
+    /// Buffers with one byte per pixel.
     Grey(Importer),
-    /// As packed rows after this header.
+    /// Buffers of packed rows after this header.
     Pbm(String),
-    /// In the meta of the frame.
+    /// A meta of the frame.
     Meta(MaskPool),
 }
 
 impl Masks {
-    /// In the meta of frames.
+    /// Masks in a meta of the frame.
     pub fn in_meta(caps: &Negotiated) -> Result<Self, ClError> {
         Ok(Self::Meta(MaskPool::new(caps.allocator, caps.incaps)?))
     }
 
-    /// As buffers of the negotiated caps.
+    /// Masks as buffers with the negotiated caps.
     pub fn as_buffers(caps: &Negotiated) -> Result<Self, ClError> {
         let (importer, outcaps) = (caps.importer, caps.outcaps);
         match MaskForm::of(outcaps) {
@@ -42,15 +42,17 @@ impl Masks {
             }
             Some(MaskForm::Grey) => {
                 let info = gst_video::VideoInfo::from_caps(outcaps)
-                    .map_err(|_| ClError::Refused(format!("no video format in {outcaps}")))?;
+                    .map_err(|_| ClError::Refused(format!("not raw video caps: {outcaps}")))?;
                 let masks = Importer::new(importer.context(), importer.meter(), &info)?;
                 Ok(Self::Grey(masks))
             }
-            None => Err(ClError::Refused(format!("no mask has the caps {outcaps}"))),
+            None => Err(ClError::Refused(format!(
+                "{outcaps} are not caps of a mask"
+            ))),
         }
     }
 
-    /// Has `mark` write the mask of a frame; returns the mask, where it travels in the meta.
+    /// Calls `mark` with the target of a frame's mask; returns the mask if it travels in a meta.
     pub fn write<R>(
         &self,
         frame: &Frame,
@@ -82,7 +84,7 @@ impl Masks {
     }
 }
 
-/// Packed masks that travel in metas.
+/// Packed masks for metas.
 pub(super) struct MaskPool {
     pool: gst::BufferPool,
     allocator: ClAllocator,
@@ -91,7 +93,7 @@ pub(super) struct MaskPool {
 impl MaskPool {
     /// An active pool of masks for frames of `caps`.
     fn new(allocator: &ClAllocator, caps: &gst::Caps) -> Result<Self, ClError> {
-        let refused = || ClError::Refused(format!("no mask for frames of {caps}"));
+        let refused = || ClError::Refused(format!("cannot make a mask for frames of {caps}"));
         let mut mask = gst::Caps::new_empty();
         mask.make_mut()
             .append_structure(bitmask(caps.structure(0).ok_or_else(refused)?));
@@ -109,7 +111,9 @@ impl MaskPool {
     fn acquire(&self) -> Result<gst::Buffer, ClError> {
         self.pool.acquire_buffer(None).map_err(|_| {
             self.allocator.take_failure().unwrap_or_else(|| {
-                ClError::Input("no memory for a mask: stop and start the pipeline".into())
+                ClError::Input(
+                    "cannot allocate memory for a mask; stop and start the pipeline".into(),
+                )
             })
         })
     }
@@ -117,12 +121,12 @@ impl MaskPool {
 
 impl Drop for MaskPool {
     fn drop(&mut self) {
-        // Buffers in flight keep the pool until they come home.
+        // Buffers in flight keep the pool alive until they return.
         let _ = self.pool.set_active(false);
     }
 }
 
-/// The memory of a mask, and where in it the mask begins.
+/// The memory of a mask, and the mask's offset in it.
 fn memory_of(buffer: &gst::BufferRef) -> Result<(&Arc<ClBuffer>, usize), ClError> {
     let memory = (buffer.n_memory() == 1).then(|| buffer.peek_memory(0));
     let (buffer, offset) = memory

@@ -28,11 +28,11 @@ use properties::{Output, Reporting, TABLE};
 
 const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
 
-/// What an inspector has besides its own settings.
+/// What every inspector has besides its own settings.
 #[derive(Default)]
 pub struct Inspector {
     reporting: Mutex<Reporting>,
-    /// `output` as it was at the start.
+    /// The value of `output`, latched at the start.
     output: Mutex<Option<Output>>,
 }
 
@@ -42,12 +42,12 @@ impl Inspector {
         TABLE.specs()
     }
 
-    /// Sets a property; `false` where no inspector has this one.
+    /// Sets a property; returns `false` if inspectors have no such property.
     pub fn set(&self, name: &str, value: &glib::Value) -> bool {
         TABLE.set(&self.reporting, name, value)
     }
 
-    /// Reads a property; `None` where no inspector has this one.
+    /// Reads a property; `None` if inspectors have no such property.
     pub fn get(&self, name: &str) -> Option<glib::Value> {
         TABLE.get(&self.reporting, name)
     }
@@ -56,7 +56,7 @@ impl Inspector {
         lock(&self.reporting)
     }
 
-    /// What is sent on, from the start on whatever is set later.
+    /// The value of `output` since the start; later changes do not count.
     fn output(&self) -> Output {
         let started = *lock(&self.output);
         started.unwrap_or_else(|| self.reporting().output)
@@ -70,7 +70,7 @@ pub fn templates() -> &'static [gst::PadTemplate] {
     TEMPLATES.as_ref()
 }
 
-/// What a frame was compared with.
+/// The comparison of a frame.
 pub struct Basis {
     /// Pixels that could be judged.
     pub judged_pixels: u64,
@@ -86,17 +86,17 @@ pub trait InspectorImpl:
 {
     /// Name of the message with the results.
     const MESSAGE: &'static str;
-    /// What an operator is built from.
+    /// Settings from which an operator is built.
     type Settings: Clone + PartialEq + Send + Sync + 'static;
     /// Marks defects on the device.
     type Operator: Send + 'static;
-    /// What the element keeps from frame to frame until it stops.
+    /// State that the element keeps from frame to frame until it stops.
     type State: Default + Send + 'static;
 
-    /// What all inspectors have.
+    /// The part that all inspectors have.
     fn inspector(&self) -> &Inspector;
 
-    /// The settings as they are now.
+    /// The current settings.
     fn settings(&self, state: &Self::State) -> Self::Settings;
 
     /// See [`ClBaseFilterImpl::build`].
@@ -108,7 +108,7 @@ pub trait InspectorImpl:
     /// Caps were negotiated.
     fn set_up(&self, _state: &mut Self::State) {}
 
-    /// A look at a frame before its defects are marked.
+    /// Examines a frame before its defects are marked.
     ///
     /// # Errors
     /// A failing OpenCL call.
@@ -121,7 +121,7 @@ pub trait InspectorImpl:
         Ok(())
     }
 
-    /// Marks the defects of a frame; returns how many pixels are marked.
+    /// Marks the defects of a frame; returns the number of marked pixels.
     ///
     /// # Errors
     /// A failing OpenCL call.
@@ -144,11 +144,11 @@ pub trait InspectorImpl:
         meter: &Arc<Meter>,
     ) -> Result<Listed, ClError>;
 
-    /// What frames are compared with.
+    /// The comparison in use.
     fn basis(live: &Live<Self::Settings, Self::Operator>) -> Basis;
 }
 
-/// What an inspector keeps from frame to frame.
+/// State that an inspector keeps from frame to frame.
 pub struct State<T> {
     masks: Option<Masks>,
     gate: MessageGate,
@@ -188,7 +188,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         *lock(&inspector.output) = Some(output);
         let element = self.obj();
         let element: &ClBaseFilter = element.upcast_ref();
-        // A frame that passes with a meta is not copied.
+        // With a meta the frame passes in place, without a copy.
         element.set_in_place(output == Output::Frame);
     }
 
@@ -221,7 +221,8 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         self.look(live, &mut state.own, frame)?;
         let reporting = *self.inspector().reporting();
         let masks = state.masks.as_ref();
-        let masks = masks.ok_or_else(|| ClError::Input("a frame came before its caps".into()))?;
+        let masks =
+            masks.ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
         let ((defect_pixels, listed), mask) = masks.write(frame, |mask| {
             inspect::<T>(&mut live.operator, frame, mask, &reporting.listing)
         })?;
@@ -255,9 +256,9 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             overflow: listed.overflow,
             mask,
         };
-        result
-            .attach(frame.output())
-            .map_err(|error| ClError::Input(format!("the buffer takes no meta: {error}")))?;
+        result.attach(frame.output()).map_err(|error| {
+            ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
+        })?;
         let [passed, failed, unjudged] = COUNTS;
         element.count(match result.verdict {
             Verdict::Pass => passed,
@@ -266,7 +267,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         });
         let changed = state.verdict.replace(result.verdict) != Some(result.verdict);
         let times = FrameTimes::of(frame.buffer(), &element.segment());
-        // A change starts the interval anew.
+        // A change of the verdict restarts the interval.
         if reporting.post_messages
             && (state.gate).opens(times.running_time, reporting.interval_ns, changed)
         {
@@ -279,7 +280,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
     }
 }
 
-/// Marks the defects of a frame, and lists them where a list is wanted.
+/// Marks the defects of a frame, and lists them if a list is wanted.
 fn inspect<T: InspectorImpl>(
     operator: &mut T::Operator,
     frame: &Frame,
@@ -290,7 +291,7 @@ fn inspect<T: InspectorImpl>(
     let listed = if marked > 0 && limits.max_defects > 0 {
         T::list(operator, &frame.input, mask, limits, frame.meter())?
     } else {
-        // Without a list, whatever is marked is more than it holds.
+        // Without a list, any marked pixel means overflow.
         Listed {
             overflow: marked > 0,
             ..Listed::default()

@@ -1,4 +1,4 @@
-//! Properties that every inspector has.
+//! Properties of every inspector.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::elements::{
 use clinspect_core::components::Limits;
 use clinspect_results::{MOST_DEFECTS, VerdictLimits};
 
-/// What is sent on.
+/// The element's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClPitchOutput")]
 pub(super) enum Output {
@@ -30,7 +30,7 @@ pub(super) enum Output {
     Frame,
 }
 
-/// What follows from a mask, and how it is reported.
+/// Settings of the list, the verdict and the reports.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reporting {
     pub limits: VerdictLimits,
@@ -67,7 +67,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
     properties!(Reporting {
         uint(
             "min-area", "Minimum area",
-            "Defects of fewer marked pixels are not listed; mask and defect-pixels stay as they are",
+            "Minimum marked pixels of a listed defect; mask and defect-pixels include smaller ones",
             0..=u32::MAX
         ) = listing.min_area;
         uint(
@@ -94,11 +94,11 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
         ) = post_messages;
         interval(
             "interval", "Interval",
-            "Least time between messages, in nanoseconds; 0 = a message per frame"
+            "Minimum time between messages, in nanoseconds; 0 = a message per frame"
         ) = interval_ns;
         boolean(
             "send-events", "Send events",
-            "Send the results as an event before each buffer too, for transports that drop metas, \
+            "Also send the results as an event before each buffer, for transports that drop metas, \
              such as rtpgstpay"
         ) = send_events;
     })
@@ -107,7 +107,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
             specs::uint(
                 "max-defects",
                 "Maximum defects",
-                "Most defects listed, the largest first; 0 = no list, which is fastest",
+                "Maximum number of listed defects, largest first; 0 = no list, which is fastest",
                 0..=MOST_DEFECTS,
                 default.listing.max_defects as u32,
             ),
@@ -123,7 +123,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
         (
             glib::ParamSpecEnum::builder_with_default("output", default.output)
                 .nick("Output")
-                .blurb("What is sent on")
+                .blurb("What the element outputs")
                 .mutable_ready()
                 .build(),
             field!(Reporting, output),

@@ -23,18 +23,23 @@ impl State {
         (self.info.width(), self.info.height())
     }
 
-    /// Whether so many bytes hold a mask; says what is missing.
+    /// Checks that `len` bytes hold a mask; the error says what is missing.
     fn check(&self, len: usize) -> Result<(), String> {
         let (width, height) = (self.info.width() as usize, self.info.height() as usize);
         let needed = self
             .stride
             .checked_mul(height.saturating_sub(1))
             .and_then(|bytes| bytes.checked_add(packed_stride(width)))
-            .ok_or_else(|| format!("no mask has {height} rows of {} bytes", self.stride))?;
+            .ok_or_else(|| {
+                format!(
+                    "a mask of {height} rows of {} bytes is too large",
+                    self.stride
+                )
+            })?;
         if len < needed {
             return Err(format!(
-                "the mask holds {len} bytes, {width}x{height} pixels with a stride of {} need {needed}: \
-                 send whole masks, and caps that say their size and stride",
+                "the mask holds {len} bytes, but {width}x{height} pixels with a stride of {} need {needed}; \
+                 send complete masks with caps of their size and stride",
                 self.stride
             ));
         }
@@ -46,9 +51,9 @@ impl State {
 #[derive(Default)]
 pub struct ClMaskUnpack {
     state: AtomicRefCell<Option<State>>,
-    /// What the last event told of the mask that comes next. Flushes come from other threads.
+    /// The results from the last event, for the next mask. A flush clears them from another thread.
     announced: Mutex<Option<DefectResult>>,
-    /// Caps whose refusal was posted: upstream tries them again.
+    /// Caps whose refusal was posted: upstream may try them again.
     refused: Mutex<Told<gst::Caps>>,
 }
 
@@ -57,25 +62,29 @@ impl ClMaskUnpack {
         lock(&self.announced)
     }
 
-    /// What an event told of this mask, of which `marked` pixels are set.
+    /// The results from the last event, if they belong to this mask with `marked` set bits.
     ///
-    /// Only an event right before its mask may speak of it. After a gap (DISCONT) nobody knows
-    /// whether the gap was before the event, or between the event and a mask that is lost: then
-    /// the mask goes without results, since others' would be wrong.
+    /// The results must come right before their mask. After a gap (DISCONT) it is unknown whether
+    /// the gap was before the event or between the event and a lost mask: the mask then goes
+    /// without results, since they may belong to another mask.
     fn results_for(&self, mask: &gst::BufferRef, marked: u64) -> Option<DefectResult> {
         let result = self.announced().take()?;
         let size = self.state.borrow().as_ref().map(State::size)?;
         let why = if mask.flags().contains(gst::BufferFlags::DISCONT) {
-            "a gap before this mask"
+            "there was a gap before this mask"
         } else if !DefectResult::read(mask).is_empty() {
-            "the mask carries its own"
+            "the mask has results of its own"
         } else if size != (result.width, result.height) || marked != result.defect_pixels {
-            "they are another mask's"
+            "they belong to another mask"
         } else {
             return Some(result);
         };
         let frame = result.frame_number;
-        gst::debug!(CAT, imp = self, "results of frame {frame} unused: {why}");
+        gst::debug!(
+            CAT,
+            imp = self,
+            "ignoring the results of frame {frame}: {why}"
+        );
         None
     }
 }
@@ -140,10 +149,10 @@ impl BaseTransformImpl for ClMaskUnpack {
         if DefectResult::is_event(&event) {
             let result = DefectResult::from_event(&event);
             if result.is_none() {
-                gst::debug!(CAT, imp = self, "an event that makes no sense: {event:?}");
+                gst::debug!(CAT, imp = self, "ignoring a malformed event: {event:?}");
             }
-            // Of two events in a row, the older one's mask is lost. It becomes a meta, so it
-            // goes no further.
+            // If two events follow each other, the mask of the first one is lost. The event is not
+            // forwarded, since its results become a meta.
             *self.announced() = result;
             return true;
         }
@@ -169,7 +178,7 @@ impl BaseTransformImpl for ClMaskUnpack {
                 grey.set("format", "GRAY8");
                 grey
             } else {
-                // Rows may be padded further than the width needs.
+                // Rows may have more padding than the width needs.
                 let mut packed = with_size(BITMASK, structure);
                 packed.set("stride", gst::IntRange::new(1, i32::MAX));
                 packed.set("bit-order", "msb-first");
@@ -185,7 +194,7 @@ impl BaseTransformImpl for ClMaskUnpack {
 
     fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
         let info = gst_video::VideoInfo::from_caps(outcaps)
-            .map_err(|_| gst::loggable_error!(CAT, "no video format in {outcaps}"))?;
+            .map_err(|_| gst::loggable_error!(CAT, "not raw video caps: {outcaps}"))?;
         let stride = incaps
             .structure(0)
             .and_then(|s| s.get::<i32>("stride").ok())
@@ -194,7 +203,7 @@ impl BaseTransformImpl for ClMaskUnpack {
         let least = packed_stride(info.width() as usize);
         if stride < least {
             let why = format!(
-                "stride={stride} is less than the {least} bytes that rows of {} pixels need: \
+                "stride={stride} is less than the {least} bytes that rows of {} pixels need; \
                  correct the stride in the caps",
                 info.width()
             );
@@ -203,7 +212,7 @@ impl BaseTransformImpl for ClMaskUnpack {
             }
             return Err(gst::loggable_error!(CAT, "{why}"));
         }
-        // GStreamer's own sum overflows near the largest width.
+        // GStreamer's own calculation overflows near the largest width.
         if usize::try_from(info.stride()[0]).map_or(true, |s| s < info.width() as usize) {
             return Err(gst::loggable_error!(
                 CAT,
@@ -220,7 +229,8 @@ impl BaseTransformImpl for ClMaskUnpack {
         is_discont: bool,
         inbuf: gst::Buffer,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        // Before an output frame is allocated: a few bytes must not cost gigabytes.
+        // Check before an output frame is allocated: a few bytes must not cause an allocation of
+        // gigabytes.
         if let Some(state) = &*self.state.borrow()
             && let Err(why) = state.check(inbuf.size())
         {
@@ -275,7 +285,7 @@ impl BaseTransformImpl for ClMaskUnpack {
         let packed = inbuf
             .map_readable()
             .map_err(|_| failed("the mask cannot be read".into()))?;
-        // What is mapped may be less than the buffer said.
+        // The mapped size may be smaller than the buffer's size.
         state.check(packed.len()).map_err(failed)?;
         let marked = {
             let mut frame = gst_video::VideoFrameRef::from_buffer_ref_writable(outbuf, &state.info)
@@ -299,7 +309,7 @@ impl BaseTransformImpl for ClMaskUnpack {
         if let Some(result) = self.results_for(inbuf, marked) {
             result
                 .attach(outbuf)
-                .map_err(|error| failed(format!("the frame takes no meta: {error}")))?;
+                .map_err(|error| failed(format!("cannot attach a meta to the frame: {error}")))?;
         }
         Ok(gst::FlowSuccess::Ok)
     }

@@ -1,4 +1,4 @@
-//! When and from what the pitch is estimated.
+//! Decides when to estimate the pitch, and from which lines.
 
 use crate::elements::told::Told;
 use clinspect_core::ClError;
@@ -10,12 +10,12 @@ use clinspect_opencl::Meter;
 use clinspect_opencl::frame::ClFrame;
 use clinspect_operators::Probe;
 
-/// Frames that are all looked at while a pitch is unknown: a live line must not wait.
+/// While a pitch is unknown, this many frames are all examined: a live line must not wait.
 const EAGER_FRAMES: u64 = 16;
-/// After them one frame of so many is looked at, since an estimate takes milliseconds; where it
-/// disagrees with the pitch that is held, the next frames are looked at until that is settled.
+/// Later, one frame of this many is examined, since an estimate takes milliseconds. If it disagrees
+/// with the held pitch, the next frames are examined until the pitch is settled.
 const LAZY_FRAMES: u64 = 30;
-/// Frames without a pattern before that is told.
+/// Number of frames without a pattern before a warning.
 const PATIENCE: u64 = 4;
 
 /// The pitch along one axis.
@@ -27,16 +27,16 @@ struct Estimate {
     missing: Told<()>,
 }
 
-/// What a look at a frame has changed.
+/// A change after a frame was examined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum News {
     /// The pitch along an axis became known, moved, or is lost.
     Pitch,
-    /// No repeating pattern is found along the axis.
+    /// No repeating pattern was found along the axis.
     Missing(Axis),
 }
 
-/// The pitches along x and y, where they are estimated.
+/// The pitches along x and y, if they are estimated.
 #[derive(Default)]
 pub struct Estimation {
     axes: [Option<Estimate>; 2],
@@ -44,7 +44,7 @@ pub struct Estimation {
 }
 
 impl Estimation {
-    /// Estimates along x and along y where `wanted` says so; whether that is a change.
+    /// Switches the estimates along x and along y on or off; returns whether that is a change.
     pub fn follow(&mut self, wanted: [bool; 2]) -> bool {
         let mut changed = false;
         for (axis, wanted) in self.axes.iter_mut().zip(wanted) {
@@ -57,12 +57,12 @@ impl Estimation {
         changed
     }
 
-    /// The pitches held along x and along y, px.
+    /// The held pitches along x and along y, px.
     pub fn pitches(&self) -> [Option<f64>; 2] {
         [0, 1].map(|axis| self.axes[axis].as_ref()?.tracker.pitch())
     }
 
-    /// Whether this frame is one to look at; asked once a frame.
+    /// Whether to examine this frame; call it once per frame.
     pub fn is_due(&mut self) -> bool {
         let frame = self.frames;
         self.frames += 1;
@@ -75,7 +75,7 @@ impl Estimation {
         })
     }
 
-    /// Looks at a frame with the probes along x and y.
+    /// Examines a frame with the probes along x and y.
     ///
     /// # Errors
     /// A failing OpenCL call.

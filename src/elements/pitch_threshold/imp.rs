@@ -25,15 +25,15 @@ use clinspect_operators::{Listed, MaskTarget, PitchSettings, PitchThreshold, Pro
 pub struct ClPitchThreshold {
     inspector: Inspector,
     settings: Mutex<Settings>,
-    /// Estimated pitches along x and y, px, as the properties tell them.
+    /// Estimated pitches along x and y, px, for the properties.
     estimated: Mutex<[Option<f64>; 2]>,
 }
 
-/// What frames are compared with: the settings, and the pitches that were estimated.
+/// The settings, and the estimated pitches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
     settings: Settings,
-    /// Estimated pitches along x and y, px, where the settings ask for estimates.
+    /// Estimated pitches along x and y, px, if the settings ask for estimates.
     known: [Option<f64>; 2],
 }
 
@@ -47,7 +47,7 @@ impl Wanted {
         }
     }
 
-    /// The pitches to compare at: set ones, known ones, else 0.
+    /// The pitches in use: the settings' ones, else the estimated ones, else 0.
     fn pitches(&self) -> [f64; 2] {
         let pitch =
             |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
@@ -58,7 +58,7 @@ impl Wanted {
     }
 }
 
-/// Compares frames, and takes the lines along x and y from which pitches are estimated.
+/// Compares frames, and copies the lines from which the pitches are estimated.
 pub struct Operator {
     comparison: PitchThreshold,
     probes: [Option<Probe>; 2],
@@ -86,7 +86,7 @@ impl ClPitchThreshold {
         }
     }
 
-    /// Goes on with new pitches.
+    /// Applies new pitches.
     fn learn(
         &self,
         live: &mut Live<Wanted, Operator>,
@@ -96,7 +96,7 @@ impl ClPitchThreshold {
         self.set_estimated(known);
         gst::info!(CAT, imp = self, "estimated pitches {known:?}");
         let wanted = Wanted::new(live.settings.settings.clone(), estimation);
-        // Without the pitch this frame could not be judged, so the operator is waited for.
+        // Without a pitch this frame could not be judged, so wait for the operator.
         let is_blind = live.operator.comparison.pitches() == [0.0; 2];
         let refusal = if is_blind {
             live.switch(wanted)?
@@ -126,13 +126,13 @@ impl ClPitchThreshold {
             self,
             gst::StreamError::Format,
             (
-                "no repeating pattern was found along {}: set {} where there is one, or \
+                "no repeating pattern was found along {}; set {} if there is one, or \
                  to 0 for no comparison along {}",
                 along,
                 name,
                 along
             ),
-            ["frames that cannot be judged have the verdict none and a clear mask"]
+            ["frames that cannot be judged get the verdict none and a clear mask"]
         );
     }
 }

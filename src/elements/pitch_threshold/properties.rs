@@ -1,4 +1,4 @@
-//! Properties of `clpitchthreshold`, besides those of every inspector.
+//! Properties of `clpitchthreshold` besides those of every inspector.
 
 use std::sync::LazyLock;
 
@@ -10,17 +10,17 @@ use crate::elements::{
 };
 use clinspect_operators::{Compare, Polarity};
 
-/// A pitch that is to be estimated.
+/// Value of a pitch property that asks for an estimate.
 const ESTIMATE: f64 = -1.0;
 const MAX_PITCH: f64 = 65_536.0;
 const MAX_THRESHOLD: f64 = 65_535.0;
 
-/// What is compared, and how.
+/// Settings of the comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Pitch along x, px; 0 for no comparison, negative where it is estimated.
+    /// Pitch along x, px; 0 for no comparison, negative for an estimate.
     pub pitch_x: f64,
-    /// The same along y.
+    /// Pitch along y, likewise.
     pub pitch_y: f64,
     pub multiples: Vec<u32>,
     pub threshold: f64,
@@ -56,7 +56,7 @@ impl Settings {
     }
 }
 
-/// Descriptions of the estimated pitches, which nobody sets.
+/// Descriptions of the read-only estimated pitches.
 pub(super) fn estimated_specs() -> [glib::ParamSpec; 2] {
     [
         estimated_spec("estimated-pitch-x", "Estimated pitch along x", "x"),
@@ -68,8 +68,8 @@ fn estimated_spec(name: &'static str, nick: &'static str, axis: &str) -> glib::P
     glib::ParamSpecDouble::builder(name)
         .nick(nick)
         .blurb(&format!(
-            "Pitch along {axis} as estimated from the frames, in pixels; 0 = none known, or none \
-             to estimate"
+            "Pitch along {axis} estimated from the frames, in pixels; 0 = unknown or not \
+             estimated"
         ))
         .minimum(0.0)
         .maximum(MAX_PITCH)
@@ -93,14 +93,14 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
         ) = pitch_y;
         double(
             "threshold", "Threshold",
-            "Difference from which on a pixel is marked, in grey levels of a sample",
+            "Minimum difference at which a pixel is marked, in grey levels of a sample",
             0.0..=MAX_THRESHOLD
         ) = threshold;
-        choice("compare", "Compare", "How a pixel's two neighbours are weighed") = compare;
+        choice("compare", "Compare", "How a pixel is compared with its two neighbours") = compare;
         boolean(
             "match-center", "Match center",
-            "Give the pixel the blur that interpolation gives its neighbours: quiet edges where \
-             the pitch is no whole number"
+            "Blur the pixel as interpolation blurs its neighbours, so that edges are not marked if \
+             the pitch is not a whole number"
         ) = match_center;
         choice("polarity", "Polarity", "Which deviations are marked") = polarity;
     })
@@ -109,7 +109,7 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
             arrays::numbers_spec(
                 "multiples",
                 "Multiples",
-                "Multiples of the pitches at which a pixel is compared, <1> or <1, 4>; a pixel \
+                "Multiples of the pitches at which a pixel is compared, such as <1> or <1, 4>; a pixel \
                  that differs at one of them is marked",
             ),
             Access::new(

@@ -7,10 +7,10 @@
 //! reaches its top row. From then on these are one set, so keeping the deepest box per column
 //! suffices.
 //!
-//! Time: a box visits the pieces that it replaces, of which each box makes at most two, and the
-//! pieces in its columns that reach deeper. The latter are few unless many narrow boxes of
-//! different depths stand side by side. All boxes together cost at most the marked pixels plus the
-//! distance times the components.
+//! Time: a box visits the pieces that it replaces and the pieces in its columns that reach deeper.
+//! Each box makes at most two pieces. Deeper pieces are few unless many narrow boxes of different
+//! depths stand side by side. All boxes together cost at most the marked pixels plus the distance
+//! times the components.
 
 use super::Blob;
 use super::columns::Columns;
@@ -55,8 +55,8 @@ impl Nearby {
             self.starts.insert(0);
         }
         for (component, blob) in (0..).zip(blobs) {
-            // Clipped to the frame: there are no boxes outside, and boxes that reach the last row
-            // are equally deep and can share a piece.
+            // Clip to the frame: no box lies outside, and boxes clipped at the last row are equally
+            // deep, so they can share a piece.
             let right = blob.x1.saturating_add(distance).min(width as u32);
             let end = blob.y1.saturating_add(distance).min(height as u32);
             let piece = Piece { end, component };

@@ -9,12 +9,12 @@ const WORD: usize = 8;
 /// Bytes of a block; a clear block is skipped at once.
 const BLOCK: usize = 8 * WORD;
 
-/// Working memory of a scan: labels, each for a part of a component, and their blobs.
+/// Working memory of a scan. Each label stands for a part of a component.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     /// Sets of labels: one set per component.
     labels: Forest,
-    /// By label.
+    /// The blob of each label.
     blobs: Vec<Blob>,
     /// Columns where the current row changes; the first change is from clear to marked.
     edges: Vec<u32>,
@@ -61,7 +61,7 @@ impl Scan {
         let mut first = above.start;
         for edge in self.edges.chunks_exact(2) {
             let (x0, x1) = (edge[0], edge[1]);
-            // Ends are half-open: equal ones touch at a corner.
+            // Ends are half-open: a run that ends at `x0` touches this run at a corner.
             while first < above.end && runs[first].x1 < x0 {
                 first += 1;
             }
@@ -89,8 +89,8 @@ impl Scan {
     }
 }
 
-/// Appends the columns where a packed row changes. Their number is even: past the width the row is
-/// clear.
+/// Appends the columns where a packed row changes. Their number is even, because the row counts as
+/// clear past the width.
 ///
 /// `row` holds `ceil(width / 8)` bytes, or nothing.
 fn find_edges(row: &[u8], width: usize, edges: &mut Vec<u32>) {

@@ -92,9 +92,8 @@ impl Correlator {
             *slot = Complex32::new(w, e);
         }
         self.transform();
-        // Splits the spectrum into W and E. |W|² is even and real, conj(W)·E is Hermitian, so the
-        // sum
-        // |W|² + i·conj(W)·E transforms into n(τ) + i·(energy of the right samples).
+        // Split the spectrum into W and E. |W|² is even and real, conj(W)·E is Hermitian, so the
+        // sum |W|² + i·conj(W)·E transforms into n(τ) + i·(energy of the right samples).
         self.scratch_spectrum(|z, mirrored| {
             let w = (z + mirrored.conj()) * 0.5;
             let e = (z - mirrored.conj()) * Complex32::new(0.0, -0.5);
@@ -159,7 +158,8 @@ pub struct Overlaps {
     pub right: Vec<f32>,
 }
 
-/// The shortest length from `least` that is a power of two, or 3 or 5 times one: fast to transform.
+/// The smallest length from `least` on that is a power of two, or 3 or 5 times a power of two: such
+/// lengths are fast to transform.
 fn transform_length(least: usize) -> usize {
     let power = least.max(16).next_power_of_two();
     [power / 8 * 5, power / 4 * 3, power]

@@ -42,8 +42,9 @@ pub fn running_sums(values: &[f32], sums: &mut Vec<f32>) {
 }
 
 /// The mean over `span` px around each sample, from the running sums. Where the span would leave
-/// the line, the means continue as the straight line through the last two that are one `pitch`
-/// apart. The span is real-valued: only over whole periods does the pattern average out.
+/// the line, the means continue along the straight line through the last two means that are one
+/// `pitch` apart. The span is a real number, because the pattern averages out only over whole
+/// periods.
 pub fn moving_mean(sums: &[f32], span: f64, pitch: usize, means: &mut Vec<f32>) {
     let length = sums.len() - 1;
     means.clear();
@@ -119,7 +120,7 @@ pub fn changes_over(run: &[f32], pitch: f64, changes: &mut Vec<f32>) {
 
 /// The change from a sample to the mean of its two nearest neighbours whole pitches away: left and
 /// right, or at an end both on one side. With a `limit`, `None` unless both differ from the sample
-/// in the same direction by more than the limit. Without, `None` only if there are no two
+/// in the same direction by more than the limit. Without a limit, `None` only if there are no two
 /// neighbours.
 pub fn to_neighbours(run: &[f32], x: usize, pitch: f64, limit: Option<f32>) -> Option<f32> {
     let v = run[x];

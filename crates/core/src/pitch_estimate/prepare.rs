@@ -148,8 +148,8 @@ impl Prepared {
         let rank = ((sorted.len() - 1) as f64 * REFERENCE_RANK) as usize;
         let (_, &mut reference, _) = sorted.select_nth_unstable_by(rank, f32::total_cmp);
 
-        // A position counts by the quietest window that holds it. For a position in a border, that
-        // window lies in the border, up to its very edge; on a glare every window is too active.
+        // A position is judged by the quietest window that holds it. In a border that window lies
+        // in the border, up to the border's edge; in a glare every window is too active.
         self.weight.clear();
         let mut quietest: VecDeque<usize> = VecDeque::new();
         for x in 0..length {
@@ -284,7 +284,7 @@ impl Prepared {
             moving_mean(&self.sums[start..=end], pitch, step, gains);
             let mean = gains.iter().sum::<f32>() / gains.len() as f32;
             for gain in gains.iter_mut() {
-                // The range that the mask admits; an extrapolated end may exceed it.
+                // Clamp to the range that the mask admits: an extrapolated end may exceed it.
                 let relative = (*gain / mean).clamp(*ACTIVITY.start(), *ACTIVITY.end());
                 *gain = 1.0 / relative.sqrt();
             }

@@ -3,7 +3,7 @@
 use super::correlation::{Correlator, interpolate, remove_noise_at_zero};
 use super::prepare::Prepared;
 
-/// Most lines that the search reads; it need not be precise.
+/// Maximum number of lines that the search reads; the search need not be precise.
 const MAX_LINES: usize = 48;
 /// Longest lag of the first octave, px.
 const FIRST_OCTAVE_PX: f64 = 4.0;
@@ -56,7 +56,7 @@ impl Search {
         }
         let best = self.found.iter().map(|c| c.1).fold(0.0, f64::max);
         self.found.retain(|c| c.1 >= MIN_SCORE.max(0.5 * best));
-        // The good ones by length, then the rest by score.
+        // Good candidates by length, then the others by score.
         self.found.sort_by(|a, b| {
             let class = |c: &(f64, f64)| c.1 < EQUAL * best;
             class(a).cmp(&class(b)).then(if class(a) {

@@ -78,7 +78,7 @@ impl PitchTracker {
         self.held
     }
 
-    /// Whether the latest estimate agreed with the held pitch; the next one can then wait.
+    /// Whether the latest estimate agreed with the held pitch; if so, the next estimate can wait.
     pub fn is_settled(&self) -> bool {
         self.held.is_some() && self.differing.is_empty() && self.missing == 0
     }

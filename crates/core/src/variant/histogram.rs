@@ -77,7 +77,7 @@ pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> Histogram
     }
 }
 
-/// The histogram variant for a device that cannot run the banked kernel in groups of its size.
+/// The histogram variant for a device that cannot run the banked kernel with its work-group size.
 pub fn without_banks(caps: &DeviceCaps, shape: &HistogramShape) -> HistogramVariant {
     if caps.is_cpu {
         histogram_variant(caps, shape)

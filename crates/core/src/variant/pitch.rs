@@ -19,7 +19,7 @@ pub enum PitchVariant {
 /// Bytes of a memory object that the wide kernel can address.
 pub const WIDE_MEMORY: usize = 1 << 31;
 
-/// Local memory of the wide kernel, bytes: the number of pixels that the group marked.
+/// Local memory of the wide kernel, bytes: one counter of the pixels that the work-group marked.
 const WIDE_LOCAL: u64 = 4;
 
 /// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame.
@@ -30,7 +30,7 @@ pub fn pitch_variant(caps: &DeviceCaps, image: bool, bytes: bool, frame: usize) 
         PitchVariant::Words
     } else if caps.shares_host_memory || frame >= WIDE_MEMORY / 2 || caps.local_memory < WIDE_LOCAL
     {
-        // Wrapped host memory may start at any byte; strides may double a frame's size.
+        // Wrapped host memory may start at any byte, and padding may double a frame's size.
         PitchVariant::Bytes
     } else {
         PitchVariant::Wide {

@@ -27,7 +27,7 @@ struct MappedPart {
     planes: Vec<(usize, usize)>,
 }
 
-/// Where a plane lies in a GstBuffer, checked.
+/// Where a plane lies in a GstBuffer, after the checks.
 #[derive(Debug, Clone, Copy)]
 struct PlaneBytes {
     offset: usize,
@@ -36,7 +36,7 @@ struct PlaneBytes {
 }
 
 impl PlaneBytes {
-    /// The one memory of the buffer that holds the plane, and bytes before it there.
+    /// The one memory of the buffer that holds the plane, and the plane's offset in that memory.
     fn memory_of(&self, buffer: &gst::BufferRef) -> Option<(usize, usize)> {
         buffer
             .find_memory(self.offset..self.offset + self.len)
@@ -79,17 +79,17 @@ impl Importer {
         &self.context
     }
 
-    /// Where frames are counted.
+    /// The counters of the frames.
     pub fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// Brings a frame to the device: in place where it is in our memory, wrapped where host and
-    /// device share memory, else copied once.
+    /// Brings a frame to the device: uses OpenCL memory of this context in place, wraps host memory
+    /// where host and device share memory, and copies any other frame once.
     ///
     /// # Errors
-    /// [`ClError::Input`] for a frame shorter than its caps or its GstVideoMeta say, or one that
-    /// cannot be mapped; a failing OpenCL call.
+    /// [`ClError::Input`] for a frame that is shorter than its caps or its GstVideoMeta say, or
+    /// that cannot be mapped; a failing OpenCL call.
     pub fn import(&mut self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
         let places = self.places(buffer)?;
         let mut planes = Vec::with_capacity(places.len());
@@ -113,10 +113,10 @@ impl Importer {
         Ok(ClFrame { planes, taken })
     }
 
-    /// An output frame, which must be in our memory.
+    /// The output frame in a buffer of OpenCL memory.
     ///
     /// # Errors
-    /// [`ClError::Input`] where it is not.
+    /// [`ClError::Input`] for any other memory.
     pub fn output(&self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
         let places = self.places(buffer)?;
         let planes = places
@@ -145,7 +145,7 @@ impl Importer {
                     || (meta.width(), meta.height()) != (self.info.width(), self.info.height())
                 {
                     return Err(ClError::Input(format!(
-                        "the frame's GstVideoMeta says {} planes of {}x{} {}, its caps say {} \
+                        "the frame's GstVideoMeta has {} planes of {}x{} {}, but its caps have {} \
                          planes of {}x{} {}",
                         count,
                         meta.width(),
@@ -197,10 +197,10 @@ impl Importer {
             .collect()
     }
 
-    /// The plane in place, where it lies in one memory of ours and of this context.
+    /// The plane in place, if it lies in one OpenCL memory of this context.
     ///
     /// # Errors
-    /// What became of the memory.
+    /// The failure of an earlier unmap of the memory.
     fn own_plane(
         &self,
         buffer: &gst::BufferRef,
@@ -223,7 +223,8 @@ impl Importer {
         }))
     }
 
-    /// A readable mapping of each memory that holds planes, with each plane's place in it.
+    /// Maps each memory that holds planes for reading; returns the mappings with the places of
+    /// their planes.
     fn map(
         &self,
         buffer: &gst::BufferRef,
@@ -233,7 +234,7 @@ impl Importer {
         let mut groups: Vec<(usize, Vec<(usize, usize)>)> = Vec::new();
         for (plane, place) in places.iter().enumerate() {
             let Some((index, skip)) = place.memory_of(buffer) else {
-                // A plane across memories: GStreamer merges them into one.
+                // The plane spans several memories: GStreamer merges them into one.
                 let flags = gst::BufferCopyFlags::MEMORY | gst::BufferCopyFlags::MERGE;
                 let mapped = buffer
                     .copy_region(flags, ..)
@@ -283,7 +284,7 @@ impl Importer {
         Ok(planes.into_iter().map(|(_, plane)| plane).collect())
     }
 
-    /// Copies a frame into device-visible memory, with the strides it has.
+    /// Copies a frame into memory that host and device can access, with the frame's own strides.
     fn copy(
         &mut self,
         buffer: &gst::BufferRef,
@@ -314,7 +315,7 @@ impl Importer {
                 let len = places[plane].len;
                 let source = &part.mapped.bytes()[skip..skip + len];
                 // SAFETY: the staging buffer holds `size` bytes and is mapped for writing; this
-                // plane's part ends inside them and overlaps no other.
+                // plane's part lies inside them and overlaps no other plane.
                 unsafe {
                     std::ptr::copy_nonoverlapping(source.as_ptr(), target.add(starts[plane]), len);
                 }

@@ -1,4 +1,4 @@
-//! One plane's launch of a histogram.
+//! The launch that counts one plane.
 
 use std::sync::Arc;
 
@@ -14,23 +14,23 @@ use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, Mem, ProgramSource, Subm
 
 use super::{COUNTER, HistogramSettings};
 
-/// Samples of a row's pattern that the kernels can tell apart.
+/// Longest pattern of a row, in samples, that the kernels support.
 const MAX_PERIOD: usize = 4;
-/// Tables of a work-item of `histogram_direct` (`SAMPLE_TABLES` of the kernel).
+/// Tables per work-item of `histogram_direct` (`SAMPLE_TABLES` of the kernel).
 const SAMPLE_TABLES: usize = 4;
-/// Counters of a pair table and its distance to the next (`PAIR_TABLE_LEN` of the kernel).
+/// Distance from one pair table to the next, in counters (`PAIR_TABLE_LEN` of the kernel).
 const PAIR_TABLE_LEN: usize = 65_536 + 1_040;
-/// Device memory that tables of work-items may take, bytes.
+/// Device memory for the tables of work-items, bytes.
 const TABLE_BUDGET: usize = 64 << 20;
 /// Work-items with a table of their own per compute unit of a GPU.
 const PRIVATE_ITEMS_PER_UNIT: usize = 128;
-/// Work-items of a group that share local memory; a pattern of three leaves less time to hide.
+/// Work-items per work-group with shared local memory. A pattern of three needs fewer.
 const SHARED_GROUP: usize = 1024;
 const SHARED_GROUP_OF_THREE: usize = 768;
 /// Groups that share one table of counters, per compute unit.
 const LOCAL_GROUPS_PER_UNIT: usize = 2;
 
-/// What all planes of a frame share.
+/// What all planes of a frame have in common.
 pub(super) struct Plan<'a> {
     pub context: &'a Arc<ClContext>,
     pub layout: &'a FrameLayout,
@@ -39,11 +39,11 @@ pub(super) struct Plan<'a> {
     /// Counters of a frame.
     pub table_len: usize,
     pub bit_depth: u32,
-    /// Tables of work-items; 0 where groups share one.
+    /// Number of tables of work-items; 0 if work-groups share one.
     pub tables: usize,
 }
 
-/// Tables of work-items that a variant needs; 0 where groups share one.
+/// Number of tables that a variant needs; 0 if work-groups share one.
 pub(super) fn table_count(
     context: &ClContext,
     variant: HistogramVariant,
@@ -64,7 +64,7 @@ pub(super) fn table_count(
     }
 }
 
-/// Work-items of a group of `histogram_banked`.
+/// Work-items per work-group of `histogram_banked`.
 fn shared_group(context: &ClContext, period: usize) -> usize {
     let caps = context.caps();
     let wish = if period == 3 {
@@ -75,7 +75,7 @@ fn shared_group(context: &ClContext, period: usize) -> usize {
     wish.min(caps.max_work_group).min(caps.max_work_item[0])
 }
 
-/// Where samples count: channel, begin and end of each sample of the pattern, and rows.
+/// The samples that are counted: channel, begin and end of each sample of the pattern, and rows.
 #[derive(Debug, Default)]
 struct Pattern {
     channel: [i32; MAX_PERIOD],
@@ -99,7 +99,7 @@ impl Pattern {
                 plan.settings
                     .region
                     .subsample(info.w_sub, info.h_sub, info.width, info.height);
-            // Samples of one component repeat within the pattern where it is not the coarsest.
+            // A component can have several samples in a pattern (the luma of YUY2).
             let step = info.pixel_stride / layout.sample.bytes();
             let first = (lane - info.offset / layout.sample.bytes()) / step;
             let repeats = period / step;
@@ -116,7 +116,7 @@ impl Pattern {
         (0..MAX_PERIOD).filter(|&lane| self.channel[lane] >= 0)
     }
 
-    /// Smallest begin and largest end.
+    /// The smallest begin and the largest end.
     fn span(&self) -> [i32; 2] {
         [
             self.used().map(|lane| self.begin[lane]).min().unwrap_or(0),
@@ -124,7 +124,7 @@ impl Pattern {
         ]
     }
 
-    /// The plane's first channel, and its channels.
+    /// The plane's first channel, and its number of channels.
     fn channels(&self) -> [usize; 2] {
         let channel = |lane: usize| self.channel[lane].max(0) as usize;
         let first = self.used().map(channel).min().unwrap_or(0);
@@ -133,20 +133,20 @@ impl Pattern {
     }
 }
 
-/// The arguments in which the strategies differ.
+/// The kernel arguments that depend on the strategy.
 #[derive(Debug)]
 enum Extra {
-    /// None but the counters.
+    /// No further argument.
     Tables,
-    /// Tables of pairs, and their bytes.
+    /// The pair tables, and their length in bytes.
     Pairs(Mem, usize),
-    /// Counters in local memory, bytes.
+    /// Length of the counters in local memory, bytes.
     Local(usize),
-    /// The plane's counters, numbered from 0, and the first of them in the frame's.
+    /// The plane's number of counters, and the index of its first counter in the frame.
     Banked { table_len: usize, first: usize },
 }
 
-/// One plane's launch.
+/// The launch that counts one plane.
 #[derive(Debug)]
 pub(super) struct PlaneCount {
     pub plane: usize,
@@ -154,7 +154,7 @@ pub(super) struct PlaneCount {
     name: &'static str,
     range: NdRange,
     pattern: Pattern,
-    /// Bytes of a row without padding that count wholly; 0 where some do not.
+    /// Bytes of an unpadded row of which every sample is counted; 0 if some are not.
     whole_row: usize,
     extra: Extra,
     bins: u32,
@@ -165,14 +165,14 @@ impl PlaneCount {
     /// Builds the kernel of plane `index`.
     ///
     /// # Errors
-    /// [`ClError::Refused`] for a pattern that the kernels cannot tell apart, or groups that the
-    /// kernel cannot have; a failing call.
+    /// [`ClError::Refused`] for a pattern or a work-group size that the kernels do not support; a
+    /// failing call.
     pub fn new(plan: &Plan, index: usize, plane: &PlaneLayout) -> Result<Self, ClError> {
         let context = plan.context;
         let period = plane.lanes.len();
         if period > MAX_PERIOD {
             return Err(ClError::Refused(
-                "a format with more than four samples a pixel is not supported".into(),
+                "a format with more than four samples per pixel is not supported".into(),
             ));
         }
         let mut pattern = Pattern::new(plan, plane)?;
@@ -197,7 +197,7 @@ impl PlaneCount {
                 image: false,
             };
             let copies = banked_copies(context.caps(), &shape).unwrap_or(1);
-            // Frames may start anywhere where host memory is used in place.
+            // Frames in host memory may start at any byte.
             let aligned = !context.caps().shares_host_memory;
             options += &format!(
                 " -DGROUP_ITEMS={} -DCOPIES={copies} -DTABLE_LEN={table_len} -DBIN_SHIFT={shift} \
@@ -268,12 +268,12 @@ impl PlaneCount {
         })
     }
 
-    /// Rows that count.
+    /// Number of rows that are counted.
     pub fn rows(&self) -> usize {
         (self.pattern.rows[1] - self.pattern.rows[0]).max(0) as usize
     }
 
-    /// Tables of its own with their bytes, zero before and after a frame.
+    /// The plane's own tables and their length in bytes; zero before and after each frame.
     pub fn tables(&self) -> Option<(&Mem, usize)> {
         match &self.extra {
             Extra::Pairs(memory, bytes) => Some((memory, *bytes)),
@@ -281,8 +281,8 @@ impl PlaneCount {
         }
     }
 
-    /// Enqueues the count into `counters`, or nothing where no sample counts. `slot`: which of the
-    /// two tables of `counters` is this frame's.
+    /// Enqueues the count into `counters`; does nothing if no sample is counted. `slot` selects
+    /// this frame's table of the two in `counters`.
     ///
     /// # Errors
     /// The failing call.
@@ -307,7 +307,7 @@ impl PlaneCount {
                 .checked_mul(rows)
                 .filter(|_| plane.stride * rows as usize <= i32::MAX as usize)
         {
-            // Rows without gaps are one long row.
+            // Without gaps between them, the rows are one long row.
             end = end.map(|e| e * rows);
             (last, rows) = (all, 1);
         }

@@ -1,4 +1,4 @@
-//! From a mask to a list of defects.
+//! Lists the defects of a mask.
 
 use std::sync::Arc;
 
@@ -16,22 +16,22 @@ use clinspect_core::{
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{Arg, ClContext, Meter, Program};
 
-/// Differences are counted in this many parts of a grey level.
+/// The kernel sums differences in units of 1/512 grey level.
 const DIFFERENCE_UNITS: f64 = 512.0;
-/// Signs of [`RunDifference`]: every pixel brighter, every pixel darker.
+/// Values of [`RunDifference::signs`]: every pixel is brighter, every pixel is darker.
 const ALL_BRIGHT: u32 = 1;
 const ALL_DARK: u32 = 2;
 
-/// A defect with how much it differs.
+/// A defect and its differences.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredDefect {
-    /// Where it is, and how large.
+    /// Position and size.
     pub shape: DefectShape,
-    /// Mean difference of its pixels, grey levels; positive is brighter.
+    /// Mean difference of the pixels, grey levels; positive is brighter.
     pub mean_difference: f64,
-    /// Difference of largest magnitude, grey levels; the first in scan order of equals.
+    /// Difference of largest magnitude, grey levels; the first in scan order of equal ones.
     pub peak_difference: f64,
-    /// 1 where all its pixels are brighter, -1 where all are darker, else 0.
+    /// 1 if all pixels are brighter, -1 if all are darker, otherwise 0.
     pub polarity: i32,
 }
 
@@ -40,11 +40,11 @@ pub struct MeasuredDefect {
 pub struct Listed {
     /// Largest area first, ties in scan order.
     pub defects: Vec<MeasuredDefect>,
-    /// There were more.
+    /// There were more defects.
     pub overflow: bool,
 }
 
-/// Working memory for lists.
+/// Working memory.
 #[derive(Debug)]
 pub(super) struct Lister {
     finder: Finder,
@@ -61,10 +61,10 @@ impl Lister {
 }
 
 impl PitchThreshold {
-    /// Lists the defects of the frame and the mask that [`Self::run`] was given last.
+    /// Lists the defects of the frame and the mask of the last [`Self::run`].
     ///
-    /// The host reads the packed mask; differences are summed on the device, so that the frame
-    /// stays there.
+    /// The host reads only the packed mask. The device sums the differences, so the frame is not
+    /// transferred.
     ///
     /// # Errors
     /// The failing call.
@@ -108,13 +108,13 @@ impl PitchThreshold {
         })
     }
 
-    /// Compiles and runs the kernel that lists need.
+    /// Compiles the kernel that lists need, and runs it once.
     pub(super) fn warm_up_list(
         &mut self,
         frame: &ClFrame,
         meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
-        // The frame of zeros has none.
+        // The frame of zeros has no defect, so mark one pixel.
         if let Some(packed) = &self.packed {
             packed.write(0, &[0x80], "a mask to warm up with")?;
         }
@@ -129,7 +129,7 @@ impl PitchThreshold {
     }
 }
 
-/// Sums the runs of each shape.
+/// Sums up the runs of each defect.
 fn assemble(
     shapes: &[DefectShape],
     runs: &[Run],
@@ -140,7 +140,7 @@ fn assemble(
         if let Some(sum) = sums.get_mut(run.defect as usize) {
             sum.sum += difference.sum;
             sum.signs |= difference.signs;
-            // Runs come in scan order, so the first of equals stays.
+            // Runs are in scan order, so the first of equal ones stays.
             if difference.peak.unsigned_abs() > sum.peak.unsigned_abs() {
                 sum.peak = difference.peak;
             }

@@ -1,24 +1,24 @@
-//! Where masks are written.
+//! The target of a mask.
 
 use clinspect_opencl::ClBuffer;
 use clinspect_opencl::frame::ClFrame;
 
-/// Where a mask goes.
+/// The target of a mask.
 #[derive(Debug, Clone, Copy)]
 pub enum MaskTarget<'a> {
-    /// Packed, from a byte offset on, `ceil(width/8)` bytes a row.
+    /// Packed from a byte offset on, `ceil(width/8)` bytes per row.
     Packed {
         /// The memory.
         buffer: &'a ClBuffer,
-        /// Bytes before the first row.
+        /// Offset of the first row, bytes.
         offset: usize,
     },
-    /// One byte a pixel, 0 or 255, as plane 0 of a frame.
+    /// One byte per pixel, 0 or 255, as plane 0 of a frame.
     Grey(&'a ClFrame),
 }
 
-/// Where a frame's packed mask is, and bytes before its first row; `own` holds it where the target
-/// is not packed.
+/// The memory of a frame's packed mask, and the offset of its first row; `own` if the target is not
+/// packed.
 pub(super) fn packed_mask<'a>(
     target: MaskTarget<'a>,
     own: &'a Option<ClBuffer>,

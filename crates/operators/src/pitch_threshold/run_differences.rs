@@ -1,4 +1,4 @@
-//! How much the pixels of found runs differ; kernel `run_differences` in
+//! Measures the differences of the pixels of runs; kernel `run_differences` in
 //! `kernels/pitch_threshold.cl`.
 
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use clinspect_core::{components::Run, ndrange::NdRange};
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, Program};
 
 const KERNEL: &str = "run_differences";
-/// Runs that device memory is made for at first; it doubles as needed.
+/// Number of runs that the device memory holds at first; it doubles as needed.
 const FIRST_CAPACITY: usize = 1024;
-/// Work-items of a group.
+/// Work-items per work-group.
 const GROUP: usize = 64;
 
-/// What the pixels of one run differ by, in 1/512 grey level. Twin of `run_difference_t`.
+/// The differences of one run's pixels, in 1/512 grey level. Twin of `run_difference_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct RunDifference {
     /// Sum over the run.
     pub sum: i64,
-    /// The difference of largest magnitude, the leftmost of equals.
+    /// The difference of largest magnitude, the leftmost of equal ones.
     pub peak: i32,
-    /// Bit 0: a pixel differs upwards; bit 1: downwards; bit 2: by nothing.
+    /// Bit 0: a pixel is brighter; bit 1: a pixel is darker; bit 2: a pixel does not differ.
     pub signs: u32,
 }
 
 const _: () = assert!(size_of::<RunDifference>() == 16);
 
-/// The kernel with its buffers.
+/// The kernel and its buffers.
 #[derive(Debug)]
 pub(super) struct RunDifferences {
     kernel: Kernel,
@@ -38,7 +38,7 @@ pub(super) struct RunDifferences {
 }
 
 impl RunDifferences {
-    /// Prepares the kernel of a program built for buffers.
+    /// Prepares the kernel of a program for buffers.
     ///
     /// # Errors
     /// The failing call.
@@ -60,7 +60,7 @@ impl RunDifferences {
         ))
     }
 
-    /// Measures `runs` of the frame that `frame_args` name, and waits.
+    /// Measures `runs` of the frame in `frame_args`, and waits.
     ///
     /// # Errors
     /// The failing call.

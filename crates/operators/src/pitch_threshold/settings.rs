@@ -1,4 +1,4 @@
-//! What a pitch comparison is asked for.
+//! The settings of a pitch comparison.
 
 use clinspect_core::ClError;
 use clinspect_core::{
@@ -10,32 +10,32 @@ use clinspect_core::{
 use clinspect_opencl::ClContext;
 use gst::glib;
 
-/// Flags of the kernel, by the names they have there.
+/// Flags of the kernel, with the kernel's names.
 const MINIMUM: i32 = 1;
 const MATCHED: i32 = 2;
 const BRIGHT: i32 = 4;
 const DARK: i32 = 8;
 
-/// How a pixel's two neighbours are weighed.
+/// How a pixel is compared with its two neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClPitchCompare")]
 pub enum Compare {
-    /// Against their mean.
+    /// With the mean of both.
     #[default]
     #[enum_value(
-        name = "Average: against the mean of both neighbours; leaves a ghost on each side",
+        name = "Average: with the mean of both neighbours; leaves a ghost on each side",
         nick = "average"
     )]
     Average,
-    /// Against each of them.
+    /// With each of them.
     #[enum_value(
-        name = "Minimum: against each neighbour, the smaller difference counts; no ghosts",
+        name = "Minimum: with each neighbour; the smaller difference counts; no ghosts",
         nick = "minimum"
     )]
     Minimum,
 }
 
-/// Which deviations count.
+/// The deviations that are marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClPitchPolarity")]
 pub enum Polarity {
@@ -51,51 +51,51 @@ pub enum Polarity {
     Dark,
 }
 
-/// What to compare.
+/// The settings of a pitch comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PitchSettings {
-    /// No pitch is known yet: both may be 0, and then nothing is judged and masks are zero.
+    /// While no pitch is known, both pitches may be 0. No pixel is judged then, and masks are zero.
     pub may_be_blind: bool,
     /// Pitch along x, px; 0 for no comparison along x.
     pub pitch_x: f64,
     /// Pitch along y, px; 0 for no comparison along y.
     pub pitch_y: f64,
-    /// Multiples of the pitches to compare at.
+    /// Multiples of the pitches at which pixels are compared.
     pub multiples: Vec<u32>,
     /// Threshold, grey levels.
     pub threshold: f64,
-    /// How the neighbours are weighed.
+    /// How a pixel is compared with its two neighbours.
     pub compare: Compare,
-    /// Give the centre the blur that interpolation gives the neighbours.
+    /// Blur the centre as interpolation blurs the neighbours.
     pub match_center: bool,
-    /// Which deviations count.
+    /// The deviations that are marked.
     pub polarity: Polarity,
     /// Regions of interest inside the frame; empty for the whole frame.
     pub rois: Vec<Rect>,
-    /// Bits of a sample that a camera fills; 0 for what the format holds.
+    /// Bits of a sample that a camera fills; 0 for the depth of the format.
     pub bit_depth: u32,
     /// Read from images instead of buffers.
     pub image: bool,
-    /// A variant to force; refused where it cannot run.
+    /// Forces a variant; refused if the device cannot run it.
     pub variant: Option<PitchVariant>,
 }
 
 impl PitchSettings {
-    /// The comparisons that are on: along x, then along y, each at every multiple.
+    /// The comparisons in use: along x, then along y, each at every multiple.
     ///
     /// # Errors
-    /// [`ClError::Refused`] where there is none, or a distance under a pixel.
+    /// [`ClError::Refused`] if there is no comparison, or for a distance under a pixel.
     pub fn comparisons(&self) -> Result<Vec<Comparison>, ClError> {
         if self.pitch_x <= 0.0 && self.pitch_y <= 0.0 && !self.may_be_blind {
             return Err(ClError::Refused(
-                "no pitch is set: set pitch-x to the distance of the pattern's repetition along a \
+                "no pitch is set; set pitch-x to the distance after which the pattern repeats along a \
                  row in pixels, pitch-y to that along a column, or both"
                     .into(),
             ));
         }
         if self.multiples.is_empty() || self.multiples.contains(&0) {
             return Err(ClError::Refused(
-                "multiples holds no positive number: set it to \"<1>\"".into(),
+                "multiples has no positive number; set it to \"<1>\"".into(),
             ));
         }
         let mut comparisons = Vec::new();
@@ -109,7 +109,7 @@ impl PitchSettings {
             for &multiple in &self.multiples {
                 comparisons.push(Comparison::new(axis, pitch, multiple).ok_or_else(|| {
                     ClError::Refused(format!(
-                        "{name}={pitch} times {multiple} is no distance that can be compared: \
+                        "{name}={pitch} times {multiple} is not a usable distance; \
                          it must be at least 1 pixel and lie inside the frame"
                     ))
                 })?);
@@ -120,8 +120,8 @@ impl PitchSettings {
 }
 
 impl PitchSettings {
-    /// Refuses a direction in which no pixel of the frame can be judged: frames would pass
-    /// unjudged along it.
+    /// Refuses a direction in which no pixel of the frame can be judged: frames would pass without
+    /// a judgement along it.
     pub(super) fn check_reach(&self, width: usize, height: usize) -> Result<(), ClError> {
         let comparisons = self.comparisons()?;
         for (axis, name) in [(Axis::X, "pitch-x"), (Axis::Y, "pitch-y")] {
@@ -135,9 +135,9 @@ impl PitchSettings {
                 && judged_pixels(&along, &self.rois, width, height) == 0
             {
                 return Err(ClError::Refused(format!(
-                    "no pixel of the {width}x{height} frame can be judged with {name}: a pixel \
+                    "no pixel of the {width}x{height} frame can be judged with {name}, because a pixel \
                      needs a neighbour {margin} pixels away on both sides within the frame; lower \
-                     {name} or set it to 0, or set rois to where there are such pixels"
+                     {name}, set it to 0, or set rois to regions that have such pixels"
                 )));
             }
         }
@@ -146,7 +146,7 @@ impl PitchSettings {
 }
 
 impl PitchSettings {
-    /// The kernels' `flags`.
+    /// The kernels' argument `flags`.
     pub(super) fn flags(&self) -> i32 {
         let mut flags = 0;
         if self.compare == Compare::Minimum {
@@ -165,7 +165,7 @@ impl PitchSettings {
     }
 }
 
-/// Pixels of a `width` × `height` frame that at least one comparison judges in a region.
+/// Number of pixels of a `width` × `height` frame that at least one comparison judges in a region.
 pub fn judged_pixels(
     comparisons: &[Comparison],
     rois: &[Rect],
@@ -180,7 +180,7 @@ pub fn judged_pixels(
     union_area(&judged, if rois.is_empty() { &whole } else { rois })
 }
 
-/// Refuses a forced variant that cannot run.
+/// Refuses a forced variant that the device cannot run.
 pub(super) fn check_forced(
     context: &ClContext,
     settings: &PitchSettings,

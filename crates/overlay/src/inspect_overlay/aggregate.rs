@@ -1,4 +1,4 @@
-//! How GstAggregator drives the element: it waits for masks, and here frames are drawn on.
+//! The GstAggregator side of the element: waits for masks, draws on frames.
 
 use std::ops::ControlFlow;
 
@@ -23,8 +23,8 @@ impl InspectOverlay {
             .to_running_time(frame.pts())
     }
 
-    /// The frame's mask, and whether it was to have one. `None` where the mask may still come;
-    /// `is_due` frames do not wait for it.
+    /// The frame's mask, and whether a mask was expected. `None` if the mask may still come, unless
+    /// the frame `is_due`.
     fn mask(
         &self,
         state: &mut State,
@@ -35,7 +35,7 @@ impl InspectOverlay {
             return Some((None, false));
         };
         let Some(start) = self.running_time(frame) else {
-            self.warn("a frame without a timestamp in its segment has no mask");
+            self.warn("a frame without a timestamp in its segment gets no mask");
             return Some((None, true));
         };
         let time = FrameTime {
@@ -47,7 +47,8 @@ impl InspectOverlay {
         (is_final || is_due).then_some((mask, true))
     }
 
-    /// The frame with its overlay; unchanged where there is nothing to draw, or drawing fails.
+    /// The frame with its overlay. The frame is unchanged if there is nothing to draw or drawing
+    /// fails.
     fn overlaid(
         &self,
         state: &mut State,
@@ -75,8 +76,8 @@ impl InspectOverlay {
         frame
     }
 
-    /// Whether every source can seek. GstAggregator ends a flush when all its pads were flushed, and
-    /// never does where one source refuses.
+    /// Whether every source can seek. GstAggregator ends a flush only when all its pads were
+    /// flushed, which never happens if one source refuses.
     fn is_seekable(&self) -> bool {
         let masks = self.mask_pad().filter(|pad| pad.is_linked());
         [Some(self.frames.clone()), masks]
@@ -91,10 +92,10 @@ impl InspectOverlay {
     fn seek(&self, event: gst::Event, seek: &gst::event::Seek) -> bool {
         let (_, flags, _, start, ..) = seek.get();
         if start.format() != gst::Format::Time || !self.is_seekable() {
-            gst::info!(CAT, imp = self, "a source cannot seek: refused {event:?}");
+            gst::info!(CAT, imp = self, "refusing {event:?}: a source cannot seek");
             return false;
         }
-        // A pad without a peer counts as flushed, and as ended from then on.
+        // A pad without a peer counts as flushed, and from then on as at EOS.
         let unlinked = self.mask_pad().filter(|pad| !pad.is_linked());
         if let Some(pad) = unlinked.filter(|_| flags.contains(gst::SeekFlags::FLUSH)) {
             let stop = gst::event::FlushStop::builder(true).seqnum(seek.seqnum());
@@ -152,7 +153,7 @@ impl AggregatorImpl for InspectOverlay {
                 }
             }
             gst::EventView::StreamStart(_) if is_masks => {
-                // GstAggregator forgets an end at a flush alone.
+                // GstAggregator clears a pad's EOS only at a flush.
                 if pad.is_eos() {
                     self.parent_sink_event(pad, gst::event::FlushStop::new(false));
                 }
@@ -183,7 +184,7 @@ impl AggregatorImpl for InspectOverlay {
             EventView::Segment(segment) if !is_masks => {
                 match segment.segment().downcast_ref::<gst::ClockTime>() {
                     Some(segment) => self.obj().update_segment(segment),
-                    None => self.warn("frames without times have no masks"),
+                    None => self.warn("frames without a TIME segment get no masks"),
                 }
             }
             EventView::Gap(_) if is_masks => {}
@@ -192,8 +193,8 @@ impl AggregatorImpl for InspectOverlay {
             | EventView::FlushStart(_)
             | EventView::FlushStop(_)
             | EventView::Eos(_) => {}
-            // Of the masks' events none leaves. Those of the frames that are sticky wait on the pad
-            // until GstAggregator has begun its stream.
+            // Events of the mask pad are not forwarded. Sticky events of the frame pad stay on the
+            // pad until GstAggregator has begun its stream.
             _ => return is_masks || !src_pad.has_current_caps() || src_pad.push_event(event),
         }
         self.parent_sink_event(pad, event)
@@ -201,7 +202,7 @@ impl AggregatorImpl for InspectOverlay {
 
     fn sink_query(&self, pad: &AggregatorPad, query: &mut gst::QueryRef) -> bool {
         match query.view_mut() {
-            // Frames leave with the caps that they came with.
+            // The output caps are the input caps.
             gst::QueryViewMut::Caps(caps) if *pad == self.frames => {
                 let filter = caps.filter_owned();
                 let template = pad.pad_template_caps();
@@ -253,7 +254,7 @@ impl AggregatorImpl for InspectOverlay {
         _decided: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
-        // Frames leave in the memory that they came in.
+        // The output frame uses the memory of the input frame.
         if *pad == self.frames {
             self.obj().src_pad().peer_query(query);
         }
@@ -270,7 +271,7 @@ impl AggregatorImpl for InspectOverlay {
         &self,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
-        // GstAggregator has begun its stream: tags and the like follow.
+        // GstAggregator has begun its stream; push the other sticky events, such as tags.
         let src_pad = self.obj().src_pad().clone();
         self.frames.sticky_events_foreach(|event| {
             use gst::EventType::{Caps, Eos, Segment, StreamStart};
@@ -287,7 +288,8 @@ impl AggregatorImpl for InspectOverlay {
     }
 
     fn next_time(&self) -> Option<gst::ClockTime> {
-        // A live frame waits until its own time and the latency; whatever has no time, does not.
+        // A live frame waits for its own time plus the latency; a frame without a time does not
+        // wait.
         match self.frames.peek_buffer() {
             Some(frame) => self.running_time(&frame).or(Some(gst::ClockTime::ZERO)),
             None => self.frames.is_eos().then_some(gst::ClockTime::ZERO),

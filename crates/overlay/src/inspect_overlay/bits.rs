@@ -1,25 +1,26 @@
-//! A frame's marked pixels, from a mask of either form and of any size.
+//! The marked pixels of a frame, read from a mask of either form and any size.
 
 use clinspect_core::mask::packed_stride;
 
 /// Pixels of a word of [`Bits`].
 pub(super) const WORD: usize = 64;
-/// From this level on a pixel of a GRAY8 mask is marked: between 0 and 255 where a codec blurred.
+/// Pixels of a GRAY8 mask are marked from this level on. A codec may blur them to values between 0
+/// and 255.
 const MARKED_LEVEL: u8 = 128;
 
-/// How a mask lies in its buffer.
+/// The layout of a mask in its buffer.
 #[derive(Debug, Clone)]
 pub(super) struct MaskFormat {
     /// Width and height, px.
     pub size: [usize; 2],
     /// Bytes from row to row.
     pub stride: usize,
-    /// GRAY8; else packed bits, the most significant first.
+    /// Whether the mask is GRAY8; otherwise it is packed bits, most significant first.
     pub is_grey: bool,
 }
 
 impl MaskFormat {
-    /// Packed rows of the least length.
+    /// Packed rows of minimum length.
     pub fn packed(size: [usize; 2]) -> Self {
         Self {
             size,
@@ -29,8 +30,8 @@ impl MaskFormat {
     }
 }
 
-/// Marked pixels of a frame: bit 63 of a row's first word is the first pixel; bits behind the
-/// last pixel are clear.
+/// Marked pixels of a frame. Bit 63 of a row's first word is the first pixel; bits after the last
+/// pixel are clear.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Bits {
     width: usize,
@@ -49,11 +50,11 @@ impl Bits {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
-    /// The marked pixels of a frame of `size` pixels, whose mask may be of another size: each
-    /// marked pixel of the mask marks every pixel of the frame that it touches.
+    /// The marked pixels of a frame of `size` pixels. The mask may have another size: each marked
+    /// pixel of the mask then marks every pixel of the frame that it touches.
     ///
     /// # Errors
-    /// A sentence where the buffer does not hold such a mask.
+    /// A sentence if the buffer does not hold such a mask.
     pub fn read(
         buffer: &gst::BufferRef,
         format: &MaskFormat,
@@ -80,8 +81,8 @@ impl Bits {
         }
     }
 
-    /// `unpack` turns the bytes of a row into its words; the layout is the distance of rows, and
-    /// how many bytes of each are read.
+    /// Reads a mask. `unpack` turns the bytes of a row into words; the layout is the stride and the
+    /// number of bytes to read per row.
     fn from_rows(
         bytes: &[u8],
         (stride, len): (usize, usize),
@@ -89,13 +90,13 @@ impl Bits {
         [width, height]: [usize; 2],
         unpack: impl Fn(&[u8], &mut [u64]),
     ) -> Result<Self, String> {
-        // Before anything is allocated: sizes come from caps and metas that may be nonsense.
+        // Check before the allocation: sizes come from caps and metas, which may be wrong.
         let needed = mask_height
             .checked_sub(1)
             .and_then(|rows| stride.checked_mul(rows)?.checked_add(len));
         if mask_width == 0 || stride < len || needed.is_none_or(|needed| bytes.len() < needed) {
             return Err(format!(
-                "{} bytes hold no mask of {mask_width}x{mask_height} pixels with rows of {stride} \
+                "{} bytes are too few for a mask of {mask_width}x{mask_height} pixels with rows of {stride} \
                  bytes",
                 bytes.len()
             ));
@@ -146,7 +147,8 @@ fn unpack_levels(row: &[u8], words: &mut [u64]) {
     }
 }
 
-/// Where one of `from` equal parts lies among `to`: whole parts that it touches, one at least.
+/// The range of the `to` equal parts that part `at` of the `from` equal parts touches; at least one
+/// part.
 fn span(at: usize, from: usize, to: usize) -> [usize; 2] {
     let (at, from, to) = (at as u128, from as u128, to as u128);
     let first = at * to / from;
@@ -154,7 +156,7 @@ fn span(at: usize, from: usize, to: usize) -> [usize; 2] {
     [first as usize, end.max(first + 1) as usize]
 }
 
-/// Marks in a row of `to` pixels what marked ones of `from` touch.
+/// Marks each of the `to` pixels of a row that a marked one of the `from` pixels touches.
 fn scale_row(source: &[u64], from: usize, target: &mut [u64], to: usize) {
     target.fill(0);
     for (index, &word) in source.iter().enumerate() {
@@ -185,7 +187,7 @@ mod tests {
     }
 
     fn packed([width, height]: [usize; 2], stride: usize) -> Vec<u8> {
-        // Padding is set: it must not count.
+        // The padding is set, to show that it does not count.
         let mut bytes = vec![0xff; stride * (height - 1) + packed_stride(width)];
         for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
             if !marked(x, y) {

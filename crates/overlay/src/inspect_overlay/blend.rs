@@ -1,24 +1,24 @@
-//! Premultiplied pixels over a row of a frame.
+//! Blends premultiplied pixels over a row of a frame.
 
 use super::colours::Pixel;
 
-/// What a frame's fourth component is.
+/// The meaning of a frame's fourth component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Alpha {
-    /// There is none, or the other components are premultiplied with it.
+    /// No alpha, or alpha with which the other components are premultiplied.
     Plain,
-    /// Alpha that the other components are not premultiplied with.
+    /// Alpha with which the other components are not premultiplied.
     Straight,
 }
 
-/// A row of a frame, unpacked to samples of 8 or of 16 bits.
+/// A row of a frame, unpacked to 8-bit or 16-bit samples.
 #[derive(Debug)]
 pub(super) enum Row<'a> {
     Bytes(&'a mut [[u8; 4]], Alpha),
     Words(&'a mut [[u16; 4]], Alpha),
 }
 
-/// Pixels that are blended at once: as many as the compiler finds vector instructions for.
+/// Number of pixels blended together, so that the compiler uses vector instructions.
 const AT_ONCE: usize = 4;
 
 /// A sample of 8 or 16 bits.
@@ -26,7 +26,7 @@ pub(super) trait Sample: Copy {
     const MOST: u32;
     fn level(self) -> u32;
     fn of(level: u32) -> Self;
-    /// A premultiplied source of this alpha, which is no larger than it, over the sample.
+    /// Blends a premultiplied `source` with `alpha` over the sample; `source` is at most `alpha`.
     fn under(self, source: u16, alpha: u16) -> Self;
 }
 
@@ -41,7 +41,7 @@ impl Sample for u8 {
         level.min(Self::MOST) as u8
     }
 
-    // In 16 bits, which are twice as many lanes as 32.
+    // Calculates in 16 bits, which give twice as many lanes as 32.
     #[inline(always)]
     fn under(self, source: u16, alpha: u16) -> Self {
         let kept = u16::from(self) * (255 - alpha) + 128;
@@ -68,7 +68,7 @@ impl Sample for u16 {
 }
 
 impl Row<'_> {
-    /// Puts a colour over pixels from `begin` to before `end`, as far as they lie in the row.
+    /// Blends a colour over the pixels `begin..end` that lie in the row.
     pub fn fill(&mut self, begin: i32, end: i32, colour: Pixel) {
         let [begin, end] = [begin, end].map(|x| usize::try_from(x).unwrap_or(0));
         match self {
@@ -77,7 +77,7 @@ impl Row<'_> {
         }
     }
 
-    /// Puts pixels over those from `begin` on, as far as they lie in the row.
+    /// Blends pixels over those from `begin` on that lie in the row.
     pub fn over(&mut self, begin: i32, source: &[Pixel]) {
         let hidden = usize::try_from(-begin).unwrap_or(0).min(source.len());
         let source = &source[hidden..];
@@ -95,8 +95,8 @@ fn part<T>(row: &mut [T], begin: usize, end: usize) -> &mut [T] {
     row.get_mut(begin..end).unwrap_or_default()
 }
 
-/// Whether the sum of source and what is left of the row is the new value of each component: not
-/// where the row's pixels have an alpha of their own that shows.
+/// Whether each component is simply the sum of source and attenuated row. This does not hold for
+/// pixels with a straight alpha below full.
 fn is_plain<T: Sample>(row: &[[T; 4]], alpha: Alpha) -> bool {
     alpha == Alpha::Plain || row.iter().all(|pixel| pixel[0].level() == T::MOST)
 }
@@ -113,8 +113,8 @@ fn fill<T: Sample>(row: &mut [[T; 4]], colour: Pixel, alpha: Alpha) {
     }
 }
 
-/// A premultiplied colour, whose alpha may be any of its components, over pixels whose alpha is
-/// not looked at.
+/// Blends a premultiplied colour over pixels, ignoring the pixels' own alpha. The colour's alpha
+/// may be any of its components.
 pub(super) fn fill_plain<T: Sample>(row: &mut [[T; 4]], colour: [u16; 4], alpha: u16) {
     for pixel in row {
         for (sample, source) in pixel.iter_mut().zip(colour) {
@@ -130,7 +130,7 @@ fn over<T: Sample>(row: &mut [[T; 4]], source: &[Pixel], alpha: Alpha) {
         }
         return;
     }
-    // Groups of both begin and end together.
+    // Both slices must have the same length, so that their groups match.
     let source = &source[..source.len().min(row.len())];
     let (groups, rest) = row.as_chunks_mut::<AT_ONCE>();
     let (sources, last) = source.as_chunks::<AT_ONCE>();
@@ -146,7 +146,7 @@ fn over<T: Sample>(row: &mut [[T; 4]], source: &[Pixel], alpha: Alpha) {
     }
 }
 
-/// A premultiplied pixel over one that is not.
+/// Blends a premultiplied pixel over one with straight alpha.
 fn over_straight<T: Sample>(pixel: [T; 4], source: Pixel) -> [T; 4] {
     let kept = pixel[0].under(0, source[0]).level();
     let alpha = (u32::from(source[0]) + kept).min(T::MOST);
@@ -167,7 +167,7 @@ fn over_straight<T: Sample>(pixel: [T; 4], source: Pixel) -> [T; 4] {
 mod tests {
     use super::*;
 
-    /// A component over another, both of 0..1, in real numbers.
+    /// Blends a component over another, both in 0..1, in real numbers.
     fn exact(source: f64, alpha: f64, under: f64, under_alpha: f64) -> f64 {
         let kept = under_alpha * (1.0 - alpha);
         (source + under * kept) / (alpha + kept)
@@ -227,11 +227,11 @@ mod tests {
             if seen > 0.1 {
                 let wanted = 255.0 * exact(s, a, 90.0 / 255.0, b);
                 let off = (f64::from(row[0][1]) - wanted).abs();
-                // Its alpha is rounded before.
+                // The alpha is rounded first.
                 assert!(off <= 0.5 + 0.5 / seen, "{alpha} on {below}: {row:?}");
             }
         }
-        // A premultiplied frame is added to.
+        // A premultiplied frame needs only the sum.
         let mut row = [[100, 50, 50, 50]];
         Row::Bytes(&mut row, Alpha::Plain).fill(0, 1, [51, 51, 0, 0]);
         assert_eq!(row, [[131, 91, 40, 40]]);

@@ -1,18 +1,18 @@
-//! A piece of the picture to draw on, before it has the frame's colours.
+//! A part of the picture to draw on, before the conversion to the frame's colours.
 
 use super::{blend, colours::ColourSpace, placement::Area, shapes::Sprite, text::Type};
 
-/// Not premultiplied, as ARGB.
+/// An ARGB colour, not premultiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Colour(pub u32);
 
 impl Colour {
-    /// The same with another alpha.
+    /// The colour with another alpha.
     pub fn with_alpha(self, alpha: u8) -> Self {
         Self(u32::from(alpha) << 24 | self.0 & 0x00ff_ffff)
     }
 
-    /// As a pixel of the canvas: premultiplied B, G, R, A.
+    /// The colour as a pixel of the canvas: premultiplied B, G, R, A.
     pub fn pixel(self) -> [u8; 4] {
         let [a, r, g, b] = self.0.to_be_bytes();
         let multiplied = |c: u8| ((u16::from(c) * u16::from(a) + 127) / 255) as u8;
@@ -20,7 +20,7 @@ impl Colour {
     }
 }
 
-/// A piece of the picture; what is drawn is told in the frame's coordinates.
+/// A part of the picture. Drawing uses the frame's coordinates.
 pub(super) struct Canvas {
     area: Area,
     /// Premultiplied B, G, R, A.
@@ -28,7 +28,7 @@ pub(super) struct Canvas {
 }
 
 impl Canvas {
-    /// A piece of one colour; nothing is drawn on an empty area.
+    /// A canvas of one colour. On an empty area nothing is drawn.
     pub fn new(area: Area, colour: Colour) -> Self {
         let side = |n: i32| usize::try_from(n).unwrap_or(0);
         Self {
@@ -37,7 +37,7 @@ impl Canvas {
         }
     }
 
-    /// The pixels of a row from a column on; a row or column outside has none.
+    /// The pixels of a row from column `x` on; empty outside the canvas.
     fn row(&mut self, x: i32, y: i32) -> &mut [[u8; 4]] {
         let width = self.area.width;
         if !(self.area.y..self.area.bottom()).contains(&y)
@@ -50,7 +50,7 @@ impl Canvas {
         self.pixels.get_mut(begin..begin + len).unwrap_or_default()
     }
 
-    /// Fills whole pixels.
+    /// Fills the pixels of a rectangle.
     pub fn fill(&mut self, rect: Area, colour: Colour) {
         let rect = rect.and(self.area);
         if rect.is_empty() {
@@ -63,7 +63,8 @@ impl Canvas {
         }
     }
 
-    /// Fills between a base line and heights above it, one a column, below a line of this width.
+    /// Fills from the base line of `plot` up to `heights`, one per column, and draws a line of this
+    /// width on top.
     pub fn curve(&mut self, plot: Area, heights: &[i32], line: i32, colour: Colour) {
         let top = |height: i32| plot.bottom() - height - line;
         let mut last = heights.first().copied().map_or(plot.bottom(), top);
@@ -77,7 +78,7 @@ impl Canvas {
         }
     }
 
-    /// Writes a line, which must begin inside; (x, y) is its upper left corner.
+    /// Writes a line of text with its upper left corner at (x, y), which must be inside.
     pub fn text(&mut self, letters: &mut Type, text: &str, x: i32, y: i32, style: (i32, Colour)) {
         let (height, colour) = style;
         let advance = Type::advance(height);
@@ -103,7 +104,7 @@ impl Canvas {
         }
     }
 
-    /// The piece in the frame's colours.
+    /// The canvas in the frame's colours.
     pub fn finish(self, colours: &ColourSpace, opacity: f64) -> Sprite {
         Sprite {
             area: self.area,

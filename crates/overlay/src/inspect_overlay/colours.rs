@@ -1,26 +1,26 @@
-//! The frame's own colours, in the form in which GStreamer takes its rows apart.
+//! The frame's own colours, in GStreamer's unpacked row format.
 
 /// A premultiplied pixel of the frame's unpacked form: A, Y, U, V or A, R, G, B, of 8 or 16 bits.
 pub(super) type Pixel = [u16; 4];
 
-/// The matrix where caps name none; GStreamer takes it for pictures of high definition.
+/// The matrix for caps without one. GStreamer assumes BT.709 for high-definition video.
 const BT709: (f64, f64) = (0.2126, 0.0722);
 
-/// How drawn pixels become those of a frame.
+/// Converts drawn pixels to the frame's colours.
 #[derive(Debug, Clone)]
 pub(super) struct ColourSpace {
-    /// What each component of a [`Pixel`] is made of: parts of B, G, R, A of 0..255.
+    /// For each component of a [`Pixel`]: its factors for B, G, R, A of 0..255.
     matrix: [[f32; 4]; 4],
 }
 
 impl ColourSpace {
-    /// Colours of a frame, by its colorimetry.
+    /// The conversion for a frame's colorimetry.
     pub fn of(info: &gst_video::VideoInfo) -> Self {
         let unpacked = info.format_info().unpack_format();
         let unpacked = gst_video::VideoFormatInfo::from_format(unpacked);
         let colorimetry = info.colorimetry();
         let (offset, scale) = unpacked.range_offsets(colorimetry.range());
-        // Of R, G, B of 0..1: Y of 0..1, U and V of -0.5..0.5; or R, G, B.
+        // For R, G, B in 0..1: Y in 0..1 and U, V in -0.5..0.5; or R, G, B.
         let components = if unpacked.is_yuv() {
             let (kr, kb) = colorimetry.matrix().kr_kb().unwrap_or(BT709);
             let luma = [kr, 1.0 - kr - kb, kb];
@@ -37,7 +37,7 @@ impl ColourSpace {
         let opaque = f64::from((1_u32 << bits) - 1);
         let mut matrix = [[0.0, 0.0, 0.0, (opaque / 255.0) as f32]; 4];
         for (index, [r, g, b]) in components.into_iter().enumerate() {
-            // A premultiplied component's offset is as strong as its alpha.
+            // The offset of a premultiplied component is scaled with alpha.
             let parts = [b, g, r].map(|part| part * f64::from(scale[index]));
             let parts = [parts[0], parts[1], parts[2], f64::from(offset[index])];
             matrix[1 + index] = parts.map(|part| (part / 255.0) as f32);
@@ -45,18 +45,20 @@ impl ColourSpace {
         Self { matrix }
     }
 
-    /// A premultiplied B, G, R, A as the frame's pixel, faded to `opacity` (0 = clear, 1 = as it is).
+    /// A premultiplied B, G, R, A as a pixel of the frame, faded to `opacity` (0 = transparent, 1 =
+    /// unchanged).
     pub fn pixel(&self, drawn: [u8; 4], opacity: f64) -> Pixel {
         let drawn = drawn.map(|level| f32::from(level) * opacity.clamp(0.0, 1.0) as f32);
         let components = self.matrix.map(|parts| {
             let sum: f32 = parts.iter().zip(drawn).map(|(part, n)| part * n).sum();
             (sum + 0.5) as u16
         });
-        // Blending relies on it; the chroma of a full range ends half a level behind it.
+        // Blending requires components of at most alpha; full-range chroma can exceed it by half a
+        // level.
         components.map(|component| component.min(components[0]))
     }
 
-    /// The same of many; neighbours are often equal.
+    /// Converts many pixels; neighbours are often equal.
     pub fn pixels(&self, drawn: &[[u8; 4]], opacity: f64) -> Vec<Pixel> {
         let mut last = ([0; 4], [0; 4]);
         let convert = |&pixel: &[u8; 4]| {

@@ -10,13 +10,13 @@ use super::{
 };
 use clinspect_results::{Defect, DefectResult};
 
-/// Labels that are placed at most: each is kept clear of those before.
+/// Maximum number of labels; each must avoid all labels before it.
 const MOST_LABELS: usize = 200;
-/// What a label's text lies on, and the line around a box that shows it on bright pictures.
+/// Background of a label, and of the outline that keeps a box visible on bright pictures.
 const BACKGROUND: Colour = Colour(0xc810_1418);
 const SHADOW: Colour = Colour(0x8000_0000);
 
-/// Boxes and labels of a frame's defects; `kept_clear` is where other things are drawn.
+/// Boxes and labels of a frame's defects; labels avoid `kept_clear`.
 pub(super) fn draw(
     layout: &Placement,
     settings: &Settings,
@@ -31,7 +31,8 @@ pub(super) fn draw(
     let labelled = if settings.show_labels { MOST_LABELS } else { 0 };
     let size = [result.width, result.height];
     let found = result.defects.iter().filter_map(|defect| {
-        // Around the defect's own pixels: a pixel's distance, the line, and a shadow on each side.
+        // The box surrounds the defect's pixels: one pixel of distance, the line, and a shadow on
+        // each side.
         let outer = scaled(defect, size, layout.frame)?.inset(-(3 * line + 1));
         Some((outer, defect))
     });
@@ -59,16 +60,16 @@ pub(super) fn draw(
         canvas.text(letters, &text, x, y, style);
         labels.push(Shape::Sprite(canvas.finish(colours, opacity)));
     }
-    // Labels lie above every box.
+    // Labels are drawn above all boxes.
     boxes.extend(labels);
     boxes
 }
 
-/// Area, and mean difference where it is a number.
+/// Area and, if it is finite, mean difference.
 fn label(defect: &Defect) -> String {
     let area = format!("{} px", defect.area);
     if defect.mean_difference.is_finite() {
-        // Numbers of any size: what is no grey level is cut.
+        // Clamp the difference: a meta may contain any number.
         let difference = defect.mean_difference.clamp(-99_999.0, 99_999.0);
         let sign = if difference < 0.0 { '\u{2212}' } else { '+' };
         format!("{area} {sign}{:.0}", difference.abs())
@@ -77,7 +78,7 @@ fn label(defect: &Defect) -> String {
     }
 }
 
-/// A free place for a label beside a box, inside the frame.
+/// A free place for a label beside a box and inside the frame.
 fn place(outer: Area, [width, height]: [i32; 2], frame: Area, taken: &[Area]) -> Option<Area> {
     let inside = |x: i32| x.min(frame.right() - width).max(frame.x);
     let (left, right) = (inside(outer.x), inside(outer.right() - width));
@@ -96,8 +97,8 @@ fn place(outer: Area, [width, height]: [i32; 2], frame: Area, taken: &[Area]) ->
         .find(|rect| rect.and(frame) == *rect && !taken.iter().any(|other| other.touches(*rect)))
 }
 
-/// A defect's box in the frame's pixels; the result may be of another size. `None` where there is
-/// nothing inside the frame.
+/// A defect's box in the frame's pixels; the result may refer to another size. `None` if the box
+/// lies outside the frame.
 fn scaled(defect: &Defect, [width, height]: [u32; 2], frame: Area) -> Option<Area> {
     let along = |at: u32, len: u32, from: u32, to: i32| -> Option<[i32; 2]> {
         let (from, to) = (i64::from(from), i64::from(to));

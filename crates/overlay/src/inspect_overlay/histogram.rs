@@ -11,9 +11,9 @@ use super::{
 use clinspect_core::statistics::Statistics;
 use clinspect_results::HistogramResult;
 
-/// Channels that are drawn; no format has more.
+/// Maximum number of channels drawn; no format has more.
 const MOST_CHANNELS: usize = 4;
-/// More levels than 16 bits have are nobody's.
+/// Maximum bit depth of a valid histogram.
 const MOST_BITS: u32 = 16;
 
 const BACKGROUND: Colour = Colour(0xd810_1418);
@@ -27,7 +27,7 @@ const BLUE: Colour = Colour(0xff5a_a9ff);
 const GREY: Colour = Colour(0xffd8_dde3);
 const ALPHA: Colour = Colour(0xffa0_a6ad);
 
-/// Where the panel of a histogram goes; `None` where it cannot be drawn.
+/// The place of a histogram's panel; `None` if the histogram cannot be drawn.
 pub(super) fn place(
     layout: &Placement,
     settings: &Settings,
@@ -42,7 +42,7 @@ pub(super) fn place(
         .flatten()
 }
 
-/// The panel at its place.
+/// Draws the panel in its place.
 pub(super) fn draw(
     layout: &Placement,
     letters: &mut Type,
@@ -81,7 +81,7 @@ pub(super) fn draw(
     canvas
 }
 
-/// The channels' names in GStreamer's order of components.
+/// The names of the channels, in GStreamer's order of components.
 fn channel_names(format: &str) -> Vec<(&'static str, Colour)> {
     let format = VideoFormat::from_string(format);
     let info = gst_video::VideoFormatInfo::from_format(format);
@@ -96,7 +96,7 @@ fn channel_names(format: &str) -> Vec<(&'static str, Colour)> {
     names
 }
 
-/// The statistics in at most so many characters.
+/// The statistics as text of at most this many characters.
 fn numbers(statistics: &Statistics, characters: i32) -> String {
     let level = |value: f64| format!("{:.0}", value.clamp(0.0, 65_535.0));
     let [p5, median, p95] = [statistics.p5, statistics.median, statistics.p95].map(level);
@@ -109,9 +109,9 @@ fn numbers(statistics: &Statistics, characters: i32) -> String {
     wordings.into_iter().find(fits).unwrap_or(median)
 }
 
-/// Heights of a curve's columns, 0 to `full` px: the square root of the highest count that falls
-/// there, so that small peaks show beside large ones. The first and the last bin, where saturated
-/// samples pile up, do not count for what is highest; they are cut.
+/// Heights of a curve's columns, 0 to `full` px: the square root of the highest count in the
+/// column, so that small peaks are visible beside large ones. The first and the last bin, where
+/// saturated samples pile up, do not affect the scale and may be clipped.
 fn heights(bins: &[u32], columns: usize, full: i32) -> Vec<i32> {
     let most = |bins: &[u32]| bins.iter().copied().max().filter(|&n| n > 0);
     let inner = bins.get(1..bins.len().saturating_sub(1)).and_then(most);
@@ -127,7 +127,7 @@ fn heights(bins: &[u32], columns: usize, full: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Percentiles dashed, the median as a line.
+/// Draws the percentiles as dashed lines and the median as a solid line.
 fn marks(canvas: &mut Canvas, plot: Area, statistics: &Statistics, bit_depth: u32, line: i32) {
     let levels = f64::from(1_u32 << bit_depth.min(MOST_BITS));
     let mut mark = |level: f64, [width, dash, gap]: [i32; 3], colour| {

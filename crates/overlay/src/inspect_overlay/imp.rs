@@ -14,11 +14,11 @@ use super::{
     properties::{self, Settings},
 };
 
-/// Added to a live pipeline's latency while there is a mask pad, unless `latency` is set: the time
-/// that an inspection may take.
+/// Latency that a mask pad adds to a live pipeline unless `latency` is set: the time for the
+/// inspection.
 const INSPECTION: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 
-/// What the streaming thread knows of the streams.
+/// State of the streaming thread.
 #[derive(Default)]
 pub(super) struct State {
     /// Caps of the frames.
@@ -33,7 +33,7 @@ pub struct InspectOverlay {
     pub(super) state: Mutex<State>,
     /// The pad `sink`.
     pub(super) frames: AggregatorPad,
-    /// A warning was logged since the start; further ones are debug messages.
+    /// Whether a warning was logged since the start; later ones are debug messages.
     pub(super) warned: AtomicBool,
 }
 
@@ -41,7 +41,7 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     gst::DebugCategory::new(
         "inspectoverlay",
         gst::DebugColorFlags::empty(),
-        Some("Results drawn over the picture"),
+        Some("Inspection overlay"),
     )
 });
 
@@ -54,7 +54,7 @@ impl InspectOverlay {
         self.obj().static_pad(masks::PAD)?.downcast().ok()
     }
 
-    /// Logs why something is not drawn; the frames go on.
+    /// Logs why something is not drawn. The frames continue.
     pub(super) fn warn(&self, why: &str) {
         if self.warned.swap(true, Ordering::Relaxed) {
             gst::debug!(CAT, imp = self, "not drawn: {why}");
@@ -63,7 +63,8 @@ impl InspectOverlay {
         }
     }
 
-    /// gst-launch-1.0 links packed masks to the mask pad by itself, and then nothing ever starts.
+    /// Warns if only masks are linked. gst-launch-1.0 may link packed masks to the mask pad by
+    /// itself, and the pipeline then never starts.
     fn warn_of_masks_alone(&self) {
         let has_masks = self.mask_pad().is_some_and(|pad| pad.is_linked());
         if has_masks && !self.frames.is_linked() {
@@ -71,7 +72,7 @@ impl InspectOverlay {
                 self,
                 gst::CoreError::Pad,
                 (
-                    "masks come in at {0}.mask, and no frames at {0}.sink: link the picture there too, \
+                    "{0}.mask is linked but {0}.sink is not: link the frames to {0}.sink too, \
                      or set output=frame at clpitchthreshold instead",
                     self.obj().name()
                 )
@@ -79,7 +80,8 @@ impl InspectOverlay {
         }
     }
 
-    /// GstAggregator waits for every pad that has not ended: a pad without a peer has.
+    /// Sets an unlinked mask pad to EOS, because GstAggregator waits for every pad that is not at
+    /// EOS.
     pub(super) fn end_unlinked(&self) {
         if let Some(pad) = self.mask_pad().filter(|pad| !pad.is_linked()) {
             self.parent_sink_event(&pad, gst::event::Eos::new());
@@ -172,7 +174,7 @@ impl ElementImpl for InspectOverlay {
         caps: Option<&gst::Caps>,
     ) -> Option<gst::Pad> {
         if self.mask_pad().is_some() {
-            gst::warning!(CAT, imp = self, "there is a mask pad already");
+            gst::warning!(CAT, imp = self, "the element already has a mask pad");
             return None;
         }
         let pad = self.parent_request_new_pad(template, name, caps)?;

@@ -1,4 +1,4 @@
-//! The masks of the pad `mask`, and which of them belongs to a frame.
+//! The masks of the pad `mask`, and their assignment to frames.
 
 use gst_base::prelude::*;
 
@@ -9,7 +9,7 @@ use super::{
 use clinspect_core::mask::packed_stride;
 use clinspect_results::mask_caps::{BITMASK, bitmask_template};
 
-/// Name of the pad and of its template.
+/// Name of the pad and its template.
 pub(super) const PAD: &str = "mask";
 
 /// The pad's template.
@@ -23,12 +23,12 @@ pub(super) fn template() -> Option<gst::PadTemplate> {
     gst::PadTemplate::new(PAD, sink, request, &caps).ok()
 }
 
-/// How masks of these caps lie in their buffers.
+/// The layout of masks with these caps.
 ///
 /// # Errors
-/// A sentence where no mask can have such caps.
+/// A sentence if the caps are not valid for a mask.
 pub(super) fn format_of(caps: &gst::CapsRef) -> Result<MaskFormat, String> {
-    let structure = caps.structure(0).ok_or("caps without a structure")?;
+    let structure = caps.structure(0).ok_or("the caps are empty")?;
     let number = |name: &str| -> Result<usize, String> {
         let n = structure.get::<i32>(name).ok();
         n.and_then(|n| usize::try_from(n).ok())
@@ -53,24 +53,24 @@ pub(super) fn format_of(caps: &gst::CapsRef) -> Result<MaskFormat, String> {
     })
 }
 
-/// The stream of masks, as far as frames have reached.
+/// The masks up to the time of the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Masks {
-    /// Of the masks that come next; `None` before caps.
+    /// Format of the next masks; `None` before caps.
     pub format: Option<MaskFormat>,
     /// The newest mask that is not later than the last frame.
     newest: Option<TimedMask>,
 }
 
 impl Masks {
-    /// Forgets masks; the stream goes on from another place.
+    /// Drops the masks after a flush.
     pub fn flush(&mut self) {
         self.newest = None;
     }
 
-    /// The frame's mask, which is the newest that has begun at its time, where that one covers it;
-    /// and whether no other can come. Takes earlier masks off the pad. `warn` is told of masks that
-    /// belong to no frame.
+    /// The frame's mask, and whether no other mask can come for it. The mask is the newest one that
+    /// has begun at the frame's time, if it covers the frame. Removes earlier masks from the pad.
+    /// Calls `warn` for masks without a time.
     pub fn of_frame(
         &mut self,
         frame: FrameTime,
@@ -79,14 +79,14 @@ impl Masks {
     ) -> (Option<TimedMask>, bool) {
         let is_final = loop {
             let Some(buffer) = pad.peek_buffer() else {
-                // A mask that comes after one of the frame's own time is of a later frame.
+                // After a mask with the frame's own time, the next one belongs to a later frame.
                 let is_same = (self.newest.as_ref()).is_some_and(|mask| mask.is_same(frame));
                 break is_same || pad.is_eos();
             };
             match self.timed(pad, buffer) {
                 None => warn("a mask without caps or without a timestamp in its segment"),
                 Some(mask) if !mask.has_begun(frame) => break true,
-                // GstAggregator makes an empty buffer of a gap event.
+                // GstAggregator turns a gap event into an empty buffer.
                 Some(mask) if mask.buffer.flags().contains(gst::BufferFlags::GAP) => {
                     self.newest = None;
                     if mask.covers(frame) {

@@ -1,25 +1,25 @@
-//! Which mask belongs to which frame.
+//! Matches masks with frames by time.
 
 use super::bits::MaskFormat;
 
-/// Timestamps this far apart are the same where durations do not say that frames come closer:
+/// Timestamps at most this far apart count as equal, unless durations show that frames are closer:
 /// containers and networks round to milliseconds.
 const TOLERANCE: gst::ClockTime = gst::ClockTime::from_mseconds(1);
 
-/// A mask with the time it is of.
+/// A mask and its time.
 #[derive(Debug, Clone)]
 pub(super) struct TimedMask {
     /// Running time.
     pub start: gst::ClockTime,
-    /// How long the mask holds.
+    /// How long the mask is valid.
     pub duration: Option<gst::ClockTime>,
-    /// How the buffer is to be read.
+    /// Layout of the buffer.
     pub format: MaskFormat,
     /// The mask, with its metas.
     pub buffer: gst::Buffer,
 }
 
-/// A frame's time.
+/// The time of a frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FrameTime {
     /// Running time.
@@ -34,18 +34,18 @@ impl TimedMask {
         shorter.map_or(TOLERANCE, |duration| TOLERANCE.min(duration / 4))
     }
 
-    /// Whether the mask is of the frame's time, or of an earlier one.
+    /// Whether the mask starts at or before the frame.
     pub fn has_begun(&self, frame: FrameTime) -> bool {
         self.start <= frame.start.saturating_add(self.tolerance(frame))
     }
 
-    /// Whether the mask is of the frame's own time.
+    /// Whether the mask has the frame's own time.
     pub fn is_same(&self, frame: FrameTime) -> bool {
         let apart = self.start.max(frame.start) - self.start.min(frame.start);
         apart <= self.tolerance(frame)
     }
 
-    /// Whether the mask is the frame's: of the same time, or one that still holds.
+    /// Whether the mask belongs to the frame: it has the same time, or is still valid.
     pub fn covers(&self, frame: FrameTime) -> bool {
         let end = self.start.saturating_add(self.duration.unwrap_or_default());
         let holds = frame.start.saturating_add(self.tolerance(frame)) < end;
@@ -73,7 +73,7 @@ mod tests {
             start: US * frame[0],
             duration: known(frame[1]),
         };
-        // What covers a frame has begun.
+        // A mask that covers a frame has begun.
         assert!(mask.has_begun(frame) || !mask.covers(frame));
         mask.covers(frame)
     }
@@ -82,16 +82,16 @@ mod tests {
     fn masks_cover_frames_of_their_time_and_while_they_last() {
         for (mask, frame, wanted) in [
             ([40_000, 0], [40_000, 0], true),
-            // Rounded to a millisecond on the way.
+            // Rounded to a millisecond in transit.
             ([40_000, 0], [41_000, 0], true),
             ([41_000, 0], [40_000, 0], true),
             ([40_000, 0], [41_001, 0], false),
             ([40_000, 0], [38_999, 0], false),
-            // Three frames to a mask.
+            // One mask for three frames.
             ([0, 100_000], [33_333, 33_333], true),
             ([0, 100_000], [66_666, 33_333], true),
             ([0, 100_000], [100_000, 33_333], false),
-            // An end that is rounded is not the next frame's.
+            // A rounded end does not reach the next frame.
             ([0, 33_334], [33_333, 33_333], false),
             ([0, 100_000], [99_999, 33_333], false),
             // 2000 frames a second.

@@ -1,19 +1,19 @@
-//! How an overlay leaves: drawn into the frame, or beside it for a sink to draw.
+//! Outputs an overlay: blends it into the frame, or attaches it for a sink to draw.
 
 use super::{painter::Painter, planes, rows::Rows, shapes::Overlay};
 
-/// What frames of the negotiated caps are drawn with.
+/// Draws on frames of the negotiated caps.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Of the frames.
+    /// Format of the frames.
     frames: gst_video::VideoInfo,
-    /// Of the picture that is attached; `None` where frames are drawn on.
+    /// Format of the attached picture; `None` if overlays are blended into frames.
     attached: Option<gst_video::VideoInfo>,
     pub painter: Painter,
 }
 
 impl Output {
-    /// `attach`: downstream takes a GstVideoOverlayCompositionMeta.
+    /// `attach` is true if downstream accepts a GstVideoOverlayCompositionMeta.
     pub fn new(frames: gst_video::VideoInfo, attach: bool) -> Self {
         let (width, height) = (frames.width(), frames.height());
         let picture = gst_video::VideoInfo::builder(gst_video::VideoFormat::Bgra, width, height)
@@ -29,7 +29,7 @@ impl Output {
     /// Puts an overlay on a frame.
     ///
     /// # Errors
-    /// A sentence where the frame cannot be drawn on; it is as it was.
+    /// A sentence if the frame cannot be drawn on; the frame is unchanged then.
     pub fn put(&self, overlay: &Overlay, frame: &mut gst::Buffer) -> Result<(), String> {
         if let Some(picture) = &self.attached {
             return attach(overlay, picture, frame.make_mut());
@@ -50,7 +50,7 @@ fn draw(
     Ok(())
 }
 
-/// Adds a picture of the frame's size to what other elements attached to the frame.
+/// Adds a picture of the frame's size to the composition that other elements attached.
 fn attach(
     overlay: &Overlay,
     info: &gst_video::VideoInfo,

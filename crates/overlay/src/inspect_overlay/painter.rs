@@ -1,4 +1,4 @@
-//! What a frame's overlay is made of, and the overlay itself.
+//! Draws the overlay of a frame from its results.
 
 use super::{
     bits::{Bits, MaskFormat},
@@ -13,13 +13,13 @@ use super::{
 };
 use clinspect_results::{DefectResult, HistogramResult};
 
-/// What belongs to a frame.
+/// The results of a frame.
 pub(super) struct Findings<'a> {
     /// The frame, with its metas.
     pub frame: &'a gst::BufferRef,
-    /// Its mask from the mask pad, with metas.
+    /// The frame's mask from the mask pad, with its metas.
     pub mask: Option<(&'a gst::BufferRef, &'a MaskFormat)>,
-    /// A mask was to come.
+    /// Whether a mask was expected.
     pub mask_expected: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Painter {
 }
 
 impl Painter {
-    /// Draws on frames of these caps.
+    /// A painter for frames of these caps.
     pub fn new(info: &gst_video::VideoInfo) -> Self {
         Self {
             size: [info.width(), info.height()],
@@ -41,7 +41,7 @@ impl Painter {
         }
     }
 
-    /// The overlay of a frame; empty where there is nothing to draw.
+    /// The overlay of a frame; empty if there is nothing to draw.
     pub fn draw(&mut self, settings: &Settings, findings: &Findings) -> Overlay {
         let mut overlay = Overlay::default();
         let size = self.size;
@@ -104,7 +104,7 @@ impl Painter {
     }
 }
 
-/// The last result on the last buffer that has one, of the element that is asked for.
+/// The last result of the requested element, on the last buffer that has one.
 fn newest<R>(
     buffers: [Option<&gst::BufferRef>; 2],
     element: &str,
@@ -117,7 +117,7 @@ fn newest<R>(
         .last()
 }
 
-/// The marked pixels: the mask pad's, else those that the result came with.
+/// The marked pixels: from the mask pad, otherwise from the result's own mask.
 fn marked(
     [width, height]: [u32; 2],
     findings: &Findings,

@@ -1,4 +1,4 @@
-//! Where things are drawn, and how large: everything follows from the frame's size.
+//! Positions and sizes of everything drawn; all depend on the frame's size.
 
 use super::properties::{OverlayCorner, OverlayPosition, Settings};
 
@@ -21,12 +21,12 @@ impl Area {
         }
     }
 
-    /// The column behind the last.
+    /// One past the last column.
     pub fn right(self) -> i32 {
         self.x + self.width
     }
 
-    /// The row behind the last.
+    /// One past the last row.
     pub fn bottom(self) -> i32 {
         self.y + self.height
     }
@@ -35,7 +35,7 @@ impl Area {
         self.width <= 0 || self.height <= 0
     }
 
-    /// What lies in both.
+    /// The intersection.
     pub fn and(self, other: Self) -> Self {
         let (x, y) = (self.x.max(other.x), self.y.max(other.y));
         Self {
@@ -50,7 +50,7 @@ impl Area {
         !self.and(other).is_empty()
     }
 
-    /// The same without a border; empty where there is nothing left.
+    /// The rectangle without a border of width `by`; empty if nothing remains.
     pub fn inset(self, by: i32) -> Self {
         Self::new(
             self.x + by,
@@ -61,23 +61,24 @@ impl Area {
     }
 }
 
-/// Pixels of a frame's height for one of text, and least and most height of text, px.
+/// Frame height per height of text, and minimum and maximum height of text, px.
 const TEXT_SHARE: f64 = 42.0;
 const LEAST_TEXT: f64 = 12.0;
 const MOST_TEXT: f64 = 400.0;
-/// A frame's shape from which on its width, not its height, tells the size of text.
+/// Aspect (height over width) up to which the height decides the size of text; in taller frames
+/// the width does.
 const WIDE: f64 = 9.0 / 16.0;
-/// A bar and a panel may take this part of the frame's height.
+/// Bar and panel each take at most this fraction (1/n) of the frame's height.
 const LEAST_BARS: i32 = 3;
-/// Height of a curve in heights of text, for one channel and for several.
+/// Height of a curve in text heights, for one channel and for several.
 const PLOT_ALONE: f64 = 5.0;
 const PLOT_OF_SEVERAL: f64 = 3.0;
-/// A curve of fewer pixels tells nothing.
+/// Minimum height of a readable curve, px.
 const LEAST_PLOT: i32 = 8;
-/// Characters that a panel is wide at most.
+/// Maximum width of a panel in characters.
 const PANEL_CHARACTERS: i32 = 36;
 
-/// The frame's size, and the sizes that follow from it.
+/// The frame's size and the sizes that depend on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Placement {
     /// The frame.
@@ -88,11 +89,11 @@ pub(super) struct Placement {
     pub small: i32,
     /// Width of lines, px.
     pub line: i32,
-    /// Distance between things, px.
+    /// Distance between drawn items, px.
     pub margin: i32,
 }
 
-/// Places in a histogram panel.
+/// Layout of a histogram panel.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct PanelLayout {
     pub area: Area,
@@ -116,7 +117,7 @@ impl Placement {
         }
     }
 
-    /// Where the verdict goes; `None` on frames that it would fill.
+    /// The place of the verdict bar; `None` on frames that are too small for it.
     pub fn bar(&self, position: OverlayPosition) -> Option<Area> {
         let height = self.text + self.margin;
         let y = match position {
@@ -130,8 +131,8 @@ impl Placement {
         })
     }
 
-    /// Where the histograms of so many channels go, beside the bar; `None` on frames where they
-    /// find no room.
+    /// The place of a panel for this many channels, beside the bar; `None` on frames that are too
+    /// small for it.
     pub fn panel(
         &self,
         channels: i32,
@@ -157,7 +158,7 @@ impl Placement {
         }
         let height = channels * (header + plot + self.margin) + self.margin / 2;
         let width = (PANEL_CHARACTERS * character + 2 * self.margin).min(room_width);
-        // Half of the line must fit at least.
+        // At least half of the line must fit.
         if width < PANEL_CHARACTERS * character / 2 {
             return None;
         }

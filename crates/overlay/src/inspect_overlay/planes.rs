@@ -1,8 +1,8 @@
-//! Whether a buffer holds the planes that its GstVideoMeta promises. GStreamer maps a plane by its
-//! first byte, and blends and reads as far as stride and height say.
+//! Checks that a buffer holds the planes of its GstVideoMeta. GStreamer maps a plane by its first
+//! byte only, and then reads and blends as far as stride and height reach.
 
-/// Bytes of a row that are read or written, and the number of rows; `None` where the caps' own
-/// stride has overflowed.
+/// Bytes per row that are accessed, and the number of rows; `None` if the stride of the caps
+/// overflowed.
 fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> Option<[usize; 2]> {
     let format = info.format_info();
     let stride = usize::try_from(*info.stride().get(plane)?).ok()?;
@@ -14,7 +14,7 @@ fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> Option<[usize; 2]> {
         let pixel = usize::try_from(*format.pixel_stride().get(component)?).ok()?;
         let width = format.scale_width(component as u8, info.width()) as usize;
         let height = format.scale_height(component as u8, info.height()) as usize;
-        // Groups of pixels have no stride of one: their rows are as long as GStreamer makes them.
+        // Formats that group pixels have no single pixel stride: use GStreamer's own row length.
         let is_grouped = format.is_complex() || pixel == 0;
         row = row.max(if is_grouped {
             stride
@@ -29,7 +29,7 @@ fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> Option<[usize; 2]> {
 /// The format of frames of these caps.
 ///
 /// # Errors
-/// A sentence where such frames cannot be drawn on.
+/// A sentence if such frames cannot be drawn on.
 pub(super) fn info(caps: &gst::CapsRef) -> Result<gst_video::VideoInfo, String> {
     let info = gst_video::VideoInfo::from_caps(caps).map_err(|error| error.to_string())?;
     let is_sound = |info: &gst_video::VideoInfo| {
@@ -43,10 +43,10 @@ pub(super) fn info(caps: &gst::CapsRef) -> Result<gst_video::VideoInfo, String> 
 }
 
 /// # Errors
-/// A sentence where a plane reaches beyond its memory.
+/// A sentence if a plane exceeds its memory.
 pub(super) fn check(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Result<(), String> {
     let Some(meta) = buffer.meta::<gst_video::VideoMeta>() else {
-        // GStreamer compares the buffer's size with that of the caps.
+        // GStreamer itself compares the buffer's size with that of the caps.
         return Ok(());
     };
     let fits = || {
@@ -57,7 +57,8 @@ pub(super) fn check(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Res
             return None;
         }
         if info.format_info().is_tiled() {
-            // A stride holds numbers of tiles there: only GStreamer's own arrangement is known.
+            // For tiled formats a stride holds numbers of tiles, so only GStreamer's own layout is
+            // accepted.
             let known = meta.stride() == info.stride() && meta.offset() == info.offset();
             return (known && buffer.size() >= info.size()).then_some(());
         }
@@ -71,8 +72,8 @@ pub(super) fn check(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Res
             if stride < row {
                 return None;
             }
-            // A plane is mapped with the memory that its first byte lies in. Nothing is found
-            // where it ends behind the buffer.
+            // GStreamer maps a plane with the memory that holds its first byte. `find_memory` fails
+            // if the plane ends after the buffer.
             let (memories, _) = buffer.find_memory(offset..end)?;
             if memories.len() != 1 {
                 return None;
@@ -80,7 +81,7 @@ pub(super) fn check(buffer: &gst::BufferRef, info: &gst_video::VideoInfo) -> Res
         }
         Some(())
     };
-    fits().ok_or_else(|| "the GstVideoMeta of a frame reaches beyond its memory".to_owned())
+    fits().ok_or_else(|| "the GstVideoMeta of a frame exceeds the frame's memory".to_owned())
 }
 
 #[cfg(test)]
@@ -96,7 +97,7 @@ mod tests {
             .ok()
     }
 
-    /// Whether a buffer of so many bytes passes with a meta that says so.
+    /// Whether a buffer of `len` bytes with such a meta passes.
     fn passes(len: usize, offset: &[usize], stride: &[i32]) -> bool {
         let Some(info) = info(Format::Nv12, 7, 5) else {
             return false;
@@ -129,7 +130,7 @@ mod tests {
         assert!(info.is_some());
         let Some(info) = info else { return };
         for (missing, offset_by, wanted) in [(0, 0, true), (1, 0, false), (0, 16, false)] {
-            // Room for planes that are shifted, which are refused although they fit.
+            // Shifted planes are refused although they fit.
             let len = info.size() + offset_by - missing;
             let mut buffer = gst::Buffer::from_slice(vec![0_u8; len]);
             let offset: Vec<usize> = info.offset().iter().map(|at| at + offset_by).collect();

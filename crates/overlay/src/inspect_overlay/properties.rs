@@ -10,26 +10,26 @@ use gst::{
     prelude::*,
 };
 
-/// Where the histograms are shown.
+/// Position of the histograms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstInspectOverlayCorner")]
 pub enum OverlayCorner {
-    /// Above, at the left.
+    /// At the top left.
     #[enum_value(name = "Top left", nick = "top-left")]
     TopLeft,
-    /// Above, at the right.
+    /// At the top right.
     #[enum_value(name = "Top right", nick = "top-right")]
     TopRight,
-    /// Below, at the left.
+    /// At the bottom left.
     #[enum_value(name = "Bottom left", nick = "bottom-left")]
     BottomLeft,
-    /// Below, at the right.
+    /// At the bottom right.
     #[default]
     #[enum_value(name = "Bottom right", nick = "bottom-right")]
     BottomRight,
 }
 
-/// Where the verdict is shown.
+/// Position of the verdict bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstInspectOverlayPosition")]
 pub enum OverlayPosition {
@@ -42,11 +42,11 @@ pub enum OverlayPosition {
     Bottom,
 }
 
-/// The settings with their properties: name, field, type, default, and what its ParamSpec is made
-/// from.
+/// The settings and their properties: name, field, type, default, and the arguments of the
+/// ParamSpec.
 macro_rules! settings {
     ($($name:literal $field:ident: $type:ty = $default:expr, $spec:ident($($what:expr),*);)*) => {
-        /// What is drawn, and how. Colours are ARGB.
+        /// Settings of the overlay. Colours are ARGB.
         #[derive(Debug, Clone, PartialEq)]
         pub(super) struct Settings {
             $(pub $field: $type,)*
@@ -82,20 +82,20 @@ macro_rules! settings {
 
 settings! {
     "scale" scale: f64 = 1.0,
-        number("Factor on the sizes of text, lines and panel, which follow the frame's size", 0.25, 8.0);
+        number("Scale of text, lines and panel; 1 = default for the frame's size", 0.25, 8.0);
     "show-defects" show_defects: bool = true,
-        switch("Draw defects: tint, boxes and labels, as far as each is on");
+        switch("Draw defects: tint, boxes and labels, each if its own property is on");
     "show-tint" show_tint: bool = true, switch("Tint the pixels that the mask marks");
     "show-boxes" show_boxes: bool = true, switch("Draw a box around each defect");
     "show-labels" show_labels: bool = true,
-        switch("Write area in pixels and mean difference in grey levels beside each box, where there is room");
+        switch("Write area in pixels and mean difference in grey levels beside each box if there is room");
     "defects-opacity" defects_opacity: f64 = 1.0,
         number("Opacity of tint, boxes and labels; 0 = not drawn, 1 = full", 0.0, 1.0);
     "defects-element" defects_element: String = String::new(), element("GstClDefectMeta");
     "tint-color" tint_color: u32 = 0xb0ff_2d20, color("the tint on marked pixels");
     "box-color" box_color: u32 = 0xffff_d60a, color("boxes and their labels");
     "max-boxes" max_boxes: u32 = 100,
-        count("Most boxes drawn, those of the largest defects; 0 = none", 10_000);
+        count("Maximum number of boxes, for the largest defects; 0 = none", 10_000);
     "show-histogram" show_histogram: bool = true,
         switch("Draw the histogram of each channel with median, 5th and 95th percentile");
     "histogram-corner" histogram_corner: OverlayCorner = OverlayCorner::default(),
@@ -112,7 +112,7 @@ settings! {
 }
 
 impl Settings {
-    /// Whether anything could show.
+    /// Whether anything can be visible.
     pub fn draws_anything(&self) -> bool {
         self.draws_defects() || self.draws_verdict() || self.draws_histogram()
     }
@@ -130,7 +130,7 @@ impl Settings {
     }
 }
 
-/// A setting from a property's value.
+/// Converts a property's value to a setting.
 trait Setting: Default {
     fn of(value: &glib::Value) -> Self;
 }
@@ -148,7 +148,7 @@ macro_rules! plain_setting {
 plain_setting!(f64 u32 bool OverlayCorner OverlayPosition);
 
 impl Setting for String {
-    /// Read as a path: a C program may set any bytes, and glib-rs panics on a string that is no
+    /// Read as a path: a C program may set any bytes, and glib-rs panics on a string that is not
     /// UTF-8.
     fn of(value: &glib::Value) -> Self {
         let name = value.get::<Option<PathBuf>>().ok().flatten();
@@ -156,7 +156,7 @@ impl Setting for String {
     }
 }
 
-/// A property's name as people write it.
+/// A property's name as words.
 fn nick(name: &str) -> String {
     let (first, rest) = name.split_at(1);
     first.to_uppercase() + &rest.replace('-', " ")
@@ -196,7 +196,7 @@ fn color(name: &'static str, default: u32, what: &str) -> glib::ParamSpec {
 
 fn element(name: &'static str, default: String, meta: &str) -> glib::ParamSpec {
     let blurb = format!(
-        "Name of the element whose {meta} is shown where a frame has several; empty = the last"
+        "Name of the element whose {meta} is shown if a frame has several; empty = the last"
     );
     let spec = glib::ParamSpecString::builder(name).default_value(default.as_str());
     spec.nick(&nick(name))

@@ -1,15 +1,15 @@
-//! Rows of a frame in GStreamer's unpacked form, of whichever format the frame is.
+//! Rows of a frame in GStreamer's unpacked form, for frames of any format.
 
 use gst::glib::translate::IntoGlib;
 use gst_video::{ffi, prelude::*};
 
 use super::blend::{Alpha, Row};
 
-/// Pixels that GStreamer's functions may write behind a row, which its own blender makes room for.
+/// Pixels after a row that GStreamer's functions may write; its own blender allocates them too.
 const BEHIND: usize = 8;
 
-/// Whether rows of a format can be taken apart and put together: into four components of 8 or 16
-/// bits, row by row.
+/// Whether rows of a format can be unpacked and packed: into four components of 8 or 16 bits, row
+/// by row.
 pub(super) fn can_be_edited(format: gst_video::VideoFormat) -> bool {
     use gst_video::VideoFormat as Format;
     let info = gst_video::VideoFormatInfo::from_format(format);
@@ -20,7 +20,7 @@ pub(super) fn can_be_edited(format: gst_video::VideoFormat) -> bool {
 /// The rows of a frame that is mapped for writing.
 pub(super) struct Rows<'f, 'b> {
     frame: &'f mut gst_video::VideoFrameRef<&'b mut gst::BufferRef>,
-    /// The functions of its format.
+    /// GStreamer's functions for the format.
     format: &'static ffi::GstVideoFormatInfo,
     flags: ffi::GstVideoPackFlags,
     width: i32,
@@ -31,16 +31,16 @@ pub(super) struct Rows<'f, 'b> {
 }
 
 impl<'f, 'b> Rows<'f, 'b> {
-    /// The frame's planes must lie in its memory (`planes::check`).
+    /// The frame's planes must lie in its memory (see `planes::check`).
     ///
     /// # Errors
-    /// A sentence where GStreamer cannot take apart and put together this format.
+    /// A sentence if GStreamer cannot unpack and pack this format.
     pub fn new(
         frame: &'f mut gst_video::VideoFrameRef<&'b mut gst::BufferRef>,
     ) -> Result<Self, String> {
         let info = frame.format_info();
         let format = info.format();
-        let refused = || format!("GStreamer cannot take rows of {format} apart");
+        let refused = || format!("GStreamer cannot unpack rows of {format}");
         if !can_be_edited(format) {
             return Err(refused());
         }
@@ -49,8 +49,8 @@ impl<'f, 'b> Rows<'f, 'b> {
         let is_interlaced = frame
             .flags()
             .contains(gst_video::VideoFrameFlags::INTERLACED);
-        // Fields that do not share out the rows of chroma evenly would need one more of them than
-        // the frame is sure to have.
+        // If the rows of a field do not divide evenly among the rows of chroma, GStreamer would
+        // access one chroma row more than the frame is sure to have.
         let shared = info.h_sub().iter().copied().max().unwrap_or(0);
         let is_even = frame.height().is_multiple_of(2 << shared);
         let flags = if is_interlaced && is_even {
@@ -84,9 +84,10 @@ impl<'f, 'b> Rows<'f, 'b> {
         self.height
     }
 
-    /// Lets `draw` change a row; one that there is not is left out.
+    /// Calls `draw` on a row; ignores rows outside the frame.
     ///
-    /// Where rows share chroma, that of the first of them counts, as GStreamer packs them.
+    /// If rows share chroma, the chroma of the first of them is kept, as in GStreamer's own
+    /// packing.
     pub fn edit(&mut self, y: i32, draw: impl FnOnce(&mut Row)) {
         let (Some(unpack), Some(pack)) = (self.format.unpack_func, self.format.pack_func) else {
             return;
@@ -96,9 +97,9 @@ impl<'f, 'b> Rows<'f, 'b> {
         }
         let width = self.width as usize;
         let frame = self.frame.as_mut_ptr();
-        // SAFETY: the frame is mapped for writing while it is borrowed here; its planes hold the
-        // rows that its strides and height promise; the line has room for the row in samples of 16
-        // bits, and for what is written behind it.
+        // SAFETY: the frame is mapped for writing while it is borrowed here. Its planes hold the
+        // rows that strides and height describe. The line has room for the row in 16-bit samples
+        // and for the pixels that are written after it.
         unsafe {
             let frame = &*frame;
             unpack(
@@ -119,7 +120,7 @@ impl<'f, 'b> Rows<'f, 'b> {
             Row::Bytes(&mut bytes[..width], self.alpha)
         };
         draw(&mut row);
-        // SAFETY: as above; the line holds a row in the form that it was unpacked to.
+        // SAFETY: as above; the line holds a row in the format's unpacked form.
         unsafe {
             let frame = &mut *frame;
             pack(

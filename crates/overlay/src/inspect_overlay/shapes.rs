@@ -1,4 +1,4 @@
-//! What an overlay is made of, and how it comes onto a frame.
+//! The parts of an overlay, and how they are blended into a frame.
 
 use super::{
     bits::{Bits, WORD},
@@ -8,35 +8,35 @@ use super::{
     rows::Rows,
 };
 
-/// Something that is drawn.
+/// A part of an overlay.
 #[derive(Debug)]
 pub(super) enum Shape {
-    /// Lines inside of each other along the edges of a rectangle.
+    /// Nested lines along the edges of a rectangle.
     Box {
         outer: Area,
         /// Width of each line, px.
         line: i32,
-        /// From the outermost to the innermost.
+        /// Colours from the outermost to the innermost line.
         colours: [Pixel; 3],
     },
     /// Drawn pixels.
     Sprite(Sprite),
 }
 
-/// A piece of the picture, drawn.
+/// A drawn part of the picture.
 #[derive(Debug)]
 pub(super) struct Sprite {
     pub area: Area,
-    /// Row by row.
+    /// Pixels row by row.
     pub pixels: Vec<Pixel>,
 }
 
-/// An overlay, and what is wrong with what it was drawn from.
+/// An overlay, and the problems found while it was drawn.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
-    /// Marked pixels with their colour; below all shapes.
+    /// Marked pixels and their colour; below all shapes.
     pub tint: Option<(Bits, Pixel)>,
-    /// From the lowest to the topmost.
+    /// Shapes from the lowest to the topmost.
     pub shapes: Vec<Shape>,
     pub faults: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl Shape {
         }
     }
 
-    /// Draws what of it lies in a row of its area.
+    /// Draws the part of the shape that lies in row `y`.
     fn draw(&self, y: i32, row: &mut Row) {
         match self {
             Self::Box {
@@ -57,8 +57,8 @@ impl Shape {
                 line,
                 colours,
             } => {
-                // The distance from the nearer of the upper and lower edge tells how many lines
-                // stand upright here.
+                // The distance from the nearer of the upper and lower edge is the number of lines
+                // that are vertical in this row.
                 let depth = (y - outer.y).min(outer.bottom() - 1 - y);
                 let mut rect = *outer;
                 for (&colour, ring) in colours.iter().zip(1..) {
@@ -91,11 +91,11 @@ impl Overlay {
         self.tint.is_none() && self.shapes.is_empty()
     }
 
-    /// Puts the overlay onto a frame. Each row is taken apart once, and only where something is
-    /// drawn on it.
+    /// Blends the overlay into a frame. Only rows with something drawn are unpacked, and each of
+    /// them once.
     pub fn blend(&self, rows: &mut Rows) {
         let height = rows.height();
-        // The shapes on each row, the lowest first.
+        // The shapes in each row, the lowest first.
         let mut shapes: Vec<Vec<&Shape>> = vec![Vec::new(); usize::try_from(height).unwrap_or(0)];
         for shape in &self.shapes {
             let area = shape.area();
@@ -124,7 +124,7 @@ impl Overlay {
     }
 }
 
-/// Colours the marked pixels of a row.
+/// Tints the marked pixels of a row.
 fn tint(row: &mut Row, words: &[u64], colour: Pixel) {
     for (&word, left) in words.iter().zip((0..).step_by(WORD)) {
         let mut rest = word;

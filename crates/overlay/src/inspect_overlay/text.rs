@@ -1,4 +1,4 @@
-//! Letters as coverage, from a font that is part of the library.
+//! Glyphs as coverage, from a font that is embedded in the library.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -9,22 +9,23 @@ use skrifa::{
 };
 use tiny_skia::{FillRule, Mask, PathBuilder, Transform};
 
-/// Hack, a monospaced typeface: the same picture on every machine, and digits that stand still.
+/// Hack, a monospaced typeface. Embedding it gives the same picture on every machine, and digits do
+/// not move.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Hack-Regular.ttf");
 
-/// Letters of a size are forgotten when there are more: a name may hold any of Unicode.
+/// Maximum number of cached glyphs per size: a name may contain any Unicode characters.
 const MOST_GLYPHS: usize = 1024;
 
-/// Below 1 thin strokes, which fall on parts of two pixels at small sizes, come out darker.
+/// An exponent below 1 darkens thin strokes, which cover only parts of pixels at small sizes.
 const BOLDNESS: f32 = 0.7;
 
 static FACE: LazyLock<Option<Face>> = LazyLock::new(Face::new);
 
-/// The typeface with what every line needs of it, in the typeface's own units.
+/// The typeface and its metrics, in the typeface's own units.
 struct Face {
     font: FontRef<'static>,
     units_per_em: f32,
-    /// From the letters' highest to their lowest point.
+    /// From the highest to the lowest point of the letters.
     line: f32,
     /// Width of every letter.
     advance: f32,
@@ -44,9 +45,9 @@ impl Face {
         })
     }
 
-    /// What a letter looks like; `None` where there is nothing to see.
+    /// The glyph of a letter; `None` if it has no visible pixels.
     fn draw(&self, letter: char, height: i32) -> Option<Glyph> {
-        // Pixels per em.
+        // The size in pixels per em.
         let size = Size::new(self.units_per_em * height as f32 / self.line);
         let plain = LocationRef::default();
         let ascent = self.font.metrics(size, plain).ascent.round();
@@ -56,7 +57,7 @@ impl Face {
         let settings = DrawSettings::unhinted(size, plain);
         outline.draw(settings, &mut pen).ok()?;
         let path = pen.0.finish()?;
-        // The typeface's y grows upward.
+        // The typeface's y axis points up.
         let placed =
             path.transform(Transform::from_scale(1.0, -1.0).post_translate(0.0, ascent))?;
         let bounds = placed.bounds();
@@ -79,7 +80,7 @@ impl Face {
     }
 }
 
-/// An outline as a path of the drawing library.
+/// Converts an outline to a path of the drawing library.
 #[derive(Default)]
 struct Pen(PathBuilder);
 
@@ -105,38 +106,38 @@ impl OutlinePen for Pen {
     }
 }
 
-/// A letter's pixels; of a space, none.
+/// The pixels of a glyph; empty for a space.
 #[derive(Debug, Default)]
 pub(super) struct Glyph {
     /// From the pen to the first column, px.
     pub left: i32,
-    /// From the upper edge of the line to the first row, px.
+    /// From the top of the line to the first row, px.
     pub top: i32,
     pub width: usize,
-    /// 0 = paper, 255 = ink, row by row.
+    /// Coverage row by row: 0 = background, 255 = letter.
     pub coverage: Vec<u8>,
 }
 
-/// Letters that were drawn before.
+/// Cache of glyphs.
 #[derive(Debug, Default)]
 pub(super) struct Type {
     glyphs: HashMap<(char, i32), Glyph>,
 }
 
 impl Type {
-    /// Width of every letter of a height, px.
+    /// Width of every letter at a height, px.
     pub fn advance(height: i32) -> i32 {
         let advance = FACE.as_ref().map_or(0.0, |face| face.advance / face.line);
         ((advance * height as f32).round() as i32).max(1)
     }
 
-    /// Width of a line, px.
+    /// Width of a line of text, px.
     pub fn width(text: &str, height: i32) -> i32 {
         let letters = i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
         letters.saturating_mul(Self::advance(height))
     }
 
-    /// A letter of a height in px.
+    /// The glyph of a letter at a height in px.
     pub fn glyph(&mut self, letter: char, height: i32) -> &Glyph {
         if self.glyphs.len() > MOST_GLYPHS {
             self.glyphs.clear();

@@ -1,4 +1,4 @@
-//! The bar with verdict and counts.
+//! The bar with the verdict and the counts.
 
 use super::{
     canvas::{Canvas, Colour},
@@ -16,7 +16,7 @@ const FAIL: Colour = Colour(0xffd9_2d20);
 const NONE: Colour = Colour(0xff6b_7280);
 const MISSING: Colour = Colour(0xfff5_9e0b);
 
-/// What the bar tells.
+/// The texts of the bar.
 #[derive(Debug)]
 pub(super) struct Wording {
     verdict: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Wording {
 }
 
 impl Wording {
-    /// Of a frame that was judged.
+    /// The texts for a judged frame.
     pub fn result(result: &DefectResult) -> Self {
         let (verdict, colour) = match result.verdict {
             Verdict::Pass => ("PASS", PASS),
@@ -41,7 +41,7 @@ impl Wording {
         }
     }
 
-    /// Of a mask without a verdict, by its marked pixels, or of a mask that did not come.
+    /// The texts for a mask without a verdict, by its marked pixels, or for a missing mask.
     pub fn mask(marked: Option<u64>) -> Self {
         let (verdict, colour, counts) = match marked {
             Some(marked) => ("NO VERDICT", NONE, format!("{marked} px marked")),
@@ -73,7 +73,7 @@ fn counts(result: &DefectResult) -> String {
     )
 }
 
-/// The bar at its place.
+/// Draws the bar in its place.
 pub(super) fn draw(
     layout: &Placement,
     letters: &mut Type,
@@ -100,7 +100,7 @@ pub(super) fn draw(
     let counts = Type::width(&wording.counts, text);
     if counts <= room.width {
         canvas.text(letters, &wording.counts, room.x, y, (text, TEXT));
-        // In small letters at the right, on the same baseline, where it does not touch the counts.
+        // In small text at the right on the same baseline, if it does not overlap the counts.
         let detail = Type::width(&wording.detail, layout.small);
         if counts + 2 * margin + detail <= room.width {
             let y = y + (text - layout.small) * 4 / 5;

@@ -1,4 +1,4 @@
-//! Caps strings of a neighbour, as far as GStreamer's own parser accepts them. Every element
+//! Caps that a neighbour could send, made of strings that GStreamer's parser accepts. Every element
 //! answers queries with caps that its pads can have, and the layout derived from fixed caps agrees
 //! with GStreamer's. No device is needed.
 
@@ -240,8 +240,9 @@ fn number(input: &mut Unstructured) -> Result<i32> {
     }
 }
 
-/// GStreamer's own parser has a critical for -2³¹ here, and reads a denominator of 0 as text: in a
-/// list with fractions its own comparison of caps (1.22) then reads past the fractions.
+/// Avoids two faults of GStreamer: its parser logs a critical for -2³¹, and reads a denominator of
+/// 0 as text. In a list with fractions, its comparison of caps (1.22) then reads past the
+/// fractions.
 fn fraction(input: &mut Unstructured) -> Result<String> {
     let numerator = number(input)?.max(-i32::MAX);
     let denominator = match number(input)?.max(-i32::MAX) {
@@ -257,7 +258,7 @@ fn value(input: &mut Unstructured) -> Result<String> {
         1 => (*input.choose(&WORDS)?).to_owned(),
         2 => fraction(input)?,
         3 => format!("(float){}", f32::from(input.arbitrary::<i16>()?) / 8.0),
-        // GStreamer's own parser has a critical for empty ranges.
+        // GStreamer's parser logs a critical for empty ranges.
         4 => {
             let (low, high) = (number(input)?, number(input)?);
             format!("[{},{}]", low.min(high) / 2 - 1, low.max(high) / 2)
@@ -267,7 +268,8 @@ fn value(input: &mut Unstructured) -> Result<String> {
             format!("[{}/1,{}/1]", low.min(high) / 2 - 1, low.max(high) / 2)
         }
         kind => {
-            // Of one type: GStreamer's own comparison has a critical for lists of several types.
+            // Values of one type only: GStreamer's comparison logs a critical for lists of several
+            // types.
             let kind_of_values = input.int_in_range(0..=2)?;
             let mut values = Vec::new();
             for _ in 0..input.int_in_range(0..=4)? {

@@ -1,5 +1,5 @@
-//! Results as events from a network: consistent ones arrive bit for bit, contradictory ones are
-//! ignored, and `clmaskunpack` attaches to a mask no result but its own.
+//! Results as events from a network: consistent ones arrive unchanged, contradictory ones are
+//! ignored, and `clmaskunpack` attaches to a mask only the mask's own result.
 
 use arbitrary::{Result, Unstructured};
 use clinspect_core::mask::packed_stride;
@@ -66,7 +66,10 @@ fn body(input: &mut Unstructured) -> Result<()> {
         results.iter().map(|result| format!("{result:?}")).collect()
     };
     assert_eq!(found(&rig.pass(buffer.clone())), expected);
-    assert!(found(&rig.pass(buffer)).is_empty(), "told of one mask only");
+    assert!(
+        found(&rig.pass(buffer)).is_empty(),
+        "a result is attached to a second mask"
+    );
     Ok(())
 }
 
@@ -195,7 +198,7 @@ fn garbled(input: &mut Unstructured, data: String) -> Result<String> {
     Ok(letters.into_iter().collect())
 }
 
-/// Fails on a result that no element could have found.
+/// Fails on a result that no element could have produced.
 fn assert_can_be(result: &DefectResult) {
     let pixels = u64::from(result.width) * u64::from(result.height);
     assert!(result.defect_pixels <= result.judged_pixels && result.judged_pixels <= pixels);

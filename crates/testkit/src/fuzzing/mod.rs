@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets. `fuzz/` runs them under libFuzzer, `cargo test` on seeded random
 //! bytes and on the inputs kept in `seeds/`.
 //!
-//! A body fails by panicking. It draws its choices from the bytes and ends where they end.
+//! A body fails by panicking. It makes its choices from the bytes and ends when they are used up.
 
 pub mod caps;
 pub mod components;

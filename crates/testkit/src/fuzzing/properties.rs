@@ -1,4 +1,4 @@
-//! Properties set to anything while frames flow: every frame comes out inspected or is answered
+//! Properties are set to anything while frames flow. Every frame is either inspected or answered
 //! with an error, values read back are legal, and after a reset to the defaults the element gives
 //! the reference's results.
 
@@ -54,9 +54,9 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         element.set_property_from_value(name, value);
     }
     let about = format!("{line}, {}: {told}", frame.describe());
-    // Drops errors and warnings of the settings before the reset.
+    // Drop the errors and warnings from before the reset.
     let _ = (rig.errors(), rig.warnings());
-    // Kernels of the settings before may still be compiled.
+    // Kernels for earlier settings may still be compiling.
     rig.pass(buffer_of(&frame, device));
     while is_compiling() {
         rig.pass(buffer_of(&frame, device));

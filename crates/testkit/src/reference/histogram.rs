@@ -28,7 +28,7 @@ pub fn histogram(c: Samples, region: [usize; 4], bit_depth: u32, bins: usize) ->
 
 /// Low bits of a sample that do not select its bin.
 fn bin_shift(bit_depth: u32, bins: usize) -> u32 {
-    assert!(bins.is_power_of_two(), "{bins} bins are no power of two");
+    assert!(bins.is_power_of_two(), "{bins} bins are not a power of two");
     assert!(
         bins.ilog2() <= bit_depth,
         "{bins} bins are too many for {bit_depth} bits"
