@@ -35,7 +35,7 @@ pub fn try_one(case: Case, cycles: usize) -> Result<(), String> {
             return Err(format!("alive after stop {cycle}: {:?}", after.alive()));
         }
         if after.stray() > 0 {
-            return Err("released what it did not own".into());
+            return Err("an object was released too often".into());
         }
         if after.unflushed() > 0 {
             return Err("waits for a queue that was not flushed".into());

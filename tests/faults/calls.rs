@@ -136,7 +136,7 @@ pub fn try_one(case: Case, healthy: &Trace, scenario: &Scenario) -> Result<(), S
         return Err(about(&format!("left behind {left:?}")));
     }
     if after.stray() > before.stray() {
-        return Err(about("released what it did not own"));
+        return Err(about("an object was released too often"));
     }
     if after.unflushed() > before.unflushed() {
         return Err(about("waits for a queue that was not flushed"));
@@ -168,13 +168,13 @@ fn judge(case: Case, scenario: &Scenario, healthy: &Trace, trace: &Trace) -> Res
                 return about(&format!("frame {i} is refused without an error"));
             }
             Frame::Unreadable if trace.errors.is_empty() => {
-                return about(&format!("nobody tells that frame {i} cannot be read"));
+                return about(&format!("no error says that frame {i} cannot be read"));
             }
             _ => {}
         }
     }
     if !trace.started && !told {
-        return about("does not start and says nothing");
+        return about("does not start and posts no error");
     }
     // Later frames may cause the same error again.
     for error in &trace.errors {
@@ -187,7 +187,7 @@ fn judge(case: Case, scenario: &Scenario, healthy: &Trace, trace: &Trace) -> Res
     if let Some(error) = trace.errors.first()
         && !is_clear(error)
     {
-        return about("an error that does not help");
+        return about("an error that does not say what to do");
     }
     let mut may_pass = MAY_PASS.iter().map(|(function, _)| *function);
     let may_pass = may_pass.any(|function| function == scenario.function);
@@ -197,7 +197,7 @@ fn judge(case: Case, scenario: &Scenario, healthy: &Trace, trace: &Trace) -> Res
     let replaced = scenario.function == "clGetDeviceInfo"
         && clinspect_opencl::devices().is_ok_and(|devices| devices.len() > 1);
     if !told && !replaced && (!may_pass || upload) {
-        return about("nobody tells");
+        return about("no error was posted");
     }
     Ok(())
 }

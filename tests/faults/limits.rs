@@ -152,7 +152,7 @@ fn judge(scenario: &Scenario, whole: &Trace, trace: &Trace) -> Result<(), String
                 .any(|word| error.contains(word));
             let says_why = refusal.is_none_or(|(_, word)| error.contains(word));
             if !helps || !says_why {
-                return about("a refusal that does not help");
+                return about("a refusal that does not say what to do");
             }
             if trace.errors.iter().any(|other| other != error) {
                 return about("more than one error");

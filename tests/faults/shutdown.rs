@@ -38,8 +38,8 @@ pub fn stall(case: Case, healthy: &Trace, function: &str) -> Result<(), String> 
         lasting: true,
         keep: false,
     }));
-    // On a GPU some releases happen in the background, before the rule holds. Times of frames that ended
-    // before the stop were queried before it.
+    // The call may be missing: on a GPU releases may happen in the background after the stop, and the times
+    // of frames that ended before the stop may have been queried already.
     let unsure = function.starts_with("clRelease") && !runs_on_cpu() || asks_for_times(function);
     if Report::now().unwrap_or_default().faults_since(&before) == 0 && !unsure {
         return Err("the call was not made".into());
@@ -134,7 +134,7 @@ fn play(pipeline: &gst::Pipeline, rules: &str) -> Result<(), String> {
             };
         };
         if !error.contains("stop and start") {
-            return Err(format!("an error that does not help: {error}"));
+            return Err(format!("an error that does not say what to do: {error}"));
         }
     } else {
         while !is_made() && begun.elapsed() < Duration::from_millis(500) {

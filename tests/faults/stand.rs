@@ -311,8 +311,8 @@ impl Drop for Stand {
     }
 }
 
-/// True if a function queries times. Times are queried when the commands are complete, which may be in one phase
-/// or the next.
+/// True if a function queries times. Times are queried when the commands are complete, which may be in
+/// one phase or the next.
 pub fn asks_for_times(function: &str) -> bool {
     function.starts_with("clGetEvent")
 }

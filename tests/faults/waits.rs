@@ -115,7 +115,7 @@ fn eos_of_a_hang(_: &Trace) -> Result<(), String> {
         Some(gst::MessageView::Error(error)) => {
             let error = error.error().message().to_owned();
             if !error.contains("did not finish") || !error.contains("stop and start") {
-                return Err(format!("an error that does not help: {error}"));
+                return Err(format!("an error that does not say what to do: {error}"));
             }
         }
         Some(_) => return Err("an end without its last frames".into()),
@@ -126,7 +126,8 @@ fn eos_of_a_hang(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// A stop that exceeds the limit because other commands are queued first: the context is not marked as failed.
+/// A stop that exceeds the limit because other commands are queued first does not mark the context as
+/// failed.
 fn busy(_: &Trace) -> Result<(), String> {
     let mut filters = (0..5)
         .map(|_| Filter::new())
