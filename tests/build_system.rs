@@ -1,5 +1,5 @@
-//! `meson install` puts the plugin where GStreamer looks for it, or where it is told to;
-//! `scripts/setup` says which Rust is needed.
+//! `meson install` installs the plugin into GStreamer's plugin folder or the configured one;
+//! `scripts/setup` names the Rust version it needs.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use std::{
 
 use tools::{Sandbox, exists, run, skip};
 
-/// Longest time a step of the build may take, s: it may have to build all dependencies.
+/// Time limit of a build step, s; a step may build all dependencies.
 const BUILD_LIMIT_S: u32 = 900;
 
 #[test]
@@ -29,7 +29,7 @@ fn meson_install_puts_the_plugin_into_gstreamers_folder_or_the_one_it_is_given()
     }
     let sandbox = Sandbox::new("meson");
     let (build, destination) = (sandbox.path().join("build"), sandbox.folder("root"));
-    // What is built already is used again: <target>/<profile>/deps/<this test>.
+    // Reuse the target folder: this test is <target>/<profile>/deps/<name>.
     let exe = std::env::current_exe().unwrap();
     let target = exe.ancestors().nth(3).unwrap();
     let meson = |args: &[&str]| {
@@ -40,7 +40,7 @@ fn meson_install_puts_the_plugin_into_gstreamers_folder_or_the_one_it_is_given()
             .env("CARGO_TARGET_DIR", target)
             .env("CARGO_NET_OFFLINE", "true")
             .env("DESTDIR", &destination)
-            // A critical of GLib is no business of meson's tools.
+            // GLib criticals in meson's tools must not abort them.
             .env_remove("G_DEBUG");
         run(&mut command).succeeded()
     };
@@ -64,7 +64,7 @@ fn meson_install_puts_the_plugin_into_gstreamers_folder_or_the_one_it_is_given()
     assert_installed(&sandbox, &inside("/x/y"));
 }
 
-/// Fails unless GStreamer finds the plugins in this folder.
+/// Asserts that GStreamer finds the plugins in this folder.
 #[track_caller]
 fn assert_installed(sandbox: &Sandbox, folder: &Path) {
     for (plugin, element) in [
@@ -84,7 +84,7 @@ fn assert_installed(sandbox: &Sandbox, folder: &Path) {
     }
 }
 
-/// A folder that is a whole PATH: what `scripts/setup` uses, no `apt-get`, and Rust of a version.
+/// A folder to use as PATH: the programs that `scripts/setup` uses, without `apt-get`, and a Rust version.
 fn path_with_rust(sandbox: &Sandbox, version: Option<&str>) -> PathBuf {
     let folder = sandbox.folder(version.unwrap_or("none"));
     let path = std::env::var_os("PATH").unwrap();

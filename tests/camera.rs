@@ -21,11 +21,11 @@ const CAMERA: &str = "arv-fake-gv-camera-0.8";
 /// UDP port of the GigE Vision control protocol.
 const CONTROL_PORT: u16 = 3956;
 const FRAMES: u64 = 25;
-/// Small frames: the simulated camera sends each in one burst, and a busy machine's sockets lose
-/// packets of large ones.
+/// Small frames: the simulated camera sends each frame in one burst, and on a busy machine sockets lose
+/// packets of large frames.
 const CAPS: &str = "video/x-raw,format=GRAY8,width=256,height=200,framerate=50/1";
 
-/// The camera, which ends with the test, whatever happens; only one exists at a time.
+/// The camera process. It ends with the test; only one camera exists at a time.
 struct Camera {
     process: Child,
     _alone: File,
@@ -35,9 +35,9 @@ impl Camera {
     fn start() -> Self {
         let lock = File::create(std::env::temp_dir().join("clinspect-camera.lock")).unwrap();
         lock.lock().unwrap();
-        // A second camera would start, and share the port with the first.
+        // A second camera would start and share the port with the first.
         wait_until("no other camera is running", || !is_bound(CONTROL_PORT));
-        // The kernel ends the camera even where the test is killed.
+        // The kernel ends the camera even if the test is killed.
         let process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", CAMERA, "-i", "127.0.0.1"])
             .stdout(Stdio::null())
@@ -68,19 +68,19 @@ impl Drop for Camera {
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        assert!(Instant::now() < deadline, "waited too long until {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// Whether some socket on this machine is bound to the UDP port.
+/// True if a socket on this machine is bound to the UDP port.
 fn is_bound(port: u16) -> bool {
     let sockets = fs::read_to_string("/proc/net/udp").unwrap();
     sockets.contains(&format!(":{port:04X} "))
 }
 
-/// `gst-launch-1.0` on a pipeline. Receivers with the right to raw sockets use them, and those see
-/// no loopback traffic: root gives that right up.
+/// `gst-launch-1.0` on a pipeline. aravis uses raw sockets if it may, and raw sockets see no loopback
+/// traffic: as root, drop that capability.
 fn receive(sandbox: &Sandbox, pipeline: &str) -> Command {
     let launch = format!("exec gst-launch-1.0 --no-fault -m {pipeline}");
     let is_root = fs::metadata("/proc/self").is_ok_and(|m| {
@@ -98,7 +98,7 @@ fn receive(sandbox: &Sandbox, pipeline: &str) -> Command {
     }
 }
 
-/// Numbers of the frames that element messages of this name are about.
+/// Frame numbers in the element messages of this name.
 fn told(lines: &[String], name: &str) -> Vec<u64> {
     lines
         .iter()
@@ -137,12 +137,12 @@ fn simulated_camera_every_frame_goes_through_all_three_elements() {
     assert_eq!(histograms.len() as u64, FRAMES, "{}", received.text());
     assert_eq!(
         masks, histograms,
-        "the branches of a tee number frames alike"
+        "both branches of the tee use the same frame numbers"
     );
     let different: BTreeSet<&u64> = histograms.iter().collect();
     assert_eq!(different.len() as u64, FRAMES, "{histograms:?}");
     assert!(histograms.is_sorted(), "{histograms:?}");
-    // It is a picture, not a black frame.
+    // The frame is not black.
     let message = lines.iter().find(|line| line.contains("): clhistogram, "));
     let message = message.unwrap();
     assert!(message.contains("width=(uint)256"), "{message}");

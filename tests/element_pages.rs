@@ -1,7 +1,7 @@
-//! docs/elements: a page for each element, whose tables are what `gst-inspect-1.0` prints and whose
+//! docs/elements: each element has a page; the tables equal the output of `gst-inspect-1.0`, and the
 //! pipelines run as printed.
 //!
-//! `CLINSPECT_WRITE_PAGES=1 cargo test --test element_pages` writes the tables anew.
+//! `CLINSPECT_WRITE_PAGES=1 cargo test --test element_pages` updates the tables.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,10 +15,10 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use tools::{Sandbox, exists, run, shell_lines, skip};
 
-/// Between these two a page holds a table that is written, not typed.
+/// These lines enclose a generated table.
 const BEGIN: &str = "<!-- written by tests/element_pages.rs -->\n";
 const END: &str = "<!-- end -->\n";
-/// What every element has from GStreamer's own classes.
+/// Properties that every element inherits from GStreamer.
 const INHERITED: [&str; 2] = ["name", "parent"];
 /// Sections of a page, in GStreamer's order.
 const SECTIONS: [&str; 4] = ["## Pads", "## Properties", "## Pipelines", "## See also"];
@@ -91,7 +91,7 @@ fn cell(text: &str) -> String {
 }
 
 impl Property {
-    /// The type with its range, in the words of a reader.
+    /// The type and range in plain words.
     fn type_and_range(&self) -> String {
         let kind = self.kind.trim_end_matches('.');
         let (kind, range) = kind.split_once(". Range: ").unwrap_or((kind, ""));
@@ -104,14 +104,14 @@ impl Property {
             other => other.to_lowercase(),
         };
         match range.split_once(" - ") {
-            // The largest number of a type is no limit worth reading.
+            // Omit the largest value of a type.
             Some((least, most)) if most.len() > 9 => format!("{kind}, {least} or more"),
             Some((least, most)) => format!("{kind}, {least} to {most}"),
             None => kind,
         }
     }
 
-    /// When it may be set.
+    /// States in which the property may be set.
     fn mutable(&self) -> &'static str {
         if !self.flags.contains("writable") {
             "read only"
@@ -123,7 +123,7 @@ impl Property {
     }
 
     fn row(&self) -> String {
-        // An enumeration's default is its number and, in quotes, its name.
+        // The default of an enumeration is printed as number and quoted name.
         let default = match self.default.rsplit_once(", ") {
             Some((_, name)) if self.kind.starts_with("Enum") => name,
             _ => &self.default,
@@ -139,7 +139,7 @@ impl Property {
             .values
             .iter()
             .map(|(name, meaning)| {
-                // The nick's first word repeats the name.
+                // Omit the nick, which repeats the name.
                 let meaning = meaning
                     .split_once(": ")
                     .map_or(&**meaning, |(_, rest)| rest);
@@ -156,7 +156,7 @@ impl Property {
     }
 }
 
-/// The table of the properties that are the element's own.
+/// The table of the element's own properties.
 fn property_table(text: &str) -> String {
     let mut table =
         "| property | type | default | may be set in | meaning |\n|---|---|---|---|---|\n"
@@ -192,7 +192,7 @@ fn pads(text: &str) -> Vec<(String, String, Vec<String>)> {
         } else if let (true, Some((field, value)), Some(last)) =
             (indent > 6, line.split_once(": "), caps.last_mut())
         {
-            // A range of everything says nothing.
+            // Omit a range of all values.
             let all = ["[ 1, 2147483647 ]", "[ 0/1, 2147483647/1 ]"].contains(&value);
             let value = value.replace("(string)", "");
             *last += &if all {
@@ -213,20 +213,20 @@ fn pad_table(text: &str) -> String {
     table
 }
 
-/// A page with the first two marked tables in place of those it has.
+/// The page with its two generated tables replaced.
 fn with_tables(page: &str, tables: [String; 2]) -> String {
     let mut parts = page.split(BEGIN);
     let mut written = parts.next().unwrap_or("").to_owned();
     for table in tables {
-        let part = parts.next().expect("a page has two written tables");
-        let (_, after) = part.split_once(END).expect("a written table has an end");
+        let part = parts.next().expect("a page has two generated tables");
+        let (_, after) = part.split_once(END).expect("a generated table has an end");
         written += &format!("{BEGIN}{table}{END}{after}");
     }
-    assert!(parts.next().is_none(), "a page has two written tables");
+    assert!(parts.next().is_none(), "a page has two generated tables");
     written
 }
 
-/// What `gst-inspect-1.0` prints of the elements in our plugins.
+/// The output of `gst-inspect-1.0` for each element of our plugins.
 fn elements(sandbox: &Sandbox) -> Vec<(String, String)> {
     let inspect = |what: &str| {
         run(sandbox.command("gst-inspect-1.0").arg(what))
@@ -252,16 +252,19 @@ fn pages_hold_what_gst_inspect_prints() {
     let write = std::env::var("CLINSPECT_WRITE_PAGES").is_ok_and(|value| value == "1");
     for (name, text) in &elements {
         let path = pages().join(format!("{name}.md"));
-        let page = fs::read_to_string(&path).unwrap_or_else(|_| panic!("{name} has a page"));
+        let page = fs::read_to_string(&path).unwrap_or_else(|_| panic!("{name} has no page"));
         let expected = with_tables(&page, [pad_table(text), property_table(text)]);
         if write {
             fs::write(&path, &expected).unwrap();
         } else {
-            assert_eq!(page, expected, "{name}: CLINSPECT_WRITE_PAGES=1 writes it");
+            assert_eq!(
+                page, expected,
+                "{name}: update the page with CLINSPECT_WRITE_PAGES=1"
+            );
         }
         let found: Vec<usize> = SECTIONS
             .iter()
-            .map(|s| page.find(s).unwrap_or_else(|| panic!("{name} has {s}")))
+            .map(|s| page.find(s).unwrap_or_else(|| panic!("{name} lacks {s}")))
             .collect();
         assert!(found.is_sorted(), "{name}: sections in order");
     }
@@ -270,7 +273,7 @@ fn pages_hold_what_gst_inspect_prints() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
-    assert_eq!(there, names, "a page for each element, and no other");
+    assert_eq!(there, names, "a page for each element, and no other page");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! The examples for integrators, as they would run them: Rust, Python and C; all see the same spot.
+//! The examples for integrators in Rust, Python and C, run as processes; all find the same spot.
 //!
-//! `cargo test` builds the Rust ones beside this binary; after `cargo test --test embedding` alone
-//! they may be missing (`cargo build --examples`).
+//! `cargo test` builds the Rust examples; before `cargo test --test embedding` alone, run
+//! `cargo build --examples`.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ fn embed_frames_of_our_pool_are_not_copied_and_results_come_as_values() {
         .into_iter()
         .filter(|l| l.contains("median"));
     for (number, line) in medians.enumerate() {
-        // The spot of level 20 lies on 16 bright px and 8 dark ones: 3200 levels less.
+        // The spot of level 20 covers 16 bright and 8 dark pixels, which lowers the sum by 3200.
         let mean = if number % 5 == 4 { "94.96" } else { "95.00" };
         assert_eq!(line, format!("frame {number}: median 60, mean {mean}"));
     }
@@ -56,7 +56,7 @@ fn embed_frames_of_our_pool_are_not_copied_and_results_come_as_values() {
     );
 }
 
-/// Records the default pattern: frames 20 to 24 of 60 fail.
+/// Records the default pattern, in which frames 20 to 24 of 60 fail.
 fn record(sandbox: &Sandbox, args: &[&str]) -> Run {
     let program = example("record_failures");
     let mut command = sandbox.command(program.to_str().unwrap());
@@ -90,7 +90,7 @@ fn record_failures_writes_the_failed_frames_with_those_around_them_as_pictures()
         .map(|i| format!("failure-000020-{i:04}.png"))
         .collect();
     assert_eq!(names(sandbox.path(), ".png"), expected, "{}", done.text());
-    // The spot is in the five that failed, and in no other.
+    // Only the five failed frames contain the spot.
     for (i, name) in expected.iter().enumerate() {
         let picture = image::open(sandbox.path().join(name)).unwrap().to_rgb8();
         assert_eq!((picture.width(), picture.height()), (320, 240));
@@ -105,7 +105,7 @@ fn record_failures_writes_a_film_whose_frames_can_be_read() {
         return;
     }
     let sandbox = Sandbox::new("record-mkv");
-    // More frames before the failure than there are, and a failure at the end of the stream.
+    // More frames requested before the failure than exist, and a failure at the end of the stream.
     let args = ["--format", "mkv", "--before", "100", "--after", "100"];
     let done = record(&sandbox, &args).succeeded();
     assert_eq!(
@@ -181,7 +181,7 @@ fn live_plot_shows_bins_and_mask_and_saves_a_picture() {
         .collect();
     assert_eq!(done.lines("frame "), expected, "{}", done.text());
     let picture = image::open(picture).unwrap().to_rgb8();
-    // The mask is drawn: something white with black on all four sides, as no text has it.
+    // The mask is drawn: a white area with black on all four sides, which no text contains.
     let is = |x: u32, y: u32, level: u8| picture.get_pixel(x, y).0 == [level; 3];
     let margin = 12;
     let spot = (margin..picture.height() - margin).any(|y| {

@@ -1,7 +1,7 @@
-//! The examples as a user runs them: as processes, on whatever device `CLINSPECT_DEVICE` names.
+//! The examples, run as processes on the device that `CLINSPECT_DEVICE` names.
 //!
-//! `cargo test` builds them beside this binary; after `cargo test --test examples` alone they may
-//! be missing (`cargo build --examples`).
+//! `cargo test` builds the examples; before `cargo test --test examples` alone, run
+//! `cargo build --examples`.
 
 #![allow(
     clippy::unwrap_used,
@@ -51,7 +51,7 @@ fn json_lines(output: &Output) -> (Vec<Value>, Value) {
     (lines, summary)
 }
 
-/// A folder of this test's own, removed in the end.
+/// A folder for this test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -102,7 +102,7 @@ fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
     }
     assert_eq!(summary["failed"], 5);
     assert!(summary["latency_ms_p99"].as_f64() >= summary["latency_ms_p50"].as_f64());
-    // The frames were written into the device's memory.
+    // The source wrote the frames into device memory.
     assert_eq!(summary["frames_zero_copy"], 5);
 
     for (number, frame) in frames.iter().enumerate().take(3) {
@@ -117,7 +117,7 @@ fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
         let plot = fs::read_to_string(file("histogram.svg")).expect("there is a plot");
         assert!(plot.starts_with("<svg") && plot.contains("grey level"));
     }
-    // Three of any frame, then up to three failed ones: all five.
+    // Pictures of the first three frames and of up to three failed frames after them: all five.
     assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 15);
 }
 
@@ -173,7 +173,7 @@ fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
     ];
     let device = has_device();
     for (args, sentence) in cases {
-        // A description is parsed, and a folder made, once a device is open.
+        // The description is parsed and the folder created only after a device is open.
         if args[0] != "--source" && args[0] != "--output" || device {
             refused(args, sentence);
         }
@@ -185,7 +185,7 @@ fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
             &[&small[..], &["--pitch-x", "40", "--pitch-y", "40"]].concat(),
             "no pixel of the 64x48 frame",
         );
-        // One direction works; the other would let its defects pass.
+        // One direction is judged; defects along the other would pass unnoticed.
         refused(
             &[&small[..], &["--pitch-x", "40"]].concat(),
             "no pixel of the 64x48 frame can be judged with pitch-x",

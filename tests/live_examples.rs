@@ -1,7 +1,7 @@
-//! The examples that run live: a node and a station over RTP, and several cameras, as processes.
+//! The live examples, run as processes: node and station over RTP, and several cameras.
 //!
-//! `cargo test` builds them beside this binary; after `cargo test --test live_examples` alone
-//! they may be missing (`cargo build --examples`).
+//! `cargo test` builds the examples; before `cargo test --test live_examples` alone, run
+//! `cargo build --examples`.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,12 +25,12 @@ use tools::{Sandbox, example, has_device, run};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
-/// Few packets a mask, so that no socket overflows on a busy machine.
+/// Few packets per mask, so that no socket overflows on a busy machine.
 const SMALL: &str =
     "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=30/1";
 const UNKNOWN: &str = "a mask without verdict";
 
-/// `remote` with what it prints in a file; ended when it goes out of scope.
+/// A process of `remote`, with its output in a file; killed on drop.
 struct Remote {
     child: Child,
     output: PathBuf,
@@ -56,21 +56,21 @@ impl Remote {
         Self::start(output, &args)
     }
 
-    /// The station, and the port that it says it listens at.
+    /// The station, and the port that it prints.
     fn station(output: PathBuf, more: &[&str]) -> (Self, String) {
         let args = [&["station", "--address", "127.0.0.1"], more].concat();
         let mut station = Self::start(output, &args);
         let mut line = String::new();
         let mut told = BufReader::new(station.child.stderr.take().unwrap());
         told.read_line(&mut line).unwrap();
-        // Nobody reads what it says afterwards, but it must not fail over that.
+        // Keep stderr open, so that printing does not fail.
         station.child.stderr = Some(told.into_inner());
         let port = line.trim().strip_prefix("listening on port ");
         let port = port.unwrap_or_else(|| panic!("{line:?}")).to_owned();
         (station, port)
     }
 
-    /// What it has printed so far.
+    /// The output so far.
     fn text(&self) -> String {
         fs::read_to_string(&self.output).unwrap()
     }
@@ -84,7 +84,7 @@ impl Remote {
             }
             sleep(POLL);
         }
-        panic!("it does not end: {}", self.text());
+        panic!("the process does not end: {}", self.text());
     }
 
     #[track_caller]
@@ -108,7 +108,7 @@ impl Drop for Remote {
     }
 }
 
-/// What was printed of each frame, and how many masks had no verdict.
+/// The printed results by frame, and the number of masks without a verdict.
 fn frames(text: &str) -> (BTreeMap<u64, String>, usize) {
     let mut frames = BTreeMap::<u64, String>::new();
     let mut number = None;
@@ -154,7 +154,7 @@ fn remote_station_prints_what_the_node_found() {
     let (found, unknown) = frames(&node.text());
     assert_eq!((found.len(), unknown), (30, 0));
     let (received, unknown) = frames(&station.text());
-    // Before the first mask anything may have been lost.
+    // The event of the first mask may be lost.
     assert_eq!((received.len(), unknown), (29, 1));
     assert!(found.values().any(|text| text.lines().count() > 1));
     for (number, text) in &received {
@@ -177,13 +177,13 @@ fn remote_sides_start_in_any_order_and_anew() {
     }
     let sandbox = Sandbox::new("remote-order");
     let file = |name: &str| sandbox.path().join(name);
-    // A station that ends, for a free port.
+    // A first station, to find a free port.
     let (mut first, port) = Remote::station(file("station-1"), &["--port", "0", "--frames", "2"]);
     let mut node = Remote::node(file("node-1"), &port, "0");
     assert!(first.wait().success());
     drop(first);
 
-    // Late: caps come within a second.
+    // A station that starts late receives caps within a second.
     let late = ["--port", &port, "--frames", "60"];
     let (mut station, _) = Remote::station(file("station-2"), &late);
     station.wait_for("frame ");
@@ -192,7 +192,7 @@ fn remote_sides_start_in_any_order_and_anew() {
     assert!(station.wait().success());
 
     let sent = [node.text(), again.text()].map(|text| frames(&text).0);
-    // The node that came anew counts from the start.
+    // The restarted node counts from 0.
     let text = station.text();
     let (before, after) = text.rsplit_once(UNKNOWN).expect("a gap between the nodes");
     let after = after.split_once('\n').unwrap().1;
@@ -253,7 +253,7 @@ fn cameras_that_fail_are_restarted_and_stop_no_other() {
     );
     assert_eq!(printed.lines("camera 1 failed: ").len(), 2, "{lines}");
     assert_eq!(printed.lines("camera 0 failed: ").len(), 0, "{lines}");
-    // 50 live frames take longer than an interval, so rates are told.
+    // 50 live frames take longer than an interval, so rates are printed.
     assert!(lines.contains("/s, "), "{lines}");
 }
 

@@ -1,5 +1,5 @@
-//! Machines without a usable OpenCL device: the plugin registers and can be inspected, going on is
-//! one clear error that says what to install, and with the same registry it works once repaired.
+//! Machines without a usable OpenCL device: the plugin registers and can be inspected, a start is
+//! one error that says what to install, and after the repair the plugin works with the same registry.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,13 +45,13 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
     for element in ELEMENTS {
         let line = format!("{SOURCE} ! {element} ! fakesink");
         let failed = run(sandbox.launch(&line).env(variable, &value));
-        // Neither well nor by a signal.
+        // A failure, but no crash.
         assert!(failed.code().is_some_and(|c| c != 0), "{}", failed.text());
         let errors = failed.lines("ERROR: from element");
         assert_eq!(errors.len(), 1, "{element}: {}", failed.text());
         assert!(errors[0].contains(word), "{element}: {}", errors[0]);
     }
-    // These two need no device.
+    // clmaskunpack and inspectoverlay need no device.
     let caps = "video/x-bitmask,width=8,height=2,framerate=1/1,stride=1,bit-order=msb-first";
     let line = format!(
         "fakesrc num-buffers=1 filltype=zero sizetype=fixed sizemax=2 ! {caps} ! clmaskunpack ! \
@@ -61,7 +61,7 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
     let line = format!("{SOURCE} ! inspectoverlay ! fakesink");
     run(sandbox.launch(&line).env(variable, &value)).succeeded();
 
-    // The same registry, the fault repaired.
+    // The same registry after the repair.
     for element in ELEMENTS {
         let line = format!("{SOURCE} ! {element} ! fakesink");
         let repaired = run(&mut sandbox.launch(&line));
@@ -99,7 +99,7 @@ fn no_lib_opencl_is_one_error_that_names_the_package() {
     assert_one_clear_error(
         "no-libopencl",
         |sandbox| {
-            // The loader takes the first file of that name, and this one is no library.
+            // The loader takes the first file of this name, which is not a library.
             let folder = sandbox.folder("lib");
             fs::write(folder.join("libOpenCL.so.1"), "").unwrap();
             ("LD_LIBRARY_PATH", folder.into())
@@ -135,7 +135,7 @@ fn cut_file_in_the_cache_is_one_error_that_names_it() {
                 let cache = sandbox.folder("pocl");
                 let fill = format!("{SOURCE} ! clgaussian ! fakesink");
                 run(sandbox.launch(&fill).env("POCL_CACHE_DIR", &cache));
-                // No file where the device is another, and then there is nothing to refuse.
+                // Without PoCL there is no file to truncate.
                 let cut = files(&cache)
                     .into_iter()
                     .find(|path| path.extension().is_some_and(|e| e == suffix));
@@ -179,7 +179,7 @@ fn unknown_device_from_the_environment_is_one_error_that_names_it() {
     assert_one_clear_error(
         "unknown-device",
         |_| ("CLINSPECT_DEVICE", "nonsense".into()),
-        // A user who set no property looks for where it comes from.
+        // The error names the variable, because the user set no property.
         "CLINSPECT_DEVICE",
     );
 }
@@ -213,7 +213,7 @@ fn environment_chooses_the_device_that_elements_open() {
     let begin = "/GstPipeline:pipeline0/GstClHistogram:h: device-name = ";
     let name = auto.lines(begin);
     assert_eq!(name.len(), 1, "{}", auto.text());
-    // Part of the name, in another case.
+    // Part of the name, in a different case.
     let name = name[0][begin.len()..].trim_matches('"').to_owned();
     let part = name[..8].to_uppercase();
     let chosen = run(sandbox.launch(&line).env("CLINSPECT_DEVICE", part)).succeeded();

@@ -1,4 +1,4 @@
-//! Photographs through `clgaussian` and `clhistogram`, against the references.
+//! Photographs through `clgaussian` and `clhistogram`, compared with the references.
 //!
 //! `CLINSPECT_PHOTOGRAPHS` names a folder of PNGs (`scripts/photographs` fetches one).
 
@@ -14,7 +14,7 @@ use gst::prelude::*;
 use gstclinspect::results::{DefectResult, HistogramResult, Verdict};
 use reference::{SampleKind, Samples, gaussian::gaussian_integer, histogram::histogram};
 
-/// The photographs, or `None` where there are none and none are required.
+/// The photographs; `None` if there are none and none are required.
 fn photographs() -> Option<Vec<std::path::PathBuf>> {
     let Some(folder) = std::env::var_os("CLINSPECT_PHOTOGRAPHS") else {
         assert!(
@@ -47,7 +47,7 @@ fn component(data: &[u8], width: usize, height: usize, offset: usize) -> Samples
     }
 }
 
-/// Frames of one photograph that are shown to the estimation of a pitch.
+/// Number of frames of a photograph from which a pitch is estimated.
 const SHOWN: usize = 12;
 
 #[test]

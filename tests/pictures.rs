@@ -1,7 +1,7 @@
-//! The pictures of `inspectoverlay` in docs/images are what `examples/overlay_pictures` makes.
+//! The pictures of `inspectoverlay` in docs/images equal those of `examples/overlay_pictures`.
 //!
-//! `cargo test` builds the example beside this binary; after `cargo test --test pictures` alone it may
-//! be missing (`cargo build --examples`).
+//! `cargo test` builds the example; before `cargo test --test pictures` alone, run
+//! `cargo build --examples`.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,13 +16,13 @@ use std::path::Path;
 use gst::prelude::*;
 use tools::{Sandbox, example, has_device, run};
 
-/// Side of the blocks that are compared, px: no larger than a label is high.
+/// Side of the compared blocks, px; at most the height of a label.
 const BLOCK: usize = 12;
-/// Largest mean difference of a block, levels. Versions of the JPEG library round in different ways; a
-/// letter that is missing changes its block by far more.
+/// Largest mean difference of a block, levels. Versions of the JPEG library round differently; a missing
+/// letter changes its block by far more.
 const MOST: f64 = 6.0;
 
-/// A picture of three bytes a pixel.
+/// A picture with three bytes per pixel.
 #[derive(Clone)]
 struct Picture {
     width: usize,
@@ -30,7 +30,7 @@ struct Picture {
 }
 
 impl Picture {
-    /// The mean difference of the block that differs most, and that block's place.
+    /// The largest mean difference of a block, and the position of the block.
     fn worst(&self, other: &Self) -> (f64, [usize; 2]) {
         assert_eq!(
             [self.width, self.samples.len()],
@@ -68,7 +68,7 @@ fn read(picture: &Path) -> Picture {
     pipeline.set_state(gst::State::Playing).unwrap();
     let sample = out.try_pull_sample(gst::ClockTime::from_seconds(20));
     pipeline.set_state(gst::State::Null).unwrap();
-    let sample = sample.unwrap_or_else(|| panic!("{} is no picture", picture.display()));
+    let sample = sample.unwrap_or_else(|| panic!("{} is not a picture", picture.display()));
     let info = gst_video::VideoInfo::from_caps(sample.caps().unwrap()).unwrap();
     let mapped = sample.buffer().unwrap().map_readable().unwrap();
     let row = 3 * info.width() as usize;
@@ -97,7 +97,7 @@ fn pictures_of_the_documentation_are_what_the_program_makes() {
         let (worst, [x, y]) = made.worst(&shown(name));
         assert!(
             worst <= MOST,
-            "{name} at ({x}, {y}): {worst} levels; scripts/pictures makes it anew"
+            "{name} at ({x}, {y}): {worst} levels; scripts/pictures updates the picture"
         );
     }
 }
@@ -105,7 +105,7 @@ fn pictures_of_the_documentation_are_what_the_program_makes() {
 #[test]
 fn missing_label_is_seen() {
     let whole = shown("overlay-frame.jpg");
-    // The label "3 px +11", and bare panel eight pitches beside it.
+    // The label "3 px +11", and the bare panel eight pitches to its right.
     let (label, bare) = ([211, 30], [270, 30]);
     let mut missing = whole.clone();
     for (x, y) in (0..15).flat_map(|y| (0..54).map(move |x| (x, y))) {

@@ -1,8 +1,8 @@
-//! The two programs that print the list of defects, from Rust and from Python, as a user runs
-//! them: both print the same, and what a frame shows is in it.
+//! The two examples that print the list of defects, in Rust and in Python, run as processes: both print the
+//! same, correct list.
 //!
-//! `cargo test` builds the examples beside this binary; after `cargo test --test print_defects`
-//! alone they may be missing (`cargo build --examples`).
+//! `cargo test` builds the examples; before `cargo test --test print_defects` alone, run
+//! `cargo build --examples`.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use std::process::Command;
 
 use tools::{Run, Sandbox, example, has_device, run};
 
-/// What is printed of the pattern with a spot: 6x4 pixels at 170, 122, level 235 on 81.
+/// The printed defect of the pattern's spot: 6x4 pixels at 170, 122, level 235 on 81.
 const SPOT: &str = "  6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
                     peak 154.00, polarity 1";
 
@@ -25,7 +25,7 @@ fn rust(sandbox: &Sandbox, pipeline: &str) -> Run {
     launched(sandbox.command(program.to_str().unwrap()), pipeline)
 }
 
-/// `None` where Python or a module is missing.
+/// `None` if Python or a module is missing.
 fn python(sandbox: &Sandbox, pipeline: &str) -> Option<Run> {
     let modules = "import gi, numpy; gi.require_version('GstApp', '1.0')";
     let mut command = tools::python(sandbox, modules)?;
@@ -67,7 +67,7 @@ fn defects_of_other_pipelines_are_the_same_from_both_programs() {
     }
     let sandbox = Sandbox::new("print-pipelines");
     for (pipeline, word) in [
-        // Many defects of both polarities, a mask instead of the frame, more than are listed.
+        // More defects than are listed, of both polarities, with a mask instead of the frame.
         (
             "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=160,height=120 ! \
              clpitchthreshold pitch-x=7.5 name=p max-defects=7",

@@ -1,4 +1,4 @@
-//! Python reads our metas and messages through GObject introspection, without a binding of ours.
+//! Python reads our metas and messages through GObject introspection.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@
 use clinspect_testkit::tools;
 use tools::{Sandbox, exists, run, skip};
 
-/// Exit code of the script where a module or a device is missing.
+/// Exit code of the script if a module or a device is missing.
 const CANNOT_RUN: i32 = 77;
 
 #[test]

@@ -1,4 +1,4 @@
-//! README's pipelines run as printed, and the elements' own documentation names what exists.
+//! README's pipelines run as printed.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,12 +19,12 @@ fn readme_every_pipeline_runs_as_printed() {
     assert!(lines.len() >= 6, "README shows pipelines: {lines:?}");
     for line in lines {
         if line.contains("aravissrc") {
-            // tests/camera.rs runs its like beside a camera.
+            // tests/camera.rs runs a similar pipeline with a simulated camera.
             continue;
         }
         sandbox.runs_as_printed(line);
     }
-    // The Python line counts what the pipeline before it wrote.
+    // The Python line reads the file of the pipeline before it.
     let python = shell_lines(README, "python3 -c")[0].replace("python3", "/usr/bin/python3");
     let mut shell = sandbox.command("bash");
     shell.args(["-c", &python]).current_dir(sandbox.path());

@@ -1,6 +1,6 @@
-//! Registration from several threads at once, as an application or its tests may do it.
+//! Registration from several threads at once.
 //!
-//! Types are registered once in a process, so every attempt takes a process of its own: the
+//! Types are registered once per process, so every attempt needs a new process: the
 //! test starts its own binary again with `CLINSPECT_REGISTER_THREADS` set.
 
 #![allow(
@@ -13,10 +13,10 @@
 use std::process::Command;
 use std::sync::Barrier;
 
-/// Set in the processes that the test starts: the number of threads.
+/// Number of threads; set in the child processes.
 const THREADS: &str = "CLINSPECT_REGISTER_THREADS";
 
-/// Processes tried. Without a lock all of them died.
+/// Number of child processes. Without the lock in `register_static` all of them crashed.
 const ATTEMPTS: usize = 12;
 
 /// Registers from `threads` threads that start together.

@@ -1,5 +1,5 @@
-//! What the plugin takes from its surroundings: one environment variable of its
-//! own, and PoCL's for its cache; no file is written.
+//! The plugin reads one environment variable of its own and the variables of PoCL's cache, and writes no
+//! files.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,12 +22,12 @@ use tools::{Sandbox, exists, run, skip};
 /// Variables that the plugin reads while it runs.
 const READ_AT_RUN_TIME: [&str; 4] = [
     "CLINSPECT_DEVICE",
-    // Where PoCL keeps its cache, which is looked at for cut files.
+    // These name PoCL's cache, which is checked for truncated files.
     "HOME",
     "POCL_CACHE_DIR",
     "XDG_CACHE_HOME",
 ];
-/// The one file that may open others, and how: to read.
+/// The only source file that may open files, and the calls that it may use.
 const READER: (&str, [&str; 5]) = (
     "pocl_cache.rs",
     [
@@ -38,7 +38,7 @@ const READER: (&str, [&str; 5]) = (
         "File::open(",
     ],
 );
-/// What code of the plugin may not name: files, processes, libraries, other people's memory.
+/// Names that the plugin's code may not contain: files, processes, sockets, libraries.
 const FORBIDDEN: [&str; 11] = [
     "std::fs",
     "fs::",
@@ -53,7 +53,7 @@ const FORBIDDEN: [&str; 11] = [
     "dlopen",
 ];
 
-/// Every Rust file of the plugin with its code, comments left out.
+/// The code of every Rust file of the plugin, without comments.
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let crates = ["core", "opencl", "operators", "results", "overlay"];
@@ -78,7 +78,7 @@ fn sources() -> Vec<(PathBuf, String)> {
         .map(|path| {
             let text = fs::read_to_string(&path).unwrap();
             let lines = text.lines().map(|line| match line.find("//") {
-                // Not the // of an address.
+                // Not the // of a URL.
                 Some(at) if !line[..at].ends_with(':') => &line[..at],
                 _ => line,
             });
@@ -88,8 +88,8 @@ fn sources() -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// The names given to calls that read the environment while the plugin runs; a name that is a
-/// constant is looked up in the same file.
+/// The variables in calls that read the environment at run time; the value of a constant is looked up in the
+/// same file.
 fn variables(code: &str) -> Vec<String> {
     let mut names = Vec::new();
     for call in [
@@ -123,7 +123,7 @@ fn environment_that_the_plugin_reads_is_the_documented_one() {
         .flat_map(|(_, code)| variables(code))
         .collect();
     assert_eq!(found, READ_AT_RUN_TIME.map(str::to_owned).into());
-    // The reader sees what it looks for.
+    // `variables` finds both forms.
     let code = "const A: &str = \"ONE\";\nstd::env::var(A); env::var_os(\"TWO\")";
     assert_eq!(variables(code), ["ONE", "TWO"]);
 }
@@ -138,12 +138,12 @@ fn sources_write_no_file_and_start_no_program() {
             }
         }
         for word in FORBIDDEN {
-            assert!(!code.contains(word), "{} names {word}", path.display());
+            assert!(!code.contains(word), "{} contains {word}", path.display());
         }
     }
 }
 
-/// A path that a process made or opened for writing, and the call.
+/// Paths that a process created or opened for writing, with the call.
 fn written(trace: &str) -> Vec<(PathBuf, String)> {
     let makes = |line: &str| {
         let opens = line.contains("open(") || line.contains("openat(");
@@ -168,7 +168,7 @@ fn written(trace: &str) -> Vec<(PathBuf, String)> {
         .collect()
 }
 
-/// With a umask of 0 a careless `open` would make files that anybody can replace.
+/// With a umask of 0 a careless `open` would create files that any user can replace.
 #[test]
 fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
     for program in ["strace", "gst-launch-1.0"] {
@@ -209,7 +209,7 @@ fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
     done.succeeded();
     let trace = fs::read_to_string(&log).unwrap();
     let written = written(&trace);
-    // The trace shows what it should: GStreamer has written its registry.
+    // The trace is complete: GStreamer has written its registry.
     let registry = sandbox.path().join("registry.bin");
     let is_registry = |path: &Path| {
         path.to_string_lossy()
@@ -218,7 +218,7 @@ fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
     assert!(written.iter().any(|(path, _)| is_registry(path)), "{trace}");
     for (path, call) in written {
         // liborc, which GStreamer's own elements use, keeps its code in a file that only its user
-        // can read and that is deleted at once. Devices are no files.
+        // can access and that is deleted at once. Device nodes do not count.
         let orc = call.contains("/orcexec.") && call.contains("0600");
         let allowed =
             path.starts_with(&pocl) || is_registry(&path) || path.starts_with("/dev") || orc;

@@ -411,6 +411,6 @@ fn event_of_garbled_text_does_no_harm() {
             assert!(read.defects.iter().all(|d| d.x + d.width <= 16));
         }
     }
-    assert!(believed > 0, "the loop tries what is believed too");
+    assert!(believed > 0, "no corrupted text was accepted");
     assert!(rig.errors().is_empty());
 }

@@ -1,4 +1,4 @@
-//! The chains, and many frames through each.
+//! The chains, each with many frames.
 
 use std::{sync::Arc, time::Instant};
 
@@ -16,16 +16,16 @@ use crate::{
     support::{Pipeline, buffer_of, caps_of, faults, noise, start},
 };
 
-/// Neither a multiple of a work-group nor of a vector, and no format has padding at it.
+/// No multiple of a work-group or a vector; no format has padding at this size.
 const SIZE: [usize; 2] = [164, 122];
-/// Different frames, sent over and over. More than the buffers of a pipeline, and prime: a buffer that
-/// comes back never holds what is expected in it anyway.
+/// Different frames, sent in a cycle. Prime and more than the buffers of a pipeline, so that a reused
+/// buffer never holds the expected contents already.
 const FRAMES: usize = 11;
-/// Looks at the process's resources during a run.
+/// Number of resource samples in a run.
 const SAMPLES: usize = 20;
-/// Growth that is no leak: fragments of the heap, KiB.
+/// Growth allowed for heap fragmentation, KiB.
 const RSS_LIMIT_KIB: i64 = 256;
-/// Memory on a GPU that its driver may take late, MiB.
+/// GPU memory that the driver may allocate late, MiB.
 const GPU_LIMIT_MIB: i64 = 8;
 const THRESHOLD: f64 = 14.0;
 
@@ -99,7 +99,7 @@ const CHAINS: [Chain; 9] = [
     },
 ];
 
-/// Stops a pipeline at the end of a scope, also by a panic: whoever feeds it then goes on.
+/// Stops a pipeline on drop, also in a panic, so that the feeding thread continues.
 struct StopAtEnd<'a>(&'a gst::Pipeline);
 
 impl Drop for StopAtEnd<'_> {
@@ -109,7 +109,7 @@ impl Drop for StopAtEnd<'_> {
 }
 
 impl Chain {
-    /// The frames that are sent over and over, and what the references make of them.
+    /// The frames of the cycle, with the results of the references.
     fn frames(&self) -> Vec<(Frame, Result)> {
         let mut panel = spotted(SIZE);
         (0..FRAMES)
@@ -118,7 +118,7 @@ impl Chain {
                 let frame = if self.panels {
                     panel.next_as(self.format, arrangement, number)
                 } else {
-                    // Noise depends on the size alone: turned, so that no two are alike.
+                    // Noise depends only on the size, so rotate it to make frames different.
                     let mut frame = noise(self.format, SIZE, arrangement);
                     frame.bytes.rotate_left(4 * number);
                     frame
@@ -129,7 +129,7 @@ impl Chain {
             .collect()
     }
 
-    /// Our memory and a stranger's take turns.
+    /// Alternates between our memory and system memory.
     fn arrangement(&self, number: usize) -> Arrangement {
         [PLAIN, ARRANGEMENTS[1]][number % 2]
     }
@@ -182,7 +182,7 @@ impl Chain {
                 );
                 look(received, &buffer);
                 received += 1;
-                // Messages that nobody takes pile up.
+                // Take the messages, or they accumulate.
                 while bus.pop_filtered(&[gst::MessageType::Element]).is_some() {}
             }
             let errors = faults(&bus, gst::MessageType::Error);

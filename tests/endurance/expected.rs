@@ -1,4 +1,4 @@
-//! What a chain of elements makes of a frame, by the sequential references.
+//! The results of a chain of elements for a frame, from the sequential references.
 
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::{Defect, DefectResult, HistogramResult};
@@ -13,7 +13,7 @@ use crate::{
 /// An element of a chain.
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
-    /// `clgaussian` with so many taps.
+    /// `clgaussian` with this kernel size.
     Gaussian(usize),
     /// The same from images.
     GaussianOfImages(usize),
@@ -28,7 +28,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Its piece of a gst-launch line.
+    /// The element in a gst-launch line.
     pub fn line(self, device: &str) -> String {
         match self {
             Self::Gaussian(taps) => format!("clgaussian device=\"{device}\" kernel-size={taps}"),
@@ -49,22 +49,22 @@ impl Step {
     }
 }
 
-/// Judged and marked pixels, packed mask (where it travels as a meta) and defects.
+/// Judged and marked pixels, packed mask (if in the meta) and defects.
 type Judgement = (u64, u64, Option<Vec<u8>>, Vec<Defect>);
 
-/// All that a chain says of a frame.
+/// All results of a chain for a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Result {
     /// The bytes sent: a frame or a mask.
     pub bytes: Vec<u8>,
     /// Counts of each `clhistogram`.
     pub counts: Vec<Vec<u32>>,
-    /// Of each `clpitchthreshold`.
+    /// Results of each `clpitchthreshold`.
     pub defects: Vec<Judgement>,
 }
 
 impl Result {
-    /// What a buffer holds.
+    /// Reads the results from a buffer.
     pub fn read(buffer: &gst::Buffer) -> Self {
         Self {
             bytes: read(buffer),
@@ -82,7 +82,7 @@ impl Result {
         }
     }
 
-    /// What the references make of a frame whose rows have no padding.
+    /// Computes the results for a frame without row padding.
     pub fn expected(steps: &[Step], input: &Frame) -> Self {
         let mut frame = input.clone();
         let mut result = Self {
@@ -143,7 +143,7 @@ impl Result {
         result
     }
 
-    /// Names what differs, or `None`.
+    /// The first difference, or `None`.
     pub fn difference(&self, other: &Self) -> Option<String> {
         if self.bytes != other.bytes {
             let differ = |i: &usize| self.bytes.get(*i) != other.bytes.get(*i);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 /// Ratio of the edges of a bucket.
 const STEP: f64 = 1.01;
-/// From 1 µs to some 500 s.
+/// From 1 µs to about 500 s.
 const BUCKETS: usize = 2048;
 
-/// Counts of latencies, the first half's and the second's.
+/// Counts of latencies, separately for each half of a run.
 pub struct Latencies {
     counts: [Vec<u64>; 2],
     half: usize,
@@ -23,19 +23,19 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Counts one.
+    /// Counts a latency.
     pub fn add(&mut self, took: Duration) {
         let us = (took.as_secs_f64() * 1e6).max(1.0);
         let bucket = (us.ln() / STEP.ln()) as usize;
         self.counts[self.half][bucket.min(BUCKETS - 1)] += 1;
     }
 
-    /// Those from here on are the second half's.
+    /// Starts the second half.
     pub fn begin_second_half(&mut self) {
         self.half = 1;
     }
 
-    /// The 99th percentile of each half, µs, to 1 %; infinite where nothing was counted.
+    /// The 99th percentile of each half, µs, to 1 %; infinite without counts.
     pub fn p99_us(&self) -> [f64; 2] {
         self.counts.each_ref().map(|counts| {
             let all: u64 = counts.iter().sum();
@@ -53,7 +53,7 @@ impl Latencies {
 fn latencies_of_both_halves_are_kept_apart() {
     let mut latencies = Latencies::default();
     for number in 0..1000 {
-        // Every hundredth takes long, and one more.
+        // Every hundredth latency is long, plus one more.
         let us = if number % 100 == 0 || number == 1 {
             50_000
         } else {

@@ -1,11 +1,10 @@
-//! Thousands of frames through every chain: each result equals the reference's and another
-//! device's, and the process does not grow.
+//! Thousands of frames through every chain: each result equals the reference and the result of another
+//! device, and the process does not grow.
 //!
-//! The binary reads no file, so that it can be carried to another machine and run there:
-//! `CLINSPECT_DEVICE` names the device, `CLINSPECT_ENDURANCE_FRAMES` the frames of a chain, and
-//! `CLINSPECT_OTHER_DEVICE` the device to compare with (default `cpu`; left out where that is
-//! the same one, or there is none). `scripts/soak` runs the ignored tests, which go on for
-//! `CLINSPECT_SOAK_MINUTES`.
+//! The binary reads no files, so it can run on another machine.
+//! `CLINSPECT_DEVICE` names the device, `CLINSPECT_ENDURANCE_FRAMES` the number of frames per chain, and
+//! `CLINSPECT_OTHER_DEVICE` the device to compare with (default `cpu`; skipped if it is missing or the
+//! same device). `scripts/soak` runs the ignored tests for `CLINSPECT_SOAK_MINUTES`.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What the process has taken, and whether it grows.
+//! Resources of the process, and their growth.
 
 use std::{
     ffi::c_int,
@@ -8,22 +8,22 @@ use std::{
 };
 
 unsafe extern "C" {
-    /// glibc's: hands free memory back to the system.
+    /// glibc's: returns free memory to the system.
     fn malloc_trim(pad: usize) -> c_int;
 }
 
-/// Held by a test that looks at the process's resources.
+/// Held by a test that measures the resources of the process.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the process has taken.
+/// Resources of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// Resident memory, KiB.
     pub rss_kib: i64,
-    /// Memory in use on NVIDIA's GPUs, by everybody, MiB; 0 where nothing tells.
+    /// Memory in use on NVIDIA GPUs, by all processes, MiB; 0 if unknown.
     pub gpu_mib: i64,
     /// Open files.
     pub fds: i64,
@@ -32,9 +32,9 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// As they are now. Memory that the C library holds back is not in use, and goes first.
+    /// The current resources. Returns the C library's free memory to the system first.
     pub fn now() -> Self {
-        // SAFETY: it may be called at any time.
+        // SAFETY: malloc_trim may be called at any time.
         unsafe { malloc_trim(0) };
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let field = |name: &str| -> i64 {
@@ -72,7 +72,7 @@ pub struct Trend {
 pub struct Growth {
     /// Slope of the resident memory by least squares, KiB per 10 000 frames.
     pub rss_slope: f64,
-    /// Resident memory at the end less that at the start, KiB.
+    /// Resident memory at the end minus at the start, KiB.
     pub rss_kib: i64,
     /// Memory on GPUs, MiB.
     pub gpu_mib: i64,
@@ -80,27 +80,27 @@ pub struct Growth {
     pub fds: i64,
     /// Threads.
     pub threads: i64,
-    /// Most open files in the second half less most in the first, where they come and go.
+    /// Maximum of open files in the second half minus the maximum in the first.
     pub most_fds: i64,
-    /// Most threads, alike.
+    /// The same for threads.
     pub most_threads: i64,
 }
 
 impl Trend {
-    /// Notes what is taken after so many frames.
+    /// Records the resources after this number of frames.
     pub fn add(&mut self, frames: u64) {
         self.samples.push((frames, Resources::now()));
     }
 
-    /// Resident memory over frames, at some twenty points.
+    /// Resident memory over frames, at about twenty points.
     pub fn rss(&self) -> Vec<(u64, i64)> {
         let step = self.samples.len().div_ceil(20).max(1);
         let every = self.samples.iter().step_by(step);
         every.map(|s| (s.0, s.1.rss_kib)).collect()
     }
 
-    /// Changes since the first `skip` (a share from 0 to 1) of the frames, by when all caches
-    /// are full.
+    /// Changes after the first `skip` (a share from 0 to 1) of the frames, which fill the
+    /// caches.
     pub fn growth(&self, skip: f64) -> Growth {
         let end = self.samples.last().expect("a sample");
         let from = skip * end.0 as f64;

@@ -1,5 +1,5 @@
-//! A live pipeline with a chain per element, for minutes: properties change at random, the
-//! pipeline restarts, every frame arrives, nothing grows or slows down.
+//! A live pipeline with a chain per element runs for minutes. Properties change at random, and the
+//! pipeline restarts. Every frame must arrive; memory and latency must not grow.
 
 use std::{
     collections::HashMap,
@@ -29,7 +29,7 @@ const BRANCHES: [&str; 5] = [
     "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 ! clmaskunpack",
     "clhistogram ! clpitchthreshold pitch-x=8 output=frame ! inspectoverlay",
 ];
-/// Values that are all legal, in any combination, for frames of 256x200.
+/// Values that are valid in any combination, for frames of 256x200.
 const CHANGES: [(&str, &str, &[&str]); 21] = [
     ("clgaussian", "kernel-size", &["3", "5", "7", "9"]),
     ("clgaussian", "sigma", &["0", "0.8", "2.5"]),
@@ -54,22 +54,22 @@ const CHANGES: [(&str, &str, &[&str]); 21] = [
     ("inspectoverlay", "max-boxes", &["0", "200"]),
 ];
 const CAPS: &str = "video/x-raw,format=GRAY8,width=256,height=200";
-/// Between two changes of a property.
+/// Interval between two changes of a property.
 const STEP: Duration = Duration::from_millis(40);
-/// A session between two restarts, s.
+/// Duration of a session between two restarts, s.
 const SESSION_S: std::ops::Range<f64> = 4.0..12.0;
 const STOP_LIMIT: Duration = Duration::from_secs(2);
 const DRAIN_LIMIT: gst::ClockTime = gst::ClockTime::from_seconds(20);
-/// While it plays, memory differs by what is under way and how it is set: a slope needs many frames.
+/// While playing, memory depends on frames in flight and settings, so a slope needs many frames.
 const LONG_RUN: u64 = 100_000;
 const SLOPE_LIMIT_KIB: f64 = 16.0;
-/// From stop to stop, over the second half of a run.
+/// Growth from stop to stop, over the second half of a run.
 const STOPPED_LIMIT_KIB: i64 = 256;
-/// A short run's halves have a few sessions each, whose settings cost more or less.
+/// In a short run each half has only a few sessions, and memory depends on their settings.
 const LATENCY_RATIO_LIMITS: [f64; 2] = [3.0, 1.5];
 
-/// Properties that choose programs and the shapes of launches. Every combination comes first, for
-/// drivers keep what they compiled.
+/// Properties that select programs and launch shapes. The run begins with every combination, because
+/// drivers keep compiled code.
 const WARM_UP: [(&str, &[&str]); 3] = [
     ("clgaussian", &["kernel-size", "sigma", "arithmetic"]),
     ("clhistogram", &["bins", "roi", "strategy"]),
@@ -79,20 +79,20 @@ const WARM_UP: [(&str, &[&str]); 3] = [
     ),
 ];
 const COMBINATIONS: usize = 48;
-/// Then come sessions in which changes follow quickly: what is drawn takes some thousands of changes,
-/// and restarts, until the heap has as many gaps as it needs.
+/// Then come sessions with fast changes: heap fragmentation grows for some thousands of changes and
+/// restarts before it is stable.
 const QUICK_SESSIONS: usize = 10;
 const QUICK_SESSION: Duration = Duration::from_secs(3);
 const QUICK_STEP: Duration = Duration::from_millis(4);
 
-/// What a run has seen.
+/// The record of a run.
 #[derive(Default)]
 struct Seen {
     /// Frames that left the source, in all sessions.
     sent: AtomicU64,
     /// Frames that reached the end of each branch.
     received: [AtomicU64; BRANCHES.len()],
-    /// When the frames under way left the source, by timestamp, and the branches they are in.
+    /// Frames in flight by timestamp: the time they left the source, and their branches.
     under_way: Mutex<HashMap<u64, (Instant, usize)>>,
     latencies: Mutex<Latencies>,
 }
@@ -113,7 +113,7 @@ impl Seen {
         self.received[branch].fetch_add(1, Ordering::Relaxed);
         let time = buffer.pts().map_or(u64::MAX, gst::ClockTime::nseconds);
         let mut under_way = self.under_way.lock().unwrap();
-        // A frame that never left the source, or came twice.
+        // A frame that never left the source, or arrived twice.
         let Some((since, branches)) = under_way.get_mut(&time) else {
             drop(under_way);
             self.received[branch].fetch_add(1 << 32, Ordering::Relaxed);
@@ -160,7 +160,7 @@ fn build(source: &str, seen: &Arc<Seen>) -> Pipeline {
     pipeline
 }
 
-/// The elements that a factory has made.
+/// The elements of a factory.
 fn made_by(pipeline: &Pipeline, factory: &str) -> Vec<gst::Element> {
     pipeline
         .iterate_recurse()
@@ -170,7 +170,7 @@ fn made_by(pipeline: &Pipeline, factory: &str) -> Vec<gst::Element> {
         .collect()
 }
 
-/// Goes through every combination that makes drivers compile.
+/// Sets every combination that needs a compilation.
 fn warm_up(pipeline: &Pipeline) {
     for number in 0..COMBINATIONS {
         for (factory, properties) in WARM_UP {
@@ -191,7 +191,7 @@ fn warm_up(pipeline: &Pipeline) {
     }
 }
 
-/// Sets some property of some element to some value, and says which.
+/// Sets a random property of a random element; returns a description.
 fn change(pipeline: &Pipeline, random: &mut ChaCha8Rng) -> String {
     let (factory, property, values) = CHANGES.choose(random).unwrap();
     let elements = made_by(pipeline, factory);
@@ -201,7 +201,7 @@ fn change(pipeline: &Pipeline, random: &mut ChaCha8Rng) -> String {
     format!("{}: {property}={value}", element.name())
 }
 
-/// Changes properties for a while; the errors and warnings that came.
+/// Changes properties for a while; returns the errors and warnings.
 fn play(
     pipeline: &Pipeline,
     until: Instant,
@@ -224,7 +224,7 @@ fn play(
     (changes, trouble)
 }
 
-/// Lets the frames under way end, and stops; how long the stop took.
+/// Waits for the frames in flight, and stops; returns the duration of the stop.
 fn drain_and_stop(pipeline: &Pipeline, seen: &Seen, what: &str) -> Duration {
     pipeline.send_event(gst::event::Eos::new());
     let kinds = [gst::MessageType::Eos, gst::MessageType::Error];
@@ -236,12 +236,12 @@ fn drain_and_stop(pipeline: &Pipeline, seen: &Seen, what: &str) -> Duration {
     assert_eq!(last, Some(gst::MessageType::Eos), "{what}: the end");
     let stopping = Instant::now();
     pipeline.set_state(gst::State::Null).unwrap();
-    // Timestamps begin anew.
+    // Timestamps restart.
     seen.under_way.lock().unwrap().clear();
     stopping.elapsed()
 }
 
-/// Runs for the minutes that the environment names.
+/// Runs for the minutes given in the environment.
 fn soak(name: &str, source: &str) {
     let _alone = alone();
     if start().is_none() {

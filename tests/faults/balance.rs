@@ -1,11 +1,11 @@
-//! What the elements make in OpenCL they release: counted by the layer.
+//! The elements release every OpenCL object that they create, as counted by the layer.
 
 use crate::{
     layer::Report,
     stand::{Case, Frame, Stand},
 };
 
-/// Frames of these sizes follow each other.
+/// Sizes of successive frames.
 const SIZES: [[u32; 2]; 3] = [[96, 48], [100, 50], [96, 48]];
 
 /// Starts and stops the elements `cycles` times.
@@ -13,7 +13,7 @@ const SIZES: [[u32; 2]; 3] = [[96, 48], [100, 50], [96, 48]];
 /// Nothing is alive after a stop: the process-wide registry holds weak references only.
 ///
 /// # Errors
-/// What is left.
+/// The objects that are left.
 pub fn try_one(case: Case, cycles: usize) -> Result<(), String> {
     let mut stand = Stand::new(case);
     let mut first = None;
@@ -35,12 +35,12 @@ pub fn try_one(case: Case, cycles: usize) -> Result<(), String> {
             return Err(format!("alive after stop {cycle}: {:?}", after.alive()));
         }
         if after.stray() > 0 {
-            return Err("released what it did not own".into());
+            return Err("an object was released too often".into());
         }
         if after.unflushed() > 0 {
             return Err("waits for a queue that was not flushed".into());
         }
-        // The same calls every time: nothing is found twice or made again and again.
+        // The same calls in every cycle: nothing accumulates.
         let calls = after.calls_since(&before);
         let first = first.get_or_insert_with(|| calls.clone());
         for steady in ["clCreateBuffer", "clCreateKernel", "clBuildProgram"] {

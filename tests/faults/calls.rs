@@ -1,4 +1,4 @@
-//! Each OpenCL call fails, in each part of an element's life.
+//! Each OpenCL call fails, in each phase of an element's life.
 
 use std::time::Duration;
 
@@ -7,26 +7,26 @@ use crate::{
     stand::{Case, Fault, Frame, Phase, Stand, Trace, asks_for_times},
 };
 
-/// A fault must be told within this time.
+/// Time within which a fault must be reported.
 const ERROR_LIMIT: Duration = Duration::from_secs(10);
-/// And the elements stopped within this.
+/// Time within which the elements must stop.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
-/// Status codes that calls fail with.
+/// Status codes of failing calls.
 const CL_MEM_OBJECT_ALLOCATION_FAILURE: i32 = -4;
 const CL_OUT_OF_RESOURCES: i32 = -5;
 
-/// How much of it is tried.
+/// Number of scenarios to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// The first use of each function in each phase.
     First,
-    /// The middle use too, all uses from the first, failures after the call has returned, and
-    /// devices that are lost.
+    /// Also a middle use, all uses from the first, failures after the call has returned, and lost
+    /// devices.
     All,
 }
 
-/// Faults that no element needs to tell of, and why.
+/// Faults that need no error, and the reason.
 const MAY_PASS: &[(&str, &str)] = &[
     ("clReleaseContext", "nothing can be done; it is logged"),
     ("clReleaseCommandQueue", "nothing can be done; it is logged"),
@@ -58,7 +58,7 @@ pub struct Scenario {
     fault: Fault,
 }
 
-/// The faults for a case, from the calls of a healthy life.
+/// The faults for a case, from the calls of a run without faults.
 pub fn scenarios(healthy: &Trace, depth: Depth) -> Vec<Scenario> {
     let mut found = Vec::new();
     for (&phase, calls) in &healthy.calls {
@@ -101,10 +101,10 @@ pub fn scenarios(healthy: &Trace, depth: Depth) -> Vec<Scenario> {
     found
 }
 
-/// Lives through a fault, and then once more without.
+/// Runs with a fault, and then once more without.
 ///
 /// # Errors
-/// What went wrong.
+/// The expectation that failed.
 pub fn try_one(case: Case, healthy: &Trace, scenario: &Scenario) -> Result<(), String> {
     let mut stand = Stand::new(case);
     let before = Report::now().unwrap_or_default();
@@ -115,7 +115,7 @@ pub fn try_one(case: Case, healthy: &Trace, scenario: &Scenario) -> Result<(), S
         if asks_for_times(&scenario.function) {
             return Ok(());
         }
-        // What is kept past the stop stays mapped, where memory has been read at all.
+        // A buffer that is kept past the stop stays mapped if it was read.
         if scenario.fault.keep && scenario.function == "clEnqueueUnmapMemObject" {
             return Ok(());
         }
@@ -130,13 +130,13 @@ pub fn try_one(case: Case, healthy: &Trace, scenario: &Scenario) -> Result<(), S
     if stand.kept.take().is_some() {
         after = Report::now().unwrap_or_default();
     }
-    // An object whose release fails stays.
+    // An object whose release fails stays alive.
     let left = after.left_since(&before);
     if !scenario.function.starts_with("clRelease") && !left.is_empty() {
         return Err(about(&format!("left behind {left:?}")));
     }
     if after.stray() > before.stray() {
-        return Err(about("released what it did not own"));
+        return Err(about("an object was released too often"));
     }
     if after.unflushed() > before.unflushed() {
         return Err(about("waits for a queue that was not flushed"));
@@ -162,21 +162,21 @@ fn judge(case: Case, scenario: &Scenario, healthy: &Trace, trace: &Trace) -> Res
                 return about(&format!("frame {i} is wrong"));
             }
             Frame::Lost => return about(&format!("frame {i} is lost")),
-            // The source tells it.
+            // The source reports the fault.
             Frame::NotSent => told = true,
             Frame::Refused if trace.errors.is_empty() => {
-                return about(&format!("frame {i} is refused without a word"));
+                return about(&format!("frame {i} is refused without an error"));
             }
             Frame::Unreadable if trace.errors.is_empty() => {
-                return about(&format!("nobody tells that frame {i} cannot be read"));
+                return about(&format!("no error says that frame {i} cannot be read"));
             }
             _ => {}
         }
     }
     if !trace.started && !told {
-        return about("does not start and says nothing");
+        return about("does not start and posts no error");
     }
-    // Frames that are sent in after an error may meet it again.
+    // Later frames may cause the same error again.
     for error in &trace.errors {
         let source = |error: &String| error.split(':').next().map(str::to_owned);
         let first = trace.errors.iter().find(|e| source(e) == source(error));
@@ -187,22 +187,22 @@ fn judge(case: Case, scenario: &Scenario, healthy: &Trace, trace: &Trace) -> Res
     if let Some(error) = trace.errors.first()
         && !is_clear(error)
     {
-        return about("an error that does not help");
+        return about("an error that does not say what to do");
     }
     let mut may_pass = MAY_PASS.iter().map(|(function, _)| *function);
     let may_pass = may_pass.any(|function| function == scenario.function);
-    // There every unmap is an upload.
+    // In this case every unmap is an upload.
     let upload = scenario.function == "clEnqueueUnmapMemObject" && case.name == "histogram-gpu";
-    // Another device takes the place of one that does not answer.
+    // Another device replaces one whose query fails.
     let replaced = scenario.function == "clGetDeviceInfo"
         && clinspect_opencl::devices().is_ok_and(|devices| devices.len() > 1);
     if !told && !replaced && (!may_pass || upload) {
-        return about("nobody tells");
+        return about("no error was posted");
     }
     Ok(())
 }
 
-/// It names what failed and what to do.
+/// True if the error names the failed call and the remedy.
 fn is_clear(error: &str) -> bool {
     let advice = ["stop and start", "install", "free memory"];
     error.contains("cl") && advice.iter().any(|advice| error.contains(advice))

@@ -1,5 +1,5 @@
-//! What is put under test: every element, buffers and images, and the paths of a GPU on a CPU
-//! that says it is one.
+//! The cases: every element, buffers and images, and the GPU code paths on a CPU that claims to be a
+//! GPU.
 
 use crate::stand::Case;
 

@@ -1,5 +1,5 @@
-//! Scenarios run in a process of their own, one after the other; one that crashes or hangs costs
-//! itself only.
+//! Runs scenarios in child processes, one after the other; a crash or a hang affects only its own
+//! scenario.
 
 use std::{
     env,
@@ -11,18 +11,18 @@ use std::{
 
 use crate::layer;
 
-/// What a child is to do, and which scenario it begins with.
+/// Environment variables: the job of a child, and its first scenario.
 const JOB: &str = "CLINSPECT_FAULTS_JOB";
 const FROM: &str = "CLINSPECT_FAULTS_FROM";
-/// A scenario that says nothing for so long hangs.
+/// A scenario without output for this time hangs.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// The job, in a child.
+/// The job of this process, if it is a child.
 pub fn job() -> Option<String> {
     env::var(JOB).ok()
 }
 
-/// Runs scenarios in a child, and says how each ends.
+/// Runs scenarios in a child, and prints the result of each.
 pub fn each<T>(
     scenarios: &[T],
     name: impl Fn(&T) -> String,
@@ -41,25 +41,25 @@ pub fn each<T>(
     say("DONE");
 }
 
-/// The answer to a question, instead of scenarios.
+/// Prints the answer to a question instead of running scenarios.
 pub fn tell(answer: &str) {
     say(&format!("TELL {answer}"));
     say("DONE");
 }
 
-/// Says why nothing can be tried here.
+/// Prints why no scenario can run here.
 pub fn skip(why: &str) {
     say(&format!("SKIP {why}"));
 }
 
-/// Past the capture of the test harness, and at the beginning of a line.
+/// Writes around the capture of the test harness, at the beginning of a line.
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "\n@{line}");
     let _ = out.flush();
 }
 
-/// How the scenarios of a job ended.
+/// The results of a job's scenarios.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub ran: usize,
@@ -69,7 +69,7 @@ pub struct Outcome {
     pub told: String,
 }
 
-/// Runs a job in as many children as it takes.
+/// Runs a job, with a new child after each crash or hang.
 pub fn run(job: &str) -> Outcome {
     let mut outcome = Outcome::default();
     let mut next = 0;
@@ -79,7 +79,7 @@ pub fn run(job: &str) -> Outcome {
             return outcome;
         };
         outcome.failures.push(format!("{job}: {scenario}: {end}"));
-        // A child that dies before its first scenario would do so for ever.
+        // A child that ends before its first scenario would do so again.
         if next == before {
             return outcome;
         }

@@ -1,4 +1,4 @@
-//! The layer of `tests/opencl_layer`: built, told what to do, and read.
+//! The layer of `tests/opencl_layer`: builds it, sets its rules, and reads its report.
 
 use std::{
     collections::BTreeMap,
@@ -14,17 +14,17 @@ use std::{
 const RULES: &str = "CLINSPECT_LAYER_RULES";
 const REPORT: &str = "CLINSPECT_LAYER_REPORT";
 
-/// Longest time that releases may go on after a stop.
+/// Longest time that releases may continue after a stop.
 const RELEASES: Duration = Duration::from_secs(10);
-/// What has not changed for so long stays.
+/// A count that has not changed for this time is final.
 const QUIET: Duration = Duration::from_millis(300);
-/// Longest time from a release to its call, where a thread of its own makes it.
+/// Longest delay of a release by the background thread.
 const LATE_RELEASE: Duration = Duration::from_secs(2);
-/// Between two looks at a report.
+/// Interval between two reads of a report.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Waits for the releases that go on after a stop, in a thread of their own and on GPUs for a while:
-/// until nothing is alive, or what is alive stays.
+/// Waits for releases in the background after a stop, until no object is alive or the counts stay
+/// the same.
 pub fn settle() {
     let alive = || Report::now().unwrap_or_default().alive();
     let end = Instant::now() + RELEASES;
@@ -38,7 +38,7 @@ pub fn settle() {
     }
 }
 
-/// Waits for a call that a rule touches, after `before`: a release may be made in a thread of its own.
+/// Waits for a call that matches a rule, after `before`: a release may happen in the background.
 pub fn wait_for_fault(before: &Report) {
     let end = Instant::now() + LATE_RELEASE;
     while Report::now().unwrap_or_default().faults_since(before) == 0 && Instant::now() < end {
@@ -82,18 +82,18 @@ pub fn hooked() -> Vec<String> {
         .collect()
 }
 
-/// A folder of this process.
+/// A folder for this process.
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let all = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        // Those of processes that have ended.
+        // Remove the folders of ended processes.
         for entry in fs::read_dir(all).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(process) = name.strip_prefix("faults-")
                 && !Path::new("/proc").join(process).exists()
             {
-                // Another one may do the same.
+                // Another process may remove the same folder.
                 let _ = fs::remove_dir_all(entry.path());
             }
         }
@@ -103,7 +103,7 @@ pub fn folder() -> &'static Path {
     })
 }
 
-/// Puts the layer between a program and its driver; `name` is of one run only.
+/// Environment that puts the layer between a program and its driver; `name` is unique to a run.
 pub fn put_between(command: &mut Command, name: &str) -> (PathBuf, PathBuf) {
     let rules = folder().join(format!("{name}.rules"));
     let report = folder().join(format!("{name}.report"));
@@ -114,16 +114,16 @@ pub fn put_between(command: &mut Command, name: &str) -> (PathBuf, PathBuf) {
     (rules, report)
 }
 
-/// Gives the layer of this process new rules; empty ones are none.
+/// Sets the rules of this process's layer; an empty text removes them.
 pub fn set_rules(rules: &str) {
     let path = PathBuf::from(env::var_os(RULES).expect("the environment of a child"));
     write_rules(&path, rules);
 }
 
-/// Gives the layer that reads `path` new rules.
+/// Sets the rules of the layer that reads `path`.
 pub fn write_rules(path: &Path, rules: &str) {
     if rules.is_empty() {
-        // There may be none to take away.
+        // The file may not exist.
         let _ = fs::remove_file(path);
         return;
     }
@@ -133,15 +133,15 @@ pub fn write_rules(path: &Path, rules: &str) {
     fs::rename(&whole, path).unwrap();
 }
 
-/// What the layer has counted.
+/// The counts of the layer.
 #[derive(Debug, Clone, Default)]
 pub struct Report(BTreeMap<String, [u64; 2]>);
 
-/// Lines of the report that are no functions.
+/// Lines of the report that are not functions.
 const OBJECTS: [&str; 6] = ["context", "queue", "memory", "program", "kernel", "event"];
 
 impl Report {
-    /// The report of this process; `None` where the loader has taken no layer.
+    /// The report of this process; `None` if the loader loaded no layer.
     pub fn now() -> Option<Self> {
         Self::read(Path::new(&env::var_os(REPORT)?))
     }
@@ -162,7 +162,7 @@ impl Report {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Functions with their calls since `before`, where there are any.
+    /// Functions with calls since `before`, and the number of calls.
     pub fn calls_since(&self, before: &Self) -> BTreeMap<String, u64> {
         let calls = self.functions().map(|name| {
             let count = self.get(name)[0] - before.get(name)[0];
@@ -171,7 +171,7 @@ impl Report {
         calls.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Calls that a rule has touched, since `before`.
+    /// Calls that matched a rule, since `before`.
     pub fn faults_since(&self, before: &Self) -> u64 {
         self.functions()
             .map(|name| self.get(name)[1] - before.get(name)[1])
@@ -183,7 +183,7 @@ impl Report {
         names.filter(|name| name.starts_with("cl"))
     }
 
-    /// Kinds of objects with how many more there are than `before`.
+    /// Kinds of objects, and their increase since `before`.
     pub fn left_since(&self, before: &Self) -> Vec<(&'static str, i64)> {
         OBJECTS
             .into_iter()
@@ -192,17 +192,17 @@ impl Report {
             .collect()
     }
 
-    /// Kinds of objects with how many there are.
+    /// Kinds of objects, and their number.
     pub fn alive(&self) -> Vec<(&'static str, i64)> {
         self.left_since(&Self::default())
     }
 
-    /// Releases of objects that nobody owned.
+    /// Releases of objects with a reference count of 0.
     pub fn stray(&self) -> u64 {
         self.get("stray")[0]
     }
 
-    /// Waits across queues without a flush.
+    /// Waits for an event of an unflushed queue.
     pub fn unflushed(&self) -> u64 {
         self.get("unflushed")[0]
     }

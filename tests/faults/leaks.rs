@@ -9,7 +9,7 @@ const ELEMENTS: [&str; 4] = [
     "clpitchthreshold pitch-x=8 output=frame",
 ];
 
-/// Ways to live, with whether they end well.
+/// Pipelines, and whether each ends without an error.
 const PIPELINES: [(&str, bool); 3] = [
     ("{source} ! {element} ! {element2} ! fakesink", true),
     (
@@ -55,7 +55,7 @@ fn leak_tracer_finds_no_object_of_any_element_alive() {
             let text = ended.text();
             assert_eq!(ended.code() == Some(0), ends_well, "{line}: {text}");
             assert!(ended.code().is_some(), "{line}: {text}");
-            // The tracer declares what it tells with formats, and has then been there.
+            // The tracer logs its formats, which proves that it was active.
             let told = |line: &&str| line.contains("object-alive");
             let (declared, alive): (Vec<&str>, Vec<&str>) = text
                 .lines()

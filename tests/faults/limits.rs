@@ -1,9 +1,9 @@
-//! Devices with less than a driver usually tells: elements adapt with the same results, or refuse
-//! with what to do.
+//! Devices with unusually low limits: elements adapt with the same results, or refuse with an error that
+//! says what to do.
 
 use crate::stand::{Case, Frame, Stand, Trace};
 
-/// What is asked for on each device.
+/// The elements and settings to run on each device.
 const ELEMENTS: &[(&str, &str)] = &[
     ("clgaussian", "GRAY8"),
     ("clgaussian kernel-size=31", "RGB"),
@@ -19,7 +19,7 @@ const ELEMENTS: &[(&str, &str)] = &[
     ("clpitchthreshold", "GRAY8"),
 ];
 
-/// Kinds of devices, each of which every limit is put on.
+/// Kinds of devices; every limit is applied to each.
 const KINDS: &[(&str, &str)] = &[
     ("cpu", ""),
     ("gpu", "lie type 4\nlie unified 0\n"),
@@ -49,7 +49,7 @@ const LIMITS: &[&str] = &[
     "alignment-bits 32768",
 ];
 
-/// Limits of which a device must be refused, with the word that says why.
+/// Limits with which a device must be refused, and a word of the error.
 const REFUSED: &[(&str, &str)] = &[
     ("allocation 1000", "1000"),
     ("compiler 0", "compiler"),
@@ -57,7 +57,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("little-endian 0", "big-endian"),
 ];
 
-/// A limit on a device, and what is asked of it.
+/// A limit on a device, and the elements to run.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
     elements: &'static str,
@@ -87,13 +87,13 @@ impl Scenario {
     }
 }
 
-/// The elements number `which` on every device, or a few of everything.
+/// The scenarios of elements number `which`, or a sample of all.
 pub fn scenarios(which: Option<usize>) -> Vec<Scenario> {
     let mut all = Vec::new();
     for (i, (elements, format)) in ELEMENTS.iter().enumerate() {
         for (k, (kind, lies)) in KINDS.iter().enumerate() {
             for (l, limit) in LIMITS.iter().enumerate() {
-                // The sample meets every element, kind and limit.
+                // The sample covers every element, kind and limit.
                 let chosen = which.map_or(l % ELEMENTS.len() == i && k == l % 3, |w| w == i);
                 if chosen {
                     all.push(Scenario {
@@ -110,19 +110,19 @@ pub fn scenarios(which: Option<usize>) -> Vec<Scenario> {
     all
 }
 
-/// How many `which` there are.
+/// Number of values of `which`.
 pub const COUNT: usize = ELEMENTS.len();
 
-/// Lives on a device of full size, then on the one with the limit.
+/// Runs on the device without the limit, then with the limit.
 ///
 /// # Errors
-/// What went wrong.
+/// The expectation that failed.
 pub fn try_one(scenario: &Scenario) -> Result<(), String> {
     let whole = Stand::new(scenario.case("")).live(None);
     if !whole.errors.is_empty() {
         return Err(format!("without limits: {:?}", whole.errors));
     }
-    // One small string a scenario.
+    // Leaks one small string per scenario.
     let lies: &'static str = format!("{}lie {}\n", scenario.lies, scenario.limit).leak();
     let mut stand = Stand::new(scenario.case(lies));
     let trace = stand.live(None);
@@ -143,7 +143,7 @@ fn judge(scenario: &Scenario, whole: &Trace, trace: &Trace) -> Result<(), String
     match (trace.errors.first(), refusal) {
         (None, None) if trace.frames == whole.frames => Ok(()),
         (None, None) => about("other results than without limits"),
-        // A small result may fit everywhere.
+        // A small result may fit any device.
         (None, Some(("allocation 1000", _))) if trace.frames == whole.frames => Ok(()),
         (None, Some(_)) => about("runs on a device that cannot do it"),
         (Some(error), refusal) => {
@@ -152,7 +152,7 @@ fn judge(scenario: &Scenario, whole: &Trace, trace: &Trace) -> Result<(), String
                 .any(|word| error.contains(word));
             let says_why = refusal.is_none_or(|(_, word)| error.contains(word));
             if !helps || !says_why {
-                return about("a refusal that does not help");
+                return about("a refusal that does not say what to do");
             }
             if trace.errors.iter().any(|other| other != error) {
                 return about("more than one error");

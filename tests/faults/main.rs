@@ -1,8 +1,8 @@
-//! Drivers that fail, stall and lie: an OpenCL layer of our own between the elements and the
+//! Drivers that fail, stall or return false values: an OpenCL layer between the elements and the
 //! driver (`tests/opencl_layer`).
 //!
-//! Scenarios run in children of this process, each with a layer of its own. The tests that take
-//! minutes are ignored here; `tests/torture/opencl_faults` runs them.
+//! Scenarios run in child processes, each with its own layer. The tests that take
+//! minutes are ignored; `tests/torture/opencl_faults` runs them.
 
 #![allow(
     clippy::unwrap_used,
@@ -106,7 +106,7 @@ fn child() {
     }
 }
 
-/// What becomes of a case without faults, kernels compiled before; `None` is a skip.
+/// Runs a case without faults, with compiled kernels; `None` is a skip.
 fn healthy(case: stand::Case) -> Option<stand::Trace> {
     let mut stand = Stand::new(case);
     stand.live(None);
@@ -121,8 +121,8 @@ fn healthy(case: stand::Case) -> Option<stand::Trace> {
     Some(healthy)
 }
 
-/// Runs jobs, two at a time for each processor, for much of their time is waiting; fails with what
-/// failed in them.
+/// Runs jobs, two per processor because they mostly wait; fails with the failures of the
+/// jobs.
 fn assert_all(jobs: &[String]) {
     let next = std::sync::atomic::AtomicUsize::new(0);
     let work = || {
@@ -189,7 +189,7 @@ fn every_call_is_hooked_and_every_hook_is_called() {
     let mut hooked = layer::hooked();
     assert!(!hooked.is_empty());
     for job in of_every_case("calls-of", "") {
-        // A call that is in no list of the layer ends the child.
+        // A call that the layer does not know ends the child.
         let outcome = child::run(&job);
         assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
         if let Some(why) = outcome.skipped {

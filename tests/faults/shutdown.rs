@@ -1,4 +1,4 @@
-//! Drivers that stall while elements stop, and faults that come while a live pipeline plays.
+//! Drivers that stall while elements stop, and faults while a live pipeline plays.
 
 use std::time::{Duration, Instant};
 
@@ -9,26 +9,26 @@ use crate::{
     stand::{Case, Fault, Phase, Stand, Trace, asks_for_times, queued_for_a_processor},
 };
 
-/// Stalls of a driver, ms, and how long a stop may take with them.
+/// Duration of a stall, ms, and the time limit of a stop with stalls.
 const STALL_MS: u64 = 3000;
 const STOP_LIMIT: Duration = Duration::from_secs(5);
-/// Errors come within this time.
+/// Time limit for an error.
 const ERROR_LIMIT: Duration = Duration::from_secs(10);
 
-/// The few that every change is tried with.
+/// The functions of the short run.
 const FEW: &[&str] = &["clReleaseMemObject", "clEnqueueUnmapMemObject"];
 
-/// Functions of a stop, each of which stalls at every call; a few, or all.
+/// Functions called in a stop, a few or all; each is stalled at every call.
 pub fn stalls(healthy: &Trace, few: bool) -> Vec<String> {
     let called = healthy.calls[&Phase::Stop].keys().cloned();
     let chosen = |name: &String| !few || FEW.contains(&&**name);
     called.filter(chosen).collect()
 }
 
-/// Stops while `function` stalls, and lives on after it.
+/// Stops while `function` stalls, and runs again after the stall.
 ///
 /// # Errors
-/// What went wrong.
+/// The expectation that failed.
 pub fn stall(case: Case, healthy: &Trace, function: &str) -> Result<(), String> {
     let before = Report::now().unwrap_or_default();
     let mut stand = Stand::new(case);
@@ -38,8 +38,8 @@ pub fn stall(case: Case, healthy: &Trace, function: &str) -> Result<(), String> 
         lasting: true,
         keep: false,
     }));
-    // On a GPU releases go on in the background, where a stall holds up nobody; and who measures has
-    // asked for the last frames' times before the stop where they were computed by then.
+    // The call may be missing: on a GPU releases may happen in the background after the stop, and the times
+    // of frames that ended before the stop may have been queried already.
     let unsure = function.starts_with("clRelease") && !runs_on_cpu() || asks_for_times(function);
     if Report::now().unwrap_or_default().faults_since(&before) == 0 && !unsure {
         return Err("the call was not made".into());
@@ -55,7 +55,7 @@ pub fn stall(case: Case, healthy: &Trace, function: &str) -> Result<(), String> 
             again.frames, again.errors
         ));
     }
-    // What was left to the background is released there.
+    // The background thread releases the remaining objects.
     let patience = Instant::now() + 4 * STOP_LIMIT;
     loop {
         let left = Report::now().unwrap_or_default().left_since(&before);
@@ -74,7 +74,7 @@ const LIVE: &str = "videotestsrc is-live=true pattern=ball ! \
     identity drop-allocation=true ! clgaussian ! \
     clhistogram ! queue ! clpitchthreshold pitch-x=8 ! fakesink name=out";
 
-/// Rules that come while a pipeline plays.
+/// Rules that begin while a pipeline plays.
 pub const WHILE_PLAYING: &[&str] = &[
     "clWaitForEvents 1+ fail -5",
     "clEnqueueNDRangeKernel 5 fail -5",
@@ -89,19 +89,19 @@ pub const WHILE_PLAYING: &[&str] = &[
     "clReleaseMemObject 1+ stall 3000",
 ];
 
-/// Calls that only frames on a CPU need while they play: a GPU's are in memory that is made at the
-/// start, and who reads a result waits with the read.
+/// Calls that frames need only on a CPU while playing: on a GPU memory is created at the start, and
+/// a blocking read waits for a result.
 const CPUS_ONLY: &[&str] = &["clWaitForEvents", "clCreateBuffer"];
 
-/// Whether the elements run on a CPU here.
+/// True if the elements run on a CPU.
 fn runs_on_cpu() -> bool {
     clinspect_opencl::open("auto").is_ok_and(|device| device.caps().is_cpu)
 }
 
-/// Plays, meets the rules, stops, and plays again.
+/// Plays, sets the rules, stops, and plays again.
 ///
 /// # Errors
-/// What went wrong.
+/// The expectation that failed.
 pub fn while_playing(rules: &str) -> Result<(), String> {
     let pipeline = gst::parse::launch(LIVE)
         .unwrap()
@@ -134,7 +134,7 @@ fn play(pipeline: &gst::Pipeline, rules: &str) -> Result<(), String> {
             };
         };
         if !error.contains("stop and start") {
-            return Err(format!("an error that does not help: {error}"));
+            return Err(format!("an error that does not say what to do: {error}"));
         }
     } else {
         while !is_made() && begun.elapsed() < Duration::from_millis(500) {
@@ -176,7 +176,7 @@ fn wait_for_frames(pipeline: &gst::Pipeline) -> Result<(), String> {
     }
 }
 
-/// The next error of an element of ours; a source repeats it in other words.
+/// The next error of one of our elements; a source posts a second error for the same cause.
 fn error_within(pipeline: &gst::Pipeline, limit: Duration) -> Option<String> {
     let limit = gst::ClockTime::from_mseconds(limit.as_millis() as u64);
     let message = pipeline

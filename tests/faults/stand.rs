@@ -1,5 +1,5 @@
-//! Elements between two pads, driven step by step in this thread: the same OpenCL calls in the
-//! same order every time.
+//! Elements between two pads, driven step by step in this thread, so that every run makes the same
+//! OpenCL calls in the same order.
 
 use std::{
     collections::{BTreeMap, hash_map::DefaultHasher},
@@ -16,20 +16,20 @@ use crate::layer::{self, Report};
 /// Frames after the first.
 const FRAMES: usize = 4;
 
-/// A part of an element's life.
+/// A phase of an element's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     /// NULL to PLAYING.
     Start,
-    /// Caps and the first frame, with which pools are made.
+    /// Caps and the first frame, which creates the pools.
     Caps,
     /// More frames, and EOS.
     Streaming,
-    /// To NULL, and the end of a buffer that was held until then.
+    /// To NULL, and the release of a buffer that was held until then.
     Stop,
 }
 
-/// Elements and what goes in.
+/// Elements and their input.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub name: &'static str,
@@ -37,50 +37,50 @@ pub struct Case {
     pub elements: &'static str,
     pub format: &'static str,
     pub size: [u32; 2],
-    /// Frames come in memory that the first element offers.
+    /// Input frames are in memory that the first element offers.
     pub ours: bool,
-    /// Rules that hold all the time: what kind of device it is.
+    /// Rules for the whole run: the kind of device.
     pub lies: &'static str,
 }
 
-/// Rules for one phase, or from it on.
+/// Rules for one phase, or from that phase on.
 #[derive(Debug, Clone)]
 pub struct Fault {
     pub phase: Phase,
     pub rules: String,
-    /// Until the elements are stopped; else until the phase ends.
+    /// True: until the elements are stopped; false: until the phase ends.
     pub lasting: bool,
-    /// Somebody keeps a buffer, and with it the context, beyond the next start.
+    /// True: a buffer, and with it the context, is kept until after the next start.
     pub keep: bool,
 }
 
-/// What became of one life.
+/// The record of one run.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     /// Calls in each phase.
     pub calls: BTreeMap<Phase, BTreeMap<String, u64>>,
-    /// Per frame that was pushed: what came out, or that it was refused.
+    /// The outcome of each pushed frame.
     pub frames: Vec<Frame>,
-    /// Errors on the bus, after the names of their elements.
+    /// Errors on the bus, each after the name of the element.
     pub errors: Vec<String>,
     /// The elements started.
     pub started: bool,
-    /// How long each phase took, without waits for a processor.
+    /// Duration of each phase, without waits for a processor.
     pub phase_times: BTreeMap<Phase, Duration>,
 }
 
-/// What became of a frame.
+/// The outcome of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
-    /// The source could not fill it, and said so by not sending it.
+    /// The source could not fill the frame and did not send it.
     NotSent,
     /// An element refused it.
     Refused,
-    /// It went in, and nothing came out.
+    /// No output.
     Lost,
-    /// It came out, and whoever read it got an error.
+    /// The frame was sent, but mapping it failed.
     Unreadable,
-    /// It came out: its bytes and metas.
+    /// The frame was sent: its bytes and metas.
     Out(u64),
 }
 
@@ -148,7 +148,7 @@ impl Stand {
             });
             self.phase(Phase::Streaming, fault, &mut trace, |stand, trace| {
                 for number in 1..=FRAMES {
-                    // Sources stop at a refusal; after a single fault elements could go on.
+                    // Sources stop at a refusal; after a single fault elements could continue.
                     let refused = trace.frames.contains(&Frame::Refused);
                     if refused && fault.is_some_and(|fault| fault.lasting) {
                         break;
@@ -253,7 +253,7 @@ impl Stand {
             let mut query = gst::query::Allocation::new(Some(&self.caps()), true);
             self.source.peer_query(&mut query);
             self.pool = query.allocation_pools().next().and_then(|pool| pool.0);
-            // Without one frames come in the source's own memory.
+            // Without a pool frames are in the source's own memory.
             self.pool = self
                 .pool
                 .take()
@@ -261,7 +261,7 @@ impl Stand {
         }
     }
 
-    /// A frame of a pattern that repeats every 8 pixels, but for a square that moves.
+    /// A frame of a pattern that repeats every 8 pixels, with a moving square.
     fn frame(&self, number: usize) -> Option<gst::Buffer> {
         let info = gst_video::VideoInfo::from_caps(&self.caps()).unwrap();
         let stride = info.stride()[0] as usize;
@@ -271,7 +271,7 @@ impl Stand {
         };
         let writable = buffer.make_mut();
         writable.set_pts(gst::ClockTime::from_mseconds(40 * number as u64));
-        // Frames keep their number where one before them is refused.
+        // A refused frame does not change the numbers of later frames.
         writable.set_offset(number as u64);
         let mut map = writable.map_writable().ok()?;
         for (i, byte) in map.iter_mut().enumerate() {
@@ -296,7 +296,7 @@ impl Stand {
         trace.frames.push(match received.pop() {
             None => frame,
             Some(buffer) => {
-                // Whatever the source was told, a frame is judged by what came out.
+                // A frame is judged by the output, not by the flow return.
                 let seen = fingerprint(&buffer).map_or(Frame::Unreadable, Frame::Out);
                 *held = Some(buffer);
                 seen
@@ -311,13 +311,13 @@ impl Drop for Stand {
     }
 }
 
-/// Whether a function asks for times: they are taken when their commands are complete, a moment
-/// earlier or later, so that it may be called in one phase or another.
+/// True if a function queries times. Times are queried when the commands are complete, which may be in
+/// one phase or the next.
 pub fn asks_for_times(function: &str) -> bool {
     function.starts_with("clGetEvent")
 }
 
-/// How long this thread could have run, but others did: a busy machine is no hanging driver.
+/// Time that this thread waited for a processor: a busy machine is not a hanging driver.
 pub fn queued_for_a_processor() -> Duration {
     let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let waited = statistics.split_whitespace().nth(1);

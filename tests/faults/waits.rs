@@ -1,5 +1,5 @@
-//! Who waits for whom, and for how long: devices that hang or are busy, compilers that take their
-//! time, queues that wait for each other.
+//! Waits and their limits: devices that hang or are busy, slow compilers, and queues that wait for each
+//! other.
 
 use std::{
     sync::{
@@ -23,13 +23,13 @@ use crate::{
     stand::Trace,
 };
 
-/// What a stop waits for a device.
+/// Time that a stop waits for a device.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// A scenario, and what becomes of the case `gaussian` without faults.
+/// A scenario, and the result of the case `gaussian` without faults.
 pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
 
-/// The scenarios of a `cpu`, or of a CPU that says it is a `gpu`.
+/// The scenarios of a `cpu`, or of a CPU that claims to be a `gpu`.
 pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
         return vec![("a kept mapping that a writer ends", flush_of_a_kept_mapping)];
@@ -48,7 +48,7 @@ fn text(error: impl ToString) -> String {
     error.to_string()
 }
 
-/// A filter with frames of its own.
+/// A filter with its own frames.
 struct Filter {
     context: Arc<ClContext>,
     operator: Gaussian,
@@ -95,9 +95,9 @@ impl Filter {
     }
 }
 
-/// A pipeline whose last frame never comes: the end of the stream is an error in time.
+/// A pipeline whose last frame never completes: EOS is an error within the limit.
 fn eos_of_a_hang(_: &Trace) -> Result<(), String> {
-    // The first kernel warms up.
+    // The first kernel is the warm-up.
     layer::set_rules("clEnqueueNDRangeKernel 2 hold 20000");
     let line = "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY8 ! clgaussian ! fakesink";
     let pipeline = gst::parse::launch(line).map_err(text)?;
@@ -115,7 +115,7 @@ fn eos_of_a_hang(_: &Trace) -> Result<(), String> {
         Some(gst::MessageView::Error(error)) => {
             let error = error.error().message().to_owned();
             if !error.contains("did not finish") || !error.contains("stop and start") {
-                return Err(format!("an error that does not help: {error}"));
+                return Err(format!("an error that does not say what to do: {error}"));
             }
         }
         Some(_) => return Err("an end without its last frames".into()),
@@ -126,7 +126,8 @@ fn eos_of_a_hang(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// A stop that takes over the limit because others were there before: the device is not given up.
+/// A stop that exceeds the limit because other commands are queued first does not mark the context as
+/// failed.
 fn busy(_: &Trace) -> Result<(), String> {
     let mut filters = (0..5)
         .map(|_| Filter::new())
@@ -144,7 +145,7 @@ fn busy(_: &Trace) -> Result<(), String> {
     }
     let last = meters.last().unwrap();
     let finished = std::thread::scope(|scope| {
-        // The streams before wait for their frames, as those of wrapped memory do.
+        // The earlier streams wait for their frames, as with wrapped memory.
         scope.spawn(|| {
             submitted
                 .iter()
@@ -161,7 +162,7 @@ fn busy(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// A stop on a device that does nothing at all: the next start gets another context.
+/// A stop on a device without progress: the next start gets a new context.
 fn hang(_: &Trace) -> Result<(), String> {
     let mut filter = Filter::new()?;
     let meter = Meter::new(false);
@@ -187,7 +188,7 @@ fn hang(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// A command that fails after it was enqueued marks its context where somebody waits for it.
+/// A wait for a command that failed after it was enqueued marks the context as failed.
 fn failed_wait(_: &Trace) -> Result<(), String> {
     let mut filter = Filter::new()?;
     let meter = Meter::new(false);
@@ -205,7 +206,7 @@ fn failed_wait(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever opens a device that is open, or wants a program that is built, does not wait for a compiler.
+/// Opening an open device and requesting a compiled program do not wait for another compilation.
 fn start_beside_a_build(_: &Trace) -> Result<(), String> {
     let context = opencl::open("auto").map_err(text)?;
     let built = || context.program(ProgramSource::PitchMask, "").map(drop);
@@ -244,7 +245,7 @@ fn start_beside_a_build(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// After a release that stalls, the others are made in another thread, and soon.
+/// After a release that stalls, a thread makes the other releases soon.
 fn slow_release(healthy: &Trace) -> Result<(), String> {
     let case = cases::named("gaussian");
     let faults = ["clReleaseEvent", "clReleaseKernel", "clReleaseMemObject"];
@@ -262,8 +263,8 @@ fn slow_release(healthy: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// The end of a mapping for reading that was kept, in one queue, is flushed before a map for writing
-/// in the other waits for it.
+/// The unmap of a kept read mapping, in one queue, is flushed before a write map in the other queue
+/// waits for it.
 fn flush_of_a_kept_mapping(_: &Trace) -> Result<(), String> {
     layer::set_rules(GPU);
     let before = Report::now().unwrap_or_default();

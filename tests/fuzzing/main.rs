@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets in `fuzz/` on seeded random bytes, and on the inputs kept in
-//! `seeds/`: what fuzzing once found, and what reaches far into the code.
+//! The bodies of the fuzz targets in `fuzz/` on seeded random bytes, and on the inputs in
+//! `seeds/`: past findings, and inputs that reach deep into the code.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,12 +21,12 @@ use rand::{Rng, SeedableRng};
 
 /// Longest input, bytes.
 const MAX_LEN: usize = 3000;
-/// Random inputs that are enough on any machine.
+/// Most random inputs per target.
 const CASES: u32 = 1500;
-/// Time after which fewer are enough: a slow device, or an emulated one.
+/// Time limit for the random inputs, for slow or emulated devices.
 const TIME: Duration = Duration::from_secs(4);
 
-/// Runs a body on the kept inputs, then on the same random ones every time.
+/// Runs a body on the inputs in `seeds/`, then on random inputs with a fixed seed.
 #[track_caller]
 fn check(target: &str, body: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -54,7 +54,7 @@ fn check(target: &str, body: fn(&[u8])) {
     assert!(ran > 0);
 }
 
-/// Runs a body, and says on which input it failed.
+/// Runs a body, and names the input on which it fails.
 #[track_caller]
 fn run(body: fn(&[u8]), bytes: &[u8], name: &str) {
     if catch_unwind(AssertUnwindSafe(|| body(bytes))).is_err() {

@@ -1,4 +1,4 @@
-//! `PitchThreshold::list` against the reference's list, and `Probe` against the frame's samples.
+//! `PitchThreshold::list` compared with the reference, and `Probe` with the frame's samples.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     reference::{self, SampleKind, pitch_threshold as oracle},
 };
 
-/// Every defect, each on its own.
+/// List every defect; merge none.
 const ALL: Limits = Limits {
     min_area: 1,
     merge_distance: 0,
@@ -37,7 +37,7 @@ const NEAR: Limits = Limits {
     ..ALL
 };
 const LARGE: Limits = Limits { min_area: 4, ..ALL };
-/// Fewer than most frames here have.
+/// Fewer defects than most frames here have.
 const FEW: Limits = Limits {
     min_area: 2,
     merge_distance: 1,
@@ -45,7 +45,7 @@ const FEW: Limits = Limits {
 };
 const LIMITS: [Limits; 4] = [ALL, NEAR, LARGE, FEW];
 
-/// Bits of floats, so that NaN and -0 count as different from what they are not.
+/// Bits of floats, so that NaN equals only itself and -0 differs from 0.
 type Row = ([u32; 5], [u32; 4], i32);
 
 fn rows_of(listed: &Listed) -> Vec<Row> {
@@ -69,7 +69,7 @@ fn rows_of(listed: &Listed) -> Vec<Row> {
         .collect()
 }
 
-/// What the reference lists.
+/// The list of the reference.
 fn expected(input: &Frame, job: &Job, limits: &Limits) -> (Vec<Row>, bool) {
     let samples = input.component(0);
     let settings = job.oracle();
@@ -101,7 +101,7 @@ fn expected(input: &Frame, job: &Job, limits: &Limits) -> (Vec<Row>, bool) {
     (rows, overflow)
 }
 
-/// Fails at the first defect that differs.
+/// Asserts that the lists are equal, defect by defect.
 #[track_caller]
 fn assert_listed(listed: &Listed, wanted: &(Vec<Row>, bool), about: impl Fn() -> String) {
     let rows = rows_of(listed);
@@ -112,7 +112,7 @@ fn assert_listed(listed: &Listed, wanted: &(Vec<Row>, bool), about: impl Fn() ->
     assert_eq!(listed.overflow, wanted.1, "{}: overflow", about());
 }
 
-/// The operator for a job, or `None` where the choice must be refused, and is.
+/// The operator for a job; `None` if the choice must be refused, which is asserted.
 #[track_caller]
 fn operator(
     device: &Arc<ClContext>,
@@ -133,7 +133,7 @@ fn operator(
     }
 }
 
-/// Runs and lists with a packed mask that lies somewhere in a memory of ours.
+/// Runs and lists with a packed mask at an offset in one of our memories.
 fn list_packed(
     device: &Arc<ClContext>,
     operator: &mut PitchThreshold,
@@ -164,7 +164,7 @@ fn list_packed(
         .collect()
 }
 
-/// Runs and lists with a mask of grey pixels.
+/// Runs and lists with a GRAY8 mask.
 fn list_grey(
     device: &Arc<ClContext>,
     operator: &mut PitchThreshold,
@@ -190,7 +190,7 @@ fn list_grey(
         .collect()
 }
 
-/// Holds the lists of every choice and target against the reference; returns the most defects.
+/// Compares the lists of every choice and target with the reference; returns the most defects.
 #[track_caller]
 fn check(
     device: &Arc<ClContext>,
@@ -203,7 +203,7 @@ fn check(
     for &choice in choices {
         let wide = matches!(choice.0, Some(PitchVariant::Wide { .. }));
         if wide && input.import(device).planes()[0].aligned_len().is_none() {
-            // `pitch_job::check` holds that it is refused.
+            // `pitch_job::check` asserts the refusal.
             continue;
         }
         let Some(mut operator) = operator(device, input, job, choice) else {
@@ -233,7 +233,7 @@ fn check(
     wanted.iter().map(|w| w.0.len()).max().unwrap_or(0)
 }
 
-/// A frame of one level with rectangles and crosses, brighter and darker.
+/// A uniform frame with brighter and darker rectangles and crosses.
 fn spotted(format: Format, size: [usize; 2], arrangement: Arrangement, bits: u32) -> Frame {
     let mut frame = Frame::showing(format, size, arrangement, Content::Constant(128), bits);
     let geometry = frame.geometry(0);
@@ -246,11 +246,11 @@ fn spotted(format: Format, size: [usize; 2], arrangement: Arrangement, bits: u32
         let draw = |what: usize, below: usize| random(7, what, spot, size[0]) as usize % below;
         let (left, top) = (draw(0, size[0]), draw(1, size[1]));
         let (width, height) = (1 + draw(2, 7), 1 + draw(3, 5));
-        // Levels of several spots differ, so that a mean is not the peak.
+        // Levels within a spot differ, so that mean and peak differ.
         let level = scale * (40 + 9 * draw(4, 20) as u32);
         for y in top..(top + height).min(size[1]) {
             for x in left..(left + width).min(size[0]) {
-                // Corners cut off leave diagonal neighbours.
+                // Cut corners leave diagonal neighbours.
                 if (x + y + spot) % 7 != 0 {
                     let uneven = (x % 3) as u32 * scale;
                     reference::put(&mut frame.bytes, &geometry, x, y, level + uneven);
@@ -388,7 +388,7 @@ fn defects_in_regions_equal_reference() {
 #[test]
 fn defect_of_no_difference_is_of_mixed_polarity() {
     let Some(device) = device::open() else { return };
-    // At T = 0 equal samples are marked: one defect as large as what is judged.
+    // At T = 0 equal samples are marked: one defect of all judged pixels.
     let input = Frame::showing(Format::Gray8, [40, 9], PADDED, Content::Constant(90), 0);
     for compare in [Compare::Average, Compare::Minimum] {
         let job = Job {
@@ -406,7 +406,7 @@ fn defect_of_bright_and_dark_pixels_is_of_mixed_polarity() {
     let Some(device) = device::open() else { return };
     let mut input = Frame::showing(Format::Gray8, [60, 9], PADDED, Content::Constant(128), 0);
     let geometry = input.geometry(0);
-    // Side by side and one above the other; the first of two peaks of equal magnitude stays.
+    // Side by side and one above the other; of two peaks of equal magnitude the first counts.
     for (x, y, value) in [
         (20, 3, 78),
         (20, 4, 178),
@@ -467,7 +467,7 @@ fn defects_at_most_as_many_as_wanted_overflow_only_beyond() {
 
 // ---- probe lines ----------------------------------------------------------------------------
 
-/// Holds the lines of both axes against the frame's samples.
+/// Compares the lines of both axes with the frame's samples.
 #[track_caller]
 fn check_probe(device: &Arc<ClContext>, input: &Frame) {
     let layout = layout_of(&input.info).expect("a layout");

@@ -1,4 +1,4 @@
-//! `operators::Gaussian`: every variant, format and kernel against the reference.
+//! `operators::Gaussian`: every variant, format and kernel size compared with the reference.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub fn settings(
     }
 }
 
-/// Why the device cannot run a variant; the operator must say so too.
+/// The reason why the device cannot run a variant; the operator must give the same.
 fn refusal(device: &ClContext, input: &Frame, s: &GaussianSettings) -> Option<&'static str> {
     let caps = device.caps();
     if s.image {
@@ -65,7 +65,7 @@ fn refusal(device: &ClContext, input: &Frame, s: &GaussianSettings) -> Option<&'
     let lanes = (0..input.component_count())
         .map(|c| input.geometry(c).pixel_stride / input.kind().size())
         .max()?;
-    // Columns of four samples; packed sums of two bytes, others of four.
+    // Columns of four samples; packed sums have two bytes, others four.
     let halo = (s.kernel_size / 2 * lanes).div_ceil(4);
     let packed = s.arithmetic == Arithmetic::Integer && input.kind() == SampleKind::U8;
     let bytes = 4 * columns * rows * if packed { 2 } else { 4 };
@@ -78,8 +78,8 @@ fn refusal(device: &ClContext, input: &Frame, s: &GaussianSettings) -> Option<&'
     }
 }
 
-/// Filters `input`; `None` where the variant cannot run: on 16-bit samples, which it must refuse,
-/// or on this device, which is said as a skip.
+/// Filters `input`; `None` if the variant cannot run: on 16-bit samples, which it must refuse,
+/// or on this device, which is a visible skip.
 pub fn filter(
     device: &Arc<ClContext>,
     input: &Frame,
@@ -100,7 +100,7 @@ pub fn filter(
             device::skip(&what, why);
             return None;
         }
-        // A tile pattern of a component that is filtered alone needs less than `refusal` thinks.
+        // The tile of a component that is filtered alone needs less memory than `refusal` assumes.
         (Ok(gaussian), Some(_)) if !s.image => gaussian,
         (result, why) => panic!(
             "{s:?} on {}: {result:?}, expected {why:?}",
@@ -129,7 +129,7 @@ pub fn filter(
     Some(read(&buffer))
 }
 
-/// The whole output, padding included, as the reference says.
+/// The expected output, including padding.
 fn expected(input: &Frame, s: &GaussianSettings, output: Arrangement) -> Frame {
     let mut frame = Frame::poisoned(input.info.format(), input.size(), output, OUTPUT_POISON);
     let components: Vec<Vec<u32>> = (0..input.component_count())
@@ -139,7 +139,7 @@ fn expected(input: &Frame, s: &GaussianSettings, output: Arrangement) -> Frame {
     frame
 }
 
-/// Holds every choice against the reference.
+/// Compares every choice with the reference.
 pub fn check(
     device: &Arc<ClContext>,
     input: &Frame,
@@ -159,7 +159,7 @@ pub fn check(
     }
 }
 
-/// Formats that differ in what matters to a filter: samples, lanes, planes, padding, patterns.
+/// Formats that differ in samples, lanes, planes, padding or patterns.
 const KINDS: [Format; 9] = [
     Format::Gray8,
     Format::Rgb,
@@ -226,8 +226,8 @@ fn gaussian_kernel_larger_than_the_frame_clamps_to_its_edges() {
     }
 }
 
-/// Rows of several tiles of `gaussian_bytes.cl` (2048 samples), of one, and just past it; strides
-/// that let rows compete for the same cache lines; sums as high and as low as they get.
+/// Rows of several tiles of `gaussian_bytes.cl` (2048 samples), of one tile, and slightly more; strides
+/// with which rows compete for the same cache lines; the highest and lowest sums.
 #[test]
 fn gaussian_rows_around_a_tile_equal_reference() {
     let Some(device) = device::open() else { return };
@@ -290,7 +290,7 @@ fn gaussian_padding_inside_pixels_is_copied_from_the_input() {
     for format in [Format::Rgbx, Format::Bgrx, Format::Xrgb, Format::Xbgr] {
         let mut input = Frame::showing(format, [19, 6], PLAIN, Content::Random, 0);
         assert!(input.has_pixel_padding());
-        // Padding that differs from pixel to pixel: neither poison nor a filtered value.
+        // Padding that differs from pixel to pixel, and is neither poison nor a filtered value.
         let covered: Vec<bool> = {
             let mut covered = vec![false; input.bytes.len()];
             for c in 0..input.component_count() {
@@ -357,7 +357,7 @@ fn gaussian_float_is_near_the_f64_reference_and_equal_in_every_variant() {
     }
 }
 
-/// Every sample within the tolerance; every other byte as it must be.
+/// Asserts that every sample is within the tolerance, and that every other byte is exact.
 #[track_caller]
 fn near(input: &Frame, output: &Frame, s: &GaussianSettings) {
     let tolerance = float_tolerance(input.kind());
@@ -367,7 +367,7 @@ fn near(input: &Frame, output: &Frame, s: &GaussianSettings) {
         let values = output.component(c).values();
         let wanted = gaussian_f64(input.component(c), s.kernel_size, s.sigma_px);
         for (at, (&value, &wanted)) in values.iter().zip(&wanted).enumerate() {
-            // Not-a-number would be near nothing.
+            // A NaN fails this comparison.
             assert!(
                 (f64::from(value) - wanted).abs() <= tolerance,
                 "{} {s:?} component {c} sample {at}: {value} instead of {wanted}",
@@ -412,7 +412,7 @@ fn gaussian_variant_that_cannot_run_is_refused() {
     let group = device.caps().max_work_group;
     refused(tile(group + 1, 1), "work-group");
     refused(tile(0, 1), "work-group");
-    // Four columns of four sums of two bytes, and as many rows as fit and one.
+    // Four columns of four sums of two bytes, and one row more than fits.
     let rows = device.caps().local_memory as usize / 32 + 1;
     if group >= 4 {
         refused(tile(4, rows), "local memory");

@@ -1,4 +1,4 @@
-//! Host and kernels taking turns on the same memory, without anybody waiting in between.
+//! Host and kernels alternate on the same memory, without explicit waits.
 
 use clinspect_core::variant::GaussianVariant;
 use clinspect_opencl::Meter;
@@ -29,7 +29,7 @@ fn host_overwrites_what_kernels_still_read_and_kernels_what_the_host_just_wrote(
     let Some(device) = device::open() else { return };
     let inputs = [Content::Random, Content::Natural]
         .map(|content| Frame::showing(Format::Gray8, SIZE, PLAIN, content, 0));
-    // A kernel that takes longer than the host needs to map.
+    // A kernel that takes longer than a map by the host.
     let (taps, variant) = if device.caps().is_cpu {
         (3, None)
     } else {
@@ -85,7 +85,7 @@ fn memory_read_again_is_not_transferred_again() {
         let totals = meter.totals();
         assert_eq!(totals.downloads - before.downloads, moved);
         assert_eq!(totals.host_maps - before.host_maps, 3);
-        // What the host writes is what it then reads.
+        // The host reads what it wrote.
         let writable = output.get_mut().unwrap();
         writable.copy_from_slice(20, &[1, 2, 3, 4]).unwrap();
         let mut changed = filtered(&input, 3);

@@ -1,5 +1,5 @@
-//! `operators::Histogram`: every strategy, format, region and number of bins against the
-//! reference, and the mistakes that published kernels make.
+//! `operators::Histogram`: every strategy, format, region and number of bins compared with the
+//! reference, and the mistakes of published kernels.
 
 use clinspect_core::ClError;
 use clinspect_core::region::Rect;
@@ -16,7 +16,7 @@ use crate::{
     reference,
 };
 
-/// Formats that differ in what matters to counting: period, planes, patterns, samples.
+/// Formats that differ in period, planes, patterns or samples.
 const KINDS: [Format; 9] = [
     Format::Gray8,
     Format::Rgb,
@@ -69,7 +69,7 @@ fn histogram_every_content_equals_reference() {
         Format::Gray16Be,
     ] {
         for content in Content::ALL {
-            // Rows of whole and of broken steps, enough of them for the spread test's probes.
+            // Rows of whole and partial steps, enough for the spread test's probes.
             for size in [[192, 64], [259, 67]] {
                 let input = Frame::showing(format, size, PADDED, content, 0);
                 check(&device, &input, &ALL, &CHOICES);
@@ -175,7 +175,7 @@ fn histogram_constant_block_does_not_wrap_at_256_samples() {
 #[test]
 fn histogram_length_multiple_of_the_chunk_or_not_counts_each_sample_once() {
     let Some(device) = device::open() else { return };
-    // Around the 16-, 24-, 32- and 48-byte steps of the kernels, and whole work-groups of them.
+    // Around the kernels' steps of 16, 24, 32 and 48 bytes, and around whole work-groups of steps.
     for width in [16, 24, 31, 32, 33, 47, 48, 49, 96, 256, 1024, 1025] {
         for format in [Format::Gray8, Format::Rgb, Format::Rgba, Format::Gray16Le] {
             for height in [1, 4] {
@@ -193,7 +193,7 @@ fn histogram_first_frame_of_a_new_operator_starts_from_zero() {
         let dirty = Frame::showing(Format::Rgb, [131, 65], PLAIN, Content::Random, 0);
         let clean = Frame::showing(Format::Rgb, [131, 65], PLAIN, Content::Constant(255), 0);
         for _ in 0..3 {
-            // What the first operator leaves behind is what the second one's memory may hold.
+            // The second operator's memory may hold the counts of the first.
             if let Some(mut first) = operator(&device, &dirty, &ALL, choice) {
                 count(&device, &mut first, &dirty);
             }
@@ -281,7 +281,7 @@ fn histogram_settings_that_mean_nothing_are_refused() {
 #[test]
 fn histogram_region_that_could_overflow_a_counter_is_refused() {
     let Some(device) = device::open() else { return };
-    // GStreamer refuses such a frame in one buffer before we see it.
+    // In one buffer, GStreamer itself refuses such a frame.
     let mut layout = layout_of(&Frame::poisoned(Format::Gray8, [9, 9], PLAIN, 0).info).unwrap();
     (layout.width, layout.height) = (65_537, 65_536);
     let settings = HistogramSettings {

@@ -1,4 +1,4 @@
-//! How a histogram is asked for and held against the reference.
+//! Runs a histogram and compares the result with the reference.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub const CHOICES: [Choice; 7] = [
     (Strategy::Local, true),
 ];
 
-/// What to count of a frame; the region as a user gives it.
+/// The settings of a count; the region as a user sets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
     pub bins: usize,
@@ -62,7 +62,7 @@ impl Wanted {
         }
     }
 
-    /// All bins, channel-major, as the reference counts them.
+    /// All bins of the reference, channel-major.
     pub fn expected(&self, input: &Frame) -> Vec<u32> {
         let [width, height] = input.size();
         let region = match self.region {
@@ -86,7 +86,7 @@ impl Wanted {
     }
 }
 
-/// Why the device cannot run a strategy; the operator must refuse it then, and only then.
+/// The reason why the device cannot run a strategy; the operator must refuse exactly these.
 fn refusal(device: &ClContext, counters: usize, (strategy, image): Choice) -> Option<&'static str> {
     let caps = device.caps();
     let table = 4 * counters as u64;
@@ -104,8 +104,8 @@ fn refusal(device: &ClContext, counters: usize, (strategy, image): Choice) -> Op
     }
 }
 
-/// An operator for frames like `input`; `None` where the strategy cannot run: on 16-bit samples,
-/// which it must refuse, or on this device, which is said as a skip.
+/// An operator for frames like `input`; `None` if the strategy cannot run: on 16-bit samples,
+/// which it must refuse, or on this device, which is a visible skip.
 pub fn operator(
     device: &Arc<ClContext>,
     input: &Frame,
@@ -180,7 +180,7 @@ pub fn assert_bins(actual: &[u32], expected: &[u32], about: impl FnOnce() -> Str
     }
 }
 
-/// Holds every choice against the reference, two frames each.
+/// Compares every choice with the reference, on two frames each.
 #[track_caller]
 pub fn check(device: &Arc<ClContext>, input: &Frame, wanted: &Wanted, choices: &[Choice]) {
     let expected = wanted.expected(input);
@@ -199,8 +199,8 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, wanted: &Wanted, choices: &
     }
 }
 
-/// The crate's statistics against the reference's. Both sum in exact integers and divide once,
-/// so that levels are equal and the rest differs by roundings of f64 only.
+/// Compares the statistics with the reference. Both sum exact integers and divide once,
+/// so levels are equal and other values differ only by f64 rounding.
 #[track_caller]
 fn check_statistics(bins: &[u32], wanted: &Wanted, input: &Frame) {
     let depth = wanted.depth(input);

@@ -1,5 +1,5 @@
-//! `frame::Importer`: how frames reach the device, what the meter says of it, and frames that
-//! must be refused instead of read.
+//! `frame::Importer`: the ways of frames to the device, the counts of the meter, and frames that must be
+//! refused.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     histogram_job::{ALL, CHOICES, assert_bins, operator},
 };
 
-/// How a frame that is not in our memory reaches this device.
+/// The import of a frame in other memory on this device.
 fn foreign(device: &ClContext) -> Taken {
     if device.caps().shares_host_memory {
         Taken::Wrapped
@@ -44,7 +44,7 @@ fn frame_in_our_memory_is_taken_in_place_and_others_once() {
             let input = Frame::showing(format, [33, 7], arrangement, Content::Random, 0);
             let one_plane = input.info.n_planes() == 1;
             let expected = match (arrangement.owner, arrangement.split) {
-                // A plane across two memories is merged by GStreamer into one that is not ours.
+                // GStreamer merges a plane in two memories into one system memory.
                 (_, Split::Middle) => foreign(&device),
                 (Owner::Ours, _) => Taken::ZeroCopy,
                 (Owner::Mixed, Split::Planes) if one_plane => Taken::ZeroCopy,
@@ -67,8 +67,8 @@ fn meter_of_frames_in_our_memory_counts_no_transfer_of_them() {
     let input = Frame::showing(Format::I420, [64, 33], PLAIN, Content::Random, 0);
     let buffer = input.buffer(&device, &meter);
     let shares = device.caps().shares_host_memory;
-    // The test wrote the one memory through a map; its contents were undefined, so nothing was
-    // fetched for that.
+    // The test wrote the memory through a map; the contents were undefined, so the map downloaded
+    // nothing.
     let filled = Totals {
         host_maps: 1,
         uploads: u64::from(!shares),
@@ -292,11 +292,11 @@ fn memory_that_cannot_be_mapped_is_refused() {
         if cut > 0 {
             writable.append_memory(foreign_memory(&full.bytes[..cut], 0));
         }
-        // Not GStreamer's own memory, which is copied without being mapped.
+        // Not GStreamer's system memory, which is copied without a map.
         let memory = gst::Memory::from_mut_slice(full.bytes[cut..].to_vec());
         writable.append_memory(memory.clone());
         let mut map = std::mem::MaybeUninit::uninit();
-        // Whoever maps a memory to write it alone locks readers out.
+        // An exclusive write map locks readers out.
         // SAFETY: the memory lives until it is unmapped below; nothing is written.
         let mapped = unsafe {
             let memory = memory.as_mut_ptr();
@@ -347,7 +347,7 @@ fn format_outside_the_list_is_refused() {
 #[test]
 fn layout_of_a_size_whose_strides_overflow_is_refused() {
     gst::init().unwrap();
-    // GStreamer takes these caps; -1 becomes 2^32 - 1.
+    // GStreamer accepts these caps; -1 becomes 2^32 - 1.
     for (format, width, height) in [
         ("RGB", -1, 65_535),
         ("RGB", 1_431_655_765, 4),

@@ -1,7 +1,7 @@
-//! Exactness of every kernel variant against the sequential references, on whatever device
+//! Compares every kernel variant with the sequential references, on the device that
 //! `CLINSPECT_DEVICE` names; integer results bit for bit.
 //!
-//! The binary reads no file, so that it can be carried to another machine and run there.
+//! The binary reads no files, so it can run on another machine.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ mod planted;
 mod properties;
 mod small;
 
-/// Sizes that every operator meets: a pixel, single rows and columns, odd and vector widths.
+/// Sizes for every operator: a pixel, single rows and columns, odd and vector widths.
 pub const SIZES: [[usize; 2]; 12] = [
     [1, 1],
     [2, 2],

@@ -1,4 +1,4 @@
-//! Our memory under GStreamer's maps, and chains of operators that do not wait for each other.
+//! Our memory under GStreamer's maps, and chains of operators without waits between them.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     reference::gaussian::gaussian_integer,
 };
 
-/// `frame` filtered by the reference, as a frame of the same layout.
+/// `frame` filtered by the reference, in the same layout.
 fn filtered(frame: &Frame) -> Frame {
     let components: Vec<Vec<u32>> = (0..frame.component_count())
         .map(|c| gaussian_integer(frame.component(c), 3, 0.0))
@@ -41,7 +41,7 @@ fn memory_written_in_part_keeps_the_rest() {
     let mut buffer = gst::Buffer::new();
     let writable = buffer.get_mut().unwrap();
     writable.append_memory(our_memory(&device, &Meter::new(false), &bytes, 3));
-    // gst_buffer_fill() maps for writing alone and changes these bytes.
+    // gst_buffer_fill() maps write-only and changes these bytes.
     writable.copy_from_slice(100, &[1, 2, 3, 4]).unwrap();
     let mut expected = bytes;
     expected[100..104].copy_from_slice(&[1, 2, 3, 4]);
@@ -58,7 +58,7 @@ fn memory_written_by_a_kernel_and_then_in_part_keeps_the_rest() {
     filter(&device, &input)
         .run(&input.import(&device), &to, &meter)
         .unwrap();
-    // Nobody waited for the kernel: the map does.
+    // Only the map waits for the kernel.
     let writable = buffer.get_mut().unwrap();
     writable.copy_from_slice(70, &[1, 2, 3, 4]).unwrap();
     let mut expected = filtered(&input);
@@ -93,7 +93,7 @@ fn memory_shared_in_part_is_the_same_memory_further_on() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Rgb, [33, 7], PADDED, Content::Random, 0);
     let meter = Meter::new(false);
-    // The frame behind 11 other bytes, cut out of the buffer without a copy, twice.
+    // The frame after 11 other bytes, as a sub-region of a sub-region without a copy.
     let mut bytes = vec![OUTPUT_POISON; 11];
     bytes.extend(&input.bytes);
     let mut whole = gst::Buffer::new();
@@ -132,7 +132,7 @@ fn operators_in_a_row_wait_for_each_other_on_the_device() {
         let mut first = filter(&device, &input);
         let mut second = filter(&device, &input);
         let mut counter = histogram(&device, &input);
-        // Buffers are used again while the commands on them may be pending.
+        // Buffers are reused while commands on them may be in flight.
         let blank = Frame::poisoned(format, input.size(), PADDED, OUTPUT_POISON);
         let (_, middle) = blank.output(&device);
         let (_, last) = blank.output(&device);
@@ -151,7 +151,7 @@ fn operators_in_a_row_wait_for_each_other_on_the_device() {
             counter.run(&frame, &meter, &mut bins).unwrap();
             assert_bins(&bins, &ALL.expected(&twice), || input.describe());
         }
-        // The chain moved no frame: the memories were mapped only to poison them, on other meters.
+        // The chain transferred no frame; the maps that poisoned the memories count on other meters.
         let totals = meter.totals();
         assert_eq!((totals.frames, totals.zero_copy), (15, 15));
         assert_eq!(
@@ -175,7 +175,7 @@ fn pool_buffer_used_again_holds_the_new_frame_alone() {
         let mut buffer = pool.acquire_buffer(None).unwrap();
         let mut wanted = filtered(&input);
         if round == 1 {
-            // A host that writes the whole frame.
+            // The host writes the whole frame.
             let writable = buffer.get_mut().unwrap();
             writable.copy_from_slice(0, &input.bytes).unwrap();
             wanted = input.clone();

@@ -1,4 +1,4 @@
-//! How a pitch comparison is asked for and held against the reference.
+//! Runs a pitch comparison and compares the result with the reference.
 
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl Job {
         }
     }
 
-    /// The settings as the reference takes them.
+    /// The settings for the reference.
     pub fn oracle(&self) -> oracle::Settings {
         oracle::Settings {
             pitch_x: self.pitch[0],
@@ -106,7 +106,7 @@ impl Job {
         }
     }
 
-    /// Whether along some direction that is on no pixel can be judged, which is refused.
+    /// True if no pixel can be judged along one of the directions in use; such settings are refused.
     pub fn is_blind(&self, input: &Frame) -> bool {
         let [x, y] = self.pitch;
         [[x, 0.0], [0.0, y]]
@@ -162,7 +162,7 @@ fn packed(device: &Arc<ClContext>, operator: &mut PitchThreshold, input: &Frame)
     (mask.to_vec(), count)
 }
 
-/// Holds the mask as grey pixels against the reference, padding included.
+/// Compares the GRAY8 mask with the reference, including padding.
 #[track_caller]
 fn check_grey(
     device: &Arc<ClContext>,
@@ -193,7 +193,7 @@ fn check_grey(
     });
 }
 
-/// Holds every choice against the reference: packed twice, then grey.
+/// Compares every choice with the reference: packed twice, then GRAY8.
 #[track_caller]
 pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choice]) {
     let expected = job.expected(input);
@@ -224,7 +224,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
         if let Some(PitchVariant::Wide { .. }) = choice.0
             && input.import(device).planes()[0].aligned_len().is_none()
         {
-            // Host memory in use by the device may start anywhere: an error, never a wrong load.
+            // Wrapped host memory may be unaligned: the result is an error, never a misaligned load.
             let (mask, _) = Frame::poisoned(Format::Gray8, input.size(), PLAIN, 0).output(device);
             let target = MaskTarget::Grey(&mask);
             let result = operator.run(&input.import(device), target, &Meter::new(false));

@@ -1,4 +1,4 @@
-//! Every mode of the pitch comparison against the reference.
+//! Every mode of the pitch comparison compared with the reference.
 
 use clinspect_core::variant::{PitchVariant, wide_rows};
 use clinspect_operators::{Compare, Polarity};
@@ -15,14 +15,14 @@ use crate::{
 const COMPARES: [Compare; 2] = [Compare::Average, Compare::Minimum];
 const POLARITIES: [Polarity; 3] = [Polarity::Both, Polarity::Bright, Polarity::Dark];
 
-/// The kernels that take many pixels at once, whose borders others do not have.
+/// The kernels that process many pixels at once and have borders of their own.
 const FAST: [Choice; 3] = [
     (Some(PitchVariant::Words), false),
     (Some(PitchVariant::Wide { dot4: false }), false),
     (Some(PitchVariant::Wide { dot4: true }), false),
 ];
 
-/// Every combination of the ways to compare.
+/// Every combination of comparison, centre and polarity.
 fn modes(base: &Job) -> impl Iterator<Item = Job> {
     COMPARES.into_iter().flat_map(move |compare| {
         [false, true].into_iter().flat_map(move |match_center| {
@@ -97,7 +97,7 @@ fn pitch_every_fraction_of_a_pixel_equals_reference() {
     }
 }
 
-/// Samples of 0 and of the highest level at random: sums are as far apart as they get.
+/// Random samples of 0 and the highest level: sums reach their extremes.
 fn extremes(format: Format, size: [usize; 2]) -> Frame {
     let highest = if format == Format::Gray8 { 255 } else { 65_535 };
     let samples: Vec<(usize, usize, u32)> = (0..size[1])
@@ -112,7 +112,7 @@ fn extremes(format: Format, size: [usize; 2]) -> Frame {
 fn pitch_extreme_samples_at_every_fraction_equal_reference() {
     let Some(device) = device::open() else { return };
     let input = extremes(Format::Gray8, [83, 3]);
-    // Thresholds at the borders of 16-bit lanes, and the differences that these samples have.
+    // Thresholds at the limits of 16-bit lanes, and the differences of these samples.
     let thresholds = [0.0, 1.0 / 256.0, 127.5, 254.0 + 255.0 / 256.0, 255.0];
     for fraction in 0..256 {
         let base = Job {
@@ -123,7 +123,7 @@ fn pitch_extreme_samples_at_every_fraction_equal_reference() {
             check(&device, &input, &job, &FAST);
         }
     }
-    // A difference of exactly the threshold, and 1/256 to each side of it.
+    // A difference equal to the threshold, and 1/256 less and more.
     for fraction in [1, 2, 127, 128, 255] {
         for over in [-1, 0, 1] {
             let threshold = f64::from(255 * fraction + over) / 256.0;
@@ -176,7 +176,7 @@ fn pitch_several_overlapping_regions_equal_reference() {
         vec![[0, 0, 129, 31], [5, 5, 3, 3]],
         vec![[7, 0, 64, 2], [7, 1, 64, 2], [0, 0, 8, 31]],
         vec![[31, 4, 2, 3], [63, 4, 2, 3], [95, 4, 2, 3]],
-        // In a corner where nothing is judged, beside one where something is.
+        // One region in a corner without judged pixels, one with judged pixels.
         vec![[0, 0, 2, 2], [60, 20, 1, 1]],
     ] {
         for pitch in [[3.0, 0.0], [2.5, 4.25]] {
@@ -211,7 +211,7 @@ fn pitch_that_leaves_few_judged_pixels_equals_reference() {
 #[test]
 fn pitch_in_frames_that_share_work_items_between_rows_equals_reference() {
     let Some(device) = device::open() else { return };
-    // 32 work-items of the wide kernel a row; rows shared by 2, then by 8 of them.
+    // 32 work-items of the wide kernel per row; 2, then 8 of them share a row.
     const WIDTH: usize = 16 * 32;
     for times in [2, 8] {
         let height = times * 2048 * device.caps().compute_units / 32 + 5;

@@ -1,5 +1,5 @@
-//! `operators::PitchThreshold`: the golden vectors and the mistakes of published versions of
-//! docs/semantics.md, formats, sizes, memories. The modes are in `pitch_modes.rs`.
+//! `operators::PitchThreshold`: the golden vectors of docs/semantics.md, the mistakes of published kernels,
+//! formats, sizes, memories. The modes are in `pitch_modes.rs`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     reference,
 };
 
-/// A GRAY8 frame, zero but for the samples named.
+/// A GRAY8 frame of zeros with these samples.
 fn grey(size: [usize; 2], arrangement: Arrangement, samples: &[(usize, usize, u32)]) -> Frame {
     sparse(Format::Gray8, size, arrangement, samples)
 }
@@ -38,7 +38,7 @@ pub fn sparse(
     frame
 }
 
-/// The packed mask of one row by every choice, which must agree with the bytes given.
+/// Asserts the packed mask of one row, for every choice.
 #[track_caller]
 fn check_golden(device: &Arc<ClContext>, input: &Frame, job: &Job, golden: [u8; 8]) {
     assert_eq!(job.expected(input).packed, golden, "the reference");
@@ -167,7 +167,7 @@ fn pitch_every_content_equals_reference() {
 #[test]
 fn pitch_taps_never_leave_their_row() {
     let Some(device) = device::open() else { return };
-    // Rows without padding, so that a tap too far reads the next row; one or no column is judged.
+    // Rows without padding, so that a tap outside the row reads the next row; at most one column is judged.
     let tight = Arrangement {
         owner: Owner::Foreign,
         split: Split::Whole,
@@ -326,7 +326,7 @@ fn pitch_so_wide_that_nothing_can_be_judged_is_refused() {
     for pitch in [15.51, 16.0, 31.0, 4000.0] {
         assert_refused(&device, &input, &job(pitch, &[]), "can be judged");
     }
-    // One direction can judge, the other cannot: frames would pass unjudged along it.
+    // One direction can be judged, the other cannot: defects along the other would pass.
     for (pitch_x, pitch_y, name) in [(16.0, 2.0, "pitch-x"), (10.0, 5.0, "pitch-y")] {
         let settings = PitchSettings {
             pitch_y,

@@ -1,5 +1,5 @@
-//! Faults planted for `scripts/check-oclgrind`, which must see each before it trusts a clean run.
-//! They call the crate's own kernels with arguments that lie, and only on Oclgrind's device.
+//! Faults planted for `scripts/check-oclgrind`, which must report each of them before it trusts a clean run.
+//! They call the crate's kernels with wrong arguments, only on Oclgrind's device.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use clinspect_opencl::{Arg, ClContext, Meter, ProgramSource};
 
 use crate::device;
 
-/// Runs a fault where it does no harm.
+/// Runs a fault on Oclgrind's device only.
 fn plant(fault: impl Fn(&Arc<ClContext>)) {
     match device::open() {
         Some(device) if device.device_name().contains("Oclgrind") => fault(&device),
@@ -26,7 +26,7 @@ fn planted_fault_out_of_bounds() {
         let packed = device.device_memory(1).unwrap();
         device.write(&packed, 0, &[0xff], "a mask").unwrap();
         let pixels = device.device_memory(8).unwrap();
-        // Eight pixels are written, from the fifth byte of eight on.
+        // Writes eight pixels, starting at the fifth of eight bytes.
         let args = [
             Arg::Mem(&packed),
             Arg::U32(1),
@@ -69,7 +69,7 @@ fn planted_fault_data_race() {
             Arg::U32(0),
             Arg::U32(256),
             Arg::Mem(&table),
-            // Tables of no length: both work-items count in one.
+            // Tables of length 0: both work-items count in the same table.
             Arg::U32(0),
         ];
         let range = NdRange::groups(2, 1);

@@ -1,5 +1,5 @@
 //! Random sizes, strides, formats, regions, pitches and kernels (proptest). The seed is fixed, so
-//! that every run and every device meets the same cases.
+//! every run and every device tests the same cases.
 
 use clinspect_core::variant::GaussianVariant;
 use clinspect_opencl::frame::{FORMATS, LUMA_FORMATS};
@@ -23,7 +23,7 @@ fn run<T: std::fmt::Debug>(cases: u32, values: impl Strategy<Value = T>, test: i
     let config = ProptestConfig {
         cases,
         rng_seed: RngSeed::Fixed(0x0c11_5bec),
-        // The binary may run where there is no source tree.
+        // The binary may run without a source tree.
         failure_persistence: None,
         ..ProptestConfig::default()
     };
@@ -93,7 +93,7 @@ fn fractions() -> impl Strategy<Value = [f64; 4]> {
 #[test]
 fn gaussian_random_frame_equals_reference() {
     let Some(device) = device::open() else { return };
-    // Kernels that other tests build too: building takes longer than running.
+    // Kernels that other tests compile too, because compilation takes longer than the run.
     let values = (
         frames(FORMATS.clone(), 0),
         prop::sample::select(vec![3_usize, 5]),
@@ -150,7 +150,7 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
         .prop_map(
             move |((x, y), multiples, threshold, compare, match_center, polarity, regions)| {
                 let job = Job {
-                    // One axis at least.
+                    // At least one axis.
                     pitch: [if x + y > 0.0 { x } else { 1.5 }, y],
                     multiples,
                     threshold: threshold * highest,

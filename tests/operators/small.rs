@@ -1,6 +1,6 @@
-//! Every kernel at small odd sizes: the selection that `scripts/check-oclgrind` runs in Oclgrind,
-//! an interpreter that checks bounds, races and calls. Names start with `small_`; no OpenCL call
-//! is meant to fail here, so that each report is a finding.
+//! Every kernel at small odd sizes. `scripts/check-oclgrind` runs these tests in Oclgrind,
+//! an interpreter that checks bounds, races and calls. Names start with `small_`. No OpenCL call
+//! may fail here, so that each report is a finding.
 
 use clinspect_core::variant::GaussianVariant;
 use clinspect_operators::{Arithmetic, Compare};
@@ -16,7 +16,7 @@ use crate::{
 
 const SIZES: [[usize; 2]; 6] = [[1, 1], [2, 2], [15, 1], [1, 15], [17, 5], [33, 3]];
 
-/// Memory that ends right behind the last sample, so that a step too far is out of bounds.
+/// Memory that ends right after the last sample, so that any access past it is out of bounds.
 const TIGHT: Arrangement = Arrangement {
     base: 0,
     before: 0,
@@ -89,7 +89,7 @@ fn small_histogram_equals_reference() {
         bins: 32,
         ..histogram_job::ALL
     };
-    // Pairs, whose tables take an interpreter long, at every other size.
+    // `pairs` only at every other size, because its tables are slow in an interpreter.
     let [auto, pairs, others @ ..] = histogram_job::CHOICES;
     for format in FORMATS {
         for (i, input) in frames(format, Content::Random).enumerate() {
@@ -97,7 +97,7 @@ fn small_histogram_equals_reference() {
             if i % 2 == 0 {
                 histogram_job::check(&device, &input, &few_bins, &[auto, pairs]);
             }
-            // 256 bins of four channels are over the smallest local memory looked at.
+            // 256 bins of four channels exceed the smallest local memory tested.
             histogram_job::check(&device, &input, &histogram_job::ALL, &others[1..2]);
         }
         let constant = Frame::showing(format, [33, 3], TIGHT, Content::Constant(255), 0);

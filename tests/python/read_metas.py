@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Reads both metas and both messages as a Python application would, and checks them with numpy.
+"""Reads both metas and both messages in a Python application, and checks them with numpy.
 
-Exits 0 when all is right, 77 where gi, numpy or an OpenCL device is missing, else with a traceback.
+Exits with 0 on success, 77 if gi, numpy or an OpenCL device is missing, else with a traceback.
 """
 import sys
 
@@ -128,7 +128,7 @@ def main():
         fields = structure(buffer, "GstClDefectMeta")
         assert fields.get_uint64("frame-number") == (True, number)
         check_defects(fields, *marked[-1])
-        # The mask carries what was found out about its frame before.
+        # The mask also carries the histogram of its frame.
         check_histogram(structure(buffer, "GstClHistogramMeta"), frame)
     assert any(count for count, _ in marked)
 

@@ -1,4 +1,4 @@
-//! Defects of a packed mask against the golden reference, which finds them by flood fill: equal
+//! Defects of a packed mask compared with the golden reference, which uses flood fill: equal
 //! boxes, areas, centroids, order and overflow, and runs that cover the same pixels.
 
 #![allow(clippy::panic, reason = "a test fails by panicking")]
@@ -23,7 +23,7 @@ fn merging(merge_distance: u32) -> Limits {
     }
 }
 
-/// Finds the defects, in a finder that has seen another mask, and compares with the reference.
+/// Finds the defects, with a finder that has processed another mask, and compares with the reference.
 #[track_caller]
 fn check(finder: &mut Finder, picture: &Picture, layout: MaskLayout, limits: &Limits) {
     let found = find(finder, picture, layout, limits);
@@ -131,7 +131,7 @@ fn drawn_mask_has_the_values_worked_out_by_hand() {
         .iter()
         .map(|s| (s.x, s.y, s.width, s.height, s.area))
         .collect();
-    // The two diagonals are as large: the upper one is first.
+    // The two diagonals have equal areas: the upper one is first.
     assert_eq!(boxes, [(0, 0, 2, 2, 3), (5, 1, 2, 2, 2), (8, 3, 2, 2, 2)]);
     let centroids: Vec<_> = found
         .shapes
@@ -153,7 +153,7 @@ fn drawn_mask_has_the_values_worked_out_by_hand() {
     );
     assert!(!found.overflow);
 
-    // The boxes of the diagonals are 2 apart, that of the corner is 4 from the nearer one.
+    // The boxes of the diagonals are 2 apart; the box of the corner is 4 from the nearer one.
     let count = |distance| {
         let found = find(&mut Finder::default(), &picture, TIGHT, &merging(distance));
         found.shapes.len()
@@ -194,13 +194,13 @@ fn shapes_that_meet_late_equal_the_reference() {
 #[test]
 fn boxes_that_overlap_are_one_defect_at_distance_0() {
     let pictures = [
-        // A ring with a dot, and with a ring with a dot.
+        // A ring around a dot, and a ring around a ring around a dot.
         Picture::drawn(&["#####", "#...#", "#.#.#", "#...#", "#####"]),
         Picture::of(19, 19, |x, y| {
             let ring = x.abs_diff(9).max(y.abs_diff(9));
             ring % 4 == 0
         }),
-        // Two spirals in each other.
+        // Two interleaved spirals.
         Picture::drawn(&[
             "############", //
             "...........#", //
@@ -215,11 +215,11 @@ fn boxes_that_overlap_are_one_defect_at_distance_0() {
             "##########.#", //
             "...........#", //
         ]),
-        // An L and a dot in the corner that it leaves free.
+        // An L, and a dot in its open corner.
         Picture::drawn(&["....", "#.#.", "#...", "####"]),
-        // A dot right of all that the hook's top row holds.
+        // A dot to the right of the hook's top row.
         Picture::drawn(&["#......", "#....#.", "#......", "#######"]),
-        // Transitive over the boxes of components, not over the box of what was joined.
+        // Merging compares the boxes of components, not the box of merged components.
         Picture::drawn(&[
             "#....#....", //
             "#....#....", //
@@ -275,7 +275,7 @@ fn boxes_at_the_merge_distance_and_one_past_it_differ() {
 
 #[test]
 fn bars_of_different_depths_with_dots_between_equal_the_reference() {
-    // Many pieces side by side that reach deeper than what is laid over them.
+    // Many pieces side by side that extend below the shape that covers them.
     let mut finder = Finder::default();
     for (step, depth) in [(4, 7), (5, 1), (9, 3), (9, 11)] {
         for width in [60, 131] {
@@ -296,7 +296,7 @@ fn bars_of_different_depths_with_dots_between_equal_the_reference() {
 
 #[test]
 fn frame_of_9000_columns_finds_far_neighbours() {
-    // More columns than one word of the summary of columns stands for.
+    // More columns than one word of the column summary covers.
     let marked = [
         (0, 0),
         (8999, 0),
@@ -315,7 +315,7 @@ fn frame_of_9000_columns_finds_far_neighbours() {
 
 #[test]
 fn ties_are_listed_in_the_scan_order_of_the_first_pixel() {
-    // The first pixel in scan order, not the left edge or the box's corner, orders the three.
+    // The three are ordered by the first pixel in scan order, not by the left edge or the box's corner.
     let picture = Picture::drawn(&[
         "......#...#", //
         ".....#...#.", //
@@ -353,7 +353,7 @@ fn overflow_says_that_there_were_more_than_are_listed() {
         assert_eq!(found.overflow, overflow, "{max_defects} of {count}");
         check(&mut finder, &picture, TIGHT, &limits);
     }
-    // Those that are too small do not count.
+    // Defects below min-area do not count.
     let limits = Limits {
         min_area: 2,
         max_defects: 0,
@@ -393,7 +393,7 @@ fn large_frame_of_ones_has_an_exact_centroid() {
 #[test]
 fn mask_without_pixels_or_whole_rows_finds_nothing() {
     let mut finder = Finder::default();
-    // So that there is something to forget.
+    // Leaves state in the finder.
     finder.find(&[0xff; 4], 2, 16, 2, &ALL);
     for (len, stride, width, height) in [
         (0, 0, 0, 0),
@@ -409,7 +409,7 @@ fn mask_without_pixels_or_whole_rows_finds_nothing() {
             assert_eq!(*found, Found::default(), "{len} {stride} {width} {height}");
         }
     }
-    // The second row is cut short by a byte.
+    // The second row lacks a byte.
     let found = finder.find(&[0xff; 7], 4, 32, 3, &ALL);
     assert_eq!(found.runs.len(), 1);
     assert_eq!(found.shapes[0].area, 32);
@@ -430,7 +430,7 @@ fn finder_after_its_busiest_frames_keeps_its_memory() {
             found.shapes.capacity(),
         )
     };
-    // The quiet mask has fewer runs, but more defects.
+    // The quieter mask has fewer runs, but more defects.
     memory(&busy);
     let before = memory(&quiet);
     assert_eq!(memory(&busy), before);
@@ -471,7 +471,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Bars and small rectangles: many boxes side by side and in each other.
+    /// Bars and small rectangles: many adjacent and nested boxes.
     fn barred()(
         width in 20_usize..200,
         height in 20_usize..120,

@@ -1,4 +1,4 @@
-//! The pitch estimator: precise on panels, silent without a pattern; its probe lines and tracker.
+//! The pitch estimator: precise on panels, no pitch without a pattern; its probe lines and tracker.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,10 +21,10 @@ use rand_distr::{Distribution, StandardNormal};
 
 /// The largest error allowed, px.
 const LARGEST_ERROR_PX: f64 = 0.01;
-/// Panels at noise σ = 8 must stay this far above what photographs reach.
+/// Least confidence on panels at noise σ = 8; photographs stay far below it.
 const LEAST_PANEL_CONFIDENCE: f64 = 0.75;
 
-/// A grey picture of any level scale.
+/// A grey picture with any range of levels.
 #[derive(Clone)]
 struct Picture {
     width: usize,
@@ -92,7 +92,7 @@ enum Axis {
 
 const AXES: [Axis; 2] = [Axis::X, Axis::Y];
 
-/// The hardest panels promised: noise σ 8, jitter and vignetting as they are by default.
+/// The hardest supported panels: noise σ = 8, default jitter and vignetting.
 fn noisy(width: usize, height: usize, pitch_x: f64, pitch_y: f64) -> PanelSpec {
     PanelSpec {
         width,
@@ -136,8 +136,8 @@ fn normal(rng: &mut ChaCha8Rng) -> f32 {
     StandardNormal.sample(rng)
 }
 
-/// Lines of a cell given by level over turns, at a pitch, seen through optics of σ = 0.85 px and
-/// stretched to a contrast of the line's own, with noise σ = 8.
+/// Lines of a periodic cell (level over phase in turns) at a pitch, blurred by optics of σ = 0.85 px,
+/// scaled to a contrast per line, with noise σ = 8.
 fn lines_of(cell: impl Fn(f64) -> f64, pitch: f64, length: usize, seed: u64) -> Vec<f32> {
     const LINES: usize = 48;
     let steps = ((pitch * 16.0) as usize).max(128);
@@ -422,7 +422,7 @@ fn photographs() -> Option<Vec<(String, Picture)>> {
     Some(paths.iter().map(open).collect())
 }
 
-/// Every second sample of every second row after a 2 × 2 mean.
+/// The picture at half size, by 2 × 2 means.
 fn halved(picture: &Picture) -> Picture {
     let at = |x: usize, y: usize| picture.samples[y * picture.width + x];
     Picture::new(picture.width / 2, picture.height / 2, |x, y| {
@@ -474,7 +474,7 @@ fn noise_of_any_grain_has_no_pitch() {
     }
 }
 
-/// Cloth, water, rows of plants: about periodic nearby, not afar.
+/// Cloth, water, rows of plants: nearly periodic over short distances only.
 #[test]
 fn texture_that_forgets_its_phase_has_no_pitch() {
     for (seed, pitch) in [10.0, 30.0].into_iter().enumerate() {
@@ -496,7 +496,7 @@ fn texture_that_forgets_its_phase_has_no_pitch() {
     }
 }
 
-/// The same stretch in every line: the more lines, the surer a chance looks.
+/// The same samples in every line: with more lines a chance correlation looks more certain.
 #[test]
 fn barcode_has_no_pitch() {
     for seed in 0..20 {
@@ -528,7 +528,7 @@ fn picture_without_repetition_has_no_pitch() {
             "grey and noise",
             Picture::new(640, 480, |x, y| (128.0 + 2.0 * grey(x, y)).round()),
         ),
-        // Cut into grey levels, these two are staircases of even steps.
+        // Quantised to grey levels, these two are staircases of even steps.
         (
             "gradient along x",
             Picture::new(640, 480, |x, _| (x as f32 / 5.0).floor()),
@@ -601,7 +601,7 @@ fn picture_without_repetition_has_no_pitch() {
     }
 }
 
-/// Above all not a third of the pitch, where the next bar is.
+/// The estimate must not be a third of the pitch, the distance to the next bar.
 #[test]
 fn panel_of_fewer_than_three_periods_has_no_pitch() {
     for (seed, pitch) in [180.0, 200.0, 240.0, 300.0, 400.0, 512.0]
@@ -645,7 +645,7 @@ fn lines_that_cannot_be_judged_have_no_pitch() {
         let found = estimator.estimate(&Lines { samples, length });
         assert_eq!(found, None, "{} samples of {length}", samples.len());
     }
-    // The estimator is as good as before, and the shortest lines do not trip it.
+    // The estimator keeps its precision and handles the shortest lines.
     for length in 16..80 {
         estimator.estimate(&Lines {
             samples: &wave,
@@ -689,8 +689,8 @@ fn probe_lines_of_a_large_frame_are_bundles_spread_over_it() {
     }
 }
 
-/// Bundles a whole number of cells apart would all lie in the same part of a cell, and if that is
-/// the dark grid, see nothing.
+/// Bundles at multiples of the pitch would all hit the same part of a cell; if that is the dark grid, they
+/// see no pattern.
 #[test]
 fn probe_lines_of_a_large_frame_meet_every_part_of_a_cell() {
     let count = 1920;
@@ -746,7 +746,7 @@ fn tracker_with_single_outliers_holds_still() {
         assert_eq!(tracker.update(seen(7.35)), PitchChange::None);
     }
     for i in 0..50 {
-        // All differ, no three agree.
+        // No three estimates agree.
         assert_eq!(tracker.update(seen(8.0 + f64::from(i))), PitchChange::None);
     }
     assert_eq!(tracker.pitch(), Some(7.35));

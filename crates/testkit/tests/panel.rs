@@ -1,4 +1,4 @@
-//! The panel generator: exact patterns, the noise that was asked for, defects where it says.
+//! The panel generator: exact patterns, the requested noise, defects at the reported places.
 
 #![allow(
     clippy::unwrap_used,
@@ -157,7 +157,7 @@ fn clean_frame_with_jitter_and_vignetting_keeps_residual_along_rows() {
 
 #[test]
 fn residual_sees_a_pitch_that_is_wrong() {
-    // The measure itself: half a pixel of pitch error must not pass as clean.
+    // Check of the measure: a pitch error of half a pixel must not pass as clean.
     let frame = generator(pattern(7.35, 7.35), 0).clean_frame();
     let x = residual(&frame, 7.85, false);
     let y = residual(&frame, 7.85, true);
@@ -191,7 +191,7 @@ fn pattern_of_real_pitch_repeats_after_whole_pixels() {
 
 #[test]
 fn pattern_levels_are_the_requested_contrast_and_mean() {
-    // Many phases, so that the extremes are met; half a level of rounding at either end.
+    // Many phases, to reach the extremes; half a level of rounding at either end.
     for pitch in [7.35, 61.13] {
         let values = samples(&generator(pattern(pitch, pitch), 1).clean_frame());
         let (low, high) = (values.iter().min().unwrap(), values.iter().max().unwrap());
@@ -272,7 +272,7 @@ fn noise_variance_grows_with_the_signal() {
 
 #[test]
 fn defect_of_each_kind_changes_its_box_only() {
-    // With jitter and vignetting: the clean frame of the same number has the same of both.
+    // With jitter and vignetting, which are equal in the clean frame of the same number.
     let spec = noise_free(PanelSpec::default());
     let clean = generator(spec, 11).clean_frame();
     for defect in one_of_each() {
@@ -307,7 +307,7 @@ fn defect_of_each_kind_changes_its_box_only() {
 
 #[test]
 fn disc_through_optics_keeps_its_volume_and_centre() {
-    // The optics move light, they add none: the sum of the change is contrast · area.
+    // The optics conserve light: the sum of the change is contrast · area.
     let spec = PanelSpec {
         contrast: 0.0,
         bit_depth: 16,
@@ -328,7 +328,7 @@ fn disc_through_optics_keeps_its_volume_and_centre() {
             }
         }
         let area = std::f64::consts::PI * diameter * diameter / 4.0;
-        // 1 % is left away at the rim, 1 % is the drawing on a grid of 1/8 px.
+        // 1 % is cut off at the rim, 1 % is due to the grid of 1/8 px.
         assert!(
             (volume / (80.0 * area) - 1.0).abs() < 0.02,
             "diameter {diameter}: {volume} for {}",
@@ -350,7 +350,7 @@ fn missing_cell_at_full_contrast_leaves_the_grid() {
         for x in -20i32..=20 {
             let at = |centre: f64, offset: i32| (centre.round() as i32 + offset) as usize;
             let level = frame.sample(at(truth.x, x), at(truth.y, y)).unwrap();
-            // Harmonics above half a cycle per pixel are in the defect, not in the pattern.
+            // The defect has harmonics above half a cycle per pixel, the pattern has none.
             assert!((i64::from(level) - lowest) <= 4, "{level} at ({x}, {y})");
         }
     }
@@ -374,7 +374,7 @@ fn random_defects_keep_their_distance() {
                 };
                 let (x, y) = (gap(0, spec.pitch_x), gap(1, spec.pitch_y));
                 assert!(x >= 5.0 || y >= 5.0, "{a:?}\n{b:?}");
-                // No two defects 2·4 cells apart on a line.
+                // Two defects on a line are at least 2·4 cells apart.
                 assert!(x >= 0.0 || y >= 8.0, "{a:?}\n{b:?}");
                 assert!(y >= 0.0 || x >= 8.0, "{a:?}\n{b:?}");
             }

@@ -1,5 +1,5 @@
-//! Tests of the golden references themselves: the golden vectors of docs/semantics.md, values
-//! worked out by hand or by another program, and that each reference notices a change of one pixel.
+//! Tests of the golden references: the golden vectors of docs/semantics.md, values
+//! computed by hand or by another program, and the detection of a change of one pixel.
 
 use clinspect_testkit::reference;
 use reference::gaussian::{gaussian_f64, gaussian_integer, weights_f64, weights_q8};
@@ -134,7 +134,7 @@ fn histogram_of_any_region_sums_to_its_samples() {
 
 #[test]
 fn histogram_of_packed_component_ignores_the_others() {
-    // BGRx with an offset and padded rows; everything but red is poison.
+    // BGRx with an offset and padded rows; all bytes except red are poison.
     let geometry = Geometry {
         offset: 7,
         stride: 11,
@@ -322,7 +322,7 @@ fn percentile_of_hundred_values_is_the_first_bin_that_reaches_it() {
         (s.p1, s.p5, s.median, s.p95, s.p99),
         (1.0, 6.0, 63.0, 121.0, 126.0)
     );
-    // Exactly p percent in the first bin is enough, one sample less is not.
+    // Exactly p percent in the first bin is enough; one sample less is not.
     assert_eq!(statistics(&[5, 95], 1).p5, 0.0);
     assert_eq!(statistics(&[4, 96], 1).p5, 1.0);
     assert_eq!(statistics(&[95, 5], 1).p95, 0.0);
@@ -459,7 +459,7 @@ fn gaussian_at_borders_clamps_to_the_edge() {
         gaussian_integer(plane(&[121, 0, 0, 0, 0, 0, 0, 0, 0], 3), 3, 0.0),
         [68, 23, 0, 23, 8, 0, 0, 0, 0]
     );
-    // A kernel far wider than the plane: each half of the taps but the centre's share.
+    // A kernel much wider than the plane: each end gets half of the taps outside the centre.
     let centre = weights_q8(31, 0.0)[15];
     let near = 128 + centre / 2;
     let expected = (near * 200 + 128) >> 8;
@@ -535,8 +535,8 @@ fn gaussian_with_one_pixel_mutated_differs() {
     }
 }
 
-/// 8 x 5 samples, and what `cv2.GaussianBlur(source, (n, n), sigma, BORDER_REPLICATE)` of
-/// opencv-python-headless made of them: the same bytes from 5.0.0 and 4.6.0.
+/// 8 x 5 samples, and the result of `cv2.GaussianBlur(source, (n, n), sigma, BORDER_REPLICATE)` of
+/// opencv-python-headless 5.0.0 and 4.6.0, which give the same bytes.
 const OPENCV_SOURCE: [u8; 40] = [
     255, 74, 229, 241, 169, 65, 6, 160, 149, 106, 38, 175, 188, 205, 175, 229, 98, 249, 10, 255,
     95, 86, 147, 198, 66, 39, 106, 213, 171, 45, 167, 57, 69, 81, 55, 14, 153, 178, 215, 0,
@@ -611,7 +611,7 @@ fn gaussian_integer_of_opencv_source_equals_opencv() {
 
 // ---- Pitch comparison ---------------------------------------------------------------------
 
-/// The element's defaults at a pitch along x.
+/// The element's default settings with a pitch along x.
 fn settings(pitch_x: f64) -> Settings {
     Settings {
         pitch_x,
@@ -625,7 +625,7 @@ fn settings(pitch_x: f64) -> Settings {
     }
 }
 
-/// One row of `width` zeros but for the given samples.
+/// One row of `width` zeros with the given samples.
 fn row(width: usize, set: &[(usize, u8)]) -> Vec<u8> {
     let mut row = vec![0; width];
     for &(x, value) in set {
@@ -896,7 +896,7 @@ fn pitch_polarity_selects_one_sign() {
         };
         marked(&compare(plane(&data, 64), &s))
     };
-    // The ghosts of a bright dot are dark; the left one at 10 is judged, too.
+    // The ghosts of a bright dot are dark; the left ghost at 10 is judged too.
     assert_eq!(fired(Polarity::Both, Compare::Average), [10, 20, 30]);
     assert_eq!(fired(Polarity::Bright, Compare::Average), [20]);
     assert_eq!(fired(Polarity::Dark, Compare::Average), [10, 30]);
@@ -925,7 +925,7 @@ fn pitch_minimum_difference_is_the_smaller_one() {
 
 #[test]
 fn pitch_minimum_fires_at_exactly_the_threshold_on_each_side() {
-    // The judged sample is 40 from one neighbour and 60 from the other.
+    // The judged sample differs by 40 from one neighbour and by 60 from the other.
     for (left, centre, right) in [
         (60, 100, 40),
         (40, 100, 60),
@@ -1122,8 +1122,8 @@ fn pitch_with_one_pixel_mutated_differs() {
         let mut data = clean.clone();
         data[at] = 140;
         let outcome = compare(plane(&data, width), &s);
-        // The pixel itself where it is judged, else a pixel one pitch away: every pixel is a
-        // tap of some judged one, since the row holds more than two pitches.
+        // The pixel itself if it is judged, else a pixel one pitch away: every pixel is a
+        // tap of a judged pixel, because the row is longer than two pitches.
         let x = at % width;
         let expected: Vec<usize> = [x.checked_sub(4), Some(x), Some(x + 4)]
             .into_iter()
@@ -1285,7 +1285,7 @@ fn defects_by_sign_have_their_polarity() {
 
 #[test]
 fn defects_of_equal_peaks_report_the_first_in_scan_order() {
-    // A flood from the first pixel reaches the bright peak before the dark one.
+    // A flood fill from the first pixel reaches the bright peak before the dark one.
     let (found, _) = listed(&[".+.=", "+.+.", "*..."], 1, 0, 10);
     assert_eq!((found.len(), found[0].peak_difference), (1, -60.0));
 }
@@ -1306,7 +1306,7 @@ fn defects_within_merge_distance_are_one() {
     let diagonal = ["+...", "....", "...+"];
     assert_eq!(places(&diagonal, 1, 2).len(), 2);
     assert_eq!(places(&diagonal, 1, 3), [(0, 0, 2)]);
-    // Transitive: 0 and 6 are one by way of 3.
+    // Transitive: 3 joins 0 and 6.
     assert_eq!(places(&["+..+..+"], 1, 3), [(0, 0, 3)]);
 }
 
