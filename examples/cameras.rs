@@ -20,7 +20,6 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use clinspect_opencl;
 use gst::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
 

@@ -3,7 +3,6 @@
 
 use std::ptr;
 
-use clinspect_opencl;
 use opencl3::{
     command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue},
     context::Context,

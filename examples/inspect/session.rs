@@ -7,7 +7,6 @@ use std::{
 };
 
 use clinspect_core::ClError;
-use clinspect_opencl;
 
 use crate::{
     failure::Failure,

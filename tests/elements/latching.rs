@@ -62,13 +62,15 @@ const PITCH_THRESHOLD: [(&str, &str); 19] = [
     ("send-events", "true"),
 ];
 
+/// Verdict, marked and judged pixels, listed defects, mask in the meta.
+type Judged = (String, u64, u64, usize, Option<Vec<u8>>);
+
 /// The output of an element for one frame.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     caps: gst::Caps,
     bytes: Vec<u8>,
-    /// Verdict, marked and judged pixels, listed defects, mask in the meta.
-    judged: Vec<(String, u64, u64, usize, Option<Vec<u8>>)>,
+    judged: Vec<Judged>,
     counts: Vec<Vec<u32>>,
 }
 
@@ -81,7 +83,7 @@ impl Outcome {
             judged: DefectResult::read(buffer)
                 .into_iter()
                 .map(|r| {
-                    let mask = r.mask.as_ref().map(|mask| read(mask));
+                    let mask = r.mask.as_ref().map(read);
                     let verdict = r.verdict.name().to_owned();
                     (
                         verdict,

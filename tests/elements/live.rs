@@ -34,7 +34,7 @@ fn histogram_follows_properties_while_frames_flow() {
         (2, [39, 7, 1, 1]),
         (128, [0, 0, 40, 8]),
     ] {
-        element.set_property("bins", bins as u32);
+        element.set_property("bins", bins);
         element.set_property("roi", gst::Array::new(roi));
         let region = if roi == [0; 4] { [0, 0, 40, 8] } else { roi };
         let shows = |output: &gst::Buffer, (bins, region): (u32, [i32; 4])| {

@@ -5,7 +5,6 @@
 
 use std::process::Command;
 
-use clinspect_opencl;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::HistogramResult;

@@ -121,13 +121,13 @@ impl ClBaseFilter {
     /// Posts an error.
     fn post_error(&self, error: &ClError, task: &str) {
         lock(&self.told).is_news(error.into());
-        self.obj().post_error_message(error_message(&error, task));
+        self.obj().post_error_message(error_message(error, task));
     }
 
     /// Posts an error unless the same error was posted last.
     fn post_error_once(&self, error: &ClError, task: &str) {
         if lock(&self.told).is_news(error.into()) {
-            self.obj().post_error_message(error_message(&error, task));
+            self.obj().post_error_message(error_message(error, task));
         }
     }
 

@@ -99,6 +99,9 @@ struct TypedWork<T: ClBaseFilterImpl> {
     state: T::State,
 }
 
+/// An event to send before the buffer, or why the frame cannot be sent on.
+type Processed = Result<Option<gst::Event>, ClError>;
+
 /// The virtual methods of a subclass.
 pub struct Methods {
     pub(super) task: &'static str,
@@ -107,8 +110,7 @@ pub struct Methods {
     pub(super) stopped: fn(&ClBaseFilter),
     pub(super) other_caps: fn(&ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>,
     pub(super) set_up: fn(&ClBaseFilter, Option<Work>, &Negotiated, bool) -> Result<Work, ClError>,
-    pub(super) process:
-        fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers) -> Result<Option<gst::Event>, ClError>,
+    pub(super) process: fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers) -> Processed,
 }
 
 /// The class struct: the parent's class struct, then the virtual methods.
