@@ -7,7 +7,7 @@
 //!     --camera 'aravissrc camera-name=right' --device gpu:1
 //! ```
 //!
-//! A camera that fails is reported and restarted after a pause; the others go on meanwhile. Each
+//! A failed camera is reported and restarted after a pause; the others continue. Each
 //! camera has a thread that reads its pipeline's bus; GStreamer's threads carry the frames. Cameras
 //! on the same device share its context and compiled kernels.
 

@@ -8,8 +8,6 @@
 //! `overlay-mask-pad.jpg`, the same panel with masks from a separate branch; and, if a photograph
 //! is given, `overlay-histogram.jpg`.
 
-// The panel generator, shared with tests and benches.
-
 use clinspect_testkit::{self as common};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +23,7 @@ const SEED: u64 = 5;
 const INSPECT: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! \
     clpitchthreshold name=inspect pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true \
     multiples=<1,4> merge-distance=3";
-/// On a grey frame the overlay would be grey.
+/// A colour format, because on a grey frame the overlay would be grey.
 const COLOUR: &str = "videoconvert ! video/x-raw,format=RGB";
 const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";
 

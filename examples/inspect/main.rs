@@ -1,9 +1,8 @@
-//! Inspects live frames: the application to start from.
+//! Inspects live frames; a base for your own application.
 //!
 //! `cargo run --release --example inspect -- --help` lists the options. The elements are linked
 //! into the program, so no plugin needs to be installed.
 
-// The panel generator, shared with tests and benches.
 use clinspect_testkit::{self as common, live};
 mod failure;
 mod feed;

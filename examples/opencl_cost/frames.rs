@@ -1,4 +1,4 @@
-//! Whole frames through each element's operator, against sequential loops.
+//! Whole frames through each element's operator, compared with sequential loops.
 
 use std::sync::Arc;
 
@@ -47,10 +47,10 @@ pub struct ElementCost {
     pub element: &'static str,
     pub settings: &'static str,
     pub sizes: Vec<SizeCost>,
-    /// The smallest measured frame from which on every one is faster than the sequential loops,
-    /// when frame and result are on the host.
+    /// The smallest measured size from which on all sizes are faster than the sequential loops,
+    /// with frame and result on the host.
     pub faster_from: Option<[usize; 2]>,
-    /// The same for a frame that is on the device and a result that stays there.
+    /// The same with frame and result on the device.
     pub faster_from_on_device: Option<[usize; 2]>,
 }
 
@@ -61,11 +61,11 @@ pub struct SizeCost {
     pub sequential_ms: f64,
     /// Frame in host memory, result in host memory.
     pub host_ms: f64,
-    /// Frame in device memory; its result too, but for counts.
+    /// Frame and result in device memory, except counts.
     pub on_device_ms: f64,
 }
 
-/// Settings of `clgaussian` that are measured.
+/// The measured settings of `clgaussian`.
 pub fn gaussian_settings() -> GaussianSettings {
     GaussianSettings {
         kernel_size: KERNEL_SIZE,
@@ -76,7 +76,7 @@ pub fn gaussian_settings() -> GaussianSettings {
     }
 }
 
-/// Settings of `clhistogram` that are measured.
+/// The measured settings of `clhistogram`.
 pub fn histogram_settings(region: Rect) -> HistogramSettings {
     HistogramSettings {
         bins: 256,
@@ -87,7 +87,7 @@ pub fn histogram_settings(region: Rect) -> HistogramSettings {
     }
 }
 
-/// Settings of `clpitchthreshold` that are measured: the recommended ones.
+/// The measured settings of `clpitchthreshold`, which are the recommended ones.
 pub fn pitch_settings() -> PitchSettings {
     let panel = PanelSpec::default();
     PitchSettings {
@@ -106,7 +106,7 @@ pub fn pitch_settings() -> PitchSettings {
     }
 }
 
-/// FrameLayout of a GRAY8 frame.
+/// The layout of a GRAY8 frame.
 ///
 /// # Errors
 /// No video frame has this size.
@@ -120,7 +120,7 @@ fn info([width, height]: [usize; 2]) -> Result<gst_video::VideoInfo, Error> {
     Ok(gst_video::VideoInfo::builder(format, width, height).build()?)
 }
 
-/// A frame in host memory and in device memory, and what brings it to an operator.
+/// A frame in host memory and in device memory, with the importer for operators.
 struct Bench {
     context: Arc<ClContext>,
     meter: Arc<Meter>,
@@ -290,7 +290,7 @@ impl Bench {
     }
 }
 
-/// A comparison of times means nothing unless the results are the same.
+/// Times are comparable only if the results are equal.
 fn agree(same: bool, element: &str) -> Result<(), Error> {
     if same {
         Ok(())

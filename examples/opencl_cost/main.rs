@@ -18,7 +18,7 @@ use clap::{Parser, ValueEnum};
 use clinspect_opencl::DeviceInfo;
 use serde::Serialize;
 
-/// Why a measurement could not be made.
+/// The error of a measurement.
 pub type Error = Box<dyn std::error::Error>;
 
 /// Measures the cost of OpenCL on each device.
@@ -31,10 +31,10 @@ struct Args {
     /// Measure this device only: gpu, cpu, gpu:1, or part of a device's name
     #[arg(long)]
     device: Option<String>,
-    /// Runs of each operation, of which the median is shown
+    /// Runs of each operation; the median is shown
     #[arg(long, value_name = "N", default_value_t = 51, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
-    /// Starts with an empty compiler cache, of which the median is shown
+    /// Starts with an empty compiler cache; the median is shown
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     cold_runs: u32,
     /// Width of the largest frame, px

@@ -1,6 +1,5 @@
-//! Sequential code that the operators are compared with: plain loops on one thread; vectors are
-//! left to the compiler. docs/semantics.md defines the results; `frames` checks that the device
-//! gives the same.
+//! Sequential code for comparison with the operators: plain loops on one thread, vectorised only by the
+//! compiler. docs/semantics.md defines the results; `frames` checks that the device gives the same.
 
 use clinspect_core::{
     mask::packed_stride,

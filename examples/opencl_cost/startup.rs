@@ -1,5 +1,5 @@
-//! Work before the first frame, measured in fresh processes because drivers and compilers keep what
-//! they have loaded.
+//! Work before the first frame, measured in fresh processes because drivers and compilers keep loaded
+//! code.
 
 use std::{
     io::ErrorKind,

@@ -9,8 +9,8 @@
 //! the node sends verdict and defects as events (`send-events`), which `clmaskunpack` turns into
 //! metas again. Start both in any order and restart either: the node repeats its caps every second.
 //!
-//! A lost packet costs its mask and the verdict of the next mask: after a gap it is not known to
-//! which mask the last event belongs. The station says so.
+//! A lost packet costs its mask and the verdict of the next mask, because after a gap the last event may
+//! belong to the lost mask. The station reports the missing verdict.
 
 use clinspect_testkit::live;
 mod node;
@@ -31,9 +31,9 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Side {
-    /// Inspects frames, prints what it finds, and sends masks with verdict and defects
+    /// Inspects frames, prints the results, and sends masks with verdict and defects
     Node(node::Args),
-    /// Receives them, prints the same, and shows or keeps the masks
+    /// Receives masks and results, prints the results, and shows or saves the masks
     Station(station::Args),
 }
 

@@ -1,4 +1,4 @@
-//! The side at the line.
+//! The inspection node.
 
 use std::io::Write;
 
@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<()> {
             .into_iter()
             .flat_map(|b| DefectResult::read(b))
         {
-            // The inspection goes on even if the output cannot be written.
+            // The inspection continues even if the output cannot be written.
             let _ = write!(std::io::stdout(), "{result}");
         }
         gst::PadProbeReturn::Ok

@@ -1,4 +1,4 @@
-//! The side that looks on.
+//! The viewing station.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use gstclinspect::results::{DefectResult, Verdict};
 
 use crate::live::{running::Running, stop::stopped};
 
-/// Kernel memory for packets that nobody has read yet: some masks of 4K frames, bytes.
+/// Receive buffer of the socket, bytes: room for several masks of 4K frames.
 const RECEIVE_BUFFER: u32 = 4 << 20;
 /// Interval at which an idle station checks whether to end.
 const POLL: gst::ClockTime = gst::ClockTime::from_mseconds(50);
@@ -30,7 +30,7 @@ pub struct Args {
     /// Frames to receive; 0 = until stopped
     #[arg(long, default_value_t = 0)]
     frames: u64,
-    /// End when nothing came for this many seconds after the first frame; 0 = wait for ever
+    /// End after this many seconds without a frame, counted from the first frame; 0 = never
     #[arg(long, default_value_t = 0.0)]
     silence: f64,
     /// Folder for the masks of failed frames, as PNG
