@@ -1,4 +1,4 @@
-//! Commands for one frame, in order with whoever else uses its memory.
+//! Commands for one frame, in order with the commands of other elements on the frame's memory.
 
 use std::{
     ffi::c_void,
@@ -40,9 +40,9 @@ impl Memory<'_> {
 /// A kernel argument.
 #[derive(Debug, Clone, Copy)]
 pub enum Arg<'a> {
-    /// Shared memory that the kernel reads.
+    /// Memory of a frame or a mask that the kernel reads.
     Reads(Memory<'a>),
-    /// Shared memory that the kernel writes.
+    /// Memory of a frame or a mask that the kernel writes.
     Writes(Memory<'a>),
     /// A buffer or image of the operator alone: the queue's order is enough for it.
     Mem(&'a Mem),
@@ -58,11 +58,13 @@ pub enum Arg<'a> {
     Local(usize),
 }
 
-/// The commands of an operator for one frame.
+/// The commands of an operator for one frame: [`Self::run`] for each kernel, [`Self::measure`], then
+/// [`Self::read`] if the host needs a result, else [`Self::send`].
 ///
-/// Each command waits for the one before, so that the failure of any reaches the last, and for the
-/// commands of others on the memory that its arguments name; its completion is noted there. So no
-/// operator can forget either.
+/// Each command waits for the command before it, so that a failure reaches the last command. It also
+/// waits for the commands of other elements that use the memory in its [`Arg::Reads`] and
+/// [`Arg::Writes`], and is noted there as a user of the memory. An operator needs no waits of its own
+/// between commands.
 #[derive(Debug)]
 pub struct Submission<'a> {
     context: &'a Arc<ClContext>,
@@ -90,7 +92,8 @@ impl ClContext {
 }
 
 impl Submission<'_> {
-    /// Sets the arguments and enqueues the kernel.
+    /// Sets the arguments and enqueues the kernel. `args` are in the order of the kernel's parameters.
+    /// A missing argument or one of another size makes an OpenCL call fail.
     ///
     /// # Errors
     /// The failing call with the kernel's name as its subject; an unusable argument.
