@@ -77,7 +77,9 @@ fn assert_installed(sandbox: &Sandbox, folder: &Path) {
             return skip("gst-inspect-1.0 is not installed");
         }
         let mut inspect = sandbox.command("gst-inspect-1.0");
-        inspect.arg(plugin).env("GST_PLUGIN_PATH", folder);
+        inspect
+            .args(["--plugin", plugin])
+            .env("GST_PLUGIN_PATH", folder);
         let listed = run(&mut inspect).succeeded().output();
         assert!(listed.contains(element), "{listed}");
         assert!(listed.contains(file.to_str().unwrap()), "{listed}");

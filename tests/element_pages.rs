@@ -233,7 +233,15 @@ fn elements(sandbox: &Sandbox) -> Vec<(String, String)> {
             .succeeded()
             .output()
     };
-    let listed = inspect("clinspect") + &inspect("inspectoverlay");
+    // `inspectoverlay` names a plugin and an element.
+    let listing = |plugin: &str| {
+        run(sandbox
+            .command("gst-inspect-1.0")
+            .args(["--plugin", plugin]))
+        .succeeded()
+        .output()
+    };
+    let listed = listing("clinspect") + &listing("inspectoverlay");
     let names = listed.lines().filter_map(|line| {
         let (name, title) = line.strip_prefix("  ")?.split_once(": ")?;
         (!name.starts_with(' ') && !name.contains(' ') && !title.is_empty())

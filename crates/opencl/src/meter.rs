@@ -87,7 +87,7 @@ fn rate(bytes: u64, ns: u64) -> f64 {
 pub enum Taken {
     /// It was in device memory already.
     ZeroCopy,
-    /// The device reads its host memory in place.
+    /// The device reads the source's memory in place: wait for the kernels before the frame is sent.
     Wrapped,
     /// It was copied once.
     Copied,

@@ -1,4 +1,4 @@
-//! Commands for one frame, ordered with all other commands on the same memory.
+//! Commands for one frame, in order with the commands of other elements on the frame's memory.
 
 use std::{
     ffi::c_void,
@@ -40,9 +40,9 @@ impl Memory<'_> {
 /// A kernel argument.
 #[derive(Debug, Clone, Copy)]
 pub enum Arg<'a> {
-    /// Shared memory that the kernel reads.
+    /// Memory of a frame or a mask that the kernel reads.
     Reads(Memory<'a>),
-    /// Shared memory that the kernel writes.
+    /// Memory of a frame or a mask that the kernel writes.
     Writes(Memory<'a>),
     /// A buffer or image that only the operator uses: the queue's order is sufficient.
     Mem(&'a Mem),
@@ -58,11 +58,13 @@ pub enum Arg<'a> {
     Local(usize),
 }
 
-/// The commands of an operator for one frame.
+/// The commands of an operator for one frame: [`Self::run`] for each kernel, [`Self::measure`], then
+/// [`Self::read`] if the host needs a result, else [`Self::send`].
 ///
-/// Each command waits for the one before, so that a failure reaches the last command. It also waits
-/// for the commands of others on the memory in its arguments, and is noted as the reader or writer
-/// of that memory. The submission does both, so that no operator can forget them.
+/// Each command waits for the command before it, so that a failure reaches the last command. It also
+/// waits for the commands of other elements that use the memory in its [`Arg::Reads`] and
+/// [`Arg::Writes`], and is noted there as a user of the memory. An operator needs no waits of its own
+/// between commands.
 #[derive(Debug)]
 pub struct Submission<'a> {
     context: &'a Arc<ClContext>,
@@ -90,7 +92,8 @@ impl ClContext {
 }
 
 impl Submission<'_> {
-    /// Sets the arguments and enqueues the kernel.
+    /// Sets the arguments and enqueues the kernel. `args` are in the order of the kernel's parameters.
+    /// A missing argument or one of another size makes an OpenCL call fail.
     ///
     /// # Errors
     /// The failing call, with the kernel's name as its subject; an unusable argument.

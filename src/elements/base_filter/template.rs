@@ -18,7 +18,7 @@ pub struct Target {
     pub context: Arc<ClContext>,
     /// The layout of the frames.
     pub layout: Arc<FrameLayout>,
-    /// Kernels read images instead of buffers.
+    /// `memory-object=image`: kernels read images instead of buffers. `build` obeys or refuses.
     pub images: bool,
 }
 
@@ -43,14 +43,15 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     const TASK: &'static str;
     /// Names of the element's own counts in `stats`.
     const COUNTS: &'static [&'static str] = &[];
-    /// Settings from which an operator is built.
+    /// What an operator is built from, and nothing else: each change builds another operator. `()` if
+    /// the element has no such properties.
     type Settings: Clone + PartialEq + Send + Sync + 'static;
     /// Works on the device.
     type Operator: Send + 'static;
     /// State that the element keeps from frame to frame until it stops.
     type State: Default + Send + 'static;
 
-    /// The current settings.
+    /// The settings as they are now; called before each frame in the streaming thread.
     fn settings(&self, state: &Self::State) -> Self::Settings;
 
     /// Builds an operator, possibly on another thread while frames flow.
@@ -61,6 +62,14 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
 
     /// Processes a frame; returns an event to push before the buffer.
     ///
+    /// `frame.input` is the frame on the device. An element that is `NeverInPlace` writes
+    /// [`Frame::target_frame`], which has the input's format and size, or [`Frame::target`]; the parent
+    /// class has allocated it and copied timestamps and metas.
+    ///
+    /// Commands may still run when `process` returns, except those that read a frame whose
+    /// [`taken`](clinspect_opencl::frame::ClFrame::taken) is `Wrapped`: wait for them, because the source
+    /// may overwrite that memory once the frame is sent.
+    ///
     /// # Errors
     /// The reason why the frame is not pushed.
     fn process(
@@ -70,7 +79,8 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError>;
 
-    /// The element starts. Latch properties that take effect at the start here.
+    /// The element starts: properties that take effect at the start (`mutable_ready`) are read here,
+    /// once.
     fn started(&self) {}
 
     /// The element has stopped.
