@@ -31,7 +31,7 @@ fn in_process_without_caches(test: &str) -> bool {
         .args([test, "--exact", "--nocapture"])
         .env(CHILD, "1")
         .env("POCL_CACHE_DIR", &caches)
-        .env("CUDA_CACHE_DISABLE", "1")
+        .env("CUDA_CACHE_PATH", &caches)
         .output()
         .unwrap();
     fs::remove_dir_all(&caches).unwrap();

@@ -21,7 +21,7 @@ use super::{
     driver,
     event::Event,
     handle::{Context, Kernel, Queue, call_error},
-    program::{Program, ProgramSource, check_compiler_allowed},
+    program::{Program, ProgramSource, check_compiler_allowed, is_beside_frames},
     queue::InOrderQueue,
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps};
@@ -188,10 +188,23 @@ impl ClContext {
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
         }
+        if self.device.caps.has_dot4 && is_beside_frames() {
+            self.fill_driver_cache(source, options);
+        }
         let built = Program::build(self.raw_context(), self.device.id, source, options)?;
         let program = Arc::new(built);
         self.programs().insert(key, program.clone());
         Ok(program)
+    }
+
+    /// Compiles a program in a context of its own. NVIDIA's driver blocks all launches of a context
+    /// while it compiles for that context (docs/adr/0007); afterwards its cache serves this context
+    /// within milliseconds. A failure shows in the build that follows.
+    fn fill_driver_cache(&self, source: ProgramSource, options: &str) {
+        if let Ok(scratch) = create_context(&[self.device.id], ptr::null(), None, ptr::null_mut()) {
+            let scratch = Context::new(scratch);
+            let _ = Program::build(scratch.raw(), self.device.id, source, options);
+        }
     }
 
     fn programs(&self) -> MutexGuard<'_, HashMap<(ProgramSource, String), Arc<Program>>> {

@@ -39,6 +39,6 @@ pub use image::ClImage;
 pub use mapping::Access;
 pub use meter::{Meter, Step, StepProfile, Taken, Totals};
 pub use pool::{ClBufferPool, new_plain_pool, new_video_pool};
-pub use program::{Program, ProgramSource, without_compiler};
+pub use program::{Program, ProgramSource, beside_frames, without_compiler};
 pub use registry::{devices, open};
 pub use submission::{Arg, Completion, Memory, Submission};

@@ -133,6 +133,8 @@ thread_local! {
     static ONLY_BUILT: Cell<bool> = const { Cell::new(false) };
     /// Whether a program that is not built was requested meanwhile.
     static MISSING: Cell<bool> = const { Cell::new(false) };
+    /// Whether other threads submit frames while this thread compiles.
+    static BESIDE_FRAMES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `work` without a compiler: `None` if `work` requests a program that is not built.
@@ -144,6 +146,19 @@ pub fn without_compiler<T>(
     let result = work();
     ONLY_BUILT.set(false);
     (!MISSING.get()).then_some(result)
+}
+
+/// Runs `work`, which may compile, on a thread beside the streaming threads: their frames continue.
+pub fn beside_frames<T>(work: impl FnOnce() -> T) -> T {
+    BESIDE_FRAMES.set(true);
+    let result = work();
+    BESIDE_FRAMES.set(false);
+    result
+}
+
+/// Whether the calling thread is inside [`beside_frames`].
+pub(super) fn is_beside_frames() -> bool {
+    BESIDE_FRAMES.get()
 }
 
 /// Refuses to compile inside [`without_compiler`].

@@ -12,7 +12,7 @@ use std::{
 
 use crate::elements::told::Told;
 use clinspect_core::ClError;
-use clinspect_opencl::without_compiler;
+use clinspect_opencl::{beside_frames, without_compiler};
 
 /// How long a stop or new caps wait for a running compiler.
 const BUILD_LIMIT: Duration = Duration::from_secs(3);
@@ -152,7 +152,7 @@ impl<S: Clone + Send + 'static, O: Send + 'static> Pending<S, O> {
         let thread = std::thread::Builder::new().name("clbuild".into());
         let thread = thread
             .spawn(move || {
-                let result = build(&wanted);
+                let result = beside_frames(|| build(&wanted));
                 // Release the context before the result is sent, so that it ends with the element.
                 drop(build);
                 // After a stop nobody receives the result.
