@@ -18,13 +18,13 @@ typedef struct {
     int scale;
 } comparer_t;
 
-static comparer_t comparer_of(int4 c, int theta, int flags)
+static comparer_t comparer_of(comparison_t c, int theta, int flags)
 {
     comparer_t k;
-    const uint w1 = (uint)c.z;
+    const uint w1 = (uint)c.fraction;
     const uint w0 = 256u - w1;
-    const uint bend = (uint)c.w;
-    if (c.z == 0) {
+    const uint bend = (uint)c.blur;
+    if (c.fraction == 0) {
         k.limits = limits_of((theta + 255) / 256, (2 * theta + 255) / 256, flags);
         k.left = 1u << 8;
         k.right = 1u;
@@ -56,12 +56,12 @@ static uint sum_at(const uint *run, const uint *turned, int i, int taps, uint we
 }
 
 /* Along x, from byte `at`. `minimum` and `matched` are constants. */
-static uint compare_x(__global const uchar *src, uint at, int4 c, const comparer_t k, int minimum, int matched)
+static uint compare_x(__global const uchar *src, uint at, comparison_t c, const comparer_t k, int minimum, int matched)
 {
     uint left[RUN_WORDS], right[RUN_WORDS], s[LONG_RUN_WORDS];
     uint left_turned[4], right_turned[4], s_turned[5];
-    load_run(src, at - (c.y + 1), left);
-    load_run(src, at + c.y, right);
+    load_run(src, at - (c.whole + 1), left);
+    load_run(src, at + c.whole, right);
     turn_run(left, 4, left_turned);
     turn_run(right, 4, right_turned);
     if (matched) {
@@ -101,10 +101,10 @@ static void load_pairs(__global const uchar *src, uint near, uint far, uint *pai
 /* Byte i of a run, extracted by a dot product: with three runs, shifts are the bottleneck. */
 static int sample_at(const uint *run, int i) { return (int)dot4(run[i >> 2], 1u << (8 * (i & 3)), 0); }
 
-static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, const comparer_t k, int minimum,
+static uint compare_y(__global const uchar *src, uint at, int stride, comparison_t c, const comparer_t k, int minimum,
                       int matched)
 {
-    const int near = c.y * stride;
+    const int near = c.whole * stride;
     const int far = comparison_margin(c) * stride;
     uint left[WIDE_PIXELS / 2], right[WIDE_PIXELS / 2];
     uint s[RUN_WORDS], before[RUN_WORDS], after[RUN_WORDS];
@@ -122,7 +122,7 @@ static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, co
         const int sample = matched ? sample_at(s, i) : run_sample(s, i);
         int centre = k.scale * sample;
         if (matched)
-            centre += c.w * (sample_at(before, i) - 2 * sample + sample_at(after, i));
+            centre += c.blur * (sample_at(before, i) - 2 * sample + sample_at(after, i));
         int marked;
         if (minimum) {
             marked = marked_by_minimum(centre, (int)dot4(left[i >> 1], weights, 0),
@@ -137,4 +137,4 @@ static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, co
 }
 
 /* Without blur (A = 0) the centre is the plain one, whose weight 256 does not fit a byte. */
-static int is_matched(int4 c) { return c.w != 0; }
+static int is_matched(comparison_t c) { return c.blur != 0; }

@@ -5,12 +5,12 @@ typedef struct {
     int w0, w1;
 } comparer_t;
 
-static comparer_t comparer_of(int4 c, int theta, int flags)
+static comparer_t comparer_of(comparison_t c, int theta, int flags)
 {
     comparer_t k;
     k.limits = limits_of(theta, 2 * theta, flags);
-    k.w1 = c.z;
-    k.w0 = 256 - c.z;
+    k.w1 = c.fraction;
+    k.w0 = 256 - c.fraction;
     return k;
 }
 
@@ -25,12 +25,12 @@ static int marked_pixel(int left0, int left1, int right0, int right1, int centre
 }
 
 /* Along x, from byte `at`. `minimum` and `matched` are constants. */
-static uint compare_x(__global const uchar *src, uint at, int4 c, const comparer_t k, int minimum, int matched)
+static uint compare_x(__global const uchar *src, uint at, comparison_t c, const comparer_t k, int minimum, int matched)
 {
     uint left[RUN_WORDS], right[RUN_WORDS], s[RUN_WORDS], before[RUN_WORDS];
     /* The far tap of a neighbour is the sample next to the near tap, in the same run. */
-    load_run(src, at - (c.y + 1) * SAMPLE_BYTES, left);
-    load_run(src, at + c.y * SAMPLE_BYTES, right);
+    load_run(src, at - (c.whole + 1) * SAMPLE_BYTES, left);
+    load_run(src, at + c.whole * SAMPLE_BYTES, right);
     if (matched) {
         load_run(src, at, s);
         load_run(src, at - SAMPLE_BYTES, before);
@@ -43,7 +43,7 @@ static uint compare_x(__global const uchar *src, uint at, int4 c, const comparer
         const int sample = run_sample(s, i);
         int centre = 256 * sample;
         if (matched)
-            centre += c.w * (run_sample(before, i) - 2 * sample + run_sample(s, i + 1));
+            centre += c.blur * (run_sample(before, i) - 2 * sample + run_sample(s, i + 1));
         bits |= marked_pixel(run_sample(left, i + 1), run_sample(left, i), run_sample(right, i),
                              run_sample(right, i + 1), centre, k, minimum)
                     ? WIDE_BIT(i)
@@ -52,12 +52,12 @@ static uint compare_x(__global const uchar *src, uint at, int4 c, const comparer
     return bits;
 }
 
-static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, const comparer_t k, int minimum,
+static uint compare_y(__global const uchar *src, uint at, int stride, comparison_t c, const comparer_t k, int minimum,
                       int matched)
 {
     uint left0[RUN_WORDS], left1[RUN_WORDS], right0[RUN_WORDS], right1[RUN_WORDS];
     uint s[RUN_WORDS], before[RUN_WORDS], after[RUN_WORDS];
-    const int near = c.y * stride;
+    const int near = c.whole * stride;
     const int far = comparison_margin(c) * stride;
     load_pixels(src, at - near, left0);
     load_pixels(src, at - far, left1);
@@ -74,7 +74,7 @@ static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, co
         const int sample = run_sample(s, i);
         int centre = 256 * sample;
         if (matched)
-            centre += c.w * (run_sample(before, i) - 2 * sample + run_sample(after, i));
+            centre += c.blur * (run_sample(before, i) - 2 * sample + run_sample(after, i));
         bits |= marked_pixel(run_sample(left0, i), run_sample(left1, i), run_sample(right0, i),
                              run_sample(right1, i), centre, k, minimum)
                     ? WIDE_BIT(i)
@@ -83,4 +83,4 @@ static uint compare_y(__global const uchar *src, uint at, int stride, int4 c, co
     return bits;
 }
 
-static int is_matched(int4 c) { return 1; }
+static int is_matched(comparison_t c) { return 1; }

@@ -1,4 +1,4 @@
-/* Appended to pitch_threshold.cl. Kernels that read a packed mask or its runs. */
+/* Appended to presence.cl. Kernels that read a packed mask or its runs. */
 __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __global uchar *dst,
                           ulong dst_offset, uint dst_stride, int width, int height)
 {
@@ -16,9 +16,36 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
 typedef struct { uint x0, x1, y, defect; } run_t;
 typedef struct { long sum; int peak; uint signs; } run_difference_t;
 
+/* Difference of pixel (x, y) in the tiles without the pattern, in 1/512 grey level: the one of largest
+ * magnitude, the first of equals. Returns 0 if the pattern is present. */
+static int tile_difference(int x, int y, int width, int height, int4 tiles, __global const int *table,
+                           int *difference)
+{
+    int found = 0;
+    *difference = 0;
+    for (int last_row = 0; last_row < 2; last_row++) {
+        const int j = last_row ? tiles.w - 1 : y / tiles.y;
+        const int top = tile_start(j, tiles.y, height);
+        for (int last = 0; last < 2; last++) {
+            const int i = last ? tiles.z - 1 : x / tiles.x;
+            const int left = tile_start(i, tiles.x, width);
+            if (y < top || y >= top + tiles.y || x < left || x >= left + tiles.x)
+                continue;
+            const int d = table[(size_t)j * tiles.z + i];
+            if (d != TILE_PRESENT && (!found || abs(2 * d) > abs(*difference))) {
+                *difference = 2 * d;
+                found = 1;
+            }
+        }
+    }
+    return found;
+}
+
+/* `use_table`: whether there are tiles without the pattern. */
 __kernel void run_differences(PLANE_ARGS, int width, int height,
-                              __constant const int4 *comparisons, int comparison_count, int theta,
-                              int flags, __global const run_t *runs, uint run_count,
+                              __constant const comparison_t *comparisons, int comparison_count,
+                              int theta, int flags, int4 tiles, __global const int *table,
+                              int use_table, __global const run_t *runs, uint run_count,
                               __global run_difference_t *out)
 {
     const uint n = get_global_id(0);
@@ -27,11 +54,12 @@ __kernel void run_differences(PLANE_ARGS, int width, int height,
     const run_t run = runs[n];
     run_difference_t result = {0, 0, 0};
     for (uint x = run.x0; x < run.x1; x++) {
-        /* The largest difference of the comparisons that mark the pixel; the first of equals. */
+        /* The largest difference of the comparisons that mark the pixel, then of its tiles; the first of
+         * equals. */
         int largest = 0;
         int found = 0;
+        int difference;
         for (int i = 0; i < comparison_count; i++) {
-            int difference;
             if (compare_pixel(PLANE, (int)x, (int)run.y, width, height, comparisons[i], theta,
                               flags, &difference) &&
                 (!found || abs(difference) > abs(largest))) {
@@ -39,8 +67,15 @@ __kernel void run_differences(PLANE_ARGS, int width, int height,
                 found = 1;
             }
         }
+        uint sign = largest > 0 ? 1 : largest < 0 ? 2 : 4;
+        if (use_table && tile_difference((int)x, (int)run.y, width, height, tiles, table, &difference) &&
+            (!found || abs(difference) > abs(largest))) {
+            largest = difference;
+            /* A tile that is not brighter than the mean counts as darker. */
+            sign = largest > 0 ? 1 : 2;
+        }
         result.sum += largest;
-        result.signs |= largest > 0 ? 1 : largest < 0 ? 2 : 4;
+        result.signs |= sign;
         if (abs(largest) > abs(result.peak))
             result.peak = largest;
     }

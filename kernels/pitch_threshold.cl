@@ -13,10 +13,10 @@
  * | argument      | meaning                                                                       |
  * | src           | the judged plane; adjacent samples; any offset and stride                     |
  * | mask          | packed mask; every byte of every row is written; stride ceil(width/8)         |
- * | comparisons   | int4: axis (0 along x, 1 along y), P, F, A of docs/semantics.md               |
+ * | comparisons   | see comparison_t                                                              |
  * | rois          | int4: x0, y0, x1, y1, half-open, inside the frame                             |
  * | theta         | threshold in 1/256 grey levels, 0 .. 2^30-1                                   |
- * | flags         | MINIMUM, MATCHED, BRIGHT, DARK; twins in operators/pitch_threshold/settings.rs |
+ * | flags         | MINIMUM, ... INWARD; twins in operators/pitch_threshold/settings.rs           |
  * | defects       | two counters of marked pixels: the launch adds to defects[slot], which is 0 at |
  * |               | entry, and zeroes the other one for the next frame                            |
  * | slot          | 0 or 1                                                                        |
@@ -29,35 +29,82 @@
 #define MATCHED 2
 #define BRIGHT 4
 #define DARK 8
+/* borders=inward: a neighbour outside the frame is replaced by the one two distances inward. */
+#define INWARD 16
 /* Exceeds every difference: 65535 * 256 * 2, and the matched centre's overshoot. */
 #define UNREACHED (1 << 28)
 
-/* P + u: pixels at each end of the axis that the comparison cannot judge. */
-static int comparison_margin(int4 c) { return c.y + (c.z > 0 ? 1 : 0); }
+/* One comparison; the names in docs/semantics.md: axis (0 along x, 1 along y), P, F, A, P2, F2.
+ * Twin: operators/pitch_threshold/settings.rs (ComparisonWords). */
+typedef struct { int axis, whole, fraction, blur, whole2, fraction2, unused[2]; } comparison_t;
+
+/* P + u: pixels at each end of the axis that lack a neighbour. */
+static int comparison_margin(comparison_t c) { return c.whole + (c.fraction > 0 ? 1 : 0); }
+/* The same for the neighbour two distances away. */
+static int comparison_margin2(comparison_t c) { return c.whole2 + (c.fraction2 > 0 ? 1 : 0); }
+
+/* Pixels along an axis of n that lack only the left neighbour and are judged inward: 0 .. result-1. */
+static int inward_left(comparison_t c, int n)
+{
+    return max(min(comparison_margin(c), n - comparison_margin2(c)), 0);
+}
+/* The same for the right neighbour: result .. n-1. */
+static int inward_right(comparison_t c, int n)
+{
+    return min(max(n - comparison_margin(c), comparison_margin2(c)), n);
+}
+
+/* Samples from a pixel to the taps of its two neighbours, and the weights of the far taps. */
+typedef struct {
+    int left_near, left_far, left_fraction;
+    int right_near, right_far, right_fraction;
+} taps_t;
+
+/* The taps; `missing`: 0 none, 1 the left neighbour, 2 the right one. */
+static void find_taps(comparison_t c, int missing, taps_t *taps)
+{
+    const int margin = comparison_margin(c);
+    const int margin2 = comparison_margin2(c);
+    taps->left_near = missing == 1 ? c.whole2 : -c.whole;
+    taps->left_far = missing == 1 ? margin2 : -margin;
+    taps->left_fraction = missing == 1 ? c.fraction2 : c.fraction;
+    taps->right_near = missing == 2 ? -c.whole2 : c.whole;
+    taps->right_far = missing == 2 ? -margin2 : margin;
+    taps->right_fraction = missing == 2 ? c.fraction2 : c.fraction;
+}
 
 /* Whether one comparison marks a pixel. `difference` gets the pixel's difference in 1/512 grey level;
  * it is only meaningful for a marked pixel. */
-static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, int4 c, int theta,
+static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, comparison_t c, int theta,
                          int flags, int *difference)
 {
     const int margin = comparison_margin(c);
-    const int at = c.x ? y : x;
-    if (at < margin || at > (c.x ? height : width) - 1 - margin)
-        return 0;
-    const int dx = c.x ? 0 : 1;
-    const int dy = c.x ? 1 : 0;
-    const int far = margin;
-    const int w1 = c.z;
-    const int w0 = 256 - w1;
+    const int at = c.axis ? y : x;
+    const int n = c.axis ? height : width;
+    int missing = 0;
+    if (at < margin || at >= n - margin) {
+        if (!(flags & INWARD))
+            return 0;
+        missing = at < inward_left(c, n) ? 1 : at >= inward_right(c, n) ? 2 : 0;
+        if (!missing)
+            return 0;
+    }
+    taps_t t;
+    find_taps(c, missing, &t);
+    const int dx = c.axis ? 0 : 1;
+    const int dy = c.axis ? 1 : 0;
     const int s = (int)PLANE_SAMPLE(x, y);
-    const int left = w0 * (int)PLANE_SAMPLE(x - c.y * dx, y - c.y * dy) +
-                     w1 * (int)PLANE_SAMPLE(x - far * dx, y - far * dy);
-    const int right = w0 * (int)PLANE_SAMPLE(x + c.y * dx, y + c.y * dy) +
-                      w1 * (int)PLANE_SAMPLE(x + far * dx, y + far * dy);
+    const int left = (256 - t.left_fraction) * (int)PLANE_SAMPLE(x + t.left_near * dx, y + t.left_near * dy) +
+                     t.left_fraction * (int)PLANE_SAMPLE(x + t.left_far * dx, y + t.left_far * dy);
+    const int right = (256 - t.right_fraction) * (int)PLANE_SAMPLE(x + t.right_near * dx, y + t.right_near * dy) +
+                      t.right_fraction * (int)PLANE_SAMPLE(x + t.right_far * dx, y + t.right_far * dy);
     int centre = 256 * s;
-    if (flags & MATCHED)
-        centre += c.w * ((int)PLANE_SAMPLE(x - dx, y - dy) - 2 * s +
-                         (int)PLANE_SAMPLE(x + dx, y + dy));
+    if (flags & MATCHED) {
+        const int before = at > 0 ? 1 : 0;
+        const int after = at < n - 1 ? 1 : 0;
+        centre += c.blur * ((int)PLANE_SAMPLE(x - before * dx, y - before * dy) - 2 * s +
+                            (int)PLANE_SAMPLE(x + after * dx, y + after * dy));
+    }
     int bright, dark;
     if (flags & MINIMUM) {
         const int l = centre - left;
@@ -76,7 +123,7 @@ static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, int4 c
 
 /* Whether any comparison marks a pixel. */
 static int judge(PLANE_ARGS, int x, int y, int width, int height,
-                 __constant const int4 *comparisons, int comparison_count, int theta, int flags)
+                 __constant const comparison_t *comparisons, int comparison_count, int theta, int flags)
 {
     int difference;
     for (int i = 0; i < comparison_count; i++)
@@ -102,7 +149,7 @@ static uint roi_bits(__global const int4 *rois, int roi_count, int x, int y, int
 }
 
 static uint judge_byte(PLANE_ARGS, uint wanted, int x, int y, int width, int height,
-                       __constant const int4 *comparisons, int comparison_count, int theta,
+                       __constant const comparison_t *comparisons, int comparison_count, int theta,
                        int flags)
 {
     uint bits = 0;
@@ -117,7 +164,7 @@ static uint judge_byte(PLANE_ARGS, uint wanted, int x, int y, int width, int hei
 
 __kernel void pitch_threshold_bytes(PLANE_ARGS, int width, int height, __global uchar *mask,
                                     ulong mask_offset, uint mask_stride,
-                                    __constant const int4 *comparisons, int comparison_count,
+                                    __constant const comparison_t *comparisons, int comparison_count,
                                     __global const int4 *rois, int roi_count, int theta, int flags,
                                     __global uint *defects, uint slot)
 {

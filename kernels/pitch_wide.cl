@@ -10,8 +10,12 @@
  *
  * | src_len   | bytes of the memory object, less than 2^31                                        |
  * | item_rows | rows per work-item                                                                |
+ * | split     | items of a row (an item is WIDE_PIXELS pixels): number of items at the left edge, of  |
+ * |           | interior items, of items at both edges; rows of the launch with interior items        |
  *
- * Launch: a work-item per WIDE_PIXELS pixels along x and item_rows rows along y.
+ * Launch: the first split.w rows hold a work-item per interior item and item_rows rows of the frame. The
+ * rows after them hold the edge items of all rows, one after the other: edge items also compare pixels
+ * that lack a neighbour along x, and would delay the interior items of the same row.
  */
 /* Rows that are judged together: their bits fit 64. */
 #define WIDE_ROWS 4
@@ -28,8 +32,8 @@ static uint range_bits(int from, int to, int x)
 }
 
 /* Judges the pixels of `wanted` one by one. */
-static uint judge_singly(PLANE_ARGS, uint wanted, int x, int y, int width, int height, int4 c,
-                         int theta, int flags)
+static uint judge_singly(PLANE_ARGS, uint wanted, int x, int y, int width, int height,
+                         comparison_t c, int theta, int flags)
 {
     uint bits = 0;
     int difference;
@@ -59,9 +63,9 @@ static void store_bits(__global uchar *row, uint column, uint mask_stride, uint 
 
 #define WIDE_ARGS                                                                                 \
     PLANE_ARGS, int width, int height, __global uchar *mask, ulong mask_offset, uint mask_stride, \
-        __constant const int4 *comparisons, int comparison_count, __global const int4 *rois,      \
+        __constant const comparison_t *comparisons, int comparison_count, __global const int4 *rois,      \
         int roi_count, int theta, int flags, __global uint *defects, uint slot, uint src_len,     \
-        int item_rows
+        int item_rows, int4 split
 
 /* The bits `columns`, repeated for each row of the item. */
 static ulong in_rows(uint columns, int rows)
@@ -80,17 +84,88 @@ static ulong rows_between(int first, int past)
 }
 
 /* Applies one comparison to the item's rows from byte `at`. `minimum` and `matched` are constants. */
-static ulong compare_rows(__global const uchar *src, uint at, int rows, int stride, int4 c,
+static ulong compare_rows(__global const uchar *src, uint at, int rows, int stride, comparison_t c,
                           const comparer_t k, int minimum, int matched)
 {
     ulong bits = 0;
     at += (uint)((rows - 1) * stride);
-    if (c.x) {
+    if (c.axis) {
         for (int row = 0; row < rows; row++, at -= (uint)stride)
             bits = (bits << WIDE_PIXELS) | compare_y(src, at, stride, c, k, minimum, matched);
     } else {
         for (int row = 0; row < rows; row++, at -= (uint)stride)
             bits = (bits << WIDE_PIXELS) | compare_x(src, at, c, k, minimum, matched);
+    }
+    return bits;
+}
+
+/* Compares the item's pixels of row y from byte `at`, which lack the neighbour `missing` (1 left or above,
+ * 2 right or below). */
+static uint compare_inward(__global const uchar *src, uint at, int stride, int x, int y, int width,
+                           int height, comparison_t c, int missing, const limits_t limits, int minimum,
+                           int matched)
+{
+    const int step = c.axis ? stride : SAMPLE_BYTES;
+    uint left_near[RUN_WORDS], left_far[RUN_WORDS], right_near[RUN_WORDS], right_far[RUN_WORDS];
+    uint s[RUN_WORDS], before[RUN_WORDS], after[RUN_WORDS];
+    taps_t t;
+    find_taps(c, missing, &t);
+    load_run(src, at + t.left_near * step, left_near);
+    load_run(src, at + t.left_far * step, left_far);
+    load_run(src, at + t.right_near * step, right_near);
+    load_run(src, at + t.right_far * step, right_far);
+    load_run(src, at, s);
+    if (matched) {
+        load_run(src, at - (c.axis && y == 0 ? 0 : step), before);
+        load_run(src, at + (c.axis && y == height - 1 ? 0 : step), after);
+    }
+    uint bits = 0;
+#pragma unroll
+    for (int i = 0; i < WIDE_PIXELS; i++) {
+        const int left = (256 - t.left_fraction) * run_sample(left_near, i) + t.left_fraction * run_sample(left_far, i);
+        const int right = (256 - t.right_fraction) * run_sample(right_near, i) + t.right_fraction * run_sample(right_far, i);
+        const int sample = run_sample(s, i);
+        int centre = 256 * sample;
+        if (matched) {
+            /* Along x the first and the last column repeat their own sample. */
+            const int first = !c.axis && x + i == 0;
+            const int last = !c.axis && x + i == width - 1;
+            centre += c.blur * ((first ? sample : run_sample(before, i)) - 2 * sample +
+                                (last ? sample : run_sample(after, i)));
+        }
+        const int marked = minimum ? marked_by_minimum(centre, left, right, limits)
+                                   : (uint)(limits.bias - 2 * centre + left + right) >= limits.span;
+        bits |= marked ? WIDE_BIT(i) : 0u;
+    }
+    return bits;
+}
+
+/* Marks the pixels of `judged`, which lack the neighbour `missing`, in the item's rows from byte `start`;
+ * `rest` is the number of bytes from its last row. */
+static ulong judge_inward(PLANE_ARGS, ulong judged, int start, int rest, int rows, int x, int top,
+                          int width, int height, comparison_t c, int missing, int theta, int flags,
+                          int minimum, int matched)
+{
+    const int stride = (int)src_stride;
+    const int reach = comparison_margin2(c) * (c.axis ? stride : SAMPLE_BYTES);
+    /* Along y a row without a neighbour reads itself as its centre's neighbour. */
+    const int next = c.axis ? 0 : SAMPLE_BYTES;
+    const int behind = missing == 1 ? next : reach;
+    const int ahead = missing == 1 ? reach : next;
+    const int can_load = ((start | stride) & (SAMPLE_BYTES - 1)) == 0 && start >= behind &&
+                         rest >= ahead + RUN_BYTES;
+    const limits_t limits = limits_of(theta, 2 * theta, flags);
+    ulong bits = 0;
+    for (int row = 0; row < rows; row++) {
+        const uint in_row = (uint)(judged >> ROW_BITS(row)) & WIDE_ALL;
+        if (!in_row)
+            continue;
+        const int y = top + row;
+        const uint marked =
+            can_load ? in_row & compare_inward(src, (uint)(start + row * stride), stride, x, y, width,
+                                               height, c, missing, limits, minimum, matched)
+                     : judge_singly(PLANE, in_row, x, y, width, height, c, theta, flags);
+        bits |= (ulong)marked << ROW_BITS(row);
     }
     return bits;
 }
@@ -103,10 +178,22 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
         defects[slot ^ 1u] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    const int x = WIDE_PIXELS * (int)get_global_id(0);
+    const int is_edge = (int)get_global_id(1) >= split.w;
+    int item, block;
+    if (is_edge) {
+        const int edge = ((int)get_global_id(1) - split.w) * (int)get_global_size(0) + (int)get_global_id(0);
+        block = edge / split.z;
+        item = edge - block * split.z;
+        item += item < split.x ? 0 : split.y;
+    } else {
+        block = (int)get_global_id(1);
+        item = split.x + (int)get_global_id(0);
+    }
+    const int x = WIDE_PIXELS * item;
     const int stride = (int)src_stride;
-    const int begin = item_rows * (int)get_global_id(1);
-    const int end = x < width ? min(begin + item_rows, height) : begin;
+    const int begin = item_rows * block;
+    const int has_item = is_edge || (int)get_global_id(0) < split.y;
+    const int end = has_item ? min(begin + item_rows, height) : begin;
     uint found = 0;
     for (int top = begin; top < end; top += WIDE_ROWS) {
         const int rows = min(WIDE_ROWS, end - top);
@@ -121,14 +208,29 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
         const int whole_samples = ((start | stride) & (SAMPLE_BYTES - 1)) == 0;
         ulong bits = 0;
         for (int i = 0; i < comparison_count; i++) {
-            const int4 c = comparisons[i];
+            const comparison_t c = comparisons[i];
             const int margin = comparison_margin(c);
-            const ulong judged = wanted & (c.x ? rows_between(margin - top, height - margin - top)
-                                               : in_rows(range_bits(margin, width - margin, x), rows));
+            if ((flags & INWARD) && (c.axis ? top < margin || top + rows > height - margin : is_edge)) {
+                const int left = inward_left(c, c.axis ? height : width);
+                const int right = inward_right(c, c.axis ? height : width);
+                const ulong lacks_left =
+                    wanted & (c.axis ? rows_between(0, left - top) : in_rows(range_bits(0, left, x), rows));
+                const ulong lacks_right =
+                    wanted & (c.axis ? rows_between(right - top, height - top)
+                                     : in_rows(range_bits(right, width, x), rows));
+                if (lacks_left)
+                    bits |= judge_inward(PLANE, lacks_left, start, rest, rows, x, top, width, height, c, 1,
+                                         theta, flags, minimum, matched);
+                if (lacks_right)
+                    bits |= judge_inward(PLANE, lacks_right, start, rest, rows, x, top, width, height, c, 2,
+                                         theta, flags, minimum, matched);
+            }
+            const ulong judged = wanted & (c.axis ? rows_between(margin - top, height - margin - top)
+                                                  : in_rows(range_bits(margin, width - margin, x), rows));
             if (judged == 0)
                 continue;
             /* Bytes from a pixel to the farthest run that it needs. */
-            const int reach = c.x ? margin * stride : (c.y + 1) * SAMPLE_BYTES;
+            const int reach = c.axis ? margin * stride : (c.whole + 1) * SAMPLE_BYTES;
             if (whole_samples && start >= reach + RUN_BEFORE && rest >= reach + RUN_BYTES) {
                 const comparer_t k = comparer_of(c, theta, flags);
                 bits |= judged & (matched && is_matched(c)
@@ -161,7 +263,7 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
         __local uint marked;                                                                      \
         judge_wide(PLANE, width, height, mask, mask_offset, mask_stride, comparisons,             \
                    comparison_count, rois, roi_count, theta, flags, defects, slot, src_len,       \
-                   item_rows, &marked, minimum, matched);                                         \
+                   item_rows, split, &marked, minimum, matched);                                         \
     }
 WIDE_KERNEL(pitch_wide_average, 0, 0)
 WIDE_KERNEL(pitch_wide_average_matched, 0, 1)

@@ -43,6 +43,13 @@ typedef struct {
     lane_t bright, dark;
 } lane_comparison_t;
 
+/* The same for pixels that lack a neighbour: bytes to each tap and to the centre's neighbours. */
+typedef struct {
+    long left_near, left_far, right_near, right_far, before, after;
+    lane_t left_fraction, right_fraction, blur;
+    lane_t bright, dark;
+} inward_comparison_t;
+
 /* a + theta <= b in each lane. The sum saturates at LANE_MAX, which no b reaches. min() of two vectors:
  * Oclgrind 21.10 applies a scalar to the first lane only. */
 #define REACHES(a, theta, b) (min((a), (lanes_t)(lane_t)(LANE_MAX - (theta))) + (theta) <= (b))
@@ -105,6 +112,36 @@ static __attribute__((always_inline)) uint compare32(__global const uchar *p, la
            (compare16(p + 16 * SAMPLE_BYTES, c, minimum, matched, odd) << 16);
 }
 
+/* Compares 16 pixels that lack a neighbour. `first` and `last`: the first or the last of them is the
+ * frame's first or last column, and a matched centre along x repeats its sample. */
+static uint compare16_inward(__global const uchar *p, inward_comparison_t c, int flags, int first,
+                             int last)
+{
+    const lanes_t s = LOAD_LANES(p);
+    const lanes_t left_near = LOAD_LANES(p + c.left_near);
+    const lanes_t right_near = LOAD_LANES(p + c.right_near);
+    const lanes_t left = (left_near << (lane_t)8) + (LOAD_LANES(p + c.left_far) - left_near) * c.left_fraction;
+    const lanes_t right = (right_near << (lane_t)8) + (LOAD_LANES(p + c.right_far) - right_near) * c.right_fraction;
+    lanes_t centre = s << (lane_t)8;
+    if (flags & MATCHED) {
+        const lanes_t before = first ? s.s00123456789abcde : LOAD_LANES(p + c.before);
+        const lanes_t after = last ? s.s123456789abcdeff : LOAD_LANES(p + c.after);
+        centre += (before + after - (s << (lane_t)1)) * c.blur;
+    }
+    lanes_t upper, lower;
+    if (flags & MINIMUM) {
+        upper = max(left, right);
+        lower = min(left, right);
+    } else {
+        /* Half of left + right, rounded up and down, without overflow. */
+        const lanes_t half = (left ^ right) >> (lane_t)1;
+        upper = (left | right) - half;
+        lower = (left & right) + half;
+    }
+    return pack_bits16(convert_char16(REACHES(upper, c.bright, centre) |
+                                      REACHES(centre, c.dark, lower)));
+}
+
 /* Word `word` of a row of `stride` bytes. Bytes past the row read as 0; put_word does not write them. */
 static uint word_at(__global const uchar *row, int stride, int word)
 {
@@ -159,22 +196,27 @@ static __attribute__((always_inline)) void compare_columns(__global const uchar 
     }
 }
 
+/* The threshold of a polarity; with a threshold of LANE_MAX no pixel is marked. */
+static lane_t lane_threshold(int theta, int is_on)
+{
+    return is_on ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
+}
+
 /* Applies one comparison to columns from .. to-1 of a row; each branch makes the mode a constant. */
 static void compare_row(__global const uchar *samples, uint src_stride, __global uchar *out,
-                        int stride, int from, int to, int4 comparison, int theta, int flags)
+                        int stride, int from, int to, comparison_t comparison, int theta, int flags)
 {
     lane_comparison_t c;
-    c.step = comparison.x ? (long)src_stride : SAMPLE_BYTES;
-    c.near = comparison.y * c.step;
+    c.step = comparison.axis ? (long)src_stride : SAMPLE_BYTES;
+    c.near = comparison.whole * c.step;
     c.far = comparison_margin(comparison) * c.step;
-    c.fraction = (lane_t)comparison.z;
-    c.blur = (lane_t)comparison.w;
-    /* With a threshold of LANE_MAX no pixel is marked. */
-    c.bright = flags & BRIGHT ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
-    c.dark = flags & DARK ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
+    c.fraction = (lane_t)comparison.fraction;
+    c.blur = (lane_t)comparison.blur;
+    c.bright = lane_threshold(theta, flags & BRIGHT);
+    c.dark = lane_threshold(theta, flags & DARK);
 #define COMPARE_COLUMNS(minimum, matched, odd)                                                    \
     compare_columns(samples, out, stride, from, to, c, minimum, matched, odd)
-    const int odd = comparison.z & 1;
+    const int odd = comparison.fraction & 1;
     if (flags & MINIMUM) {
         if (flags & MATCHED)
             COMPARE_COLUMNS(1, 1, 0);
@@ -193,9 +235,61 @@ static void compare_row(__global const uchar *samples, uint src_stride, __global
 #undef COMPARE_COLUMNS
 }
 
+/* Compares columns from .. to-1 of row y, whose pixels lack the neighbour `missing` (1 left or above,
+ * 2 right or below): 32 at a time, one by one where 32 do not fit the row. */
+static void compare_inward(PLANE_ARGS, int y, int width, int height, __global uchar *out, int stride,
+                           int from, int to, comparison_t comparison, int missing, int theta, int flags)
+{
+    __global const uchar *samples = src + src_offset + (size_t)y * src_stride;
+    const int along_y = comparison.axis;
+    const long step = along_y ? (long)src_stride : SAMPLE_BYTES;
+    taps_t taps;
+    find_taps(comparison, missing, &taps);
+    inward_comparison_t c;
+    c.left_near = taps.left_near * step;
+    c.left_far = taps.left_far * step;
+    c.right_near = taps.right_near * step;
+    c.right_far = taps.right_far * step;
+    c.left_fraction = (lane_t)taps.left_fraction;
+    c.right_fraction = (lane_t)taps.right_fraction;
+    c.before = along_y && y == 0 ? 0 : -step;
+    c.after = along_y && y == height - 1 ? 0 : step;
+    c.blur = (lane_t)comparison.blur;
+    c.bright = lane_threshold(theta, flags & BRIGHT);
+    c.dark = lane_threshold(theta, flags & DARK);
+    /* Columns at which a vector of 32 pixels and its taps lie in the row. */
+    const int reach = along_y ? 0 : comparison_margin2(comparison);
+    const int lowest = missing == 1 ? 0 : reach;
+    const int highest = width - 32 - (missing == 1 ? reach : 0);
+    for (int x = from; x < to; x += 32) {
+        const int past = min(x + 32, to);
+        const int at = min(x, highest);
+        if (at < lowest) {
+            for (int i = x; i < past; i++) {
+                int difference;
+                if (compare_pixel(PLANE, i, y, width, height, comparison, theta, flags, &difference))
+                    out[i >> 3] |= (uchar)(0x80 >> (i & 7));
+            }
+            continue;
+        }
+        __global const uchar *p = samples + (long)at * SAMPLE_BYTES;
+        const uint low = compare16_inward(p, c, flags, !along_y && at == 0, 0);
+        const uint high = compare16_inward(p + 16 * SAMPLE_BYTES, c, flags, 0,
+                                           !along_y && at + 32 == width);
+        /* The first of the 32 pixels in the highest bit; only those from x to past-1. */
+        uint bits = swap_word(low | (high << 16)) & (~0u >> (x - at));
+        if (past - at < 32)
+            bits &= ~(~0u >> (past - at));
+        const int skew = at & 31;
+        add_word(out, stride, at / 32, swap_word(bits >> skew));
+        if (skew && bits << (32 - skew))
+            add_word(out, stride, at / 32 + 1, swap_word(bits << (32 - skew)));
+    }
+}
+
 __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global uchar *mask,
                                     ulong mask_offset, uint mask_stride,
-                                    __constant const int4 *comparisons, int comparison_count,
+                                    __constant const comparison_t *comparisons, int comparison_count,
                                     __global const int4 *rois, int roi_count, int theta, int flags,
                                     __global uint *defects, uint slot)
 {
@@ -224,13 +318,17 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
                 regions++;
             }
         }
-        for (int i = 0; i < comparison_count; i++) {
-            const int4 c = comparisons[i];
+        for (int i = 0; i < comparison_count && first < past; i++) {
+            const comparison_t c = comparisons[i];
             const int margin = comparison_margin(c);
-            if (c.x && (y < margin || y >= height - margin))
+            if (c.axis && (y < margin || y >= height - margin)) {
+                const int missing = y < inward_left(c, height) ? 1 : y >= inward_right(c, height) ? 2 : 0;
+                if ((flags & INWARD) && missing)
+                    compare_inward(PLANE, y, width, height, out, stride, first, past, c, missing, theta, flags);
                 continue;
-            const int from = c.x ? first : max(first, margin);
-            const int to = c.x ? past : min(past, width - margin);
+            }
+            const int from = c.axis ? first : max(first, margin);
+            const int to = c.axis ? past : min(past, width - margin);
             if (to - from >= 32) {
                 compare_row(samples, src_stride, out, stride, from, to, c, theta, flags);
             } else {
@@ -239,6 +337,12 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
                     if (compare_pixel(PLANE, x, y, width, height, c, theta, flags, &difference))
                         out[x >> 3] |= (uchar)(0x80 >> (x & 7));
                 }
+            }
+            if ((flags & INWARD) && !c.axis) {
+                compare_inward(PLANE, y, width, height, out, stride, first,
+                               min(past, inward_left(c, width)), c, 1, theta, flags);
+                compare_inward(PLANE, y, width, height, out, stride, max(first, inward_right(c, width)),
+                               past, c, 2, theta, flags);
             }
         }
         if (first >= past)

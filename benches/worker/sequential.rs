@@ -93,6 +93,9 @@ impl Sequential {
                     },
                     match_center: settings.match_center,
                     polarity: Polarity::Both,
+                    inward: false,
+                    min_contrast: 0.0,
+                    bit_depth: 0,
                     rois: Vec::new(),
                 };
                 pitch_threshold::compare(self.component(0), &settings).packed

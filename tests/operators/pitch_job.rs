@@ -6,7 +6,9 @@ use clinspect_core::ClError;
 use clinspect_core::{region::user_region, variant::PitchVariant};
 use clinspect_opencl::frame::layout_of;
 use clinspect_opencl::{ClContext, Meter, buffer_of};
-use clinspect_operators::{Compare, MaskTarget, PitchSettings, PitchThreshold, Polarity};
+use clinspect_operators::{
+    Borders, Compare, Contrast, Marked, MaskTarget, PitchSettings, PitchThreshold, Polarity,
+};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -40,6 +42,9 @@ pub struct Job {
     pub compare: Compare,
     pub match_center: bool,
     pub polarity: Polarity,
+    pub borders: Borders,
+    /// Minimum contrast, grey levels of 8 bits; 0 = off.
+    pub min_contrast: f64,
     pub rois: Vec<[u32; 4]>,
     pub bit_depth: u32,
 }
@@ -53,6 +58,8 @@ pub fn classic(pitch_x: f64, threshold: f64) -> Job {
         compare: Compare::Average,
         match_center: false,
         polarity: Polarity::Both,
+        borders: Borders::Skip,
+        min_contrast: 0.0,
         rois: Vec::new(),
         bit_depth: 0,
     }
@@ -70,6 +77,12 @@ impl Job {
             compare: self.compare,
             match_center: self.match_center,
             polarity: self.polarity,
+            borders: self.borders,
+            contrast: if self.min_contrast > 0.0 {
+                Contrast::Known(self.min_contrast)
+            } else {
+                Contrast::Off
+            },
             rois: self
                 .rois
                 .iter()
@@ -98,6 +111,9 @@ impl Job {
                 Polarity::Bright => oracle::Polarity::Bright,
                 Polarity::Dark => oracle::Polarity::Dark,
             },
+            inward: self.borders == Borders::Inward,
+            min_contrast: self.min_contrast,
+            bit_depth: self.bit_depth,
             rois: self
                 .rois
                 .iter()
@@ -127,7 +143,7 @@ impl Job {
 }
 
 /// A packed mask's bytes and the number of marked pixels; the memory around the mask is checked.
-fn packed(device: &Arc<ClContext>, operator: &mut PitchThreshold, input: &Frame) -> (Vec<u8>, u64) {
+fn packed(device: &Arc<ClContext>, operator: &mut PitchThreshold, input: &Frame) -> (Vec<u8>, Marked) {
     const BEFORE: usize = 5;
     const AFTER: usize = 9;
     let meter = Meter::new(false);
@@ -181,7 +197,7 @@ fn check_grey(
             &Meter::new(false),
         )
         .expect("the comparison runs");
-    assert_eq!(count, expected.defect_pixels);
+    assert_eq!(count, marked(expected));
     let pixels: Vec<u32> = expected
         .mask
         .iter()
@@ -231,21 +247,26 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
             assert!(matches!(result, Err(ClError::Input(_))), "{}", about());
             continue;
         }
-        assert_eq!(
-            operator.judged_pixels(),
-            expected.judged_pixels,
-            "{}",
-            about()
-        );
+        let judged = operator.judged_pixels();
+        assert_eq!(judged.any, expected.judged_pixels, "{}", about());
+        assert_eq!([judged.x, judged.y], expected.judged_along, "{}", about());
         for run in 0..2 {
             let (mask, count) = packed(device, &mut operator, input);
             assert_mask(&mask, &expected, input.size()[0], || {
                 format!("{}, run {run}", about())
             });
-            assert_eq!(count, expected.defect_pixels, "{}, run {run}", about());
+            assert_eq!(count, marked(&expected), "{}, run {run}", about());
         }
         let arrangement = OUTPUT_ARRANGEMENTS[input.size()[0] % OUTPUT_ARRANGEMENTS.len()];
         check_grey(device, &mut operator, input, &expected, arrangement);
+    }
+}
+
+/// The counts of the reference.
+fn marked(expected: &oracle::Outcome) -> Marked {
+    Marked {
+        pixels: expected.defect_pixels,
+        missing: expected.missing_pixels,
     }
 }
 

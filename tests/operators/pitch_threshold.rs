@@ -7,7 +7,9 @@ use clinspect_core::ClError;
 use clinspect_core::{region::Rect, variant::PitchVariant};
 use clinspect_opencl::ClContext;
 use clinspect_opencl::frame::{LUMA_FORMATS, layout_of};
-use clinspect_operators::{Compare, PitchSettings, PitchThreshold, Polarity, judged_pixels};
+use clinspect_operators::{
+    Borders, Compare, Contrast, PitchSettings, PitchThreshold, Polarity,
+};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -121,6 +123,13 @@ fn pitch_every_format_and_size_equals_reference() {
                     ..classic(0.0, 0.2 * highest)
                 };
                 check(&device, &input, &job, &CHOICES);
+                let inward = Job {
+                    borders: Borders::Inward,
+                    // Near the deviation of random samples, so that some tiles are missing.
+                    min_contrast: 73.0,
+                    ..job
+                };
+                check(&device, &input, &inward, &CHOICES);
             }
         }
     }
@@ -160,6 +169,163 @@ fn pitch_every_content_equals_reference() {
             check(&device, &input, &job, &CHOICES);
         }
     }
+}
+
+// ---- borders and presence -------------------------------------------------------------------
+
+#[test]
+fn pitch_inward_in_every_mode_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Gray16Le] {
+        let input = Frame::showing(format, [301, 91], PADDED, Content::Random, 0);
+        let highest = f64::from((1_u32 << (8 * input.kind().size())) - 1);
+        for (compare, match_center) in [
+            (Compare::Average, false),
+            (Compare::Average, true),
+            (Compare::Minimum, false),
+            (Compare::Minimum, true),
+        ] {
+            for (pitch, multiples) in [
+                ([7.35, 0.0], vec![1, 4]),
+                ([0.0, 7.35], vec![1, 4]),
+                // 3 distances and a pixel, one pixel less, and far less.
+                ([100.0, 30.0], vec![1]),
+                ([100.002, 30.34], vec![1]),
+                ([140.0, 44.5], vec![1]),
+                // Whole distances, whose double is whole or not.
+                ([9.0, 9.5], vec![1, 2]),
+            ] {
+                let job = Job {
+                    pitch,
+                    multiples,
+                    compare,
+                    match_center,
+                    borders: Borders::Inward,
+                    ..classic(0.0, 0.25 * highest)
+                };
+                check(&device, &input, &job, &CHOICES);
+            }
+        }
+    }
+}
+
+#[test]
+fn pitch_inward_judges_every_pixel_from_three_distances_and_a_pixel() {
+    let Some(device) = device::open() else { return };
+    let judged = |width: usize| {
+        let input = Frame::showing(Format::Gray8, [width, 4], PLAIN, Content::Random, 0);
+        let job = Job {
+            borders: Borders::Inward,
+            ..classic(10.0, 30.0)
+        };
+        check(&device, &input, &job, &CHOICES);
+        job.expected(&input).judged_pixels
+    };
+    assert_eq!(judged(31), 31 * 4);
+    assert!(judged(29) < 29 * 4);
+}
+
+#[test]
+fn pitch_tiles_without_the_pattern_are_marked_on_every_frame() {
+    let Some(device) = device::open() else { return };
+    let pattern = |x: usize, y: usize| 100 + 40 * u32::from(x % 8 < 4) + 20 * u32::from(y % 12 < 6);
+    for format in [Format::Gray8, Format::Gray16Le] {
+        for size in [[200, 120], [203, 123], [131, 17], [9, 130]] {
+            for arrangement in [PLAIN, PADDED, ARRANGEMENTS[5]] {
+                let mut input = Frame::showing(format, size, arrangement, Content::Constant(0), 0);
+                let geometry = input.geometry(0);
+                let depth = 8 * input.kind().size() as u32;
+                for y in 0..size[1] {
+                    for x in 0..size[0] {
+                        // A hole of 60 x 50 pixels, 20 rows at the end, and darkness from the right.
+                        let is_gone = (40..100).contains(&x) && (30..80).contains(&y)
+                            || y + 20 >= size[1] && y > 20;
+                        let level = if is_gone { 60 } else { pattern(x, y) };
+                        let level = if x + 40 > size[0] && x > 30 { level / 8 } else { level };
+                        reference::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
+                    }
+                }
+                let highest = f64::from((1_u32 << depth) - 1);
+                for (pitch, borders) in [
+                    ([8.0, 0.0], Borders::Skip),
+                    ([0.0, 12.0], Borders::Inward),
+                    ([8.0, 12.0], Borders::Inward),
+                    ([16.0, 24.0], Borders::Inward),
+                ] {
+                    let [width, height] = size;
+                    if (width as f64) < 2.0 * pitch[0] + 1.0 || (height as f64) < 2.0 * pitch[1] + 1.0 {
+                        continue;
+                    }
+                    let job = Job {
+                        pitch,
+                        borders,
+                        min_contrast: 5.0,
+                        rois: vec![[0, 0, width as u32 - 3, height as u32]],
+                        ..classic(0.0, 0.3 * highest)
+                    };
+                    assert!(job.expected(&input).missing_pixels > 0, "{job:?} {size:?}");
+                    check(&device, &input, &job, &CHOICES);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
+    let Some(device) = device::open() else { return };
+    let learn = |input: &Frame, job: &Job| -> Vec<Option<f64>> {
+        let layout = layout_of(&input.info).expect("a layout");
+        let choices = [None, Some(PitchVariant::Bytes), Some(PitchVariant::Words)];
+        choices
+            .into_iter()
+            .map(|variant| {
+                let settings = PitchSettings {
+                    contrast: Contrast::Unknown,
+                    ..job.settings(input, (variant, false))
+                };
+                let mut operator = PitchThreshold::new(&device, &layout, &settings).expect("runs");
+                assert_eq!(operator.judged_pixels().any, 0);
+                let meter = clinspect_opencl::Meter::new(false);
+                operator
+                    .learn_contrast(&input.import(&device), &meter)
+                    .expect("looks for the pattern")
+            })
+            .collect()
+    };
+    let stripes = |format, period: [usize; 2]| {
+        let mut input = Frame::showing(format, [157, 90], PADDED, Content::Constant(0), 0);
+        let geometry = input.geometry(0);
+        let depth = 8 * input.kind().size() as u32;
+        for y in 0..90 {
+            for x in 0..157 {
+                let level = 90 + 70 * u32::from(2 * (x % period[0]) < period[0])
+                    + 31 * u32::from(2 * (y % period[1]) < period[1])
+                    + ((x * 7 + y * 13) % 5) as u32;
+                reference::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
+            }
+        }
+        input
+    };
+    let job = |pitch| Job {
+        pitch,
+        ..classic(0.0, 10.0)
+    };
+    for format in [Format::Gray8, Format::Gray16Be] {
+        let input = stripes(format, [12, 10]);
+        for pitch in [[12.0, 0.0], [0.0, 10.0], [12.0, 10.0], [12.25, 9.9], [24.0, 10.0]] {
+            let expected = reference::pitch_threshold::contrast(input.component(0), &job(pitch).oracle());
+            assert!(expected.is_some_and(|contrast| contrast > 10.0), "{pitch:?} {expected:?}");
+            assert_eq!(learn(&input, &job(pitch)), [expected; 3], "{format:?} {pitch:?}");
+        }
+        for pitch in [[6.0, 0.0], [12.0, 5.0], [18.0, 0.0]] {
+            assert_eq!(learn(&input, &job(pitch)), [None; 3], "{format:?} {pitch:?}");
+        }
+    }
+    let noise = Frame::showing(Format::Gray8, [157, 90], PLAIN, Content::Random, 0);
+    assert_eq!(learn(&noise, &job([12.0, 0.0])), [None; 3]);
+    let flat = Frame::showing(Format::Gray8, [157, 90], PLAIN, Content::Constant(128), 0);
+    assert_eq!(learn(&flat, &job([12.0, 0.0])), [None; 3]);
 }
 
 // ---- mistakes that published kernels make ---------------------------------------------------
@@ -337,8 +503,9 @@ fn pitch_so_wide_that_nothing_can_be_judged_is_refused() {
     // The frame has judged pixels, the region has none.
     let settings = job(10.0, &[Rect::new(0, 0, 10, 9), Rect::new(22, 0, 10, 9)]);
     assert_refused(&device, &input, &settings, "can be judged");
+    let whole = job(10.0, &[]);
     assert_eq!(
-        judged_pixels(&settings.comparisons().unwrap(), &[], 32, 9),
+        whole.judged_pixels(&whole.comparisons().unwrap(), 32, 9),
         12 * 9
     );
 }

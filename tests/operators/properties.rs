@@ -3,7 +3,7 @@
 
 use clinspect_core::variant::GaussianVariant;
 use clinspect_opencl::frame::{FORMATS, LUMA_FORMATS};
-use clinspect_operators::{Compare, Polarity};
+use clinspect_operators::{Borders, Compare, Polarity};
 use gst_video::VideoFormat as Format;
 use proptest::{
     prelude::*,
@@ -146,9 +146,22 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
         any::<bool>(),
         prop::sample::select(vec![Polarity::Both, Polarity::Bright, Polarity::Dark]),
         prop::collection::vec(fractions(), 0..4),
+        (
+            prop::sample::select(vec![Borders::Inward, Borders::Skip]),
+            prop_oneof![Just(0.0), 0.1..90.0_f64],
+        ),
     )
         .prop_map(
-            move |((x, y), multiples, threshold, compare, match_center, polarity, regions)| {
+            move |(
+                (x, y),
+                multiples,
+                threshold,
+                compare,
+                match_center,
+                polarity,
+                regions,
+                (borders, min_contrast),
+            )| {
                 let job = Job {
                     // At least one axis.
                     pitch: [if x + y > 0.0 { x } else { 1.5 }, y],
@@ -157,6 +170,8 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
                     compare,
                     match_center,
                     polarity,
+                    borders,
+                    min_contrast,
                     rois: Vec::new(),
                     bit_depth: 0,
                 };

@@ -3,7 +3,7 @@
 //! may fail here, so that each report is a finding.
 
 use clinspect_core::variant::GaussianVariant;
-use clinspect_operators::{Arithmetic, Compare};
+use clinspect_operators::{Arithmetic, Borders, Compare};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -134,9 +134,16 @@ fn small_pitch_equals_reference() {
             Frame::showing(format, [71, 6], TIGHT, Content::Random, 0),
             Frame::showing(format, [64, 5], TIGHT, Content::Random, 0),
         ]) {
-            for pitch in [[1.5, 0.0], [0.0, 1.0], [3.25, 1.25]] {
+            for (pitch, borders, min_contrast) in [
+                ([1.5, 0.0], Borders::Skip, 0.0),
+                ([0.0, 1.0], Borders::Inward, 0.0),
+                ([3.25, 1.25], Borders::Inward, 75.0),
+                ([9.0, 0.0], Borders::Inward, 75.0),
+            ] {
                 let job = Job {
                     pitch,
+                    borders,
+                    min_contrast,
                     multiples: vec![1, 2],
                     compare: Compare::Minimum,
                     match_center: true,

@@ -9,6 +9,7 @@ pub mod mask;
 pub mod ndrange;
 pub mod pitch;
 pub mod pitch_estimate;
+pub mod presence;
 pub mod region;
 pub mod selector;
 pub mod statistics;

@@ -1,8 +1,8 @@
 //! Distances and thresholds of the pitch comparison, and the pixels that it can judge.
 //!
 //! # Source
-//! docs/semantics.md, "Pitch comparison and threshold"; `P`, `F`, `A`, `u` and `θ` are defined
-//! there.
+//! docs/semantics.md, "Pitch comparison and threshold"; `P`, `F`, `A`, `u`, `P2`, `F2` and `θ` are
+//! defined there.
 
 use super::region::Rect;
 
@@ -26,6 +26,12 @@ pub struct Comparison {
     pub fraction: i32,
     /// Blur of the matched centre in 1/256 (`A`).
     pub blur: i32,
+    /// Multiple of the pitch.
+    pub multiple: u32,
+    /// Whole pixels of twice the distance (`P2`), for neighbours that are replaced inward.
+    pub whole2: i32,
+    /// Fraction of twice the distance in 1/256 px (`F2`).
+    pub fraction2: i32,
 }
 
 impl Comparison {
@@ -34,35 +40,49 @@ impl Comparison {
     /// Returns `None` for a distance under one pixel or beyond what a frame can hold.
     pub fn new(axis: Axis, pitch_px: f64, multiple: u32) -> Option<Self> {
         let distance = (256.0 * f64::from(multiple) * pitch_px).round();
-        if !(256.0..256.0 * f64::from(1 << 22)).contains(&distance) {
+        if !(256.0..256.0 * f64::from(1 << 21)).contains(&distance) {
             return None;
         }
         let distance = distance as i32;
+        let distance2 = (512.0 * f64::from(multiple) * pitch_px).round() as i32;
         let fraction = distance & 255;
         Some(Self {
             axis,
             whole: distance >> 8,
             fraction,
             blur: (fraction * (256 - fraction) + 256) / 512,
+            multiple,
+            whole2: distance2 >> 8,
+            fraction2: distance2 & 255,
         })
     }
 
-    /// Pixels at each edge of the frame that cannot be judged (`P + u`).
+    /// Pixels at each edge of the frame that lack a neighbour (`P + u`).
     pub fn margin(&self) -> usize {
         self.whole as usize + usize::from(self.fraction > 0)
     }
 
-    /// The pixels of a `width` × `height` frame that this comparison judges.
-    pub fn judged(&self, width: usize, height: usize) -> Rect {
-        let inner = |n: usize| {
-            let margin = self.margin().min(n);
-            (margin, n.saturating_sub(self.margin()).max(margin))
+    /// The same for a neighbour at twice the distance.
+    pub fn margin2(&self) -> usize {
+        self.whole2 as usize + usize::from(self.fraction2 > 0)
+    }
+
+    /// The pixels of a `width` × `height` frame that this comparison judges, as rectangles without
+    /// common pixels: those with both neighbours, then, if `inward`, those that lack the left (upper)
+    /// or the right (lower) neighbour. Rectangles may be empty.
+    pub fn judged(&self, width: usize, height: usize, inward: bool) -> [Rect; 3] {
+        let n = match self.axis {
+            Axis::X => width,
+            Axis::Y => height,
         };
-        let ((x0, x1), (y0, y1)) = match self.axis {
-            Axis::X => (inner(width), (0, height)),
-            Axis::Y => ((0, width), inner(height)),
-        };
-        Rect { x0, y0, x1, y1 }
+        let (margin, margin2) = (self.margin().min(n), self.margin2().min(n));
+        let left = margin.min(n - margin2);
+        let right = (n - margin).max(margin2);
+        let sides = if inward { [(0, left), (right, n)] } else { [(0, 0); 2] };
+        [(margin, (n - margin).max(margin)), sides[0], sides[1]].map(|(from, to)| match self.axis {
+            Axis::X => Rect { x0: from, y0: 0, x1: to, y1: height },
+            Axis::Y => Rect { x0: 0, y0: from, x1: width, y1: to },
+        })
     }
 }
 
@@ -88,9 +108,26 @@ mod tests {
     fn comparison_whole_pitch_reads_no_further_tap() {
         let c = Comparison::new(Axis::X, 5.0, 2).expect("comparison");
         assert_eq!((c.whole, c.fraction, c.blur, c.margin()), (10, 0, 0, 10));
-        let judged = c.judged(21, 4);
+        let [judged, left, right] = c.judged(21, 4, false);
         assert_eq!((judged.x0, judged.x1, judged.y1), (10, 11, 4));
-        assert!(c.judged(20, 4).is_empty());
+        assert!(left.is_empty() && right.is_empty());
+        assert!(c.judged(20, 4, false)[0].is_empty());
+    }
+
+    #[test]
+    fn comparison_inward_judges_the_whole_axis_from_three_distances_and_a_pixel() {
+        for (pitch, multiple) in [(5.0, 1), (5.0, 4), (7.35, 1), (9.5, 3), (1.002, 1)] {
+            let c = Comparison::new(Axis::Y, pitch, multiple).expect("comparison");
+            let whole = c.margin() + c.margin2();
+            for n in 0..2 * whole {
+                let judged: usize = (c.judged(3, n, true).iter()).map(Rect::height).sum();
+                if n >= whole {
+                    assert_eq!(judged, n, "{c:?} of {n}");
+                } else {
+                    assert!(judged < n || n == 0, "{c:?} of {n}");
+                }
+            }
+        }
     }
 
     #[test]

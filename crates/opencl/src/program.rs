@@ -48,7 +48,7 @@ pub enum ProgramSource {
     PitchWide,
     /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
     PitchWideDot,
-    /// Processing of packed masks.
+    /// Processing of packed masks, and of tiles without the pattern.
     PitchMask,
     /// Planes to images.
     PlaneImage,
@@ -121,7 +121,12 @@ impl ProgramSource {
                 part!("pitch_compare_dot.cl"),
                 part!("pitch_wide.cl"),
             ],
-            Self::PitchMask => &[COMMON, PITCH_THRESHOLD, part!("pitch_mask.cl")],
+            Self::PitchMask => &[
+                COMMON,
+                PITCH_THRESHOLD,
+                part!("presence.cl"),
+                part!("pitch_mask.cl"),
+            ],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
         }

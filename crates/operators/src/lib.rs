@@ -10,10 +10,9 @@ mod source;
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy};
 pub use pitch_threshold::{
-    Compare, Listed, MaskTarget, MeasuredDefect, PitchSettings, PitchThreshold, Polarity,
-    judged_pixels,
+    Borders, Compare, Contrast, JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect,
+    PitchSettings, PitchThreshold, Polarity,
 };
-
 pub use probe::Probe;
 
 use clinspect_core::ClError;

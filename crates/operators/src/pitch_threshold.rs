@@ -2,8 +2,10 @@
 
 mod defects;
 mod mask;
+mod presence;
 mod run_differences;
 mod settings;
+mod wide;
 
 use std::sync::Arc;
 
@@ -12,19 +14,25 @@ use clinspect_core::{
     layout::{FrameLayout, SampleType},
     mask::packed_stride,
     ndrange::NdRange,
-    pitch::{Axis, threshold_q8},
+    pitch::{Axis, Comparison, threshold_q8},
     region::Rect,
     variant::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource};
+use clinspect_opencl::{
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission,
+};
 
 use defects::Lister;
 pub use defects::{Listed, MeasuredDefect};
 pub use mask::MaskTarget;
 use mask::packed_mask;
-use settings::check_forced;
-pub use settings::{Compare, PitchSettings, Polarity, judged_pixels};
+pub use presence::Contrast;
+use presence::{Judged, Presence};
+use settings::{ComparisonWords, check_forced};
+pub use settings::{Borders, Compare, PitchSettings, Polarity};
+
+use wide::WideSplit;
 
 use super::{
     WARM_UP_ROWS,
@@ -34,14 +42,37 @@ use super::{
     to_i32, to_u32,
 };
 
-/// Bytes of the two counters of marked pixels.
-const COUNTERS: usize = 2 * size_of::<u32>();
+/// Two counters of marked pixels, then two of tiles without the pattern.
+type Counters = [u32; 4];
+/// Index of the first counter of tiles.
+const TILES: usize = 2;
 /// Bytes of a row per work-item of the wide kernel.
 const WIDE_BYTES: usize = 16;
 /// Work-items per work-group of the wide kernel.
 const WIDE_GROUP: usize = 128;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
+
+/// The pixels that a comparison marked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// All marked pixels.
+    pub pixels: u64,
+    /// Pixels that are marked for want of a pattern.
+    pub missing: u64,
+}
+
+/// The pixels that are judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JudgedPixels {
+    /// By any comparison.
+    pub any: u64,
+    /// By comparisons along x.
+    pub x: u64,
+    /// By comparisons along y.
+    pub y: u64,
+}
+
 /// A pitch comparison for frames of one layout.
 #[derive(Debug)]
 pub struct PitchThreshold {
@@ -55,15 +86,19 @@ pub struct PitchThreshold {
     comparison_count: usize,
     rois: Mem,
     roi_count: usize,
-    /// Rows per work-item of the wide kernel; `None` for the other kernels.
-    wide: Option<usize>,
-    /// Number of set bits of the mask: two counters. `slot` selects the next frame's, which is
-    /// zero.
-    counter: Mem,
+    /// The split of the wide kernel's items; `None` for the other kernels.
+    wide: Option<WideSplit>,
+    /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
+    counters: Mem,
     slot: usize,
     clean: bool,
-    /// Marked pixels of the last frame.
-    marked: u64,
+    /// The result of the last frame.
+    marked: Marked,
+    presence: Option<Presence>,
+    contrast: Contrast,
+    /// The comparisons at the pitches themselves.
+    at_pitches: Vec<Comparison>,
+    weak: Vec<Comparison>,
     /// Memory for a packed mask that is then expanded; allocated at first use.
     packed: Option<ClBuffer>,
     lister: Lister,
@@ -71,7 +106,7 @@ pub struct PitchThreshold {
     flags: i32,
     width: usize,
     height: usize,
-    judged: u64,
+    judged: JudgedPixels,
     pitches: [f64; 2],
     images: Option<PlaneImages>,
 }
@@ -99,6 +134,11 @@ impl PitchThreshold {
         let mut warm = Self::prepare(context, &small, &warm_settings)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
+        warm.learn_contrast(&input, &meter)?;
+        if warm.contrast != Contrast::Off {
+            // The frame of zeros lacks the pattern everywhere, so all kernels run.
+            warm.contrast = Contrast::Known(1.0);
+        }
         warm.run(&input, MaskTarget::Grey(&output), &meter)?;
         warm.warm_up_list(&input, &meter)?;
         Ok(operator)
@@ -119,10 +159,20 @@ impl PitchThreshold {
         }
         let (width, height) = (layout.width, layout.height);
         let comparisons = settings.comparisons()?;
-        let judged = judged_pixels(&comparisons, &settings.rois, width, height);
-        if judged > u64::from(u32::MAX) {
+        let along = |axis| {
+            let along: Vec<Comparison> =
+                comparisons.iter().filter(|c| c.axis == axis).copied().collect();
+            settings.judged_pixels(&along, width, height)
+        };
+        let judged = JudgedPixels {
+            any: settings.judged_pixels(&comparisons, width, height),
+            x: along(Axis::X),
+            y: along(Axis::Y),
+        };
+        if judged.any > u64::from(u32::MAX) {
             return Err(ClError::Refused(format!(
-                "{judged} judged pixels could overflow a 32-bit counter; set smaller rois"
+                "{} judged pixels could overflow a 32-bit counter; set smaller rois",
+                judged.any
             )));
         }
         let whole = [Rect::new(0, 0, width, height)];
@@ -131,10 +181,7 @@ impl PitchThreshold {
         } else {
             &settings.rois
         };
-        let comparison_words: Vec<[i32; 4]> = comparisons
-            .iter()
-            .map(|c| [i32::from(c.axis == Axis::Y), c.whole, c.fraction, c.blur])
-            .collect();
+        let comparison_words: Vec<ComparisonWords> = comparisons.iter().map(Into::into).collect();
         let roi_words = rois
             .iter()
             .map(|r| {
@@ -175,17 +222,24 @@ impl PitchThreshold {
             ),
         };
         let kernel = context.program(source, &options)?.kernel(name)?;
-        let mut item_rows = 1;
+        let mut wide = None;
         let range = match variant {
             PitchVariant::Bytes => NdRange::cover(
                 [packed_stride(width), height],
                 plain_group(context, &kernel)?,
             ),
             PitchVariant::Wide { .. } => {
-                let across = width.div_ceil(WIDE_BYTES / layout.sample.bytes());
-                item_rows = wide_rows(context.caps(), across * height);
+                let pixels = WIDE_BYTES / layout.sample.bytes();
+                let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
                 let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
-                NdRange::cover([across, height.div_ceil(item_rows)], [group, 1])
+                let margin = (comparisons.iter())
+                    .filter(|c| c.axis == Axis::X && settings.borders == Borders::Inward)
+                    .map(Comparison::margin)
+                    .max();
+                let split = WideSplit::new([width, height], margin.unwrap_or(0), pixels, item_rows);
+                let range = split.range(group);
+                wide = Some(split);
+                range
             }
             PitchVariant::Words => {
                 let bands = context.caps().compute_units * BANDS_PER_UNIT;
@@ -198,22 +252,43 @@ impl PitchThreshold {
             &sample_options(layout.sample, false),
         )?;
         let expand = plain.kernel("mask_expand")?;
+        let by_columns = match settings.variant {
+            None => context.caps().is_cpu,
+            Some(variant) => variant == PitchVariant::Words,
+        };
+        let pitches = [settings.pitch_x, settings.pitch_y];
+        let presence = (settings.contrast != Contrast::Off)
+            .then(|| Presence::new(context, &plain, layout, pitches, depth, by_columns))
+            .transpose()?;
+        let at_pitches = [(Axis::X, pitches[0]), (Axis::Y, pitches[1])];
+        let at_pitches = at_pitches
+            .into_iter()
+            .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
+            .collect();
+        let wanted = settings.wanted_pixels(width, height);
+        let weak = comparisons.iter().copied();
+        let weak =
+            weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, height) < wanted);
         Ok(Self {
             context: context.clone(),
             expand_group: plain_group(context, &expand)?,
             kernel,
             name,
             range,
-            wide: matches!(variant, PitchVariant::Wide { .. }).then_some(item_rows),
+            wide,
             slot: 0,
             clean: true,
-            marked: 0,
+            marked: Marked::default(),
+            presence,
+            contrast: settings.contrast,
+            at_pitches,
+            weak: weak.collect(),
             expand,
             comparisons: upload(context, &comparison_words, "comparisons")?,
             comparison_count: comparison_words.len(),
             rois: upload(context, &roi_words, "regions of interest")?,
             roi_count: roi_words.len(),
-            counter: counters(context)?,
+            counters: counters(context)?,
             packed: None,
             lister: Lister::new(context, &plain)?,
             theta: threshold_q8(settings.threshold),
@@ -221,7 +296,7 @@ impl PitchThreshold {
             width,
             height,
             judged,
-            pitches: [settings.pitch_x, settings.pitch_y],
+            pitches,
             images,
         })
     }
@@ -231,9 +306,46 @@ impl PitchThreshold {
         self.pitches
     }
 
-    /// Number of judged pixels of a frame.
-    pub fn judged_pixels(&self) -> u64 {
-        self.judged
+    /// Number of judged pixels of a frame; 0 while the minimum contrast is unknown.
+    pub fn judged_pixels(&self) -> JudgedPixels {
+        match self.contrast {
+            Contrast::Unknown => JudgedPixels::default(),
+            _ => self.judged,
+        }
+    }
+
+    /// The comparisons that can judge less than half of the pixels of the regions of interest.
+    pub fn weak_comparisons(&self) -> &[Comparison] {
+        &self.weak
+    }
+
+    /// The minimum contrast in use.
+    pub fn contrast(&self) -> Contrast {
+        self.contrast
+    }
+
+    /// Changes the minimum contrast. The search for the pattern cannot be switched on or off.
+    pub fn set_contrast(&mut self, contrast: Contrast) {
+        if self.presence.is_some() && contrast != Contrast::Off {
+            self.contrast = contrast;
+        }
+    }
+
+    /// The contrast of the pattern in a frame: the standard deviation of the median tile, in grey
+    /// levels of 8 bits. `None` if the pattern is not seen along each axis in use.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn learn_contrast(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<f64>, ClError> {
+        let Some(presence) = self.presence.as_mut().filter(|_| !self.at_pitches.is_empty()) else {
+            return Ok(None);
+        };
+        self.clean = false;
+        presence.learn(&self.context, frame, &self.at_pitches, &self.counters, meter)
     }
 
     /// Compares a frame, writes its mask, waits, and returns the number of marked pixels.
@@ -245,9 +357,9 @@ impl PitchThreshold {
         frame: &ClFrame,
         target: MaskTarget,
         meter: &Arc<Meter>,
-    ) -> Result<u64, ClError> {
+    ) -> Result<Marked, ClError> {
         let result = self.compare(frame, target, meter);
-        self.marked = *result.as_ref().unwrap_or(&0);
+        self.marked = *result.as_ref().unwrap_or(&Marked::default());
         if result.is_ok() {
             self.slot = 1 - self.slot;
         } else {
@@ -262,7 +374,7 @@ impl PitchThreshold {
         frame: &ClFrame,
         target: MaskTarget,
         meter: &Arc<Meter>,
-    ) -> Result<u64, ClError> {
+    ) -> Result<Marked, ClError> {
         let stride = packed_stride(self.width);
         if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
             self.packed = Some(ClBuffer::new(&self.context, stride * self.height, meter)?);
@@ -270,6 +382,10 @@ impl PitchThreshold {
         let (mask, mask_offset) = packed_mask(target, &self.packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(mask);
+        let comparison_count = match self.contrast {
+            Contrast::Unknown => 0,
+            _ => self.comparison_count,
+        };
         let mut submission = self.context.submit(meter);
         if let Some(images) = &mut self.images {
             images.update(frame, &mut submission)?;
@@ -277,73 +393,114 @@ impl PitchThreshold {
         let slot = self.slot;
         if !self.clean {
             self.clean = true;
-            submission.zero(&self.counter, COUNTERS, "the pixel counters")?;
+            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
         }
         let plane = frame.plane(0)?;
         let image = self.images.as_ref().and_then(|images| images.get(0));
         let [src, src_offset, src_stride] = source_args(plane, image, 0)?;
-        let width = Arg::I32(to_i32(self.width, "a width")?);
-        let height = Arg::I32(to_i32(self.height, "a height")?);
-        let mask_stride = Arg::U32(to_u32(stride, "a stride")?);
         let mut args = vec![
             src,
             src_offset,
             src_stride,
-            width,
-            height,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.height, "a height")?),
             Arg::Writes(mask),
             Arg::U64(mask_offset as u64),
-            mask_stride,
+            Arg::U32(to_u32(stride, "a stride")?),
             Arg::Mem(&self.comparisons),
-            Arg::I32(to_i32(self.comparison_count, "comparisons")?),
+            Arg::I32(to_i32(comparison_count, "comparisons")?),
             Arg::Mem(&self.rois),
             Arg::I32(to_i32(self.roi_count, "regions")?),
             Arg::I32(self.theta),
             Arg::I32(self.flags),
-            Arg::Mem(&self.counter),
+            Arg::Mem(&self.counters),
             Arg::U32(to_u32(slot, "a counter")?),
         ];
-        if let Some(item_rows) = self.wide {
+        if let Some(split) = &self.wide {
             let memory = plane.aligned_len().filter(|&len| len < WIDE_MEMORY);
             let memory = memory.ok_or_else(|| {
                 ClError::Input(format!("{} reads device memory under 2 GiB", self.name))
             })?;
             args.push(Arg::U32(to_u32(memory, "a memory object")?));
-            args.push(Arg::I32(to_i32(item_rows, "rows")?));
+            args.extend(split.args()?);
         }
         submission.run(&mut self.kernel, self.name, &args, &self.range)?;
-        if let MaskTarget::Grey(out) = target {
-            let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
-            let args = [
-                Arg::Reads(mask),
-                mask_stride,
-                dst,
-                dst_offset,
-                dst_stride,
-                width,
-                height,
-            ];
-            let range = NdRange::cover([stride, self.height], self.expand_group);
-            submission.run(&mut self.expand, "mask_expand", &args, &range)?;
+        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence) {
+            presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         }
+        Self::expand(&mut self.expand, self.expand_group, mask, target, [self.width, self.height], &mut submission)?;
         submission.measure(self.width * self.height);
-        let mut count = [0_u32];
-        let from = slot * size_of::<u32>();
-        let bytes = bytemuck::cast_slice_mut(&mut count);
-        submission.read(&self.counter, from, bytes, "the pixel count")?;
-        Ok(u64::from(count[0]))
+        let mut counts: Counters = [0; 4];
+        let bytes = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.counters, 0, bytes, "the pixel count")?;
+        let mut marked = Marked {
+            pixels: u64::from(counts[slot]),
+            missing: 0,
+        };
+        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
+            && counts[TILES + slot] > 0
+        {
+            let judged = Judged {
+                comparisons: &self.comparisons,
+                comparison_count: self.comparison_count,
+                rois: &self.rois,
+                roi_count: self.roi_count,
+                flags: self.flags,
+            };
+            let [fresh, missing] =
+                presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;
+            marked.pixels += u64::from(fresh);
+            marked.missing = u64::from(missing);
+            if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
+                let mut submission = self.context.submit(meter);
+                let size = [self.width, self.height];
+                Self::expand(&mut self.expand, self.expand_group, mask, target, size, &mut submission)?;
+                submission.send()?.wait("the mask")?;
+            }
+        }
+        Ok(marked)
+    }
+
+    /// Expands the packed mask if the target has a byte per pixel.
+    fn expand(
+        kernel: &mut Kernel,
+        group: [usize; 2],
+        mask: Memory,
+        target: MaskTarget,
+        [width, height]: [usize; 2],
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let MaskTarget::Grey(out) = target else {
+            return Ok(());
+        };
+        let stride = packed_stride(width);
+        let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
+        let args = [
+            Arg::Reads(mask),
+            Arg::U32(to_u32(stride, "a stride")?),
+            dst,
+            dst_offset,
+            dst_stride,
+            Arg::I32(to_i32(width, "a width")?),
+            Arg::I32(to_i32(height, "a height")?),
+        ];
+        let range = NdRange::cover([stride, height], group);
+        submission.run(kernel, "mask_expand", &args, &range)
     }
 }
 
-/// Two counters, set to zero.
+/// The counters, set to zero.
 fn counters(context: &ClContext) -> Result<Mem, ClError> {
-    let mem = context.device_memory(COUNTERS)?;
-    let subject = "the pixel counters";
-    context.zero(&mem, COUNTERS, subject)?;
+    let mem = context.device_memory(size_of::<Counters>())?;
+    context.zero(&mem, size_of::<Counters>(), "the pixel counters")?;
     Ok(mem)
 }
 
-fn upload(context: &ClContext, words: &[[i32; 4]], subject: &str) -> Result<Mem, ClError> {
+fn upload<T: bytemuck::NoUninit>(
+    context: &ClContext,
+    words: &[T],
+    subject: &str,
+) -> Result<Mem, ClError> {
     let bytes: &[u8] = bytemuck::cast_slice(words);
     let mem = context.device_memory(bytes.len())?;
     // OpenCL refuses a write of no bytes.

@@ -319,6 +319,9 @@ pub fn pitch_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
         compare: Compare::Average,
         match_center: false,
         polarity: Polarity::Both,
+        inward: false,
+        min_contrast: 0.0,
+        bit_depth: 0,
         rois: Vec::new(),
     }
 }

@@ -621,6 +621,9 @@ fn settings(pitch_x: f64) -> Settings {
         compare: Compare::Average,
         match_center: false,
         polarity: Polarity::Both,
+        inward: false,
+        min_contrast: 0.0,
+        bit_depth: 0,
         rois: Vec::new(),
     }
 }

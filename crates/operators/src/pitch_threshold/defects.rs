@@ -75,7 +75,7 @@ impl PitchThreshold {
         limits: &Limits,
         meter: &Arc<Meter>,
     ) -> Result<Listed, ClError> {
-        if self.marked == 0 {
+        if self.marked.pixels == 0 {
             return Ok(Listed::default());
         }
         let Some((buffer, offset)) = packed_mask(target, &self.packed) else {
@@ -89,6 +89,11 @@ impl PitchThreshold {
             finder.find(mask, stride, width, height, limits)
         })?;
         let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
+        // Without a search the comparisons stand in for the table, which the kernel does not read.
+        let (tiles, table) = match &self.presence {
+            Some(presence) => (presence.tiles_arg()?, Arg::Mem(presence.table())),
+            None => (Arg::I32x4([1; 4]), Arg::Mem(&self.comparisons)),
+        };
         let frame_args = [
             src,
             src_offset,
@@ -99,6 +104,9 @@ impl PitchThreshold {
             Arg::I32(to_i32(self.comparison_count, "comparisons")?),
             Arg::I32(self.theta),
             Arg::I32(self.flags),
+            tiles,
+            table,
+            Arg::I32(i32::from(self.marked.missing > 0)),
         ];
         let differences = &mut self.lister.differences;
         let measured = differences.run(&self.context, &frame_args, &found.runs, meter)?;
@@ -119,7 +127,7 @@ impl PitchThreshold {
             packed.write(0, &[0x80], "a mask to warm up with")?;
         }
         let target = MaskTarget::Grey(frame);
-        self.marked = 1;
+        self.marked.pixels = 1;
         let limits = Limits {
             min_area: 0,
             merge_distance: 0,

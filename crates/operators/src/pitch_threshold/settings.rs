@@ -10,11 +10,43 @@ use clinspect_core::{
 use clinspect_opencl::ClContext;
 use gst::glib;
 
+use super::presence::Contrast;
+
 /// Flags of the kernel, with the kernel's names.
 const MINIMUM: i32 = 1;
 const MATCHED: i32 = 2;
 const BRIGHT: i32 = 4;
 const DARK: i32 = 8;
+const INWARD: i32 = 16;
+
+/// A comparison for the kernels. Twin of `comparison_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct ComparisonWords {
+    axis: i32,
+    whole: i32,
+    fraction: i32,
+    blur: i32,
+    whole2: i32,
+    fraction2: i32,
+    unused: [i32; 2],
+}
+
+const _: () = assert!(size_of::<ComparisonWords>() == 32);
+
+impl From<&Comparison> for ComparisonWords {
+    fn from(c: &Comparison) -> Self {
+        Self {
+            axis: i32::from(c.axis == Axis::Y),
+            whole: c.whole,
+            fraction: c.fraction,
+            blur: c.blur,
+            whole2: c.whole2,
+            fraction2: c.fraction2,
+            unused: [0; 2],
+        }
+    }
+}
 
 /// How a pixel is compared with its two neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -51,6 +83,22 @@ pub enum Polarity {
     Dark,
 }
 
+/// What happens to pixels near the frame's edge, which have one neighbour only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClPitchBorders")]
+pub enum Borders {
+    /// They are judged with the neighbour two distances away.
+    #[default]
+    #[enum_value(
+        name = "Inward: the neighbour two distances away inside the frame replaces a missing one",
+        nick = "inward"
+    )]
+    Inward,
+    /// They are not judged.
+    #[enum_value(name = "Skip: pixels without both neighbours are not judged", nick = "skip")]
+    Skip,
+}
+
 /// The settings of a pitch comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PitchSettings {
@@ -70,6 +118,10 @@ pub struct PitchSettings {
     pub match_center: bool,
     /// The deviations that are marked.
     pub polarity: Polarity,
+    /// Pixels near the frame's edge.
+    pub borders: Borders,
+    /// The minimum contrast of a tile.
+    pub contrast: Contrast,
     /// Regions of interest inside the frame; empty for the whole frame.
     pub rois: Vec<Rect>,
     /// Bits of a sample that a camera fills; 0 for the depth of the format.
@@ -120,6 +172,27 @@ impl PitchSettings {
 }
 
 impl PitchSettings {
+    /// Number of pixels of a `width` × `height` frame that at least one of the comparisons judges in a
+    /// region.
+    pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
+        let inward = self.borders == Borders::Inward;
+        let judged: Vec<Rect> = comparisons
+            .iter()
+            .flat_map(|c| c.judged(width, height, inward))
+            .filter(|rect| !rect.is_empty())
+            .collect();
+        let whole = [Rect::new(0, 0, width, height)];
+        let rois = if self.rois.is_empty() { &whole[..] } else { &self.rois };
+        union_area(&judged, rois)
+    }
+
+    /// Number of pixels of the regions of interest.
+    pub(super) fn wanted_pixels(&self, width: usize, height: usize) -> u64 {
+        let whole = [Rect::new(0, 0, width, height)];
+        let rois = if self.rois.is_empty() { &whole[..] } else { &self.rois };
+        union_area(&whole, rois)
+    }
+
     /// Refuses a direction in which no pixel of the frame can be judged: frames would pass without
     /// a judgement along it.
     pub(super) fn check_reach(&self, width: usize, height: usize) -> Result<(), ClError> {
@@ -132,7 +205,7 @@ impl PitchSettings {
                 .collect();
             let margin = along.iter().map(Comparison::margin).min();
             if let Some(margin) = margin
-                && judged_pixels(&along, &self.rois, width, height) == 0
+                && self.judged_pixels(&along, width, height) == 0
             {
                 return Err(ClError::Refused(format!(
                     "no pixel of the {width}x{height} frame can be judged with {name}, because a pixel \
@@ -161,23 +234,11 @@ impl PitchSettings {
         if self.polarity != Polarity::Bright {
             flags |= DARK;
         }
+        if self.borders == Borders::Inward {
+            flags |= INWARD;
+        }
         flags
     }
-}
-
-/// Number of pixels of a `width` × `height` frame that at least one comparison judges in a region.
-pub fn judged_pixels(
-    comparisons: &[Comparison],
-    rois: &[Rect],
-    width: usize,
-    height: usize,
-) -> u64 {
-    let judged: Vec<Rect> = comparisons
-        .iter()
-        .map(|c| c.judged(width, height))
-        .collect();
-    let whole = [Rect::new(0, 0, width, height)];
-    union_area(&judged, if rois.is_empty() { &whole } else { rois })
 }
 
 /// Refuses a forced variant that the device cannot run.

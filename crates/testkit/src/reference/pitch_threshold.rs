@@ -3,7 +3,7 @@
 //!
 //! Source: docs/semantics.md, "Pitch comparison and threshold".
 
-use super::plane::Samples;
+use super::plane::{SampleKind, Samples};
 
 /// How a sample is compared with its two neighbours one pitch away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,6 +42,12 @@ pub struct Settings {
     pub match_center: bool,
     /// Which differences count.
     pub polarity: Polarity,
+    /// Whether a neighbour outside the frame is replaced by the one two distances inward.
+    pub inward: bool,
+    /// Least standard deviation of a tile, grey levels of 8 bits; 0 = off.
+    pub min_contrast: f64,
+    /// Bits of a sample; 0 = 8, or 16 for two-byte samples.
+    pub bit_depth: u32,
     /// Regions of interest as x, y, width, height in pixels, half-open and clipped to the frame;
     /// empty = the whole frame.
     pub rois: Vec<[usize; 4]>,
@@ -60,17 +66,24 @@ pub struct Outcome {
     pub defect_pixels: u64,
     /// Pixels set in `judged`.
     pub judged_pixels: u64,
+    /// Pixels that a comparison along rows, and along columns, judged.
+    pub judged_along: [u64; 2],
+    /// Pixels that are marked for want of a pattern.
+    pub missing_pixels: u64,
 }
 
 /// Compares every pixel of a component with its neighbours one pitch (and its multiples) away.
 pub fn compare(src: Samples, s: &Settings) -> Outcome {
     let pixels = judge(src, s);
     let mask: Vec<bool> = pixels.iter().map(|pixel| pixel.fired.is_some()).collect();
-    let judged: Vec<bool> = pixels.iter().map(|pixel| pixel.judged).collect();
+    let judged: Vec<bool> = pixels.iter().map(Pixel::is_judged).collect();
+    let along = |axis: usize| pixels.iter().filter(|pixel| pixel.judged[axis]).count() as u64;
     Outcome {
         packed: pack(&mask, src.width, src.height),
         defect_pixels: count(&mask),
         judged_pixels: count(&judged),
+        judged_along: [along(0), along(1)],
+        missing_pixels: pixels.iter().filter(|pixel| pixel.is_missing).count() as u64,
         mask,
         judged,
     }
@@ -80,11 +93,18 @@ pub fn compare(src: Samples, s: &Settings) -> Outcome {
 /// the mask is clear; row-major, `width * height`.
 ///
 /// If several comparisons mark a pixel, the difference of largest magnitude; of two that differ in
-/// sign only, the first in the order of `pitch-x` with each multiple, then `pitch-y`.
+/// sign only, the first in the order of `pitch-x` with each multiple, then `pitch-y`, then the tiles
+/// without the pattern in scan order. A tile whose mean is the mean of all tiles has the difference
+/// -0.0, for it counts as dark.
 pub fn difference(src: Samples, s: &Settings) -> Vec<Option<f64>> {
     judge(src, s)
         .iter()
-        .map(|pixel| pixel.fired.map(|times_512| times_512 as f64 / 512.0))
+        .map(|pixel| {
+            let sign = if pixel.is_dark_tile { -1.0 } else { 1.0 };
+            (pixel.fired).map(|times_512| (times_512.abs() as f64 / 512.0).copysign(
+                if times_512 == 0 { sign } else { times_512 as f64 },
+            ))
+        })
         .collect()
 }
 
@@ -114,15 +134,28 @@ pub fn distance_q8(multiple: u32, pitch: f64) -> usize {
 /// The result of the comparisons for one pixel.
 #[derive(Clone, Copy, Default)]
 struct Pixel {
-    judged: bool,
-    /// The difference of the comparison that marked the pixel, in 1/512 grey level.
+    /// By a comparison along rows, along columns.
+    judged: [bool; 2],
+    /// The difference of the comparison or tile that marked the pixel, in 1/512 grey level.
     fired: Option<i64>,
+    /// The pixel is judged, and one of its tiles lacks the pattern.
+    is_missing: bool,
+    /// `fired` is a tile's, and the tile is not brighter than the mean.
+    is_dark_tile: bool,
+}
+
+impl Pixel {
+    fn is_judged(&self) -> bool {
+        self.judged != [false; 2]
+    }
 }
 
 /// One comparison: along rows or columns, at one distance.
 struct Comparison {
     along_columns: bool,
     distance_q8: usize,
+    /// Twice the distance, rounded on its own.
+    double_q8: usize,
 }
 
 fn comparisons(s: &Settings) -> Vec<Comparison> {
@@ -133,6 +166,7 @@ fn comparisons(s: &Settings) -> Vec<Comparison> {
                 comparisons.push(Comparison {
                     along_columns,
                     distance_q8: distance_q8(multiple, pitch),
+                    double_q8: distance_q8(2 * multiple, pitch),
                 });
             }
         }
@@ -154,19 +188,143 @@ fn judge(src: Samples, s: &Settings) -> Vec<Pixel> {
                 }
                 let sums = if comparison.along_columns {
                     let column = |i: usize| samples[i * width + x];
-                    sums(column, y, height, comparison.distance_q8, s.match_center)
+                    sums(column, y, height, &comparison, s)
                 } else {
                     let row = |i: usize| samples[y * width + i];
-                    sums(row, x, width, comparison.distance_q8, s.match_center)
+                    sums(row, x, width, &comparison, s)
                 };
                 if let Some(sums) = sums {
-                    pixels[at].judged = true;
+                    pixels[at].judged[usize::from(comparison.along_columns)] = true;
                     pixels[at].fired = larger(pixels[at].fired, fire(&sums, s));
                 }
             }
         }
     }
+    mark_missing(&mut pixels, src, s);
     pixels
+}
+
+/// A tile of the search for the pattern: left, top, width, height.
+type Tile = [usize; 4];
+
+/// docs/semantics.md, "Presence".
+fn tiles(width: usize, height: usize, s: &Settings) -> Vec<Tile> {
+    let two = |pitch: f64| if pitch > 0.0 { 2 * pitch.ceil() as usize } else { 0 };
+    let tile_width = (8 * two(s.pitch_x).max(8).div_ceil(8)).min(width);
+    let tile_height = two(s.pitch_y).max(16).min(height);
+    let mut tiles = Vec::new();
+    for j in 0..height.div_ceil(tile_height) {
+        for i in 0..width.div_ceil(tile_width) {
+            let left = (i * tile_width).min(width - tile_width);
+            let top = (j * tile_height).min(height - tile_height);
+            tiles.push([left, top, tile_width, tile_height]);
+        }
+    }
+    tiles
+}
+
+/// The samples with 8 bits.
+fn eight_bits(src: Samples, s: &Settings) -> Vec<i128> {
+    let full = if src.depth == SampleKind::U8 { 8 } else { 16 };
+    let depth = if s.bit_depth == 0 { full } else { s.bit_depth };
+    let shift = depth.saturating_sub(8);
+    src.values().into_iter().map(|v| i128::from(v >> shift)).collect()
+}
+
+/// Number of samples, their sum, and the sum of their squares.
+fn tile_sums(samples: &[i128], width: usize, [left, top, columns, rows]: Tile) -> [i128; 3] {
+    let mut sums = [0; 3];
+    for y in top..top + rows {
+        for x in left..left + columns {
+            let v = samples[y * width + x];
+            sums = [sums[0] + 1, sums[1] + v, sums[2] + v * v];
+        }
+    }
+    sums
+}
+
+fn mark_missing(pixels: &mut [Pixel], src: Samples, s: &Settings) {
+    let contrast = (16.0 * s.min_contrast).round() as i128;
+    if contrast <= 0 {
+        return;
+    }
+    let samples = eight_bits(src, s);
+    let tiles = tiles(src.width, src.height, s);
+    let sums: Vec<[i128; 3]> = tiles.iter().map(|&tile| tile_sums(&samples, src.width, tile)).collect();
+    let all: i128 = sums.iter().map(|sums| sums[1]).sum();
+    for (&[left, top, columns, rows], &[n, s1, s2]) in tiles.iter().zip(&sums) {
+        if 256 * (n * s2 - s1 * s1) >= (n * contrast) * (n * contrast) {
+            continue;
+        }
+        // (s1 / n - all / (n * tiles)) in 1/256 grey level, rounded half away from zero.
+        let denominator = n * tiles.len() as i128;
+        let numerator = 256 * (tiles.len() as i128 * s1 - all);
+        let size = (numerator.abs() + denominator / 2) / denominator;
+        // An odd denominator has no half: the quotient above is exact for it too.
+        let rounded = size * numerator.signum();
+        for y in top..top + rows {
+            for x in left..left + columns {
+                let pixel = &mut pixels[y * src.width + x];
+                if !pixel.is_judged() {
+                    continue;
+                }
+                pixel.is_missing = true;
+                let now = 2 * rounded as i64;
+                if pixel.fired.is_none_or(|before| now.abs() > before.abs()) {
+                    pixel.fired = Some(now);
+                    pixel.is_dark_tile = now <= 0;
+                }
+            }
+        }
+    }
+}
+
+/// The contrast of the pattern in grey levels of 8 bits: the standard deviation of the median tile.
+/// `None` if the pattern is not seen along each axis in use.
+///
+/// # Source
+/// docs/semantics.md, "Presence".
+pub fn contrast(src: Samples, s: &Settings) -> Option<f64> {
+    let samples = eight_bits(src, s);
+    let (width, height) = (src.width, src.height);
+    let along = [(s.pitch_x, 1, 0), (s.pitch_y, 0, 1)];
+    let in_use: Vec<_> = along.into_iter().filter(|(pitch, ..)| *pitch > 0.0).collect();
+    if in_use.is_empty() {
+        return None;
+    }
+    for (pitch, dx, dy) in in_use {
+        let distance = distance_q8(1, pitch);
+        let (p, f) = (distance >> 8, (distance & 255) as i128);
+        let far = p + usize::from(f > 0);
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        for y in 0..height.saturating_sub(dy * far) {
+            for x in 0..width.saturating_sub(dx * far) {
+                let at = |steps: usize| samples[(y + steps * dy) * width + x + steps * dx];
+                a.push((256 * at(0)) as f64);
+                b.push(((256 - f) * at(p) + f * at(far)) as f64);
+            }
+        }
+        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
+        let (mean_a, mean_b) = (mean(&a), mean(&b));
+        let product = |v: &[f64], m: f64, w: &[f64], k: f64| -> f64 {
+            v.iter().zip(w).map(|(v, w)| (v - m) * (w - k)).sum()
+        };
+        let ab = product(&a, mean_a, &b, mean_b);
+        let scale = product(&a, mean_a, &a, mean_a) * product(&b, mean_b, &b, mean_b);
+        // A constant has no correlation; the comparison is also false for NaN.
+        if !(scale > 0.0 && ab / scale.sqrt() >= 0.5) {
+            return None;
+        }
+    }
+    let mut deviations: Vec<f64> = tiles(width, height, s)
+        .into_iter()
+        .map(|tile| {
+            let [n, s1, s2] = tile_sums(&samples, width, tile);
+            ((n * s2 - s1 * s1) as f64).sqrt() / n as f64
+        })
+        .collect();
+    deviations.sort_by(f64::total_cmp);
+    Some(deviations[(deviations.len() - 1) / 2])
 }
 
 /// Marks the pixels of the union of the regions of interest.
@@ -196,34 +354,44 @@ struct Sums {
 /// judged.
 ///
 /// No tap leaves the row. The neighbours reach `x - P - u` and `x + P + u`, as the rule "judged"
-/// demands. The matched centre reads `x - 1` and `x + 1` only if F > 0; then u = 1, and `P + u >=
-/// 1` covers them, even at a pitch below 1 px. Taps of weight 0 are not read.
+/// demands; with `inward` the neighbour at twice the distance on the other side replaces a missing
+/// one. The neighbours of a matched centre clamp to the row. Taps of weight 0 are not read.
 fn sums(
     s: impl Fn(usize) -> i64,
     x: usize,
     n: usize,
-    distance_q8: usize,
-    match_center: bool,
+    comparison: &Comparison,
+    settings: &Settings,
 ) -> Option<Sums> {
-    let (p, f) = (distance_q8 >> 8, (distance_q8 & 255) as i64);
-    let u = usize::from(f > 0);
-    if x < p + u || x + p + u > n - 1 {
-        return None;
-    }
-    let mut sums = Sums {
-        centre: 256 * s(x),
-        left: (256 - f) * s(x - p),
-        right: (256 - f) * s(x + p),
+    let f = (comparison.distance_q8 & 255) as i64;
+    // The neighbour at a distance, to the right or the left; `None` where a tap lies outside.
+    let neighbour = |distance_q8: usize, to_right: bool| -> Option<i64> {
+        let (p, f) = (distance_q8 >> 8, (distance_q8 & 255) as i64);
+        let tap = |steps: usize| -> Option<i64> {
+            let at = if to_right { x.checked_add(steps) } else { x.checked_sub(steps) };
+            at.filter(|&at| at < n).map(&s)
+        };
+        let near = (256 - f) * tap(p)?;
+        Some(if f > 0 { near + f * tap(p + 1)? } else { near })
     };
-    if f > 0 {
-        sums.left += f * s(x - p - 1);
-        sums.right += f * s(x + p + 1);
-        if match_center {
-            let a = (f * (256 - f) + 256) / 512;
-            sums.centre += a * (s(x - 1) - 2 * s(x) + s(x + 1));
-        }
+    let left = neighbour(comparison.distance_q8, false);
+    let right = neighbour(comparison.distance_q8, true);
+    let (left, right) = match (left, right) {
+        (Some(left), Some(right)) => (left, right),
+        (None, Some(right)) if settings.inward => (neighbour(comparison.double_q8, true)?, right),
+        (Some(left), None) if settings.inward => (left, neighbour(comparison.double_q8, false)?),
+        _ => return None,
+    };
+    let mut centre = 256 * s(x);
+    if settings.match_center {
+        let a = (f * (256 - f) + 256) / 512;
+        centre += a * (s(x.saturating_sub(1)) - 2 * s(x) + s((x + 1).min(n - 1)));
     }
-    Some(sums)
+    Some(Sums {
+        centre,
+        left,
+        right,
+    })
 }
 
 /// The difference in 1/512 grey level, if the comparison marks the pixel.
@@ -449,7 +617,8 @@ fn describe(pixels: &[usize], differences: &[Option<f64>], width: usize) -> Defe
         }
         if difference > 0.0 {
             bright += 1;
-        } else if difference < 0.0 {
+        } else if difference.is_sign_negative() {
+            // -0.0 is a dark tile's.
             dark += 1;
         }
     }

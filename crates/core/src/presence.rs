@@ -1,0 +1,229 @@
+//! Tiles in which the pattern is looked for, and the rules that say where it is missing.
+//!
+//! # Source
+//! docs/semantics.md, "Presence".
+
+/// Value in a table of tile differences for a tile in which the pattern is present. Twin:
+/// `TILE_PRESENT` in `kernels/presence.cl`.
+pub const PRESENT: i32 = i32::MIN;
+
+/// The pattern is seen when its correlation with itself, one pitch away, is at least this.
+const LEAST_CORRELATION: f64 = 0.5;
+
+/// The tiles of a frame. The last column and the last row of tiles end at the frame's edge and may
+/// overlap their neighbours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tiles {
+    /// Width of a tile, px.
+    pub width: usize,
+    /// Height of a tile, px.
+    pub height: usize,
+    /// Tiles in a row of tiles.
+    pub columns: usize,
+    /// Rows of tiles.
+    pub rows: usize,
+}
+
+impl Tiles {
+    /// The tiles of a `width` × `height` frame for pitches along x and y in px, 0 for none.
+    pub fn new(pitches: [f64; 2], width: usize, height: usize) -> Self {
+        // A float beyond usize saturates, and the frame's size limits it.
+        let two = |pitch: f64| 2 * (pitch.max(0.0).ceil() as usize).min(usize::MAX / 4);
+        let tile_width = two(pitches[0]).max(8).next_multiple_of(8).min(width.max(1));
+        let tile_height = two(pitches[1]).max(16).min(height.max(1));
+        Self {
+            width: tile_width,
+            height: tile_height,
+            columns: width.div_ceil(tile_width),
+            rows: height.div_ceil(tile_height),
+        }
+    }
+
+    /// Number of tiles.
+    pub fn count(&self) -> usize {
+        self.columns * self.rows
+    }
+
+    /// Samples per tile.
+    pub fn samples(&self) -> u64 {
+        self.width as u64 * self.height as u64
+    }
+
+    /// The median tile's standard deviation, grey levels of 8 bits; of an even number of tiles the
+    /// lower one of the two in the middle. 0 without tiles.
+    pub fn median_deviation(&self, sums: &[TileSum]) -> f64 {
+        let mut spreads: Vec<u128> = sums.iter().map(|s| s.spread(self.samples())).collect();
+        if spreads.is_empty() {
+            return 0.0;
+        }
+        let middle = (spreads.len() - 1) / 2;
+        let (_, &mut median, _) = spreads.select_nth_unstable(middle);
+        (median as f64).sqrt() / self.samples() as f64
+    }
+
+    /// For each tile the difference of its mean from the mean of all tiles, in 1/256 grey level of 8
+    /// bits, rounded half away from zero; [`PRESENT`] where the pattern is not missing.
+    pub fn differences_q8(&self, sums: &[TileSum], contrast_q4: u32) -> Vec<i32> {
+        let samples = self.samples();
+        let total: i128 = sums.iter().map(|sum| i128::from(sum.s1)).sum();
+        let count = sums.len() as i128;
+        sums.iter()
+            .map(|sum| {
+                if !sum.is_missing(samples, contrast_q4) {
+                    return PRESENT;
+                }
+                let numerator = 256 * (count * i128::from(sum.s1) - total);
+                let denominator = count * i128::from(samples);
+                let rounded =
+                    (2 * numerator.abs() + denominator) / (2 * denominator) * numerator.signum();
+                // Samples have at most 16 bits, so the difference fits.
+                rounded as i32
+            })
+            .collect()
+    }
+}
+
+/// Sums over the samples of a tile, each shifted right to 8 bits. Twin: `tile_sum_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct TileSum {
+    /// Sum of the samples.
+    pub s1: u64,
+    /// Sum of their squares.
+    pub s2: u64,
+}
+
+const _: () = assert!(size_of::<TileSum>() == 16);
+
+impl TileSum {
+    /// `n·S2 − S1²`: the variance times `n²`.
+    fn spread(&self, samples: u64) -> u128 {
+        let squares = u128::from(samples) * u128::from(self.s2);
+        squares.saturating_sub(u128::from(self.s1).pow(2))
+    }
+
+    /// Whether the tile's deviation is below the minimum contrast.
+    pub fn is_missing(&self, samples: u64, contrast_q4: u32) -> bool {
+        let limit = u128::from(samples) * u128::from(contrast_q4);
+        256 * self.spread(samples) < limit * limit
+    }
+}
+
+/// A minimum contrast in 1/16 grey level (`c`); `min_contrast` is in grey levels of 8 bits.
+pub fn contrast_q4(min_contrast: f64) -> u32 {
+    (16.0 * min_contrast).round().clamp(0.0, f64::from(1 << 20)) as u32
+}
+
+/// Sums over pairs of a sample `a` and its neighbour `b` one pitch away, both times 256. Twin:
+/// `pair_sums_t`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct PairSums {
+    /// Number of pairs.
+    pub pairs: u64,
+    /// Sum of `a`.
+    pub a: u64,
+    /// Sum of `b`.
+    pub b: u64,
+    /// Sum of `a²`.
+    pub aa: u64,
+    /// Sum of `b²`.
+    pub bb: u64,
+    /// Sum of `a·b`.
+    pub ab: u64,
+}
+
+const _: () = assert!(size_of::<PairSums>() == 48);
+
+impl PairSums {
+    /// Adds the sums over other pairs.
+    pub fn add(&mut self, other: &Self) {
+        self.pairs += other.pairs;
+        self.a += other.a;
+        self.b += other.b;
+        self.aa += other.aa;
+        self.bb += other.bb;
+        self.ab += other.ab;
+    }
+
+    /// Pearson's correlation of `a` and `b`; 0 where one of them is constant.
+    pub fn correlation(&self) -> f64 {
+        let product = |x: u64, y: u64| i128::from(x) * i128::from(y);
+        let ab = product(self.pairs, self.ab) - product(self.a, self.b);
+        let aa = product(self.pairs, self.aa) - product(self.a, self.a);
+        let bb = product(self.pairs, self.bb) - product(self.b, self.b);
+        if aa <= 0 || bb <= 0 {
+            return 0.0;
+        }
+        ab as f64 / ((aa as f64).sqrt() * (bb as f64).sqrt())
+    }
+
+    /// Whether the pattern is seen.
+    pub fn shows_pattern(&self) -> bool {
+        self.correlation() >= LEAST_CORRELATION
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiles_hold_two_pitches_and_end_at_the_frame() {
+        let tiles = Tiles::new([7.35, 0.0], 100, 50);
+        assert_eq!((tiles.width, tiles.height), (16, 16));
+        assert_eq!((tiles.columns, tiles.rows, tiles.count()), (7, 4, 28));
+        let off = Tiles::new([0.0, 61.2], 100, 500);
+        assert_eq!((off.width, off.height), (8, 124));
+        let small = Tiles::new([30.0, 30.0], 13, 5);
+        assert_eq!((small.width, small.height, small.count()), (13, 5, 1));
+        for pitch in [f64::MAX, f64::INFINITY, f64::NAN, -1.0] {
+            assert_eq!(Tiles::new([pitch, pitch], 40, 40).rows, if pitch > 0.0 { 1 } else { 3 });
+        }
+    }
+
+    #[test]
+    fn tile_of_two_values_is_missing_just_below_its_deviation() {
+        // 128 samples of 100 and 128 of 110: mean 105, deviation 5.
+        let sum = TileSum {
+            s1: 128 * 210,
+            s2: 128 * (100 * 100 + 110 * 110),
+        };
+        assert!(!sum.is_missing(256, contrast_q4(5.0)));
+        assert!(sum.is_missing(256, contrast_q4(5.0) + 1));
+        assert!(!sum.is_missing(256, 0));
+        let flat = TileSum { s1: 2560, s2: 25600 };
+        assert!(flat.is_missing(256, 1));
+    }
+
+    #[test]
+    fn tile_differences_are_from_the_mean_of_all_tiles() {
+        let tiles = Tiles::new([0.0, 0.0], 8, 48);
+        assert_eq!((tiles.count(), tiles.samples()), (3, 128));
+        let flat = |level: u64| TileSum { s1: 128 * level, s2: 128 * level * level };
+        let sums = [flat(10), flat(10), flat(12)];
+        // The mean is 32/3: the differences are -2/3 and 4/3 of a grey level.
+        assert_eq!(tiles.differences_q8(&sums, 1), [-171, -171, 341]);
+        assert_eq!(tiles.differences_q8(&sums, 0), [PRESENT; 3]);
+        assert_eq!(tiles.median_deviation(&sums), 0.0);
+        let mut wide = sums;
+        wide[1].s2 += 128 * 9;
+        wide[2].s2 += 128 * 4;
+        assert_eq!(tiles.median_deviation(&wide), 2.0);
+    }
+
+    #[test]
+    fn correlation_of_a_constant_is_0_and_of_equals_is_1() {
+        let sums = |pairs: &[(u64, u64)]| {
+            let mut sums = PairSums::default();
+            for &(a, b) in pairs {
+                sums.add(&PairSums { pairs: 1, a, b, aa: a * a, bb: b * b, ab: a * b });
+            }
+            sums
+        };
+        assert_eq!(sums(&[(5, 5), (5, 5)]).correlation(), 0.0);
+        assert!((sums(&[(1, 1), (2, 2), (9, 9)]).correlation() - 1.0).abs() < 1e-12);
+        assert!(!sums(&[(1, 9), (9, 1)]).shows_pattern());
+        assert_eq!(PairSums::default().correlation(), 0.0);
+    }
+}

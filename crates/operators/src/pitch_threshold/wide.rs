@@ -1,0 +1,95 @@
+//! The launch of the wide kernels, `kernels/pitch_wide.cl`.
+
+use clinspect_core::{ClError, ndrange::NdRange};
+use clinspect_opencl::Arg;
+
+use crate::to_i32;
+
+/// The items of a frame: those at the left and the right edge, which also compare pixels that lack a
+/// neighbour along x, have rows of the launch of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WideSplit {
+    /// Rows of the frame per item.
+    item_rows: usize,
+    /// Items of a row at the left edge.
+    left: usize,
+    /// Items of a row in the interior.
+    interior: usize,
+    /// Items of a row at both edges.
+    edge: usize,
+    /// Rows of items.
+    rows: usize,
+}
+
+impl WideSplit {
+    /// Splits the items of `pixels` × `item_rows` pixels of a frame; `margin` is the largest number of
+    /// pixels at an edge that are compared inward along x.
+    pub fn new(
+        [width, height]: [usize; 2],
+        margin: usize,
+        pixels: usize,
+        item_rows: usize,
+    ) -> Self {
+        let across = width.div_ceil(pixels);
+        let left = margin.div_ceil(pixels).min(across);
+        let right_from = (width.saturating_sub(margin) / pixels).clamp(left, across);
+        let right = if margin > 0 { across - right_from } else { 0 };
+        Self {
+            item_rows,
+            left,
+            interior: across - left - right,
+            edge: left + right,
+            rows: height.div_ceil(item_rows),
+        }
+    }
+
+    /// Rows of the launch with interior items.
+    fn interior_rows(&self) -> usize {
+        if self.interior > 0 { self.rows } else { 0 }
+    }
+
+    /// The launch with work-groups of `group` items.
+    pub fn range(&self, group: usize) -> NdRange {
+        let across = self.interior.max(1).next_multiple_of(group);
+        let edge_rows = (self.edge * self.rows).div_ceil(across);
+        NdRange {
+            global: [across, self.interior_rows() + edge_rows],
+            local: Some([group, 1]),
+        }
+    }
+
+    /// The kernel's arguments `item_rows` and `split`.
+    pub fn args(&self) -> Result<[Arg<'static>; 2], ClError> {
+        let numbers = [self.left, self.interior, self.edge, self.interior_rows()];
+        let [a, b, c, d] = numbers.map(|n| to_i32(n, "items"));
+        Ok([
+            Arg::I32(to_i32(self.item_rows, "rows")?),
+            Arg::I32x4([a?, b?, c?, d?]),
+        ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_split_covers_every_item_once() {
+        for width in 1..200 {
+            for margin in [0, 1, 7, 16, 17, 60, 400] {
+                let split = WideSplit::new([width, 10], margin, 16, 2);
+                assert_eq!(split.interior + split.edge, width.div_ceil(16));
+                let range = split.range(128);
+                let interior = range.global[0] * split.interior_rows();
+                let all = range.global[0] * range.global[1];
+                assert!(interior >= split.interior * split.interior_rows());
+                assert!(all - interior >= split.edge * split.rows, "{width} {margin}");
+                // Interior items hold no pixel within the margin.
+                if split.interior > 0 {
+                    assert!(16 * split.left >= margin);
+                    assert!(16 * (split.left + split.interior) <= width.saturating_sub(margin) || margin == 0);
+                }
+            }
+        }
+    }
+}

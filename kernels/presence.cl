@@ -1,0 +1,327 @@
+/* Appended to pitch_threshold.cl. Finds the tiles in which the pattern is missing, and marks them.
+ * docs/semantics.md, "Presence", defines it.
+ *
+ * tile_sums_columns  CPU: local size 1; a work-item sums up rows of tiles: first the columns, 64 at a
+ *                    time, for up to BLOCK_ROWS rows, then each tile's columns.
+ * tile_sums_groups   Any device: a work-group per a few tiles of a row of tiles; a work-item sums up
+ *                    8 columns of a tile, every row_step-th row.
+ * mark_missing       One work-item per byte of the mask: marks the judged pixels of missing tiles.
+ * pair_sums          Sums for the correlation of the frame with itself one pitch away; a work-group sums
+ *                    up some rows, its work-items every local-size-th column.
+ *
+ * | argument   | meaning                                                                            |
+ * | src        | the judged plane in a buffer; any offset and stride                                 |
+ * | shift      | samples are shifted right by this many bits, to 8 bits                              |
+ * | tiles      | int4: width and height of a tile, tiles per row, rows of tiles                      |
+ * | contrast   | c of docs/semantics.md, at most 2^20                                                |
+ * | sums       | a tile_sum_t per tile, written                                                      |
+ * | columns    | two sums per column of the frame and work-item: working memory                      |
+ * | missing    | two counters of missing tiles: the launch adds to missing[slot], which is 0 at entry,|
+ * |            | and zeroes the other one for the next frame                                         |
+ * | table      | per tile: difference of its mean in 1/256 grey level, or TILE_PRESENT               |
+ * | counts     | mark_missing adds the pixels that were not marked before, and all pixels that it marks |
+ * | out        | a pair_sums_t per work-item                                                         |
+ *
+ * Exactness: integers without overflow. Sums of squares have 64 bits, comparisons 128.
+ */
+
+/* In a table of tile differences: the pattern is present. Twin: core/presence.rs (PRESENT). */
+#define TILE_PRESENT (-2147483647 - 1)
+
+/* Twin: core/presence.rs (TileSum). */
+typedef struct { ulong s1, s2; } tile_sum_t;
+/* Twin: core/presence.rs (PairSums). */
+typedef struct { ulong pairs, a, b, aa, bb, ab; } pair_sums_t;
+
+static int tile_start(int index, int size, int n) { return min(index * size, n - size); }
+
+/* 256*(n*s2 - s1*s1) < (n*c)^2, n samples. */
+static int is_missing(ulong s1, ulong s2, ulong n, ulong contrast)
+{
+    const ulong low = n * s2;
+    const ulong spread = low - s1 * s1;
+    const ulong spread_high = mul_hi(n, s2) - mul_hi(s1, s1) - (spread > low ? 1 : 0);
+    const ulong limit = n * contrast;
+    const ulong limit_high = mul_hi(limit, limit);
+    const ulong scaled_high = (spread_high << 8) | (spread >> 56);
+    return scaled_high < limit_high || (scaled_high == limit_high && (spread << 8) < limit * limit);
+}
+
+#if SAMPLE_BYTES == 1
+/* 256 rows of 255 fit 16 bits, their squares 32. */
+#define BLOCK_ROWS 256
+typedef ushort16 sum16_t;
+typedef uint16 square16_t;
+typedef uint column_t;
+#define LOAD_SUM16(p) convert_ushort16(LOAD_UCHAR16(p))
+#define SQUARE16(v) convert_uint16((v) * (v))
+#define STORE_COLUMNS(v, p) vstore16(convert_uint16(v), 0, p)
+#else
+/* A sample that fills more bits than its depth is not clamped: it has 15 bits after the shift. */
+#define BLOCK_ROWS 256
+typedef uint16 sum16_t;
+typedef ulong16 square16_t;
+typedef ulong column_t;
+#if BIG_ENDIAN_SAMPLES
+#define LOAD_SUM16(p) (convert_uint16(SWAP_BYTES16(LOAD_USHORT16(p))) >> (uint)shift)
+#else
+#define LOAD_SUM16(p) (convert_uint16(LOAD_USHORT16(p)) >> (uint)shift)
+#endif
+#define SQUARE16(v) convert_ulong16((v) * (v))
+#define STORE_COLUMNS(v, p) vstore16(convert_ulong16(v), 0, p)
+#endif
+
+/* Sums and squares of 64 columns over `rows` rows from `p`. */
+static void sum_columns64(__global const uchar *p, uint src_stride, int rows, int shift,
+                          __global column_t *sums, __global column_t *squares)
+{
+    sum16_t a = 0, b = 0, c = 0, d = 0;
+    square16_t aa = 0, bb = 0, cc = 0, dd = 0;
+    for (int row = 0; row < rows; row++, p += src_stride) {
+        const sum16_t va = LOAD_SUM16(p);
+        const sum16_t vb = LOAD_SUM16(p + 16 * SAMPLE_BYTES);
+        const sum16_t vc = LOAD_SUM16(p + 32 * SAMPLE_BYTES);
+        const sum16_t vd = LOAD_SUM16(p + 48 * SAMPLE_BYTES);
+        a += va;
+        b += vb;
+        c += vc;
+        d += vd;
+        aa += SQUARE16(va);
+        bb += SQUARE16(vb);
+        cc += SQUARE16(vc);
+        dd += SQUARE16(vd);
+    }
+    STORE_COLUMNS(a, sums);
+    STORE_COLUMNS(b, sums + 16);
+    STORE_COLUMNS(c, sums + 32);
+    STORE_COLUMNS(d, sums + 48);
+    STORE_COLUMNS(aa, squares);
+    STORE_COLUMNS(bb, squares + 16);
+    STORE_COLUMNS(cc, squares + 32);
+    STORE_COLUMNS(dd, squares + 48);
+}
+
+__kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, int4 tiles, uint contrast,
+                                __global tile_sum_t *sums, __global uint *missing, uint slot,
+                                __global column_t *columns)
+{
+    if (get_global_id(0) == 0)
+        missing[slot ^ 1u] = 0;
+    __global column_t *column_sums = columns + get_global_id(0) * 2 * (size_t)width;
+    __global column_t *column_squares = column_sums + width;
+    uint found = 0;
+    for (int j = get_global_id(0); j < tiles.w; j += get_global_size(0)) {
+        const int top = tile_start(j, tiles.y, height);
+        __global tile_sum_t *row_sums = sums + (size_t)j * tiles.z;
+        for (int block = 0; block < tiles.y; block += BLOCK_ROWS) {
+            const int rows = min(BLOCK_ROWS, tiles.y - block);
+            __global const uchar *samples = src + src_offset + (size_t)(top + block) * src_stride;
+            if (width >= 64) {
+                for (int next = 0; next < width; next += 64) {
+                    /* The last 64 columns overlap the ones before. */
+                    const int x = min(next, width - 64);
+                    sum_columns64(samples + (size_t)x * SAMPLE_BYTES, src_stride, rows, shift,
+                                  column_sums + x, column_squares + x);
+                }
+            } else {
+                for (int x = 0; x < width; x++) {
+                    column_t sum = 0, squares = 0;
+                    for (int row = 0; row < rows; row++) {
+                        const column_t v = load_sample(samples + (size_t)row * src_stride +
+                                                       (size_t)x * SAMPLE_BYTES) >> shift;
+                        sum += v;
+                        squares += v * v;
+                    }
+                    column_sums[x] = sum;
+                    column_squares[x] = squares;
+                }
+            }
+            for (int i = 0; i < tiles.z; i++) {
+                const int left = tile_start(i, tiles.x, width);
+                ulong s1 = 0, s2 = 0;
+                for (int x = left; x < left + tiles.x; x++) {
+                    s1 += column_sums[x];
+                    s2 += column_squares[x];
+                }
+                row_sums[i].s1 = block ? row_sums[i].s1 + s1 : s1;
+                row_sums[i].s2 = block ? row_sums[i].s2 + s2 : s2;
+            }
+        }
+        for (int i = 0; i < tiles.z; i++)
+            found += is_missing(row_sums[i].s1, row_sums[i].s2, (ulong)tiles.x * tiles.y, contrast);
+    }
+    if (found)
+        atomic_add(&missing[slot], found);
+}
+
+/* Adds `count` samples from `p`, at most 8, and their squares. */
+static void add_samples(__global const uchar *p, int count, int shift, ulong *s1, ulong *s2)
+{
+    uint sum = 0;
+    ulong squares = 0;
+#if SAMPLE_BYTES == 1
+    if (count == 8 && ((uint)(ulong)p & 3u) == 0) {
+        const uint low = ((__global const uint *)p)[0];
+        const uint high = ((__global const uint *)p)[1];
+        uint eight = 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const uint u = (low >> (8 * i)) & 0xffu;
+            const uint v = (high >> (8 * i)) & 0xffu;
+            sum += u + v;
+            eight += u * u + v * v;
+        }
+        *s1 += sum;
+        *s2 += eight;
+        return;
+    }
+#endif
+    for (int i = 0; i < count; i++) {
+        const ulong v = load_sample(p + i * SAMPLE_BYTES) >> shift;
+        sum += (uint)v;
+        squares += v * v;
+    }
+    *s1 += sum;
+    *s2 += squares;
+}
+
+__kernel void tile_sums_groups(PLANE_ARGS, int width, int height, int shift, int4 tiles, uint contrast,
+                               __global tile_sum_t *sums, __global uint *missing, uint slot, int row_step,
+                               __local tile_sum_t *partial)
+{
+    if (get_global_id(0) == 0 && get_global_id(1) == 0)
+        missing[slot ^ 1u] = 0;
+    const int item = get_local_id(0);
+    const int group = get_local_size(0);
+    /* A tile's parts: 8 columns each, times row_step sets of rows. */
+    const int strips = (tiles.x + 7) / 8;
+    const int parts = strips * row_step;
+    const int tiles_here = max(group / parts, 1);
+    const int share = min(parts, group);
+    const int in_group = item / share;
+    const int part = item - in_group * share;
+    const int i = (int)get_group_id(0) * tiles_here + in_group;
+    const int j = get_group_id(1);
+    const int is_used = in_group < tiles_here && i < tiles.z;
+    ulong s1 = 0, s2 = 0;
+    if (is_used) {
+        const int left = tile_start(i, tiles.x, width);
+        const int top = tile_start(j, tiles.y, height);
+        for (int n = part; n < parts; n += share) {
+            const int row = n / strips;
+            const int column = 8 * (n - row * strips);
+            const int count = min(8, tiles.x - column);
+            __global const uchar *p =
+                src + src_offset + (size_t)(top + row) * src_stride + (size_t)(left + column) * SAMPLE_BYTES;
+            for (int y = row; y < tiles.y; y += row_step, p += (size_t)row_step * src_stride)
+                add_samples(p, count, shift, &s1, &s2);
+        }
+    }
+    partial[item].s1 = s1;
+    partial[item].s2 = s2;
+    int half = 1;
+    while (2 * half < share)
+        half *= 2;
+    for (; half > 0; half /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (is_used && part < half && part + half < share) {
+            partial[item].s1 += partial[item + half].s1;
+            partial[item].s2 += partial[item + half].s2;
+        }
+    }
+    if (is_used && part == 0) {
+        /* Only this work-item wrote its own sum. */
+        const tile_sum_t sum = partial[item];
+        sums[(size_t)j * tiles.z + i] = sum;
+        if (is_missing(sum.s1, sum.s2, (ulong)tiles.x * tiles.y, contrast))
+            atomic_add(&missing[slot], 1u);
+    }
+}
+
+/* Bits of the 8 pixels from x that lie in from .. to-1; the first pixel is the highest bit. */
+static uint byte_range(int from, int to, int x)
+{
+    const int first = clamp(from - x, 0, 8);
+    const int past = clamp(to - x, 0, 8);
+    return first < past ? ((1u << (past - first)) - 1u) << (8 - past) : 0u;
+}
+
+/* Bits of the 8 pixels from x of row y that a comparison judges. */
+static uint judged_byte(int x, int y, int width, int height, comparison_t c, int flags)
+{
+    const int n = c.axis ? height : width;
+    const int margin = comparison_margin(c);
+    const int left = flags & INWARD ? inward_left(c, n) : 0;
+    const int right = flags & INWARD ? inward_right(c, n) : n;
+    if (c.axis)
+        return (y >= margin && y < n - margin) || y < left || y >= right ? 0xffu : 0u;
+    return byte_range(margin, n - margin, x) | byte_range(0, left, x) | byte_range(right, n, x);
+}
+
+__kernel void mark_missing(int width, int height, __global uchar *mask, ulong mask_offset,
+                           uint mask_stride, __constant const comparison_t *comparisons,
+                           int comparison_count, __global const int4 *rois, int roi_count, int flags,
+                           int4 tiles, __global const int *table, __global uint *counts)
+{
+    const int column = get_global_id(0);
+    const int y = get_global_id(1);
+    if (column >= (int)mask_stride || y >= height)
+        return;
+    const int x = 8 * column;
+    uint bits = 0;
+    /* The pixels lie in a regular tile or in the last one, or in both, in either direction. */
+    for (int last_row = 0; last_row < 2; last_row++) {
+        const int j = last_row ? tiles.w - 1 : y / tiles.y;
+        const int top = tile_start(j, tiles.y, height);
+        if (y < top || y >= top + tiles.y)
+            continue;
+        for (int last = 0; last < 2; last++) {
+            const int i = last ? tiles.z - 1 : min(x / tiles.x, tiles.z - 1);
+            const int left = tile_start(i, tiles.x, width);
+            if (table[(size_t)j * tiles.z + i] != TILE_PRESENT)
+                bits |= byte_range(left, left + tiles.x, x);
+        }
+    }
+    if (bits)
+        bits &= roi_bits(rois, roi_count, x, y, 8);
+    if (!bits)
+        return;
+    uint judged = 0;
+    for (int i = 0; i < comparison_count; i++)
+        judged |= judged_byte(x, y, width, height, comparisons[i], flags);
+    bits &= judged;
+    if (!bits)
+        return;
+    __global uchar *out = mask + mask_offset + (size_t)y * mask_stride + column;
+    const uint before = *out;
+    *out = (uchar)(before | bits);
+    const uint fresh = popcount(bits & ~before);
+    if (fresh)
+        atomic_add(&counts[0], fresh);
+    atomic_add(&counts[1], popcount(bits));
+}
+
+__kernel void pair_sums(PLANE_ARGS, int width, int height, int shift, int axis, int whole, int fraction,
+                        __global pair_sums_t *out)
+{
+    const int far = whole + (fraction > 0 ? 1 : 0);
+    const int columns = axis ? width : width - far;
+    const int rows = axis ? height - far : height;
+    const int dx = axis ? 0 : 1;
+    const int dy = axis ? 1 : 0;
+    pair_sums_t sums = {0, 0, 0, 0, 0, 0};
+    for (int y = get_group_id(0); y < rows; y += get_num_groups(0)) {
+        for (int x = get_local_id(0); x < columns; x += get_local_size(0)) {
+            const ulong a = 256 * (ulong)(PLANE_SAMPLE(x, y) >> shift);
+            const ulong b = (ulong)(256 - fraction) * (PLANE_SAMPLE(x + whole * dx, y + whole * dy) >> shift) +
+                            (ulong)fraction * (PLANE_SAMPLE(x + far * dx, y + far * dy) >> shift);
+            sums.pairs++;
+            sums.a += a;
+            sums.b += b;
+            sums.aa += a * a;
+            sums.bb += b * b;
+            sums.ab += a * b;
+        }
+    }
+    out[get_global_id(0)] = sums;
+}
