@@ -8,6 +8,8 @@ use super::lock;
 
 type Get<S> = Box<dyn Fn(&mut S) -> glib::Value + Send + Sync>;
 type Set<S> = Box<dyn Fn(&mut S, &glib::Value) + Send + Sync>;
+type GetOfElement<E> = Box<dyn Fn(&E) -> glib::Value + Send + Sync>;
+type SetOfElement<E> = Box<dyn Fn(&E, &glib::Value) + Send + Sync>;
 
 /// The type of a field that holds a property's value.
 pub trait Field {
@@ -101,8 +103,8 @@ pub struct PropertyTable<E> {
 
 /// Reads and sets a property of the element `E`.
 struct Access<E> {
-    get: Box<dyn Fn(&E) -> glib::Value + Send + Sync>,
-    set: Box<dyn Fn(&E, &glib::Value) + Send + Sync>,
+    get: GetOfElement<E>,
+    set: SetOfElement<E>,
 }
 
 impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
