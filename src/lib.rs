@@ -36,10 +36,7 @@ mod plugin {
 
     fn plugin_init(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
         super::results::register();
-        super::elements::gaussian::register(plugin)?;
-        super::elements::histogram::register(plugin)?;
-        super::elements::pitch_threshold::register(plugin)?;
-        super::elements::mask_unpack::register(plugin)
+        super::elements::register(plugin)
     }
 
     gst::plugin_define!(

@@ -13,17 +13,35 @@ mod told;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use gst::{glib, prelude::*};
+
+/// Registers the elements.
+///
+/// # Errors
+/// GStreamer refuses the registration.
+pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
+    for (name, element) in [
+        ("clgaussian", gaussian::ClGaussian::static_type()),
+        ("clhistogram", histogram::ClHistogram::static_type()),
+        ("clmaskunpack", mask_unpack::ClMaskUnpack::static_type()),
+        (
+            "clpitchthreshold",
+            pitch_threshold::ClPitchThreshold::static_type(),
+        ),
+    ] {
+        gst::Element::register(Some(plugin), name, gst::Rank::NONE, element)?;
+    }
+    Ok(())
+}
+
+/// The debug category of an element.
+fn debug_category(name: &str, description: &str) -> gst::DebugCategory {
+    gst::DebugCategory::new(name, gst::DebugColorFlags::empty(), Some(description))
+}
+
 /// Locks a mutex; a value that another thread left in a panic stays usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Pad templates of an element whose input and output caps are the same.
-fn same_caps_templates(formats: &[gst_video::VideoFormat]) -> Vec<gst::PadTemplate> {
-    let caps = gst_video::VideoCapsBuilder::new()
-        .format_list(formats.iter().copied())
-        .build();
-    pad_templates(&caps, &caps)
 }
 
 /// Pad templates `sink` and `src`.

@@ -1,75 +1,145 @@
-//! Properties of an element as a table: each row has description, getter and setter.
+//! Properties of an element as a table: each row has a description and the place of its value.
 
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 
-use gst::glib;
+use gst::{glib, prelude::*, subclass::prelude::*};
 
 use super::lock;
 
-type Get<S> = Box<dyn Fn(&S) -> glib::Value + Send + Sync>;
+type Get<S> = Box<dyn Fn(&mut S) -> glib::Value + Send + Sync>;
 type Set<S> = Box<dyn Fn(&mut S, &glib::Value) + Send + Sync>;
+type GetOfElement<E> = Box<dyn Fn(&E) -> glib::Value + Send + Sync>;
+type SetOfElement<E> = Box<dyn Fn(&E, &glib::Value) + Send + Sync>;
 
-/// The getter and the setter of a property in the settings `S`.
-pub struct Access<S>(Get<S>, Set<S>);
+/// The type of a field that holds a property's value.
+pub trait Field {
+    /// The property's value.
+    fn to_property(&self) -> glib::Value;
+    /// Sets the property.
+    fn set_property(&mut self, value: &glib::Value);
+}
 
-impl<S> Access<S> {
-    /// An access through the getter `get` and the setter `set`.
-    pub fn new(
-        get: impl Fn(&S) -> glib::Value + Send + Sync + 'static,
-        set: impl Fn(&mut S, &glib::Value) + Send + Sync + 'static,
-    ) -> Self {
-        Self(Box::new(get), Box::new(set))
+impl<T: ToValue + for<'a> glib::value::FromValue<'a>> Field for T {
+    fn to_property(&self) -> glib::Value {
+        self.to_value()
+    }
+
+    fn set_property(&mut self, value: &glib::Value) {
+        // GObject has checked type and range already.
+        if let Ok(value) = value.get() {
+            *self = value;
+        }
     }
 }
 
-/// The [`Access`] of a field whose type is the property's.
-macro_rules! field {
-    ($settings:ty, $($path:ident).+) => {
-        $crate::elements::property_table::Access::new(
-            |settings: &$settings| settings.$($path).+.to_value(),
-            // GObject has checked type and range already.
-            |settings: &mut $settings, value| {
-                if let Ok(value) = value.get() {
-                    settings.$($path).+ = value;
-                }
-            },
-        )
-    };
+/// A property whose value is in the settings `S`.
+pub struct Row<S> {
+    spec: glib::ParamSpec,
+    get: Get<S>,
+    set: Set<S>,
 }
-pub(crate) use field;
 
-/// A [`PropertyTable`]: a kind of [`super::specs`] with name, nick, blurb and range, and the field
-/// whose default is the property's.
+impl<S: 'static> Row<S> {
+    /// A property with a getter and a setter of its own.
+    pub fn new(
+        spec: glib::ParamSpec,
+        get: impl Fn(&mut S) -> glib::Value + Send + Sync + 'static,
+        set: impl Fn(&mut S, &glib::Value) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            spec,
+            get: Box::new(get),
+            set: Box::new(set),
+        }
+    }
+
+    /// A property whose value is a field.
+    pub fn field<F: Field + 'static>(spec: glib::ParamSpec, field: fn(&mut S) -> &mut F) -> Self {
+        Self::new(
+            spec,
+            move |settings| field(settings).to_property(),
+            move |settings, value| field(settings).set_property(value),
+        )
+    }
+}
+
+/// A vector of [`Row`]s: `kind(arguments) = field;`, where the kind is a function of
+/// [`super::specs`], and the field's default is the property's.
 macro_rules! properties {
-    ($settings:ty { $($kind:ident($name:literal, $nick:literal, $blurb:literal $(, $range:expr)?)
-        = $($path:ident).+;)* }) => {{
+    ($settings:ty { $($kind:ident($($argument:expr),*) = $($path:ident).+;)* }) => {{
         let default = <$settings>::default();
-        $crate::elements::property_table::PropertyTable::new(vec![$((
-            $crate::elements::specs::$kind($name, $nick, $blurb, $($range,)? default.$($path).+),
-            $crate::elements::property_table::field!($settings, $($path).+),
-        )),*])
+        vec![$($crate::elements::property_table::Row::field(
+            $crate::elements::specs::$kind($($argument,)* default.$($path).+),
+            |settings: &mut $settings| &mut settings.$($path).+,
+        )),*]
     }};
 }
 pub(crate) use properties;
 
-/// Properties whose values are in `S`.
-pub struct PropertyTable<S> {
+/// The methods of `ObjectImpl` for properties, which use a [`PropertyTable`].
+macro_rules! property_methods {
+    ($table:ident) => {
+        fn properties() -> &'static [glib::ParamSpec] {
+            $table.specs()
+        }
+
+        fn set_property(&self, _id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+            $table.set(self, value, spec);
+        }
+
+        fn property(&self, _id: usize, spec: &glib::ParamSpec) -> glib::Value {
+            $table.get(self, spec)
+        }
+    };
+}
+pub(crate) use property_methods;
+
+/// All properties of the element `E`.
+pub struct PropertyTable<E> {
+    category: &'static LazyLock<gst::DebugCategory>,
     specs: Vec<glib::ParamSpec>,
-    access: Vec<Access<S>>,
+    access: Vec<Access<E>>,
 }
 
-impl<S> PropertyTable<S> {
-    /// A table with these rows.
-    pub fn new(rows: Vec<(glib::ParamSpec, Access<S>)>) -> Self {
-        let (specs, access) = rows.into_iter().unzip();
-        Self { specs, access }
+/// Reads and sets a property of the element `E`.
+struct Access<E> {
+    get: GetOfElement<E>,
+    set: SetOfElement<E>,
+}
+
+impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
+    /// An empty table; changes are logged in `category`.
+    pub fn new(category: &'static LazyLock<gst::DebugCategory>) -> Self {
+        Self {
+            category,
+            specs: Vec::new(),
+            access: Vec::new(),
+        }
     }
 
-    /// The table with more rows.
-    pub fn with(mut self, rows: impl IntoIterator<Item = (glib::ParamSpec, Access<S>)>) -> Self {
-        let (specs, access): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
-        self.specs.extend(specs);
-        self.access.extend(access);
+    /// The table with the properties whose values are in `settings`.
+    pub fn with<S: Send + 'static>(
+        mut self,
+        settings: fn(&E) -> &Mutex<S>,
+        rows: Vec<Row<S>>,
+    ) -> Self {
+        for Row { spec, get, set } in rows {
+            self.specs.push(spec);
+            self.access.push(Access {
+                get: Box::new(move |element| get(&mut lock(settings(element)))),
+                set: Box::new(move |element, value| set(&mut lock(settings(element)), value)),
+            });
+        }
+        self
+    }
+
+    /// The table with a read-only property.
+    pub fn with_read_only(mut self, spec: glib::ParamSpec, get: fn(&E) -> glib::Value) -> Self {
+        self.specs.push(spec);
+        self.access.push(Access {
+            get: Box::new(get),
+            set: Box::new(|_, _| {}),
+        });
         self
     }
 
@@ -78,23 +148,24 @@ impl<S> PropertyTable<S> {
         &self.specs
     }
 
-    fn access(&self, name: &str) -> Option<&Access<S>> {
-        let index = self.specs.iter().position(|spec| spec.name() == name)?;
+    fn access(&self, spec: &glib::ParamSpec) -> Option<&Access<E>> {
+        let index = self.specs.iter().position(|s| s.name() == spec.name())?;
         self.access.get(index)
     }
 
-    /// Sets a property; returns `false` if the table has none of this name.
-    pub fn set(&self, settings: &Mutex<S>, name: &str, value: &glib::Value) -> bool {
-        let access = self.access(name);
-        if let Some(Access(_, set)) = access {
-            set(&mut lock(settings), value);
+    /// Sets a property.
+    pub fn set(&self, element: &E, value: &glib::Value, spec: &glib::ParamSpec) {
+        gst::info!(self.category, imp = element, "{} = {value:?}", spec.name());
+        if let Some(access) = self.access(spec) {
+            (access.set)(element, value);
         }
-        access.is_some()
     }
 
-    /// Reads a property; `None` if the table has none of this name.
-    pub fn get(&self, settings: &Mutex<S>, name: &str) -> Option<glib::Value> {
-        let Access(get, _) = self.access(name)?;
-        Some(get(&lock(settings)))
+    /// Reads a property.
+    pub fn get(&self, element: &E, spec: &glib::ParamSpec) -> glib::Value {
+        match self.access(spec) {
+            Some(access) => (access.get)(element),
+            None => spec.default_value().clone(),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Descriptions of properties that may change while frames flow.
+//! Kinds of properties for the tables of `property_table`; most may change while frames flow.
 
 use std::ops::RangeInclusive;
 
@@ -61,6 +61,16 @@ pub fn boolean(name: &str, nick: &str, blurb: &str, default: bool) -> glib::Para
         .build()
 }
 
+/// On or off, set before the element starts.
+pub fn boolean_at_start(name: &str, nick: &str, blurb: &str, default: bool) -> glib::ParamSpec {
+    glib::ParamSpecBoolean::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .default_value(default)
+        .mutable_ready()
+        .build()
+}
+
 /// One of several choices.
 pub fn choice<T>(name: &str, nick: &str, blurb: &str, default: T) -> glib::ParamSpec
 where
@@ -75,16 +85,79 @@ where
         .build()
 }
 
-/// Default of [`interval`].
-pub const DEFAULT_INTERVAL_NS: u64 = 100_000_000;
-
-/// A time in nanoseconds, without the value that GStreamer uses for "none".
-pub fn interval(name: &str, nick: &str, blurb: &str, default: u64) -> glib::ParamSpec {
-    glib::ParamSpecUInt64::builder(name)
+/// One of several choices, chosen before the element starts.
+pub fn choice_at_start<T>(name: &str, nick: &str, blurb: &str, default: T) -> glib::ParamSpec
+where
+    T: glib::prelude::StaticType
+        + glib::translate::FromGlib<i32>
+        + glib::translate::IntoGlib<GlibType = i32>,
+{
+    glib::ParamSpecEnum::builder_with_default(name, default)
         .nick(nick)
         .blurb(blurb)
+        .mutable_ready()
+        .build()
+}
+
+/// The property `interval`, a time without the value that GStreamer uses for "none".
+pub fn interval(default: u64) -> glib::ParamSpec {
+    glib::ParamSpecUInt64::builder("interval")
+        .nick("Interval")
+        .blurb("Minimum time between messages, in nanoseconds; 0 = a message per frame")
         .maximum(u64::MAX - 1)
         .default_value(default)
         .mutable_playing()
+        .build()
+}
+
+/// The property `bit-depth`.
+pub fn bit_depth(default: u32) -> glib::ParamSpec {
+    uint(
+        "bit-depth",
+        "Bit depth",
+        "Significant bits per sample, for cameras that send 10, 12 or 14 bits in GRAY16; \
+         0 = from the format",
+        0..=16,
+        default,
+    )
+}
+
+/// A property `<n, ...>`. An array has no default in its description.
+pub fn numbers<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    array(name, nick, blurb, &number())
+}
+
+/// A property `<x, y, width, height>`.
+pub fn region<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    array(name, nick, blurb, &number())
+}
+
+/// A property `<<x, y, width, height>, ...>`.
+pub fn regions<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    let region = gst::ParamSpecArray::builder("region")
+        .nick("Region")
+        .blurb("<x, y, width, height>")
+        .element_spec(&number())
+        .build();
+    array(name, nick, blurb, &region)
+}
+
+fn array(name: &str, nick: &str, blurb: &str, element: &glib::ParamSpec) -> glib::ParamSpec {
+    gst::ParamSpecArray::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .element_spec(element)
+        .mutable_playing()
+        .build()
+}
+
+/// The range of the numbers is wide on purpose: for a number outside the range GObject only warns
+/// and uses another one. [`super::arrays::Numbers`] checks them instead.
+fn number() -> glib::ParamSpec {
+    glib::ParamSpecInt::builder("number")
+        .nick("Number")
+        .blurb("A number of pixels")
+        .minimum(i32::MIN)
+        .maximum(i32::MAX)
         .build()
 }

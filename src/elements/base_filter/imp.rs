@@ -1,10 +1,7 @@
 //! Subclass of GstBaseTransform behind [`super::ClBaseFilter`].
 
 use std::{
-    sync::{
-        Arc, LazyLock, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{LazyLock, Mutex},
     time::Duration,
 };
 
@@ -20,26 +17,23 @@ use gst_base::{
 
 use super::{
     Device, Negotiated, allocation,
+    counts::Counts,
+    faults::Faults,
     frame::Buffers,
-    properties::{MemoryObject, Settings, TABLE, read_only_specs, stats},
+    properties::{self, MemoryObject, Settings},
     template::{Class, Methods, Work},
 };
-use crate::{
-    elements::{lock, told::Told},
-    error::error_message,
+use crate::elements::{
+    debug_category, lock,
+    property_table::{PropertyTable, property_methods},
 };
 use clinspect_core::ClError;
 use clinspect_opencl::frame::Importer;
 use clinspect_opencl::{ClAllocator, Meter};
 use clinspect_results::mask_caps::buffer_size;
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "clbasefilter",
-        gst::DebugColorFlags::empty(),
-        Some("OpenCL elements' parent class"),
-    )
-});
+static CAT: LazyLock<gst::DebugCategory> =
+    LazyLock::new(|| debug_category("clbasefilter", "OpenCL elements' parent class"));
 
 /// How long a stop waits for a device that makes no progress.
 const FINISH_LIMIT: Duration = Duration::from_secs(1);
@@ -53,34 +47,14 @@ struct Stream {
     work: Work,
 }
 
-/// Kind of a posted error. All failing calls count as one kind: after the first one, every later
-/// call may fail.
-#[derive(Debug, PartialEq)]
-enum Fault {
-    Call,
-    Other(ClError),
-}
-
-impl From<&ClError> for Fault {
-    fn from(error: &ClError) -> Self {
-        match error {
-            ClError::Call { .. } => Self::Call,
-            other => Self::Other(other.clone()),
-        }
-    }
-}
-
+/// An element on a device.
 #[derive(Default)]
 pub struct ClBaseFilter {
     settings: Mutex<Settings>,
     device: Mutex<Option<Device>>,
-    /// Kept after the device is closed, so that `stats` can be read after a stop.
-    meter: Mutex<Arc<Meter>>,
     stream: Mutex<Option<Stream>>,
-    frames: AtomicU64,
-    told: Mutex<Told<Fault>>,
-    /// The subclass's own counts.
-    counts: Mutex<Vec<(&'static str, u64)>>,
+    faults: Faults,
+    pub(super) counts: Counts,
 }
 
 impl ClBaseFilter {
@@ -95,40 +69,10 @@ impl ClBaseFilter {
             .ok_or_else(|| ClError::Unavailable("the element is not started".into()))
     }
 
-    pub(super) fn frame_number(&self, buffer: &gst::BufferRef) -> u64 {
-        let count = self.frames.fetch_add(1, Ordering::Relaxed);
-        match buffer.offset() {
-            gst::ffi::GST_BUFFER_OFFSET_NONE => count,
-            offset => offset,
-        }
-    }
-
-    pub(super) fn count(&self, name: &'static str) {
-        if let Some((_, count)) = lock(&self.counts).iter_mut().find(|(n, _)| *n == name) {
-            *count += 1;
-        }
-    }
-
-    /// The `stats` property.
-    fn stats(&self, meter: &Meter) -> gst::Structure {
-        let mut stats = stats(meter);
-        for (name, count) in lock(&self.counts).iter() {
-            stats.set(*name, *count);
-        }
-        stats
-    }
-
-    /// Posts an error.
-    fn post_error(&self, error: &ClError, task: &str) {
-        lock(&self.told).is_news(error.into());
-        self.obj().post_error_message(error_message(error, task));
-    }
-
-    /// Posts an error unless the same error was posted last.
-    fn post_error_once(&self, error: &ClError, task: &str) {
-        if lock(&self.told).is_news(error.into()) {
-            self.obj().post_error_message(error_message(error, task));
-        }
+    fn device_name(&self) -> String {
+        let device = lock(&self.device);
+        let device = device.as_ref();
+        device.map_or_else(String::new, |device| device.context.device_name().into())
     }
 
     /// Opens the device, and latches the properties that take effect at the start.
@@ -139,16 +83,14 @@ impl ClBaseFilter {
         let meter = Meter::new(settings.profile);
         let allocator = ClAllocator::new(&context, &meter);
         gst::info!(CAT, imp = self, "device {}", context.device_name());
-        *lock(&self.meter) = meter.clone();
-        *lock(&self.counts) = methods.counts.iter().map(|&name| (name, 0)).collect();
+        self.counts.start(&meter, methods.counts);
         *lock(&self.device) = Some(Device {
             context,
             meter,
             allocator,
             images: settings.memory_object == MemoryObject::Image,
         });
-        self.frames.store(0, Ordering::Relaxed);
-        lock(&self.told).clear();
+        self.faults.clear();
         (methods.started)(&self.obj());
         self.obj().notify("device-name");
         Ok(())
@@ -166,7 +108,7 @@ impl ClBaseFilter {
                 gst::warning!(CAT, imp = self, "{error}");
             }
             device.meter.close();
-            gst::info!(CAT, imp = self, "{}", self.stats(&device.meter));
+            gst::info!(CAT, imp = self, "{}", self.counts.stats());
         }
     }
 
@@ -180,9 +122,9 @@ impl ClBaseFilter {
         match failure.and_then(|device| device.allocator.take_failure()) {
             None => Ok(()),
             // The error was posted already, with the frame before.
-            Some(_) if lock(&self.told).is_last(&Fault::Call) => Ok(()),
+            Some(_) if self.faults.is_call_posted() => Ok(()),
             Some(error) => {
-                self.post_error(&error, "passing a frame on");
+                self.faults.post(&self.obj(), &error, "passing a frame on");
                 Err(())
             }
         }
@@ -197,7 +139,11 @@ impl ClBaseFilter {
             && !device.context.has_failed()
             && let Err(error) = device.context.finish_within(DRAIN_LIMIT, &device.meter)
         {
-            self.post_error(&error, "finishing the last frames of the stream");
+            self.faults.post(
+                &self.obj(),
+                &error,
+                "finishing the last frames of the stream",
+            );
         }
     }
 
@@ -239,13 +185,28 @@ impl ClBaseFilter {
                 gst::trace!(CAT, imp = self, "event handled: {taken}");
             }
             Err(error) => {
-                self.post_error(&error, self.methods().map_or("", |methods| methods.task));
+                self.faults.post(
+                    &self.obj(),
+                    &error,
+                    self.methods().map_or("", |methods| methods.task),
+                );
                 return Err(gst::FlowError::Error);
             }
         }
         Ok(gst::FlowSuccess::Ok)
     }
 }
+
+static PROPERTIES: LazyLock<PropertyTable<ClBaseFilter>> = LazyLock::new(|| {
+    PropertyTable::<ClBaseFilter>::new(&CAT)
+        .with(|this| &this.settings, properties::rows())
+        .with_read_only(properties::device_name_spec(), |this| {
+            this.device_name().to_value()
+        })
+        .with_read_only(properties::stats_spec(), |this| {
+            this.counts.stats().to_value()
+        })
+});
 
 #[glib::object_subclass]
 impl ObjectSubclass for ClBaseFilter {
@@ -257,32 +218,7 @@ impl ObjectSubclass for ClBaseFilter {
 }
 
 impl ObjectImpl for ClBaseFilter {
-    fn properties() -> &'static [glib::ParamSpec] {
-        static SPECS: LazyLock<Vec<glib::ParamSpec>> =
-            LazyLock::new(|| [TABLE.specs(), &read_only_specs()].concat());
-        SPECS.as_ref()
-    }
-
-    fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
-        gst::info!(CAT, imp = self, "{} = {value:?}", pspec.name());
-        TABLE.set(&self.settings, pspec.name(), value);
-    }
-
-    fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
-        match pspec.name() {
-            "device-name" => lock(&self.device)
-                .as_ref()
-                .map_or("", |device| device.context.device_name())
-                .to_value(),
-            "stats" => {
-                let meter = lock(&self.meter).clone();
-                self.stats(&meter).to_value()
-            }
-            name => TABLE
-                .get(&self.settings, name)
-                .unwrap_or_else(|| pspec.default_value().clone()),
-        }
-    }
+    property_methods!(PROPERTIES);
 }
 
 impl GstObjectImpl for ClBaseFilter {}
@@ -296,7 +232,8 @@ impl ElementImpl for ClBaseFilter {
     ) -> Result<gst::StateChangeSuccess, gst::StateChangeError> {
         if transition == gst::StateChange::ReadyToPaused {
             self.open().map_err(|error| {
-                self.post_error(&error, "opening an OpenCL device");
+                self.faults
+                    .post(&self.obj(), &error, "opening an OpenCL device");
                 gst::StateChangeError
             })?;
         }
@@ -346,12 +283,12 @@ impl BaseTransformImpl for ClBaseFilter {
             .map_err(|_| gst::loggable_error!(CAT, "not raw video caps: {incaps}"))?;
         match self.set_up(&info, incaps, outcaps) {
             Ok(()) => {
-                lock(&self.told).clear();
+                self.faults.clear();
                 Ok(())
             }
             Err(error) => {
                 // Upstream may try the same caps again.
-                self.post_error_once(&error, "setting caps");
+                self.faults.post_once(&self.obj(), &error, "setting caps");
                 Err(gst::loggable_error!(CAT, "{error}"))
             }
         }
@@ -418,7 +355,8 @@ impl BaseTransformImpl for ClBaseFilter {
                         .into(),
                 )
             });
-            self.post_error(&error, "allocating an output frame");
+            self.faults
+                .post(&self.obj(), &error, "allocating an output frame");
         }
         prepared
     }

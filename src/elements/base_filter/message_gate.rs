@@ -2,6 +2,24 @@
 
 use std::time::Instant;
 
+/// Settings of the messages with results.
+#[derive(Debug, Clone, Copy)]
+pub struct MessageSettings {
+    /// Whether to post messages.
+    pub post: bool,
+    /// Minimum time between messages.
+    pub interval_ns: u64,
+}
+
+impl Default for MessageSettings {
+    fn default() -> Self {
+        Self {
+            post: true,
+            interval_ns: 100_000_000,
+        }
+    }
+}
+
 /// Lets at most one message per interval through.
 ///
 /// The time is the frame's running time, so that a file gives the same messages at any speed. For
@@ -13,14 +31,17 @@ pub struct MessageGate {
 }
 
 impl MessageGate {
-    /// Whether to post a message: `interval_ns` nanoseconds have passed since the last message,
-    /// there was none, or this message is `urgent`.
+    /// Whether to post a message: messages are wanted, and the interval has passed since the last
+    /// message, there was none, or this message is `urgent`.
     pub fn opens(
         &mut self,
+        settings: &MessageSettings,
         running_time: Option<gst::ClockTime>,
-        interval_ns: u64,
         urgent: bool,
     ) -> bool {
+        if !settings.post {
+            return false;
+        }
         let now = running_time.unwrap_or_else(|| {
             let elapsed = self.started.get_or_insert_with(Instant::now).elapsed();
             gst::ClockTime::from_nseconds(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX - 1))
@@ -29,7 +50,7 @@ impl MessageGate {
             || self
                 .last
                 // A time before the last message means a new segment.
-                .is_none_or(|last| now < last || (now - last).nseconds() >= interval_ns);
+                .is_none_or(|last| now < last || (now - last).nseconds() >= settings.interval_ns);
         if due {
             self.last = Some(now);
         }
@@ -47,7 +68,7 @@ mod tests {
         let mut gate = MessageGate::default();
         let opened: Vec<bool> = [0, 33, 66, 100, 133, 10]
             .into_iter()
-            .map(|t| gate.opens(Some(ms(t)), 100_000_000, false))
+            .map(|t| gate.opens(&MessageSettings::default(), Some(ms(t)), false))
             .collect();
         assert_eq!(opened, [true, false, false, true, false, true]);
     }
@@ -58,7 +79,7 @@ mod tests {
         let mut gate = MessageGate::default();
         let opened: Vec<bool> = [(0, false), (60, true), (100, false), (160, false)]
             .into_iter()
-            .map(|(t, urgent)| gate.opens(Some(ms(t)), 100_000_000, urgent))
+            .map(|(t, urgent)| gate.opens(&MessageSettings::default(), Some(ms(t)), urgent))
             .collect();
         assert_eq!(opened, [true, true, false, true]);
     }

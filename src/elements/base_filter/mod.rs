@@ -1,6 +1,8 @@
 //! The template of the elements that use a device.
 
 mod allocation;
+mod counts;
+mod faults;
 mod frame;
 mod imp;
 mod live;
@@ -8,16 +10,20 @@ mod message_gate;
 mod properties;
 mod template;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use gst::{glib, prelude::*, subclass::prelude::*};
+use gst_base::prelude::*;
 
+use super::pad_templates;
 use clinspect_core::ClError;
+use clinspect_opencl::frame::FORMATS;
 use clinspect_opencl::{ClAllocator, ClContext, Meter};
+use clinspect_results::FrameTimes;
 
 pub use frame::Frame;
 pub use live::Live;
-pub use message_gate::MessageGate;
+pub use message_gate::{MessageGate, MessageSettings};
 pub use template::{ClBaseFilterImpl, Negotiated, Target};
 
 glib::wrapper! {
@@ -38,16 +44,36 @@ struct Device {
     images: bool,
 }
 
+/// Pad templates of an element whose output has the caps of its input: every format that frames on
+/// a device may have.
+pub fn templates() -> &'static [gst::PadTemplate] {
+    static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+        let caps = gst_video::VideoCapsBuilder::new()
+            .format_list(FORMATS.iter().copied())
+            .build();
+        pad_templates(&caps, &caps)
+    });
+    TEMPLATES.as_ref()
+}
+
 /// Methods for subclasses.
 pub trait ClBaseFilterExt: IsA<ClBaseFilter> {
     /// The number of a frame: its offset if it has one, otherwise a count since the start.
     fn frame_number(&self, buffer: &gst::BufferRef) -> u64 {
-        self.upcast_ref::<ClBaseFilter>().imp().frame_number(buffer)
+        self.upcast_ref::<ClBaseFilter>()
+            .imp()
+            .counts
+            .frame_number(buffer)
+    }
+
+    /// The times of a frame in the current segment.
+    fn frame_times(&self, buffer: &gst::BufferRef) -> FrameTimes {
+        FrameTimes::of(buffer, &self.upcast_ref::<ClBaseFilter>().segment())
     }
 
     /// Increments the count `name`, one of [`ClBaseFilterImpl::COUNTS`].
     fn count(&self, name: &'static str) {
-        self.upcast_ref::<ClBaseFilter>().imp().count(name);
+        self.upcast_ref::<ClBaseFilter>().imp().counts.count(name);
     }
 
     /// Posts a message on the bus.

@@ -1,11 +1,10 @@
 //! Properties of every element that uses a device.
 
-use std::{path::PathBuf, sync::LazyLock};
+use std::path::PathBuf;
 
 use gst::{glib, prelude::*};
 
-use crate::elements::property_table::{Access, PropertyTable, field};
-use clinspect_opencl::Meter;
+use crate::elements::property_table::{Row, properties};
 
 /// Environment variable with the default of `device`.
 const DEVICE_VARIABLE: &str = "CLINSPECT_DEVICE";
@@ -57,94 +56,57 @@ fn default_device() -> String {
 }
 
 /// Writable properties; they take effect at the start.
-pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
-    PropertyTable::new(vec![
-        (
-            glib::ParamSpecString::builder("device")
-                .nick("Device")
-                .blurb(
-                    "OpenCL device: auto (first GPU, else the CPU), gpu, cpu, gpu:N or cpu:N (N \
-                     from 0), or part of a device's name; the environment variable \
-                     CLINSPECT_DEVICE sets the default",
-                )
-                .default_value(Some("auto"))
-                .mutable_ready()
-                .build(),
-            Access::new(
-                |s: &Settings| s.device.to_value(),
-                // Read as a path: a C program may set any bytes, and glib-rs panics on a string
-                // that is not UTF-8.
-                |s: &mut Settings, value| {
-                    let name = value.get::<Option<PathBuf>>().ok().flatten();
-                    s.device = name
-                        .map_or_else(default_device, |name| name.to_string_lossy().into_owned());
-                },
-            ),
-        ),
-        (
-            glib::ParamSpecEnum::builder_with_default("memory-object", MemoryObject::default())
-                .nick("Memory object")
-                .blurb("Kind of OpenCL memory object that kernels read frames from")
-                .mutable_ready()
-                .build(),
-            field!(Settings, memory_object),
-        ),
-        (
-            glib::ParamSpecBoolean::builder("profile")
-                .nick("Profile")
-                .blurb(
-                    "Measure every step on the device; stats then has durations and MB/s per step",
-                )
-                .default_value(false)
-                .mutable_ready()
-                .build(),
-            field!(Settings, profile),
-        ),
-    ])
-});
-
-/// Descriptions of the read-only properties.
-pub(super) fn read_only_specs() -> [glib::ParamSpec; 2] {
-    [
-        glib::ParamSpecString::builder("device-name")
-            .nick("Device name")
-            .blurb("Name of the device in use; empty before the element is PAUSED")
-            .read_only()
-            .build(),
-        glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
-            .nick("Statistics")
-            .blurb(
-                "Counts since the element started: frames, how they reached the device \
-                 (zero-copy, wrapped, copied), maps and transfers of frame memory, bytes, and \
-                 per step (upload, kernel, download) duration in ns and MB/s if profile is set",
-            )
-            .read_only()
-            .build(),
-    ]
+pub(super) fn rows() -> Vec<Row<Settings>> {
+    let device = glib::ParamSpecString::builder("device")
+        .nick("Device")
+        .blurb(
+            "OpenCL device: auto (first GPU, else the CPU), gpu, cpu, gpu:N or cpu:N (N \
+             from 0), or part of a device's name; the environment variable \
+             CLINSPECT_DEVICE sets the default",
+        )
+        .default_value(Some("auto"))
+        .mutable_ready()
+        .build();
+    let mut rows = properties!(Settings {
+        choice_at_start(
+            "memory-object", "Memory object",
+            "Kind of OpenCL memory object that kernels read frames from"
+        ) = memory_object;
+        boolean_at_start(
+            "profile", "Profile",
+            "Measure every step on the device; stats then has durations and MB/s per step"
+        ) = profile;
+    });
+    rows.push(Row::new(
+        device,
+        |settings: &mut Settings| settings.device.to_value(),
+        // Read as a path: a C program may set any bytes, and glib-rs panics on a string that is
+        // not UTF-8.
+        |settings, value| {
+            let name = value.get::<Option<PathBuf>>().ok().flatten();
+            settings.device =
+                name.map_or_else(default_device, |name| name.to_string_lossy().into_owned());
+        },
+    ));
+    rows
 }
 
-/// The `stats` property.
-pub(super) fn stats(meter: &Meter) -> gst::Structure {
-    let totals = meter.totals();
-    let mut stats = gst::Structure::builder("clinspect-stats")
-        .field("frames", totals.frames)
-        .field("frames-zero-copy", totals.zero_copy)
-        .field("frames-wrapped", totals.wrapped)
-        .field("frames-copied", totals.copied)
-        .field("image-copies", totals.image_copies)
-        .field("host-maps", totals.host_maps)
-        .field("frame-uploads", totals.uploads)
-        .field("frame-downloads", totals.downloads)
-        .field("bytes-uploaded", totals.bytes_uploaded)
-        .field("bytes-downloaded", totals.bytes_downloaded)
-        .build();
-    for (step, profile) in meter.steps().into_iter().flatten() {
-        let name = step.name();
-        stats.set(format!("{name}-count"), profile.count);
-        stats.set(format!("{name}-last-ns"), profile.last_ns);
-        stats.set(format!("{name}-mean-ns"), profile.mean_ns());
-        stats.set(format!("{name}-last-mbps"), profile.last_rate());
-        stats.set(format!("{name}-mean-mbps"), profile.mean_rate());
-    }
-    stats
+pub(super) fn device_name_spec() -> glib::ParamSpec {
+    glib::ParamSpecString::builder("device-name")
+        .nick("Device name")
+        .blurb("Name of the device in use; empty before the element is PAUSED")
+        .read_only()
+        .build()
+}
+
+pub(super) fn stats_spec() -> glib::ParamSpec {
+    glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
+        .nick("Statistics")
+        .blurb(
+            "Counts since the element started: frames, how they reached the device \
+             (zero-copy, wrapped, copied), maps and transfers of frame memory, bytes, and \
+             per step (upload, kernel, download) duration in ns and MB/s if profile is set",
+        )
+        .read_only()
+        .build()
 }

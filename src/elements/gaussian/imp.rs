@@ -2,19 +2,17 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use gst::{glib, prelude::*, subclass::prelude::*};
+use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use crate::elements::{
-    base_filter::{ClBaseFilter, ClBaseFilterImpl, Frame, Live, Target},
-    lock,
-    property_table::{PropertyTable, properties},
-    same_caps_templates,
+    base_filter::{self, ClBaseFilter, ClBaseFilterImpl, Frame, Live, Target},
+    debug_category, lock,
+    property_table::{PropertyTable, properties, property_methods},
 };
 use clinspect_core::ClError;
 use clinspect_core::weights::KERNEL_SIZE_RANGE;
 use clinspect_opencl::Taken;
-use clinspect_opencl::frame::FORMATS;
 use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,9 +32,9 @@ impl Default for Settings {
     }
 }
 
-static PROPERTIES: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
+static PROPERTIES: LazyLock<PropertyTable<ClGaussian>> = LazyLock::new(|| {
     let sizes = *KERNEL_SIZE_RANGE.start() as u32..=*KERNEL_SIZE_RANGE.end() as u32;
-    properties!(Settings {
+    let rows = properties!(Settings {
         uint("kernel-size", "Kernel size", "Number of taps along each axis; odd", sizes) = kernel_size;
         double(
             "sigma", "Sigma",
@@ -45,7 +43,8 @@ static PROPERTIES: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
             0.0..=1000.0
         ) = sigma;
         choice("arithmetic", "Arithmetic", "Number format of the sums") = arithmetic;
-    })
+    });
+    PropertyTable::new(&CAT).with(|this| &this.settings, rows)
 });
 
 /// Instance of `clgaussian`.
@@ -54,13 +53,8 @@ pub struct ClGaussian {
     settings: Mutex<Settings>,
 }
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "clgaussian",
-        gst::DebugColorFlags::empty(),
-        Some("OpenCL Gaussian filter"),
-    )
-});
+static CAT: LazyLock<gst::DebugCategory> =
+    LazyLock::new(|| debug_category("clgaussian", "OpenCL Gaussian filter"));
 
 #[glib::object_subclass]
 impl ObjectSubclass for ClGaussian {
@@ -70,19 +64,7 @@ impl ObjectSubclass for ClGaussian {
 }
 
 impl ObjectImpl for ClGaussian {
-    fn properties() -> &'static [glib::ParamSpec] {
-        PROPERTIES.specs()
-    }
-
-    fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
-        gst::info!(CAT, imp = self, "{} = {value:?}", pspec.name());
-        PROPERTIES.set(&self.settings, pspec.name(), value);
-    }
-
-    fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
-        let value = PROPERTIES.get(&self.settings, pspec.name());
-        value.unwrap_or_else(|| pspec.default_value().clone())
-    }
+    property_methods!(PROPERTIES);
 }
 
 impl GstObjectImpl for ClGaussian {}
@@ -101,9 +83,7 @@ impl ElementImpl for ClGaussian {
     }
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| same_caps_templates(&FORMATS));
-        TEMPLATES.as_ref()
+        base_filter::templates()
     }
 }
 

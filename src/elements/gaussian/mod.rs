@@ -2,7 +2,7 @@
 
 mod imp;
 
-use gst::{glib, prelude::*};
+use gst::glib;
 
 glib::wrapper! {
     /// Smooths every component of a frame with a Gaussian, on an OpenCL device.
@@ -15,17 +15,4 @@ glib::wrapper! {
     /// ```
     pub struct ClGaussian(ObjectSubclass<imp::ClGaussian>)
         @extends super::base_filter::ClBaseFilter, gst_base::BaseTransform, gst::Element, gst::Object;
-}
-
-/// Registers the element.
-///
-/// # Errors
-/// GStreamer refuses the registration.
-pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    gst::Element::register(
-        Some(plugin),
-        "clgaussian",
-        gst::Rank::NONE,
-        ClGaussian::static_type(),
-    )
 }

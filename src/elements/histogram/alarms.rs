@@ -1,11 +1,13 @@
 //! Alarms of `clhistogram` about the lighting.
 
-use gst::{glib, prelude::*};
+use std::sync::LazyLock;
 
-use super::properties::Properties;
+use gst::{glib::subclass::Signal, subclass::prelude::*};
+
+use super::{ClHistogram, imp::Properties};
 use crate::elements::{
-    property_table::{Access, field},
-    specs,
+    lock,
+    property_table::{Row, properties},
 };
 use clinspect_core::{
     alarm::{Alarm, Side},
@@ -15,7 +17,6 @@ use clinspect_results::HistogramResult;
 
 /// Threshold of an alarm that is off.
 const OFF: f64 = -1.0;
-const DEFAULT_HYSTERESIS: f64 = 0.1;
 const MAX_LEVEL: f64 = 65_535.0;
 
 /// The kinds of alarms.
@@ -44,15 +45,6 @@ impl Kind {
         }
     }
 
-    fn property(self) -> &'static str {
-        match self {
-            Self::OverExposed => "alarm-over-exposed",
-            Self::UnderExposed => "alarm-under-exposed",
-            Self::ContrastLost => "alarm-contrast",
-            Self::LampDrift => "alarm-drift",
-        }
-    }
-
     fn side(self) -> Side {
         match self {
             Self::ContrastLost => Side::Below,
@@ -60,84 +52,99 @@ impl Kind {
         }
     }
 
-    fn spec(self) -> glib::ParamSpec {
-        let (nick, blurb, maximum) = match self {
-            Self::OverExposed => (
-                "Alarm: over-exposed",
-                "Raise an alarm if more than this share of the samples is in the highest bin, 0..1; \
-                 -1 = off",
-                1.0,
-            ),
-            Self::UnderExposed => (
-                "Alarm: under-exposed",
-                "Raise an alarm if more than this share of the samples is in the lowest bin, 0..1; \
-                 -1 = off",
-                1.0,
-            ),
-            Self::ContrastLost => (
-                "Alarm: contrast lost",
-                "Raise an alarm if the 95th percentile is less than this above the 5th, in grey \
-                 levels; -1 = off",
-                MAX_LEVEL,
-            ),
-            Self::LampDrift => (
-                "Alarm: lamp drift",
-                "Raise an alarm if the median differs by more than this from the reference of \
-                 the signal take-reference, in grey levels; -1 = off",
-                MAX_LEVEL,
-            ),
-        };
-        glib::ParamSpecDouble::builder(self.property())
-            .nick(nick)
-            .blurb(blurb)
-            .minimum(OFF)
-            .maximum(maximum)
-            .default_value(OFF)
-            .mutable_playing()
-            .build()
+    fn threshold(self, settings: &AlarmSettings) -> f64 {
+        match self {
+            Self::OverExposed => settings.over_exposed,
+            Self::UnderExposed => settings.under_exposed,
+            Self::ContrastLost => settings.contrast,
+            Self::LampDrift => settings.drift,
+        }
     }
 }
 
-/// Thresholds of the alarms, in the order of [`Kind::ALL`].
+/// Thresholds of the alarms.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AlarmSettings {
-    thresholds: [f64; 4],
+    over_exposed: f64,
+    under_exposed: f64,
+    contrast: f64,
+    drift: f64,
     hysteresis: f64,
+    /// The next frame becomes the reference of the lamp-drift alarm.
+    pub reference_wanted: bool,
 }
 
 impl Default for AlarmSettings {
     fn default() -> Self {
         Self {
-            thresholds: [OFF; 4],
-            hysteresis: DEFAULT_HYSTERESIS,
+            over_exposed: OFF,
+            under_exposed: OFF,
+            contrast: OFF,
+            drift: OFF,
+            hysteresis: 0.1,
+            reference_wanted: false,
         }
     }
 }
 
+impl AlarmSettings {
+    /// The settings for a frame; a request for a reference is served once.
+    pub fn take(&mut self) -> Self {
+        let settings = *self;
+        self.reference_wanted = false;
+        settings
+    }
+}
+
 /// The properties of the alarms.
-pub(super) fn rows() -> Vec<(glib::ParamSpec, Access<Properties>)> {
-    let thresholds = Kind::ALL.into_iter().enumerate().map(|(i, kind)| {
-        let access = Access::new(
-            move |p: &Properties| p.alarms.thresholds[i].to_value(),
-            move |p: &mut Properties, value: &glib::Value| {
-                if let Ok(threshold) = value.get() {
-                    p.alarms.thresholds[i] = threshold;
-                }
-            },
-        );
-        (kind.spec(), access)
-    });
-    let hysteresis = specs::double(
-        "alarm-hysteresis",
-        "Alarm hysteresis",
-        "How far past its threshold a value must return to clear an alarm, as a share of the \
+pub(super) fn rows() -> Vec<Row<Properties>> {
+    properties!(Properties {
+        double(
+            "alarm-over-exposed", "Alarm: over-exposed",
+            "Raise an alarm if more than this share of the samples is in the highest bin, 0..1; \
+             -1 = off",
+            OFF..=1.0
+        ) = alarms.over_exposed;
+        double(
+            "alarm-under-exposed", "Alarm: under-exposed",
+            "Raise an alarm if more than this share of the samples is in the lowest bin, 0..1; \
+             -1 = off",
+            OFF..=1.0
+        ) = alarms.under_exposed;
+        double(
+            "alarm-contrast", "Alarm: contrast lost",
+            "Raise an alarm if the 95th percentile is less than this above the 5th, in grey \
+             levels; -1 = off",
+            OFF..=MAX_LEVEL
+        ) = alarms.contrast;
+        double(
+            "alarm-drift", "Alarm: lamp drift",
+            "Raise an alarm if the median differs by more than this from the reference of \
+             the signal take-reference, in grey levels; -1 = off",
+            OFF..=MAX_LEVEL
+        ) = alarms.drift;
+        double(
+            "alarm-hysteresis", "Alarm hysteresis",
+            "How far past its threshold a value must return to clear an alarm, as a share of the \
              threshold",
-        0.0..=1.0,
-        DEFAULT_HYSTERESIS,
-    );
-    thresholds
-        .chain([(hysteresis, field!(Properties, alarms.hysteresis))])
-        .collect()
+            0.0..=1.0
+        ) = alarms.hysteresis;
+    })
+}
+
+/// The signals about the alarms.
+pub(super) fn signals() -> &'static [Signal] {
+    static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
+        let take_reference = Signal::builder("take-reference")
+            .action()
+            .class_handler(|args| {
+                let element = args.first()?.get::<ClHistogram>().ok()?;
+                lock(&element.imp().properties).alarms.reference_wanted = true;
+                None
+            });
+        vec![take_reference.build()]
+    });
+    SIGNALS.as_ref()
 }
 
 /// An alarm that was raised or cleared.
@@ -177,22 +184,21 @@ pub(super) struct Alarms {
 }
 
 impl Alarms {
-    /// Takes a frame's medians as the reference of the lamp-drift alarm.
-    pub fn take_reference(&mut self, result: &HistogramResult) {
-        self.reference = Some(result.statistics.iter().map(|s| s.median).collect());
-    }
-
-    /// Checks a frame; returns each alarm that was raised or cleared. `channels` is the number of
-    /// channels that show light: luma, or red, green and blue.
+    /// Checks a frame; returns each alarm that was raised or cleared.
     pub fn look(
         &mut self,
         settings: &AlarmSettings,
         result: &HistogramResult,
-        channels: usize,
+        is_rgb: bool,
     ) -> Vec<AlarmChange> {
+        if settings.reference_wanted {
+            self.reference = Some(result.statistics.iter().map(|s| s.median).collect());
+        }
+        // The channels that show light; chroma and alpha say nothing about lamps.
+        let channels = if is_rgb { 3 } else { 1 };
         let mut changes = Vec::new();
         for (i, kind) in Kind::ALL.into_iter().enumerate() {
-            let threshold = settings.thresholds[i];
+            let threshold = kind.threshold(settings);
             let values = result.statistics.iter().take(channels).enumerate();
             let worst = values
                 .filter_map(|(channel, s)| Some((channel, self.value(kind, channel, s)?)))

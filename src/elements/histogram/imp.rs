@@ -1,38 +1,57 @@
 //! Implementation of `clhistogram`.
 
-use std::sync::{
-    LazyLock, Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{LazyLock, Mutex};
 
 use gst::{glib, prelude::*, subclass::prelude::*};
-use gst_base::{
-    prelude::*,
-    subclass::{BaseTransformMode, prelude::*},
-};
+use gst_base::subclass::{BaseTransformMode, prelude::*};
 
-use super::{
-    alarms::Alarms,
-    properties::{Properties, Settings, TABLE},
-};
+use super::alarms::{self, AlarmSettings, Alarms};
 use crate::elements::{
+    arrays::Array,
     base_filter::{
-        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate, Target,
+        self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate,
+        MessageSettings, Target,
     },
-    lock, same_caps_templates,
+    debug_category, lock,
+    property_table::{PropertyTable, properties, property_methods},
 };
-use clinspect_core::ClError;
-use clinspect_core::{region::user_region, statistics::Statistics};
-use clinspect_opencl::frame::FORMATS;
-use clinspect_operators::{Histogram, HistogramSettings};
-use clinspect_results::{FrameTimes, HistogramResult};
+use clinspect_core::{ClError, region::user_region, statistics::Statistics};
+use clinspect_operators::{Histogram, HistogramSettings, Strategy};
+use clinspect_results::HistogramResult;
+
+/// Settings from which the operator is built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    pub bins: u32,
+    pub roi: Array<[u32; 4]>,
+    pub bit_depth: u32,
+    pub strategy: Strategy,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            bins: 256,
+            roi: Array::default(),
+            bit_depth: 0,
+            strategy: Strategy::default(),
+        }
+    }
+}
+
+/// All properties.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Properties {
+    pub counting: Settings,
+    pub messages: MessageSettings,
+    pub message_bins: bool,
+    pub alarms: AlarmSettings,
+}
 
 /// Instance of `clhistogram`.
 #[derive(Default)]
 pub struct ClHistogram {
-    properties: Mutex<Properties>,
-    /// The next frame becomes the reference of the lamp-drift alarm.
-    reference_wanted: AtomicBool,
+    pub(super) properties: Mutex<Properties>,
 }
 
 /// State that is kept from frame to frame.
@@ -43,12 +62,37 @@ pub struct State {
     alarms: Alarms,
 }
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "clhistogram",
-        gst::DebugColorFlags::empty(),
-        Some("OpenCL histogram"),
-    )
+static CAT: LazyLock<gst::DebugCategory> =
+    LazyLock::new(|| debug_category("clhistogram", "OpenCL histogram"));
+
+static PROPERTIES: LazyLock<PropertyTable<ClHistogram>> = LazyLock::new(|| {
+    let mut rows = properties!(Properties {
+        uint(
+            "bins", "Bins",
+            "Bins per channel; a power of two, at most the number of levels of a sample",
+            2..=65_536
+        ) = counting.bins;
+        choice(
+            "strategy", "Strategy",
+            "How samples are counted; all strategies give the same counts"
+        ) = counting.strategy;
+        region(
+            "roi", "Region of interest",
+            "Pixels to count, <x, y, width, height>; zeros = whole frame. Chroma grows \
+             outward to whole samples"
+        ) = counting.roi;
+        bit_depth() = counting.bit_depth;
+        boolean(
+            "post-messages", "Post messages",
+            "Post a message with the statistics, at most once per interval"
+        ) = messages.post;
+        interval() = messages.interval_ns;
+        boolean(
+            "message-bins", "Message bins", "Add the bins to messages, an array per channel"
+        ) = message_bins;
+    });
+    rows.extend(alarms::rows());
+    PropertyTable::new(&CAT).with(|this| &this.properties, rows)
 });
 
 #[glib::object_subclass]
@@ -59,36 +103,10 @@ impl ObjectSubclass for ClHistogram {
 }
 
 impl ObjectImpl for ClHistogram {
-    fn properties() -> &'static [glib::ParamSpec] {
-        TABLE.specs()
-    }
+    property_methods!(PROPERTIES);
 
     fn signals() -> &'static [glib::subclass::Signal] {
-        static SIGNALS: LazyLock<Vec<glib::subclass::Signal>> = LazyLock::new(|| {
-            // Takes the next frame's medians as the reference of the lamp-drift alarm.
-            vec![
-                glib::subclass::Signal::builder("take-reference")
-                    .action()
-                    .class_handler(|args| {
-                        let element = args.first()?.get::<super::ClHistogram>().ok()?;
-                        let wanted = &element.imp().reference_wanted;
-                        wanted.store(true, Ordering::Relaxed);
-                        None
-                    })
-                    .build(),
-            ]
-        });
-        SIGNALS.as_ref()
-    }
-
-    fn set_property(&self, _id: usize, value: &glib::Value, pspec: &glib::ParamSpec) {
-        gst::info!(CAT, imp = self, "{} = {value:?}", pspec.name());
-        TABLE.set(&self.properties, pspec.name(), value);
-    }
-
-    fn property(&self, _id: usize, pspec: &glib::ParamSpec) -> glib::Value {
-        let value = TABLE.get(&self.properties, pspec.name());
-        value.unwrap_or_else(|| pspec.default_value().clone())
+        alarms::signals()
     }
 }
 
@@ -108,9 +126,7 @@ impl ElementImpl for ClHistogram {
     }
 
     fn pad_templates() -> &'static [gst::PadTemplate] {
-        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
-            LazyLock::new(|| same_caps_templates(&FORMATS));
-        TEMPLATES.as_ref()
+        base_filter::templates()
     }
 }
 
@@ -131,10 +147,10 @@ impl ClBaseFilterImpl for ClHistogram {
     }
 
     fn build(target: &Target, settings: &Settings) -> Result<Histogram, ClError> {
-        settings.unreadable.check()?;
         let layout = &target.layout;
-        let region = user_region(settings.roi, layout.width, layout.height)
-            .map_err(|why| ClError::Refused(format!("roi: {why}")))?;
+        let region = settings
+            .roi
+            .check("roi", |&roi| user_region(roi, layout.width, layout.height))?;
         Histogram::new(
             &target.context,
             layout,
@@ -158,7 +174,7 @@ impl ClBaseFilterImpl for ClHistogram {
         operator.run(&frame.input, frame.meter(), &mut state.counts)?;
         let element = self.obj();
         let info = frame.info().clone();
-        let roi = match live.settings.roi {
+        let roi = match *live.settings.roi.usable() {
             [0, 0, 0, 0] => [0, 0, info.width(), info.height()],
             roi => roi,
         };
@@ -182,10 +198,11 @@ impl ClBaseFilterImpl for ClHistogram {
             ClError::Input(format!("cannot attach a meta to the frame: {error}"))
         })?;
 
-        let times = FrameTimes::of(frame.buffer(), &element.segment());
+        let times = element.frame_times(frame.buffer());
         let properties = lock(&self.properties).clone();
-        if properties.post_messages
-            && (state.gate).opens(times.running_time, properties.interval_ns, false)
+        if state
+            .gate
+            .opens(&properties.messages, times.running_time, false)
         {
             element.post(times.message(&*element, "clhistogram", |fields| {
                 result.write_scalars(fields);
@@ -194,15 +211,9 @@ impl ClBaseFilterImpl for ClHistogram {
                 }
             }));
         }
-        if self.reference_wanted.swap(false, Ordering::Relaxed) {
-            state.alarms.take_reference(&result);
-        }
-        // The channels that show light; chroma and alpha say nothing about lamps.
-        let channels = if info.is_rgb() { 3 } else { 1 };
-        for alarm in state.alarms.look(&properties.alarms, &result, channels) {
-            element.post(times.message(&*element, "clhistogram-alarm", |fields| {
-                alarm.write(fields);
-            }));
+        let alarms = lock(&self.properties).alarms.take();
+        for alarm in state.alarms.look(&alarms, &result, info.is_rgb()) {
+            element.post(times.message(&*element, "clhistogram-alarm", |f| alarm.write(f)));
         }
         state.counts = result.counts;
         Ok(None)

@@ -2,9 +2,8 @@
 
 mod alarms;
 mod imp;
-mod properties;
 
-use gst::{glib, prelude::*};
+use gst::glib;
 
 glib::wrapper! {
     /// Counts every component of a frame, on an OpenCL device, and attaches bins and statistics
@@ -20,17 +19,4 @@ glib::wrapper! {
     /// ```
     pub struct ClHistogram(ObjectSubclass<imp::ClHistogram>)
         @extends super::base_filter::ClBaseFilter, gst_base::BaseTransform, gst::Element, gst::Object;
-}
-
-/// Registers the element.
-///
-/// # Errors
-/// GStreamer refuses the registration.
-pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    gst::Element::register(
-        Some(plugin),
-        "clhistogram",
-        gst::Rank::NONE,
-        ClHistogram::static_type(),
-    )
 }

@@ -5,9 +5,9 @@ mod caps;
 mod masks;
 mod properties;
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
-use gst::{glib, prelude::*, subclass::prelude::*};
+use gst::{prelude::*, subclass::prelude::*};
 use gst_base::{prelude::*, subclass::prelude::*};
 
 use super::{
@@ -16,15 +16,14 @@ use super::{
         Target,
     },
     lock, pad_templates,
+    property_table::PropertyTable,
 };
 use clinspect_core::ClError;
 use clinspect_core::components::Limits;
-use clinspect_opencl::Meter;
-use clinspect_opencl::frame::ClFrame;
 use clinspect_operators::{Listed, MaskTarget, MeasuredDefect};
-use clinspect_results::{Defect, DefectResult, FrameTimes, Verdict};
+use clinspect_results::{Defect, DefectResult, Verdict};
 use masks::Masks;
-use properties::{Output, Reporting, TABLE};
+use properties::{Output, Reporting};
 
 const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
 
@@ -37,21 +36,6 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// Descriptions of the properties.
-    pub fn specs() -> &'static [glib::ParamSpec] {
-        TABLE.specs()
-    }
-
-    /// Sets a property; returns `false` if inspectors have no such property.
-    pub fn set(&self, name: &str, value: &glib::Value) -> bool {
-        TABLE.set(&self.reporting, name, value)
-    }
-
-    /// Reads a property; `None` if inspectors have no such property.
-    pub fn get(&self, name: &str) -> Option<glib::Value> {
-        TABLE.get(&self.reporting, name)
-    }
-
     fn reporting(&self) -> MutexGuard<'_, Reporting> {
         lock(&self.reporting)
     }
@@ -61,6 +45,11 @@ impl Inspector {
         let started = *lock(&self.output);
         started.unwrap_or_else(|| self.reporting().output)
     }
+}
+
+/// The table with the properties that every inspector has.
+pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTable<T> {
+    table.with(|this| &this.inspector().reporting, properties::rows())
 }
 
 /// Pad templates of an inspector.
@@ -125,12 +114,8 @@ pub trait InspectorImpl:
     ///
     /// # Errors
     /// A failing OpenCL call.
-    fn mark(
-        operator: &mut Self::Operator,
-        frame: &ClFrame,
-        mask: MaskTarget,
-        meter: &Arc<Meter>,
-    ) -> Result<u64, ClError>;
+    fn mark(operator: &mut Self::Operator, frame: &Frame, mask: MaskTarget)
+    -> Result<u64, ClError>;
 
     /// Lists the defects of the frame that was marked last.
     ///
@@ -138,10 +123,9 @@ pub trait InspectorImpl:
     /// A failing OpenCL call.
     fn list(
         operator: &mut Self::Operator,
-        frame: &ClFrame,
+        frame: &Frame,
         mask: MaskTarget,
         limits: &Limits,
-        meter: &Arc<Meter>,
     ) -> Result<Listed, ClError>;
 
     /// The comparison in use.
@@ -266,10 +250,11 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             Verdict::None => unjudged,
         });
         let changed = state.verdict.replace(result.verdict) != Some(result.verdict);
-        let times = FrameTimes::of(frame.buffer(), &element.segment());
+        let times = element.frame_times(frame.buffer());
         // A change of the verdict restarts the interval.
-        if reporting.post_messages
-            && (state.gate).opens(times.running_time, reporting.interval_ns, changed)
+        if state
+            .gate
+            .opens(&reporting.messages, times.running_time, changed)
         {
             element.post(times.message(element, T::MESSAGE, |fields| {
                 result.write_scalars(fields);
@@ -287,9 +272,9 @@ fn inspect<T: InspectorImpl>(
     mask: MaskTarget,
     limits: &Limits,
 ) -> Result<(u64, Listed), ClError> {
-    let marked = T::mark(operator, &frame.input, mask, frame.meter())?;
+    let marked = T::mark(operator, frame, mask)?;
     let listed = if marked > 0 && limits.max_defects > 0 {
-        T::list(operator, &frame.input, mask, limits, frame.meter())?
+        T::list(operator, frame, mask, limits)?
     } else {
         // Without a list, any marked pixel means overflow.
         Listed {

@@ -1,11 +1,10 @@
 //! Properties of every inspector.
 
-use std::sync::LazyLock;
-
 use gst::{glib, prelude::*};
 
 use crate::elements::{
-    property_table::{Access, PropertyTable, field, properties},
+    base_filter::MessageSettings,
+    property_table::{Row, properties},
     specs,
 };
 use clinspect_core::components::Limits;
@@ -36,8 +35,7 @@ pub(super) struct Reporting {
     pub limits: VerdictLimits,
     pub listing: Limits,
     pub output: Output,
-    pub post_messages: bool,
-    pub interval_ns: u64,
+    pub messages: MessageSettings,
     pub send_events: bool,
 }
 
@@ -55,16 +53,14 @@ impl Default for Reporting {
                 max_defects: 100,
             },
             output: Output::default(),
-            post_messages: true,
-            interval_ns: specs::DEFAULT_INTERVAL_NS,
+            messages: MessageSettings::default(),
             send_events: false,
         }
     }
 }
 
-pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
-    let default = Reporting::default();
-    properties!(Reporting {
+pub(super) fn rows() -> Vec<Row<Reporting>> {
+    let mut rows = properties!(Reporting {
         uint(
             "min-area", "Minimum area",
             "Minimum marked pixels of a listed defect; mask and defect-pixels include smaller ones",
@@ -91,42 +87,29 @@ pub(super) static TABLE: LazyLock<PropertyTable<Reporting>> = LazyLock::new(|| {
         boolean(
             "post-messages", "Post messages",
             "Post a message at every change of the verdict, and otherwise at most once per interval"
-        ) = post_messages;
-        interval(
-            "interval", "Interval",
-            "Minimum time between messages, in nanoseconds; 0 = a message per frame"
-        ) = interval_ns;
+        ) = messages.post;
+        interval() = messages.interval_ns;
         boolean(
             "send-events", "Send events",
             "Also send the results as an event before each buffer, for transports that drop metas, \
              such as rtpgstpay"
         ) = send_events;
-    })
-    .with([
-        (
-            specs::uint(
-                "max-defects",
-                "Maximum defects",
-                "Maximum number of listed defects, largest first; 0 = no list, which is fastest",
-                0..=MOST_DEFECTS,
-                default.listing.max_defects as u32,
-            ),
-            Access::new(
-                |r: &Reporting| (r.listing.max_defects as u32).to_value(),
-                |r: &mut Reporting, value| {
-                    if let Ok(most) = value.get::<u32>() {
-                        r.listing.max_defects = most as usize;
-                    }
-                },
-            ),
+        choice_at_start("output", "Output", "What the element outputs") = output;
+    });
+    rows.push(Row::new(
+        specs::uint(
+            "max-defects",
+            "Maximum defects",
+            "Maximum number of listed defects, largest first; 0 = no list, which is fastest",
+            0..=MOST_DEFECTS,
+            Reporting::default().listing.max_defects as u32,
         ),
-        (
-            glib::ParamSpecEnum::builder_with_default("output", default.output)
-                .nick("Output")
-                .blurb("What the element outputs")
-                .mutable_ready()
-                .build(),
-            field!(Reporting, output),
-        ),
-    ])
-});
+        |reporting: &mut Reporting| (reporting.listing.max_defects as u32).to_value(),
+        |reporting, value| {
+            if let Ok(most) = value.get::<u32>() {
+                reporting.listing.max_defects = most as usize;
+            }
+        },
+    ));
+    rows
+}

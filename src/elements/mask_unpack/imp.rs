@@ -7,7 +7,7 @@ use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 use gst_video::prelude::*;
 
-use crate::elements::{lock, pad_templates, told::Told};
+use crate::elements::{debug_category, lock, pad_templates, told::Told};
 use clinspect_core::mask::{packed_stride, unpack_row};
 use clinspect_results::DefectResult;
 use clinspect_results::mask_caps::{BITMASK, bitmask_template, with_size};
@@ -89,13 +89,8 @@ impl ClMaskUnpack {
     }
 }
 
-static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
-    gst::DebugCategory::new(
-        "clmaskunpack",
-        gst::DebugColorFlags::empty(),
-        Some("Packed mask to GRAY8"),
-    )
-});
+static CAT: LazyLock<gst::DebugCategory> =
+    LazyLock::new(|| debug_category("clmaskunpack", "Packed mask to GRAY8"));
 
 #[glib::object_subclass]
 impl ObjectSubclass for ClMaskUnpack {

@@ -2,7 +2,7 @@
 
 mod imp;
 
-use gst::{glib, prelude::*};
+use gst::glib;
 
 glib::wrapper! {
     /// Unpacks a 1-bit mask to GRAY8: a set bit becomes 255, a clear bit 0.
@@ -14,17 +14,4 @@ glib::wrapper! {
     /// ```
     pub struct ClMaskUnpack(ObjectSubclass<imp::ClMaskUnpack>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
-}
-
-/// Registers the element.
-///
-/// # Errors
-/// GStreamer refuses the registration.
-pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    gst::Element::register(
-        Some(plugin),
-        "clmaskunpack",
-        gst::Rank::NONE,
-        ClMaskUnpack::static_type(),
-    )
 }

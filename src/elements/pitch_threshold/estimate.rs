@@ -1,6 +1,6 @@
 //! Decides when to estimate the pitch, and from which lines.
 
-use crate::elements::told::Told;
+use crate::elements::{base_filter::Target, told::Told};
 use clinspect_core::ClError;
 use clinspect_core::{
     pitch::Axis,
@@ -17,6 +17,22 @@ const EAGER_FRAMES: u64 = 16;
 const LAZY_FRAMES: u64 = 30;
 /// Number of frames without a pattern before a warning.
 const PATIENCE: u64 = 4;
+
+/// Copy the lines from which the pitches along x and along y are estimated.
+pub type Probes = [Option<Probe>; 2];
+
+/// The probes of the axes that are estimated.
+///
+/// # Errors
+/// A failing OpenCL call.
+pub fn probes(target: &Target, [along_x, along_y]: [bool; 2]) -> Result<Probes, ClError> {
+    let probe = |wanted: bool, axis| {
+        wanted
+            .then(|| Probe::new(&target.context, &target.layout, axis))
+            .transpose()
+    };
+    Ok([probe(along_x, Axis::X)?, probe(along_y, Axis::Y)?])
+}
 
 /// The pitch along one axis.
 #[derive(Default)]
@@ -81,7 +97,7 @@ impl Estimation {
     /// A failing OpenCL call.
     pub fn look(
         &mut self,
-        probes: &mut [Option<Probe>; 2],
+        probes: &mut Probes,
         frame: &ClFrame,
         meter: &Meter,
     ) -> Result<Vec<News>, ClError> {

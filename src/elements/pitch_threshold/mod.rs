@@ -1,10 +1,11 @@
 //! `clpitchthreshold`: compares a repeating pattern with itself and sends a packed defect mask.
 
 mod estimate;
+mod estimated;
 mod imp;
 mod properties;
 
-use gst::{glib, prelude::*};
+use gst::glib;
 
 glib::wrapper! {
     /// Compares a repeating pattern with itself one pitch away, on an OpenCL device, and sends
@@ -22,17 +23,4 @@ glib::wrapper! {
     /// ```
     pub struct ClPitchThreshold(ObjectSubclass<imp::ClPitchThreshold>)
         @extends super::base_filter::ClBaseFilter, gst_base::BaseTransform, gst::Element, gst::Object;
-}
-
-/// Registers the element.
-///
-/// # Errors
-/// GStreamer refuses the registration.
-pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    gst::Element::register(
-        Some(plugin),
-        "clpitchthreshold",
-        gst::Rank::NONE,
-        ClPitchThreshold::static_type(),
-    )
 }

@@ -1,18 +1,14 @@
 //! Properties of `clpitchthreshold` besides those of every inspector.
 
-use std::sync::LazyLock;
-
-use gst::{glib, prelude::*};
-
 use crate::elements::{
-    arrays::{self, Unreadable},
-    property_table::{Access, PropertyTable, field, properties},
+    arrays::Array,
+    property_table::{Row, properties},
 };
 use clinspect_operators::{Compare, Polarity};
 
 /// Value of a pitch property that asks for an estimate.
 const ESTIMATE: f64 = -1.0;
-const MAX_PITCH: f64 = 65_536.0;
+pub(super) const MAX_PITCH: f64 = 65_536.0;
 const MAX_THRESHOLD: f64 = 65_535.0;
 
 /// Settings of the comparison.
@@ -22,14 +18,15 @@ pub struct Settings {
     pub pitch_x: f64,
     /// Pitch along y, likewise.
     pub pitch_y: f64,
-    pub multiples: Vec<u32>,
+    /// Pitches in use along x and y, px: set or estimated; 0 for none. Not a property.
+    pub pitches: [f64; 2],
+    pub multiples: Array<Vec<u32>>,
     pub threshold: f64,
     pub compare: Compare,
     pub match_center: bool,
     pub polarity: Polarity,
-    pub rois: Vec<[u32; 4]>,
+    pub rois: Array<Vec<[u32; 4]>>,
     pub bit_depth: u32,
-    pub unreadable: Unreadable,
 }
 
 impl Default for Settings {
@@ -37,14 +34,14 @@ impl Default for Settings {
         Self {
             pitch_x: ESTIMATE,
             pitch_y: 0.0,
-            multiples: vec![1],
+            pitches: [0.0; 2],
+            multiples: vec![1].into(),
             threshold: 10.0,
             compare: Compare::default(),
             match_center: false,
             polarity: Polarity::default(),
-            rois: Vec::new(),
+            rois: Array::default(),
             bit_depth: 0,
-            unreadable: Unreadable::default(),
         }
     }
 }
@@ -54,30 +51,17 @@ impl Settings {
     pub fn estimates(&self) -> [bool; 2] {
         [self.pitch_x < 0.0, self.pitch_y < 0.0]
     }
+
+    /// The settings with the estimated pitches in use where estimates are wanted.
+    pub fn with_estimates(mut self, [x, y]: [Option<f64>; 2]) -> Self {
+        let pitch =
+            |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
+        self.pitches = [pitch(self.pitch_x, x), pitch(self.pitch_y, y)];
+        self
+    }
 }
 
-/// Descriptions of the read-only estimated pitches.
-pub(super) fn estimated_specs() -> [glib::ParamSpec; 2] {
-    [
-        estimated_spec("estimated-pitch-x", "Estimated pitch along x", "x"),
-        estimated_spec("estimated-pitch-y", "Estimated pitch along y", "y"),
-    ]
-}
-
-fn estimated_spec(name: &'static str, nick: &'static str, axis: &str) -> glib::ParamSpec {
-    glib::ParamSpecDouble::builder(name)
-        .nick(nick)
-        .blurb(&format!(
-            "Pitch along {axis} estimated from the frames, in pixels; 0 = unknown or not \
-             estimated"
-        ))
-        .minimum(0.0)
-        .maximum(MAX_PITCH)
-        .read_only()
-        .build()
-}
-
-pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
+pub(super) fn rows() -> Vec<Row<Settings>> {
     properties!(Settings {
         double(
             "pitch-x", "Pitch along x",
@@ -103,41 +87,15 @@ pub(super) static TABLE: LazyLock<PropertyTable<Settings>> = LazyLock::new(|| {
              the pitch is not a whole number"
         ) = match_center;
         choice("polarity", "Polarity", "Which deviations are marked") = polarity;
+        numbers(
+            "multiples", "Multiples",
+            "Multiples of the pitches at which a pixel is compared, such as <1> or <1, 4>; a pixel \
+             that differs at one of them is marked"
+        ) = multiples;
+        regions(
+            "rois", "Regions of interest",
+            "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
+        ) = rois;
+        bit_depth() = bit_depth;
     })
-    .with([
-        (
-            arrays::numbers_spec(
-                "multiples",
-                "Multiples",
-                "Multiples of the pitches at which a pixel is compared, such as <1> or <1, 4>; a pixel \
-                 that differs at one of them is marked",
-            ),
-            Access::new(
-                |s: &Settings| arrays::numbers_value(&s.multiples),
-                |s: &mut Settings, value| {
-                    let multiples = arrays::numbers_from(value);
-                    if let Some(multiples) = s.unreadable.note("multiples", multiples) {
-                        s.multiples = multiples;
-                    }
-                },
-            ),
-        ),
-        (
-            arrays::regions_spec(
-                "rois",
-                "Regions of interest",
-                "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame",
-            ),
-            Access::new(
-                |s: &Settings| arrays::regions_value(&s.rois),
-                |s: &mut Settings, value| {
-                    let rois = arrays::regions_from(value);
-                    if let Some(rois) = s.unreadable.note("rois", rois) {
-                        s.rois = rois;
-                    }
-                },
-            ),
-        ),
-        (arrays::bit_depth_spec(), field!(Settings, bit_depth)),
-    ])
-});
+}

@@ -1,0 +1,73 @@
+//! What an element counts.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::elements::lock;
+use clinspect_opencl::Meter;
+
+/// Counts since the last start. They can still be read after a stop.
+#[derive(Default)]
+pub(super) struct Counts {
+    meter: Mutex<Arc<Meter>>,
+    frames: AtomicU64,
+    /// The subclass's own counts.
+    own: Mutex<Vec<(&'static str, u64)>>,
+}
+
+impl Counts {
+    /// Begins at zero; `names` are the subclass's own counts.
+    pub fn start(&self, meter: &Arc<Meter>, names: &[&'static str]) {
+        *lock(&self.meter) = meter.clone();
+        *lock(&self.own) = names.iter().map(|&name| (name, 0)).collect();
+        self.frames.store(0, Ordering::Relaxed);
+    }
+
+    /// The number of a frame: its offset if it has one, otherwise a count since the start.
+    pub fn frame_number(&self, buffer: &gst::BufferRef) -> u64 {
+        let count = self.frames.fetch_add(1, Ordering::Relaxed);
+        match buffer.offset() {
+            gst::ffi::GST_BUFFER_OFFSET_NONE => count,
+            offset => offset,
+        }
+    }
+
+    /// Increments one of the subclass's own counts.
+    pub fn count(&self, name: &'static str) {
+        if let Some((_, count)) = lock(&self.own).iter_mut().find(|(n, _)| *n == name) {
+            *count += 1;
+        }
+    }
+
+    /// The `stats` property.
+    pub fn stats(&self) -> gst::Structure {
+        let meter = lock(&self.meter).clone();
+        let totals = meter.totals();
+        let mut stats = gst::Structure::builder("clinspect-stats")
+            .field("frames", totals.frames)
+            .field("frames-zero-copy", totals.zero_copy)
+            .field("frames-wrapped", totals.wrapped)
+            .field("frames-copied", totals.copied)
+            .field("image-copies", totals.image_copies)
+            .field("host-maps", totals.host_maps)
+            .field("frame-uploads", totals.uploads)
+            .field("frame-downloads", totals.downloads)
+            .field("bytes-uploaded", totals.bytes_uploaded)
+            .field("bytes-downloaded", totals.bytes_downloaded)
+            .build();
+        for (step, profile) in meter.steps().into_iter().flatten() {
+            let name = step.name();
+            stats.set(format!("{name}-count"), profile.count);
+            stats.set(format!("{name}-last-ns"), profile.last_ns);
+            stats.set(format!("{name}-mean-ns"), profile.mean_ns());
+            stats.set(format!("{name}-last-mbps"), profile.last_rate());
+            stats.set(format!("{name}-mean-mbps"), profile.mean_rate());
+        }
+        for (name, count) in lock(&self.own).iter() {
+            stats.set(*name, *count);
+        }
+        stats
+    }
+}
