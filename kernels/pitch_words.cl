@@ -134,9 +134,9 @@ static uint compare16_inward(__global const uchar *p, inward_comparison_t c, int
         lower = min(left, right);
     } else {
         /* Half of left + right, rounded up and down, without overflow. */
-        const lanes_t half = (left ^ right) >> (lane_t)1;
-        upper = (left | right) - half;
-        lower = (left & right) + half;
+        const lanes_t half_sum = (left ^ right) >> (lane_t)1;
+        upper = (left | right) - half_sum;
+        lower = (left & right) + half_sum;
     }
     return pack_bits16(convert_char16(REACHES(upper, c.bright, centre) |
                                       REACHES(centre, c.dark, lower)));

@@ -219,14 +219,14 @@ __kernel void tile_sums_groups(PLANE_ARGS, int width, int height, int shift, int
     }
     partial[item].s1 = s1;
     partial[item].s2 = s2;
-    int half = 1;
-    while (2 * half < share)
-        half *= 2;
-    for (; half > 0; half /= 2) {
+    int step = 1;
+    while (2 * step < share)
+        step *= 2;
+    for (; step > 0; step /= 2) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        if (is_used && part < half && part + half < share) {
-            partial[item].s1 += partial[item + half].s1;
-            partial[item].s2 += partial[item + half].s2;
+        if (is_used && part < step && part + step < share) {
+            partial[item].s1 += partial[item + step].s1;
+            partial[item].s2 += partial[item + step].s2;
         }
     }
     if (is_used && part == 0) {

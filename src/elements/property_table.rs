@@ -133,14 +133,24 @@ impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
         self
     }
 
-    /// The table with a read-only property.
-    pub fn with_read_only(mut self, spec: glib::ParamSpec, get: fn(&E) -> glib::Value) -> Self {
+    /// The table with a property whose getter and setter need the element.
+    pub fn with_own(
+        mut self,
+        spec: glib::ParamSpec,
+        get: fn(&E) -> glib::Value,
+        set: fn(&E, &glib::Value),
+    ) -> Self {
         self.specs.push(spec);
         self.access.push(Access {
             get: Box::new(get),
-            set: Box::new(|_, _| {}),
+            set: Box::new(set),
         });
         self
+    }
+
+    /// The table with a read-only property.
+    pub fn with_read_only(self, spec: glib::ParamSpec, get: fn(&E) -> glib::Value) -> Self {
+        self.with_own(spec, get, |_, _| {})
     }
 
     /// The descriptions.
@@ -156,6 +166,11 @@ impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
     /// Sets a property.
     pub fn set(&self, element: &E, value: &glib::Value, spec: &glib::ParamSpec) {
         gst::info!(self.category, imp = element, "{} = {value:?}", spec.name());
+        // GObject's check of the range lets NaN pass, which no setting means.
+        if value.get::<f64>().is_ok_and(f64::is_nan) {
+            gst::warning!(self.category, imp = element, "{} is not a number", spec.name());
+            return;
+        }
         if let Some(access) = self.access(spec) {
             (access.set)(element, value);
         }

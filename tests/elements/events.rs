@@ -83,7 +83,10 @@ fn result(frame_number: u64) -> DefectResult {
         pitch_y: 1.0 / 3.0,
         threshold: 0.1,
         judged_pixels: 30,
+        judged_x: 30,
+        judged_y: 0,
         defect_pixels: 2,
+        missing_pixels: 0,
         verdict: Verdict::Fail,
         defects: vec![Defect {
             x: 6,

@@ -263,7 +263,8 @@ fn pitch_tiles_without_the_pattern_are_marked_on_every_frame() {
                         rois: vec![[0, 0, width as u32 - 3, height as u32]],
                         ..classic(0.0, 0.3 * highest)
                     };
-                    assert!(job.expected(&input).missing_pixels > 0, "{job:?} {size:?}");
+                    // The narrow frame lies left of the hole.
+                    assert_eq!(job.expected(&input).missing_pixels > 0, width > 9 || pitch[1] > 20.0);
                     check(&device, &input, &job, &CHOICES);
                 }
             }
@@ -318,7 +319,7 @@ fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
             assert!(expected.is_some_and(|contrast| contrast > 10.0), "{pitch:?} {expected:?}");
             assert_eq!(learn(&input, &job(pitch)), [expected; 3], "{format:?} {pitch:?}");
         }
-        for pitch in [[6.0, 0.0], [12.0, 5.0], [18.0, 0.0]] {
+        for pitch in [[6.0, 0.0], [6.0, 10.0], [18.0, 0.0]] {
             assert_eq!(learn(&input, &job(pitch)), [None; 3], "{format:?} {pitch:?}");
         }
     }

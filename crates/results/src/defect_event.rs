@@ -51,6 +51,8 @@ impl DefectResult {
         let pixels = u64::from(self.width) * u64::from(self.height);
         self.judged_pixels <= pixels
             && self.defect_pixels <= self.judged_pixels
+            && self.missing_pixels <= self.defect_pixels
+            && self.judged_x.max(self.judged_y) <= self.judged_pixels
             && (self.judged_pixels == 0) == (self.verdict == Verdict::None)
             && [self.pitch_x, self.pitch_y, self.threshold]
                 .iter()

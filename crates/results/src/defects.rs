@@ -183,8 +183,14 @@ pub struct DefectResult {
     pub threshold: f64,
     /// Pixels that could be judged.
     pub judged_pixels: u64,
+    /// Pixels that at least one comparison along x could judge.
+    pub judged_x: u64,
+    /// Pixels that at least one comparison along y could judge.
+    pub judged_y: u64,
     /// Pixels marked in the mask.
     pub defect_pixels: u64,
+    /// Pixels marked for want of a pattern.
+    pub missing_pixels: u64,
     /// The verdict.
     pub verdict: Verdict,
     /// The listed defects, largest area first.
@@ -241,10 +247,37 @@ impl DefectResult {
         fields.set("pitch-y", self.pitch_y);
         fields.set("threshold", self.threshold);
         fields.set("judged-pixels", self.judged_pixels);
+        fields.set("judged-x", self.judged_x);
+        fields.set("judged-y", self.judged_y);
         fields.set("defect-pixels", self.defect_pixels);
+        fields.set("missing-pixels", self.missing_pixels);
         fields.set("defect-count", self.defects.len() as u32);
         fields.set("overflow", self.overflow);
         fields.set("verdict", self.verdict.name());
+    }
+
+    /// The verdict as a line for people, such as "fail: 2 defects, 37 of 480000 judged pixels marked,
+    /// largest 30 px at 12,40".
+    pub fn summary(&self) -> String {
+        if self.verdict == Verdict::None {
+            return "none: no pixel could be judged".into();
+        }
+        let count = self.defects.len();
+        let mut line = format!(
+            "{}: {count}{} defect{}, {} of {} judged pixels marked",
+            self.verdict.name(),
+            if self.overflow { " or more" } else { "" },
+            if count == 1 && !self.overflow { "" } else { "s" },
+            self.defect_pixels,
+            self.judged_pixels,
+        );
+        if self.missing_pixels > 0 {
+            line += &format!(", the pattern is missing on {}", self.missing_pixels);
+        }
+        if let Some(largest) = self.defects.first() {
+            line += &format!(", largest {} px at {},{}", largest.area, largest.x, largest.y);
+        }
+        line
     }
 
     /// The largest defects as structures, for messages.
@@ -308,7 +341,11 @@ impl DefectResult {
             pitch_y: fields.get("pitch-y").ok()?,
             threshold: fields.get("threshold").ok()?,
             judged_pixels: fields.get("judged-pixels").ok()?,
+            // Senders of earlier versions have no such fields.
+            judged_x: fields.get("judged-x").unwrap_or(0),
+            judged_y: fields.get("judged-y").unwrap_or(0),
             defect_pixels: fields.get("defect-pixels").ok()?,
+            missing_pixels: fields.get("missing-pixels").unwrap_or(0),
             verdict: Verdict::from_name(fields.get("verdict").ok()?)?,
             defects: records.iter().map(Defect::from_bytes).collect(),
             overflow: fields.get("overflow").ok()?,

@@ -80,14 +80,16 @@ impl FrameTimes {
         }
     }
 
-    /// An element message: the times, then the fields that `write` sets.
+    /// An element message: the `summary` for people, the times, then the fields that `write` sets.
     pub fn message(
         &self,
         source: &impl IsA<gst::Object>,
         name: &str,
+        summary: Option<String>,
         write: impl FnOnce(&mut gst::StructureRef),
     ) -> gst::Message {
         let mut structure = gst::Structure::builder(name)
+            .field_if_some("summary", summary)
             .field("timestamp", self.timestamp)
             .field("stream-time", self.stream_time)
             .field("running-time", self.running_time)

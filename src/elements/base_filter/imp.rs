@@ -197,9 +197,34 @@ impl ClBaseFilter {
     }
 }
 
+impl ClBaseFilter {
+    /// Sets `device`, unless a device is open.
+    fn set_device(&self, value: &glib::Value) {
+        if lock(&self.device).is_none() {
+            lock(&self.settings).set_device(value);
+            return;
+        }
+        let device = lock(&self.settings).device.clone();
+        gst::element_imp_warning!(
+            self,
+            gst::LibraryError::Settings,
+            (
+                "device={} stays: an element that runs cannot change its device; set it to READY \
+                 first",
+                device
+            )
+        );
+    }
+}
+
 static PROPERTIES: LazyLock<PropertyTable<ClBaseFilter>> = LazyLock::new(|| {
     PropertyTable::<ClBaseFilter>::new(&CAT)
         .with(|this| &this.settings, properties::rows())
+        .with_own(
+            properties::device_spec(),
+            |this| lock(&this.settings).device.to_value(),
+            ClBaseFilter::set_device,
+        )
         .with_read_only(properties::device_name_spec(), |this| {
             this.device_name().to_value()
         })

@@ -56,6 +56,13 @@ pub fn templates() -> &'static [gst::PadTemplate] {
     TEMPLATES.as_ref()
 }
 
+/// Replaces `settings` by `in_force` if they are still the refused ones.
+pub fn put_back<T: Clone + PartialEq>(settings: &mut T, refused: &T, in_force: &T) {
+    if settings == refused {
+        *settings = in_force.clone();
+    }
+}
+
 /// Methods for subclasses.
 pub trait ClBaseFilterExt: IsA<ClBaseFilter> {
     /// The number of a frame: its offset if it has one, otherwise a count since the start.
@@ -85,13 +92,32 @@ pub trait ClBaseFilterExt: IsA<ClBaseFilter> {
             .post_message(message);
     }
 
-    /// Posts a warning that settings are refused and the last ones stay in force.
-    fn post_refusal(&self, error: &ClError) {
+    /// Posts a warning that settings are refused, and sets the properties back with `restore`.
+    fn refuse(&self, error: &ClError, restore: impl FnOnce()) {
+        let element = self.upcast_ref::<ClBaseFilter>();
+        let values = || -> Vec<(glib::ParamSpec, String)> {
+            let specs = element.list_properties();
+            let specs = specs.iter().cloned();
+            specs
+                .filter(|spec| spec.flags().contains(glib::ParamFlags::READWRITE))
+                .map(|spec| {
+                    let value = element.property_value(spec.name());
+                    (spec, format!("{value:?}"))
+                })
+                .collect()
+        };
+        let before = values();
+        restore();
+        for ((spec, before), (_, after)) in before.iter().zip(values()) {
+            if *before != after {
+                element.notify_by_pspec(spec);
+            }
+        }
         gst::element_warning!(
-            self.upcast_ref::<ClBaseFilter>(),
+            element,
             gst::LibraryError::Settings,
             ("{}", error),
-            ["the previous settings stay in force"]
+            ["the properties have their previous values again"]
         );
     }
 }

@@ -57,17 +57,7 @@ fn default_device() -> String {
 
 /// Writable properties; they take effect at the start.
 pub(super) fn rows() -> Vec<Row<Settings>> {
-    let device = glib::ParamSpecString::builder("device")
-        .nick("Device")
-        .blurb(
-            "OpenCL device: auto (first GPU, else the CPU), gpu, cpu, gpu:N or cpu:N (N \
-             from 0), or part of a device's name; the environment variable \
-             CLINSPECT_DEVICE sets the default",
-        )
-        .default_value(Some("auto"))
-        .mutable_ready()
-        .build();
-    let mut rows = properties!(Settings {
+    properties!(Settings {
         choice_at_start(
             "memory-object", "Memory object",
             "Kind of OpenCL memory object that kernels read frames from"
@@ -76,19 +66,30 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             "profile", "Profile",
             "Measure every step on the device; stats then has durations and MB/s per step"
         ) = profile;
-    });
-    rows.push(Row::new(
-        device,
-        |settings: &mut Settings| settings.device.to_value(),
-        // Read as a path: a C program may set any bytes, and glib-rs panics on a string that is
-        // not UTF-8.
-        |settings, value| {
-            let name = value.get::<Option<PathBuf>>().ok().flatten();
-            settings.device =
-                name.map_or_else(default_device, |name| name.to_string_lossy().into_owned());
-        },
-    ));
-    rows
+    })
+}
+
+pub(super) fn device_spec() -> glib::ParamSpec {
+    glib::ParamSpecString::builder("device")
+        .nick("Device")
+        .blurb(
+            "OpenCL device: auto (first GPU, else the CPU), gpu, cpu, gpu:N or cpu:N (N \
+             from 0), or part of a device's name; the environment variable \
+             CLINSPECT_DEVICE sets the default",
+        )
+        .default_value(Some("auto"))
+        .mutable_ready()
+        .build()
+}
+
+impl Settings {
+    /// Sets `device`.
+    pub fn set_device(&mut self, value: &glib::Value) {
+        // Read as a path: a C program may set any bytes, and glib-rs panics on a string that is not
+        // UTF-8.
+        let name = value.get::<Option<PathBuf>>().ok().flatten();
+        self.device = name.map_or_else(default_device, |name| name.to_string_lossy().into_owned());
+    }
 }
 
 pub(super) fn device_name_spec() -> glib::ParamSpec {

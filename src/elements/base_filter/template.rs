@@ -54,6 +54,10 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     /// The settings as they are now; called before each frame in the streaming thread.
     fn settings(&self, state: &Self::State) -> Self::Settings;
 
+    /// Puts the settings in force back into the properties, unless these changed after the refused
+    /// settings were read; see [`put_back`](super::put_back).
+    fn restore(&self, refused: &Self::Settings, in_force: &Self::Settings);
+
     /// Builds an operator, possibly on another thread while frames flow.
     ///
     /// # Errors
@@ -204,8 +208,10 @@ fn process<T: ClBaseFilterImpl>(
 ) -> Result<Option<gst::Event>, ClError> {
     let this = element.downcast_ref::<T::Type>().ok_or_else(other_type)?;
     let TypedWork { live, state } = work.downcast_mut::<TypedWork<T>>().ok_or_else(other_type)?;
-    if let Some(refusal) = live.follow(this.imp().settings(state))? {
-        element.post_refusal(&refusal);
+    let wanted = this.imp().settings(state);
+    if let Some(refusal) = live.follow(wanted.clone())? {
+        let in_force = &live.settings;
+        element.refuse(&refusal, || this.imp().restore(&wanted, in_force));
     }
     let mut frame = Frame {
         input: importer.import(buffers.input())?,

@@ -6,7 +6,7 @@ use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use crate::elements::{
-    base_filter::{self, ClBaseFilter, ClBaseFilterImpl, Frame, Live, Target},
+    base_filter::{self, ClBaseFilter, ClBaseFilterImpl, Frame, Live, Target, put_back},
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
 };
@@ -101,6 +101,10 @@ impl ClBaseFilterImpl for ClGaussian {
 
     fn settings(&self, (): &()) -> Settings {
         lock(&self.settings).clone()
+    }
+
+    fn restore(&self, refused: &Settings, in_force: &Settings) {
+        put_back(&mut *lock(&self.settings), refused, in_force);
     }
 
     fn build(target: &Target, settings: &Settings) -> Result<Gaussian, ClError> {

@@ -10,8 +10,7 @@ use crate::elements::{
     arrays::Array,
     base_filter::{
         self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate,
-        MessageSettings, Target,
-    },
+        MessageSettings, Target, put_back},
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
 };
@@ -146,6 +145,10 @@ impl ClBaseFilterImpl for ClHistogram {
         lock(&self.properties).counting.clone()
     }
 
+    fn restore(&self, refused: &Settings, in_force: &Settings) {
+        put_back(&mut lock(&self.properties).counting, refused, in_force);
+    }
+
     fn build(target: &Target, settings: &Settings) -> Result<Histogram, ClError> {
         let layout = &target.layout;
         let region = settings
@@ -204,7 +207,7 @@ impl ClBaseFilterImpl for ClHistogram {
             .gate
             .opens(&properties.messages, times.running_time, false)
         {
-            element.post(times.message(&*element, "clhistogram", |fields| {
+            element.post(times.message(&*element, "clhistogram", None, |fields| {
                 result.write_scalars(fields);
                 if properties.message_bins {
                     fields.set("bins-data", result.bin_arrays());
@@ -213,7 +216,9 @@ impl ClBaseFilterImpl for ClHistogram {
         }
         let alarms = lock(&self.properties).alarms.take();
         for alarm in state.alarms.look(&alarms, &result, info.is_rgb()) {
-            element.post(times.message(&*element, "clhistogram-alarm", |f| alarm.write(f)));
+            element.post(times.message(&*element, "clhistogram-alarm", None, |f| {
+                alarm.write(f);
+            }));
         }
         state.counts = result.counts;
         Ok(None)

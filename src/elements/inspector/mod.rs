@@ -20,7 +20,7 @@ use super::{
 };
 use clinspect_core::ClError;
 use clinspect_core::components::Limits;
-use clinspect_operators::{Listed, MaskTarget, MeasuredDefect};
+use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect};
 use clinspect_results::{Defect, DefectResult, Verdict};
 use masks::Masks;
 use properties::{Output, Reporting};
@@ -62,7 +62,7 @@ pub fn templates() -> &'static [gst::PadTemplate] {
 /// The comparison of a frame.
 pub struct Basis {
     /// Pixels that could be judged.
-    pub judged_pixels: u64,
+    pub judged: JudgedPixels,
     /// Pitches along x and y, px; 0 for none.
     pub pitches: [f64; 2],
     /// Threshold, grey levels.
@@ -88,6 +88,9 @@ pub trait InspectorImpl:
     /// The current settings.
     fn settings(&self, state: &Self::State) -> Self::Settings;
 
+    /// See [`ClBaseFilterImpl::restore`].
+    fn restore(&self, refused: &Self::Settings, in_force: &Self::Settings);
+
     /// See [`ClBaseFilterImpl::build`].
     ///
     /// # Errors
@@ -110,12 +113,15 @@ pub trait InspectorImpl:
         Ok(())
     }
 
-    /// Marks the defects of a frame; returns the number of marked pixels.
+    /// Marks the defects of a frame; returns the numbers of marked pixels.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    fn mark(operator: &mut Self::Operator, frame: &Frame, mask: MaskTarget)
-    -> Result<u64, ClError>;
+    fn mark(
+        operator: &mut Self::Operator,
+        frame: &Frame,
+        mask: MaskTarget,
+    ) -> Result<Marked, ClError>;
 
     /// Lists the defects of the frame that was marked last.
     ///
@@ -130,6 +136,9 @@ pub trait InspectorImpl:
 
     /// The comparison in use.
     fn basis(live: &Live<Self::Settings, Self::Operator>) -> Basis;
+
+    /// Other settings in force, for messages: "property=value ...".
+    fn in_words(live: &Live<Self::Settings, Self::Operator>) -> String;
 }
 
 /// State that an inspector keeps from frame to frame.
@@ -160,6 +169,10 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
 
     fn settings(&self, state: &State<T::State>) -> T::Settings {
         InspectorImpl::settings(self, &state.own)
+    }
+
+    fn restore(&self, refused: &T::Settings, in_force: &T::Settings) {
+        InspectorImpl::restore(self, refused, in_force);
     }
 
     fn build(target: &Target, settings: &T::Settings) -> Result<T::Operator, ClError> {
@@ -207,14 +220,14 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         let masks = state.masks.as_ref();
         let masks =
             masks.ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
-        let ((defect_pixels, listed), mask) = masks.write(frame, |mask| {
+        let ((marked, listed), mask) = masks.write(frame, |mask| {
             inspect::<T>(&mut live.operator, frame, mask, &reporting.listing)
         })?;
 
         let element = self.obj();
         let element: &ClBaseFilter = element.upcast_ref();
         let Basis {
-            judged_pixels,
+            judged,
             pitches: [pitch_x, pitch_y],
             threshold,
         } = T::basis(live);
@@ -227,11 +240,14 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             pitch_x,
             pitch_y,
             threshold,
-            judged_pixels,
-            defect_pixels,
+            judged_pixels: judged.any,
+            judged_x: judged.x,
+            judged_y: judged.y,
+            defect_pixels: marked.pixels,
+            missing_pixels: marked.missing,
             verdict: Verdict::new(
-                judged_pixels,
-                defect_pixels,
+                judged.any,
+                marked.pixels,
                 &defects,
                 listed.overflow,
                 &reporting.limits,
@@ -256,9 +272,13 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             .gate
             .opens(&reporting.messages, times.running_time, changed)
         {
-            element.post(times.message(element, T::MESSAGE, |fields| {
+            let summary = Some(result.summary());
+            element.post(times.message(element, T::MESSAGE, summary, |fields| {
                 result.write_scalars(fields);
-                fields.set("defects", result.defect_structures());
+                fields.set("settings", T::in_words(live));
+                if reporting.message_defects {
+                    fields.set("defects", result.defect_structures());
+                }
             }));
         }
         Ok(reporting.send_events.then(|| result.to_event()))
@@ -271,14 +291,14 @@ fn inspect<T: InspectorImpl>(
     frame: &Frame,
     mask: MaskTarget,
     limits: &Limits,
-) -> Result<(u64, Listed), ClError> {
+) -> Result<(Marked, Listed), ClError> {
     let marked = T::mark(operator, frame, mask)?;
-    let listed = if marked > 0 && limits.max_defects > 0 {
+    let listed = if marked.pixels > 0 && limits.max_defects > 0 {
         T::list(operator, frame, mask, limits)?
     } else {
         // Without a list, any marked pixel means overflow.
         Listed {
-            overflow: marked > 0,
+            overflow: marked.pixels > 0,
             ..Listed::default()
         }
     };

@@ -36,6 +36,7 @@ pub(super) struct Reporting {
     pub listing: Limits,
     pub output: Output,
     pub messages: MessageSettings,
+    pub message_defects: bool,
     pub send_events: bool,
 }
 
@@ -43,9 +44,9 @@ impl Default for Reporting {
     fn default() -> Self {
         Self {
             limits: VerdictLimits {
-                defect_pixels: 0,
+                defect_pixels: -1,
                 defect_count: 0,
-                defect_area: 0,
+                defect_area: -1,
             },
             listing: Limits {
                 min_area: 1,
@@ -54,6 +55,7 @@ impl Default for Reporting {
             },
             output: Output::default(),
             messages: MessageSettings::default(),
+            message_defects: false,
             send_events: false,
         }
     }
@@ -78,7 +80,8 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
         ) = limits.defect_pixels;
         limit(
             "fail-defect-count", "Fail at defect count",
-            "A frame with more listed defects than this fails; -1 = off"
+            "A frame with more listed defects than this fails, and, with max-defects=0, a frame with \
+             a marked pixel; -1 = off"
         ) = limits.defect_count;
         limit(
             "fail-defect-area", "Fail at defect area",
@@ -89,6 +92,10 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
             "Post a message at every change of the verdict, and otherwise at most once per interval"
         ) = messages.post;
         interval() = messages.interval_ns;
+        boolean(
+            "message-defects", "Message defects",
+            "Add the 16 largest defects to messages"
+        ) = message_defects;
         boolean(
             "send-events", "Send events",
             "Also send the results as an event before each buffer, for transports that drop metas, \

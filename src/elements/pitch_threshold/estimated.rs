@@ -54,22 +54,30 @@ impl Estimated {
     }
 }
 
-/// Warns that frames cannot be judged along an axis.
-pub fn warn_missing(element: &ClPitchThreshold, axis: Axis) {
+/// Tells that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
+/// info message.
+pub fn tell_missing(element: &ClPitchThreshold, axis: Axis, is_alone: bool) {
     let (name, along) = match axis {
         Axis::X => ("pitch-x", "rows"),
         Axis::Y => ("pitch-y", "columns"),
     };
-    gst::element_warning!(
-        element,
-        gst::StreamError::Format,
-        (
-            "no repeating pattern was found along {}; set {} if there is one, or \
-             to 0 for no comparison along {}",
-            along,
-            name,
-            along
-        ),
-        ["frames that cannot be judged get the verdict none and a clear mask"]
+    let text = format!(
+        "no repeating pattern was found along {along}; set {name} if there is one, or to 0 for no \
+         comparison along {along}"
     );
+    if is_alone {
+        gst::element_warning!(
+            element,
+            gst::StreamError::Format,
+            ("{}", text),
+            ["frames that cannot be judged get the verdict none and a clear mask"]
+        );
+    } else {
+        gst::element_info!(
+            element,
+            gst::StreamError::Format,
+            ("{}", text),
+            ["frames are compared along the other axis only"]
+        );
+    }
 }

@@ -7,18 +7,20 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
     estimate::{Estimation, News, Probes, probes},
-    estimated::{Estimated, warn_missing},
+    estimated::{Estimated, tell_missing},
+    presence::{self, Learned, Presence},
     properties::{Settings, rows},
 };
 use crate::elements::{
-    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, Live, Target},
+    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, Live, Target, put_back},
     debug_category,
     inspector::{self, Basis, Inspector, InspectorImpl},
     lock,
     property_table::{PropertyTable, property_methods},
+    told::Told,
 };
-use clinspect_core::{ClError, components::Limits, region::user_region};
-use clinspect_operators::{Listed, MaskTarget, PitchSettings, PitchThreshold};
+use clinspect_core::{ClError, components::Limits, pitch::Axis, region::user_region};
+use clinspect_operators::{Listed, Marked, MaskTarget, PitchSettings, PitchThreshold};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
@@ -26,11 +28,21 @@ pub struct ClPitchThreshold {
     inspector: Inspector,
     settings: Mutex<Settings>,
     estimated: Estimated,
+    pub(super) presence: Presence,
+}
+
+/// What the element keeps from frame to frame.
+#[derive(Default)]
+pub struct State {
+    estimation: Estimation,
+    learned: Learned,
+    /// Axes and multiples of the comparisons that judge few pixels.
+    weak: Told<Vec<(Axis, u32)>>,
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
 pub struct Operator {
-    comparison: PitchThreshold,
+    pub(super) comparison: PitchThreshold,
     probes: Probes,
 }
 
@@ -56,10 +68,67 @@ impl ClPitchThreshold {
             live.follow(wanted)?
         };
         if let Some(refusal) = refusal {
-            self.obj().post_refusal(&refusal);
+            // The properties were accepted; only the estimated pitches do not fit the frame.
+            self.obj().refuse(&refusal, || {});
         }
         self.estimated.post(&self.obj());
         Ok(())
+    }
+
+    /// Looks for the pitches in a frame.
+    fn estimate(
+        &self,
+        live: &mut Live<Settings, Operator>,
+        estimation: &mut Estimation,
+        frame: &Frame,
+    ) -> Result<(), ClError> {
+        if estimation.follow(live.settings.estimates()) {
+            self.estimated.set(&self.obj(), estimation.pitches());
+        }
+        if !estimation.is_due() {
+            return Ok(());
+        }
+        let news = estimation.look(&mut live.operator.probes, &frame.input, frame.meter())?;
+        if news.contains(&News::Pitch) {
+            self.learn(live, estimation)?;
+        }
+        for news in news {
+            if let News::Missing(axis) = news {
+                let is_alone = live.settings.pitches == [0.0; 2];
+                tell_missing(&self.obj(), axis, is_alone);
+            }
+        }
+        Ok(())
+    }
+
+    /// Warns once of comparisons that can judge less than half of the regions' pixels.
+    fn warn_weak(&self, comparison: &PitchThreshold, told: &mut Told<Vec<(Axis, u32)>>) {
+        let weak = comparison.weak_comparisons();
+        let names: Vec<(Axis, u32)> = weak.iter().map(|c| (c.axis, c.multiple)).collect();
+        if !told.is_news(names) {
+            return;
+        }
+        let [x, y] = comparison.pitches();
+        for weak in weak {
+            let (name, pitch) = match weak.axis {
+                Axis::X => ("pitch-x", x),
+                Axis::Y => ("pitch-y", y),
+            };
+            gst::element_imp_warning!(
+                self,
+                gst::StreamError::Format,
+                (
+                    "multiple {} of {}={} compares less than half of the pixels to be judged, \
+                     because their neighbours {} pixels away lie outside the frame; use larger \
+                     frames, or set multiples without {}",
+                    weak.multiple,
+                    name,
+                    pitch,
+                    weak.margin(),
+                    weak.multiple
+                )
+            );
+        }
     }
 }
 
@@ -72,6 +141,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
         .with_read_only(Estimated::spec("y"), |this| {
             this.estimated.get()[1].to_value()
         })
+        .with_read_only(presence::spec(), |this| this.presence.expected().to_value())
 });
 
 #[glib::object_subclass]
@@ -83,6 +153,10 @@ impl ObjectSubclass for ClPitchThreshold {
 
 impl ObjectImpl for ClPitchThreshold {
     property_methods!(PROPERTIES);
+
+    fn signals() -> &'static [glib::subclass::Signal] {
+        presence::signals()
+    }
 }
 
 impl GstObjectImpl for ClPitchThreshold {}
@@ -116,15 +190,23 @@ impl InspectorImpl for ClPitchThreshold {
     const MESSAGE: &'static str = "clpitchthreshold";
     type Settings = Settings;
     type Operator = Operator;
-    type State = Estimation;
+    type State = State;
 
     fn inspector(&self) -> &Inspector {
         &self.inspector
     }
 
-    fn settings(&self, estimation: &Estimation) -> Settings {
+    fn settings(&self, state: &State) -> Settings {
         let settings = lock(&self.settings).clone();
-        settings.with_estimates(estimation.pitches())
+        settings.with_estimates(state.estimation.pitches())
+    }
+
+    fn restore(&self, refused: &Settings, in_force: &Settings) {
+        let set = |settings: &Settings| settings.clone().with_estimates([None; 2]);
+        let mut settings = lock(&self.settings);
+        let mut now = set(&settings);
+        put_back(&mut now, &set(refused), &set(in_force));
+        *settings = now;
     }
 
     fn build(target: &Target, settings: &Settings) -> Result<Operator, ClError> {
@@ -149,6 +231,8 @@ impl InspectorImpl for ClPitchThreshold {
                 compare: settings.compare,
                 match_center: settings.match_center,
                 polarity: settings.polarity,
+                borders: settings.borders,
+                contrast: settings.contrast(),
                 rois,
                 bit_depth: settings.bit_depth,
                 image: target.images,
@@ -161,36 +245,26 @@ impl InspectorImpl for ClPitchThreshold {
         })
     }
 
-    fn set_up(&self, estimation: &mut Estimation) {
-        *estimation = Estimation::default();
+    fn set_up(&self, state: &mut State) {
+        self.presence.forget(&self.obj(), &mut state.learned);
         self.estimated.set(&self.obj(), [None; 2]);
+        *state = State::default();
     }
 
     fn look(
         &self,
         live: &mut Live<Settings, Operator>,
-        estimation: &mut Estimation,
+        state: &mut State,
         frame: &Frame,
     ) -> Result<(), ClError> {
-        if estimation.follow(live.settings.estimates()) {
-            self.estimated.set(&self.obj(), estimation.pitches());
-        }
-        if !estimation.is_due() {
-            return Ok(());
-        }
-        let news = estimation.look(&mut live.operator.probes, &frame.input, frame.meter())?;
-        if news.contains(&News::Pitch) {
-            self.learn(live, estimation)?;
-        }
-        for news in news {
-            if let News::Missing(axis) = news {
-                warn_missing(&self.obj(), axis);
-            }
-        }
-        Ok(())
+        self.estimate(live, &mut state.estimation, frame)?;
+        self.warn_weak(&live.operator.comparison, &mut state.weak);
+        let Live { operator, settings, .. } = live;
+        self.presence
+            .look(&self.obj(), settings, operator, &mut state.learned, frame)
     }
 
-    fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<u64, ClError> {
+    fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<Marked, ClError> {
         operator.comparison.run(&frame.input, mask, frame.meter())
     }
 
@@ -205,10 +279,15 @@ impl InspectorImpl for ClPitchThreshold {
     }
 
     fn basis(live: &Live<Settings, Operator>) -> Basis {
+        let comparison = &live.operator.comparison;
         Basis {
-            judged_pixels: live.operator.comparison.judged_pixels(),
-            pitches: live.operator.comparison.pitches(),
+            judged: comparison.judged_pixels(),
+            pitches: comparison.pitches(),
             threshold: live.settings.threshold,
         }
+    }
+
+    fn in_words(live: &Live<Settings, Operator>) -> String {
+        live.settings.in_words(live.operator.comparison.contrast())
     }
 }

@@ -3,6 +3,7 @@
 mod estimate;
 mod estimated;
 mod imp;
+mod presence;
 mod properties;
 
 use gst::glib;

@@ -1,13 +1,18 @@
 //! Properties of `clpitchthreshold` besides those of every inspector.
 
+use gst::{glib, prelude::*};
+
 use crate::elements::{
     arrays::Array,
     property_table::{Row, properties},
 };
-use clinspect_operators::{Compare, Polarity};
+use clinspect_operators::{Borders, Compare, Contrast, Polarity};
 
 /// Value of a pitch property that asks for an estimate.
 const ESTIMATE: f64 = -1.0;
+/// Value of `min-contrast` for half of the pattern's own contrast.
+const AUTOMATIC: f64 = -1.0;
+const MAX_CONTRAST: f64 = 255.0;
 pub(super) const MAX_PITCH: f64 = 65_536.0;
 const MAX_THRESHOLD: f64 = 65_535.0;
 
@@ -25,6 +30,10 @@ pub struct Settings {
     pub compare: Compare,
     pub match_center: bool,
     pub polarity: Polarity,
+    pub borders: Borders,
+    /// Minimum contrast, grey levels of 8 bits; 0 for no search for the pattern, negative for half of
+    /// the pattern's own contrast.
+    pub min_contrast: f64,
     pub rois: Array<Vec<[u32; 4]>>,
     pub bit_depth: u32,
 }
@@ -33,13 +42,15 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             pitch_x: ESTIMATE,
-            pitch_y: 0.0,
+            pitch_y: ESTIMATE,
             pitches: [0.0; 2],
-            multiples: vec![1].into(),
-            threshold: 10.0,
-            compare: Compare::default(),
-            match_center: false,
+            multiples: vec![1, 4].into(),
+            threshold: 12.0,
+            compare: Compare::Minimum,
+            match_center: true,
             polarity: Polarity::default(),
+            borders: Borders::default(),
+            min_contrast: AUTOMATIC,
             rois: Array::default(),
             bit_depth: 0,
         }
@@ -50,6 +61,35 @@ impl Settings {
     /// Whether the pitch along x, and along y, is estimated.
     pub fn estimates(&self) -> [bool; 2] {
         [self.pitch_x < 0.0, self.pitch_y < 0.0]
+    }
+
+    /// The settings in force for messages; `contrast` is the minimum contrast in use.
+    pub fn in_words(&self, contrast: Contrast) -> String {
+        let nick = |value: glib::Value| {
+            glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
+        };
+        let contrast = match contrast {
+            Contrast::Off => "0".into(),
+            Contrast::Known(level) => format!("{level:.3}"),
+            Contrast::Unknown => "unknown".into(),
+        };
+        format!(
+            "compare={} match-center={} multiples={:?} polarity={} borders={} min-contrast={contrast}",
+            nick(self.compare.to_value()),
+            self.match_center,
+            self.multiples.usable(),
+            nick(self.polarity.to_value()),
+            nick(self.borders.to_value()),
+        )
+    }
+
+    /// The minimum contrast for an operator.
+    pub fn contrast(&self) -> Contrast {
+        match self.min_contrast {
+            0.0 => Contrast::Off,
+            level if level > 0.0 => Contrast::Known(level),
+            _ => Contrast::Unknown,
+        }
     }
 
     /// The settings with the estimated pitches in use where estimates are wanted.
@@ -87,6 +127,16 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              the pitch is not a whole number"
         ) = match_center;
         choice("polarity", "Polarity", "Which deviations are marked") = polarity;
+        choice(
+            "borders", "Borders", "How pixels near the frame's edge are compared, which lack a neighbour"
+        ) = borders;
+        double(
+            "min-contrast", "Minimum contrast",
+            "Tiles whose standard deviation is below this are marked, because the pattern is missing \
+             there, in grey levels of 8 bits; 0 = do not look for the pattern, -1 = half of \
+             expected-contrast",
+            AUTOMATIC..=MAX_CONTRAST
+        ) = min_contrast;
         numbers(
             "multiples", "Multiples",
             "Multiples of the pitches at which a pixel is compared, such as <1> or <1, 4>; a pixel \

@@ -124,6 +124,9 @@ fn result(
             polarity: input.int_in_range(-1..=1)?,
         });
     }
+    let judged_x = input.int_in_range(0..=judged_pixels)?;
+    let judged_y = input.int_in_range(0..=judged_pixels)?;
+    let missing_pixels = input.int_in_range(0..=marked)?;
     Ok(DefectResult {
         element: (*input.choose(&["", "clpitchthreshold0", "\"', x=(int)1; \u{1f50d}\n"])?).into(),
         frame_number: input.arbitrary()?,
@@ -133,7 +136,10 @@ fn result(
         pitch_y: finite(input)?.abs(),
         threshold: finite(input)?.abs(),
         judged_pixels,
+        judged_x,
+        judged_y,
         defect_pixels: marked,
+        missing_pixels,
         verdict,
         defects,
         overflow: input.arbitrary()?,

@@ -1,0 +1,152 @@
+//! The contrast of the pattern: learned from a frame, and told in a property.
+
+use std::sync::{
+    LazyLock, Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use gst::{
+    glib::{self, subclass::Signal},
+    prelude::*,
+    subclass::prelude::*,
+};
+
+use super::{ClPitchThreshold, imp::Operator, properties::Settings};
+use crate::elements::{base_filter::Frame, lock, told::Told};
+use clinspect_core::{ClError, presence::contrast_q4};
+use clinspect_operators::Contrast;
+
+/// Number of frames in which the pattern is not seen before a warning.
+const PATIENCE: u64 = 4;
+
+/// What the element and its properties know of the contrast.
+#[derive(Default)]
+pub struct Presence {
+    /// The property `expected-contrast`.
+    expected: Mutex<f64>,
+    /// `take-contrast` was called.
+    is_wanted: AtomicBool,
+}
+
+/// The learned contrast, kept from frame to frame.
+#[derive(Default)]
+pub struct Learned {
+    /// Grey levels of 8 bits, and the pitches for which it was learned.
+    contrast: Option<(f64, [f64; 2])>,
+    /// Frames in which the pattern was not seen.
+    unseen: u64,
+    told: Told<()>,
+}
+
+/// The property `expected-contrast`.
+pub fn spec() -> glib::ParamSpec {
+    glib::ParamSpecDouble::builder("expected-contrast")
+        .nick("Expected contrast")
+        .blurb(
+            "Contrast of the pattern, learned from the frames if min-contrast is -1: the standard \
+             deviation of the median tile in grey levels of 8 bits; 0 = unknown",
+        )
+        .minimum(0.0)
+        .read_only()
+        .build()
+}
+
+/// The action signal `take-contrast`.
+pub fn signals() -> &'static [Signal] {
+    static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
+        let take_contrast = Signal::builder("take-contrast")
+            .action()
+            .class_handler(|args| {
+                let element = args.first()?.get::<ClPitchThreshold>().ok()?;
+                let presence = &element.imp().presence;
+                presence.is_wanted.store(true, Ordering::Relaxed);
+                None
+            });
+        vec![take_contrast.build()]
+    });
+    SIGNALS.as_ref()
+}
+
+impl Presence {
+    /// The value of the property.
+    pub fn expected(&self) -> f64 {
+        *lock(&self.expected)
+    }
+
+    fn tell(&self, element: &ClPitchThreshold, contrast: f64) {
+        if std::mem::replace(&mut *lock(&self.expected), contrast) != contrast {
+            element.notify("expected-contrast");
+        }
+    }
+
+    /// Forgets the contrast, at new caps.
+    pub fn forget(&self, element: &ClPitchThreshold, learned: &mut Learned) {
+        *learned = Learned::default();
+        self.tell(element, 0.0);
+    }
+
+    /// Sets the minimum contrast of the comparison before a frame. If it is not known, looks for the
+    /// pattern in the frame.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn look(
+        &self,
+        element: &ClPitchThreshold,
+        settings: &Settings,
+        operator: &mut Operator,
+        learned: &mut Learned,
+        frame: &Frame,
+    ) -> Result<(), ClError> {
+        let comparison = &mut operator.comparison;
+        if settings.contrast() != Contrast::Unknown {
+            self.forget(element, learned);
+            return Ok(());
+        }
+        let pitches = comparison.pitches();
+        let wanted = self.is_wanted.swap(false, Ordering::Relaxed);
+        if wanted || learned.contrast.is_some_and(|(_, before)| before != pitches) {
+            learned.contrast = None;
+        }
+        if learned.contrast.is_none() {
+            // A contrast that rounds to 0 could never be missed.
+            learned.contrast = comparison
+                .learn_contrast(&frame.input, frame.meter())?
+                .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
+                .map(|contrast| (contrast, pitches));
+            let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);
+            self.tell(element, contrast);
+            self.warn(element, learned, pitches);
+        }
+        comparison.set_contrast(match learned.contrast {
+            Some((contrast, _)) => Contrast::Known(contrast / 2.0),
+            None => Contrast::Unknown,
+        });
+        Ok(())
+    }
+
+    /// Warns once if the pattern was not seen in several frames, although a pitch is known.
+    fn warn(&self, element: &ClPitchThreshold, learned: &mut Learned, pitches: [f64; 2]) {
+        if learned.contrast.is_some() {
+            learned.unseen = 0;
+            learned.told.clear();
+            return;
+        }
+        learned.unseen += u64::from(pitches != [0.0; 2]);
+        if learned.unseen >= PATIENCE && learned.told.is_news(()) {
+            let [x, y] = pitches;
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                (
+                    "no pattern that repeats with pitch-x={} and pitch-y={} was seen in {} frames; \
+                     check the pitch, the light and the focus, or set min-contrast",
+                    x,
+                    y,
+                    PATIENCE
+                ),
+                ["frames get the verdict none and a clear mask until the pattern is seen"]
+            );
+        }
+    }
+}
