@@ -161,6 +161,8 @@ fn pitch(c: &mut Criterion) {
         minimum: true,
         match_center: true,
         threshold: 8.0,
+        inward: true,
+        min_contrast: 5.0,
         ..settings()
     };
     let variants = labelled([

@@ -35,14 +35,20 @@ RECOMMENDED = {
     "minimum": True,
     "match-center": True,
     "threshold": 8,
+    "inward": True,
+    "min-contrast": 5,
 }
+# The published formula.
+PUBLISHED = (
+    "clpitchthreshold pitch-x=7.35 pitch-y=0 compare=average match-center=false "
+    'multiples="<1>" borders=skip min-contrast=0'
+)
 CHAIN = (
     "clgaussian kernel-size=5 sigma=0.8 {p} ! clhistogram post-messages=false {p} ! "
-    "clpitchthreshold pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true "
-    'multiples="<1,4>" threshold=8 post-messages=false {p}'
+    "clpitchthreshold pitch-x=7.35 pitch-y=7.35 threshold=8 post-messages=false {p}"
 )
 
-PLAIN_CHAIN = "clgaussian ! clhistogram ! clpitchthreshold pitch-x=7.35 threshold=40"
+PLAIN_CHAIN = f"clgaussian ! clhistogram ! {PUBLISHED} threshold=40"
 
 
 @dataclass

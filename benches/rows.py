@@ -2,7 +2,7 @@
 
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, PLAIN_CHAIN,
-    RECOMMENDED, RGB_34M, RGB_4K, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts,
+    PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts,
     ours, size_name,
 )
 
@@ -64,9 +64,15 @@ def operator_sections(gpu):
     sections.append(
         Section(
             "Pitch comparison, recommended settings",
-            "Minimum with matched centre, pitches 7.35 along both axes, multiples 1 and 4.",
+            "Minimum with matched centre, pitches 7.35 along both axes, multiples 1 and 4, borders "
+            "inward, minimum contrast 5.",
             by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"])], RECOMMENDED),
-            [ours(), Contestant("sequential", "reference", most=13_000_000)],
+            [
+                ours(),
+                Contestant("without presence", "ours", {"min-contrast": 0}, None),
+                Contestant("borders skipped", "ours", {"inward": False}, None),
+                Contestant("sequential", "reference", most=13_000_000),
+            ],
             ("ours", "sequential"),
         )
     )
@@ -177,7 +183,7 @@ def overhead_section(source):
     for task, element, settings in [
         ("gaussian", "clgaussian", {"kernel-size": 3}),
         ("histogram", "clhistogram", {}),
-        ("pitch", "clpitchthreshold pitch-x=7.35 threshold=255", {**PITCH, "threshold": 255}),
+        ("pitch", f"{PUBLISHED} threshold=255", {**PITCH, "threshold": 255}),
     ]:
         for size in ((320, 240, 1), GREY_HD, GREY_12M):
             settings = {**settings, "pipeline": element}
@@ -259,7 +265,7 @@ def pipeline_sections(gpu):
             "the driver's cache) and run once on a small frame.",
             [pipeline(title, GREY_HD, text, variant="read", start=True)
              for title, text in (("clgaussian", "clgaussian"), ("clhistogram", "clhistogram"),
-                                 ("clpitchthreshold", "clpitchthreshold pitch-x=7.35"),
+                                 ("clpitchthreshold", PUBLISHED),
                                  ("chain", plain))],
             [Contestant("ours", "pipeline", {"source": "system"}, None)],
             shown="time",
@@ -271,7 +277,7 @@ def pipeline_sections(gpu):
              for s in (GREY_HD, GREY_12M)]
             + [pipeline(f"{size_name(GREY_12M)}, {e.split()[0]}", GREY_12M, f"{e} profile=true",
                         variant="read")
-               for e in ("clgaussian", "clhistogram", "clpitchthreshold pitch-x=7.35")],
+               for e in ("clgaussian", "clhistogram", PUBLISHED)],
             [Contestant("element", "pipeline", {"source": source}, None)],
             shown="steps",
         ),

@@ -8,8 +8,8 @@ use clinspect_core::{
 use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
-    Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
-    PitchSettings, PitchThreshold, Polarity, Strategy,
+    Arithmetic, Borders, Compare, Contrast, Gaussian, GaussianSettings, Histogram,
+    HistogramSettings, MaskTarget, PitchSettings, PitchThreshold, Polarity, Strategy,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
@@ -217,6 +217,16 @@ fn pitch(
         },
         match_center: settings.match_center,
         polarity: Polarity::Both,
+        borders: if settings.inward {
+            Borders::Inward
+        } else {
+            Borders::Skip
+        },
+        contrast: if settings.min_contrast > 0.0 {
+            Contrast::Known(settings.min_contrast)
+        } else {
+            Contrast::Off
+        },
         rois: Vec::new(),
         bit_depth: 0,
         image: settings.image,

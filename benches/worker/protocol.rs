@@ -108,6 +108,10 @@ pub struct Settings {
     pub threshold: f64,
     pub minimum: bool,
     pub match_center: bool,
+    /// `borders=inward`.
+    pub inward: bool,
+    /// Minimum contrast, grey levels of 8 bits; 0 = off.
+    pub min_contrast: f64,
     /// Whether frames start, and results end, in host memory.
     pub transfers: bool,
     /// Elements between source and sink.
@@ -142,6 +146,8 @@ impl Default for Settings {
             threshold: 10.0,
             minimum: false,
             match_center: false,
+            inward: false,
+            min_contrast: 0.0,
             transfers: false,
             pipeline: String::new(),
             format: String::new(),

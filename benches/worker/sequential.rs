@@ -93,8 +93,8 @@ impl Sequential {
                     },
                     match_center: settings.match_center,
                     polarity: Polarity::Both,
-                    inward: false,
-                    min_contrast: 0.0,
+                    inward: settings.inward,
+                    min_contrast: settings.min_contrast,
                     bit_depth: 0,
                     rois: Vec::new(),
                 };

@@ -12,8 +12,8 @@ use clinspect_core::{
 use clinspect_opencl::frame::{Importer, layout_of};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool};
 use clinspect_operators::{
-    Arithmetic, Compare, Gaussian, GaussianSettings, Histogram, HistogramSettings, MaskTarget,
-    PitchSettings, PitchThreshold, Polarity, Strategy,
+    Arithmetic, Borders, Compare, Contrast, Gaussian, GaussianSettings, Histogram,
+    HistogramSettings, MaskTarget, PitchSettings, PitchThreshold, Polarity, Strategy,
 };
 use gst::prelude::*;
 use serde::Serialize;
@@ -99,6 +99,8 @@ pub fn pitch_settings() -> PitchSettings {
         compare: Compare::Minimum,
         match_center: true,
         polarity: Polarity::Both,
+        borders: Borders::Inward,
+        contrast: Contrast::Off,
         rois: Vec::new(),
         bit_depth: 0,
         image: false,

@@ -168,7 +168,12 @@ impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
         gst::info!(self.category, imp = element, "{} = {value:?}", spec.name());
         // GObject's check of the range lets NaN pass, which no setting means.
         if value.get::<f64>().is_ok_and(f64::is_nan) {
-            gst::warning!(self.category, imp = element, "{} is not a number", spec.name());
+            gst::warning!(
+                self.category,
+                imp = element,
+                "{} is not a number",
+                spec.name()
+            );
             return;
         }
         if let Some(access) = self.access(spec) {

@@ -11,7 +11,7 @@ use clinspect_core::{
 };
 use clinspect_opencl::frame::{ClFrame, LUMA_FORMATS, layout_of};
 use clinspect_opencl::{ClContext, Meter, buffer_of};
-use clinspect_operators::{Compare, Listed, MaskTarget, PitchThreshold, Polarity, Probe};
+use clinspect_operators::{Borders, Compare, Listed, MaskTarget, PitchThreshold, Polarity, Probe};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -286,8 +286,14 @@ fn defects_of_every_mode_equal_reference() {
         ] {
             for compare in [Compare::Average, Compare::Minimum] {
                 for match_center in [false, true] {
-                    for polarity in [Polarity::Both, Polarity::Bright, Polarity::Dark] {
+                    for (polarity, borders, min_contrast) in [
+                        (Polarity::Both, Borders::Inward, 12.0),
+                        (Polarity::Bright, Borders::Skip, 0.0),
+                        (Polarity::Dark, Borders::Inward, 6.0),
+                    ] {
                         let job = Job {
+                            borders,
+                            min_contrast,
                             pitch,
                             multiples: multiples.clone(),
                             compare,

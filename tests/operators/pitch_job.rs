@@ -143,7 +143,11 @@ impl Job {
 }
 
 /// A packed mask's bytes and the number of marked pixels; the memory around the mask is checked.
-fn packed(device: &Arc<ClContext>, operator: &mut PitchThreshold, input: &Frame) -> (Vec<u8>, Marked) {
+fn packed(
+    device: &Arc<ClContext>,
+    operator: &mut PitchThreshold,
+    input: &Frame,
+) -> (Vec<u8>, Marked) {
     const BEFORE: usize = 5;
     const AFTER: usize = 9;
     let meter = Meter::new(false);

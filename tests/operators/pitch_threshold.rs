@@ -7,9 +7,7 @@ use clinspect_core::ClError;
 use clinspect_core::{region::Rect, variant::PitchVariant};
 use clinspect_opencl::ClContext;
 use clinspect_opencl::frame::{LUMA_FORMATS, layout_of};
-use clinspect_operators::{
-    Borders, Compare, Contrast, PitchSettings, PitchThreshold, Polarity,
-};
+use clinspect_operators::{Borders, Compare, Contrast, PitchSettings, PitchThreshold, Polarity};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -241,7 +239,11 @@ fn pitch_tiles_without_the_pattern_are_marked_on_every_frame() {
                         let is_gone = (40..100).contains(&x) && (30..80).contains(&y)
                             || y + 20 >= size[1] && y > 20;
                         let level = if is_gone { 60 } else { pattern(x, y) };
-                        let level = if x + 40 > size[0] && x > 30 { level / 8 } else { level };
+                        let level = if x + 40 > size[0] && x > 30 {
+                            level / 8
+                        } else {
+                            level
+                        };
                         reference::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
                     }
                 }
@@ -253,7 +255,9 @@ fn pitch_tiles_without_the_pattern_are_marked_on_every_frame() {
                     ([16.0, 24.0], Borders::Inward),
                 ] {
                     let [width, height] = size;
-                    if (width as f64) < 2.0 * pitch[0] + 1.0 || (height as f64) < 2.0 * pitch[1] + 1.0 {
+                    if (width as f64) < 2.0 * pitch[0] + 1.0
+                        || (height as f64) < 2.0 * pitch[1] + 1.0
+                    {
                         continue;
                     }
                     let job = Job {
@@ -264,7 +268,10 @@ fn pitch_tiles_without_the_pattern_are_marked_on_every_frame() {
                         ..classic(0.0, 0.3 * highest)
                     };
                     // The narrow frame lies left of the hole.
-                    assert_eq!(job.expected(&input).missing_pixels > 0, width > 9 || pitch[1] > 20.0);
+                    assert_eq!(
+                        job.expected(&input).missing_pixels > 0,
+                        width > 9 || pitch[1] > 20.0
+                    );
                     check(&device, &input, &job, &CHOICES);
                 }
             }
@@ -300,7 +307,8 @@ fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
         let depth = 8 * input.kind().size() as u32;
         for y in 0..90 {
             for x in 0..157 {
-                let level = 90 + 70 * u32::from(2 * (x % period[0]) < period[0])
+                let level = 90
+                    + 70 * u32::from(2 * (x % period[0]) < period[0])
                     + 31 * u32::from(2 * (y % period[1]) < period[1])
                     + ((x * 7 + y * 13) % 5) as u32;
                 reference::put(&mut input.bytes, &geometry, x, y, level << (depth - 8));
@@ -314,13 +322,31 @@ fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
     };
     for format in [Format::Gray8, Format::Gray16Be] {
         let input = stripes(format, [12, 10]);
-        for pitch in [[12.0, 0.0], [0.0, 10.0], [12.0, 10.0], [12.25, 9.9], [24.0, 10.0]] {
-            let expected = reference::pitch_threshold::contrast(input.component(0), &job(pitch).oracle());
-            assert!(expected.is_some_and(|contrast| contrast > 10.0), "{pitch:?} {expected:?}");
-            assert_eq!(learn(&input, &job(pitch)), [expected; 3], "{format:?} {pitch:?}");
+        for pitch in [
+            [12.0, 0.0],
+            [0.0, 10.0],
+            [12.0, 10.0],
+            [12.25, 9.9],
+            [24.0, 10.0],
+        ] {
+            let expected =
+                reference::pitch_threshold::contrast(input.component(0), &job(pitch).oracle());
+            assert!(
+                expected.is_some_and(|contrast| contrast > 10.0),
+                "{pitch:?} {expected:?}"
+            );
+            assert_eq!(
+                learn(&input, &job(pitch)),
+                [expected; 3],
+                "{format:?} {pitch:?}"
+            );
         }
         for pitch in [[6.0, 0.0], [6.0, 10.0], [18.0, 0.0]] {
-            assert_eq!(learn(&input, &job(pitch)), [None; 3], "{format:?} {pitch:?}");
+            assert_eq!(
+                learn(&input, &job(pitch)),
+                [None; 3],
+                "{format:?} {pitch:?}"
+            );
         }
     }
     let noise = Frame::showing(Format::Gray8, [157, 90], PLAIN, Content::Random, 0);

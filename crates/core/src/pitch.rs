@@ -78,10 +78,24 @@ impl Comparison {
         let (margin, margin2) = (self.margin().min(n), self.margin2().min(n));
         let left = margin.min(n - margin2);
         let right = (n - margin).max(margin2);
-        let sides = if inward { [(0, left), (right, n)] } else { [(0, 0); 2] };
+        let sides = if inward {
+            [(0, left), (right, n)]
+        } else {
+            [(0, 0); 2]
+        };
         [(margin, (n - margin).max(margin)), sides[0], sides[1]].map(|(from, to)| match self.axis {
-            Axis::X => Rect { x0: from, y0: 0, x1: to, y1: height },
-            Axis::Y => Rect { x0: 0, y0: from, x1: width, y1: to },
+            Axis::X => Rect {
+                x0: from,
+                y0: 0,
+                x1: to,
+                y1: height,
+            },
+            Axis::Y => Rect {
+                x0: 0,
+                y0: from,
+                x1: width,
+                y1: to,
+            },
         })
     }
 }

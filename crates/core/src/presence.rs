@@ -178,7 +178,10 @@ mod tests {
         let small = Tiles::new([30.0, 30.0], 13, 5);
         assert_eq!((small.width, small.height, small.count()), (13, 5, 1));
         for pitch in [f64::MAX, f64::INFINITY, f64::NAN, -1.0] {
-            assert_eq!(Tiles::new([pitch, pitch], 40, 40).rows, if pitch > 0.0 { 1 } else { 3 });
+            assert_eq!(
+                Tiles::new([pitch, pitch], 40, 40).rows,
+                if pitch > 0.0 { 1 } else { 3 }
+            );
         }
     }
 
@@ -192,7 +195,10 @@ mod tests {
         assert!(!sum.is_missing(256, contrast_q4(5.0)));
         assert!(sum.is_missing(256, contrast_q4(5.0) + 1));
         assert!(!sum.is_missing(256, 0));
-        let flat = TileSum { s1: 2560, s2: 25600 };
+        let flat = TileSum {
+            s1: 2560,
+            s2: 25600,
+        };
         assert!(flat.is_missing(256, 1));
     }
 
@@ -200,7 +206,10 @@ mod tests {
     fn tile_differences_are_from_the_mean_of_all_tiles() {
         let tiles = Tiles::new([0.0, 0.0], 8, 48);
         assert_eq!((tiles.count(), tiles.samples()), (3, 128));
-        let flat = |level: u64| TileSum { s1: 128 * level, s2: 128 * level * level };
+        let flat = |level: u64| TileSum {
+            s1: 128 * level,
+            s2: 128 * level * level,
+        };
         let sums = [flat(10), flat(10), flat(12)];
         // The mean is 32/3: the differences are -2/3 and 4/3 of a grey level.
         assert_eq!(tiles.differences_q8(&sums, 1), [-171, -171, 341]);
@@ -217,7 +226,14 @@ mod tests {
         let sums = |pairs: &[(u64, u64)]| {
             let mut sums = PairSums::default();
             for &(a, b) in pairs {
-                sums.add(&PairSums { pairs: 1, a, b, aa: a * a, bb: b * b, ab: a * b });
+                sums.add(&PairSums {
+                    pairs: 1,
+                    a,
+                    b,
+                    aa: a * a,
+                    bb: b * b,
+                    ab: a * b,
+                });
             }
             sums
         };

@@ -29,8 +29,8 @@ pub use mask::MaskTarget;
 use mask::packed_mask;
 pub use presence::Contrast;
 use presence::{Judged, Presence};
-use settings::{ComparisonWords, check_forced};
 pub use settings::{Borders, Compare, PitchSettings, Polarity};
+use settings::{ComparisonWords, check_forced};
 
 use wide::WideSplit;
 
@@ -160,8 +160,11 @@ impl PitchThreshold {
         let (width, height) = (layout.width, layout.height);
         let comparisons = settings.comparisons()?;
         let along = |axis| {
-            let along: Vec<Comparison> =
-                comparisons.iter().filter(|c| c.axis == axis).copied().collect();
+            let along: Vec<Comparison> = comparisons
+                .iter()
+                .filter(|c| c.axis == axis)
+                .copied()
+                .collect();
             settings.judged_pixels(&along, width, height)
         };
         let judged = JudgedPixels {
@@ -267,8 +270,7 @@ impl PitchThreshold {
             .collect();
         let wanted = settings.wanted_pixels(width, height);
         let weak = comparisons.iter().copied();
-        let weak =
-            weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, height) < wanted);
+        let weak = weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, height) < wanted);
         Ok(Self {
             context: context.clone(),
             expand_group: plain_group(context, &expand)?,
@@ -341,11 +343,21 @@ impl PitchThreshold {
         frame: &ClFrame,
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
-        let Some(presence) = self.presence.as_mut().filter(|_| !self.at_pitches.is_empty()) else {
+        let Some(presence) = self
+            .presence
+            .as_mut()
+            .filter(|_| !self.at_pitches.is_empty())
+        else {
             return Ok(None);
         };
         self.clean = false;
-        presence.learn(&self.context, frame, &self.at_pitches, &self.counters, meter)
+        presence.learn(
+            &self.context,
+            frame,
+            &self.at_pitches,
+            &self.counters,
+            meter,
+        )
     }
 
     /// Compares a frame, writes its mask, waits, and returns the number of marked pixels.
@@ -428,7 +440,14 @@ impl PitchThreshold {
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence) {
             presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         }
-        Self::expand(&mut self.expand, self.expand_group, mask, target, [self.width, self.height], &mut submission)?;
+        Self::expand(
+            &mut self.expand,
+            self.expand_group,
+            mask,
+            target,
+            [self.width, self.height],
+            &mut submission,
+        )?;
         submission.measure(self.width * self.height);
         let mut counts: Counters = [0; 4];
         let bytes = bytemuck::cast_slice_mut(&mut counts);
@@ -454,7 +473,14 @@ impl PitchThreshold {
             if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
                 let mut submission = self.context.submit(meter);
                 let size = [self.width, self.height];
-                Self::expand(&mut self.expand, self.expand_group, mask, target, size, &mut submission)?;
+                Self::expand(
+                    &mut self.expand,
+                    self.expand_group,
+                    mask,
+                    target,
+                    size,
+                    &mut submission,
+                )?;
                 submission.send()?.wait("the mask")?;
             }
         }

@@ -267,7 +267,11 @@ impl DefectResult {
             "{}: {count}{} defect{}, {} of {} judged pixels marked",
             self.verdict.name(),
             if self.overflow { " or more" } else { "" },
-            if count == 1 && !self.overflow { "" } else { "s" },
+            if count == 1 && !self.overflow {
+                ""
+            } else {
+                "s"
+            },
             self.defect_pixels,
             self.judged_pixels,
         );
@@ -275,7 +279,10 @@ impl DefectResult {
             line += &format!(", the pattern is missing on {}", self.missing_pixels);
         }
         if let Some(largest) = self.defects.first() {
-            line += &format!(", largest {} px at {},{}", largest.area, largest.x, largest.y);
+            line += &format!(
+                ", largest {} px at {},{}",
+                largest.area, largest.x, largest.y
+            );
         }
         line
     }

@@ -10,7 +10,8 @@ use crate::elements::{
     arrays::Array,
     base_filter::{
         self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate,
-        MessageSettings, Target, put_back},
+        MessageSettings, Target, put_back,
+    },
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
 };

@@ -259,7 +259,9 @@ impl InspectorImpl for ClPitchThreshold {
     ) -> Result<(), ClError> {
         self.estimate(live, &mut state.estimation, frame)?;
         self.warn_weak(&live.operator.comparison, &mut state.weak);
-        let Live { operator, settings, .. } = live;
+        let Live {
+            operator, settings, ..
+        } = live;
         self.presence
             .look(&self.obj(), settings, operator, &mut state.learned, frame)
     }

@@ -105,7 +105,11 @@ impl Presence {
         }
         let pitches = comparison.pitches();
         let wanted = self.is_wanted.swap(false, Ordering::Relaxed);
-        if wanted || learned.contrast.is_some_and(|(_, before)| before != pitches) {
+        if wanted
+            || learned
+                .contrast
+                .is_some_and(|(_, before)| before != pitches)
+        {
             learned.contrast = None;
         }
         if learned.contrast.is_none() {

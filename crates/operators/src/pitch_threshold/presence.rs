@@ -85,21 +85,32 @@ impl Presence {
     ) -> Result<Self, ClError> {
         let (width, height) = (layout.width, layout.height);
         let tiles = Tiles::new(pitches, width, height);
-        let name = if by_columns { "tile_sums_columns" } else { "tile_sums_groups" };
+        let name = if by_columns {
+            "tile_sums_columns"
+        } else {
+            "tile_sums_groups"
+        };
         let sum = program.kernel(name)?;
         let units = context.caps().compute_units;
         let items = (ITEMS_PER_UNIT * units).min(tiles.rows);
         let group = GROUP.min(context.kernel_work_group(&sum)?);
         let row_step = tiles.height.div_ceil(ITEM_ROWS).min(8);
         let (range, columns) = if by_columns {
-            let bytes = if layout.sample == SampleType::U8 { 4 } else { 8 };
+            let bytes = if layout.sample == SampleType::U8 {
+                4
+            } else {
+                8
+            };
             let columns = context.device_memory(items * 2 * width * bytes)?;
             (NdRange::groups(items, 1), Some(columns))
         } else {
             let parts = tiles.width.div_ceil(8) * row_step;
             let in_group = (group / parts).max(1);
             let groups = tiles.columns.div_ceil(in_group);
-            (NdRange::cover([groups * group, tiles.rows], [group, 1]), None)
+            (
+                NdRange::cover([groups * group, tiles.rows], [group, 1]),
+                None,
+            )
         };
         let pairs = program.kernel("pair_sums")?;
         let pairs_range = if context.caps().is_cpu {
@@ -192,7 +203,8 @@ impl Presence {
 
     /// Reads the sums of the last [`Self::sum`].
     fn read_sums(&mut self, context: &ClContext) -> Result<(), ClError> {
-        self.host_sums.resize(self.tiles.count(), TileSum::default());
+        self.host_sums
+            .resize(self.tiles.count(), TileSum::default());
         let bytes = bytemuck::cast_slice_mut(&mut self.host_sums);
         context.read(&self.sums, 0, bytes, "sums of tiles")
     }
@@ -210,8 +222,15 @@ impl Presence {
         meter: &Meter,
     ) -> Result<[u32; 2], ClError> {
         self.read_sums(context)?;
-        let table = self.tiles.differences_q8(&self.host_sums, contrast_q4(contrast));
-        context.write(&self.table, 0, bytemuck::cast_slice(&table), "differences of tiles")?;
+        let table = self
+            .tiles
+            .differences_q8(&self.host_sums, contrast_q4(contrast));
+        context.write(
+            &self.table,
+            0,
+            bytemuck::cast_slice(&table),
+            "differences of tiles",
+        )?;
         let stride = packed_stride(self.size[0]);
         let [width, height] = self.sizes()?;
         let args = [
@@ -231,7 +250,11 @@ impl Presence {
         ];
         let range = NdRange::cover([stride, self.size[1]], self.mark_group);
         let mut submission = context.submit(meter);
-        submission.zero(&self.counts, 2 * size_of::<u32>(), "the missing pixels' counters")?;
+        submission.zero(
+            &self.counts,
+            2 * size_of::<u32>(),
+            "the missing pixels' counters",
+        )?;
         submission.run(&mut self.mark, "mark_missing", &args, &range)?;
         submission.measure(stride * self.size[1]);
         let mut counts = [0_u32; 2];
@@ -251,7 +274,10 @@ impl Presence {
         meter: &Meter,
     ) -> Result<Option<f64>, ClError> {
         for comparison in comparisons {
-            if !self.pair_sums(context, frame, comparison, meter)?.shows_pattern() {
+            if !self
+                .pair_sums(context, frame, comparison, meter)?
+                .shows_pattern()
+            {
                 return Ok(None);
             }
         }

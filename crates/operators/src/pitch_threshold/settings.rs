@@ -95,7 +95,10 @@ pub enum Borders {
     )]
     Inward,
     /// They are not judged.
-    #[enum_value(name = "Skip: pixels without both neighbours are not judged", nick = "skip")]
+    #[enum_value(
+        name = "Skip: pixels without both neighbours are not judged",
+        nick = "skip"
+    )]
     Skip,
 }
 
@@ -182,14 +185,22 @@ impl PitchSettings {
             .filter(|rect| !rect.is_empty())
             .collect();
         let whole = [Rect::new(0, 0, width, height)];
-        let rois = if self.rois.is_empty() { &whole[..] } else { &self.rois };
+        let rois = if self.rois.is_empty() {
+            &whole[..]
+        } else {
+            &self.rois
+        };
         union_area(&judged, rois)
     }
 
     /// Number of pixels of the regions of interest.
     pub(super) fn wanted_pixels(&self, width: usize, height: usize) -> u64 {
         let whole = [Rect::new(0, 0, width, height)];
-        let rois = if self.rois.is_empty() { &whole[..] } else { &self.rois };
+        let rois = if self.rois.is_empty() {
+            &whole[..]
+        } else {
+            &self.rois
+        };
         union_area(&whole, rois)
     }
 

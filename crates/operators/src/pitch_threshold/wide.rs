@@ -83,11 +83,17 @@ mod tests {
                 let interior = range.global[0] * split.interior_rows();
                 let all = range.global[0] * range.global[1];
                 assert!(interior >= split.interior * split.interior_rows());
-                assert!(all - interior >= split.edge * split.rows, "{width} {margin}");
+                assert!(
+                    all - interior >= split.edge * split.rows,
+                    "{width} {margin}"
+                );
                 // Interior items hold no pixel within the margin.
                 if split.interior > 0 {
                     assert!(16 * split.left >= margin);
-                    assert!(16 * (split.left + split.interior) <= width.saturating_sub(margin) || margin == 0);
+                    assert!(
+                        16 * (split.left + split.interior) <= width.saturating_sub(margin)
+                            || margin == 0
+                    );
                 }
             }
         }

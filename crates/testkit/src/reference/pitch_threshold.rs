@@ -101,9 +101,13 @@ pub fn difference(src: Samples, s: &Settings) -> Vec<Option<f64>> {
         .iter()
         .map(|pixel| {
             let sign = if pixel.is_dark_tile { -1.0 } else { 1.0 };
-            (pixel.fired).map(|times_512| (times_512.abs() as f64 / 512.0).copysign(
-                if times_512 == 0 { sign } else { times_512 as f64 },
-            ))
+            (pixel.fired).map(|times_512| {
+                (times_512.abs() as f64 / 512.0).copysign(if times_512 == 0 {
+                    sign
+                } else {
+                    times_512 as f64
+                })
+            })
         })
         .collect()
 }
@@ -209,7 +213,13 @@ type Tile = [usize; 4];
 
 /// docs/semantics.md, "Presence".
 fn tiles(width: usize, height: usize, s: &Settings) -> Vec<Tile> {
-    let two = |pitch: f64| if pitch > 0.0 { 2 * pitch.ceil() as usize } else { 0 };
+    let two = |pitch: f64| {
+        if pitch > 0.0 {
+            2 * pitch.ceil() as usize
+        } else {
+            0
+        }
+    };
     let tile_width = (8 * two(s.pitch_x).max(8).div_ceil(8)).min(width);
     let tile_height = two(s.pitch_y).max(16).min(height);
     let mut tiles = Vec::new();
@@ -228,7 +238,10 @@ fn eight_bits(src: Samples, s: &Settings) -> Vec<i128> {
     let full = if src.depth == SampleKind::U8 { 8 } else { 16 };
     let depth = if s.bit_depth == 0 { full } else { s.bit_depth };
     let shift = depth.saturating_sub(8);
-    src.values().into_iter().map(|v| i128::from(v >> shift)).collect()
+    src.values()
+        .into_iter()
+        .map(|v| i128::from(v >> shift))
+        .collect()
 }
 
 /// Number of samples, their sum, and the sum of their squares.
@@ -250,7 +263,10 @@ fn mark_missing(pixels: &mut [Pixel], src: Samples, s: &Settings) {
     }
     let samples = eight_bits(src, s);
     let tiles = tiles(src.width, src.height, s);
-    let sums: Vec<[i128; 3]> = tiles.iter().map(|&tile| tile_sums(&samples, src.width, tile)).collect();
+    let sums: Vec<[i128; 3]> = tiles
+        .iter()
+        .map(|&tile| tile_sums(&samples, src.width, tile))
+        .collect();
     let all: i128 = sums.iter().map(|sums| sums[1]).sum();
     for (&[left, top, columns, rows], &[n, s1, s2]) in tiles.iter().zip(&sums) {
         if 256 * (n * s2 - s1 * s1) >= (n * contrast) * (n * contrast) {
@@ -288,7 +304,10 @@ pub fn contrast(src: Samples, s: &Settings) -> Option<f64> {
     let samples = eight_bits(src, s);
     let (width, height) = (src.width, src.height);
     let along = [(s.pitch_x, 1, 0), (s.pitch_y, 0, 1)];
-    let in_use: Vec<_> = along.into_iter().filter(|(pitch, ..)| *pitch > 0.0).collect();
+    let in_use: Vec<_> = along
+        .into_iter()
+        .filter(|(pitch, ..)| *pitch > 0.0)
+        .collect();
     if in_use.is_empty() {
         return None;
     }
@@ -368,7 +387,11 @@ fn sums(
     let neighbour = |distance_q8: usize, to_right: bool| -> Option<i64> {
         let (p, f) = (distance_q8 >> 8, (distance_q8 & 255) as i64);
         let tap = |steps: usize| -> Option<i64> {
-            let at = if to_right { x.checked_add(steps) } else { x.checked_sub(steps) };
+            let at = if to_right {
+                x.checked_add(steps)
+            } else {
+                x.checked_sub(steps)
+            };
             at.filter(|&at| at < n).map(&s)
         };
         let near = (256 - f) * tap(p)?;
