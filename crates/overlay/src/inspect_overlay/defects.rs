@@ -1,6 +1,7 @@
 //! Boxes around defects, and their labels.
 
 use super::{
+    bits::span,
     canvas::{Canvas, Colour},
     colours::ColourSpace,
     placement::{Area, Placement},
@@ -100,16 +101,10 @@ fn place(outer: Area, [width, height]: [i32; 2], frame: Area, taken: &[Area]) ->
 /// A defect's box in the frame's pixels; the result may refer to another size. `None` if the box
 /// lies outside the frame.
 fn scaled(defect: &Defect, [width, height]: [u32; 2], frame: Area) -> Option<Area> {
-    let along = |at: u32, len: u32, from: u32, to: i32| -> Option<[i32; 2]> {
-        let (from, to) = (i64::from(from), i64::from(to));
-        let end = i64::from(at) + i64::from(len);
-        if from == 0 || len == 0 || i64::from(at) >= from {
-            return None;
-        }
-        let first = i64::from(at) * to / from;
-        let end = (end.min(from) * to + from - 1) / from;
-        let pair = [first, end.max(first + 1)];
-        Some(pair.map(|n| i32::try_from(n).unwrap_or(i32::MAX)))
+    let along = |at: u32, len: u32, from: u32, to: i32| {
+        let end = at.saturating_add(len).min(from);
+        let [at, end, from] = [at, end, from].map(|n| n as usize);
+        (at < end).then(|| span([at, end], from, to as usize).map(|n| n as i32))
     };
     let [left, right] = along(defect.x, defect.width, width, frame.width)?;
     let [top, bottom] = along(defect.y, defect.height, height, frame.height)?;

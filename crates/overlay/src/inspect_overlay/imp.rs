@@ -117,6 +117,8 @@ impl ObjectImpl for InspectOverlay {
 
     fn constructed(&self) {
         self.parent_constructed();
+        // The output caps are the input caps.
+        self.frames.set_pad_flags(gst::PadFlags::PROXY_CAPS);
         if let Err(error) = self.obj().add_pad(&self.frames) {
             gst::error!(CAT, imp = self, "{error}");
         }

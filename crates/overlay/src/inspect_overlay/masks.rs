@@ -6,7 +6,6 @@ use super::{
     bits::MaskFormat,
     matching::{FrameTime, TimedMask},
 };
-use clinspect_core::mask::packed_stride;
 use clinspect_results::mask_caps::{BITMASK, bitmask_template};
 
 /// Name of the pad and its template.
@@ -29,28 +28,29 @@ pub(super) fn template() -> Option<gst::PadTemplate> {
 /// A sentence if the caps are not valid for a mask.
 pub(super) fn format_of(caps: &gst::CapsRef) -> Result<MaskFormat, String> {
     let structure = caps.structure(0).ok_or("the caps are empty")?;
-    let number = |name: &str| -> Result<usize, String> {
-        let n = structure.get::<i32>(name).ok();
-        n.and_then(|n| usize::try_from(n).ok())
-            .filter(|&n| n > 0)
-            .ok_or_else(|| format!("no {name} in {caps}"))
-    };
-    let size = [number("width")?, number("height")?];
-    let (is_grey, stride, least) = if structure.name() == BITMASK {
-        (false, number("stride")?, packed_stride(size[0]))
-    } else {
+    let is_grey = structure.name() != BITMASK;
+    let fields = if is_grey {
         let info = gst_video::VideoInfo::from_caps(caps).map_err(|error| error.to_string())?;
-        let stride = info.stride().first().copied().unwrap_or(0);
-        (true, usize::try_from(stride).unwrap_or(0), size[0])
+        [
+            info.width() as i32,
+            info.height() as i32,
+            info.stride().first().copied().unwrap_or(0),
+        ]
+    } else {
+        ["width", "height", "stride"].map(|name| structure.get(name).unwrap_or(0))
     };
-    if stride < least {
-        return Err(format!("rows of {caps} are shorter than their width"));
-    }
-    Ok(MaskFormat {
-        size,
+    let [width, height, stride] = fields.map(|n| usize::try_from(n).unwrap_or(0));
+    let format = MaskFormat {
+        size: [width, height],
         stride,
         is_grey,
-    })
+    };
+    if width == 0 || height == 0 || stride < format.row_len() {
+        return Err(format!(
+            "width, height or stride of {caps} is not valid for a mask"
+        ));
+    }
+    Ok(format)
 }
 
 /// The masks up to the time of the last frame.

@@ -67,11 +67,10 @@ fn attach(
     let drawn =
         gst_video::VideoOverlayRectangle::new_raw(&picture, 0, 0, width, height, premultiplied);
     let meta = frame.meta_mut::<gst_video::VideoOverlayCompositionMeta>();
-    let others = meta.as_ref().map(|meta| meta.overlay_owned());
-    let rectangles = others
-        .iter()
-        .flat_map(|others| others.iter().collect::<Vec<_>>());
-    let rectangles: Vec<_> = rectangles.chain([drawn]).collect();
+    let mut rectangles = meta
+        .as_ref()
+        .map_or(Vec::new(), |meta| meta.overlay().iter().collect());
+    rectangles.push(drawn);
     let composition =
         gst_video::VideoOverlayComposition::new(&rectangles).map_err(|error| error.to_string())?;
     match meta {

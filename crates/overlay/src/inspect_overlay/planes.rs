@@ -4,24 +4,21 @@
 /// Bytes per row that are accessed, and the number of rows; `None` if the stride of the caps
 /// overflowed.
 fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> Option<[usize; 2]> {
-    let format = info.format_info();
     let stride = usize::try_from(*info.stride().get(plane)?).ok()?;
     let (mut row, mut rows) = (0, 0);
-    for component in 0..format.n_components() as usize {
-        if format.plane().get(component).copied() != Some(plane as u32) {
+    for component in 0..info.n_components() as u8 {
+        if info.comp_plane(component) != plane as u32 {
             continue;
         }
-        let pixel = usize::try_from(*format.pixel_stride().get(component)?).ok()?;
-        let width = format.scale_width(component as u8, info.width()) as usize;
-        let height = format.scale_height(component as u8, info.height()) as usize;
+        let pixel = usize::try_from(info.comp_pstride(component)).ok()?;
         // Formats that group pixels have no single pixel stride: use GStreamer's own row length.
-        let is_grouped = format.is_complex() || pixel == 0;
+        let is_grouped = info.format_info().is_complex() || pixel == 0;
         row = row.max(if is_grouped {
             stride
         } else {
-            width.checked_mul(pixel)?
+            pixel.checked_mul(info.comp_width(component) as usize)?
         });
-        rows = rows.max(height);
+        rows = rows.max(info.comp_height(component) as usize);
     }
     (row <= stride).then_some([row, rows])
 }

@@ -62,10 +62,7 @@ impl Shape {
                 let depth = (y - outer.y).min(outer.bottom() - 1 - y);
                 let mut rect = *outer;
                 for (&colour, ring) in colours.iter().zip(1..) {
-                    if rect.is_empty() {
-                        break;
-                    }
-                    if depth < ring * line || rect.width <= 2 * line {
+                    if depth < ring * line {
                         row.fill(rect.x, rect.right(), colour);
                         break;
                     }

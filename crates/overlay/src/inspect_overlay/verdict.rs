@@ -62,15 +62,13 @@ fn counts(result: &DefectResult) -> String {
     }
     let count = result.defects.len();
     let more = if result.overflow { "+" } else { "" };
-    let noun = if count == 1 && !result.overflow {
-        "defect"
+    let plural = if count == 1 && more.is_empty() {
+        ""
     } else {
-        "defects"
+        "s"
     };
-    format!(
-        "{count}{more} {noun} \u{b7} {} px marked",
-        result.defect_pixels
-    )
+    let pixels = result.defect_pixels;
+    format!("{count}{more} defect{plural} \u{b7} {pixels} px marked")
 }
 
 /// Draws the bar in its place.
@@ -91,26 +89,15 @@ pub(super) fn draw(
     let is_bright = wording.colour == MISSING;
     let ink = if is_bright { DARK_TEXT } else { TEXT };
     canvas.text(letters, wording.verdict, chip.x + margin, y, (text, ink));
-    let room = Area::new(
-        chip.right() + margin,
-        place.y,
-        place.right() - chip.right() - 2 * margin,
-        place.height,
-    );
+    let (left, right) = (chip.right() + margin, place.right() - margin);
     let counts = Type::width(&wording.counts, text);
-    if counts <= room.width {
-        canvas.text(letters, &wording.counts, room.x, y, (text, TEXT));
+    if left + counts <= right {
+        canvas.text(letters, &wording.counts, left, y, (text, TEXT));
         // In small text at the right on the same baseline, if it does not overlap the counts.
-        let detail = Type::width(&wording.detail, layout.small);
-        if counts + 2 * margin + detail <= room.width {
-            let y = y + (text - layout.small) * 4 / 5;
-            canvas.text(
-                letters,
-                &wording.detail,
-                room.right() - detail,
-                y,
-                (layout.small, DETAIL),
-            );
+        let x = right - Type::width(&wording.detail, layout.small);
+        if left + counts + 2 * margin <= x {
+            let (y, style) = (y + (text - layout.small) * 4 / 5, (layout.small, DETAIL));
+            canvas.text(letters, &wording.detail, x, y, style);
         }
     }
     canvas
