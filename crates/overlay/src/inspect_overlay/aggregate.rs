@@ -7,11 +7,10 @@ use gst_base::{AGGREGATOR_FLOW_NEED_DATA, AggregatorPad, prelude::*, subclass::p
 
 use super::{
     imp::{CAT, InspectOverlay, State, lock},
-    masks,
-    matching::{FrameTime, TimedMask},
+    masks::{self, TimedMask},
+    matching::Span,
     output::Output,
-    painter::Findings,
-    planes,
+    painter, planes,
     properties::Settings,
 };
 
@@ -38,7 +37,7 @@ impl InspectOverlay {
             self.warn("a frame without a timestamp in its segment gets no mask");
             return Some((None, true));
         };
-        let time = FrameTime {
+        let time = Span {
             start,
             duration: frame.duration(),
         };
@@ -56,15 +55,18 @@ impl InspectOverlay {
         (mask, mask_expected): (Option<TimedMask>, bool),
         settings: &Settings,
     ) -> gst::Buffer {
-        let Some(output) = &mut state.output else {
+        let Some(output) = &state.output else {
             return frame;
         };
-        let findings = Findings {
-            frame: &frame,
-            mask: (mask.as_ref()).map(|mask| (mask.buffer.as_ref(), &mask.format)),
+        let (info, colours) = (&output.drawn, &output.colours);
+        let overlay = painter::draw(
+            info,
+            colours,
+            settings,
+            &frame,
+            mask.as_ref(),
             mask_expected,
-        };
-        let overlay = output.painter.draw(settings, &findings);
+        );
         for fault in &overlay.faults {
             self.warn(fault);
         }

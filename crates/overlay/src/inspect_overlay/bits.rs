@@ -158,20 +158,28 @@ pub(super) fn span([begin, end]: [usize; 2], from: usize, to: usize) -> [usize; 
     [begin * to / from, (end * to).div_ceil(from)].map(|n| n as usize)
 }
 
+/// The runs of marked pixels in a row, as half-open ranges; none reaches into the next word.
+pub(super) fn runs(words: &[u64]) -> impl Iterator<Item = [usize; 2]> {
+    let words = words.iter().zip((0..).step_by(WORD));
+    words.flat_map(|(&word, left)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let begin = rest.leading_zeros();
+            let end = begin + rest.checked_shl(begin)?.leading_ones();
+            rest &= u64::MAX.checked_shr(end).unwrap_or(0);
+            Some([begin, end].map(|bit| left + bit as usize))
+        })
+    })
+}
+
 /// Marks each of the `to` pixels of a row that a marked one of the `from` pixels touches.
 fn scale_row(source: &[u64], from: usize, target: &mut [u64], to: usize) {
     target.fill(0);
-    for (index, &word) in source.iter().enumerate() {
-        let mut rest = word;
-        while rest != 0 {
-            let bit = rest.leading_zeros() as usize;
-            rest &= !(1 << (WORD - 1 - bit));
-            let at = index * WORD + bit;
-            let [first, end] = span([at, at + 1], from, to);
-            for x in first..end {
-                if let Some(word) = target.get_mut(x / WORD) {
-                    *word |= 1 << (WORD - 1 - x % WORD);
-                }
+    for run in runs(source) {
+        let [first, end] = span(run, from, to);
+        for x in first..end {
+            if let Some(word) = target.get_mut(x / WORD) {
+                *word |= 1 << (WORD - 1 - x % WORD);
             }
         }
     }

@@ -154,17 +154,15 @@ impl ElementImpl for InspectOverlay {
             let caps = gst_video::VideoCapsBuilder::new()
                 .format_list(super::formats())
                 .build();
-            let mut templates: Vec<_> = [
-                ("sink", gst::PadDirection::Sink),
-                ("src", gst::PadDirection::Src),
-            ]
-            .into_iter()
-            .filter_map(|(name, direction)| {
+            let always = |name, direction| {
                 gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps).ok()
-            })
-            .collect();
-            templates.extend(masks::template());
-            templates
+            };
+            let sink = always("sink", gst::PadDirection::Sink);
+            let src = always("src", gst::PadDirection::Src);
+            [sink, src, masks::template()]
+                .into_iter()
+                .flatten()
+                .collect()
         });
         TEMPLATES.as_ref()
     }

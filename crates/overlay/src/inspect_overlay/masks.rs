@@ -2,10 +2,7 @@
 
 use gst_base::prelude::*;
 
-use super::{
-    bits::MaskFormat,
-    matching::{FrameTime, TimedMask},
-};
+use super::{bits::MaskFormat, matching::Span};
 use clinspect_results::mask_caps::{BITMASK, bitmask_template};
 
 /// Name of the pad and its template.
@@ -53,6 +50,16 @@ pub(super) fn format_of(caps: &gst::CapsRef) -> Result<MaskFormat, String> {
     Ok(format)
 }
 
+/// A mask and its time.
+#[derive(Debug, Clone)]
+pub(super) struct TimedMask {
+    pub time: Span,
+    /// Layout of the buffer.
+    pub format: MaskFormat,
+    /// The mask, with its metas.
+    pub buffer: gst::Buffer,
+}
+
 /// The masks up to the time of the last frame.
 #[derive(Debug, Default)]
 pub(super) struct Masks {
@@ -73,23 +80,23 @@ impl Masks {
     /// Calls `warn` for masks without a time.
     pub fn of_frame(
         &mut self,
-        frame: FrameTime,
+        frame: Span,
         pad: &gst_base::AggregatorPad,
         warn: impl Fn(&str),
     ) -> (Option<TimedMask>, bool) {
         let is_final = loop {
             let Some(buffer) = pad.peek_buffer() else {
                 // After a mask with the frame's own time, the next one belongs to a later frame.
-                let is_same = (self.newest.as_ref()).is_some_and(|mask| mask.is_same(frame));
+                let is_same = (self.newest.as_ref()).is_some_and(|mask| mask.time.is_same(frame));
                 break is_same || pad.is_eos();
             };
             match self.timed(pad, buffer) {
                 None => warn("a mask without caps or without a timestamp in its segment"),
-                Some(mask) if !mask.has_begun(frame) => break true,
+                Some(mask) if !mask.time.has_begun(frame) => break true,
                 // GstAggregator turns a gap event into an empty buffer.
                 Some(mask) if mask.buffer.flags().contains(gst::BufferFlags::GAP) => {
                     self.newest = None;
-                    if mask.covers(frame) {
+                    if mask.time.covers(frame) {
                         break true;
                     }
                 }
@@ -97,7 +104,7 @@ impl Masks {
             }
             pad.drop_buffer();
         };
-        self.newest.take_if(|mask| !mask.covers(frame));
+        self.newest.take_if(|mask| !mask.time.covers(frame));
         (self.newest.clone(), is_final)
     }
 
@@ -105,8 +112,10 @@ impl Masks {
         let segment = pad.segment();
         let segment = segment.downcast_ref::<gst::ClockTime>()?;
         Some(TimedMask {
-            start: segment.to_running_time(buffer.pts())?,
-            duration: buffer.duration(),
+            time: Span {
+                start: segment.to_running_time(buffer.pts())?,
+                duration: buffer.duration(),
+            },
             format: self.format.clone()?,
             buffer,
         })

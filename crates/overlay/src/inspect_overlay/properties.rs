@@ -8,17 +8,18 @@ use gst::{glib, prelude::*};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstInspectOverlayCorner")]
 pub enum OverlayCorner {
-    /// At the top left.
+    #[default]
+    #[enum_value(
+        name = "Bottom right, or another corner that hides fewer defects",
+        nick = "auto"
+    )]
+    Auto,
     #[enum_value(name = "Top left", nick = "top-left")]
     TopLeft,
-    /// At the top right.
     #[enum_value(name = "Top right", nick = "top-right")]
     TopRight,
-    /// At the bottom left.
     #[enum_value(name = "Bottom left", nick = "bottom-left")]
     BottomLeft,
-    /// At the bottom right.
-    #[default]
     #[enum_value(name = "Bottom right", nick = "bottom-right")]
     BottomRight,
 }
@@ -27,11 +28,11 @@ pub enum OverlayCorner {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstInspectOverlayPosition")]
 pub enum OverlayPosition {
-    /// Along the upper edge.
     #[default]
+    #[enum_value(name = "Top, or bottom if that hides fewer defects", nick = "auto")]
+    Auto,
     #[enum_value(name = "Top: along the upper edge", nick = "top")]
     Top,
-    /// Along the lower edge.
     #[enum_value(name = "Bottom: along the lower edge", nick = "bottom")]
     Bottom,
 }
