@@ -30,6 +30,7 @@ const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";
 fn main() -> Result<()> {
     gst::init()?;
     gstclinspect::register_static()?;
+    gstinspectoverlay::register_static()?;
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let folder = arguments
         .next()

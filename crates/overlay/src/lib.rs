@@ -24,11 +24,12 @@ pub fn register_static() -> Result<(), gst::glib::BoolError> {
 /// The plugin's entry points; the macro generates public items without documentation.
 #[allow(missing_docs)]
 mod plugin {
-    use gst::glib;
+    use gst::{glib, prelude::*};
 
     fn plugin_init(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
         clinspect_results::register();
-        super::inspect_overlay::register(plugin)
+        let element = super::inspect_overlay::InspectOverlay::static_type();
+        gst::Element::register(Some(plugin), "inspectoverlay", gst::Rank::NONE, element)
     }
 
     gst::plugin_define!(

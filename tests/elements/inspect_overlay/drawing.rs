@@ -227,10 +227,10 @@ fn verdict_lies_above_boxes_and_boxes_above_the_tint() {
     let mut rig = rig(SIZE, on);
     let mut judged =
         |marked: &[[usize; 4]]| picture(&mut rig, SIZE, with_defects(SIZE, &found(SIZE, marked)));
-    // One box crosses the verdict chip; the other box crosses marked pixels.
-    let crossed = judged(&[[8, 8, 20, 4], [40, 50, 10, 8], [30, 40, 30, 8]]);
+    // One box, but not its defect, crosses the verdict chip; the other box crosses marked pixels.
+    let crossed = judged(&[[8, 19, 20, 4], [40, 50, 10, 8], [30, 40, 30, 8]]);
     let plain = judged(&[]);
-    for (x, y) in (0..18).flat_map(|y| (0..38).map(move |x| (x, y))) {
+    for (x, y) in (0..18).flat_map(|y| (0..60).map(move |x| (x, y))) {
         assert_eq!(crossed.at(x, y), plain.at(x, y), "({x}, {y})");
     }
     for x in 37..53 {

@@ -186,7 +186,7 @@ fn results_on_the_masks_are_drawn() {
 
 #[test]
 fn frame_whose_mask_did_not_come_says_so() {
-    let mut pads = Pads::new("show-verdict=true");
+    let mut pads = Pads::new("show-verdict=true verdict-position=top");
     let chip = |pads: &mut Pads| Picture::of(SIZE, read(&pads.frames.pull().unwrap())).at(1, 1);
     pads.frames.push(frame_at(Format::Bgrx, SIZE, 0)).unwrap();
     pads.frames.crank_single_clock_wait().unwrap();

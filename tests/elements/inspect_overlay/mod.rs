@@ -3,6 +3,7 @@
 mod attached;
 mod drawing;
 mod formats;
+mod hiding;
 mod mask_pad;
 mod nonsense;
 mod pipelines;

@@ -69,7 +69,8 @@ fn histogram_and_defects_of_device_memory_are_drawn() {
     }
     let line = format!("{SOURCE} ! clgaussian ! clhistogram ! {JUDGE} output=frame");
     let plain = frames(&format!("{line} ! {OUT}"));
-    let drawn = frames(&format!("{line} ! inspectoverlay ! {OUT}"));
+    let places = "verdict-position=top histogram-corner=bottom-right";
+    let drawn = frames(&format!("{line} ! inspectoverlay {places} ! {OUT}"));
     assert_eq!(drawn.len(), FRAMES);
     for (drawn, plain) in drawn.iter().zip(&plain) {
         // The bar at the top, the panel at the bottom.

@@ -136,7 +136,7 @@ fn frame_without_a_timestamp_goes_on_without_a_mask() {
 fn live_masks_may_take_as_long_as_their_branch_says() {
     register();
     // The branch reports 2 s and takes 250 ms; the camera's latency is one frame.
-    let line = NOTHING.replace("show-verdict=false", "");
+    let line = NOTHING.replace("show-verdict=false", "verdict-position=top");
     let pipeline = Pipeline::new(&format!(
         "videotestsrc is-live=true num-buffers=20 ! video/x-raw,format=GRAY8,width=160,height=120,\
          framerate=50/1 ! tee name=t  t. ! queue ! {line} ! appsink name=out sync=false  \

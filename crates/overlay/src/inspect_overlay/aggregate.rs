@@ -7,11 +7,10 @@ use gst_base::{AGGREGATOR_FLOW_NEED_DATA, AggregatorPad, prelude::*, subclass::p
 
 use super::{
     imp::{CAT, InspectOverlay, State, lock},
-    masks,
-    matching::{FrameTime, TimedMask},
+    masks::{self, TimedMask},
+    matching::Span,
     output::Output,
-    painter::Findings,
-    planes,
+    painter, planes,
     properties::Settings,
 };
 
@@ -38,7 +37,7 @@ impl InspectOverlay {
             self.warn("a frame without a timestamp in its segment gets no mask");
             return Some((None, true));
         };
-        let time = FrameTime {
+        let time = Span {
             start,
             duration: frame.duration(),
         };
@@ -56,15 +55,18 @@ impl InspectOverlay {
         (mask, mask_expected): (Option<TimedMask>, bool),
         settings: &Settings,
     ) -> gst::Buffer {
-        let Some(output) = &mut state.output else {
+        let Some(output) = &state.output else {
             return frame;
         };
-        let findings = Findings {
-            frame: &frame,
-            mask: (mask.as_ref()).map(|mask| (mask.buffer.as_ref(), &mask.format)),
+        let (info, colours) = (&output.drawn, &output.colours);
+        let overlay = painter::draw(
+            info,
+            colours,
+            settings,
+            &frame,
+            mask.as_ref(),
             mask_expected,
-        };
-        let overlay = output.painter.draw(settings, &findings);
+        );
         for fault in &overlay.faults {
             self.warn(fault);
         }
@@ -79,14 +81,11 @@ impl InspectOverlay {
     /// Whether every source can seek. GstAggregator ends a flush only when all its pads were
     /// flushed, which never happens if one source refuses.
     fn is_seekable(&self) -> bool {
-        let masks = self.mask_pad().filter(|pad| pad.is_linked());
-        [Some(self.frames.clone()), masks]
-            .iter()
-            .flatten()
-            .all(|pad| {
-                let mut query = gst::query::Seeking::new(gst::Format::Time);
-                pad.peer_query(&mut query) && query.result().0
-            })
+        self.obj().sink_pads().iter().all(|pad| {
+            let mut query = gst::query::Seeking::new(gst::Format::Time);
+            let is_unused = *pad != self.frames && !pad.is_linked();
+            is_unused || pad.peer_query(&mut query) && query.result().0
+        })
     }
 
     fn seek(&self, event: gst::Event, seek: &gst::event::Seek) -> bool {
@@ -200,22 +199,6 @@ impl AggregatorImpl for InspectOverlay {
         self.parent_sink_event(pad, event)
     }
 
-    fn sink_query(&self, pad: &AggregatorPad, query: &mut gst::QueryRef) -> bool {
-        match query.view_mut() {
-            // The output caps are the input caps.
-            gst::QueryViewMut::Caps(caps) if *pad == self.frames => {
-                let filter = caps.filter_owned();
-                let template = pad.pad_template_caps();
-                let wanted = self.obj().src_pad().peer_query_caps(Some(&template));
-                caps.set_result(&filter.map_or(wanted.clone(), |filter| {
-                    filter.intersect_with_mode(&wanted, gst::CapsIntersectMode::First)
-                }));
-                true
-            }
-            _ => self.parent_sink_query(pad, query),
-        }
-    }
-
     fn src_query(&self, query: &mut gst::QueryRef) -> bool {
         match query.view_mut() {
             gst::QueryViewMut::Seeking(seeking)
@@ -258,10 +241,8 @@ impl AggregatorImpl for InspectOverlay {
         if *pad == self.frames {
             self.obj().src_pad().peer_query(query);
         }
-        if query
-            .find_allocation_meta::<gst_video::VideoMeta>()
-            .is_none()
-        {
+        let known = query.find_allocation_meta::<gst_video::VideoMeta>();
+        if known.is_none() {
             query.add_allocation_meta::<gst_video::VideoMeta>(None);
         }
         Ok(())

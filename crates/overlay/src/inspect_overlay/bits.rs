@@ -28,6 +28,15 @@ impl MaskFormat {
             is_grey: false,
         }
     }
+
+    /// Bytes of a row without padding.
+    pub fn row_len(&self) -> usize {
+        if self.is_grey {
+            self.size[0]
+        } else {
+            packed_stride(self.size[0])
+        }
+    }
 }
 
 /// Marked pixels of a frame. Bit 63 of a row's first word is the first pixel; bits after the last
@@ -63,33 +72,29 @@ impl Bits {
         let map = buffer
             .map_readable()
             .map_err(|_| "the mask cannot be read".to_owned())?;
-        let (mut offset, mut stride) = (0, format.stride);
+        let (mut offset, mut format) = (0, format.clone());
         if format.is_grey
             && let Some(meta) = buffer.meta::<gst_video::VideoMeta>()
         {
             offset = meta.offset().first().copied().unwrap_or(0);
-            let rows = meta.stride().first().copied().unwrap_or(0);
-            stride = usize::try_from(rows).unwrap_or(0);
+            let stride = meta.stride().first().copied().unwrap_or(0);
+            format.stride = usize::try_from(stride).unwrap_or(0);
         }
-        let bytes = map.get(offset..).unwrap_or_default();
-        let mask = format.size;
-        if format.is_grey {
-            Self::from_rows(bytes, (stride, mask[0]), mask, size, unpack_levels)
-        } else {
-            let layout = (stride, packed_stride(mask[0]));
-            Self::from_rows(bytes, layout, mask, size, unpack_bits)
-        }
+        Self::from_bytes(map.get(offset..).unwrap_or_default(), &format, size)
     }
 
-    /// Reads a mask. `unpack` turns the bytes of a row into words; the layout is the stride and the
-    /// number of bytes to read per row.
-    fn from_rows(
+    fn from_bytes(
         bytes: &[u8],
-        (stride, len): (usize, usize),
-        [mask_width, mask_height]: [usize; 2],
+        format: &MaskFormat,
         [width, height]: [usize; 2],
-        unpack: impl Fn(&[u8], &mut [u64]),
     ) -> Result<Self, String> {
+        let (stride, len) = (format.stride, format.row_len());
+        let [mask_width, mask_height] = format.size;
+        let unpack = if format.is_grey {
+            unpack_levels
+        } else {
+            unpack_bits
+        };
         // Check before the allocation: sizes come from caps and metas, which may be wrong.
         let needed = mask_height
             .checked_sub(1)
@@ -119,7 +124,7 @@ impl Bits {
                 continue;
             }
             scale_row(&source, mask_width, &mut scaled, width);
-            let [first, end] = span(y, mask_height, height);
+            let [first, end] = span([y, y + 1], mask_height, height);
             for target in words.chunks_mut(row_words.max(1)).take(end).skip(first) {
                 for (target, word) in target.iter_mut().zip(&scaled) {
                     *target |= word;
@@ -147,28 +152,34 @@ fn unpack_levels(row: &[u8], words: &mut [u64]) {
     }
 }
 
-/// The range of the `to` equal parts that part `at` of the `from` equal parts touches; at least one
-/// part.
-fn span(at: usize, from: usize, to: usize) -> [usize; 2] {
-    let (at, from, to) = (at as u128, from as u128, to as u128);
-    let first = at * to / from;
-    let end = ((at + 1) * to).div_ceil(from);
-    [first as usize, end.max(first + 1) as usize]
+/// The range of the `to` equal parts that parts `begin..end` of the `from` equal parts touch.
+pub(super) fn span([begin, end]: [usize; 2], from: usize, to: usize) -> [usize; 2] {
+    let [begin, end, from, to] = [begin, end, from, to].map(|n| n as u128);
+    [begin * to / from, (end * to).div_ceil(from)].map(|n| n as usize)
+}
+
+/// The runs of marked pixels in a row, as half-open ranges; none reaches into the next word.
+pub(super) fn runs(words: &[u64]) -> impl Iterator<Item = [usize; 2]> {
+    let words = words.iter().zip((0..).step_by(WORD));
+    words.flat_map(|(&word, left)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let begin = rest.leading_zeros();
+            let end = begin + rest.checked_shl(begin)?.leading_ones();
+            rest &= u64::MAX.checked_shr(end).unwrap_or(0);
+            Some([begin, end].map(|bit| left + bit as usize))
+        })
+    })
 }
 
 /// Marks each of the `to` pixels of a row that a marked one of the `from` pixels touches.
 fn scale_row(source: &[u64], from: usize, target: &mut [u64], to: usize) {
     target.fill(0);
-    for (index, &word) in source.iter().enumerate() {
-        let mut rest = word;
-        while rest != 0 {
-            let bit = rest.leading_zeros() as usize;
-            rest &= !(1 << (WORD - 1 - bit));
-            let [first, end] = span(index * WORD + bit, from, to);
-            for x in first..end {
-                if let Some(word) = target.get_mut(x / WORD) {
-                    *word |= 1 << (WORD - 1 - x % WORD);
-                }
+    for run in runs(source) {
+        let [first, end] = span(run, from, to);
+        for x in first..end {
+            if let Some(word) = target.get_mut(x / WORD) {
+                *word |= 1 << (WORD - 1 - x % WORD);
             }
         }
     }
@@ -186,21 +197,20 @@ mod tests {
         (x * 7 + y * 3).is_multiple_of(11)
     }
 
-    fn packed([width, height]: [usize; 2], stride: usize) -> Vec<u8> {
-        // The padding is set, to show that it does not count.
-        let mut bytes = vec![0xff; stride * (height - 1) + packed_stride(width)];
-        for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
-            if !marked(x, y) {
-                bytes[y * stride + x / 8] &= !(0x80 >> (x % 8));
-            }
-        }
-        bytes
+    fn pixels([width, height]: [usize; 2]) -> impl Iterator<Item = (usize, usize)> {
+        (0..height).flat_map(move |y| (0..width).map(move |x| (x, y)))
     }
 
-    fn grey([width, height]: [usize; 2], stride: usize) -> Vec<u8> {
-        let mut bytes = vec![255; stride * (height - 1) + width];
-        for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
-            bytes[y * stride + x] = if marked(x, y) { 128 } else { 127 };
+    /// The mask of `marked`. The padding is set, to show that it does not count.
+    fn bytes(format: &MaskFormat) -> Vec<u8> {
+        let mut bytes = vec![0xff; format.stride * (format.size[1] - 1) + format.row_len()];
+        for (x, y) in pixels(format.size) {
+            let row = &mut bytes[y * format.stride..];
+            if format.is_grey {
+                row[x] = if marked(x, y) { 128 } else { 127 };
+            } else if !marked(x, y) {
+                row[x / 8] &= !(0x80 >> (x % 8));
+            }
         }
         bytes
     }
@@ -208,57 +218,40 @@ mod tests {
     #[test]
     fn masks_of_both_forms_give_every_pixel() {
         for size in [[1, 1], [8, 3], [63, 2], [64, 2], [65, 5], [131, 4]] {
-            for extra in [0, 3] {
-                let stride = packed_stride(size[0]) + extra;
-                let one = Bits::from_rows(
-                    &packed(size, stride),
-                    (stride, packed_stride(size[0])),
-                    size,
-                    size,
-                    unpack_bits,
-                );
-                let stride = size[0] + extra;
-                let other = Bits::from_rows(
-                    &grey(size, stride),
-                    (stride, size[0]),
-                    size,
-                    size,
-                    unpack_levels,
-                );
-                assert!(one.is_ok() && one == other, "{size:?}");
-                let Ok(bits) = one else { continue };
+            for (extra, is_grey) in [(0, false), (3, false), (0, true), (3, true)] {
+                let mut format = MaskFormat {
+                    is_grey,
+                    ..MaskFormat::packed(size)
+                };
+                format.stride = format.row_len() + extra;
+                let bits = Bits::from_bytes(&bytes(&format), &format, size);
+                assert!(bits.is_ok(), "{format:?}: {bits:?}");
+                let Ok(bits) = bits else { continue };
                 let mut count = 0;
-                for (x, y) in (0..size[1]).flat_map(|y| (0..size[0]).map(move |x| (x, y))) {
-                    assert_eq!(
-                        is_marked(&bits, x, y),
-                        marked(x, y),
-                        "({x}, {y}) of {size:?}"
-                    );
-                    count += u64::from(marked(x, y));
+                for (x, y) in pixels(size) {
+                    let wanted = marked(x, y);
+                    assert_eq!(is_marked(&bits, x, y), wanted, "({x}, {y}) of {format:?}");
+                    count += u64::from(wanted);
                 }
-                assert_eq!(bits.count(), count, "{size:?}");
+                assert_eq!(bits.count(), count, "{format:?}");
             }
         }
     }
 
     #[test]
     fn masks_of_another_size_mark_what_they_touch() {
-        let mask = [60, 20];
+        let format = MaskFormat::packed([60, 20]);
         for size in [[120, 40], [30, 10], [64, 21], [7, 3], [1, 1], [60, 40]] {
-            let bits = Bits::from_rows(&packed(mask, 8), (8, 8), mask, size, unpack_bits);
-            let Ok(bits) = bits else {
-                assert!(bits.is_ok(), "{bits:?}");
-                continue;
-            };
-            for (x, y) in (0..size[1]).flat_map(|y| (0..size[0]).map(move |x| (x, y))) {
+            let bits = Bits::from_bytes(&bytes(&format), &format, size);
+            assert!(bits.is_ok(), "{bits:?}");
+            let Ok(bits) = bits else { continue };
+            for (x, y) in pixels(size) {
                 // Pixels of the mask that overlap this one, as open intervals.
                 let overlaps = |at: usize, n: usize, other: usize, m: usize| {
                     at * m < (other + 1) * n && other * n < (at + 1) * m
                 };
-                let wanted = (0..mask[1]).any(|my| {
-                    overlaps(y, size[1], my, mask[1])
-                        && (0..mask[0])
-                            .any(|mx| overlaps(x, size[0], mx, mask[0]) && marked(mx, my))
+                let wanted = pixels(format.size).any(|(mx, my)| {
+                    marked(mx, my) && overlaps(x, size[0], mx, 60) && overlaps(y, size[1], my, 20)
                 });
                 assert_eq!(is_marked(&bits, x, y), wanted, "({x}, {y}) of {size:?}");
             }
@@ -276,8 +269,11 @@ mod tests {
             (64, usize::MAX, [8, usize::MAX]),
             (64, usize::MAX / 8 + 1, [usize::MAX, 2]),
         ] {
-            let layout = (stride, packed_stride(mask[0]));
-            let bits = Bits::from_rows(&vec![255; len], layout, mask, [8, 8], unpack_bits);
+            let format = MaskFormat {
+                stride,
+                ..MaskFormat::packed(mask)
+            };
+            let bits = Bits::from_bytes(&vec![255; len], &format, [8, 8]);
             assert!(bits.is_err(), "{len} {stride} {mask:?}");
         }
     }

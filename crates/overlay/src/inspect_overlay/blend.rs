@@ -22,50 +22,35 @@ pub(super) enum Row<'a> {
 const AT_ONCE: usize = 4;
 
 /// A sample of 8 or 16 bits.
-pub(super) trait Sample: Copy {
+pub(super) trait Sample: Copy + Into<u32> {
     const MOST: u32;
-    fn level(self) -> u32;
     fn of(level: u32) -> Self;
     /// Blends a premultiplied `source` with `alpha` over the sample; `source` is at most `alpha`.
     fn under(self, source: u16, alpha: u16) -> Self;
 }
 
-impl Sample for u8 {
-    const MOST: u32 = 255;
+/// `$wide` has twice the bits of the sample, and no more: smaller types give more vector lanes.
+macro_rules! sample {
+    ($sample:ident, $wide:ident) => {
+        impl Sample for $sample {
+            const MOST: u32 = $sample::MAX as u32;
 
-    fn level(self) -> u32 {
-        u32::from(self)
-    }
+            fn of(level: u32) -> Self {
+                level.min(Self::MOST) as Self
+            }
 
-    fn of(level: u32) -> Self {
-        level.min(Self::MOST) as u8
-    }
-
-    // Calculates in 16 bits, which give twice as many lanes as 32.
-    #[inline(always)]
-    fn under(self, source: u16, alpha: u16) -> Self {
-        let kept = u16::from(self) * (255 - alpha) + 128;
-        (source + ((kept + (kept >> 8)) >> 8)) as u8
-    }
+            #[inline(always)]
+            fn under(self, source: u16, alpha: u16) -> Self {
+                let (most, bits) = ($wide::from($sample::MAX), $sample::BITS);
+                let kept = $wide::from(self) * (most - $wide::from(alpha)) + (most / 2 + 1);
+                ($wide::from(source) + ((kept + (kept >> bits)) >> bits)) as Self
+            }
+        }
+    };
 }
 
-impl Sample for u16 {
-    const MOST: u32 = 65_535;
-
-    fn level(self) -> u32 {
-        u32::from(self)
-    }
-
-    fn of(level: u32) -> Self {
-        level.min(Self::MOST) as u16
-    }
-
-    #[inline(always)]
-    fn under(self, source: u16, alpha: u16) -> Self {
-        let kept = u32::from(self) * u32::from(65_535 - alpha) + 32_768;
-        (u32::from(source) + ((kept + (kept >> 16)) >> 16)) as u16
-    }
-}
+sample!(u8, u16);
+sample!(u16, u32);
 
 impl Row<'_> {
     /// Blends a colour over the pixels `begin..end` that lie in the row.
@@ -98,7 +83,7 @@ fn part<T>(row: &mut [T], begin: usize, end: usize) -> &mut [T] {
 /// Whether each component is simply the sum of source and attenuated row. This does not hold for
 /// pixels with a straight alpha below full.
 fn is_plain<T: Sample>(row: &[[T; 4]], alpha: Alpha) -> bool {
-    alpha == Alpha::Plain || row.iter().all(|pixel| pixel[0].level() == T::MOST)
+    alpha == Alpha::Plain || row.iter().all(|pixel| pixel[0].into() == T::MOST)
 }
 
 fn fill<T: Sample>(row: &mut [[T; 4]], colour: Pixel, alpha: Alpha) {
@@ -148,7 +133,7 @@ fn over<T: Sample>(row: &mut [[T; 4]], source: &[Pixel], alpha: Alpha) {
 
 /// Blends a premultiplied pixel over one with straight alpha.
 fn over_straight<T: Sample>(pixel: [T; 4], source: Pixel) -> [T; 4] {
-    let kept = pixel[0].under(0, source[0]).level();
+    let kept: u32 = pixel[0].under(0, source[0]).into();
     let alpha = (u32::from(source[0]) + kept).min(T::MOST);
     if alpha == 0 {
         return pixel;
@@ -156,7 +141,7 @@ fn over_straight<T: Sample>(pixel: [T; 4], source: Pixel) -> [T; 4] {
     let mut out = [T::of(alpha); 4];
     for component in 1..4 {
         let source = u64::from(source[component]) * u64::from(T::MOST);
-        let sum = source + u64::from(pixel[component].level()) * u64::from(kept);
+        let sum = source + u64::from(pixel[component].into()) * u64::from(kept);
         let level = (sum + u64::from(alpha) / 2) / u64::from(alpha);
         out[component] = T::of(u32::try_from(level).unwrap_or(T::MOST));
     }

@@ -1,6 +1,16 @@
 //! A part of the picture to draw on, before the conversion to the frame's colours.
 
-use super::{blend, colours::ColourSpace, placement::Area, shapes::Sprite, text::Type};
+use super::{
+    blend,
+    colours::ColourSpace,
+    found::Found,
+    placement::{Area, Placement},
+    shapes::Shape,
+    text,
+};
+
+/// Around the marks of hidden defects, so that they are visible on every colour.
+const MARK_BACKGROUND: Colour = Colour(0xff10_1418);
 
 /// An ARGB colour, not premultiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,12 +63,10 @@ impl Canvas {
     /// Fills the pixels of a rectangle.
     pub fn fill(&mut self, rect: Area, colour: Colour) {
         let rect = rect.and(self.area);
-        if rect.is_empty() {
-            return;
-        }
+        let width = rect.width.max(0) as usize;
         let pixel = colour.pixel().map(u16::from);
         for y in rect.y..rect.bottom() {
-            let row = &mut self.row(rect.x, y)[..rect.width as usize];
+            let row = &mut self.row(rect.x, y)[..width];
             blend::fill_plain(row, pixel, pixel[3]);
         }
     }
@@ -79,19 +87,16 @@ impl Canvas {
     }
 
     /// Writes a line of text with its upper left corner at (x, y), which must be inside.
-    pub fn text(&mut self, letters: &mut Type, text: &str, x: i32, y: i32, style: (i32, Colour)) {
+    pub fn text(&mut self, text: &str, x: i32, y: i32, style: (i32, Colour)) {
         let (height, colour) = style;
-        let advance = Type::advance(height);
+        let advance = text::advance(height);
         for (index, letter) in (0..).zip(text.chars()) {
             let pen = x + index * advance;
             if pen >= self.area.right() {
                 break;
             }
-            let glyph = letters.glyph(letter, height);
-            if glyph.width == 0 {
-                continue;
-            }
-            for (row, coverage) in (0..).zip(glyph.coverage.chunks(glyph.width)) {
+            let glyph = text::glyph(letter, height);
+            for (row, coverage) in (0..).zip(glyph.coverage.chunks(glyph.width.max(1))) {
                 let left = (pen + glyph.left).max(self.area.x);
                 let pixels = self.row(left, y + glyph.top + row);
                 for (pixel, &coverage) in pixels.iter_mut().zip(coverage) {
@@ -104,9 +109,40 @@ impl Canvas {
         }
     }
 
+    /// Marks the columns and rows in which the canvas hides defects, along its edges towards the
+    /// middle of the frame.
+    pub fn mark(&mut self, layout: &Placement, found: &Found, colour: Colour) {
+        let Placement { frame, line, .. } = *layout;
+        let area = self.area;
+        let depth = layout.margin / 4;
+        let is_above = area.y + area.bottom() < frame.height;
+        let is_left = area.x + area.right() < frame.width;
+        let y = if is_above {
+            area.bottom() - depth
+        } else {
+            area.y
+        };
+        let x = if is_left {
+            area.right() - depth
+        } else {
+            area.x
+        };
+        let [columns, rows] = found.under(area);
+        let columns = columns.iter().map(|&column| Area::new(column, y, 1, depth));
+        let rows = rows.iter().map(|&row| Area::new(x, row, depth, 1));
+        // The bar is as wide as the frame: its sides are no edges towards the middle.
+        let rows = rows.filter(|_| area.width < frame.width);
+        let marks: Vec<_> = columns.chain(rows).collect();
+        for (wider, colour) in [(2 * line, MARK_BACKGROUND), (line, colour)] {
+            for mark in &marks {
+                self.fill(mark.inset(-wider), colour);
+            }
+        }
+    }
+
     /// The canvas in the frame's colours.
-    pub fn finish(self, colours: &ColourSpace, opacity: f64) -> Sprite {
-        Sprite {
+    pub fn finish(self, colours: &ColourSpace, opacity: f64) -> Shape {
+        Shape::Sprite {
             area: self.area,
             pixels: colours.pixels(&self.pixels, opacity),
         }

@@ -6,9 +6,9 @@ use super::{
     placement::{Area, Placement},
     properties::Settings,
     shapes::Shape,
-    text::Type,
+    text,
 };
-use clinspect_results::{Defect, DefectResult};
+use clinspect_results::Defect;
 
 /// Maximum number of labels; each must avoid all labels before it.
 const MOST_LABELS: usize = 200;
@@ -20,8 +20,8 @@ const SHADOW: Colour = Colour(0x8000_0000);
 pub(super) fn draw(
     layout: &Placement,
     settings: &Settings,
-    (letters, colours): (&mut Type, &ColourSpace),
-    result: &DefectResult,
+    colours: &ColourSpace,
+    found: &[(Area, &Defect)],
     kept_clear: &[Area],
 ) -> Vec<Shape> {
     let opacity = settings.defects_opacity;
@@ -29,16 +29,13 @@ pub(super) fn draw(
     let lines = [SHADOW, colour, SHADOW].map(|colour| colours.pixel(colour.pixel(), opacity));
     let line = layout.line;
     let labelled = if settings.show_labels { MOST_LABELS } else { 0 };
-    let size = [result.width, result.height];
-    let found = result.defects.iter().filter_map(|defect| {
-        // The box surrounds the defect's pixels: one pixel of distance, the line, and a shadow on
-        // each side.
-        let outer = scaled(defect, size, layout.frame)?.inset(-(3 * line + 1));
-        Some((outer, defect))
-    });
     let (mut boxes, mut labels) = (Vec::new(), Vec::new());
     let mut taken = kept_clear.to_vec();
-    for (index, (outer, defect)) in found.take(settings.max_boxes as usize).enumerate() {
+    let drawn = found.iter().take(settings.max_boxes as usize);
+    for (index, (inner, defect)) in drawn.enumerate() {
+        // The box surrounds the defect's pixels: one pixel of distance, the line, and a shadow on
+        // each side.
+        let outer = inner.inset(-(3 * line + 1));
         boxes.push(Shape::Box {
             outer,
             line,
@@ -47,8 +44,8 @@ pub(super) fn draw(
         if index >= labelled {
             continue;
         }
-        let text = label(defect);
-        let width = Type::width(&text, layout.small) + 4 * line;
+        let text = label(defect.area, defect.mean_difference);
+        let width = text::width(&text, layout.small) + 4 * line;
         let size = [width, layout.small + 2 * line];
         let Some(place) = place(outer, size, layout.frame, &taken) else {
             continue;
@@ -57,8 +54,8 @@ pub(super) fn draw(
         let mut canvas = Canvas::new(place, BACKGROUND);
         let (x, y) = (place.x + line * 2, place.y + line);
         let style = (layout.small, colour.with_alpha(0xff));
-        canvas.text(letters, &text, x, y, style);
-        labels.push(Shape::Sprite(canvas.finish(colours, opacity)));
+        canvas.text(&text, x, y, style);
+        labels.push(canvas.finish(colours, opacity));
     }
     // Labels are drawn above all boxes.
     boxes.extend(labels);
@@ -66,11 +63,11 @@ pub(super) fn draw(
 }
 
 /// Area and, if it is finite, mean difference.
-fn label(defect: &Defect) -> String {
-    let area = format!("{} px", defect.area);
-    if defect.mean_difference.is_finite() {
+fn label(area: u32, difference: f32) -> String {
+    let area = format!("{area} px");
+    if difference.is_finite() {
         // Clamp the difference: a meta may contain any number.
-        let difference = defect.mean_difference.clamp(-99_999.0, 99_999.0);
+        let difference = difference.clamp(-99_999.0, 99_999.0);
         let sign = if difference < 0.0 { '\u{2212}' } else { '+' };
         format!("{area} {sign}{:.0}", difference.abs())
     } else {
@@ -97,84 +94,16 @@ fn place(outer: Area, [width, height]: [i32; 2], frame: Area, taken: &[Area]) ->
         .find(|rect| rect.and(frame) == *rect && !taken.iter().any(|other| other.touches(*rect)))
 }
 
-/// A defect's box in the frame's pixels; the result may refer to another size. `None` if the box
-/// lies outside the frame.
-fn scaled(defect: &Defect, [width, height]: [u32; 2], frame: Area) -> Option<Area> {
-    let along = |at: u32, len: u32, from: u32, to: i32| -> Option<[i32; 2]> {
-        let (from, to) = (i64::from(from), i64::from(to));
-        let end = i64::from(at) + i64::from(len);
-        if from == 0 || len == 0 || i64::from(at) >= from {
-            return None;
-        }
-        let first = i64::from(at) * to / from;
-        let end = (end.min(from) * to + from - 1) / from;
-        let pair = [first, end.max(first + 1)];
-        Some(pair.map(|n| i32::try_from(n).unwrap_or(i32::MAX)))
-    };
-    let [left, right] = along(defect.x, defect.width, width, frame.width)?;
-    let [top, bottom] = along(defect.y, defect.height, height, frame.height)?;
-    Some(Area::new(left, top, right - left, bottom - top))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn defect(x: u32, y: u32, width: u32, height: u32) -> Defect {
-        Defect {
-            x,
-            y,
-            width,
-            height,
-            area: 17,
-            centroid_x: 0.0,
-            centroid_y: 0.0,
-            mean_difference: -12.4,
-            peak_difference: 0.0,
-            polarity: -1,
-        }
-    }
-
-    #[test]
-    fn boxes_are_scaled_and_clipped_to_the_frame() {
-        let frame = Area::new(0, 0, 200, 100);
-        let on = |d: Defect, size| scaled(&d, size, frame);
-        let rect = Area::new;
-        assert_eq!(on(defect(5, 6, 7, 8), [200, 100]), Some(rect(5, 6, 7, 8)));
-        assert_eq!(
-            on(defect(5, 6, 7, 8), [100, 50]),
-            Some(rect(10, 12, 14, 16))
-        );
-        assert_eq!(
-            on(defect(50, 60, 1, 1), [2000, 1000]),
-            Some(rect(5, 6, 1, 1))
-        );
-        assert_eq!(
-            on(defect(190, 90, 50, 50), [200, 100]),
-            Some(rect(190, 90, 10, 10))
-        );
-        for outside in [
-            defect(200, 0, 1, 1),
-            defect(0, 100, 1, 1),
-            defect(0, 0, 0, 4),
-        ] {
-            assert_eq!(on(outside, [200, 100]), None);
-        }
-        assert_eq!(on(defect(0, 0, 1, 1), [0, 100]), None);
-        let huge = defect(u32::MAX - 1, 0, u32::MAX, u32::MAX);
-        assert_eq!(on(huge, [u32::MAX, u32::MAX]), Some(rect(199, 0, 1, 100)));
-    }
-
     #[test]
     fn labels_tell_numbers_only() {
-        assert_eq!(label(&defect(0, 0, 1, 1)), "17 px \u{2212}12");
-        let difference = |mean_difference| Defect {
-            mean_difference,
-            ..defect(0, 0, 1, 1)
-        };
-        assert_eq!(label(&difference(f32::NAN)), "17 px");
-        assert_eq!(label(&difference(f32::INFINITY)), "17 px");
-        assert_eq!(label(&difference(1e30)), "17 px +99999");
+        assert_eq!(label(17, -12.4), "17 px \u{2212}12");
+        assert_eq!(label(17, f32::NAN), "17 px");
+        assert_eq!(label(17, f32::INFINITY), "17 px");
+        assert_eq!(label(17, 1e30), "17 px +99999");
     }
 
     #[test]
@@ -195,9 +124,6 @@ mod tests {
             taken.push(place);
         }
         assert!(taken.len() >= 4);
-        assert_eq!(
-            super::place(Area::new(5, 5, 1, 1), [201, 12], frame, &[]),
-            None
-        );
+        assert_eq!(place(Area::new(5, 5, 1, 1), [201, 12], frame, &[]), None);
     }
 }

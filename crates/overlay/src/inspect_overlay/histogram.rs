@@ -4,9 +4,8 @@ use gst_video::VideoFormat;
 
 use super::{
     canvas::{Canvas, Colour},
-    placement::{Area, PanelLayout, Placement},
-    properties::Settings,
-    text::Type,
+    placement::{Area, Placement},
+    text,
 };
 use clinspect_core::statistics::Statistics;
 use clinspect_results::HistogramResult;
@@ -27,29 +26,13 @@ const BLUE: Colour = Colour(0xff5a_a9ff);
 const GREY: Colour = Colour(0xffd8_dde3);
 const ALPHA: Colour = Colour(0xffa0_a6ad);
 
-/// The place of a histogram's panel; `None` if the histogram cannot be drawn.
-pub(super) fn place(
-    layout: &Placement,
-    settings: &Settings,
-    histogram: &HistogramResult,
-    bar: Option<Area>,
-) -> Option<PanelLayout> {
-    let channels = histogram.statistics.len().min(MOST_CHANNELS);
-    let is_drawable = channels > 0 && (1..=MOST_BITS).contains(&histogram.bit_depth);
-    let character = Type::advance(layout.small);
-    is_drawable
-        .then(|| layout.panel(channels as i32, character, settings, bar))
-        .flatten()
+/// Number of channels that are drawn.
+pub(super) fn channels(histogram: &HistogramResult) -> i32 {
+    histogram.statistics.len().min(MOST_CHANNELS) as i32
 }
 
 /// Draws the panel in its place.
-pub(super) fn draw(
-    layout: &Placement,
-    letters: &mut Type,
-    histogram: &HistogramResult,
-    place: &PanelLayout,
-) -> Canvas {
-    let area = place.area;
+pub(super) fn draw(layout: &Placement, histogram: &HistogramResult, area: Area) -> Canvas {
     let mut canvas = Canvas::new(area, BACKGROUND);
     let left = area.x + layout.margin;
     let width = area.width - 2 * layout.margin;
@@ -58,25 +41,19 @@ pub(super) fn draw(
     for (channel, statistics) in histogram.statistics.iter().take(MOST_CHANNELS).enumerate() {
         let (name, colour) = names.get(channel).copied().unwrap_or(("?", GREY));
         let small = layout.small;
-        canvas.text(letters, name, left, y, (small, colour));
-        let room = width - 2 * Type::advance(small);
-        let text = numbers(statistics, room / Type::advance(small));
-        let x = left + width - Type::width(&text, small);
-        canvas.text(letters, &text, x, y, (small, TEXT));
-        y += place.header;
-        let plot = Area::new(left, y, width, place.plot);
+        canvas.text(name, left, y, (small, colour));
+        let numbers = numbers(statistics, width / text::advance(small) - 2);
+        let x = left + width - text::width(&numbers, small);
+        canvas.text(&numbers, x, y, (small, TEXT));
+        y += layout.header();
+        let plot = Area::new(left, y, width, layout.plot(area, channels(histogram)));
         canvas.fill(plot, PLOT_BACKGROUND);
         let bins = histogram.channel(channel).unwrap_or_default();
         let heights = heights(bins, plot.width.max(0) as usize, plot.height - layout.line);
         canvas.curve(plot, &heights, layout.line, colour);
-        marks(
-            &mut canvas,
-            plot,
-            statistics,
-            histogram.bit_depth,
-            layout.line,
-        );
-        y += place.plot + layout.margin;
+        let (depth, line) = (histogram.bit_depth, layout.line);
+        marks(&mut canvas, plot, statistics, depth, line);
+        y = plot.bottom() + layout.margin;
     }
     canvas
 }
@@ -141,11 +118,8 @@ fn marks(canvas: &mut Canvas, plot: Area, statistics: &Statistics, bit_depth: u3
     for level in [statistics.p5, statistics.p95] {
         mark(level, [line, 3 * line, 2 * line], PERCENTILE);
     }
-    mark(
-        statistics.median,
-        [(3 * line + 1) / 2, plot.height, 0],
-        MEDIAN,
-    );
+    let solid = [(3 * line + 1) / 2, plot.height, 0];
+    mark(statistics.median, solid, MEDIAN);
 }
 
 #[cfg(test)]

@@ -117,6 +117,8 @@ impl ObjectImpl for InspectOverlay {
 
     fn constructed(&self) {
         self.parent_constructed();
+        // The output caps are the input caps.
+        self.frames.set_pad_flags(gst::PadFlags::PROXY_CAPS);
         if let Err(error) = self.obj().add_pad(&self.frames) {
             gst::error!(CAT, imp = self, "{error}");
         }
@@ -152,17 +154,15 @@ impl ElementImpl for InspectOverlay {
             let caps = gst_video::VideoCapsBuilder::new()
                 .format_list(super::formats())
                 .build();
-            let mut templates: Vec<_> = [
-                ("sink", gst::PadDirection::Sink),
-                ("src", gst::PadDirection::Src),
-            ]
-            .into_iter()
-            .filter_map(|(name, direction)| {
+            let always = |name, direction| {
                 gst::PadTemplate::new(name, direction, gst::PadPresence::Always, &caps).ok()
-            })
-            .collect();
-            templates.extend(masks::template());
-            templates
+            };
+            let sink = always("sink", gst::PadDirection::Sink);
+            let src = always("src", gst::PadDirection::Src);
+            [sink, src, masks::template()]
+                .into_iter()
+                .flatten()
+                .collect()
         });
         TEMPLATES.as_ref()
     }

@@ -2,11 +2,7 @@
 
 use gst_base::prelude::*;
 
-use super::{
-    bits::MaskFormat,
-    matching::{FrameTime, TimedMask},
-};
-use clinspect_core::mask::packed_stride;
+use super::{bits::MaskFormat, matching::Span};
 use clinspect_results::mask_caps::{BITMASK, bitmask_template};
 
 /// Name of the pad and its template.
@@ -29,28 +25,39 @@ pub(super) fn template() -> Option<gst::PadTemplate> {
 /// A sentence if the caps are not valid for a mask.
 pub(super) fn format_of(caps: &gst::CapsRef) -> Result<MaskFormat, String> {
     let structure = caps.structure(0).ok_or("the caps are empty")?;
-    let number = |name: &str| -> Result<usize, String> {
-        let n = structure.get::<i32>(name).ok();
-        n.and_then(|n| usize::try_from(n).ok())
-            .filter(|&n| n > 0)
-            .ok_or_else(|| format!("no {name} in {caps}"))
-    };
-    let size = [number("width")?, number("height")?];
-    let (is_grey, stride, least) = if structure.name() == BITMASK {
-        (false, number("stride")?, packed_stride(size[0]))
-    } else {
+    let is_grey = structure.name() != BITMASK;
+    let fields = if is_grey {
         let info = gst_video::VideoInfo::from_caps(caps).map_err(|error| error.to_string())?;
-        let stride = info.stride().first().copied().unwrap_or(0);
-        (true, usize::try_from(stride).unwrap_or(0), size[0])
+        [
+            info.width() as i32,
+            info.height() as i32,
+            info.stride().first().copied().unwrap_or(0),
+        ]
+    } else {
+        ["width", "height", "stride"].map(|name| structure.get(name).unwrap_or(0))
     };
-    if stride < least {
-        return Err(format!("rows of {caps} are shorter than their width"));
-    }
-    Ok(MaskFormat {
-        size,
+    let [width, height, stride] = fields.map(|n| usize::try_from(n).unwrap_or(0));
+    let format = MaskFormat {
+        size: [width, height],
         stride,
         is_grey,
-    })
+    };
+    if width == 0 || height == 0 || stride < format.row_len() {
+        return Err(format!(
+            "width, height or stride of {caps} is not valid for a mask"
+        ));
+    }
+    Ok(format)
+}
+
+/// A mask and its time.
+#[derive(Debug, Clone)]
+pub(super) struct TimedMask {
+    pub time: Span,
+    /// Layout of the buffer.
+    pub format: MaskFormat,
+    /// The mask, with its metas.
+    pub buffer: gst::Buffer,
 }
 
 /// The masks up to the time of the last frame.
@@ -73,23 +80,23 @@ impl Masks {
     /// Calls `warn` for masks without a time.
     pub fn of_frame(
         &mut self,
-        frame: FrameTime,
+        frame: Span,
         pad: &gst_base::AggregatorPad,
         warn: impl Fn(&str),
     ) -> (Option<TimedMask>, bool) {
         let is_final = loop {
             let Some(buffer) = pad.peek_buffer() else {
                 // After a mask with the frame's own time, the next one belongs to a later frame.
-                let is_same = (self.newest.as_ref()).is_some_and(|mask| mask.is_same(frame));
+                let is_same = (self.newest.as_ref()).is_some_and(|mask| mask.time.is_same(frame));
                 break is_same || pad.is_eos();
             };
             match self.timed(pad, buffer) {
                 None => warn("a mask without caps or without a timestamp in its segment"),
-                Some(mask) if !mask.has_begun(frame) => break true,
+                Some(mask) if !mask.time.has_begun(frame) => break true,
                 // GstAggregator turns a gap event into an empty buffer.
                 Some(mask) if mask.buffer.flags().contains(gst::BufferFlags::GAP) => {
                     self.newest = None;
-                    if mask.covers(frame) {
+                    if mask.time.covers(frame) {
                         break true;
                     }
                 }
@@ -97,7 +104,7 @@ impl Masks {
             }
             pad.drop_buffer();
         };
-        self.newest.take_if(|mask| !mask.covers(frame));
+        self.newest.take_if(|mask| !mask.time.covers(frame));
         (self.newest.clone(), is_final)
     }
 
@@ -105,8 +112,10 @@ impl Masks {
         let segment = pad.segment();
         let segment = segment.downcast_ref::<gst::ClockTime>()?;
         Some(TimedMask {
-            start: segment.to_running_time(buffer.pts())?,
-            duration: buffer.duration(),
+            time: Span {
+                start: segment.to_running_time(buffer.pts())?,
+                duration: buffer.duration(),
+            },
             format: self.format.clone()?,
             buffer,
         })

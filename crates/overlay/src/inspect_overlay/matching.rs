@@ -1,52 +1,37 @@
 //! Matches masks with frames by time.
 
-use super::bits::MaskFormat;
-
 /// Timestamps at most this far apart count as equal, unless durations show that frames are closer:
 /// containers and networks round to milliseconds.
 const TOLERANCE: gst::ClockTime = gst::ClockTime::from_mseconds(1);
 
-/// A mask and its time.
-#[derive(Debug, Clone)]
-pub(super) struct TimedMask {
-    /// Running time.
-    pub start: gst::ClockTime,
-    /// How long the mask is valid.
-    pub duration: Option<gst::ClockTime>,
-    /// Layout of the buffer.
-    pub format: MaskFormat,
-    /// The mask, with its metas.
-    pub buffer: gst::Buffer,
-}
-
-/// The time of a frame.
+/// The running time of a mask or a frame.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct FrameTime {
-    /// Running time.
+pub(super) struct Span {
     pub start: gst::ClockTime,
-    /// How long the frame is shown.
+    /// How long the mask is valid, or the frame is shown.
     pub duration: Option<gst::ClockTime>,
 }
 
-impl TimedMask {
-    fn tolerance(&self, frame: FrameTime) -> gst::ClockTime {
+/// Comparisons of a mask's time with a frame's time.
+impl Span {
+    fn tolerance(&self, frame: Self) -> gst::ClockTime {
         let shorter = [self.duration, frame.duration].into_iter().flatten().min();
         shorter.map_or(TOLERANCE, |duration| TOLERANCE.min(duration / 4))
     }
 
     /// Whether the mask starts at or before the frame.
-    pub fn has_begun(&self, frame: FrameTime) -> bool {
+    pub fn has_begun(&self, frame: Self) -> bool {
         self.start <= frame.start.saturating_add(self.tolerance(frame))
     }
 
     /// Whether the mask has the frame's own time.
-    pub fn is_same(&self, frame: FrameTime) -> bool {
+    pub fn is_same(&self, frame: Self) -> bool {
         let apart = self.start.max(frame.start) - self.start.min(frame.start);
         apart <= self.tolerance(frame)
     }
 
     /// Whether the mask belongs to the frame: it has the same time, or is still valid.
-    pub fn covers(&self, frame: FrameTime) -> bool {
+    pub fn covers(&self, frame: Self) -> bool {
         let end = self.start.saturating_add(self.duration.unwrap_or_default());
         let holds = frame.start.saturating_add(self.tolerance(frame)) < end;
         self.is_same(frame) || (self.start <= frame.start && holds)
@@ -61,18 +46,10 @@ mod tests {
 
     /// Whether a mask (start, duration) covers a frame (start, duration); us, 0 = unknown.
     fn covers(mask: [u64; 2], frame: [u64; 2]) -> bool {
-        gst::init().ok();
-        let known = |duration: u64| (duration > 0).then(|| US * duration);
-        let mask = TimedMask {
-            start: US * mask[0],
-            duration: known(mask[1]),
-            format: MaskFormat::packed([1, 1]),
-            buffer: gst::Buffer::new(),
-        };
-        let frame = FrameTime {
-            start: US * frame[0],
-            duration: known(frame[1]),
-        };
+        let [mask, frame] = [mask, frame].map(|[start, duration]| Span {
+            start: US * start,
+            duration: (duration > 0).then(|| US * duration),
+        });
         // A mask that covers a frame has begun.
         assert!(mask.has_begun(frame) || !mask.covers(frame));
         mask.covers(frame)

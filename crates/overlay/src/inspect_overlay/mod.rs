@@ -6,6 +6,7 @@ mod blend;
 mod canvas;
 mod colours;
 mod defects;
+mod found;
 mod histogram;
 mod imp;
 mod masks;
@@ -20,7 +21,7 @@ mod shapes;
 mod text;
 mod verdict;
 
-use gst::{glib, prelude::*};
+use gst::glib;
 
 glib::wrapper! {
     /// Draws defects (tint, boxes, labels), the histogram of each channel and a bar with the
@@ -59,17 +60,4 @@ fn formats() -> Vec<gst_video::VideoFormat> {
         first.unwrap_or(if bits <= 8 { 3 } else { 4 })
     });
     formats
-}
-
-/// Registers the element.
-///
-/// # Errors
-/// GStreamer refuses the registration.
-pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
-    gst::Element::register(
-        Some(plugin),
-        "inspectoverlay",
-        gst::Rank::NONE,
-        InspectOverlay::static_type(),
-    )
 }

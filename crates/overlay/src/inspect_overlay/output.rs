@@ -1,15 +1,14 @@
 //! Outputs an overlay: blends it into the frame, or attaches it for a sink to draw.
 
-use super::{painter::Painter, planes, rows::Rows, shapes::Overlay};
+use super::{colours::ColourSpace, planes, rows::Rows, shapes::Overlay};
 
 /// Draws on frames of the negotiated caps.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// Format of the frames.
-    frames: gst_video::VideoInfo,
-    /// Format of the attached picture; `None` if overlays are blended into frames.
-    attached: Option<gst_video::VideoInfo>,
-    pub painter: Painter,
+    /// Format of what is drawn on: of the attached picture, otherwise of the frames.
+    pub drawn: gst_video::VideoInfo,
+    pub colours: ColourSpace,
+    is_attached: bool,
 }
 
 impl Output {
@@ -19,10 +18,12 @@ impl Output {
         let picture = gst_video::VideoInfo::builder(gst_video::VideoFormat::Bgra, width, height)
             .flags(gst_video::VideoFlags::PREMULTIPLIED_ALPHA);
         let attached = attach.then(|| picture.build().ok()).flatten();
+        let is_attached = attached.is_some();
+        let drawn = attached.unwrap_or(frames);
         Self {
-            painter: Painter::new(attached.as_ref().unwrap_or(&frames)),
-            frames,
-            attached,
+            colours: ColourSpace::of(&drawn),
+            drawn,
+            is_attached,
         }
     }
 
@@ -31,11 +32,11 @@ impl Output {
     /// # Errors
     /// A sentence if the frame cannot be drawn on; the frame is unchanged then.
     pub fn put(&self, overlay: &Overlay, frame: &mut gst::Buffer) -> Result<(), String> {
-        if let Some(picture) = &self.attached {
-            return attach(overlay, picture, frame.make_mut());
+        if self.is_attached {
+            return attach(overlay, &self.drawn, frame.make_mut());
         }
-        planes::check(frame, &self.frames)?;
-        draw(overlay, &self.frames, frame.make_mut())
+        planes::check(frame, &self.drawn)?;
+        draw(overlay, &self.drawn, frame.make_mut())
     }
 }
 
@@ -67,11 +68,10 @@ fn attach(
     let drawn =
         gst_video::VideoOverlayRectangle::new_raw(&picture, 0, 0, width, height, premultiplied);
     let meta = frame.meta_mut::<gst_video::VideoOverlayCompositionMeta>();
-    let others = meta.as_ref().map(|meta| meta.overlay_owned());
-    let rectangles = others
-        .iter()
-        .flat_map(|others| others.iter().collect::<Vec<_>>());
-    let rectangles: Vec<_> = rectangles.chain([drawn]).collect();
+    let mut rectangles = meta
+        .as_ref()
+        .map_or(Vec::new(), |meta| meta.overlay().iter().collect());
+    rectangles.push(drawn);
     let composition =
         gst_video::VideoOverlayComposition::new(&rectangles).map_err(|error| error.to_string())?;
     match meta {

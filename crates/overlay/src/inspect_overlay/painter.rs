@@ -2,106 +2,87 @@
 
 use super::{
     bits::{Bits, MaskFormat},
-    canvas::Colour,
+    canvas::{Canvas, Colour},
     colours::ColourSpace,
-    defects, histogram,
+    defects,
+    found::Found,
+    histogram,
+    masks::TimedMask,
     placement::Placement,
     properties::Settings,
-    shapes::{Overlay, Shape},
-    text::Type,
+    shapes::Overlay,
     verdict::{self, Wording},
 };
 use clinspect_results::{DefectResult, HistogramResult};
 
-/// The results of a frame.
-pub(super) struct Findings<'a> {
-    /// The frame, with its metas.
-    pub frame: &'a gst::BufferRef,
-    /// The frame's mask from the mask pad, with its metas.
-    pub mask: Option<(&'a gst::BufferRef, &'a MaskFormat)>,
-    /// Whether a mask was expected.
-    pub mask_expected: bool,
-}
-
-/// Draws overlays.
-#[derive(Debug)]
-pub(super) struct Painter {
-    size: [u32; 2],
-    colours: ColourSpace,
-    letters: Type,
-}
-
-impl Painter {
-    /// A painter for frames of these caps.
-    pub fn new(info: &gst_video::VideoInfo) -> Self {
-        Self {
-            size: [info.width(), info.height()],
-            colours: ColourSpace::of(info),
-            letters: Type::default(),
-        }
+/// The overlay of a frame; empty if there is nothing to draw.
+pub(super) fn draw(
+    info: &gst_video::VideoInfo,
+    colours: &ColourSpace,
+    settings: &Settings,
+    frame: &gst::BufferRef,
+    mask: Option<&TimedMask>,
+    mask_expected: bool,
+) -> Overlay {
+    let mut overlay = Overlay::default();
+    if !settings.draws_anything() {
+        return overlay;
     }
-
-    /// The overlay of a frame; empty if there is nothing to draw.
-    pub fn draw(&mut self, settings: &Settings, findings: &Findings) -> Overlay {
-        let mut overlay = Overlay::default();
-        let size = self.size;
-        let layout = Placement::new(size, settings.scale);
-        let buffers = || [Some(findings.frame), findings.mask.map(|mask| mask.0)];
-        let (mut result, mut bits) = (None, None);
-        if settings.draws_defects() || settings.draws_verdict() {
-            let element = &settings.defects_element;
-            result = newest(buffers(), element, DefectResult::read, |r| &r.element);
-            bits = marked(size, findings, result.as_ref()).unwrap_or_else(|fault| {
-                overlay.faults.push(fault);
-                None
-            });
-        }
-        let wording = match (&result, &bits) {
-            (Some(result), _) => Some(Wording::result(result)),
-            (None, Some(bits)) => Some(Wording::mask(Some(bits.count()))),
-            (None, None) => findings.mask_expected.then(|| Wording::mask(None)),
-        };
-        let wording = wording.filter(|_| settings.draws_verdict());
-        let bar = wording.and_then(|text| Some((layout.bar(settings.verdict_position)?, text)));
-        let mut histogram = None;
-        if settings.draws_histogram() {
-            let element = &settings.histogram_element;
-            histogram = newest(buffers(), element, HistogramResult::read, |r| &r.element);
-        }
-        let panel = histogram.and_then(|histogram| {
-            let bar = bar.as_ref().map(|(place, _)| *place);
-            let place = histogram::place(&layout, settings, &histogram, bar)?;
-            Some((place, histogram))
-        });
-
-        let mut kept_clear = Vec::new();
-        kept_clear.extend(bar.as_ref().map(|(place, _)| *place));
-        kept_clear.extend(panel.as_ref().map(|(place, _)| place.area));
-        let (letters, colours) = (&mut self.letters, &self.colours);
+    let size = [info.width(), info.height()];
+    let layout = Placement::new(size, settings.scale);
+    let buffers = || [Some(frame), mask.map(|mask| mask.buffer.as_ref())];
+    let element = &settings.defects_element;
+    let result = newest(buffers(), element, DefectResult::read, |r| &r.element);
+    let bits = marked(size, mask, result.as_ref()).unwrap_or_else(|fault| {
+        overlay.faults.push(fault);
+        None
+    });
+    let wording = match (&result, &bits) {
+        (Some(result), _) => Some(Wording::result(result)),
+        (None, Some(bits)) => Some(Wording::mask(Some(bits.count()))),
+        (None, None) => mask_expected.then(|| Wording::mask(None)),
+    };
+    let found = Found::new(layout.frame, result.as_ref(), bits.as_ref());
+    let wording = wording.filter(|_| settings.draws_verdict());
+    let bar = wording.and_then(|text| Some((layout.bar(settings.verdict_position, &found)?, text)));
+    let bar_place = bar.as_ref().map(|(place, _)| *place);
+    let mut histogram = None;
+    if settings.draws_histogram() {
+        let element = &settings.histogram_element;
+        histogram = newest(buffers(), element, HistogramResult::read, |r| &r.element);
+    }
+    let panel = histogram.and_then(|histogram| {
+        let channels = histogram::channels(&histogram);
+        let place = layout.panel(channels, settings.histogram_corner, bar_place, &found)?;
+        Some((place, histogram))
+    });
+    let panel_place = panel.as_ref().map(|(place, _)| *place);
+    let kept_clear: Vec<_> = [bar_place, panel_place].into_iter().flatten().collect();
+    if settings.draws_defects() && settings.show_boxes {
+        overlay.shapes = defects::draw(&layout, settings, colours, &found.defects, &kept_clear);
+    }
+    let mut add = |mut canvas: Canvas, opacity| {
         if settings.draws_defects() {
-            if let Some(result) = result.as_ref().filter(|_| settings.show_boxes) {
-                let style = (&mut *letters, colours);
-                overlay.shapes = defects::draw(&layout, settings, style, result, &kept_clear);
-            }
-            let marked = bits.filter(|bits| settings.show_tint && bits.count() > 0);
-            overlay.tint = marked.map(|bits| {
-                let drawn = Colour(settings.tint_color).pixel();
-                (bits, colours.pixel(drawn, settings.defects_opacity))
-            });
+            let ink = Colour(settings.box_color).with_alpha(0xff);
+            canvas.mark(&layout, &found, ink);
         }
-        if let Some((place, histogram)) = panel {
-            let panel = histogram::draw(&layout, letters, &histogram, &place);
-            let piece = panel.finish(colours, settings.histogram_opacity);
-            overlay.shapes.push(Shape::Sprite(piece));
-        }
-        if let Some((place, wording)) = bar {
-            let bar = verdict::draw(&layout, letters, place, &wording);
-            let piece = bar.finish(colours, settings.verdict_opacity);
-            overlay.shapes.push(Shape::Sprite(piece));
-        }
-        overlay.tint.take_if(|(_, colour)| colour[0] == 0);
-        overlay
+        overlay.shapes.push(canvas.finish(colours, opacity));
+    };
+    if let Some((place, histogram)) = panel {
+        let panel = histogram::draw(&layout, &histogram, place);
+        add(panel, settings.histogram_opacity);
     }
+    if let Some((place, wording)) = bar {
+        let bar = verdict::draw(&layout, place, &wording);
+        add(bar, settings.verdict_opacity);
+    }
+    if settings.draws_defects() && settings.show_tint {
+        let drawn = Colour(settings.tint_color).pixel();
+        let colour = colours.pixel(drawn, settings.defects_opacity);
+        let bits = bits.filter(|bits| bits.count() > 0 && colour[0] > 0);
+        overlay.tint = bits.map(|bits| (bits, colour));
+    }
+    overlay
 }
 
 /// The last result of the requested element, on the last buffer that has one.
@@ -120,12 +101,12 @@ fn newest<R>(
 /// The marked pixels: from the mask pad, otherwise from the result's own mask.
 fn marked(
     [width, height]: [u32; 2],
-    findings: &Findings,
+    mask: Option<&TimedMask>,
     result: Option<&DefectResult>,
 ) -> Result<Option<Bits>, String> {
     let size = [width as usize, height as usize];
-    if let Some((mask, format)) = findings.mask {
-        return Bits::read(mask, format, size).map(Some);
+    if let Some(mask) = mask {
+        return Bits::read(&mask.buffer, &mask.format, size).map(Some);
     }
     let Some((mask, result)) = result.and_then(|result| Some((result.mask.as_ref()?, result)))
     else {

@@ -1,6 +1,10 @@
 //! Positions and sizes of everything drawn; all depend on the frame's size.
 
-use super::properties::{OverlayCorner, OverlayPosition, Settings};
+use super::{
+    found::Found,
+    properties::{OverlayCorner, OverlayPosition},
+    text,
+};
 
 /// A rectangle in pixels; a width or height of 0 or less is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +75,8 @@ const WIDE: f64 = 9.0 / 16.0;
 /// Bar and panel each take at most this fraction (1/n) of the frame's height.
 const LEAST_BARS: i32 = 3;
 /// Height of a curve in text heights, for one channel and for several.
-const PLOT_ALONE: f64 = 5.0;
-const PLOT_OF_SEVERAL: f64 = 3.0;
+const PLOT_ALONE: i32 = 5;
+const PLOT_OF_SEVERAL: i32 = 3;
 /// Minimum height of a readable curve, px.
 const LEAST_PLOT: i32 = 8;
 /// Maximum width of a panel in characters.
@@ -93,16 +97,6 @@ pub(super) struct Placement {
     pub margin: i32,
 }
 
-/// Layout of a histogram panel.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct PanelLayout {
-    pub area: Area,
-    /// Height of a channel's line of text, px.
-    pub header: i32,
-    /// Height of a channel's curve, px.
-    pub plot: i32,
-}
-
 impl Placement {
     pub fn new([width, height]: [u32; 2], scale: f64) -> Self {
         let side = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
@@ -118,17 +112,16 @@ impl Placement {
     }
 
     /// The place of the verdict bar; `None` on frames that are too small for it.
-    pub fn bar(&self, position: OverlayPosition) -> Option<Area> {
+    pub fn bar(&self, position: OverlayPosition, found: &Found) -> Option<Area> {
         let height = self.text + self.margin;
-        let y = match position {
-            OverlayPosition::Top => 0,
-            OverlayPosition::Bottom => self.frame.height - height,
+        let [top, bottom] =
+            [0, self.frame.height - height].map(|y| Area::new(0, y, self.frame.width, height));
+        let place = match position {
+            OverlayPosition::Auto => found.freest([top, bottom]),
+            OverlayPosition::Top => top,
+            OverlayPosition::Bottom => bottom,
         };
-        (LEAST_BARS * height <= self.frame.height).then_some(Area {
-            y,
-            height,
-            ..self.frame
-        })
+        (LEAST_BARS * height <= self.frame.height).then_some(place)
     }
 
     /// The place of a panel for this many channels, beside the bar; `None` on frames that are too
@@ -136,48 +129,58 @@ impl Placement {
     pub fn panel(
         &self,
         channels: i32,
-        character: i32,
-        settings: &Settings,
+        corner: OverlayCorner,
         bar: Option<Area>,
-    ) -> Option<PanelLayout> {
+        found: &Found,
+    ) -> Option<Area> {
+        let character = text::advance(self.small);
+        let bar_is_above = bar.is_some_and(|bar| bar.y == 0);
         let bar = bar.map_or(0, |bar| bar.height);
-        let header = self.small + self.small / 3;
+        let header = self.header();
         let room_height = self.frame.height - bar - 2 * self.margin;
         let room_width = self.frame.width - 2 * self.margin;
         // A gap below each curve, and one above the first line of text.
         let rest = room_height * 3 / 4 - channels * (header + self.margin) - self.margin / 2;
-        let text = f64::from(self.text);
         let share = if channels == 1 {
             PLOT_ALONE
         } else {
             PLOT_OF_SEVERAL
         };
-        let plot = ((share * text) as i32).min(rest / channels.max(1));
-        if plot < LEAST_PLOT {
-            return None;
-        }
+        let plot = (share * self.text).min(rest / channels.max(1));
         let height = channels * (header + plot + self.margin) + self.margin / 2;
         let width = (PANEL_CHARACTERS * character + 2 * self.margin).min(room_width);
         // At least half of the line must fit.
-        if width < PANEL_CHARACTERS * character / 2 {
+        if channels == 0 || plot < LEAST_PLOT || width < PANEL_CHARACTERS * character / 2 {
             return None;
         }
-        let bar_is_above = settings.verdict_position == OverlayPosition::Top;
         let (left, right) = (self.margin, self.frame.width - self.margin - width);
-        let top = self.margin + if bar_is_above { bar } else { 0 };
-        let below = if bar_is_above { 0 } else { bar };
+        let (above, below) = if bar_is_above { (bar, 0) } else { (0, bar) };
+        let top = self.margin + above;
         let bottom = self.frame.height - self.margin - height - below;
-        let (x, y) = match settings.histogram_corner {
-            OverlayCorner::TopLeft => (left, top),
-            OverlayCorner::TopRight => (right, top),
-            OverlayCorner::BottomLeft => (left, bottom),
-            OverlayCorner::BottomRight => (right, bottom),
-        };
-        Some(PanelLayout {
-            area: Area::new(x, y, width, height),
-            header,
-            plot,
+        let at = |x, y| Area::new(x, y, width, height);
+        let corners = [
+            at(right, bottom),
+            at(left, bottom),
+            at(right, top),
+            at(left, top),
+        ];
+        Some(match corner {
+            OverlayCorner::Auto => found.freest(corners),
+            OverlayCorner::BottomRight => corners[0],
+            OverlayCorner::BottomLeft => corners[1],
+            OverlayCorner::TopRight => corners[2],
+            OverlayCorner::TopLeft => corners[3],
         })
+    }
+
+    /// Height of the line of text above a channel's curve, px.
+    pub fn header(&self) -> i32 {
+        self.small * 4 / 3
+    }
+
+    /// Height of each curve in a panel of this many channels, px.
+    pub fn plot(&self, panel: Area, channels: i32) -> i32 {
+        (panel.height - self.margin / 2) / channels.max(1) - self.header() - self.margin
     }
 }
 
@@ -185,12 +188,10 @@ impl Placement {
 mod tests {
     use super::*;
 
-    const CORNERS: [OverlayCorner; 4] = [
-        OverlayCorner::TopLeft,
-        OverlayCorner::TopRight,
-        OverlayCorner::BottomLeft,
-        OverlayCorner::BottomRight,
-    ];
+    const CORNERS: [OverlayCorner; 5] = {
+        use OverlayCorner::*;
+        [Auto, TopLeft, TopRight, BottomLeft, BottomRight]
+    };
 
     #[test]
     fn bar_and_panel_lie_in_every_frame_beside_each_other() {
@@ -207,19 +208,14 @@ mod tests {
                 (8.0, OverlayPosition::Bottom),
             ] {
                 let layout = Placement::new(size, scale);
-                let settings = Settings {
-                    histogram_corner: corner,
-                    verdict_position: position,
-                    ..Settings::default()
-                };
-                let bar = layout.bar(position);
+                let found = Found::new(layout.frame, None, None);
+                let bar = layout.bar(position, &found);
                 assert!(bar.is_none_or(|bar| bar.and(layout.frame) == bar));
                 for channels in 1..=4 {
-                    let character = layout.small * 3 / 5;
-                    let panel = layout.panel(channels, character, &settings, bar);
+                    let panel = layout.panel(channels, corner, bar, &found);
                     let Some(panel) = panel else { continue };
-                    assert_eq!(panel.area.and(layout.frame), panel.area);
-                    assert!(!bar.is_some_and(|bar| bar.touches(panel.area)));
+                    assert_eq!(panel.and(layout.frame), panel);
+                    assert!(!bar.is_some_and(|bar| bar.touches(panel)));
                 }
             }
         }
@@ -235,14 +231,11 @@ mod tests {
             [2448, 2048],
         ] {
             let layout = Placement::new(size, 1.0);
-            let settings = Settings::default();
-            let bar = layout.bar(settings.verdict_position);
+            let found = Found::new(layout.frame, None, None);
+            let bar = layout.bar(OverlayPosition::Auto, &found);
             assert!(bar.is_some(), "{size:?}");
-            let character = layout.small * 3 / 5;
-            assert!(
-                layout.panel(3, character, &settings, bar).is_some(),
-                "{size:?}"
-            );
+            let panel = layout.panel(3, OverlayCorner::Auto, bar, &found);
+            assert!(panel.is_some(), "{size:?}");
         }
     }
 }

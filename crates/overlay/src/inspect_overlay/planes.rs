@@ -4,24 +4,21 @@
 /// Bytes per row that are accessed, and the number of rows; `None` if the stride of the caps
 /// overflowed.
 fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> Option<[usize; 2]> {
-    let format = info.format_info();
     let stride = usize::try_from(*info.stride().get(plane)?).ok()?;
     let (mut row, mut rows) = (0, 0);
-    for component in 0..format.n_components() as usize {
-        if format.plane().get(component).copied() != Some(plane as u32) {
+    for component in 0..info.n_components() as u8 {
+        if info.comp_plane(component) != plane as u32 {
             continue;
         }
-        let pixel = usize::try_from(*format.pixel_stride().get(component)?).ok()?;
-        let width = format.scale_width(component as u8, info.width()) as usize;
-        let height = format.scale_height(component as u8, info.height()) as usize;
+        let pixel = usize::try_from(info.comp_pstride(component)).ok()?;
         // Formats that group pixels have no single pixel stride: use GStreamer's own row length.
-        let is_grouped = format.is_complex() || pixel == 0;
+        let is_grouped = info.format_info().is_complex() || pixel == 0;
         row = row.max(if is_grouped {
             stride
         } else {
-            width.checked_mul(pixel)?
+            pixel.checked_mul(info.comp_width(component) as usize)?
         });
-        rows = rows.max(height);
+        rows = rows.max(info.comp_height(component) as usize);
     }
     (row <= stride).then_some([row, rows])
 }
@@ -32,14 +29,11 @@ fn plane_size(info: &gst_video::VideoInfo, plane: usize) -> Option<[usize; 2]> {
 /// A sentence if such frames cannot be drawn on.
 pub(super) fn info(caps: &gst::CapsRef) -> Result<gst_video::VideoInfo, String> {
     let info = gst_video::VideoInfo::from_caps(caps).map_err(|error| error.to_string())?;
-    let is_sound = |info: &gst_video::VideoInfo| {
-        let planes = 0..info.n_planes() as usize;
-        info.format_info().is_tiled() || planes.into_iter().all(|n| plane_size(info, n).is_some())
-    };
-    if !is_sound(&info) {
-        return Err(format!("{caps} is too wide for a frame"));
-    }
-    Ok(info)
+    let mut planes = 0..info.n_planes() as usize;
+    let is_sound = info.format_info().is_tiled() || planes.all(|n| plane_size(&info, n).is_some());
+    is_sound
+        .then_some(info)
+        .ok_or_else(|| format!("{caps} is too wide for a frame"))
 }
 
 /// # Errors
@@ -90,29 +84,30 @@ mod tests {
 
     use super::*;
 
-    fn info(format: Format, width: u32, height: u32) -> Option<gst_video::VideoInfo> {
-        gst::init().ok();
-        gst_video::VideoInfo::builder(format, width, height)
-            .build()
-            .ok()
-    }
-
-    /// Whether a buffer of `len` bytes with such a meta passes.
-    fn passes(len: usize, offset: &[usize], stride: &[i32]) -> bool {
-        let Some(info) = info(Format::Nv12, 7, 5) else {
-            return false;
-        };
+    /// Whether a buffer of `len` bytes with such a meta passes as a frame of `format`.
+    fn passes(info: &gst_video::VideoInfo, len: usize, offset: &[usize], stride: &[i32]) -> bool {
         let mut buffer = gst::Buffer::from_slice(vec![0_u8; len]);
+        let (flags, format) = (gst_video::VideoFrameFlags::empty(), info.format());
+        let (width, height) = (info.width(), info.height());
         let added = buffer.get_mut().is_some_and(|buffer| {
-            let flags = gst_video::VideoFrameFlags::empty();
-            gst_video::VideoMeta::add_full(buffer, flags, Format::Nv12, 7, 5, offset, stride)
+            gst_video::VideoMeta::add_full(buffer, flags, format, width, height, offset, stride)
                 .is_ok()
         });
-        added && check(&buffer, &info).is_ok()
+        added && check(&buffer, info).is_ok()
+    }
+
+    fn info(format: Format, width: u32, height: u32) -> Option<gst_video::VideoInfo> {
+        gst::init().ok();
+        let info = gst_video::VideoInfo::builder(format, width, height);
+        info.build().ok()
     }
 
     #[test]
     fn planes_that_fit_to_the_byte_pass_and_others_do_not() {
+        let info = info(Format::Nv12, 7, 5);
+        let passes = |len, offset: &[usize], stride: &[i32]| {
+            (info.as_ref()).is_some_and(|info| passes(info, len, offset, stride))
+        };
         // Luma: 5 rows of 7; chroma: 3 rows of 4 pairs.
         let end = 35 + 2 * 8 + 8;
         assert!(passes(end, &[0, 35], &[7, 8]));
@@ -132,15 +127,8 @@ mod tests {
         for (missing, offset_by, wanted) in [(0, 0, true), (1, 0, false), (0, 16, false)] {
             // Shifted planes are refused although they fit.
             let len = info.size() + offset_by - missing;
-            let mut buffer = gst::Buffer::from_slice(vec![0_u8; len]);
             let offset: Vec<usize> = info.offset().iter().map(|at| at + offset_by).collect();
-            let added = buffer.get_mut().is_some_and(|buffer| {
-                let flags = gst_video::VideoFrameFlags::empty();
-                let (format, stride) = (info.format(), info.stride());
-                gst_video::VideoMeta::add_full(buffer, flags, format, 64, 32, &offset, stride)
-                    .is_ok()
-            });
-            let passes = added && check(&buffer, &info).is_ok();
+            let passes = passes(&info, len, &offset, info.stride());
             assert_eq!(passes, wanted, "{missing} {offset_by}");
         }
     }

@@ -23,8 +23,6 @@ pub(super) struct Rows<'f, 'b> {
     /// GStreamer's functions for the format.
     format: &'static ffi::GstVideoFormatInfo,
     flags: ffi::GstVideoPackFlags,
-    width: i32,
-    height: i32,
     is_wide: bool,
     alpha: Alpha,
     line: Vec<[u16; 4]>,
@@ -40,9 +38,8 @@ impl<'f, 'b> Rows<'f, 'b> {
     ) -> Result<Self, String> {
         let info = frame.format_info();
         let format = info.format();
-        let refused = || format!("GStreamer cannot unpack rows of {format}");
         if !can_be_edited(format) {
-            return Err(refused());
+            return Err(format!("GStreamer cannot unpack rows of {format}"));
         }
         // SAFETY: the descriptions of formats are GStreamer's static tables.
         let functions = unsafe { &*ffi::gst_video_format_get_info(format.into_glib()) };
@@ -66,12 +63,9 @@ impl<'f, 'b> Rows<'f, 'b> {
             Alpha::Plain
         };
         let unpacked = gst_video::VideoFormatInfo::from_format(info.unpack_format());
-        let side = |n: u32| i32::try_from(n).map_err(|_| refused());
         Ok(Self {
             format: functions,
             flags,
-            width: side(frame.width())?,
-            height: side(frame.height())?,
             is_wide: unpacked.depth().first().is_some_and(|&depth| depth > 8),
             alpha,
             line: vec![[0; 4]; frame.width() as usize + BEHIND],
@@ -81,7 +75,7 @@ impl<'f, 'b> Rows<'f, 'b> {
 
     /// Number of rows.
     pub fn height(&self) -> i32 {
-        self.height
+        self.frame.height() as i32
     }
 
     /// Calls `draw` on a row; ignores rows outside the frame.
@@ -92,10 +86,10 @@ impl<'f, 'b> Rows<'f, 'b> {
         let (Some(unpack), Some(pack)) = (self.format.unpack_func, self.format.pack_func) else {
             return;
         };
-        if !(0..self.height).contains(&y) {
+        if !(0..self.height()).contains(&y) {
             return;
         }
-        let width = self.width as usize;
+        let width = self.frame.width() as usize;
         let frame = self.frame.as_mut_ptr();
         // SAFETY: the frame is mapped for writing while it is borrowed here. Its planes hold the
         // rows that strides and height describe. The line has room for the row in 16-bit samples
@@ -110,7 +104,7 @@ impl<'f, 'b> Rows<'f, 'b> {
                 frame.info.stride.as_ptr(),
                 0,
                 y,
-                self.width,
+                width as i32,
             );
         }
         let mut row = if self.is_wide {
@@ -127,12 +121,12 @@ impl<'f, 'b> Rows<'f, 'b> {
                 frame.info.finfo,
                 self.flags,
                 self.line.as_mut_ptr().cast(),
-                self.width,
+                width as i32,
                 frame.data.as_mut_ptr(),
                 frame.info.stride.as_ptr(),
                 frame.info.chroma_site,
                 y,
-                self.width,
+                width as i32,
             );
         }
     }

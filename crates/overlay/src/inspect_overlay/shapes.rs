@@ -1,7 +1,7 @@
 //! The parts of an overlay, and how they are blended into a frame.
 
 use super::{
-    bits::{Bits, WORD},
+    bits::{Bits, runs},
     blend::Row,
     colours::Pixel,
     placement::Area,
@@ -19,16 +19,8 @@ pub(super) enum Shape {
         /// Colours from the outermost to the innermost line.
         colours: [Pixel; 3],
     },
-    /// Drawn pixels.
-    Sprite(Sprite),
-}
-
-/// A drawn part of the picture.
-#[derive(Debug)]
-pub(super) struct Sprite {
-    pub area: Area,
-    /// Pixels row by row.
-    pub pixels: Vec<Pixel>,
+    /// Drawn pixels, row by row.
+    Sprite { area: Area, pixels: Vec<Pixel> },
 }
 
 /// An overlay, and the problems found while it was drawn.
@@ -45,7 +37,7 @@ impl Shape {
     fn area(&self) -> Area {
         match self {
             Self::Box { outer, .. } => *outer,
-            Self::Sprite(piece) => piece.area,
+            Self::Sprite { area, .. } => *area,
         }
     }
 
@@ -62,10 +54,7 @@ impl Shape {
                 let depth = (y - outer.y).min(outer.bottom() - 1 - y);
                 let mut rect = *outer;
                 for (&colour, ring) in colours.iter().zip(1..) {
-                    if rect.is_empty() {
-                        break;
-                    }
-                    if depth < ring * line || rect.width <= 2 * line {
+                    if depth < ring * line {
                         row.fill(rect.x, rect.right(), colour);
                         break;
                     }
@@ -74,11 +63,11 @@ impl Shape {
                     rect = rect.inset(*line);
                 }
             }
-            Self::Sprite(piece) => {
-                let width = piece.area.width as usize;
-                let begin = usize::try_from(y - piece.area.y).unwrap_or(0) * width;
-                if let Some(pixels) = piece.pixels.get(begin..begin + width) {
-                    row.over(piece.area.x, pixels);
+            Self::Sprite { area, pixels } => {
+                let width = area.width as usize;
+                let begin = usize::try_from(y - area.y).unwrap_or(0) * width;
+                if let Some(pixels) = pixels.get(begin..begin + width) {
+                    row.over(area.x, pixels);
                 }
             }
         }
@@ -104,36 +93,21 @@ impl Overlay {
             }
         }
         for (y, shapes) in (0..).zip(shapes) {
-            let marked = self
-                .tint
-                .as_ref()
-                .map(|(bits, colour)| (bits.row(y as usize), *colour));
-            let marked = marked.filter(|(words, _)| words.iter().any(|&word| word != 0));
-            if marked.is_none() && shapes.is_empty() {
+            let tint = self.tint.as_ref();
+            let tint = tint.filter(|(bits, _)| bits.row(y as usize).iter().any(|&word| word != 0));
+            if tint.is_none() && shapes.is_empty() {
                 continue;
             }
             rows.edit(y, |row| {
-                if let Some((words, colour)) = marked {
-                    tint(row, words, colour);
+                if let Some((bits, colour)) = tint {
+                    for [begin, end] in runs(bits.row(y as usize)) {
+                        row.fill(begin as i32, end as i32, *colour);
+                    }
                 }
                 for shape in shapes {
                     shape.draw(y, row);
                 }
             });
-        }
-    }
-}
-
-/// Tints the marked pixels of a row.
-fn tint(row: &mut Row, words: &[u64], colour: Pixel) {
-    for (&word, left) in words.iter().zip((0..).step_by(WORD)) {
-        let mut rest = word;
-        while rest != 0 {
-            let begin = rest.leading_zeros();
-            let run = (rest << begin).leading_ones();
-            let end = begin + run;
-            row.fill(left + begin as i32, left + end as i32, colour);
-            rest &= u64::MAX.checked_shr(end).unwrap_or(0);
         }
     }
 }

@@ -1,19 +1,22 @@
 //! Glyphs as coverage, from a font that is embedded in the library.
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+};
 
 use skrifa::{
     FontRef, GlyphId, MetadataProvider as _,
     instance::{LocationRef, Size},
     outline::{DrawSettings, OutlinePen},
 };
-use tiny_skia::{FillRule, Mask, PathBuilder, Transform};
+use tiny_skia::{FillRule, Mask, Path, PathBuilder, Stroke, Transform};
 
 /// Hack, a monospaced typeface. Embedding it gives the same picture on every machine, and digits do
 /// not move.
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Hack-Regular.ttf");
 
-/// Maximum number of cached glyphs per size: a name may contain any Unicode characters.
+/// Maximum number of cached glyphs: a name may contain any Unicode characters.
 const MOST_GLYPHS: usize = 1024;
 
 /// An exponent below 1 darkens thin strokes, which cover only parts of pixels at small sizes.
@@ -45,8 +48,8 @@ impl Face {
         })
     }
 
-    /// The glyph of a letter; `None` if it has no visible pixels.
-    fn draw(&self, letter: char, height: i32) -> Option<Glyph> {
+    /// The outline of a letter, px.
+    fn outline(&self, letter: char, height: i32) -> Option<Path> {
         // The size in pixels per em.
         let size = Size::new(self.units_per_em * height as f32 / self.line);
         let plain = LocationRef::default();
@@ -58,8 +61,13 @@ impl Face {
         outline.draw(settings, &mut pen).ok()?;
         let path = pen.0.finish()?;
         // The typeface's y axis points up.
-        let placed =
-            path.transform(Transform::from_scale(1.0, -1.0).post_translate(0.0, ascent))?;
+        path.transform(Transform::from_scale(1.0, -1.0).post_translate(0.0, ascent))
+    }
+
+    /// The glyph of a letter; `None` if it has no visible pixels.
+    fn draw(&self, letter: char, height: i32) -> Option<Glyph> {
+        let drawn = symbol(letter, height as f32);
+        let placed = drawn.or_else(|| self.outline(letter, height))?;
         let bounds = placed.bounds();
         let [left, top] = [bounds.left(), bounds.top()].map(|edge| edge.floor());
         let [right, bottom] = [bounds.right(), bounds.bottom()].map(|edge| edge.ceil());
@@ -78,6 +86,30 @@ impl Face {
             coverage,
         })
     }
+}
+
+/// The outline of a symbol of a verdict (dash, check mark, cross), px. It is two letters wide.
+fn symbol(letter: char, height: f32) -> Option<Path> {
+    // From the upper left corner, in heights of the line.
+    let corners: &[[f32; 2]] = match letter {
+        '\u{2013}' => &[[0.15, 0.5], [0.95, 0.5]],
+        '\u{2713}' => &[[0.1, 0.5], [0.4, 0.78], [1.0, 0.2]],
+        '\u{2717}' => &[[0.2, 0.2], [0.8, 0.8], [0.5, 0.5], [0.8, 0.2], [0.2, 0.8]],
+        _ => return None,
+    };
+    let mut pen = Pen::default();
+    pen.move_to(corners[0][0] * height, corners[0][1] * height);
+    for [x, y] in &corners[1..] {
+        pen.line_to(x * height, y * height);
+    }
+    let width = 0.16 * height;
+    pen.0.finish()?.stroke(
+        &Stroke {
+            width,
+            ..Stroke::default()
+        },
+        1.0,
+    )
 }
 
 /// Converts an outline to a path of the drawing library.
@@ -118,35 +150,33 @@ pub(super) struct Glyph {
     pub coverage: Vec<u8>,
 }
 
-/// Cache of glyphs.
-#[derive(Debug, Default)]
-pub(super) struct Type {
-    glyphs: HashMap<(char, i32), Glyph>,
+/// Glyphs by letter and height.
+type Glyphs = HashMap<(char, i32), Arc<Glyph>>;
+
+/// Width of every letter at a height, px.
+pub(super) fn advance(height: i32) -> i32 {
+    let advance = FACE.as_ref().map_or(0.0, |face| face.advance / face.line);
+    ((advance * height as f32).round() as i32).max(1)
 }
 
-impl Type {
-    /// Width of every letter at a height, px.
-    pub fn advance(height: i32) -> i32 {
-        let advance = FACE.as_ref().map_or(0.0, |face| face.advance / face.line);
-        ((advance * height as f32).round() as i32).max(1)
-    }
+/// Width of a line of text, px.
+pub(super) fn width(text: &str, height: i32) -> i32 {
+    let letters = i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
+    letters.saturating_mul(advance(height))
+}
 
-    /// Width of a line of text, px.
-    pub fn width(text: &str, height: i32) -> i32 {
-        let letters = i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
-        letters.saturating_mul(Self::advance(height))
+/// The glyph of a letter at a height in px.
+pub(super) fn glyph(letter: char, height: i32) -> Arc<Glyph> {
+    static DRAWN: LazyLock<Mutex<Glyphs>> = LazyLock::new(Mutex::default);
+    let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if drawn.len() > MOST_GLYPHS {
+        drawn.clear();
     }
-
-    /// The glyph of a letter at a height in px.
-    pub fn glyph(&mut self, letter: char, height: i32) -> &Glyph {
-        if self.glyphs.len() > MOST_GLYPHS {
-            self.glyphs.clear();
-        }
-        self.glyphs.entry((letter, height)).or_insert_with(|| {
-            let drawn = FACE.as_ref().and_then(|face| face.draw(letter, height));
-            drawn.unwrap_or_default()
-        })
-    }
+    let draw = || FACE.as_ref()?.draw(letter, height);
+    let glyph = drawn.entry((letter, height));
+    glyph
+        .or_insert_with(|| draw().unwrap_or_default().into())
+        .clone()
 }
 
 #[cfg(test)]
@@ -155,23 +185,17 @@ mod tests {
 
     #[test]
     fn every_letter_that_is_written_has_an_outline_inside_its_line() {
-        let mut letters = Type::default();
+        let symbols = ['\u{2013}', '\u{2713}', '\u{2717}'];
         let written = ('!'..='~').chain(['\u{2212}', '\u{b7}', '\u{d7}']);
-        for letter in written {
+        for letter in written.chain(symbols) {
             for height in [9, 12, 25, 60] {
-                let advance = Type::advance(height);
-                let glyph = letters.glyph(letter, height);
-                assert!(
-                    glyph.coverage.iter().any(|&c| c > 64),
-                    "{letter} at {height}"
-                );
-                assert!(glyph.top >= 0 && glyph.left >= -1, "{letter} at {height}");
+                let (glyph, what) = (glyph(letter, height), format!("{letter} at {height}"));
+                assert!(glyph.coverage.iter().any(|&c| c > 64), "{what}");
+                assert!(glyph.top >= 0 && glyph.left >= -1, "{what}");
                 let bottom = glyph.top + (glyph.coverage.len() / glyph.width) as i32;
-                assert!(bottom <= height + 1, "{letter} at {height}");
-                assert!(
-                    glyph.left + glyph.width as i32 <= advance + 2,
-                    "{letter} at {height}"
-                );
+                assert!(bottom <= height + 1, "{what}");
+                let room = advance(height) * if symbols.contains(&letter) { 2 } else { 1 };
+                assert!(glyph.left + glyph.width as i32 <= room + 2, "{what}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{
     canvas::{Canvas, Colour},
     placement::{Area, Placement},
-    text::Type,
+    text,
 };
 use clinspect_results::{DefectResult, Verdict};
 
@@ -19,6 +19,7 @@ const MISSING: Colour = Colour(0xfff5_9e0b);
 /// The texts of the bar.
 #[derive(Debug)]
 pub(super) struct Wording {
+    /// A symbol and the verdict: symbols differ without colours too.
     verdict: &'static str,
     colour: Colour,
     counts: String,
@@ -29,9 +30,9 @@ impl Wording {
     /// The texts for a judged frame.
     pub fn result(result: &DefectResult) -> Self {
         let (verdict, colour) = match result.verdict {
-            Verdict::Pass => ("PASS", PASS),
-            Verdict::Fail => ("FAIL", FAIL),
-            Verdict::None => ("NONE", NONE),
+            Verdict::Pass => ("\u{2713}  PASS", PASS),
+            Verdict::Fail => ("\u{2717}  FAIL", FAIL),
+            Verdict::None => ("\u{2013}  NONE", NONE),
         };
         Self {
             verdict,
@@ -44,8 +45,8 @@ impl Wording {
     /// The texts for a mask without a verdict, by its marked pixels, or for a missing mask.
     pub fn mask(marked: Option<u64>) -> Self {
         let (verdict, colour, counts) = match marked {
-            Some(marked) => ("NO VERDICT", NONE, format!("{marked} px marked")),
-            None => ("NO MASK", MISSING, "not inspected".into()),
+            Some(marked) => ("\u{2013}  NO VERDICT", NONE, format!("{marked} px marked")),
+            None => ("! NO MASK", MISSING, "not inspected".into()),
         };
         Self {
             verdict,
@@ -62,55 +63,40 @@ fn counts(result: &DefectResult) -> String {
     }
     let count = result.defects.len();
     let more = if result.overflow { "+" } else { "" };
-    let noun = if count == 1 && !result.overflow {
-        "defect"
+    let plural = if count == 1 && more.is_empty() {
+        ""
     } else {
-        "defects"
+        "s"
     };
-    format!(
-        "{count}{more} {noun} \u{b7} {} px marked",
-        result.defect_pixels
-    )
+    let pixels = result.defect_pixels;
+    format!("{count}{more} defect{plural} \u{b7} {pixels} px marked")
 }
 
 /// Draws the bar in its place.
-pub(super) fn draw(
-    layout: &Placement,
-    letters: &mut Type,
-    place: Area,
-    wording: &Wording,
-) -> Canvas {
+pub(super) fn draw(layout: &Placement, place: Area, wording: &Wording) -> Canvas {
     let mut canvas = Canvas::new(place, BACKGROUND);
-    let Placement { text, margin, .. } = *layout;
-    let y = place.y + (place.height - text) / 2;
+    let (size, margin) = (layout.text, layout.margin);
+    let y = place.y + (place.height - size) / 2;
     let chip = Area {
-        width: (Type::width(wording.verdict, text) + 2 * margin).min(place.width),
+        width: (text::width(wording.verdict, size) + 2 * margin).min(place.width),
         ..place
     };
     canvas.fill(chip, wording.colour);
-    let is_bright = wording.colour == MISSING;
-    let ink = if is_bright { DARK_TEXT } else { TEXT };
-    canvas.text(letters, wording.verdict, chip.x + margin, y, (text, ink));
-    let room = Area::new(
-        chip.right() + margin,
-        place.y,
-        place.right() - chip.right() - 2 * margin,
-        place.height,
-    );
-    let counts = Type::width(&wording.counts, text);
-    if counts <= room.width {
-        canvas.text(letters, &wording.counts, room.x, y, (text, TEXT));
+    let ink = if wording.colour == MISSING {
+        DARK_TEXT
+    } else {
+        TEXT
+    };
+    canvas.text(wording.verdict, chip.x + margin, y, (size, ink));
+    let (left, right) = (chip.right() + margin, place.right() - margin);
+    let counts = text::width(&wording.counts, size);
+    if left + counts <= right {
+        canvas.text(&wording.counts, left, y, (size, TEXT));
         // In small text at the right on the same baseline, if it does not overlap the counts.
-        let detail = Type::width(&wording.detail, layout.small);
-        if counts + 2 * margin + detail <= room.width {
-            let y = y + (text - layout.small) * 4 / 5;
-            canvas.text(
-                letters,
-                &wording.detail,
-                room.right() - detail,
-                y,
-                (layout.small, DETAIL),
-            );
+        let x = right - text::width(&wording.detail, layout.small);
+        if left + counts + 2 * margin <= x {
+            let (y, style) = (y + (size - layout.small) * 4 / 5, (layout.small, DETAIL));
+            canvas.text(&wording.detail, x, y, style);
         }
     }
     canvas
@@ -120,49 +106,33 @@ pub(super) fn draw(
 mod tests {
     use super::*;
 
-    fn result() -> DefectResult {
-        DefectResult {
-            element: "p".into(),
-            frame_number: 7,
-            width: 10,
-            height: 10,
-            pitch_x: 2.0,
-            pitch_y: 0.0,
-            threshold: 1.0,
-            judged_pixels: 100,
-            judged_x: 100,
-            judged_y: 0,
-            defect_pixels: 5,
-            missing_pixels: 0,
-            verdict: Verdict::Fail,
-            defects: Vec::new(),
-            overflow: false,
-            mask: None,
-        }
-    }
-
     #[test]
     fn wording_tells_verdict_and_counts() {
-        let words = |result: &DefectResult| {
-            let wording = Wording::result(result);
-            (wording.verdict, wording.counts)
-        };
-        let told = words(&result());
-        assert_eq!(told, ("FAIL", "0 defects \u{b7} 5 px marked".into()));
-        let more = DefectResult {
-            overflow: true,
-            verdict: Verdict::Pass,
-            ..result()
-        };
-        assert_eq!(
-            words(&more),
-            ("PASS", "0+ defects \u{b7} 5 px marked".into())
-        );
-        let nothing = DefectResult {
-            judged_pixels: 0,
-            verdict: Verdict::None,
-            ..result()
-        };
-        assert_eq!(words(&nothing), ("NONE", "nothing could be judged".into()));
+        for (verdict, overflow, wanted) in [
+            (Verdict::Fail, false, "✗  FAIL, 0 defects · 5 px marked"),
+            (Verdict::Pass, true, "✓  PASS, 0+ defects · 5 px marked"),
+            (Verdict::None, false, "–  NONE, nothing could be judged"),
+        ] {
+            let wording = Wording::result(&DefectResult {
+                element: "p".into(),
+                frame_number: 7,
+                width: 10,
+                height: 10,
+                pitch_x: 2.0,
+                pitch_y: 0.0,
+                threshold: 1.0,
+                judged_pixels: u64::from(verdict != Verdict::None),
+                judged_x: 0,
+                judged_y: 0,
+                defect_pixels: 5,
+                missing_pixels: 0,
+                verdict,
+                defects: Vec::new(),
+                overflow,
+                mask: None,
+            });
+            let told = format!("{}, {}", wording.verdict, wording.counts);
+            assert_eq!(told, wanted);
+        }
     }
 }
