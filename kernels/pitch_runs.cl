@@ -1,4 +1,4 @@
-/* Appended to pitch_threshold.cl or nvidia.cl. Reads runs of samples that start at any byte: aligned
+/* Appended to presence_tiles.cl. Reads runs of samples that start at any byte: aligned
  * words, then funnel shifts, so that adjacent lanes read adjacent words. Memory objects must be
  * aligned.
  */
@@ -14,8 +14,7 @@
 #define RUN_BEFORE 15
 #define RUN_BYTES 32
 
-#ifndef HAS_DOT4
-#define HAS_DOT4 0
+#if !HAS_DOT4
 static uint funnel(uint low, uint high, uint shift)
 {
     return (uint)((((ulong)high << 32) | low) >> shift);

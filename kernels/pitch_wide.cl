@@ -1,4 +1,4 @@
-/* Appended to pitch_runs.cl and one of pitch_compare_*.cl. GPU, buffer: one work-item per 16 bytes of a
+/* Appended to presence_tiles.cl, pitch_runs.cl and one of pitch_compare_*.cl. GPU, buffer: one work-item per 16 bytes of a
  * row.
  *
  * All 16 bytes are compared without branches; afterwards the bits of pixels outside the regions and of
@@ -9,14 +9,19 @@
  * Arguments: those of pitch_threshold_bytes, and
  *
  * | src_len   | bytes of the memory object, less than 2^31                                        |
- * | item_rows | rows per work-item                                                                |
+ * | item_rows | rows of the frame per work-item                                                   |
  * | split     | items of a row (an item is WIDE_PIXELS pixels): number of items at the left edge, of  |
- * |           | interior items, of items at both edges; rows of the launch with interior items        |
+ * |           | interior items, of items at both edges; rows of the launch with edge items            |
+ * | tile_groups | work-groups that sum up tiles, 0 without a search; the last arguments are those of  |
+ * |           | sum_tiles, its counters are defects[2] and defects[3]                                 |
  *
- * Launch: the first split.w rows hold a work-item per interior item and item_rows rows of the frame. The
- * rows after them hold the edge items of all rows, one after the other: edge items also compare pixels
- * that lack a neighbour along x, and would delay the interior items of the same row.
+ * Launch, in rows of work-groups: first the groups that sum up tiles, then the edge items of all rows of the
+ * frame, one after the other, then a row with the interior items of item_rows rows. Edge items also compare
+ * the pixels that lack a neighbour along x. They take longest, so they start first; for the same reason the
+ * frame's first and last rows come before those in between.
  */
+/* Largest work-group. Twin: operators/pitch_threshold.rs. */
+#define WIDE_GROUP 128
 /* Rows that are judged together: their bits fit 64. */
 #define WIDE_ROWS 4
 #define ROW_BITS(row) (WIDE_PIXELS * (row))
@@ -37,6 +42,7 @@ static uint judge_singly(PLANE_ARGS, uint wanted, int x, int y, int width, int h
 {
     uint bits = 0;
     int difference;
+#pragma unroll 1
     for (int i = 0; i < WIDE_PIXELS; i++)
         if ((wanted & WIDE_BIT(i)) &&
             compare_pixel(PLANE, x + i, y, width, height, c, theta, flags, &difference))
@@ -65,7 +71,8 @@ static void store_bits(__global uchar *row, uint column, uint mask_stride, uint 
     PLANE_ARGS, int width, int height, __global uchar *mask, ulong mask_offset, uint mask_stride, \
         __constant const comparison_t *comparisons, int comparison_count, __global const int4 *rois,      \
         int roi_count, int theta, int flags, __global uint *defects, uint slot, uint src_len,     \
-        int item_rows, int4 split
+        int item_rows, int4 split, int tile_groups, int4 tiles, uint contrast, int shift,         \
+        __global tile_sum_t *sums, int row_step
 
 /* The bits `columns`, repeated for each row of the item. */
 static ulong in_rows(uint columns, int rows)
@@ -99,100 +106,58 @@ static ulong compare_rows(__global const uchar *src, uint at, int rows, int stri
     return bits;
 }
 
-/* Compares the item's pixels of row y from byte `at`, which lack the neighbour `missing` (1 left or above,
- * 2 right or below). */
-static uint compare_inward(__global const uchar *src, uint at, int stride, int x, int y, int width,
-                           int height, comparison_t c, int missing, const limits_t limits, int minimum,
-                           int matched)
+/* Marks the pixels of `judged`, which lack a neighbour, one by one: they are few. */
+static ulong judge_inward(PLANE_ARGS, ulong judged, int rows, int x, int top, int width, int height,
+                          comparison_t c, int theta, int flags)
 {
-    const int step = c.axis ? stride : SAMPLE_BYTES;
-    uint left_near[RUN_WORDS], left_far[RUN_WORDS], right_near[RUN_WORDS], right_far[RUN_WORDS];
-    uint s[RUN_WORDS], before[RUN_WORDS], after[RUN_WORDS];
-    taps_t t;
-    find_taps(c, missing, &t);
-    load_run(src, at + t.left_near * step, left_near);
-    load_run(src, at + t.left_far * step, left_far);
-    load_run(src, at + t.right_near * step, right_near);
-    load_run(src, at + t.right_far * step, right_far);
-    load_run(src, at, s);
-    if (matched) {
-        load_run(src, at - (c.axis && y == 0 ? 0 : step), before);
-        load_run(src, at + (c.axis && y == height - 1 ? 0 : step), after);
-    }
-    uint bits = 0;
-#pragma unroll
-    for (int i = 0; i < WIDE_PIXELS; i++) {
-        const int left = (256 - t.left_fraction) * run_sample(left_near, i) + t.left_fraction * run_sample(left_far, i);
-        const int right = (256 - t.right_fraction) * run_sample(right_near, i) + t.right_fraction * run_sample(right_far, i);
-        const int sample = run_sample(s, i);
-        int centre = 256 * sample;
-        if (matched) {
-            /* Along x the first and the last column repeat their own sample. */
-            const int first = !c.axis && x + i == 0;
-            const int last = !c.axis && x + i == width - 1;
-            centre += c.blur * ((first ? sample : run_sample(before, i)) - 2 * sample +
-                                (last ? sample : run_sample(after, i)));
-        }
-        const int marked = minimum ? marked_by_minimum(centre, left, right, limits)
-                                   : (uint)(limits.bias - 2 * centre + left + right) >= limits.span;
-        bits |= marked ? WIDE_BIT(i) : 0u;
-    }
-    return bits;
-}
-
-/* Marks the pixels of `judged`, which lack the neighbour `missing`, in the item's rows from byte `start`;
- * `rest` is the number of bytes from its last row. */
-static ulong judge_inward(PLANE_ARGS, ulong judged, int start, int rest, int rows, int x, int top,
-                          int width, int height, comparison_t c, int missing, int theta, int flags,
-                          int minimum, int matched)
-{
-    const int stride = (int)src_stride;
-    const int reach = comparison_margin2(c) * (c.axis ? stride : SAMPLE_BYTES);
-    /* Along y a row without a neighbour reads itself as its centre's neighbour. */
-    const int next = c.axis ? 0 : SAMPLE_BYTES;
-    const int behind = missing == 1 ? next : reach;
-    const int ahead = missing == 1 ? reach : next;
-    const int can_load = ((start | stride) & (SAMPLE_BYTES - 1)) == 0 && start >= behind &&
-                         rest >= ahead + RUN_BYTES;
-    const limits_t limits = limits_of(theta, 2 * theta, flags);
     ulong bits = 0;
     for (int row = 0; row < rows; row++) {
         const uint in_row = (uint)(judged >> ROW_BITS(row)) & WIDE_ALL;
-        if (!in_row)
-            continue;
-        const int y = top + row;
-        const uint marked =
-            can_load ? in_row & compare_inward(src, (uint)(start + row * stride), stride, x, y, width,
-                                               height, c, missing, limits, minimum, matched)
-                     : judge_singly(PLANE, in_row, x, y, width, height, c, theta, flags);
-        bits |= (ulong)marked << ROW_BITS(row);
+        if (in_row)
+            bits |= (ulong)judge_singly(PLANE, in_row, x, top + row, width, height, c, theta, flags)
+                    << ROW_BITS(row);
     }
     return bits;
 }
 
-static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched)
+static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *partial, int minimum,
+                       int matched)
 {
+    const int launch_group = (int)(get_group_id(1) * get_num_groups(0) + get_group_id(0));
+    if (get_global_id(0) == 0 && get_global_id(1) == 0)
+        defects[2 + (slot ^ 1u)] = 0;
+    /* The same for all work-items of a group. */
+    if (launch_group < tile_groups) {
+        sum_tiles(PLANE, width, height, shift, tiles, contrast, sums, &defects[2 + slot], row_step,
+                  launch_group, partial);
+    }
     if (get_local_id(0) == 0 && get_local_id(1) == 0)
         *marked = 0;
     if (get_global_id(0) == 0 && get_global_id(1) == 0)
         defects[slot ^ 1u] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
 
-    const int is_edge = (int)get_global_id(1) >= split.w;
-    int item, block;
+    const int tile_rows = (tile_groups + (int)get_num_groups(0) - 1) / (int)get_num_groups(0);
+    const int line = (int)get_global_id(1) - tile_rows;
+    const int is_edge = line >= 0 && line < split.w;
+    const int blocks = (height + item_rows - 1) / item_rows;
+    int item, order, has_item;
     if (is_edge) {
-        const int edge = ((int)get_global_id(1) - split.w) * (int)get_global_size(0) + (int)get_global_id(0);
-        block = edge / split.z;
-        item = edge - block * split.z;
+        const int edge = line * (int)get_global_size(0) + (int)get_global_id(0);
+        order = edge / split.z;
+        item = edge - order * split.z;
         item += item < split.x ? 0 : split.y;
+        has_item = order < blocks;
     } else {
-        block = (int)get_global_id(1);
+        order = line - split.w;
         item = split.x + (int)get_global_id(0);
+        has_item = order >= 0 && (int)get_global_id(0) < split.y;
     }
+    /* From both ends to the middle. */
+    const int block = order & 1 ? blocks - 1 - order / 2 : order / 2;
     const int x = WIDE_PIXELS * item;
     const int stride = (int)src_stride;
     const int begin = item_rows * block;
-    const int has_item = is_edge || (int)get_global_id(0) < split.y;
     const int end = has_item ? min(begin + item_rows, height) : begin;
     uint found = 0;
     for (int top = begin; top < end; top += WIDE_ROWS) {
@@ -213,17 +178,11 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
             if ((flags & INWARD) && (c.axis ? top < margin || top + rows > height - margin : is_edge)) {
                 const int left = inward_left(c, c.axis ? height : width);
                 const int right = inward_right(c, c.axis ? height : width);
-                const ulong lacks_left =
-                    wanted & (c.axis ? rows_between(0, left - top) : in_rows(range_bits(0, left, x), rows));
-                const ulong lacks_right =
-                    wanted & (c.axis ? rows_between(right - top, height - top)
-                                     : in_rows(range_bits(right, width, x), rows));
-                if (lacks_left)
-                    bits |= judge_inward(PLANE, lacks_left, start, rest, rows, x, top, width, height, c, 1,
-                                         theta, flags, minimum, matched);
-                if (lacks_right)
-                    bits |= judge_inward(PLANE, lacks_right, start, rest, rows, x, top, width, height, c, 2,
-                                         theta, flags, minimum, matched);
+                const ulong lacks =
+                    wanted & (c.axis ? rows_between(0, left - top) | rows_between(right - top, height - top)
+                                     : in_rows(range_bits(0, left, x) | range_bits(right, width, x), rows));
+                if (lacks)
+                    bits |= judge_inward(PLANE, lacks, rows, x, top, width, height, c, theta, flags);
             }
             const ulong judged = wanted & (c.axis ? rows_between(margin - top, height - margin - top)
                                                   : in_rows(range_bits(margin, width - margin, x), rows));
@@ -261,9 +220,11 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, int minimum, int matched
     __kernel void name(WIDE_ARGS)                                                                 \
     {                                                                                             \
         __local uint marked;                                                                      \
+        __local tile_sum_t partial[WIDE_GROUP];                                                   \
         judge_wide(PLANE, width, height, mask, mask_offset, mask_stride, comparisons,             \
                    comparison_count, rois, roi_count, theta, flags, defects, slot, src_len,       \
-                   item_rows, split, &marked, minimum, matched);                                         \
+                   item_rows, split, tile_groups, tiles, contrast, shift, sums,     \
+                   row_step, &marked, partial, minimum, matched);                                         \
     }
 WIDE_KERNEL(pitch_wide_average, 0, 0)
 WIDE_KERNEL(pitch_wide_average_matched, 0, 1)

@@ -1,10 +1,9 @@
-/* Appended to pitch_threshold.cl. Finds the tiles in which the pattern is missing, and marks them.
+/* Appended to presence_tiles.cl. Finds the tiles in which the pattern is missing, and marks them.
  * docs/semantics.md, "Presence", defines it.
  *
  * tile_sums_columns  CPU: local size 1; a work-item sums up rows of tiles: first the columns, 64 at a
  *                    time, for up to BLOCK_ROWS rows, then each tile's columns.
- * tile_sums_groups   Any device: a work-group per a few tiles of a row of tiles; a work-item sums up
- *                    8 columns of a tile, every row_step-th row.
+ * tile_sums_groups   Any device with local memory: see sum_tiles. The wide kernels contain it.
  * mark_missing       One work-item per byte of the mask: marks the judged pixels of missing tiles.
  * pair_sums          Sums for the correlation of the frame with itself one pitch away; a work-group sums
  *                    up some rows, its work-items every local-size-th column.
@@ -25,27 +24,8 @@
  * Exactness: integers without overflow. Sums of squares have 64 bits, comparisons 128.
  */
 
-/* In a table of tile differences: the pattern is present. Twin: core/presence.rs (PRESENT). */
-#define TILE_PRESENT (-2147483647 - 1)
-
-/* Twin: core/presence.rs (TileSum). */
-typedef struct { ulong s1, s2; } tile_sum_t;
 /* Twin: core/presence.rs (PairSums). */
 typedef struct { ulong pairs, a, b, aa, bb, ab; } pair_sums_t;
-
-static int tile_start(int index, int size, int n) { return min(index * size, n - size); }
-
-/* 256*(n*s2 - s1*s1) < (n*c)^2, n samples. */
-static int is_missing(ulong s1, ulong s2, ulong n, ulong contrast)
-{
-    const ulong low = n * s2;
-    const ulong spread = low - s1 * s1;
-    const ulong spread_high = mul_hi(n, s2) - mul_hi(s1, s1) - (spread > low ? 1 : 0);
-    const ulong limit = n * contrast;
-    const ulong limit_high = mul_hi(limit, limit);
-    const ulong scaled_high = (spread_high << 8) | (spread >> 56);
-    return scaled_high < limit_high || (scaled_high == limit_high && (spread << 8) < limit * limit);
-}
 
 #if SAMPLE_BYTES == 1
 /* 256 rows of 255 fit 16 bits, their squares 32. */
@@ -154,88 +134,14 @@ __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, in
         atomic_add(&missing[slot], found);
 }
 
-/* Adds `count` samples from `p`, at most 8, and their squares. */
-static void add_samples(__global const uchar *p, int count, int shift, ulong *s1, ulong *s2)
-{
-    uint sum = 0;
-    ulong squares = 0;
-#if SAMPLE_BYTES == 1
-    if (count == 8 && ((uint)(ulong)p & 3u) == 0) {
-        const uint low = ((__global const uint *)p)[0];
-        const uint high = ((__global const uint *)p)[1];
-        uint eight = 0;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint u = (low >> (8 * i)) & 0xffu;
-            const uint v = (high >> (8 * i)) & 0xffu;
-            sum += u + v;
-            eight += u * u + v * v;
-        }
-        *s1 += sum;
-        *s2 += eight;
-        return;
-    }
-#endif
-    for (int i = 0; i < count; i++) {
-        const ulong v = load_sample(p + i * SAMPLE_BYTES) >> shift;
-        sum += (uint)v;
-        squares += v * v;
-    }
-    *s1 += sum;
-    *s2 += squares;
-}
-
 __kernel void tile_sums_groups(PLANE_ARGS, int width, int height, int shift, int4 tiles, uint contrast,
                                __global tile_sum_t *sums, __global uint *missing, uint slot, int row_step,
                                __local tile_sum_t *partial)
 {
-    if (get_global_id(0) == 0 && get_global_id(1) == 0)
+    if (get_global_id(0) == 0)
         missing[slot ^ 1u] = 0;
-    const int item = get_local_id(0);
-    const int group = get_local_size(0);
-    /* A tile's parts: 8 columns each, times row_step sets of rows. */
-    const int strips = (tiles.x + 7) / 8;
-    const int parts = strips * row_step;
-    const int tiles_here = max(group / parts, 1);
-    const int share = min(parts, group);
-    const int in_group = item / share;
-    const int part = item - in_group * share;
-    const int i = (int)get_group_id(0) * tiles_here + in_group;
-    const int j = get_group_id(1);
-    const int is_used = in_group < tiles_here && i < tiles.z;
-    ulong s1 = 0, s2 = 0;
-    if (is_used) {
-        const int left = tile_start(i, tiles.x, width);
-        const int top = tile_start(j, tiles.y, height);
-        for (int n = part; n < parts; n += share) {
-            const int row = n / strips;
-            const int column = 8 * (n - row * strips);
-            const int count = min(8, tiles.x - column);
-            __global const uchar *p =
-                src + src_offset + (size_t)(top + row) * src_stride + (size_t)(left + column) * SAMPLE_BYTES;
-            for (int y = row; y < tiles.y; y += row_step, p += (size_t)row_step * src_stride)
-                add_samples(p, count, shift, &s1, &s2);
-        }
-    }
-    partial[item].s1 = s1;
-    partial[item].s2 = s2;
-    int step = 1;
-    while (2 * step < share)
-        step *= 2;
-    for (; step > 0; step /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (is_used && part < step && part + step < share) {
-            partial[item].s1 += partial[item + step].s1;
-            partial[item].s2 += partial[item + step].s2;
-        }
-    }
-    if (is_used && part == 0) {
-        /* Only this work-item wrote its own sum. */
-        const tile_sum_t sum = partial[item];
-        sums[(size_t)j * tiles.z + i] = sum;
-        if (is_missing(sum.s1, sum.s2, (ulong)tiles.x * tiles.y, contrast))
-            atomic_add(&missing[slot], 1u);
-    }
+    sum_tiles(PLANE, width, height, shift, tiles, contrast, sums, &missing[slot], row_step,
+              (int)get_group_id(0), partial);
 }
 
 /* Bits of the 8 pixels from x that lie in from .. to-1; the first pixel is the highest bit. */

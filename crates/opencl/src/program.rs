@@ -95,6 +95,7 @@ impl ProgramSource {
         const GAUSSIAN: Part = part!("gaussian.cl");
         const HISTOGRAM: Part = part!("histogram.cl");
         const PITCH_THRESHOLD: Part = part!("pitch_threshold.cl");
+        const PRESENCE_TILES: Part = part!("presence_tiles.cl");
         match self {
             Self::Gaussian => &[COMMON, GAUSSIAN],
             Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
@@ -109,6 +110,7 @@ impl ProgramSource {
             Self::PitchWide => &[
                 COMMON,
                 PITCH_THRESHOLD,
+                PRESENCE_TILES,
                 part!("pitch_runs.cl"),
                 part!("pitch_compare_int.cl"),
                 part!("pitch_wide.cl"),
@@ -117,6 +119,7 @@ impl ProgramSource {
                 COMMON,
                 PITCH_THRESHOLD,
                 part!("nvidia.cl"),
+                PRESENCE_TILES,
                 part!("pitch_runs.cl"),
                 part!("pitch_compare_dot.cl"),
                 part!("pitch_wide.cl"),
@@ -124,6 +127,7 @@ impl ProgramSource {
             Self::PitchMask => &[
                 COMMON,
                 PITCH_THRESHOLD,
+                PRESENCE_TILES,
                 part!("presence.cl"),
                 part!("pitch_mask.cl"),
             ],

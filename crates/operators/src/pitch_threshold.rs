@@ -86,8 +86,9 @@ pub struct PitchThreshold {
     comparison_count: usize,
     rois: Mem,
     roi_count: usize,
-    /// The split of the wide kernel's items; `None` for the other kernels.
-    wide: Option<WideSplit>,
+    /// The split of the wide kernel's items, and its work-items per work-group; `None` for the other
+    /// kernels.
+    wide: Option<(WideSplit, usize)>,
     /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
     counters: Mem,
     slot: usize,
@@ -240,9 +241,8 @@ impl PitchThreshold {
                     .map(Comparison::margin)
                     .max();
                 let split = WideSplit::new([width, height], margin.unwrap_or(0), pixels, item_rows);
-                let range = split.range(group);
-                wide = Some(split);
-                range
+                wide = Some((split, group));
+                split.range(group, 0)
             }
             PitchVariant::Words => {
                 let bands = context.caps().compute_units * BANDS_PER_UNIT;
@@ -428,16 +428,41 @@ impl PitchThreshold {
             Arg::Mem(&self.counters),
             Arg::U32(to_u32(slot, "a counter")?),
         ];
-        if let Some(split) = &self.wide {
+        let mut range = self.range;
+        let mut is_summed = false;
+        if let Some((split, group)) = &self.wide {
             let memory = plane.aligned_len().filter(|&len| len < WIDE_MEMORY);
             let memory = memory.ok_or_else(|| {
                 ClError::Input(format!("{} reads device memory under 2 GiB", self.name))
             })?;
             args.push(Arg::U32(to_u32(memory, "a memory object")?));
-            args.extend(split.args()?);
+            args.extend(split.args(*group)?);
+            // The kernel also sums up the tiles: another launch would cost as much as the sums.
+            let tile_groups = match (self.contrast, &self.presence) {
+                (Contrast::Known(level), Some(presence)) => {
+                    is_summed = true;
+                    let groups = presence.groups(*group);
+                    args.extend(presence.tile_args(groups, level)?);
+                    groups
+                }
+                _ => {
+                    args.extend([
+                        Arg::I32(0),
+                        Arg::I32x4([1; 4]),
+                        Arg::U32(0),
+                        Arg::I32(0),
+                        Arg::Mem(&self.counters),
+                        Arg::I32(1),
+                    ]);
+                    0
+                }
+            };
+            range = split.range(*group, tile_groups);
         }
-        submission.run(&mut self.kernel, self.name, &args, &self.range)?;
-        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence) {
+        submission.run(&mut self.kernel, self.name, &args, &range)?;
+        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
+            && !is_summed
+        {
             presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         }
         Self::expand(

@@ -19,8 +19,9 @@ pub enum PitchVariant {
 /// Bytes of a memory object that the wide kernel can address.
 pub const WIDE_MEMORY: usize = 1 << 31;
 
-/// Local memory of the wide kernel, bytes: one counter of the pixels that the work-group marked.
-const WIDE_LOCAL: u64 = 4;
+/// Local memory of the wide kernel, bytes: a counter of the pixels that the work-group marked, and a
+/// sum per work-item for the search for the pattern.
+const WIDE_LOCAL: u64 = 4 + 128 * 16;
 
 /// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame.
 pub fn pitch_variant(caps: &DeviceCaps, image: bool, bytes: bool, frame: usize) -> PitchVariant {

@@ -72,6 +72,13 @@ pub(super) struct Presence {
     host_sums: Vec<TileSum>,
 }
 
+/// Number of work-groups of `items` work-items that sum up the tiles; see `sum_tiles`.
+fn groups(tiles: &Tiles, row_step: usize, items: usize) -> usize {
+    let parts = tiles.width.div_ceil(8) * row_step;
+    let in_group = (items / parts).max(1);
+    tiles.columns.div_ceil(in_group) * tiles.rows
+}
+
 impl Presence {
     /// Prepares the search in frames of `layout`; `by_columns` selects the kernel for a CPU, `depth`
     /// is the depth of a sample, bits.
@@ -85,6 +92,8 @@ impl Presence {
     ) -> Result<Self, ClError> {
         let (width, height) = (layout.width, layout.height);
         let tiles = Tiles::new(pitches, width, height);
+        let local = GROUP * size_of::<TileSum>();
+        let by_columns = by_columns || context.caps().local_memory < local as u64;
         let name = if by_columns {
             "tile_sums_columns"
         } else {
@@ -139,6 +148,23 @@ impl Presence {
             pairs,
             pairs_range,
         })
+    }
+
+    /// Number of work-groups of `items` work-items that sum up the tiles.
+    pub fn groups(&self, items: usize) -> usize {
+        groups(&self.tiles, self.row_step, items)
+    }
+
+    /// The last arguments of the wide kernels, from `tile_groups` on.
+    pub fn tile_args(&self, tile_groups: usize, contrast: f64) -> Result<[Arg<'_>; 6], ClError> {
+        Ok([
+            Arg::I32(to_i32(tile_groups, "work-groups")?),
+            self.tiles_arg()?,
+            Arg::U32(contrast_q4(contrast)),
+            Arg::I32(self.shift),
+            Arg::Mem(&self.sums),
+            Arg::I32(to_i32(self.row_step, "rows")?),
+        ])
     }
 
     /// The tiles for a kernel.

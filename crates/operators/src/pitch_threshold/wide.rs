@@ -48,19 +48,28 @@ impl WideSplit {
         if self.interior > 0 { self.rows } else { 0 }
     }
 
-    /// The launch with work-groups of `group` items.
-    pub fn range(&self, group: usize) -> NdRange {
+    /// Rows of the launch with edge items.
+    fn edge_rows(&self, across: usize) -> usize {
+        (self.edge * self.rows).div_ceil(across)
+    }
+
+    /// The launch with work-groups of `group` items; `tile_groups` work-groups sum up tiles.
+    pub fn range(&self, group: usize, tile_groups: usize) -> NdRange {
         let across = self.interior.max(1).next_multiple_of(group);
-        let edge_rows = (self.edge * self.rows).div_ceil(across);
+        let tile_rows = tile_groups.div_ceil(across / group);
         NdRange {
-            global: [across, self.interior_rows() + edge_rows],
+            global: [
+                across,
+                tile_rows + self.edge_rows(across) + self.interior_rows(),
+            ],
             local: Some([group, 1]),
         }
     }
 
-    /// The kernel's arguments `item_rows` and `split`.
-    pub fn args(&self) -> Result<[Arg<'static>; 2], ClError> {
-        let numbers = [self.left, self.interior, self.edge, self.interior_rows()];
+    /// The kernel's arguments `item_rows` and `split` for that launch.
+    pub fn args(&self, group: usize) -> Result<[Arg<'static>; 2], ClError> {
+        let across = self.interior.max(1).next_multiple_of(group);
+        let numbers = [self.left, self.interior, self.edge, self.edge_rows(across)];
         let [a, b, c, d] = numbers.map(|n| to_i32(n, "items"));
         Ok([
             Arg::I32(to_i32(self.item_rows, "rows")?),
