@@ -8,6 +8,7 @@
 //! No plugin needs to be installed: the elements are linked into the program.
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use gst::prelude::*;
 use gst_video::prelude::*;
 use gstclinspect::results::{DefectResult, HistogramResult};
@@ -20,6 +21,11 @@ const HEIGHT: u32 = 240;
 const PITCH: usize = 16;
 /// One frame in this many has a defect.
 const DEFECT_EVERY: u64 = 5;
+
+/// Embeds the elements in an application that makes the frames in memory of the device.
+#[derive(Parser)]
+#[command(name = "embed")]
+struct Args {}
 
 /// A grid of bright squares; some frames have a dark spot.
 fn draw(buffer: &mut gst::BufferRef, info: &gst_video::VideoInfo, number: u64) -> Result<()> {
@@ -62,15 +68,15 @@ fn frame(
 }
 
 fn main() -> Result<()> {
+    Args::parse();
     gst::init()?;
     gstclinspect::register_static()?;
     let format = gst_video::VideoFormat::Gray8;
     let info = gst_video::VideoInfo::builder(format, WIDTH, HEIGHT).build()?;
-    let pipeline = gst::parse::launch(&format!(
+    let pipeline = gst::parse::launch(
         "appsrc name=frames format=time ! clhistogram name=histogram interval=0 ! clpitchthreshold \
-         pitch-x={PITCH} pitch-y={PITCH} compare=minimum output=frame interval=0 ! appsink \
-         name=results sync=false"
-    ))?;
+         output=frame interval=0 ! appsink name=results sync=false",
+    )?;
     let pipeline = pipeline
         .downcast::<gst::Pipeline>()
         .ok()

@@ -3,12 +3,12 @@
 
     GST_PLUGIN_PATH=target/release /usr/bin/python3 examples/live_plot.py
     GST_PLUGIN_PATH=target/release /usr/bin/python3 examples/live_plot.py --save plot.png \\
-        v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame compare=minimum
+        v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame
 
 The arguments are a pipeline as for gst-launch-1.0, without a sink. Its frames must carry a
 GstClHistogramMeta (clhistogram) and may carry a GstClDefectMeta with the packed mask
 (clpitchthreshold output=frame). Without arguments the program inspects a chessboard with one spot.
---save writes the last plot to a PNG and opens no window. Needs python3-gi,
+--save writes the last plot to a PNG and opens no window. Needs python3-gi, python3-gst-1.0,
 gir1.2-gst-plugins-base-1.0, python3-numpy and python3-matplotlib.
 """
 import argparse
@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 PATTERN = """
     compositor name=mix sink_1::xpos=170 sink_1::ypos=122
     ! video/x-raw,format=I420,width=320,height=240,framerate=30/1
-    ! clhistogram ! clpitchthreshold pitch-x=16 compare=minimum output=frame ! appsink name=frames
+    ! clhistogram ! clpitchthreshold output=frame ! appsink name=frames
     videotestsrc num-buffers=5 pattern=checkers-8
     ! video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix.
     videotestsrc num-buffers=5 pattern=white
@@ -38,14 +38,16 @@ CHANNELS = {"GRAY": ["grey"], "RGB": ["red", "green", "blue"], "YUV": ["luma", "
 COLOURS = {"grey": "0.3", "luma": "0.3", "U": "tab:cyan", "V": "tab:pink"}
 
 
+@contextlib.contextmanager
 def histogram(buffer):
     """A view of the meta's bins, of shape (channels, bins), and the meta's structure."""
     meta = buffer.get_custom_meta("GstClHistogramMeta")
     if meta is None:
         sys.exit("a frame carries no GstClHistogramMeta: put clhistogram into the pipeline")
     fields = meta.get_structure()
-    bins = np.frombuffer(fields.get_value("bins-data").get_data(), "<u4")
-    return bins.reshape(fields.get_value("channels"), fields.get_value("bins")), fields
+    # GLib.Bytes.get_data() copies; a mapping does not. The view ends with the mapping.
+    with Gst.Buffer.new_wrapped_bytes(fields["bins-data"]).map(Gst.MapFlags.READ) as info:
+        yield np.frombuffer(info.data, "<u4").reshape(fields["channels"], fields["bins"]), fields
 
 
 @contextlib.contextmanager
@@ -57,14 +59,9 @@ def mask(buffer):
         yield None
         return
     fields = meta.get_structure()
-    width, height = fields.get_value("width"), fields.get_value("height")
-    mapped, info = packed.map(Gst.MapFlags.READ)
-    if not mapped:
-        sys.exit("the mask cannot be read")
-    try:
+    width, height = fields["width"], fields["height"]
+    with packed.map(Gst.MapFlags.READ) as info:
         yield np.frombuffer(info.data, np.uint8)[: height * ((width + 7) // 8)].reshape(height, -1), width
-    finally:
-        packed.unmap(info)
 
 
 def names(fields, channels):
@@ -98,7 +95,8 @@ class Plot:
             self.counts.set(xlabel="bin", ylabel="samples", yscale="symlog")
             self.counts.legend(loc="upper right")
         for line, channel in zip(self.lines, bins):
-            line.set_ydata(channel)
+            # Matplotlib keeps the array; the view ends with the frame.
+            line.set_ydata(channel.copy())
         self.counts.set_ylim(0, 2 * max(1, bins.max()))
         self.counts.set_title(f"frame {fields.get_value('frame-number')}")
         if marked is None:
@@ -116,7 +114,9 @@ class Plot:
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--save", help="write the last plot to this PNG; no window")
-    parser.add_argument("pipeline", nargs=argparse.REMAINDER)
+    parser.add_argument(
+        "pipeline", nargs=argparse.REMAINDER, help="as for gst-launch-1.0, without a sink"
+    )
     options = parser.parse_args()
     if options.save:
         matplotlib.use("Agg")
@@ -136,15 +136,14 @@ def main():
     pipeline.set_state(Gst.State.PLAYING)
     while sample := frames.pull_sample():
         buffer = sample.get_buffer()
-        bins, fields = histogram(buffer)
-        with mask(buffer) as packed:
+        with histogram(buffer) as (bins, fields), mask(buffer) as packed:
             marked = None
             if packed is not None:
                 rows, width = packed
                 marked = np.unpackbits(rows, axis=1, count=width)
-        plot.show(bins, fields, marked)
-        pixels = "no mask" if marked is None else f"{marked.sum()} pixels marked"
-        print(f"frame {fields.get_value('frame-number')}: {bins.sum(axis=1).tolist()} samples, {pixels}")
+            plot.show(bins, fields, marked)
+            pixels = "no mask" if marked is None else f"{marked.sum()} pixels marked"
+            print(f"frame {fields['frame-number']}: {bins.sum(axis=1).tolist()} samples, {pixels}")
     if options.save:
         plot.figure.savefig(options.save)
     message = pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)

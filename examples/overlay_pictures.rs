@@ -12,6 +12,7 @@ use clinspect_testkit::{self as common};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use clap::Parser;
 use common::panel::{PanelGenerator, PanelSpec};
 use gst::prelude::*;
 
@@ -19,22 +20,30 @@ const WIDTH: usize = 800;
 const HEIGHT: usize = 450;
 const DEFECTS: usize = 7;
 const SEED: u64 = 5;
-/// The inspection of a panel, with the settings that docs/quality.md recommends.
+/// The inspection of a panel. Borders are not compared: the outermost pixels of a smoothed frame hold
+/// mirrored samples.
 const INSPECT: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! \
-    clpitchthreshold name=inspect pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true \
-    multiples=<1,4> merge-distance=3";
+    clpitchthreshold name=inspect pitch-x=7.35 pitch-y=7.35 threshold=10 \
+    borders=skip merge-distance=3";
 /// A colour format, because on a grey frame the overlay would be grey.
 const COLOUR: &str = "videoconvert ! video/x-raw,format=RGB";
 const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";
 
+/// Draws README's pictures of inspectoverlay.
+#[derive(Parser)]
+#[command(name = "overlay_pictures")]
+struct Args {
+    /// Folder for the pictures; created if it is missing
+    folder: PathBuf,
+    /// Photograph (PNG) for the picture of a histogram
+    photograph: Option<PathBuf>,
+}
+
 fn main() -> Result<()> {
+    let Args { folder, photograph } = Args::parse();
     gst::init()?;
     gstclinspect::register_static()?;
     gstinspectoverlay::register_static()?;
-    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let folder = arguments
-        .next()
-        .context("usage: overlay_pictures FOLDER [PHOTOGRAPH.png]")?;
     std::fs::create_dir_all(&folder)?;
     let spec = PanelSpec {
         width: WIDTH,
@@ -67,7 +76,7 @@ fn main() -> Result<()> {
         Input::Frame(&panel),
     )?;
 
-    if let Some(photograph) = arguments.next() {
+    if let Some(photograph) = photograph {
         let line = format!(
             "filesrc name=in ! pngdec ! videoconvert ! video/x-raw,format=RGB ! clhistogram ! \
              inspectoverlay histogram-corner=bottom-left ! {PICTURE}"

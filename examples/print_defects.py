@@ -3,13 +3,15 @@
 
     GST_PLUGIN_PATH=target/release /usr/bin/python3 examples/print_defects.py
     GST_PLUGIN_PATH=target/release /usr/bin/python3 examples/print_defects.py \\
-        v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
+        v4l2src ! videoconvert ! clpitchthreshold output=frame
 
 The arguments are a pipeline as for gst-launch-1.0, without a sink. Its frames must carry a
-GstClDefectMeta, which clpitchthreshold attaches (output=frame keeps the picture). Without arguments
-the program inspects a chessboard with one spot. Needs python3-gi, gir1.2-gst-plugins-base-1.0 and
-python3-numpy; print_defects.rs does the same in Rust.
+GstClDefectMeta, which clpitchthreshold attaches (output=frame keeps the picture); those of several
+elements are printed one after the other. Without arguments the program inspects a chessboard with
+one spot. Needs python3-gi, gir1.2-gst-plugins-base-1.0 and python3-numpy; print_defects.rs does the
+same in Rust.
 """
+import argparse
 import sys
 
 import gi
@@ -23,7 +25,7 @@ import numpy as np  # noqa: E402
 PATTERN = """
     compositor name=mix sink_1::xpos=170 sink_1::ypos=122
     ! video/x-raw,format=I420,width=320,height=240,framerate=30/1
-    ! clpitchthreshold name=inspect pitch-x=16 compare=minimum output=frame ! appsink name=frames
+    ! clpitchthreshold name=inspect output=frame ! appsink name=frames
     videotestsrc num-buffers=3 pattern=checkers-8
     ! video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix.
     videotestsrc num-buffers=3 pattern=white
@@ -37,6 +39,15 @@ RECORD = np.dtype([
     ("mean_difference", "<f4"), ("peak_difference", "<f4"), ("polarity", "<i4"),
 ])
 assert RECORD.itemsize == 40
+
+
+def structures(buffer, name):
+    """The fields of every meta of this name: each element attaches one."""
+    # get_custom_meta returns the first meta, so take them one by one off a buffer without pixels.
+    rest = buffer.copy_region(Gst.BufferCopyFlags.META, 0, 0)
+    while meta := rest.get_custom_meta(name):
+        yield meta.get_structure().copy()
+        rest.remove_meta(meta.meta)
 
 
 def show(fields):
@@ -61,19 +72,23 @@ def show(fields):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "pipeline", nargs=argparse.REMAINDER, help="as for gst-launch-1.0, without a sink"
+    )
+    words = parser.parse_args().pipeline
     Gst.init(None)
-    words = sys.argv[1:]
     line = " ".join(words) + " ! appsink name=frames" if words else PATTERN
     pipeline = Gst.parse_launch(line)
     frames = pipeline.get_by_name("frames")
     frames.set_property("sync", False)
     pipeline.set_state(Gst.State.PLAYING)
     while sample := frames.pull_sample():
-        # PyGObject reads only the first meta of a name; the Rust reader lists those of all elements.
-        meta = sample.get_buffer().get_custom_meta("GstClDefectMeta")
-        if meta is None:
+        results = list(structures(sample.get_buffer(), "GstClDefectMeta"))
+        if not results:
             sys.exit("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline")
-        show(meta.get_structure())
+        for fields in results:
+            show(fields)
     message = pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)
     pipeline.set_state(Gst.State.NULL)
     if message:

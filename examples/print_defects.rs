@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release --example print_defects
 //! cargo run --release --example print_defects -- \
-//!     v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
+//!     v4l2src ! videoconvert ! clpitchthreshold output=frame
 //! ```
 //!
 //! The arguments are a pipeline as for `gst-launch-1.0`, without a sink. Its frames must carry a
@@ -12,6 +12,7 @@
 //! program; `print_defects.py` does the same in Python.
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use clinspect_testkit::live;
 use gstclinspect::results::DefectResult;
 
@@ -20,16 +21,26 @@ use live::frames::Frames;
 /// A repeating pattern of pitch 16 px with a bright spot on a dark square.
 const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
     video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! \
-    clpitchthreshold name=inspect pitch-x=16 compare=minimum output=frame \
+    clpitchthreshold name=inspect output=frame \
     videotestsrc num-buffers=3 pattern=checkers-8 ! \
     video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. \
     videotestsrc num-buffers=3 pattern=white ! \
     video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.";
 
+/// Prints the defects of every frame.
+#[derive(Parser)]
+#[command(name = "print_defects")]
+struct Args {
+    /// Pipeline as for gst-launch-1.0, without a sink; its frames must carry a GstClDefectMeta
+    /// [default: a chessboard with one spot]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pipeline: Vec<String>,
+}
+
 fn main() -> Result<()> {
+    let mut description = Args::parse().pipeline.join(" ");
     gst::init()?;
     gstclinspect::register_static()?;
-    let mut description = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     if description.is_empty() {
         description = PATTERN.into();
     }

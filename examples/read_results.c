@@ -4,7 +4,7 @@
  *       $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0)
  *   GST_PLUGIN_PATH=target/release ./read_results
  *   GST_PLUGIN_PATH=target/release ./read_results \
- *       "v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame compare=minimum"
+ *       "v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame"
  *
  * The argument is a pipeline as for gst-launch-1.0, without a sink. Without an argument the program
  * inspects a chessboard with one spot. docs/metas.md lists the fields.
@@ -17,12 +17,15 @@
 static const char pattern[] =
     "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 "
     "! video/x-raw,format=I420,width=320,height=240,framerate=30/1 "
-    "! clhistogram ! clpitchthreshold pitch-x=16 compare=minimum output=frame "
+    "! clhistogram ! clpitchthreshold output=frame "
     "! appsink name=frames sync=false "
     "videotestsrc num-buffers=3 pattern=checkers-8 "
     "! video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. "
     "videotestsrc num-buffers=3 pattern=white "
     "! video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.";
+
+static const char summary[] = "Reads histograms, defects and masks of a pipeline's frames. PIPELINE is "
+    "one argument,\nas for gst-launch-1.0, without a sink; the default is a chessboard with one spot.";
 
 /* Bytes of a record in defects-data. */
 #define RECORD 40
@@ -131,7 +134,14 @@ main (int argc, char **argv)
   GstSample *sample;
   int status = 0;
 
-  gst_init (&argc, &argv);
+  GOptionContext *options = g_option_context_new ("[PIPELINE]");
+  g_option_context_set_summary (options, summary);
+  g_option_context_add_group (options, gst_init_get_option_group ());
+  if (!g_option_context_parse (options, &argc, &argv, &error)) {
+    fprintf (stderr, "%s\n", error->message);
+    return 2;
+  }
+  g_option_context_free (options);
   char *line = argc > 1 ? g_strdup_printf ("%s ! appsink name=frames sync=false", argv[1])
       : g_strdup (pattern);
   GstElement *pipeline = gst_parse_launch (line, &error);

@@ -1,4 +1,4 @@
-//! The examples, run as processes on the device that `CLINSPECT_DEVICE` names.
+//! The example `inspect`, run as a process on the device that `CLINSPECT_DEVICE` names.
 //!
 //! `cargo test` builds the examples; before `cargo test --test examples` alone, run
 //! `cargo build --examples`.
@@ -10,7 +10,10 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::tools;
+use clinspect_testkit::{
+    panel::{PanelFrame, PanelGenerator, PanelSpec},
+    tools,
+};
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -51,6 +54,12 @@ fn json_lines(output: &Output) -> (Vec<Value>, Value) {
     (lines, summary)
 }
 
+/// The frames that `inspect` makes by default, each with eight defects.
+fn panels(spec: PanelSpec) -> impl Iterator<Item = PanelFrame> {
+    let mut generator = PanelGenerator::new(spec, 1).expect("the panel can be drawn");
+    std::iter::repeat_with(move || generator.next_random(8))
+}
+
 /// A folder for this test, removed on drop.
 struct Folder(PathBuf);
 
@@ -82,11 +91,9 @@ fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
         return;
     }
     let folder = Folder::new("panel");
-    let args = ["--frames", "5", "--fps", "0", "--json", "--pictures", "3"];
-    let output = run(
-        "inspect",
-        &[&args[..], &["--output", folder.name()]].concat(),
-    );
+    let args = "--frames 5 --bad-every 1 --threshold 10 --fps 0 --json --pictures 3 --output";
+    let args: Vec<&str> = args.split(' ').chain([folder.name()]).collect();
+    let output = run("inspect", &args);
     let (frames, summary) = json_lines(&output);
     assert_eq!(frames.len(), 5);
     for (number, frame) in frames.iter().enumerate() {
@@ -105,8 +112,11 @@ fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
     // The source wrote the frames into device memory.
     assert_eq!(summary["frames_zero_copy"], 5);
 
-    for (number, frame) in frames.iter().enumerate().take(3) {
+    let panels = panels(PanelSpec::default());
+    for ((number, frame), panel) in frames.iter().enumerate().take(3).zip(panels) {
         let file = |what: &str| folder.path(&format!("{number:04}-{what}"));
+        let original = image::open(file("frame.png")).expect("the frame is a picture");
+        assert_eq!(original.as_luma8().expect("grey").as_raw(), &panel.samples);
         let overlay = image::open(file("overlay.png")).expect("the overlay is a picture");
         assert_eq!((overlay.width(), overlay.height()), (640, 480));
         let mask = fs::read(file("mask.pbm")).expect("there is a mask");
@@ -118,7 +128,7 @@ fn inspect_panel_finds_every_planted_defect_and_leaves_pictures() {
         assert!(plot.starts_with("<svg") && plot.contains("grey level"));
     }
     // Pictures of the first three frames and of up to three failed frames after them: all five.
-    assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 15);
+    assert_eq!(fs::read_dir(&folder.0).expect("the folder").count(), 20);
 }
 
 #[test]
@@ -139,26 +149,117 @@ fn inspect_panel_without_defects_passes() {
 }
 
 #[test]
+fn inspect_default_panels_pass_and_fail_and_are_summed_up_by_class() {
+    if !has_device() {
+        return;
+    }
+    let args = ["--frames", "6", "--fps", "0"];
+    let (frames, summary) = json_lines(&run("inspect", &[&args[..], &["--json"]].concat()));
+    let verdicts = ["pass", "pass", "fail", "pass", "pass", "fail"];
+    let mut classes = [0_u64; 3];
+    for (frame, verdict) in frames.iter().zip(verdicts) {
+        assert_eq!(frame["verdict"], verdict, "{frame}");
+        // The pitch is estimated; without defects its error is below 1/100 px.
+        for pitch in ["pitch_x", "pitch_y"] {
+            let error = frame[pitch].as_f64().expect("a number") - 7.35;
+            assert!(error.abs() < 0.01, "{pitch}: {frame}");
+        }
+        for defect in frame["defects"].as_array().expect("a list") {
+            let polarity = defect["polarity"].as_i64().expect("a number");
+            classes[[-1, 0, 1]
+                .iter()
+                .position(|&p| p == polarity)
+                .expect("-1 to 1")] += 1;
+        }
+    }
+    assert!(classes[0] > 0 && classes[2] > 0, "{classes:?}");
+    let counts = ["dark_defects", "mixed_defects", "bright_defects"].map(|name| &summary[name]);
+    assert_eq!(counts, classes);
+    assert_eq!(summary["missing_pixels"], 0);
+
+    // The same as text: a header with units, a line per frame, the summary.
+    let output = run("inspect", &args);
+    let output = text(&output.stdout);
+    let mut lines = output.lines();
+    assert_eq!(
+        lines.next(),
+        Some(
+            " frame  verdict  defects  marked [px]  missing [px]  median [levels]  latency [ms]  \
+             planted found"
+        )
+    );
+    for (number, verdict) in verdicts.iter().enumerate() {
+        let line = lines.next().expect("a line per frame");
+        let words: Vec<&str> = line.split_whitespace().take(2).collect();
+        assert_eq!(words, [number.to_string().as_str(), verdict]);
+    }
+    let [dark, mixed, bright] = classes;
+    let expected = format!(
+        "4 passed, 2 failed, 0 without a verdict\ndefects by class\n  \
+         bright           {bright:6}\n  dark             {dark:6}\n  mixed            {mixed:6}\n  \
+         pattern missing       0 px in 0 frames\n"
+    );
+    assert!(output.contains(&expected), "{output}");
+}
+
+#[test]
+fn inspect_pattern_that_is_missing_fails_and_is_counted_as_a_class_of_its_own() {
+    if !has_device() {
+        return;
+    }
+    // A black square that is wider than the largest distance compared.
+    let source = "videotestsrc num-buffers=2 pattern=checkers-8 ! \
+                  video/x-raw,format=I420,width=640,height=480 ! mix. \
+                  videotestsrc num-buffers=2 pattern=black ! \
+                  video/x-raw,format=I420,width=130,height=130 ! mix. \
+                  compositor name=mix sink_1::xpos=200 sink_1::ypos=150";
+    let (frames, summary) = json_lines(&run("inspect", &["--source", source, "--json"]));
+    let missing: Vec<u64> = frames
+        .iter()
+        .filter_map(|frame| frame["missing_pixels"].as_u64())
+        .collect();
+    assert!(frames.iter().all(|frame| frame["verdict"] == "fail"));
+    assert!(missing.len() == 2 && missing[0] > 0, "{missing:?}");
+    assert_eq!(summary["missing_pixels"], missing.iter().sum::<u64>());
+    assert_eq!(summary["frames_with_missing_pixels"], 2);
+}
+
+#[test]
 fn inspect_deep_panel_finds_every_planted_defect() {
     if !has_device() {
         return;
     }
-    let args = ["--bit-depth", "12", "--frames", "2", "--fps", "0", "--json"];
+    let folder = Folder::new("deep");
+    let args = "--bit-depth 12 --frames 2 --bad-every 1 --threshold 160 --fps 0 --json --output";
+    let args: Vec<&str> = args.split(' ').chain([folder.name()]).collect();
     let (frames, _) = json_lines(&run("inspect", &args));
     for frame in &frames {
         assert_eq!(frame["format"], "GRAY16_LE");
         let planted = frame["planted"].as_array().expect("defects were planted");
         assert!(planted.iter().all(|defect| defect["found"] == true));
     }
+    // The picture of the source's frame keeps all bits.
+    let spec = PanelSpec {
+        bit_depth: 12,
+        ..PanelSpec::default()
+    };
+    let panel = panels(spec).next().expect("a panel");
+    let original = image::open(folder.path("0000-frame.png")).expect("the frame is a picture");
+    let levels = original.as_luma16().expect("grey with 16 bits").as_raw();
+    let bytes: Vec<u8> = levels
+        .iter()
+        .flat_map(|level| level.to_le_bytes())
+        .collect();
+    assert_eq!(bytes, panel.samples);
 }
 
 #[test]
 fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
     let cases: [(&[&str], &str); 9] = [
         (&["--threshold", "nan"], "a number from 0 to 65535"),
-        (&["--pitch-x", "-3"], "a number from 0 to 65536"),
+        (&["--pitch-x", "-3"], "-1 or a number from 0 to 65536"),
         (&["--kernel-size", "4"], "an odd number"),
-        (&["--multiples", "0"], "multiples"),
+        (&["--inspection", "nosuchproperty=1"], "nosuchproperty"),
         (&["--width", "0"], "width is 0"),
         (&["--source", "no/such/*.png"], "no file matches"),
         (
@@ -173,13 +274,15 @@ fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
     ];
     let device = has_device();
     for (args, sentence) in cases {
-        // The description is parsed and the folder created only after a device is open.
-        if args[0] != "--source" && args[0] != "--output" || device {
+        // Descriptions are parsed and the folder created only after a device is open.
+        if !["--source", "--output", "--inspection"].contains(&args[0]) || device {
             refused(args, sentence);
         }
     }
     if device {
         refused(&["--device", "nosuchdevice"], "nosuchdevice");
+        refused(&["--inspection", "multiples=<0>"], "multiples");
+        refused(&["--inspection", "! fakesink"], "more than properties");
         let small = ["--width", "64", "--height", "48", "--frames", "3"];
         refused(
             &[&small[..], &["--pitch-x", "40", "--pitch-y", "40"]].concat(),
@@ -187,7 +290,7 @@ fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
         );
         // One direction is judged; defects along the other would pass unnoticed.
         refused(
-            &[&small[..], &["--pitch-x", "40"]].concat(),
+            &[&small[..], &["--pitch-x", "40", "--pitch-y", "7.35"]].concat(),
             "no pixel of the 64x48 frame can be judged with pitch-x",
         );
     }
@@ -207,14 +310,24 @@ fn inspect_launch_description_is_a_source() {
         return;
     }
     let source = "videotestsrc num-buffers=5 pattern=white ! video/x-raw,width=33,height=17";
-    let (frames, _) = json_lines(&run("inspect", &["--source", source, "--json"]));
+    let args = ["--source", source, "--json"];
+    // A frame without a pattern gets no verdict, and the element's warning is shown.
+    let estimated = run("inspect", &[&args[..], &["--pitch-x", "-1"]].concat());
+    let (frames, summary) = json_lines(&estimated);
+    assert!(frames.iter().all(|frame| frame["verdict"] == "none"));
+    assert_eq!(summary["unjudged"], 5);
+    let warning = "warning: clpitchthreshold0: no repeating pattern";
+    assert!(text(&estimated.stderr).contains(warning));
+
+    let none = ["--pitch-x", "0", "--pitch-y", "0"];
+    let (frames, _) = json_lines(&run("inspect", &[&args[..], &none].concat()));
     assert_eq!(frames.len(), 5);
     for frame in &frames {
         assert_eq!(
             (&frame["width"], &frame["height"]),
             (&33.into(), &17.into())
         );
-        assert!(frame.get("verdict").is_none(), "no pitch, no verdict");
+        assert!(frame.get("verdict").is_none(), "nothing is compared");
     }
 }
 
@@ -229,7 +342,9 @@ fn inspect_files_of_different_size_and_colour_are_a_frame_each() {
     let colour = image::RgbImage::from_pixel(33, 17, image::Rgb([10, 20, 30]));
     colour.save(folder.path("b.png")).expect("a picture");
     let pattern = format!("{}/*.png", folder.name());
-    let (frames, _) = json_lines(&run("inspect", &["--source", &pattern, "--json"]));
+    let args = "--pitch-x 0 --pitch-y 0 --json --source";
+    let args: Vec<&str> = args.split(' ').chain([pattern.as_str()]).collect();
+    let (frames, _) = json_lines(&run("inspect", &args));
     assert_eq!(frames.len(), 2);
     assert_eq!(frames[0]["median"], serde_json::json!([77.0]));
     assert_eq!(frames[1]["median"], serde_json::json!([10.0, 20.0, 30.0]));
@@ -305,57 +420,4 @@ fn inspect_ctrl_c_ends_with_a_summary() {
     let last = lines.map(|line| line.expect("a readable line")).last();
     assert!(last.expect("more lines").contains("\"summary\""));
     assert!(inspect.wait().expect("it ends").success());
-}
-
-#[test]
-fn opencl_cost_json_holds_measured_figures() {
-    if !has_device() {
-        return;
-    }
-    let effort = ["--runs", "3", "--cold-runs", "1", "--largest", "160"];
-    let output = run("opencl_cost", &[&["--json"][..], &effort].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let devices: Value = serde_json::from_slice(&output.stdout).expect("one JSON value");
-    let devices = devices.as_array().expect("a list of devices");
-    assert!(!devices.is_empty());
-    for device in devices {
-        let positive = |rows: &Value, field: &str| {
-            let rows = rows.as_array().expect("rows");
-            assert!(!rows.is_empty());
-            for row in rows {
-                assert!(row[field].as_f64() > Some(0.0), "{field} of {row}");
-            }
-        };
-        positive(&device["startup"], "cold_ms");
-        positive(&device["startup"], "warm_ms");
-        positive(&device["operations"], "ms");
-        positive(&device["transfers"], "upload_mb_per_s");
-        positive(&device["transfers"], "map_read_ms");
-        let elements = device["elements"].as_array().expect("elements");
-        assert_eq!(elements.len(), 3);
-        for element in elements {
-            positive(&element["sizes"], "sequential_ms");
-            positive(&element["sizes"], "host_ms");
-            positive(&element["sizes"], "on_device_ms");
-        }
-    }
-}
-
-#[test]
-fn opencl_cost_table_names_every_step() {
-    if !has_device() {
-        return;
-    }
-    let effort = ["--runs", "1", "--cold-runs", "1", "--largest", "64"];
-    let output = run("opencl_cost", &effort);
-    let table = text(&output.stdout);
-    for row in [
-        "create context and queue",
-        "build pitch_threshold.cl",
-        "prepare clhistogram",
-        "enqueue a kernel and wait for it",
-        "faster than sequential",
-    ] {
-        assert!(table.contains(row), "{row} is missing in\n{table}");
-    }
 }

@@ -28,6 +28,8 @@ const POLL: Duration = Duration::from_millis(20);
 /// Few packets per mask, so that no socket overflows on a busy machine.
 const SMALL: &str =
     "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=30/1";
+/// Marks pixels also where no pattern repeats.
+const INSPECTION: &str = "pitch-x=16 pitch-y=0 compare=minimum match-center=false multiples=<1> borders=skip min-contrast=0 threshold=30";
 const UNKNOWN: &str = "a mask without verdict";
 
 /// A process of `remote`, with its output in a file; killed on drop.
@@ -51,7 +53,15 @@ impl Remote {
 
     fn node(output: PathBuf, port: &str, frames: &str) -> Self {
         let args = [
-            "node", "--source", SMALL, "--port", port, "--frames", frames,
+            "node",
+            "--source",
+            SMALL,
+            "--inspection",
+            INSPECTION,
+            "--port",
+            port,
+            "--frames",
+            frames,
         ];
         Self::start(output, &args)
     }
@@ -237,7 +247,8 @@ fn cameras_that_fail_are_restarted_and_stop_no_other() {
     for source in [&ends, &fails, &live] {
         command.args(["--camera", source]);
     }
-    command.args(["--frames", "50", "--pause", "0.2", "--interval", "0.4"]);
+    command.args(["--inspection", INSPECTION, "--frames", "50"]);
+    command.args(["--pause", "0.2", "--interval", "0.4"]);
     let printed = run(&mut command).succeeded();
     let lines = printed.output();
     let all: Vec<&str> = lines.lines().filter(|l| l.contains(" in all")).collect();

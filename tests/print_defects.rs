@@ -20,6 +20,10 @@ use tools::{Run, Sandbox, example, has_device, run};
 const SPOT: &str = "  6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
                     peak 154.00, polarity 1";
 
+/// The published formula, which marks pixels also where no pattern repeats.
+const FORMULA: &str =
+    "pitch-y=0 compare=average match-center=false multiples=<1> borders=skip min-contrast=0";
+
 fn rust(sandbox: &Sandbox, pipeline: &str) -> Run {
     let program = example("print_defects");
     launched(sandbox.command(program.to_str().unwrap()), pipeline)
@@ -70,20 +74,28 @@ fn defects_of_other_pipelines_are_the_same_from_both_programs() {
         // More defects than are listed, of both polarities, with a mask instead of the frame.
         (
             "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=160,height=120 ! \
-             clpitchthreshold pitch-x=7.5 name=p max-defects=7",
+             clpitchthreshold FORMULA pitch-x=7.5 name=p max-defects=7",
             "by p: fail",
         ),
         (
             "videotestsrc num-buffers=2 pattern=snow ! \
              video/x-raw,format=GRAY8,width=160,height=120 ! \
-             clpitchthreshold pitch-x=3 threshold=150 name=p output=frame ! queue",
+             clpitchthreshold FORMULA pitch-x=3 threshold=150 name=p output=frame ! queue",
             "100 defects and more",
         ),
         (
-            "videotestsrc num-buffers=2 pattern=black ! clpitchthreshold pitch-x=8 name=p",
+            "videotestsrc num-buffers=2 pattern=black ! clpitchthreshold FORMULA pitch-x=8 name=p",
             "by p: pass, 0 of ",
         ),
+        // Two elements, a meta each.
+        (
+            "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=160,height=120 ! \
+             clpitchthreshold FORMULA pitch-x=7.5 name=p output=frame ! \
+             clpitchthreshold FORMULA pitch-x=16 name=q output=frame max-defects=2",
+            "by q: fail",
+        ),
     ] {
+        let pipeline = &pipeline.replace("FORMULA", FORMULA);
         let printed = rust(&sandbox, pipeline).succeeded();
         assert!(printed.output().contains(word), "{}", printed.text());
         if let Some(python) = python(&sandbox, pipeline) {
@@ -101,7 +113,7 @@ fn pipelines_that_cannot_run_get_a_sentence_and_fail() {
     for (pipeline, word) in [
         ("videotestsrc num-buffers=2", "GstClDefectMeta"),
         (
-            "videotestsrc num-buffers=2 ! clpitchthreshold pitch-x=0",
+            "videotestsrc num-buffers=2 ! clpitchthreshold pitch-x=0 pitch-y=0",
             "pitch-x",
         ),
         ("nosuchelement", "nosuchelement"),

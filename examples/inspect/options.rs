@@ -2,27 +2,36 @@
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
-use clap::{ArgAction, Parser, ValueEnum};
+use clap::Parser;
 
 use crate::{common::panel::PanelSpec, failure::Failure};
 
 const PANEL_FRAMES: u64 = 100;
 const PANEL_FPS: f64 = 30.0;
 /// Default threshold in grey levels of 8 bits, for camera noise of about four grey levels.
-const THRESHOLD: f64 = 10.0;
+const THRESHOLD: f64 = 12.0;
+/// Other properties of `clpitchthreshold`. The outermost pixels of a smoothed frame hold mirrored
+/// samples, which do not repeat, so borders are not compared.
+const PROPERTIES: &str = "merge-distance=3 borders=skip";
+/// The pitch is estimated from the frames.
+const ESTIMATE: f64 = -1.0;
 
 const EXAMPLES: &str = "\
 Examples:
-  inspect                                         a simulated display panel
-  inspect --source camera --pitch-x 61.13         a GigE Vision or USB3 Vision camera
-  inspect --source 'photos/*.png' --output out    photographs: smoothed and counted only
-  inspect --source 'v4l2src ! image/jpeg ! jpegdec' --pitch-x 16 --json
+  inspect                                         simulated display panels
+  inspect --output out --list                     the same, with pictures and lists of defects
+  inspect --source camera                         a GigE Vision or USB3 Vision camera
+  inspect --source camera --pitch-x 61.13 --pitch-y 0
+  inspect --source 'v4l2src ! image/jpeg ! jpegdec' --json
+  inspect --source 'photos/*.png' --pitch-x 0 --pitch-y 0
+                                                  photographs: smoothed and counted only
 
 Exit code: 0 after the last frame or Ctrl-C, 1 when inspecting failed, 2 for bad arguments.";
 
 /// Inspects live frames with OpenCL: source → clgaussian → clpitchthreshold and clhistogram.
 ///
-/// Prints a line per frame with verdict, defect pixels, median grey level and latency.
+/// Prints a line per frame with verdict, defects, median grey level and latency, and a summary.
+/// The verdict is none while no repeating pattern is found.
 #[derive(Debug, Parser)]
 #[command(name = "inspect", after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct Args {
@@ -35,7 +44,8 @@ pub struct Args {
     /// Frames to inspect, 0 = until stopped [default: 100 panels, every file, else 0]
     #[arg(long, value_name = "N")]
     frames: Option<u64>,
-    /// Folder for pictures: frame with the mask tinted over it, mask as PBM, histogram as SVG
+    /// Folder for pictures: the frame before smoothing, the smoothed frame with marked pixels in red
+    /// (PNG), the mask (PBM), the histogram (SVG)
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Pictures of the first N frames, and of up to N failed ones after them
@@ -45,51 +55,23 @@ pub struct Args {
     #[arg(long)]
     pub json: bool,
 
-    /// Width of the repeating cell, px; 0 = no comparison along rows [default: panels 7.35]
-    #[arg(long, value_name = "PX", value_parser = |s: &str| number(s, 0.0..=65_536.0), help_heading = "Inspection")]
-    pitch_x: Option<f64>,
-    /// Height of the repeating cell, px; 0 = no comparison along columns [default: panels 7.35]
-    #[arg(long, value_name = "PX", value_parser = |s: &str| number(s, 0.0..=65_536.0), help_heading = "Inspection")]
-    pitch_y: Option<f64>,
-    /// Difference that marks a pixel, grey levels of a sample [default: 10 at 8 bits]
+    /// Width of the repeating cell, px; -1 = estimate from the frames, 0 = no comparison along rows
+    #[arg(long, value_name = "PX", default_value_t = ESTIMATE, value_parser = pitch, help_heading = "Inspection")]
+    pitch_x: f64,
+    /// Height of the repeating cell, px; -1 = estimate, 0 = no comparison along columns
+    #[arg(long, value_name = "PX", default_value_t = ESTIMATE, value_parser = pitch, help_heading = "Inspection")]
+    pitch_y: f64,
+    /// Difference that marks a pixel, grey levels of a sample [default: 12 at 8 bits]
     #[arg(long, value_name = "LEVELS", value_parser = |s: &str| number(s, 0.0..=65_535.0), help_heading = "Inspection")]
     threshold: Option<f64>,
-    /// How a pixel's two neighbours are weighed
+    /// Other properties of clpitchthreshold, as in gst-launch: "multiples=<1> min-area=4"
     #[arg(
         long,
-        value_enum,
-        default_value = "minimum",
+        value_name = "PROPERTIES",
+        default_value = PROPERTIES,
         help_heading = "Inspection"
     )]
-    compare: Compare,
-    /// Blur the pixel as interpolation blurs its neighbours
-    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set, help_heading = "Inspection")]
-    match_center: bool,
-    /// Multiples of the pitch to compare at
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,4", value_parser = clap::value_parser!(i32).range(1..), help_heading = "Inspection")]
-    multiples: Vec<i32>,
-    /// Which deviations are marked
-    #[arg(long, value_enum, default_value = "both", help_heading = "Inspection")]
-    polarity: Polarity,
-    /// A frame with more marked pixels than this fails; -1 = never
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(i64).range(-1..), help_heading = "Inspection")]
-    fail_defect_pixels: i64,
-    /// Smaller defects are not listed, pixels
-    #[arg(
-        long,
-        value_name = "PX",
-        default_value_t = 1,
-        help_heading = "Inspection"
-    )]
-    min_area: u32,
-    /// Groups of marked pixels with boxes at most this far apart are one defect, pixels
-    #[arg(
-        long,
-        value_name = "PX",
-        default_value_t = 3,
-        help_heading = "Inspection"
-    )]
-    merge_distance: u32,
+    inspection: String,
     /// List each frame's defects, and for panels which planted defect each one is
     #[arg(long, help_heading = "Inspection")]
     pub list: bool,
@@ -119,9 +101,12 @@ pub struct Args {
         help_heading = "Panels"
     )]
     height: usize,
-    /// Defects planted in each panel frame
+    /// Defects planted in a bad panel frame
     #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Panels")]
     defects: usize,
+    /// Every N-th panel frame is bad; 1 = each
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = "Panels")]
+    bad_every: u64,
     /// Standard deviation of the simulated camera's noise, grey levels of 8 bits
     #[arg(
         long,
@@ -151,39 +136,14 @@ pub struct Args {
     pub max_wait: Option<f64>,
 }
 
-/// `compare` of `clpitchthreshold`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Compare {
-    /// Against the mean of both; leaves ghosts.
-    Average,
-    /// Against each; no ghosts.
-    Minimum,
-}
-
-/// `polarity` of `clpitchthreshold`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Polarity {
-    /// Brighter and darker ones.
-    Both,
-    /// Brighter.
-    Bright,
-    /// Darker.
-    Dark,
-}
-
 /// Settings of `clpitchthreshold`.
 #[derive(Debug, Clone)]
 pub struct Comparison {
     pub pitch_x: f64,
     pub pitch_y: f64,
     pub threshold: f64,
-    pub compare: &'static str,
-    pub match_center: bool,
-    pub multiples: Vec<i32>,
-    pub polarity: &'static str,
-    pub fail_defect_pixels: i64,
-    pub min_area: u32,
-    pub merge_distance: u32,
+    /// Other properties, as in gst-launch.
+    pub properties: String,
 }
 
 /// Settings of the elements.
@@ -193,7 +153,7 @@ pub struct Inspection {
     pub kernel_size: u32,
     pub sigma: f64,
     pub bit_depth: u32,
-    /// `None`: no pitch is known, frames are smoothed and counted only.
+    /// `None`: both pitches are 0, frames are smoothed and counted only.
     pub comparison: Option<Comparison>,
 }
 
@@ -202,7 +162,10 @@ pub struct Inspection {
 pub struct Panels {
     pub spec: PanelSpec,
     pub seed: u64,
+    /// Defects planted in a bad frame.
     pub defects: usize,
+    /// One in this many frames is bad.
+    pub bad_every: u64,
     /// Frames made before the start; 0 = each frame is made when it is shown.
     pub distinct: u64,
 }
@@ -228,37 +191,17 @@ impl Args {
             .unwrap_or_else(|| "auto".into())
     }
 
-    /// Settings of the elements; with `panel` the frames come from the generator, whose pitch is
-    /// known.
-    pub fn inspection(&self, panel: bool) -> Inspection {
-        let known = if panel {
-            PanelSpec::default().pitch_x
-        } else {
-            0.0
-        };
-        let pitch_x = self.pitch_x.unwrap_or(known);
-        let pitch_y = self.pitch_y.unwrap_or(known);
-        let comparison = (pitch_x > 0.0 || pitch_y > 0.0).then(|| Comparison {
-            pitch_x,
-            pitch_y,
+    /// Settings of the elements.
+    pub fn inspection(&self) -> Inspection {
+        let compared = self.pitch_x != 0.0 || self.pitch_y != 0.0;
+        let comparison = compared.then(|| Comparison {
+            pitch_x: self.pitch_x,
+            pitch_y: self.pitch_y,
             threshold: self.threshold.unwrap_or_else(|| {
                 // Without a bit depth, 8 bits are assumed.
                 THRESHOLD * f64::from(self.bit_depth.saturating_sub(8)).exp2()
             }),
-            compare: match self.compare {
-                Compare::Average => "average",
-                Compare::Minimum => "minimum",
-            },
-            match_center: self.match_center,
-            multiples: self.multiples.clone(),
-            polarity: match self.polarity {
-                Polarity::Both => "both",
-                Polarity::Bright => "bright",
-                Polarity::Dark => "dark",
-            },
-            fail_defect_pixels: self.fail_defect_pixels,
-            min_area: self.min_area,
-            merge_distance: self.merge_distance,
+            properties: self.inspection.clone(),
         });
         Inspection {
             device: self.device(),
@@ -280,8 +223,8 @@ impl Args {
     /// A sentence for a panel that cannot be drawn.
     pub fn panels(&self) -> Result<Panels, Failure> {
         let defaults = PanelSpec::default();
-        // A direction that is not compared still has a pattern.
-        let drawn = |pitch: Option<f64>, default| pitch.filter(|&p| p > 0.0).unwrap_or(default);
+        // Panels have a pattern also along an axis whose pitch is estimated or not compared.
+        let drawn = |pitch: f64, default| if pitch > 0.0 { pitch } else { default };
         let spec = PanelSpec {
             width: self.width,
             height: self.height,
@@ -297,6 +240,7 @@ impl Args {
             spec,
             seed: self.seed,
             defects: self.defects,
+            bad_every: self.bad_every,
             distinct: self.distinct,
         })
     }
@@ -309,6 +253,13 @@ impl Args {
     /// Frames per second of a source that this program feeds; 0 = as fast as they are inspected.
     pub fn fps(&self, panel: bool) -> f64 {
         self.fps.unwrap_or(if panel { PANEL_FPS } else { 0.0 })
+    }
+}
+
+fn pitch(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(ESTIMATE) => Ok(ESTIMATE),
+        _ => number(text, 0.0..=65_536.0).map_err(|why| format!("-1 or {why}")),
     }
 }
 

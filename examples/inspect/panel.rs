@@ -37,10 +37,22 @@ pub fn is_found(defect: &PlantedDefect, marked: impl Fn(usize, usize) -> bool) -
     defect.pixels().any(|(x, y)| marked(x, y))
 }
 
+/// Defects to plant in frame `index`: the last of each `bad_every` frames is bad.
+fn planted(index: u64, bad_every: u64, defects: usize) -> usize {
+    if (index + 1).is_multiple_of(bad_every) {
+        defects
+    } else {
+        0
+    }
+}
+
 /// Shows panel frames.
 pub struct PanelFeed {
     generator: PanelGenerator,
+    /// Defects planted in a bad frame.
     defects: usize,
+    /// One in this many frames is bad.
+    bad_every: u64,
     /// Frames made before the start; empty if each frame is made when it is shown.
     ready: Vec<Arc<PanelFrame>>,
     feeding: Feeding,
@@ -56,6 +68,7 @@ impl PanelFeed {
     pub fn new(panels: &Panels, feeding: &Feeding) -> Result<Self, Failure> {
         let mut generator =
             PanelGenerator::new(panels.spec, panels.seed).map_err(Failure::Usage)?;
+        let defects = |index| planted(index, panels.bad_every, panels.defects);
         let format = if panels.spec.bit_depth > 8 {
             gst_video::VideoFormat::Gray16Le
         } else {
@@ -74,16 +87,19 @@ impl PanelFeed {
             .build()
             .map_err(|_| too_large())?;
         let caps = info.to_caps().map_err(|_| too_large())?;
+        // Whole rounds of good and bad frames.
+        let distinct = panels.distinct.next_multiple_of(panels.bad_every);
         let distinct = match feeding.frames {
-            0 => panels.distinct,
-            frames => panels.distinct.min(frames),
+            0 => distinct,
+            frames => distinct.min(frames),
         };
         let ready = (0..distinct)
-            .map(|_| Arc::new(generator.next_random(panels.defects)))
+            .map(|index| Arc::new(generator.next_random(defects(index))))
             .collect();
         Ok(Self {
             generator,
             defects: panels.defects,
+            bad_every: panels.bad_every,
             ready,
             feeding: feeding.clone(),
             info,
@@ -93,7 +109,10 @@ impl PanelFeed {
 
     fn frame(&mut self, index: u64) -> Arc<PanelFrame> {
         match self.ready.len() as u64 {
-            0 => Arc::new(self.generator.next_random(self.defects)),
+            0 => {
+                let defects = planted(index, self.bad_every, self.defects);
+                Arc::new(self.generator.next_random(defects))
+            }
             count => self.ready[(index % count) as usize].clone(),
         }
     }

@@ -12,7 +12,7 @@ use std::{
 use clinspect_core::mask::{packed_stride, pbm_header};
 use gst_video::prelude::*;
 use gstclinspect::results::{HistogramResult, Verdict};
-use image::{Rgb, RgbImage, codecs::png};
+use image::{DynamicImage, GrayImage, ImageBuffer, Luma, Rgb, RgbImage, codecs::png};
 use plotters::prelude::*;
 
 use crate::{failure::Failure, pipeline::Inspected};
@@ -72,7 +72,7 @@ impl Pictures {
         let failed = frame
             .judged
             .as_ref()
-            .is_some_and(|(result, _)| result.verdict == Verdict::Fail);
+            .is_some_and(|judged| judged.result.verdict == Verdict::Fail);
         if self.any_left > 0 {
             self.any_left -= 1;
         } else if failed && self.failed_left > 0 {
@@ -104,9 +104,17 @@ impl Pictures {
 
 fn write(folder: &Path, inspected: &Inspected, bit_depth: u32) -> Result<(), String> {
     let path = |what: &str| folder.join(format!("{:04}-{what}", inspected.number));
+    if let Some(original) = &inspected.passage.original {
+        // clgaussian keeps format and size.
+        save(
+            &image(original, inspected.frame.caps())?,
+            &path("frame.png"),
+        )?;
+    }
     let mut picture = picture(&inspected.frame, bit_depth)?;
-    if let Some((_, mask)) = &inspected.judged {
-        let mask = mask
+    if let Some(judged) = &inspected.judged {
+        let mask = judged
+            .mask
             .map_readable()
             .map_err(|_| "the mask cannot be read".to_owned())?;
         tint(&mut picture, &mask);
@@ -116,7 +124,7 @@ fn write(folder: &Path, inspected: &Inspected, bit_depth: u32) -> Result<(), Str
         std::fs::write(&file, pbm).map_err(|error| failed(&file, &error))?;
     }
     let file = path("overlay.png");
-    save(&picture, &file)?;
+    save(&picture.into(), &file)?;
     let file = path("histogram.svg");
     plot(&file, inspected.number, &inspected.histogram).map_err(|error| failed(&file, &error))
 }
@@ -125,7 +133,7 @@ fn failed(file: &Path, why: &dyn Display) -> String {
     format!("{}: {why}", file.display())
 }
 
-fn save(picture: &RgbImage, file: &Path) -> Result<(), String> {
+fn save(picture: &DynamicImage, file: &Path) -> Result<(), String> {
     let created = File::create(file).map_err(|error| failed(file, &error))?;
     let encoder = png::PngEncoder::new_with_quality(
         BufWriter::new(created),
@@ -137,37 +145,46 @@ fn save(picture: &RgbImage, file: &Path) -> Result<(), String> {
         .map_err(|error| failed(file, &error))
 }
 
-/// The frame as 8-bit RGB.
-fn picture(sample: &gst::Sample, bit_depth: u32) -> Result<RgbImage, String> {
+/// The frame's samples as they are: grey with 8 or 16 bits, or RGB.
+fn image(buffer: &gst::BufferRef, caps: Option<&gst::CapsRef>) -> Result<DynamicImage, String> {
     let cannot = || "a frame cannot be read for its picture".to_owned();
-    let info = sample
-        .caps()
+    let info = caps
         .and_then(|caps| gst_video::VideoInfo::from_caps(caps).ok())
         .ok_or_else(cannot)?;
-    let frame = sample
-        .buffer()
-        .and_then(|buffer| gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, &info).ok())
-        .ok_or_else(cannot)?;
+    let frame =
+        gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, &info).map_err(|_| cannot())?;
     let data = frame.plane_data(0).map_err(|_| cannot())?;
     let stride = frame.plane_stride().first();
     let stride = stride
         .and_then(|&stride| usize::try_from(stride).ok())
         .ok_or_else(cannot)?;
+    let (width, height) = (info.width(), info.height());
+    let at = |x: u32, y: u32| y as usize * stride + x as usize;
+    let byte = |at: usize| data.get(at).copied().unwrap_or(0);
+    Ok(match info.format() {
+        gst_video::VideoFormat::Rgb => RgbImage::from_fn(width, height, |x, y| {
+            Rgb([0, 1, 2].map(|c| byte(at(3 * x + c, y))))
+        })
+        .into(),
+        gst_video::VideoFormat::Gray16Le => ImageBuffer::from_fn(width, height, |x, y| {
+            Luma([u16::from_le_bytes([0, 1].map(|b| byte(at(2 * x + b, y))))])
+        })
+        .into(),
+        _ => GrayImage::from_fn(width, height, |x, y| Luma([byte(at(x, y))])).into(),
+    })
+}
+
+/// The smoothed frame as 8-bit RGB.
+fn picture(sample: &gst::Sample, bit_depth: u32) -> Result<RgbImage, String> {
+    let buffer = sample.buffer().ok_or("a frame came without data")?;
+    let image = image(buffer, sample.caps())?;
+    let DynamicImage::ImageLuma16(levels) = &image else {
+        return Ok(image.into_rgb8());
+    };
     // 16-bit samples sit in the low bits.
     let shift = if bit_depth == 0 { 8 } else { bit_depth - 8 };
-    let sample = |at: usize| data.get(at).copied().unwrap_or(0);
-    let pixel = |x: u32, y: u32| {
-        let (x, row) = (x as usize, y as usize * stride);
-        match info.format() {
-            gst_video::VideoFormat::Rgb => Rgb([0, 1, 2].map(|c| sample(row + 3 * x + c))),
-            gst_video::VideoFormat::Gray16Le => {
-                let level = u16::from_le_bytes([sample(row + 2 * x), sample(row + 2 * x + 1)]);
-                Rgb([(level >> shift).min(255) as u8; 3])
-            }
-            _ => Rgb([sample(row + x); 3]),
-        }
-    };
-    Ok(RgbImage::from_fn(info.width(), info.height(), pixel))
+    let pixel = |x, y| Rgb([(levels.get_pixel(x, y).0[0] >> shift).min(255) as u8; 3]);
+    Ok(RgbImage::from_fn(levels.width(), levels.height(), pixel))
 }
 
 /// Tints the mask's pixels red and outlines them.

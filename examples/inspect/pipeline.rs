@@ -1,86 +1,22 @@
 //! The pipeline: source ! clgaussian ! tee, with a branch to clhistogram and one to
 //! clpitchthreshold; each ends in an appsink.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
 use gst::prelude::*;
 use gstclinspect::results::{DefectResult, HistogramResult};
 
-use crate::{failure::Failure, options::Inspection};
+use crate::{
+    failure::Failure,
+    options::{Comparison, Inspection},
+    passages::{Passage, Passages},
+};
 
 /// Most results that wait in an appsink.
 const WAITING_RESULTS: u32 = 4;
 /// Most frames that wait before a branch; each branch has its own thread.
 const QUEUED_FRAMES: u32 = 2;
 const STOP_TIMEOUT: gst::ClockTime = gst::ClockTime::from_seconds(10);
-
-/// Records when frames came and went, and numbers them so that results can be matched.
-#[derive(Debug, Clone, Default)]
-pub struct Passages(Arc<Mutex<Under>>);
-
-#[derive(Debug, Default)]
-struct Under {
-    next: u64,
-    last_entered: Option<Instant>,
-    frames: BTreeMap<u64, Passage>,
-}
-
-/// Times of one frame in the pipeline.
-#[derive(Debug, Clone, Copy)]
-pub struct Passage {
-    /// When the frame reached clgaussian.
-    pub entered: Instant,
-    /// When the frame's last result came.
-    pub left: Option<Instant>,
-}
-
-impl Passages {
-    fn lock(&self) -> MutexGuard<'_, Under> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When a frame last reached clgaussian.
-    pub fn last_entered(&self) -> Option<Instant> {
-        self.lock().last_entered
-    }
-
-    /// Forgets frames whose results will not come; returns their count. Numbering continues.
-    pub fn forget(&self) -> u64 {
-        let mut under = self.lock();
-        under.last_entered = None;
-        std::mem::take(&mut under.frames).len() as u64
-    }
-
-    fn enter(&self) -> u64 {
-        let mut under = self.lock();
-        let now = Instant::now();
-        let number = under.next;
-        under.next += 1;
-        under.last_entered = Some(now);
-        under.frames.insert(
-            number,
-            Passage {
-                entered: now,
-                left: None,
-            },
-        );
-        number
-    }
-
-    fn leave(&self, number: u64) {
-        if let Some(passage) = self.lock().frames.get_mut(&number) {
-            passage.left = Some(Instant::now());
-        }
-    }
-
-    fn take(&self, number: u64) -> Option<Passage> {
-        self.lock().frames.remove(&number)
-    }
-}
 
 /// An inspected frame.
 #[derive(Debug)]
@@ -91,10 +27,19 @@ pub struct Inspected {
     pub frame: gst::Sample,
     /// Its histogram.
     pub histogram: HistogramResult,
-    /// Its verdict, defects and packed mask, if a pitch is known.
-    pub judged: Option<(DefectResult, gst::Buffer)>,
-    /// When the frame entered and when its last result came.
+    /// Its verdict and packed mask, unless both pitches are 0.
+    pub judged: Option<Judged>,
+    /// The frame as the source sent it, and when the frame entered and when its last result came.
     pub passage: Passage,
+}
+
+/// What `clpitchthreshold` found in a frame.
+#[derive(Debug)]
+pub struct Judged {
+    /// Verdict and defects.
+    pub result: DefectResult,
+    /// The packed mask.
+    pub mask: gst::Buffer,
 }
 
 /// The next event of the pipeline.
@@ -143,6 +88,10 @@ pub struct Pipeline {
     passages: Passages,
     /// A frame whose mask has not come yet.
     half: Option<gst::Sample>,
+    /// The first error on the bus.
+    failed: Option<ElementFailure>,
+    /// Warnings on the bus since [`Self::warnings`].
+    warnings: Vec<String>,
 }
 
 impl Pipeline {
@@ -172,19 +121,9 @@ impl Pipeline {
             .comparison
             .as_ref()
             .map(|comparison| {
-                let pitch = element("clpitchthreshold")?;
+                let pitch = pitch_threshold(comparison)?;
                 pitch.set_property("device", &inspection.device);
                 pitch.set_property("bit-depth", inspection.bit_depth);
-                pitch.set_property("pitch-x", comparison.pitch_x);
-                pitch.set_property("pitch-y", comparison.pitch_y);
-                pitch.set_property("threshold", comparison.threshold);
-                pitch.set_property_from_str("compare", comparison.compare);
-                pitch.set_property("match-center", comparison.match_center);
-                pitch.set_property("multiples", gst::Array::new(&comparison.multiples));
-                pitch.set_property_from_str("polarity", comparison.polarity);
-                pitch.set_property("fail-defect-pixels", comparison.fail_defect_pixels);
-                pitch.set_property("min-area", comparison.min_area);
-                pitch.set_property("merge-distance", comparison.merge_distance);
                 let caps = gst::Caps::new_empty_simple("video/x-bitmask");
                 branch(&pipeline, &tee, &pitch, Some(&caps), passages)
             })
@@ -192,11 +131,7 @@ impl Pipeline {
 
         let numbers = passages.clone();
         probe(&gaussian, "sink", move |buffer| {
-            let number = numbers.enter();
-            // Frames that this program made have their number already; setting it would copy them.
-            if buffer.offset() != number {
-                buffer.make_mut().set_offset(number);
-            }
+            numbers.enter(buffer);
         });
         let bus = pipeline
             .bus()
@@ -210,6 +145,8 @@ impl Pipeline {
             masks,
             passages: passages.clone(),
             half: None,
+            failed: None,
+            warnings: Vec::new(),
         })
     }
 
@@ -217,32 +154,29 @@ impl Pipeline {
     ///
     /// # Errors
     /// The message of the element that does not start.
-    pub fn start(&self) -> Result<bool, ElementFailure> {
-        let refused = |_| {
-            self.failure().unwrap_or_else(|| ElementFailure {
+    pub fn start(&mut self) -> Result<bool, ElementFailure> {
+        let paused = self.pipeline.set_state(gst::State::Paused);
+        let playing = paused.and_then(|_| self.pipeline.set_state(gst::State::Playing));
+        match (paused, playing) {
+            (Ok(paused), Ok(_)) => Ok(paused == gst::StateChangeSuccess::NoPreroll),
+            _ => Err(self.failure().unwrap_or_else(|| ElementFailure {
                 text: "the pipeline does not start".into(),
                 in_source: false,
                 is_usage: false,
-            })
-        };
-        let paused = self
-            .pipeline
-            .set_state(gst::State::Paused)
-            .map_err(refused)?;
-        self.pipeline
-            .set_state(gst::State::Playing)
-            .map_err(refused)?;
-        Ok(paused == gst::StateChangeSuccess::NoPreroll)
+            })),
+        }
     }
 
     /// Waits up to `timeout` for the next event. Frames that were inspected before a failure come
     /// first.
     pub fn next(&mut self, timeout: gst::ClockTime) -> Next {
+        self.read_bus();
         if self.half.is_none() {
             self.half = self.histograms.try_pull_sample(timeout);
         }
         let Some(frame) = self.half.take() else {
-            return self.without_frame(&self.histograms);
+            let ended = self.histograms.is_eos();
+            return self.without_frame(ended);
         };
         let mask = match &self.masks {
             None => None,
@@ -250,7 +184,8 @@ impl Pipeline {
                 Some(mask) => Some(mask),
                 None => {
                     self.half = Some(frame);
-                    return self.without_frame(masks);
+                    let ended = masks.is_eos();
+                    return self.without_frame(ended);
                 }
             },
         };
@@ -258,10 +193,9 @@ impl Pipeline {
             .map_or_else(Next::Failed, |inspected| Next::Frame(Box::new(inspected)))
     }
 
-    /// Why `sink` has no result. EOS is read before the bus: an element posts its error before it
-    /// ends the stream, so an EOS after an error is not mistaken for a good end.
-    fn without_frame(&self, sink: &gst_app::AppSink) -> Next {
-        let ended = sink.is_eos();
+    /// Why a sink has no result; `ended` is its EOS. EOS is read before the bus: an element posts
+    /// its error before it ends the stream, so an EOS after an error is not mistaken for a good end.
+    fn without_frame(&mut self, ended: bool) -> Next {
         match self.failure() {
             Some(failure) => Next::Failed(failure),
             None if ended => Next::End,
@@ -287,16 +221,18 @@ impl Pipeline {
         let judged = mask
             .map(|mask| {
                 let buffer = mask.buffer_owned().ok_or_else(|| lacks("its mask"))?;
-                let result = DefectResult::read(&buffer)
-                    .pop()
-                    .ok_or_else(|| lacks("its verdict"))?;
-                Ok((result, buffer))
+                let result = DefectResult::read(&buffer).pop();
+                let result = result.ok_or_else(|| lacks("its verdict"))?;
+                Ok(Judged {
+                    result,
+                    mask: buffer,
+                })
             })
             .transpose()?;
         let number = histogram.frame_number;
         if judged
             .as_ref()
-            .is_some_and(|(result, _)| result.frame_number != number)
+            .is_some_and(|judged| judged.result.frame_number != number)
         {
             return Err(lacks("the result of the same frame beside it"));
         }
@@ -323,28 +259,51 @@ impl Pipeline {
         self.gaussian.property("stats")
     }
 
+    /// The elements' warnings since the last call.
+    pub fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// The first error on the bus.
-    fn failure(&self) -> Option<ElementFailure> {
-        let message = self.bus.pop_filtered(&[gst::MessageType::Error])?;
-        let gst::MessageView::Error(error) = message.view() else {
-            return None;
-        };
+    fn failure(&mut self) -> Option<ElementFailure> {
+        self.read_bus();
+        self.failed.take()
+    }
+
+    fn read_bus(&mut self) {
+        let kinds = [gst::MessageType::Error, gst::MessageType::Warning];
+        while let Some(message) = self.bus.pop_filtered(&kinds) {
+            let name = message.src().map(|source| source.name());
+            let name = name.unwrap_or_default();
+            match message.view() {
+                gst::MessageView::Error(error) if self.failed.is_none() => {
+                    self.failed = Some(self.describe(error, &name));
+                }
+                gst::MessageView::Warning(warning) => {
+                    let text = warning.error();
+                    self.warnings.push(format!("{name}: {}", text.message()));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn describe(&self, message: &gst::message::Error, name: &str) -> ElementFailure {
         let source = message.src();
-        let name = source.map(|source| source.name()).unwrap_or_default();
-        let reason = error.error();
+        let reason = message.error();
         let mut text = format!("{name}: {}", reason.message());
         // The text of the base classes names no reason; the last line of the details does.
-        let details = error.debug();
+        let details = message.debug();
         if reason.matches(gst::StreamError::Failed)
             && let Some(line) = details.as_ref().and_then(|d| d.lines().last())
         {
             text = format!("{text} ({line})");
         }
-        Some(ElementFailure {
+        ElementFailure {
             text,
             in_source: source.is_some_and(|source| source.has_as_ancestor(&self.source)),
             is_usage: reason.matches(gst::LibraryError::Settings),
-        })
+        }
     }
 }
 
@@ -363,6 +322,24 @@ fn element(name: &str) -> Result<gst::Element, Failure> {
             error.message
         ))
     })
+}
+
+/// `clpitchthreshold` with its settings.
+///
+/// # Errors
+/// A property that the element does not have, or a value that it does not take.
+fn pitch_threshold(comparison: &Comparison) -> Result<gst::Element, Failure> {
+    let description = format!(
+        "clpitchthreshold pitch-x={} pitch-y={} threshold={} {}",
+        comparison.pitch_x, comparison.pitch_y, comparison.threshold, comparison.properties
+    );
+    let refused = |why: &str| Failure::Usage(format!("--inspection: {why}"));
+    let element = gst::parse::launch_full(&description, None, gst::ParseFlags::FATAL_ERRORS)
+        .map_err(|error| refused(error.message()))?;
+    match element.factory() {
+        Some(factory) if factory.name() == "clpitchthreshold" => Ok(element),
+        _ => Err(refused("it holds more than properties of clpitchthreshold")),
+    }
 }
 
 /// A queue, the analyzer and an appsink behind the tee.
@@ -406,11 +383,4 @@ fn probe(
             gst::PadProbeReturn::Ok
         });
     }
-}
-
-/// Time from entering to the last result.
-pub fn latency(passage: &Passage) -> Duration {
-    passage
-        .left
-        .map_or(Duration::ZERO, |left| left - passage.entered)
 }

@@ -13,8 +13,9 @@ use crate::{
     live::stop::{on_ctrl_c, stopped},
     options::{Args, Inspection},
     panel::Truth,
+    passages::Passages,
     pictures::Pictures,
-    pipeline::{Inspected, Next, Passages, Pipeline},
+    pipeline::{Inspected, Next, Pipeline},
     report::Report,
     source::{Feeding, Source},
 };
@@ -42,7 +43,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     gstclinspect::register_static()?;
     let source = Source::parse(args)?;
     let panel = matches!(source, Source::Panel(_));
-    let inspection = args.inspection(panel);
+    let inspection = args.inspection();
     // Held for the whole run, so that compiled programs survive a restart of the source.
     let context = open(&inspection.device)?;
     let pictures = args
@@ -62,9 +63,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     report.note(&format!("device: {}", context.device_name()));
     report.note(&format!("source: {}", source.describe()));
     if inspection.comparison.is_none() {
-        report.note(
-            "no pitch is given: frames are smoothed and counted, but not compared; set --pitch-x",
-        );
+        report.note("both pitches are 0: frames are smoothed and counted, but not compared");
     }
     on_ctrl_c().map_err(|error| Failure::Runtime(format!("Ctrl-C cannot be handled: {error}")))?;
 
@@ -74,7 +73,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         inspection,
         feeding,
         silence: Duration::from_secs_f64(args.silence),
-        passages: Passages::default(),
+        passages: Passages::new(pictures.is_some()),
         report,
         pictures,
     };
@@ -146,7 +145,11 @@ impl Session {
         let started = Instant::now();
         let wanted = self.feeding.frames;
         while !stopped() && (wanted == 0 || self.report.frames() < wanted) {
-            match pipeline.next(POLL) {
+            let next = pipeline.next(POLL);
+            for warning in pipeline.warnings() {
+                self.report.note(&format!("warning: {warning}"));
+            }
+            match next {
                 Next::Frame(frame) => {
                     self.take(*frame)?;
                     self.returns |= live && !made;

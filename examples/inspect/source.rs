@@ -76,12 +76,13 @@ impl Source {
     pub fn describe(&self) -> String {
         match self {
             Self::Panel(panels) => format!(
-                "simulated panels, {}x{}, pitch {} x {} px, {} planted defects each",
+                "simulated panels, {}x{} px, pitch {} x {} px, {} defects planted in one frame of {}",
                 panels.spec.width,
                 panels.spec.height,
                 panels.spec.pitch_x,
                 panels.spec.pitch_y,
-                panels.defects
+                panels.defects,
+                panels.bad_every
             ),
             Self::Camera(Some(name)) => format!("camera {name}"),
             Self::Camera(None) => "the first camera found".into(),

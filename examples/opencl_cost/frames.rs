@@ -87,7 +87,8 @@ pub fn histogram_settings(region: Rect) -> HistogramSettings {
     }
 }
 
-/// The measured settings of `clpitchthreshold`, which are the recommended ones.
+/// The measured settings of `clpitchthreshold`: the default comparisons, as the sequential code makes
+/// them, without borders and without the search for missing patterns.
 pub fn pitch_settings() -> PitchSettings {
     let panel = PanelSpec::default();
     PitchSettings {
@@ -99,7 +100,7 @@ pub fn pitch_settings() -> PitchSettings {
         compare: Compare::Minimum,
         match_center: true,
         polarity: Polarity::Both,
-        borders: Borders::Inward,
+        borders: Borders::Skip,
         contrast: Contrast::Off,
         rois: Vec::new(),
         bit_depth: 0,
@@ -269,7 +270,7 @@ impl Bench {
             let buffer = buffer_of(&mask).ok_or("the mask is not in OpenCL memory")?;
             let target = MaskTarget::Packed { buffer, offset: 0 };
             let count = operator.run(&frame, target, &bench.meter)?;
-            agree(count == marked, "clpitchthreshold")?;
+            agree(count.pixels == marked, "clpitchthreshold")?;
             if !on_device {
                 let mapped = mask.map_readable()?;
                 agree(!check || mapped[..] == expected[..], "clpitchthreshold")?;

@@ -2,7 +2,8 @@
 //! code.
 //!
 //! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the
-//! figures as JSON. Every figure is the median of repeated runs after a warm-up.
+//! figures as JSON, `--list` only lists the devices. Every figure is the median of repeated runs after
+//! a warm-up.
 
 use clinspect_testkit::{self as common};
 mod frames;
@@ -31,6 +32,9 @@ struct Args {
     /// Measure this device only: gpu, cpu, gpu:1, or part of a device's name
     #[arg(long)]
     device: Option<String>,
+    /// List the devices, each with the value of the property device that selects it, and measure none
+    #[arg(long, conflicts_with_all = ["device", "json"])]
+    list: bool,
     /// Runs of each operation; the median is shown
     #[arg(long, value_name = "N", default_value_t = 51, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     runs: u32,
@@ -107,6 +111,12 @@ fn run(args: &Args) -> Result<(), Error> {
         cold_runs: args.cold_runs,
         largest: args.largest,
     };
+    if args.list {
+        for (selector, device) in selectors(&clinspect_opencl::devices()?, None)? {
+            writeln!(std::io::stdout(), "{selector:6}  {}", device.name)?;
+        }
+        return Ok(());
+    }
     let chosen = selectors(&clinspect_opencl::devices()?, args.device.as_deref())?;
     let costs = chosen
         .iter()

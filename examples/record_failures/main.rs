@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run --release --example record_failures -- --output failures
 //! cargo run --release --example record_failures -- --format mkv --before 50 --after 50 \
-//!     --output failures v4l2src ! videoconvert ! clpitchthreshold output=frame compare=minimum
+//!     --output failures v4l2src ! videoconvert ! clpitchthreshold output=frame
 //! ```
 //!
 //! The words after the options are a pipeline as for `gst-launch-1.0`, without a sink. Its frames
@@ -26,7 +26,7 @@ use recording::{Format, Recording};
 /// 60 frames of a repeating pattern; frames 20 to 24 have a bright spot.
 const PATTERN: &str = "compositor name=mix sink_1::xpos=170 sink_1::ypos=122 ! \
     video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! \
-    clpitchthreshold pitch-x=16 compare=minimum output=frame \
+    clpitchthreshold output=frame \
     videotestsrc num-buffers=60 pattern=checkers-8 ! \
     video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. \
     videotestsrc num-buffers=5 pattern=white timestamp-offset=666666667 ! \

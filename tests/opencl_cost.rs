@@ -1,0 +1,121 @@
+//! The example `opencl_cost`, run as a process.
+//!
+//! `cargo test` builds the examples; before `cargo test --test opencl_cost` alone, run
+//! `cargo build --examples`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+use clinspect_testkit::tools;
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tools::{Run, Sandbox, example, exists, has_device, run, skip};
+
+fn opencl_cost(sandbox: &Sandbox, args: &[&str]) -> Run {
+    let program = example("opencl_cost");
+    run(sandbox.command(program.to_str().unwrap()).args(args)).succeeded()
+}
+
+/// Lists the devices in an environment, and compares the list with the error of an element whose
+/// property `device` matches none. Returns the number of devices.
+#[track_caller]
+fn list_equals_the_error(sandbox: &Sandbox, environment: &[(&str, &str)]) -> usize {
+    let program = example("opencl_cost");
+    let mut command = sandbox.command(program.to_str().unwrap());
+    let listed = run(command.arg("--list").envs(environment.iter().copied())).succeeded();
+    let mut counts = BTreeMap::new();
+    let mut names = Vec::new();
+    for line in listed.output().lines() {
+        let (selector, name) = line.split_once("  ").expect("a selector and a name");
+        // Devices that are neither GPU nor CPU are selected by name.
+        let (kind, number) = selector.split_once(':').unwrap_or(("accelerator", ""));
+        let count = counts.entry(kind.to_owned()).or_insert(0);
+        if kind != "accelerator" {
+            assert_eq!(number.trim(), count.to_string(), "{}", listed.text());
+        }
+        *count += 1;
+        names.push(format!("{} ({kind})", name.trim()));
+    }
+    let mut launch =
+        sandbox.launch("videotestsrc num-buffers=1 ! clgaussian device=nosuch ! fakesink");
+    let refused = run(launch.envs(environment.iter().copied()));
+    let expected = format!("device=nosuch; available: {}. Set device", names.join(", "));
+    assert!(
+        refused.text().contains(&expected),
+        "{expected}\n{}",
+        refused.text()
+    );
+    names.len()
+}
+
+#[test]
+fn opencl_cost_lists_the_devices_that_the_error_for_a_wrong_device_names() {
+    if !has_device() {
+        return;
+    }
+    if !exists("gst-launch-1.0") {
+        return skip("gst-launch-1.0 is not installed");
+    }
+    let sandbox = Sandbox::new("device-list");
+    let one = list_equals_the_error(&sandbox, &[]);
+    // PoCL makes a device of each of these words.
+    let two = list_equals_the_error(&sandbox, &[("POCL_DEVICES", "basic pthread")]);
+    assert!(one > 0 && two >= one, "{one} {two}");
+}
+
+#[test]
+fn opencl_cost_json_holds_measured_figures() {
+    if !has_device() {
+        return;
+    }
+    let effort = ["--runs", "3", "--cold-runs", "1", "--largest", "160"];
+    let sandbox = Sandbox::new("cost-json");
+    let output = opencl_cost(&sandbox, &[&["--json"][..], &effort].concat()).output();
+    let devices: Value = serde_json::from_str(&output).expect("one JSON value");
+    let devices = devices.as_array().expect("a list of devices");
+    assert!(!devices.is_empty());
+    for device in devices {
+        let positive = |rows: &Value, field: &str| {
+            let rows = rows.as_array().expect("rows");
+            assert!(!rows.is_empty());
+            for row in rows {
+                assert!(row[field].as_f64() > Some(0.0), "{field} of {row}");
+            }
+        };
+        positive(&device["startup"], "cold_ms");
+        positive(&device["startup"], "warm_ms");
+        positive(&device["operations"], "ms");
+        positive(&device["transfers"], "upload_mb_per_s");
+        positive(&device["transfers"], "map_read_ms");
+        let elements = device["elements"].as_array().expect("elements");
+        assert_eq!(elements.len(), 3);
+        for element in elements {
+            positive(&element["sizes"], "sequential_ms");
+            positive(&element["sizes"], "host_ms");
+            positive(&element["sizes"], "on_device_ms");
+        }
+    }
+}
+
+#[test]
+fn opencl_cost_table_names_every_step() {
+    if !has_device() {
+        return;
+    }
+    let effort = ["--runs", "1", "--cold-runs", "1", "--largest", "64"];
+    let table = opencl_cost(&Sandbox::new("cost-table"), &effort).output();
+    for row in [
+        "create context and queue",
+        "build pitch_threshold.cl",
+        "prepare clhistogram",
+        "enqueue a kernel and wait for it",
+        "faster than sequential",
+    ] {
+        assert!(table.contains(row), "{row} is missing in\n{table}");
+    }
+}
