@@ -24,7 +24,7 @@ const SEED: u64 = 5;
 /// mirrored samples.
 const INSPECT: &str = "clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! \
     clpitchthreshold name=inspect pitch-x=7.35 pitch-y=7.35 threshold=10 \
-    borders=skip merge-distance=3";
+    merge-distance=3";
 /// A colour format, because on a grey frame the overlay would be grey.
 const COLOUR: &str = "videoconvert ! video/x-raw,format=RGB";
 const PICTURE: &str = "videoconvert ! jpegenc quality=72 ! filesink name=file";

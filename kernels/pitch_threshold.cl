@@ -34,24 +34,37 @@
 /* Exceeds every difference: 65535 * 256 * 2, and the matched centre's overshoot. */
 #define UNREACHED (1 << 28)
 
-/* One comparison; the names in docs/semantics.md: axis (0 along x, 1 along y), P, F, A, P2, F2.
- * Twin: operators/pitch_threshold/settings.rs (ComparisonWords). */
-typedef struct { int axis, whole, fraction, blur, whole2, fraction2, unused[2]; } comparison_t;
+/* One comparison; the names in docs/semantics.md: axis (0 along x, 1 along y), P, F, A, P2, F2, edge
+ * margin. Twin: operators/pitch_threshold/settings.rs (ComparisonWords). */
+typedef struct {
+    int axis, whole, fraction, blur, whole2, fraction2, edge_margin, unused;
+} comparison_t;
 
 /* P + u: pixels at each end of the axis that lack a neighbour. */
 static int comparison_margin(comparison_t c) { return c.whole + (c.fraction > 0 ? 1 : 0); }
 /* The same for the neighbour two distances away. */
 static int comparison_margin2(comparison_t c) { return c.whole2 + (c.fraction2 > 0 ? 1 : 0); }
 
-/* Pixels along an axis of n that lack only the left neighbour and are judged inward: 0 .. result-1. */
-static int inward_left(comparison_t c, int n)
+/* Pixels along an axis of n that lack only the left neighbour and are judged inward: x .. y-1. */
+static int2 inward_left(comparison_t c, int n)
 {
-    return max(min(comparison_margin(c), n - comparison_margin2(c)), 0);
+    const int past = max(min(comparison_margin(c), n - comparison_margin2(c)), 0);
+    return (int2)(min(c.edge_margin, past), past);
 }
-/* The same for the right neighbour: result .. n-1. */
-static int inward_right(comparison_t c, int n)
+/* The same for the right neighbour. */
+static int2 inward_right(comparison_t c, int n)
 {
-    return min(max(n - comparison_margin(c), comparison_margin2(c)), n);
+    const int from = min(max(n - comparison_margin(c), comparison_margin2(c)), n);
+    return (int2)(from, max(n - c.edge_margin, from));
+}
+
+/* The neighbour that pixel `at` lacks, if it is judged inward: 1 the left (upper) one, 2 the right one;
+ * otherwise 0. */
+static int lacking(comparison_t c, int at, int n)
+{
+    const int2 left = inward_left(c, n);
+    const int2 right = inward_right(c, n);
+    return at >= left.x && at < left.y ? 1 : at >= right.x && at < right.y ? 2 : 0;
 }
 
 /* Samples from a pixel to the taps of its two neighbours, and the weights of the far taps. */
@@ -85,7 +98,7 @@ static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, compar
     if (at < margin || at >= n - margin) {
         if (!(flags & INWARD))
             return 0;
-        missing = at < inward_left(c, n) ? 1 : at >= inward_right(c, n) ? 2 : 0;
+        missing = lacking(c, at, n);
         if (!missing)
             return 0;
     }

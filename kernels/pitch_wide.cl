@@ -176,11 +176,12 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
             const comparison_t c = comparisons[i];
             const int margin = comparison_margin(c);
             if ((flags & INWARD) && (c.axis ? top < margin || top + rows > height - margin : is_edge)) {
-                const int left = inward_left(c, c.axis ? height : width);
-                const int right = inward_right(c, c.axis ? height : width);
+                const int2 left = inward_left(c, c.axis ? height : width);
+                const int2 right = inward_right(c, c.axis ? height : width);
                 const ulong lacks =
-                    wanted & (c.axis ? rows_between(0, left - top) | rows_between(right - top, height - top)
-                                     : in_rows(range_bits(0, left, x) | range_bits(right, width, x), rows));
+                    wanted &
+                    (c.axis ? rows_between(left.x - top, left.y - top) | rows_between(right.x - top, right.y - top)
+                            : in_rows(range_bits(left.x, left.y, x) | range_bits(right.x, right.y, x), rows));
                 if (lacks)
                     bits |= judge_inward(PLANE, lacks, rows, x, top, width, height, c, theta, flags);
             }

@@ -322,8 +322,8 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
             const comparison_t c = comparisons[i];
             const int margin = comparison_margin(c);
             if (c.axis && (y < margin || y >= height - margin)) {
-                const int missing = y < inward_left(c, height) ? 1 : y >= inward_right(c, height) ? 2 : 0;
-                if ((flags & INWARD) && missing)
+                const int missing = flags & INWARD ? lacking(c, y, height) : 0;
+                if (missing)
                     compare_inward(PLANE, y, width, height, out, stride, first, past, c, missing, theta, flags);
                 continue;
             }
@@ -339,10 +339,12 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
                 }
             }
             if ((flags & INWARD) && !c.axis) {
-                compare_inward(PLANE, y, width, height, out, stride, first,
-                               min(past, inward_left(c, width)), c, 1, theta, flags);
-                compare_inward(PLANE, y, width, height, out, stride, max(first, inward_right(c, width)),
-                               past, c, 2, theta, flags);
+                const int2 left = inward_left(c, width);
+                const int2 right = inward_right(c, width);
+                compare_inward(PLANE, y, width, height, out, stride, max(first, left.x), min(past, left.y),
+                               c, 1, theta, flags);
+                compare_inward(PLANE, y, width, height, out, stride, max(first, right.x),
+                               min(past, right.y), c, 2, theta, flags);
             }
         }
         if (first >= past)

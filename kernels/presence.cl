@@ -157,11 +157,14 @@ static uint judged_byte(int x, int y, int width, int height, comparison_t c, int
 {
     const int n = c.axis ? height : width;
     const int margin = comparison_margin(c);
-    const int left = flags & INWARD ? inward_left(c, n) : 0;
-    const int right = flags & INWARD ? inward_right(c, n) : n;
+    const int2 none = (int2)(0, 0);
+    const int2 left = flags & INWARD ? inward_left(c, n) : none;
+    const int2 right = flags & INWARD ? inward_right(c, n) : none;
     if (c.axis)
-        return (y >= margin && y < n - margin) || y < left || y >= right ? 0xffu : 0u;
-    return byte_range(margin, n - margin, x) | byte_range(0, left, x) | byte_range(right, n, x);
+        return (y >= margin && y < n - margin) || (y >= left.x && y < left.y) ||
+                       (y >= right.x && y < right.y) ? 0xffu : 0u;
+    return byte_range(margin, n - margin, x) | byte_range(left.x, left.y, x) |
+           byte_range(right.x, right.y, x);
 }
 
 __kernel void mark_missing(int width, int height, __global uchar *mask, ulong mask_offset,

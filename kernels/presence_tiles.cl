@@ -24,46 +24,45 @@ static int is_missing(ulong s1, ulong s2, ulong n, ulong contrast)
     return scaled_high < limit_high || (scaled_high == limit_high && (spread << 8) < limit * limit);
 }
 
-/* Adds the 8 columns from `p` of a tile, every row_step-th of its last `rows` rows. */
+/* Adds up to 8 columns from `p` of a tile: every row_step-th of `rows` rows. */
 static void add_columns(__global const uchar *p, uint src_stride, int rows, int row_step, int count,
                         int shift, ulong *s1, ulong *s2)
 {
     const size_t step = (size_t)row_step * src_stride;
-#if SAMPLE_BYTES == 1
-    if (count == 8 && (((uint)(ulong)p | (uint)step) & 3u) == 0) {
-        /* 2^16 rows of 8 samples do not overflow. */
-        for (int y = 0; y < rows;) {
-            const int past = min(rows, y + (row_step << 12));
-            uint sum = 0, squares = 0;
+    const int has_words = SAMPLE_BYTES == 1 && count == 8 && (((uint)(ulong)p | (uint)step) & 3u) == 0;
+    ulong sums = 0, squares = 0;
+    if (has_words) {
+        /* Rows are independent: their loads overlap. */
 #pragma unroll 8
-            for (; y < past; y += row_step, p += step) {
-                const uint low = ((__global const uint *)p)[0];
-                const uint high = ((__global const uint *)p)[1];
+        for (int y = 0; y < rows; y += row_step, p += step) {
+            const uint low = ((__global const uint *)p)[0];
+            const uint high = ((__global const uint *)p)[1];
+            uint sum = 0, square = 0;
 #if HAS_DOT4
-                sum = dot4(low, 0x01010101u, dot4(high, 0x01010101u, sum));
-                squares = dot4(low, low, dot4(high, high, squares));
+            sum = dot4(low, 0x01010101u, dot4(high, 0x01010101u, 0));
+            square = dot4(low, low, dot4(high, high, 0));
 #else
-                for (int i = 0; i < 4; i++) {
-                    const uint u = (low >> (8 * i)) & 0xffu;
-                    const uint v = (high >> (8 * i)) & 0xffu;
-                    sum += u + v;
-                    squares += u * u + v * v;
-                }
-#endif
+            for (int i = 0; i < 4; i++) {
+                const uint u = (low >> (8 * i)) & 0xffu;
+                const uint v = (high >> (8 * i)) & 0xffu;
+                sum += u + v;
+                square += u * u + v * v;
             }
-            *s1 += sum;
-            *s2 += squares;
-        }
-        return;
-    }
 #endif
-    for (int y = 0; y < rows; y += row_step, p += step) {
-        for (int i = 0; i < count; i++) {
-            const ulong v = load_sample(p + i * SAMPLE_BYTES) >> shift;
-            *s1 += v;
-            *s2 += v * v;
+            sums += sum;
+            squares += square;
+        }
+    } else {
+        for (int y = 0; y < rows; y += row_step, p += step) {
+            for (int i = 0; i < count; i++) {
+                const ulong v = load_sample(p + i * SAMPLE_BYTES) >> shift;
+                sums += v;
+                squares += v * v;
+            }
         }
     }
+    *s1 += sums;
+    *s2 += squares;
 }
 
 /* Sums up the tiles of work-group `group` of the search; `partial` holds a sum per work-item. A tile's

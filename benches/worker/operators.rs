@@ -222,6 +222,7 @@ fn pitch(
         } else {
             Borders::Skip
         },
+        edge_margin: 2,
         contrast: if settings.min_contrast > 0.0 {
             Contrast::Known(settings.min_contrast)
         } else {

@@ -94,6 +94,7 @@ impl Sequential {
                     match_center: settings.match_center,
                     polarity: Polarity::Both,
                     inward: settings.inward,
+                    edge_margin: 2,
                     min_contrast: settings.min_contrast,
                     bit_depth: 0,
                     rois: Vec::new(),

@@ -12,7 +12,7 @@ const PANEL_FPS: f64 = 30.0;
 const THRESHOLD: f64 = 12.0;
 /// Other properties of `clpitchthreshold`. The outermost pixels of a smoothed frame hold mirrored
 /// samples, which do not repeat, so borders are not compared.
-const PROPERTIES: &str = "merge-distance=3 borders=skip";
+const PROPERTIES: &str = "merge-distance=3";
 /// The pitch is estimated from the frames.
 const ESTIMATE: f64 = -1.0;
 

@@ -101,6 +101,7 @@ pub fn pitch_settings() -> PitchSettings {
         match_center: true,
         polarity: Polarity::Both,
         borders: Borders::Skip,
+        edge_margin: 0,
         contrast: Contrast::Off,
         rois: Vec::new(),
         bit_depth: 0,

@@ -90,7 +90,7 @@ pub fn compare(frame: Grey, comparisons: &[Comparison], theta: i32, mask: &mut [
     for (y, out) in mask.chunks_exact_mut(packed_stride(width)).enumerate() {
         marked.fill(0);
         for c in comparisons {
-            let [judged, ..] = c.judged(width, height, false);
+            let [judged, ..] = c.judged(width, height, None);
             if !(judged.y0..judged.y1).contains(&y) || judged.x0 >= judged.x1 {
                 continue;
             }

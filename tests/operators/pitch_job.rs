@@ -43,6 +43,7 @@ pub struct Job {
     pub match_center: bool,
     pub polarity: Polarity,
     pub borders: Borders,
+    pub edge_margin: u32,
     /// Minimum contrast, grey levels of 8 bits; 0 = off.
     pub min_contrast: f64,
     pub rois: Vec<[u32; 4]>,
@@ -59,6 +60,7 @@ pub fn classic(pitch_x: f64, threshold: f64) -> Job {
         match_center: false,
         polarity: Polarity::Both,
         borders: Borders::Skip,
+        edge_margin: 0,
         min_contrast: 0.0,
         rois: Vec::new(),
         bit_depth: 0,
@@ -78,6 +80,7 @@ impl Job {
             match_center: self.match_center,
             polarity: self.polarity,
             borders: self.borders,
+            edge_margin: self.edge_margin,
             contrast: if self.min_contrast > 0.0 {
                 Contrast::Known(self.min_contrast)
             } else {
@@ -112,6 +115,7 @@ impl Job {
                 Polarity::Dark => oracle::Polarity::Dark,
             },
             inward: self.borders == Borders::Inward,
+            edge_margin: self.edge_margin as usize,
             min_contrast: self.min_contrast,
             bit_depth: self.bit_depth,
             rois: self

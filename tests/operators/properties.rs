@@ -148,6 +148,7 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
         prop::collection::vec(fractions(), 0..4),
         (
             prop::sample::select(vec![Borders::Inward, Borders::Skip]),
+            prop_oneof![Just(0_u32), Just(2), 0_u32..40],
             prop_oneof![Just(0.0), 0.1..90.0_f64],
         ),
     )
@@ -160,7 +161,7 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
                 match_center,
                 polarity,
                 regions,
-                (borders, min_contrast),
+                (borders, edge_margin, min_contrast),
             )| {
                 let job = Job {
                     // At least one axis.
@@ -171,6 +172,7 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
                     match_center,
                     polarity,
                     borders,
+                    edge_margin,
                     min_contrast,
                     rois: Vec::new(),
                     bit_depth: 0,

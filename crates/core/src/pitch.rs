@@ -68,9 +68,10 @@ impl Comparison {
     }
 
     /// The pixels of a `width` × `height` frame that this comparison judges, as rectangles without
-    /// common pixels: those with both neighbours, then, if `inward`, those that lack the left (upper)
-    /// or the right (lower) neighbour. Rectangles may be empty.
-    pub fn judged(&self, width: usize, height: usize, inward: bool) -> [Rect; 3] {
+    /// common pixels: those with both neighbours, then, unless `inward` is `None`, those that lack the
+    /// left (upper) or the right (lower) neighbour, except `inward` pixels at the edge. Rectangles may
+    /// be empty.
+    pub fn judged(&self, width: usize, height: usize, inward: Option<usize>) -> [Rect; 3] {
         let n = match self.axis {
             Axis::X => width,
             Axis::Y => height,
@@ -78,10 +79,12 @@ impl Comparison {
         let (margin, margin2) = (self.margin().min(n), self.margin2().min(n));
         let left = margin.min(n - margin2);
         let right = (n - margin).max(margin2);
-        let sides = if inward {
-            [(0, left), (right, n)]
-        } else {
-            [(0, 0); 2]
+        let sides = match inward {
+            Some(edge) => [
+                (edge.min(left), left),
+                (right, n.saturating_sub(edge).max(right)),
+            ],
+            None => [(0, 0); 2],
         };
         [(margin, (n - margin).max(margin)), sides[0], sides[1]].map(|(from, to)| match self.axis {
             Axis::X => Rect {
@@ -122,10 +125,10 @@ mod tests {
     fn comparison_whole_pitch_reads_no_further_tap() {
         let c = Comparison::new(Axis::X, 5.0, 2).expect("comparison");
         assert_eq!((c.whole, c.fraction, c.blur, c.margin()), (10, 0, 0, 10));
-        let [judged, left, right] = c.judged(21, 4, false);
+        let [judged, left, right] = c.judged(21, 4, None);
         assert_eq!((judged.x0, judged.x1, judged.y1), (10, 11, 4));
         assert!(left.is_empty() && right.is_empty());
-        assert!(c.judged(20, 4, false)[0].is_empty());
+        assert!(c.judged(20, 4, None)[0].is_empty());
     }
 
     #[test]
@@ -134,11 +137,16 @@ mod tests {
             let c = Comparison::new(Axis::Y, pitch, multiple).expect("comparison");
             let whole = c.margin() + c.margin2();
             for n in 0..2 * whole {
-                let judged: usize = (c.judged(3, n, true).iter()).map(Rect::height).sum();
+                let judged: usize = (c.judged(3, n, Some(0)).iter()).map(Rect::height).sum();
                 if n >= whole {
                     assert_eq!(judged, n, "{c:?} of {n}");
                 } else {
                     assert!(judged < n || n == 0, "{c:?} of {n}");
+                }
+                // Two pixels at each edge, of those that are not judged with both neighbours.
+                let edge: usize = (c.judged(3, n, Some(2)).iter()).map(Rect::height).sum();
+                if n >= whole {
+                    assert_eq!(edge, n - 2 * c.margin().min(2), "{c:?} of {n}");
                 }
             }
         }

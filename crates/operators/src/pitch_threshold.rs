@@ -185,7 +185,8 @@ impl PitchThreshold {
         } else {
             &settings.rois
         };
-        let comparison_words: Vec<ComparisonWords> = comparisons.iter().map(Into::into).collect();
+        let words = |c| ComparisonWords::new(c, settings.edge_margin);
+        let comparison_words: Vec<ComparisonWords> = comparisons.iter().map(words).collect();
         let roi_words = rois
             .iter()
             .map(|r| {

@@ -622,6 +622,7 @@ fn settings(pitch_x: f64) -> Settings {
         match_center: false,
         polarity: Polarity::Both,
         inward: false,
+        edge_margin: 0,
         min_contrast: 0.0,
         bit_depth: 0,
         rois: Vec::new(),

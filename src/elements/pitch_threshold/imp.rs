@@ -232,6 +232,7 @@ impl InspectorImpl for ClPitchThreshold {
                 match_center: settings.match_center,
                 polarity: settings.polarity,
                 borders: settings.borders,
+                edge_margin: settings.edge_margin,
                 contrast: settings.contrast(),
                 rois,
                 bit_depth: settings.bit_depth,

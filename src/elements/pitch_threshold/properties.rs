@@ -31,6 +31,7 @@ pub struct Settings {
     pub match_center: bool,
     pub polarity: Polarity,
     pub borders: Borders,
+    pub edge_margin: u32,
     /// Minimum contrast, grey levels of 8 bits; 0 for no search for the pattern, negative for half of
     /// the pattern's own contrast.
     pub min_contrast: f64,
@@ -50,6 +51,7 @@ impl Default for Settings {
             match_center: true,
             polarity: Polarity::default(),
             borders: Borders::default(),
+            edge_margin: 2,
             min_contrast: AUTOMATIC,
             rois: Array::default(),
             bit_depth: 0,
@@ -130,6 +132,13 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         choice(
             "borders", "Borders", "How pixels near the frame's edge are compared, which lack a neighbour"
         ) = borders;
+        uint(
+            "edge-margin", "Edge margin",
+            "With borders=inward: pixels at each edge of the frame that are not compared along the axis \
+             that ends there, because a filter before this element invents samples beyond the edge; 2 \
+             fits clgaussian kernel-size=5",
+            0..=65_536
+        ) = edge_margin;
         double(
             "min-contrast", "Minimum contrast",
             "Tiles whose standard deviation is below this are marked, because the pattern is missing \

@@ -113,11 +113,8 @@ impl Presence {
             let columns = context.device_memory(items * 2 * width * bytes)?;
             (NdRange::groups(items, 1), Some(columns))
         } else {
-            let parts = tiles.width.div_ceil(8) * row_step;
-            let in_group = (group / parts).max(1);
-            let groups = tiles.columns.div_ceil(in_group);
             (
-                NdRange::cover([groups * group, tiles.rows], [group, 1]),
+                NdRange::groups(groups(&tiles, row_step, group), group),
                 None,
             )
         };

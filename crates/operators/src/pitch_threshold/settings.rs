@@ -29,13 +29,15 @@ pub(super) struct ComparisonWords {
     blur: i32,
     whole2: i32,
     fraction2: i32,
-    unused: [i32; 2],
+    edge_margin: i32,
+    unused: i32,
 }
 
 const _: () = assert!(size_of::<ComparisonWords>() == 32);
 
-impl From<&Comparison> for ComparisonWords {
-    fn from(c: &Comparison) -> Self {
+impl ComparisonWords {
+    /// A comparison that judges no pixel inward that is closer than `edge_margin` to the edge.
+    pub fn new(c: &Comparison, edge_margin: u32) -> Self {
         Self {
             axis: i32::from(c.axis == Axis::Y),
             whole: c.whole,
@@ -43,7 +45,8 @@ impl From<&Comparison> for ComparisonWords {
             blur: c.blur,
             whole2: c.whole2,
             fraction2: c.fraction2,
-            unused: [0; 2],
+            edge_margin: i32::try_from(edge_margin).unwrap_or(i32::MAX),
+            unused: 0,
         }
     }
 }
@@ -123,6 +126,9 @@ pub struct PitchSettings {
     pub polarity: Polarity,
     /// Pixels near the frame's edge.
     pub borders: Borders,
+    /// With [`Borders::Inward`]: pixels at each edge that are not compared along the axis that ends
+    /// there.
+    pub edge_margin: u32,
     /// The minimum contrast of a tile.
     pub contrast: Contrast,
     /// Regions of interest inside the frame; empty for the whole frame.
@@ -178,7 +184,7 @@ impl PitchSettings {
     /// Number of pixels of a `width` × `height` frame that at least one of the comparisons judges in a
     /// region.
     pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
-        let inward = self.borders == Borders::Inward;
+        let inward = (self.borders == Borders::Inward).then_some(self.edge_margin as usize);
         let judged: Vec<Rect> = comparisons
             .iter()
             .flat_map(|c| c.judged(width, height, inward))

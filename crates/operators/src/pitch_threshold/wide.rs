@@ -88,14 +88,12 @@ mod tests {
             for margin in [0, 1, 7, 16, 17, 60, 400] {
                 let split = WideSplit::new([width, 10], margin, 16, 2);
                 assert_eq!(split.interior + split.edge, width.div_ceil(16));
-                let range = split.range(128);
-                let interior = range.global[0] * split.interior_rows();
-                let all = range.global[0] * range.global[1];
-                assert!(interior >= split.interior * split.interior_rows());
-                assert!(
-                    all - interior >= split.edge * split.rows,
-                    "{width} {margin}"
-                );
+                let [across, rows] = split.range(128, 0).global;
+                assert!(across >= split.interior);
+                let edge = across * (rows - split.interior_rows());
+                assert!(edge >= split.edge * split.rows, "{width} {margin}");
+                let [_, more] = split.range(128, 3).global;
+                assert_eq!(more - rows, 3_usize.div_ceil(across / 128));
                 // Interior items hold no pixel within the margin.
                 if split.interior > 0 {
                     assert!(16 * split.left >= margin);

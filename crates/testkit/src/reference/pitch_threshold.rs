@@ -44,6 +44,8 @@ pub struct Settings {
     pub polarity: Polarity,
     /// Whether a neighbour outside the frame is replaced by the one two distances inward.
     pub inward: bool,
+    /// With `inward`: pixels at the end that lacks the neighbour, which are not judged so.
+    pub edge_margin: usize,
     /// Least standard deviation of a tile, grey levels of 8 bits; 0 = off.
     pub min_contrast: f64,
     /// Bits of a sample; 0 = 8, or 16 for two-byte samples.
@@ -399,10 +401,15 @@ fn sums(
     };
     let left = neighbour(comparison.distance_q8, false);
     let right = neighbour(comparison.distance_q8, true);
+    let edge = settings.edge_margin;
     let (left, right) = match (left, right) {
         (Some(left), Some(right)) => (left, right),
-        (None, Some(right)) if settings.inward => (neighbour(comparison.double_q8, true)?, right),
-        (Some(left), None) if settings.inward => (left, neighbour(comparison.double_q8, false)?),
+        (None, Some(right)) if settings.inward && x >= edge => {
+            (neighbour(comparison.double_q8, true)?, right)
+        }
+        (Some(left), None) if settings.inward && n - 1 - x >= edge => {
+            (left, neighbour(comparison.double_q8, false)?)
+        }
         _ => return None,
     };
     let mut centre = 256 * s(x);
