@@ -166,16 +166,6 @@ impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
     /// Sets a property.
     pub fn set(&self, element: &E, value: &glib::Value, spec: &glib::ParamSpec) {
         gst::info!(self.category, imp = element, "{} = {value:?}", spec.name());
-        // GObject's check of the range lets NaN pass, which no setting means.
-        if value.get::<f64>().is_ok_and(f64::is_nan) {
-            gst::warning!(
-                self.category,
-                imp = element,
-                "{} is not a number",
-                spec.name()
-            );
-            return;
-        }
         if let Some(access) = self.access(spec) {
             (access.set)(element, value);
         }

@@ -231,7 +231,10 @@ fn list_of_no_defects_is_empty_and_says_that_there_are_more() {
 fn list_of_a_mask_that_is_all_noise_is_bounded() {
     let Some(device) = start() else { return };
     let frame = noise(Format::Gray8, SIZE, PLAIN);
-    let mut rig = Rig::new("clpitchthreshold pitch-x=2 threshold=110", &caps_of(&frame));
+    let mut rig = Rig::new(
+        "clpitchthreshold PUBLISHED pitch-x=2 threshold=110",
+        &caps_of(&frame),
+    );
     let output = rig.pass(buffer_of(&frame, &device));
     let (expected, overflow) = listed(&frame, &pitch_settings(2.0, 0.0, 110.0), DEFAULT);
     assert!(overflow && expected.len() == 100);

@@ -80,7 +80,7 @@ fn estimated_pitches_of_noisy_panels_are_right_from_the_first_frame_on() {
     ] {
         let mut panels = panel(size, pitch);
         let frame = panels.next(3);
-        let element = "clpitchthreshold pitch-x=-1 pitch-y=-1 threshold=40 interval=0";
+        let element = "clpitchthreshold PUBLISHED pitch-x=-1 pitch-y=-1 threshold=40 interval=0";
         let mut rig = Rig::new(element, &caps_of(&frame));
         assert_eq!(estimated(&rig), [0.0, 0.0]);
         let notified = ["estimated-pitch-x", "estimated-pitch-y"].map(|name| notified(&rig, name));
@@ -123,7 +123,7 @@ fn estimation_along_x_is_the_default_and_along_y_is_asked_for() {
         ("pitch-x=0 pitch-y=-1", [false, true]),
         ("pitch-x=7.35 pitch-y=-1", [false, true]),
     ] {
-        let line = format!("clpitchthreshold {settings} threshold=40");
+        let line = format!("clpitchthreshold PUBLISHED {settings} threshold=40");
         let mut rig = Rig::new(&line, &caps_of(&frame));
         let output = rig.pass(buffer_of(&frame, &device));
         assert_judged_as_told(&output, &frame, 40.0);
@@ -145,7 +145,9 @@ fn estimation_works_on_every_luma_format_and_memory() {
         let frame = panel([320, 240], [7.35, 9.2]).next_as(format, PADDED, 0);
         let threshold = 40.0 * f64::from(1_u32 << (8 * (frame.kind().size() - 1)));
         for output in ["mask", "frame"] {
-            let line = format!("clpitchthreshold pitch-y=-1 threshold={threshold} output={output}");
+            let line = format!(
+                "clpitchthreshold PUBLISHED pitch-y=-1 threshold={threshold} output={output}"
+            );
             let mut rig = Rig::new(&line, &caps_of(&frame));
             let output = rig.pass(buffer_of(&frame, &device));
             let [x, y] = estimated(&rig);
@@ -173,7 +175,7 @@ fn frames_without_a_pattern_warn_once_and_are_not_judged() {
             ("pitch-x=0 pitch-y=-1", "pitch-y", 1),
             ("pitch-x=-1 pitch-y=-1", "pitch-", 2),
         ] {
-            let line = format!("clpitchthreshold {settings} interval=0");
+            let line = format!("clpitchthreshold PUBLISHED {settings} interval=0");
             let mut rig = Rig::new(&line, &caps_of(&frame));
             for _ in 0..40 {
                 let output = rig.pass(buffer_of(&frame, &device));
@@ -200,7 +202,7 @@ fn pitch_set_and_estimated_again_while_playing_is_followed() {
     let Some(device) = start() else { return };
     let mut panels = panel([320, 240], [7.35, 9.2]);
     let first = panels.next(2);
-    let mut rig = Rig::new("clpitchthreshold threshold=40", &caps_of(&first));
+    let mut rig = Rig::new("clpitchthreshold PUBLISHED threshold=40", &caps_of(&first));
     let element = rig.only("clpitchthreshold");
     let mut pass = |rig: &mut Rig| {
         let frame = panels.next(2);
@@ -239,7 +241,7 @@ fn other_settings_changed_while_playing_keep_the_estimated_pitch() {
     let Some(device) = start() else { return };
     let mut panels = panel([320, 240], [7.35, 9.2]);
     let frame = panels.next(2);
-    let mut rig = Rig::new("clpitchthreshold threshold=40", &caps_of(&frame));
+    let mut rig = Rig::new("clpitchthreshold PUBLISHED threshold=40", &caps_of(&frame));
     rig.pass(buffer_of(&frame, &device));
     let held = estimated(&rig)[0];
     rig.only("clpitchthreshold").set_property("threshold", 25.5);
@@ -255,7 +257,7 @@ fn pitch_that_changes_in_the_stream_is_followed() {
     let size = [320, 120];
     let mut panels = panel(size, [7.35, 7.35]);
     let frame = panels.next(0);
-    let mut rig = Rig::new("clpitchthreshold threshold=60", &caps_of(&frame));
+    let mut rig = Rig::new("clpitchthreshold PUBLISHED threshold=60", &caps_of(&frame));
     let notified = notified(&rig, "estimated-pitch-x");
     for _ in 0..5 {
         rig.pass(buffer_of(&panels.next(0), &device));
@@ -291,7 +293,10 @@ fn pattern_that_goes_away_is_told_and_found_again() {
     let mut panels = panel(size, [7.35, 7.35]);
     let pattern = panels.next(0);
     let blank = noise(Format::Gray8, size, PLAIN);
-    let mut rig = Rig::new("clpitchthreshold threshold=60", &caps_of(&pattern));
+    let mut rig = Rig::new(
+        "clpitchthreshold PUBLISHED threshold=60",
+        &caps_of(&pattern),
+    );
     rig.pass(buffer_of(&pattern, &device));
     assert_near(estimated(&rig)[0], 7.35);
     for _ in 0..200 {
@@ -312,7 +317,7 @@ fn pattern_that_goes_away_is_told_and_found_again() {
 fn size_change_estimates_anew() {
     let Some(device) = start() else { return };
     let frame = panel([320, 240], [7.35, 9.2]).next(0);
-    let mut rig = Rig::new("clpitchthreshold threshold=40", &caps_of(&frame));
+    let mut rig = Rig::new("clpitchthreshold PUBLISHED threshold=40", &caps_of(&frame));
     rig.pass(buffer_of(&frame, &device));
     assert_near(estimated(&rig)[0], 7.35);
     let frame = panel([400, 120], [12.6, 9.2]).next(0);
@@ -327,7 +332,7 @@ fn frames_too_small_for_a_pattern_are_not_judged() {
     let Some(device) = start() else { return };
     for size in [[1, 1], [15, 1], [1, 15], [8, 8]] {
         let frame = noise(Format::Gray8, size, PLAIN);
-        let mut rig = Rig::new("clpitchthreshold pitch-y=-1", &caps_of(&frame));
+        let mut rig = Rig::new("clpitchthreshold PUBLISHED pitch-y=-1", &caps_of(&frame));
         for _ in 0..6 {
             let output = rig.pass(buffer_of(&frame, &device));
             assert_eq!(DefectResult::read(&output)[0].verdict, Verdict::None);

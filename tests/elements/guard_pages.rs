@@ -194,7 +194,7 @@ fn histogram_frames_that_end_at_a_guard_page_are_counted() {
 #[test]
 fn pitch_threshold_frames_that_end_at_a_guard_page_are_judged() {
     sweep(
-        "clpitchthreshold pitch-x=1",
+        "clpitchthreshold PUBLISHED pitch-x=1",
         &LUMA_FORMATS,
         |frame, output| {
             let expected = judged(frame, 1.0, 0.0, 10.0).packed;

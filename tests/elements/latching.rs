@@ -247,7 +247,7 @@ fn histogram_properties_in_every_state_leave_no_frame_uncounted() {
 
 #[test]
 fn pitch_threshold_properties_in_every_state_leave_no_mask_unwritten() {
-    assert_latched("clpitchthreshold pitch-x=7.35", &PITCH_THRESHOLD);
+    assert_latched("clpitchthreshold PUBLISHED pitch-x=7.35", &PITCH_THRESHOLD);
 }
 
 #[test]
@@ -258,5 +258,8 @@ fn pitch_threshold_properties_in_every_state_leave_no_frame_unjudged() {
             *value = "mask";
         }
     }
-    assert_latched("clpitchthreshold pitch-x=7.35 output=frame", &values);
+    assert_latched(
+        "clpitchthreshold PUBLISHED pitch-x=7.35 output=frame",
+        &values,
+    );
 }

@@ -9,7 +9,8 @@ use crate::{
     support::{Pipeline, buffer_of, caps_of, faults, noise, start},
 };
 
-const CHAIN: &str = "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p pitch-x=4";
+const CHAIN: &str =
+    "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p PUBLISHED pitch-x=4";
 
 #[test]
 fn chain_started_and_stopped_over_and_over_runs_every_time() {

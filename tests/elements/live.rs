@@ -88,7 +88,7 @@ fn gaussian_follows_properties_while_frames_flow() {
 fn pitch_threshold_follows_properties_at_the_next_frame() {
     let Some(device) = start() else { return };
     let frame = frame();
-    let mut rig = Rig::new("clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let mut rig = Rig::new("clpitchthreshold PUBLISHED pitch-x=4", &caps_of(&frame));
     let element = rig.only("clpitchthreshold");
     let mut settings = pitch_settings(4.0, 0.0, 10.0);
     let mut follow = |element: &gst::Element,
@@ -164,7 +164,7 @@ fn refused_settings_warn_once_and_leave_frames_inspected_as_before() {
     }
     assert_eq!(rig.warnings().len(), 1);
 
-    let mut rig = Rig::new("clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let mut rig = Rig::new("clpitchthreshold PUBLISHED pitch-x=4", &caps_of(&frame));
     let element = rig.only("clpitchthreshold");
     let expected = judged(&frame, 4.0, 0.0, 10.0).packed;
     for (name, value, word) in [
@@ -196,11 +196,19 @@ fn values_that_are_no_numbers_or_regions_change_nothing() {
     let frame = frame();
     for (factory, line, name) in [
         ("clgaussian", "clgaussian sigma=2.5", c"sigma"),
-        ("clpitchthreshold", "clpitchthreshold pitch-x=4", c"pitch-x"),
-        ("clpitchthreshold", "clpitchthreshold pitch-x=4", c"pitch-y"),
         (
             "clpitchthreshold",
-            "clpitchthreshold pitch-x=4",
+            "clpitchthreshold PUBLISHED pitch-x=4",
+            c"pitch-x",
+        ),
+        (
+            "clpitchthreshold",
+            "clpitchthreshold PUBLISHED pitch-x=4",
+            c"pitch-y",
+        ),
+        (
+            "clpitchthreshold",
+            "clpitchthreshold PUBLISHED pitch-x=4",
             c"threshold",
         ),
     ] {
@@ -225,13 +233,13 @@ fn values_that_are_no_numbers_or_regions_change_nothing() {
         ),
         (
             "clpitchthreshold",
-            "clpitchthreshold pitch-x=4 rois=<<1,1,30,3>>",
+            "clpitchthreshold PUBLISHED pitch-x=4 rois=<<1,1,30,3>>",
             "rois",
             &["<<1,2,3>>", "<<-1,0,4,4>>"][..],
         ),
         (
             "clpitchthreshold",
-            "clpitchthreshold pitch-x=4",
+            "clpitchthreshold PUBLISHED pitch-x=4",
             "multiples",
             &["<-1>"][..],
         ),

@@ -98,7 +98,7 @@ fn mask_unpack_of_packed_masks_equals_the_grey_form() {
     };
     let frame = crate::support::noise(gst_video::VideoFormat::Gray8, [43, 9], crate::frames::PLAIN);
     let caps = crate::support::caps_of(&frame);
-    let element = "clpitchthreshold pitch-x=3.5 pitch-y=2 threshold=40";
+    let element = "clpitchthreshold PUBLISHED pitch-x=3.5 pitch-y=2 threshold=40";
     let grey = "video/x-raw".parse::<gst::Caps>().unwrap();
     let mut direct = Rig::between(element, &caps, &grey);
     let line = format!("{element} ! video/x-bitmask ! clmaskunpack");

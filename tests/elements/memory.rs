@@ -176,7 +176,7 @@ fn shared_part_of_our_memory_is_read_in_place() {
         let writable = buffer.get_mut().unwrap();
         writable.append_memory(memory);
         add_video_meta(writable, &frame.info, &[skip], &[64]);
-        let mut rig = Rig::new("clpitchthreshold pitch-x=4.5", &caps_of(&frame));
+        let mut rig = Rig::new("clpitchthreshold PUBLISHED pitch-x=4.5", &caps_of(&frame));
         let output = rig.pass(buffer);
         assert_eq!(read(&output), judged(&frame, 4.5, 0.0, 10.0).packed);
         let stats: gst::Structure = rig.only("clpitchthreshold").property("stats");
@@ -205,7 +205,7 @@ fn part_of_a_kernels_output_shared_as_a_buffer_region_is_read_after_the_kernel()
 fn frames_outlive_the_element_that_made_them() {
     let Some(device) = start() else { return };
     let frame = noise(Format::Gray8, [512, 64], PLAIN);
-    let line = "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8";
+    let line = "clgaussian ! clhistogram ! clpitchthreshold PUBLISHED pitch-x=8";
     for line in ["clgaussian", line] {
         let mut rig = Rig::new(line, &caps_of(&frame));
         let outputs: Vec<gst::Buffer> = (0..3)

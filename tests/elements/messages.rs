@@ -62,7 +62,10 @@ fn histogram_message_bins_are_an_array_per_channel() {
 fn pitch_threshold_message_holds_times_scalars_and_verdict() {
     let Some(device) = start() else { return };
     let frame = noise(Format::Gray8, SIZE, PLAIN);
-    let mut rig = Rig::new("clpitchthreshold name=p pitch-x=4.5", &caps_of(&frame));
+    let mut rig = Rig::new(
+        "clpitchthreshold name=p PUBLISHED pitch-x=4.5",
+        &caps_of(&frame),
+    );
     rig.pass(buffer_at(&frame, &device, 40));
     let expected = judged(&frame, 4.5, 0.0, 10.0);
     let told = rig.told("clpitchthreshold");
@@ -100,7 +103,7 @@ fn told_at(element: &str) -> Option<Vec<u64>> {
 
 #[test]
 fn messages_come_at_most_once_per_interval() {
-    for element in ["clhistogram", "clpitchthreshold pitch-x=4"] {
+    for element in ["clhistogram", "clpitchthreshold PUBLISHED pitch-x=4"] {
         for (setting, expected) in [
             ("", vec![0]),
             ("interval=30000000", vec![0, 30, 60, 90]),
@@ -122,7 +125,7 @@ fn pitch_threshold_tells_every_change_of_the_verdict() {
     let Some(device) = start() else { return };
     let good = constant(SIZE, 7);
     let bad = noise(Format::Gray8, SIZE, PLAIN);
-    let line = "clpitchthreshold pitch-x=4 interval=50000000";
+    let line = "clpitchthreshold PUBLISHED pitch-x=4 interval=50000000";
     let mut rig = Rig::new(line, &caps_of(&good));
     let frames = [
         &good, &good, &bad, &bad, &good, &good, &good, &good, &good, &good, &bad,
@@ -165,7 +168,7 @@ fn pitch_threshold_fails_a_frame_above_the_limit_only() {
         (-1, "pass"),
     ] {
         let line = format!(
-            "clpitchthreshold pitch-x=4 fail-defect-pixels={limit} fail-defect-count=-1 \
+            "clpitchthreshold PUBLISHED pitch-x=4 fail-defect-pixels={limit} fail-defect-count=-1 \
              fail-defect-area=-1"
         );
         let mut rig = Rig::new(&line, &caps_of(&bad));
@@ -179,7 +182,10 @@ fn pitch_threshold_fails_a_frame_above_the_limit_only() {
 fn messages_are_readable_as_text() {
     let Some(device) = start() else { return };
     let frame = constant(SIZE, 7);
-    let mut rig = Rig::new("clhistogram ! clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let mut rig = Rig::new(
+        "clhistogram ! clpitchthreshold PUBLISHED pitch-x=4",
+        &caps_of(&frame),
+    );
     rig.pass(buffer_at(&frame, &device, 0));
     while let Some(message) = rig.next_element_message() {
         let text = message.structure().unwrap().to_string();

@@ -88,7 +88,7 @@ fn histogram_meta_holds_every_field_of_the_contract() {
 fn defect_meta_holds_every_field_of_the_contract() {
     let Some(device) = start() else { return };
     let frame = frame();
-    let line = "clpitchthreshold name=panel pitch-x=4.5 pitch-y=2 threshold=12.5";
+    let line = "clpitchthreshold name=panel PUBLISHED pitch-x=4.5 pitch-y=2 threshold=12.5";
     let mut rig = Rig::new(line, &caps_of(&frame));
     let output = rig.pass(buffer_of(&frame, &device));
     let expected = judged(&frame, 4.5, 2.0, 12.5);
@@ -127,8 +127,7 @@ fn two_elements_of_a_kind_append_a_meta_each() {
         .collect();
     assert_eq!(found, [("a", 16), ("b", 256)]);
 
-    let line =
-        "clpitchthreshold name=a pitch-x=4 ! video/x-raw ! clpitchthreshold name=b pitch-x=2";
+    let line = "clpitchthreshold name=a PUBLISHED pitch-x=4 ! video/x-raw ! clpitchthreshold name=b PUBLISHED pitch-x=2";
     let mut rig = Rig::new(line, &caps_of(&frame));
     let results = DefectResult::read(&rig.pass(buffer_of(&frame, &device)));
     let found: Vec<(&str, f64)> = results
@@ -147,9 +146,9 @@ fn our_metas_survive_queue_convert_filter_and_comparison() {
         "identity",
         "videoconvert ! capsfilter caps=video/x-raw,format=RGB",
         "clgaussian",
-        "clpitchthreshold pitch-x=4",
-        "clpitchthreshold pitch-x=4 ! video/x-bitmask ! clmaskunpack",
-        "clpitchthreshold pitch-x=4 ! videoconvert ! capsfilter caps=video/x-raw,format=I420",
+        "clpitchthreshold PUBLISHED pitch-x=4",
+        "clpitchthreshold PUBLISHED pitch-x=4 ! video/x-bitmask ! clmaskunpack",
+        "clpitchthreshold PUBLISHED pitch-x=4 ! videoconvert ! capsfilter caps=video/x-raw,format=I420",
     ] {
         let line = format!("clhistogram name=h ! {rest}");
         let mut rig = Rig::new(&line, &caps_of(&frame));
@@ -173,7 +172,7 @@ fn branches_of_a_tee_name_the_same_frame_by_the_same_number() {
     }
     let line = "videotestsrc num-buffers=5 ! video/x-raw,format=GRAY8,width=64,height=16 ! clgaussian ! \
                 tee name=t ! queue ! clhistogram ! appsink name=a sync=false \
-                t. ! queue ! clpitchthreshold pitch-x=8 ! appsink name=b sync=false";
+                t. ! queue ! clpitchthreshold PUBLISHED pitch-x=8 ! appsink name=b sync=false";
     let pipeline = Pipeline::new(line);
     let (a, b): (gst_app::AppSink, gst_app::AppSink) = (pipeline.get("a"), pipeline.get("b"));
     pipeline.set_state(gst::State::Playing).unwrap();
@@ -193,7 +192,10 @@ fn branches_of_a_tee_name_the_same_frame_by_the_same_number() {
 fn frame_number_is_the_offset_where_valid_else_a_count() {
     let Some(device) = start() else { return };
     let frame = frame();
-    let mut rig = Rig::new("clhistogram ! clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let mut rig = Rig::new(
+        "clhistogram ! clpitchthreshold PUBLISHED pitch-x=4",
+        &caps_of(&frame),
+    );
     for (offset, expected) in [
         (None, 0),
         (None, 1),
@@ -283,7 +285,10 @@ fn elements_pass_foreign_metas_timestamps_offsets_and_flags() {
 fn readers_leave_out_a_meta_that_lacks_fields() {
     let Some(device) = start() else { return };
     let frame = constant(SIZE, 5);
-    let mut rig = Rig::new("clhistogram ! clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let mut rig = Rig::new(
+        "clhistogram ! clpitchthreshold PUBLISHED pitch-x=4",
+        &caps_of(&frame),
+    );
     let mut buffer = buffer_of(&frame, &device);
     let writable = buffer.get_mut().unwrap();
     for name in ["GstClHistogramMeta", "GstClDefectMeta"] {
@@ -319,7 +324,7 @@ fn metas_whose_counts_contradict_their_data_are_left_out() {
         assert_eq!(HistogramResult::read(&spoilt), [], "{field}");
     }
 
-    let mut pitch = Rig::new("clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let mut pitch = Rig::new("clpitchthreshold PUBLISHED pitch-x=4", &caps_of(&frame));
     let judged = pitch.pass(buffer_of(&frame, &device));
     for (field, value) in [
         ("defect-count", u32::MAX.to_send_value()),

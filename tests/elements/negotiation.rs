@@ -11,7 +11,7 @@ use crate::{
 };
 
 const SIZE: [usize; 2] = [37, 9];
-const ELEMENT: &str = "clpitchthreshold name=e pitch-x=5.5 threshold=20";
+const ELEMENT: &str = "clpitchthreshold name=e PUBLISHED pitch-x=5.5 threshold=20";
 
 /// The output of an element: caps, and bytes of each buffer.
 type Sent = Vec<(gst::Caps, Vec<u8>)>;
@@ -127,7 +127,7 @@ fn pitch_threshold_grey_frame_keeps_its_colorimetry() {
     let Some(_device) = start() else { return };
     let caps = "video/x-raw,format=GRAY8,width=64,height=4,framerate=25/1,colorimetry=1:4:5:1,\
                 pixel-aspect-ratio=2/1,interlace-mode=progressive";
-    let out = output_caps("clpitchthreshold pitch-x=4", caps, "video/x-raw");
+    let out = output_caps("clpitchthreshold PUBLISHED pitch-x=4", caps, "video/x-raw");
     let out = out.structure(0).unwrap();
     assert_eq!(out.get::<&str>("colorimetry"), Ok("1:4:5:1"));
     assert_eq!(
@@ -145,7 +145,7 @@ fn pitch_threshold_mask_of_a_yuv_frame_has_no_colorimetry_of_its_luma() {
     let Some(_device) = start() else { return };
     let caps = "video/x-raw,format=I420,width=64,height=4,framerate=25/1,colorimetry=bt709,\
                 chroma-site=mpeg2";
-    let out = output_caps("clpitchthreshold pitch-x=4", caps, "video/x-raw");
+    let out = output_caps("clpitchthreshold PUBLISHED pitch-x=4", caps, "video/x-raw");
     let out = out.structure(0).unwrap();
     assert_eq!(out.get::<&str>("format"), Ok("GRAY8"));
     assert!(!out.has_field("chroma-site"), "{out}");
@@ -245,7 +245,7 @@ fn pitch_threshold_offers_packed_then_grey_then_pbm() {
     }
     // An I420 frame, because for a grey frame GStreamer puts the frame's caps first in the answer.
     let frame = noise(Format::I420, [64, 4], PLAIN);
-    let mut rig = Rig::new("clpitchthreshold pitch-x=4", &caps_of(&frame));
+    let mut rig = Rig::new("clpitchthreshold PUBLISHED pitch-x=4", &caps_of(&frame));
     rig.pass(buffer_of(&frame, &device));
     let pad = rig.only("clpitchthreshold").static_pad("src").unwrap();
     assert_eq!(order(&pad.query_caps(None)), expected);

@@ -233,8 +233,8 @@ fn branches_of_a_tee_get_the_frame_and_its_defects_each() {
 fn two_elements_of_output_frame_append_a_meta_each() {
     let Some(device) = start() else { return };
     let frame = spotted(SIZE).next(5);
-    let line = "clpitchthreshold name=a pitch-x=7.35 threshold=30 output=frame ! \
-                clpitchthreshold name=b pitch-y=7.35 pitch-x=0 threshold=30 output=frame";
+    let line = "clpitchthreshold name=a PUBLISHED pitch-x=7.35 threshold=30 output=frame ! \
+                clpitchthreshold name=b PUBLISHED pitch-y=7.35 pitch-x=0 threshold=30 output=frame";
     let mut rig = Rig::new(line, &caps_of(&frame));
     let results = DefectResult::read(&rig.pass(buffer_of(&frame, &device)));
     let found: Vec<(&str, [f64; 2])> = results
@@ -256,7 +256,7 @@ fn frames_of_a_source_that_takes_our_pool_are_not_copied() {
     };
     let pipeline = Pipeline::new(
         "videotestsrc num-buffers=6 ! video/x-raw,format=GRAY8,width=320,height=48 ! \
-         clpitchthreshold name=p pitch-x=8 output=frame ! fakesink sync=false",
+         clpitchthreshold name=p PUBLISHED pitch-x=8 output=frame ! fakesink sync=false",
     );
     pipeline.set_state(gst::State::Playing).unwrap();
     assert_eq!(pipeline.wait_for_end().type_(), gst::MessageType::Eos);

@@ -33,61 +33,69 @@ fn words16() -> Frame {
 #[test]
 fn pitch_threshold_without_a_pitch_is_refused() {
     let words = ["pitch-x", "pitch-y", "set"];
-    assert_refused("clpitchthreshold pitch-x=0", &grey(), &words);
+    assert_refused("clpitchthreshold PUBLISHED pitch-x=0", &grey(), &words);
 }
 
 #[test]
 fn pitch_threshold_pitch_too_wide_to_judge_a_pixel_is_refused() {
     let too_wide = |name| ["judged", "40x8", name];
     assert_refused(
-        "clpitchthreshold pitch-x=20",
+        "clpitchthreshold PUBLISHED pitch-x=20",
         &grey(),
         &too_wide("lower pitch-x"),
     );
     // The other direction is judged; defects along this direction would pass unnoticed.
     assert_refused(
-        "clpitchthreshold pitch-x=4 pitch-y=4",
+        "clpitchthreshold PUBLISHED pitch-x=4 pitch-y=4",
         &grey(),
         &too_wide("lower pitch-y"),
     );
     assert_refused(
-        "clpitchthreshold pitch-x=4 rois=<<0,0,3,8>>",
+        "clpitchthreshold PUBLISHED pitch-x=4 rois=<<0,0,3,8>>",
         &grey(),
         &["judged", "rois"],
     );
     assert_refused(
-        "clpitchthreshold pitch-x=1",
+        "clpitchthreshold PUBLISHED pitch-x=1",
         &noise(Format::Gray8, [1, 1], PLAIN),
         &["judged"],
     );
-    assert_refused("clpitchthreshold pitch-x=65536", &grey(), &["pitch"]);
+    assert_refused(
+        "clpitchthreshold PUBLISHED pitch-x=65536",
+        &grey(),
+        &["pitch"],
+    );
 }
 
 #[test]
 fn pitch_threshold_impossible_settings_are_refused() {
-    assert_refused("clpitchthreshold pitch-x=0.5", &grey(), &["pitch-x"]);
     assert_refused(
-        "clpitchthreshold pitch-x=4 threshold=255.5",
+        "clpitchthreshold PUBLISHED pitch-x=0.5",
+        &grey(),
+        &["pitch-x"],
+    );
+    assert_refused(
+        "clpitchthreshold PUBLISHED pitch-x=4 threshold=255.5",
         &grey(),
         &["threshold", "255"],
     );
     assert_refused(
-        "clpitchthreshold pitch-x=4 bit-depth=10 threshold=1024",
+        "clpitchthreshold PUBLISHED pitch-x=4 bit-depth=10 threshold=1024",
         &words16(),
         &["threshold", "1023"],
     );
     assert_refused(
-        "clpitchthreshold pitch-x=4 bit-depth=10",
+        "clpitchthreshold PUBLISHED pitch-x=4 bit-depth=10",
         &grey(),
         &["bit-depth=10", "8-bit"],
     );
     assert_refused(
-        "clpitchthreshold pitch-x=4 rois=<<0,0,41,8>>",
+        "clpitchthreshold PUBLISHED pitch-x=4 rois=<<0,0,41,8>>",
         &grey(),
         &["rois", "40x8"],
     );
     assert_refused(
-        "clpitchthreshold pitch-x=4 rois=<<0,0,0,8>>",
+        "clpitchthreshold PUBLISHED pitch-x=4 rois=<<0,0,0,8>>",
         &grey(),
         &["rois", "no pixel"],
     );
@@ -159,7 +167,11 @@ fn histogram_strategy_that_cannot_run_is_refused() {
 
 #[test]
 fn images_of_16_bit_frames_are_refused() {
-    for element in ["clgaussian", "clhistogram", "clpitchthreshold pitch-x=4"] {
+    for element in [
+        "clgaussian",
+        "clhistogram",
+        "clpitchthreshold PUBLISHED pitch-x=4",
+    ] {
         let line = format!("{element} memory-object=image");
         assert_refused(&line, &words16(), &["memory-object=buffer"]);
     }
@@ -181,12 +193,12 @@ fn arrays_that_cannot_be_read_before_playing_are_refused() {
     assert_refused("clhistogram roi=<1,1,9>", &grey(), &["roi", "3 numbers"]);
     assert_refused("clhistogram roi=<-1,0,9,9>", &grey(), &["roi"]);
     assert_refused(
-        "clpitchthreshold pitch-x=4 rois=<<1,1,9>>",
+        "clpitchthreshold PUBLISHED pitch-x=4 rois=<<1,1,9>>",
         &grey(),
         &["rois", "3 numbers"],
     );
     assert_refused(
-        "clpitchthreshold pitch-x=4 multiples=<-1>",
+        "clpitchthreshold PUBLISHED pitch-x=4 multiples=<-1>",
         &grey(),
         &["multiples"],
     );

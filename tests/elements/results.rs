@@ -156,7 +156,8 @@ fn pitch_threshold_frames_in_any_memory_equal_the_reference() {
         let bits = 8 * noise(format, [1, 1], PLAIN).kind().size();
         let threshold = f64::from(40 << (bits - 8));
         let caps = caps_of(&noise(format, SIZE, PLAIN));
-        let line = format!("clpitchthreshold pitch-x=5.5 pitch-y=2 threshold={threshold}");
+        let line =
+            format!("clpitchthreshold PUBLISHED pitch-x=5.5 pitch-y=2 threshold={threshold}");
         let mut rig = Rig::new(&line, &caps);
         for arrangement in arrangements(format) {
             let frame = noise(format, SIZE, arrangement);
@@ -202,7 +203,10 @@ fn elements_size_and_format_change_mid_stream_every_frame_is_right() {
     for (element, formats) in [
         ("clgaussian", &FORMATS[..]),
         ("clhistogram bins=16", &FORMATS[..]),
-        ("clpitchthreshold pitch-x=3 threshold=30", &LUMA_FORMATS[..]),
+        (
+            "clpitchthreshold PUBLISHED pitch-x=3 threshold=30",
+            &LUMA_FORMATS[..],
+        ),
     ] {
         let mut rig: Option<Rig> = None;
         for round in 0..2 * formats.len() {
@@ -242,7 +246,10 @@ fn elements_memory_object_image_equals_the_reference() {
     let mut rig = Rig::new("clhistogram memory-object=image", &caps);
     let output = rig.pass(buffer_of(&frame, &device));
     assert_counted(&frame, &HistogramResult::read(&output)[0], [0, 0, 37, 11]);
-    let mut rig = Rig::new("clpitchthreshold pitch-x=4.25 memory-object=image", &caps);
+    let mut rig = Rig::new(
+        "clpitchthreshold PUBLISHED pitch-x=4.25 memory-object=image",
+        &caps,
+    );
     let output = rig.pass(buffer_of(&frame, &device));
     assert_eq!(read(&output), judged(&frame, 4.25, 0.0, 10.0).packed);
     let stats: gst::Structure = rig.only("clpitchthreshold").property("stats");

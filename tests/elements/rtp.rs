@@ -102,7 +102,7 @@ impl Link {
         let port: i32 = source.property("port");
 
         let node = Pipeline::new(&format!(
-            "appsrc name=in format=time ! clpitchthreshold name=p pitch-x=8 threshold=150 \
+            "appsrc name=in format=time ! clpitchthreshold name=p PUBLISHED pitch-x=8 threshold=150 \
              send-events=true {more} ! video/x-bitmask ! \
              rtpgstpay config-interval=1 ! udpsink host=127.0.0.1 port={port} sync=false async=false"
         ));

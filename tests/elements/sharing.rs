@@ -59,7 +59,11 @@ fn reader_and_kernels_on_one_buffer_behind_a_tee_see_the_same_pixels() {
             line.len()
         )
     };
-    let lines = ["identity", "clhistogram", "clpitchthreshold pitch-x=5"];
+    let lines = [
+        "identity",
+        "clhistogram",
+        "clpitchthreshold PUBLISHED pitch-x=5",
+    ];
     let pipeline = Pipeline::new(&format!(
         "appsrc name=in format=time ! clgaussian ! tee name=t {} {} {}",
         branch(lines[0]),
@@ -138,7 +142,7 @@ fn frames_held_for_long_keep_their_pixels() {
     }
     // Masks too, both as buffers and in metas.
     let mut rig = Rig::new(
-        "clpitchthreshold pitch-x=5 output=frame",
+        "clpitchthreshold PUBLISHED pitch-x=5 output=frame",
         &caps_of(&frames[0]),
     );
     let held: Vec<gst::Buffer> = frames
@@ -207,8 +211,8 @@ fn stop_from_another_thread_while_a_kernel_runs_is_short_and_clean() {
     for (round, line) in [
         "clgaussian kernel-size=31 arithmetic=float",
         "clhistogram strategy=local",
-        "clpitchthreshold pitch-x=7.35 pitch-y=7.35 compare=minimum multiples=<1,4>",
-        "clgaussian kernel-size=31 ! clhistogram ! clpitchthreshold pitch-x=8",
+        "clpitchthreshold PUBLISHED pitch-x=7.35 pitch-y=7.35 compare=minimum multiples=<1,4>",
+        "clgaussian kernel-size=31 ! clhistogram ! clpitchthreshold PUBLISHED pitch-x=8",
     ]
     .iter()
     .enumerate()

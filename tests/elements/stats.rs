@@ -31,8 +31,7 @@ fn run(line: &str) -> Pipeline {
 }
 
 /// Without a list of defects: a list reads the mask and the differences.
-const CHAIN: &str =
-    "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p pitch-x=8 max-defects=0";
+const CHAIN: &str = "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p PUBLISHED pitch-x=8 max-defects=0";
 
 #[test]
 fn chain_after_a_source_that_takes_our_pool_copies_no_frame() {
@@ -87,7 +86,7 @@ fn list_of_defects_reads_the_mask_and_differences_but_no_frame() {
     let Some(device) = start() else { return };
     let done = run(
         "videotestsrc num-buffers=4 ! video/x-raw,format=GRAY8,width=320,height=48 ! \
-         clpitchthreshold name=p pitch-x=8 ! fakesink sync=false",
+         clpitchthreshold name=p PUBLISHED pitch-x=8 ! fakesink sync=false",
     );
     let element: gst::Element = done.get("p");
     assert_eq!(taken(&element), [4, 0, 0]);

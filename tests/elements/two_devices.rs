@@ -32,7 +32,7 @@ fn smoothed(frame: &Frame) -> Frame {
 fn exchange(one: &str, other: &str) {
     let line = format!(
         "clgaussian device=\"{one}\" ! clhistogram device=\"{other}\" ! \
-         clgaussian device=\"{other}\" ! clpitchthreshold device=\"{one}\" pitch-x=5"
+         clgaussian device=\"{other}\" ! clpitchthreshold device=\"{one}\" PUBLISHED pitch-x=5"
     );
     let owner = clinspect_opencl::open(one).unwrap();
     for arrangement in [PLAIN, ARRANGEMENTS[1]] {

@@ -38,11 +38,11 @@ impl Step {
             Self::Histogram => format!("clhistogram device=\"{device}\""),
             Self::Pitch(pitch, threshold) => {
                 format!(
-                    "clpitchthreshold device=\"{device}\" pitch-x={pitch} threshold={threshold}"
+                    "clpitchthreshold device=\"{device}\" PUBLISHED pitch-x={pitch} threshold={threshold}"
                 )
             }
             Self::PitchOfFrames(pitch, threshold) => format!(
-                "clpitchthreshold device=\"{device}\" pitch-x={pitch} threshold={threshold} output=frame"
+                "clpitchthreshold device=\"{device}\" PUBLISHED pitch-x={pitch} threshold={threshold} output=frame"
             ),
             Self::Unpack => "clmaskunpack".into(),
         }

@@ -25,9 +25,9 @@ use crate::{
 const BRANCHES: [&str; 5] = [
     "clgaussian",
     "clhistogram",
-    "clpitchthreshold pitch-x=8",
-    "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 ! clmaskunpack",
-    "clhistogram ! clpitchthreshold pitch-x=8 output=frame ! inspectoverlay",
+    "clpitchthreshold PUBLISHED pitch-x=8",
+    "clgaussian ! clhistogram ! clpitchthreshold PUBLISHED pitch-x=8 ! clmaskunpack",
+    "clhistogram ! clpitchthreshold PUBLISHED pitch-x=8 output=frame ! inspectoverlay",
 ];
 /// Values that are valid in any combination, for frames of 256x200.
 const CHANGES: [(&str, &str, &[&str]); 21] = [

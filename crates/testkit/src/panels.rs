@@ -62,8 +62,8 @@ pub fn spotted(size: [usize; 2]) -> Panels {
 }
 
 /// Properties of the recommended comparison at the pitch of `spotted`.
-pub const RECOMMENDED: &str =
-    "pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true multiples=\"<1,4>\"";
+pub const RECOMMENDED: &str = "pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true multiples=\"<1,4>\" \
+     min-contrast=0 fail-defect-pixels=0 fail-defect-area=0";
 
 /// The same settings for the reference.
 pub fn recommended(threshold: f64) -> Settings {
@@ -71,6 +71,8 @@ pub fn recommended(threshold: f64) -> Settings {
         compare: Compare::Minimum,
         match_center: true,
         multiples: vec![1, 4],
+        inward: true,
+        edge_margin: 2,
         ..pitch_settings(7.35, 7.35, threshold)
     }
 }

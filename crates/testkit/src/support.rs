@@ -52,6 +52,16 @@ pub struct Rig {
     bus: gst::Bus,
 }
 
+/// What `PUBLISHED` means in the pipelines of [`Rig`] and [`line`]: the published formula of
+/// `clpitchthreshold`, a verdict by marked pixels, and no search for the pattern.
+pub const PUBLISHED: &str = "compare=average match-center=false multiples=<1> pitch-y=0 borders=skip \
+     min-contrast=0 threshold=10 fail-defect-pixels=0 fail-defect-area=0";
+
+/// A pipeline's text with the settings that `PUBLISHED` stands for.
+pub fn line(text: &str) -> String {
+    text.replace("PUBLISHED", PUBLISHED)
+}
+
 impl Rig {
     /// `description` is a piece of a gst-launch line; frames of `caps` go in.
     pub fn new(description: &str, caps: &gst::Caps) -> Self {
@@ -60,7 +70,7 @@ impl Rig {
 
     /// Like [`Self::new`], with caps `wanted` downstream.
     pub fn between(description: &str, caps: &gst::Caps, wanted: &gst::Caps) -> Self {
-        let bin = gst::parse::bin_from_description(description, true).unwrap();
+        let bin = gst::parse::bin_from_description(&line(description), true).unwrap();
         let bus = gst::Bus::new();
         let mut harness = Harness::with_element(&bin, Some("sink"), Some("src"));
         bin.set_bus(Some(&bus));
@@ -206,7 +216,12 @@ pub struct Pipeline(gst::Pipeline);
 impl Pipeline {
     /// Makes a pipeline without starting it.
     pub fn new(line: &str) -> Self {
-        Self(gst::parse::launch(line).unwrap().downcast().unwrap())
+        Self(
+            gst::parse::launch(&self::line(line))
+                .unwrap()
+                .downcast()
+                .unwrap(),
+        )
     }
 
     /// The element of this name, downcast.

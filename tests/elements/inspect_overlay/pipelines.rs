@@ -10,7 +10,7 @@ use crate::{
 const FRAMES: usize = 100;
 const SOURCE: &str = "videotestsrc num-buffers=100 pattern=ball ! \
                       video/x-raw,format=GRAY8,width=320,height=240,framerate=25/1";
-const JUDGE: &str = "clpitchthreshold name=p pitch-x=7.35 merge-distance=3";
+const JUDGE: &str = "clpitchthreshold name=p PUBLISHED pitch-x=7.35 merge-distance=3";
 const OUT: &str = "appsink name=out sync=false";
 
 /// Runs a pipeline to EOS; returns the frames that reach `out`.

@@ -17,7 +17,11 @@ impl Running {
     /// # Errors
     /// The description cannot be parsed, or is a single element.
     pub fn new(description: &str) -> Result<Self> {
-        let parsed = gst::parse::launch_full(description, None, gst::ParseFlags::FATAL_ERRORS);
+        let parsed = gst::parse::launch_full(
+            &crate::support::line(description),
+            None,
+            gst::ParseFlags::FATAL_ERRORS,
+        );
         let element = parsed.with_context(|| format!("this is not a pipeline: {description}"))?;
         let pipeline = element.downcast::<gst::Pipeline>();
         let pipeline =
