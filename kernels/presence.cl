@@ -5,8 +5,9 @@
  *                    time, for up to BLOCK_ROWS rows, then each tile's columns.
  * tile_sums_groups   Any device with local memory: see sum_tiles. The wide kernels contain it.
  * mark_missing       One work-item per byte of the mask: marks the judged pixels of missing tiles.
- * pair_sums          Sums for the correlation of the frame with itself one pitch away; a work-group sums
- *                    up some rows, its work-items every local-size-th column.
+ * pair_sums          Sums for the correlation of the frame with itself one pitch away, per tile; a
+ *                    work-item sums up tiles.
+ * pair_sums_groups   The same; a work-group of any size sums up a tile.
  *
  * | argument   | meaning                                                                            |
  * | src        | the judged plane in a buffer; any offset and stride                                 |
@@ -19,7 +20,7 @@
  * |            | and zeroes the other one for the next frame                                         |
  * | table      | per tile: difference of its mean in 1/256 grey level, or TILE_PRESENT               |
  * | counts     | mark_missing adds the pixels that were not marked before, and all pixels that it marks |
- * | out        | a pair_sums_t per work-item                                                         |
+ * | out        | a pair_sums_t per tile                                                              |
  *
  * Exactness: integers without overflow. Sums of squares have 64 bits, comparisons 128.
  */
@@ -210,27 +211,64 @@ __kernel void mark_missing(int width, int height, __global uchar *mask, ulong ma
     atomic_add(&counts[1], popcount(bits));
 }
 
-__kernel void pair_sums(PLANE_ARGS, int width, int height, int shift, int axis, int whole, int fraction,
-                        __global pair_sums_t *out)
+/* Adds the pairs of a tile's pixels first, first + step, ... that have a neighbour one pitch away. */
+static void add_pairs(PLANE_ARGS, int width, int height, int shift, int axis, int whole, int fraction,
+                      int4 tiles, int tile, int first, int step, pair_sums_t *sums)
 {
     const int far = whole + (fraction > 0 ? 1 : 0);
-    const int columns = axis ? width : width - far;
-    const int rows = axis ? height - far : height;
     const int dx = axis ? 0 : 1;
     const int dy = axis ? 1 : 0;
-    pair_sums_t sums = {0, 0, 0, 0, 0, 0};
-    for (int y = get_group_id(0); y < rows; y += get_num_groups(0)) {
-        for (int x = get_local_id(0); x < columns; x += get_local_size(0)) {
-            const ulong a = 256 * (ulong)(PLANE_SAMPLE(x, y) >> shift);
-            const ulong b = (ulong)(256 - fraction) * (PLANE_SAMPLE(x + whole * dx, y + whole * dy) >> shift) +
-                            (ulong)fraction * (PLANE_SAMPLE(x + far * dx, y + far * dy) >> shift);
-            sums.pairs++;
-            sums.a += a;
-            sums.b += b;
-            sums.aa += a * a;
-            sums.bb += b * b;
-            sums.ab += a * b;
-        }
+    const int row = tile / tiles.z;
+    const int left = tile_start(tile - row * tiles.z, tiles.x, width);
+    const int top = tile_start(row, tiles.y, height);
+    const int columns = min(tiles.x, width - far * dx - left);
+    const int rows = min(tiles.y, height - far * dy - top);
+    const int count = columns > 0 && rows > 0 ? columns * rows : 0;
+    for (int n = first; n < count; n += step) {
+        const int y = top + n / columns;
+        const int x = left + n % columns;
+        const ulong a = 256 * (ulong)(PLANE_SAMPLE(x, y) >> shift);
+        const ulong b = (ulong)(256 - fraction) * (PLANE_SAMPLE(x + whole * dx, y + whole * dy) >> shift) +
+                        (ulong)fraction * (PLANE_SAMPLE(x + far * dx, y + far * dy) >> shift);
+        sums->pairs++;
+        sums->a += a;
+        sums->b += b;
+        sums->aa += a * a;
+        sums->bb += b * b;
+        sums->ab += a * b;
     }
-    out[get_global_id(0)] = sums;
+}
+
+__kernel void pair_sums(PLANE_ARGS, int width, int height, int shift, int axis, int whole, int fraction,
+                        int4 tiles, __global pair_sums_t *out)
+{
+    for (int tile = get_global_id(0); tile < tiles.z * tiles.w; tile += get_global_size(0)) {
+        pair_sums_t sums = {0, 0, 0, 0, 0, 0};
+        add_pairs(PLANE, width, height, shift, axis, whole, fraction, tiles, tile, 0, 1, &sums);
+        out[tile] = sums;
+    }
+}
+
+__kernel void pair_sums_groups(PLANE_ARGS, int width, int height, int shift, int axis, int whole,
+                               int fraction, int4 tiles, __global pair_sums_t *out,
+                               __local pair_sums_t *partial)
+{
+    const int item = get_local_id(0);
+    const int items = get_local_size(0);
+    pair_sums_t sums = {0, 0, 0, 0, 0, 0};
+    add_pairs(PLANE, width, height, shift, axis, whole, fraction, tiles, (int)get_group_id(0), item, items,
+              &sums);
+    partial[item] = sums;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item != 0)
+        return;
+    for (int i = 1; i < items; i++) {
+        sums.pairs += partial[i].pairs;
+        sums.a += partial[i].a;
+        sums.b += partial[i].b;
+        sums.aa += partial[i].aa;
+        sums.bb += partial[i].bb;
+        sums.ab += partial[i].ab;
+    }
+    out[get_group_id(0)] = sums;
 }

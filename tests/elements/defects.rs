@@ -16,7 +16,7 @@ const SIZE: [usize; 2] = [203, 151];
 const THRESHOLD: f64 = 9.0;
 
 fn line(more: &str) -> String {
-    format!("clpitchthreshold {RECOMMENDED} threshold={THRESHOLD} {more}")
+    format!("clpitchthreshold {RECOMMENDED} message-defects=true threshold={THRESHOLD} {more}")
 }
 
 #[track_caller]
@@ -130,8 +130,9 @@ fn defects_in_meta_regions_and_messages_equal_the_reference() {
             ("image/x-portable-bitmap", ARRANGEMENTS[3]),
         ] {
             let frame = panels.next_as(format, arrangement, 9);
-            let element =
-                format!("clpitchthreshold {RECOMMENDED} threshold={threshold} interval=0");
+            let element = format!(
+                "clpitchthreshold {RECOMMENDED} message-defects=true threshold={threshold} interval=0"
+            );
             let caps = wanted_caps.parse().unwrap();
             let mut rig = Rig::between(&element, &caps_of(&frame), &caps);
             let output = rig.pass(buffer_at(&frame, &device, 0));

@@ -40,7 +40,7 @@ const HISTOGRAM: [(&str, &str); 12] = [
     ("alarm-drift", "10"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 19] = [
+const PITCH_THRESHOLD: [(&str, &str); 23] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -48,6 +48,9 @@ const PITCH_THRESHOLD: [(&str, &str); 19] = [
     ("compare", "minimum"),
     ("match-center", "true"),
     ("polarity", "dark"),
+    ("borders", "inward"),
+    ("edge-margin", "1"),
+    ("min-contrast", "30"),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
     ("min-area", "4"),
@@ -59,6 +62,7 @@ const PITCH_THRESHOLD: [(&str, &str); 19] = [
     ("output", "frame"),
     ("post-messages", "false"),
     ("interval", "0"),
+    ("message-defects", "true"),
     ("send-events", "true"),
 ];
 

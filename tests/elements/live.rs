@@ -123,7 +123,12 @@ fn pitch_threshold_follows_properties_at_the_next_frame() {
     settings.pitch_x = 0.0;
     element.set_property("pitch-x", 0.0);
     follow(&element, &settings);
-    assert!(rig.warnings().is_empty());
+    // 2.5 rows are much in a frame of this height.
+    let warnings = rig.warnings();
+    assert!(
+        warnings.iter().all(|w| w.text.contains("less than half")),
+        "{warnings:?}"
+    );
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod metas;
 mod negotiation;
 mod output_frame;
 mod planted;
+mod presence;
 mod refusals;
 mod results;
 mod rtp;

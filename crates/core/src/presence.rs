@@ -114,8 +114,8 @@ pub fn contrast_q4(min_contrast: f64) -> u32 {
     (16.0 * min_contrast).round().clamp(0.0, f64::from(1 << 20)) as u32
 }
 
-/// Sums over pairs of a sample `a` and its neighbour `b` one pitch away, both times 256. Twin:
-/// `pair_sums_t`.
+/// Sums over pairs of a sample `a` of a tile and its neighbour `b` one pitch away, both times 256.
+/// Twin: `pair_sums_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct PairSums {
@@ -135,33 +135,31 @@ pub struct PairSums {
 
 const _: () = assert!(size_of::<PairSums>() == 48);
 
-impl PairSums {
-    /// Adds the sums over other pairs.
-    pub fn add(&mut self, other: &Self) {
-        self.pairs += other.pairs;
-        self.a += other.a;
-        self.b += other.b;
-        self.aa += other.aa;
-        self.bb += other.bb;
-        self.ab += other.ab;
+/// The correlation of a frame with itself, from the sums of its tiles: covariances and variances within
+/// the tiles, added up. Shading, which is nearly constant within a tile, does not correlate. 0 where
+/// there is no variance.
+pub fn correlation(tiles: &[PairSums]) -> f64 {
+    let mut sums = [0.0; 3];
+    for tile in tiles.iter().filter(|tile| tile.pairs > 0) {
+        let within = |xy: u64, x: u64, y: u64| {
+            let product = |x: u64, y: u64| i128::from(x) * i128::from(y);
+            (product(tile.pairs, xy) - product(x, y)) as f64 / tile.pairs as f64
+        };
+        sums[0] += within(tile.ab, tile.a, tile.b);
+        sums[1] += within(tile.aa, tile.a, tile.a);
+        sums[2] += within(tile.bb, tile.b, tile.b);
     }
+    let [ab, aa, bb] = sums;
+    if aa > 0.0 && bb > 0.0 {
+        ab / (aa.sqrt() * bb.sqrt())
+    } else {
+        0.0
+    }
+}
 
-    /// Pearson's correlation of `a` and `b`; 0 where one of them is constant.
-    pub fn correlation(&self) -> f64 {
-        let product = |x: u64, y: u64| i128::from(x) * i128::from(y);
-        let ab = product(self.pairs, self.ab) - product(self.a, self.b);
-        let aa = product(self.pairs, self.aa) - product(self.a, self.a);
-        let bb = product(self.pairs, self.bb) - product(self.b, self.b);
-        if aa <= 0 || bb <= 0 {
-            return 0.0;
-        }
-        ab as f64 / ((aa as f64).sqrt() * (bb as f64).sqrt())
-    }
-
-    /// Whether the pattern is seen.
-    pub fn shows_pattern(&self) -> bool {
-        self.correlation() >= LEAST_CORRELATION
-    }
+/// Whether the pattern is seen.
+pub fn shows_pattern(tiles: &[PairSums]) -> bool {
+    correlation(tiles) >= LEAST_CORRELATION
 }
 
 #[cfg(test)]
@@ -222,24 +220,26 @@ mod tests {
     }
 
     #[test]
-    fn correlation_of_a_constant_is_0_and_of_equals_is_1() {
-        let sums = |pairs: &[(u64, u64)]| {
-            let mut sums = PairSums::default();
-            for &(a, b) in pairs {
-                sums.add(&PairSums {
-                    pairs: 1,
-                    a,
-                    b,
-                    aa: a * a,
-                    bb: b * b,
-                    ab: a * b,
-                });
-            }
-            sums
+    fn correlation_is_within_tiles() {
+        let tile = |pairs: &[(u64, u64)]| PairSums {
+            pairs: pairs.len() as u64,
+            a: pairs.iter().map(|p| p.0).sum(),
+            b: pairs.iter().map(|p| p.1).sum(),
+            aa: pairs.iter().map(|p| p.0 * p.0).sum(),
+            bb: pairs.iter().map(|p| p.1 * p.1).sum(),
+            ab: pairs.iter().map(|p| p.0 * p.1).sum(),
         };
-        assert_eq!(sums(&[(5, 5), (5, 5)]).correlation(), 0.0);
-        assert!((sums(&[(1, 1), (2, 2), (9, 9)]).correlation() - 1.0).abs() < 1e-12);
-        assert!(!sums(&[(1, 9), (9, 1)]).shows_pattern());
-        assert_eq!(PairSums::default().correlation(), 0.0);
+        assert_eq!(correlation(&[]), 0.0);
+        assert_eq!(
+            correlation(&[PairSums::default(), tile(&[(5, 5), (5, 5)])]),
+            0.0
+        );
+        let equal = tile(&[(1, 1), (2, 2), (9, 9)]);
+        assert!((correlation(&[equal]) - 1.0).abs() < 1e-12);
+        // Tiles of different brightness without a pattern of their own.
+        let noise = |level: u64| tile(&[(level, level + 1), (level + 1, level)]);
+        let shaded = [noise(10), noise(100), noise(200)];
+        assert!((correlation(&shaded) + 1.0).abs() < 1e-12);
+        assert!(!shows_pattern(&shaded));
     }
 }

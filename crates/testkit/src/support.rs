@@ -167,6 +167,11 @@ impl Rig {
         faults(&self.bus, gst::MessageType::Warning)
     }
 
+    /// Info messages posted since the last call.
+    pub fn infos(&self) -> Vec<Fault> {
+        faults(&self.bus, gst::MessageType::Info)
+    }
+
     /// The next message of any element.
     pub fn next_element_message(&self) -> Option<gst::Message> {
         self.bus.pop_filtered(&[gst::MessageType::Element])
@@ -191,6 +196,7 @@ pub fn faults(bus: &gst::Bus, kind: gst::MessageType) -> Vec<Fault> {
         let text = match message.view() {
             gst::MessageView::Error(error) => error.error().message().to_owned(),
             gst::MessageView::Warning(warning) => warning.error().message().to_owned(),
+            gst::MessageView::Info(info) => info.error().message().to_owned(),
             _ => continue,
         };
         let source = message.src().map(|s| s.name().to_string());

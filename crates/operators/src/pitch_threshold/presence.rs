@@ -9,7 +9,7 @@ use clinspect_core::{
     mask::packed_stride,
     ndrange::NdRange,
     pitch::{Axis, Comparison},
-    presence::{PairSums, TileSum, Tiles, contrast_q4},
+    presence::{PairSums, TileSum, Tiles, contrast_q4, shows_pattern},
 };
 use clinspect_opencl::{
     Arg, ClContext, Kernel, Mem, Memory, Meter, Program, Submission, frame::ClFrame,
@@ -24,10 +24,9 @@ use crate::{
 const GROUP: usize = 128;
 /// Rows of a tile that one of its work-items sums up, at most.
 const ITEM_ROWS: usize = 16;
-/// Work-items per compute unit of `tile_sums_columns` and, on a CPU, of `pair_sums`.
+/// Work-items per compute unit of `tile_sums_columns` and of `pair_sums`.
 const ITEMS_PER_UNIT: usize = 4;
-/// Work-groups of `pair_sums` per compute unit of a GPU, and their work-items.
-const PAIR_GROUPS_PER_UNIT: usize = 8;
+/// Work-items per work-group of `pair_sums_groups`.
 const PAIR_GROUP: usize = 64;
 
 /// The minimum contrast of a tile.
@@ -118,14 +117,20 @@ impl Presence {
                 None,
             )
         };
-        let pairs = program.kernel("pair_sums")?;
-        let pairs_range = if context.caps().is_cpu {
-            NdRange::groups(ITEMS_PER_UNIT * units, 1)
+        let pairs = program.kernel(if by_columns {
+            "pair_sums"
         } else {
-            let group = PAIR_GROUP.min(context.kernel_work_group(&pairs)?);
-            NdRange::groups(PAIR_GROUPS_PER_UNIT * units, group)
+            "pair_sums_groups"
+        })?;
+        let pairs_range = if by_columns {
+            NdRange::groups((ITEMS_PER_UNIT * units).min(tiles.count()), 1)
+        } else {
+            let local = context.caps().local_memory as usize / size_of::<PairSums>();
+            let group = PAIR_GROUP
+                .min(context.kernel_work_group(&pairs)?)
+                .min(local);
+            NdRange::groups(tiles.count(), group)
         };
-        let pair_items = pairs_range.global[0] * pairs_range.global[1];
         let mark = program.kernel("mark_missing")?;
         Ok(Self {
             tiles,
@@ -135,7 +140,7 @@ impl Presence {
             sums: context.device_memory(tiles.count() * size_of::<TileSum>())?,
             table: context.device_memory(tiles.count() * size_of::<i32>())?,
             counts: context.device_memory(2 * size_of::<u32>())?,
-            pairs_out: context.device_memory(pair_items * size_of::<PairSums>())?,
+            pairs_out: context.device_memory(tiles.count() * size_of::<PairSums>())?,
             host_sums: Vec::new(),
             sum,
             columns,
@@ -297,10 +302,7 @@ impl Presence {
         meter: &Meter,
     ) -> Result<Option<f64>, ClError> {
         for comparison in comparisons {
-            if !self
-                .pair_sums(context, frame, comparison, meter)?
-                .shows_pattern()
-            {
+            if !shows_pattern(&self.pair_sums(context, frame, comparison, meter)?) {
                 return Ok(None);
             }
         }
@@ -317,10 +319,10 @@ impl Presence {
         frame: &ClFrame,
         comparison: &Comparison,
         meter: &Meter,
-    ) -> Result<PairSums, ClError> {
+    ) -> Result<Vec<PairSums>, ClError> {
         let [src, offset, stride] = source_args(frame.plane(0)?, None, 0)?;
         let [width, height] = self.sizes()?;
-        let args = [
+        let mut args = vec![
             src,
             offset,
             stride,
@@ -330,18 +332,21 @@ impl Presence {
             Arg::I32(i32::from(comparison.axis == Axis::Y)),
             Arg::I32(comparison.whole),
             Arg::I32(comparison.fraction),
+            self.tiles_arg()?,
             Arg::Mem(&self.pairs_out),
         ];
+        let name = if self.columns.is_some() {
+            "pair_sums"
+        } else {
+            let group = self.pairs_range.local.map_or(1, |local| local[0]);
+            args.push(Arg::Local(group * size_of::<PairSums>()));
+            "pair_sums_groups"
+        };
         let mut submission = context.submit(meter);
-        submission.run(&mut self.pairs, "pair_sums", &args, &self.pairs_range)?;
-        let items = self.pairs_range.global[0] * self.pairs_range.global[1];
-        let mut parts = vec![PairSums::default(); items];
-        let bytes = bytemuck::cast_slice_mut(&mut parts);
+        submission.run(&mut self.pairs, name, &args, &self.pairs_range)?;
+        let mut sums = vec![PairSums::default(); self.tiles.count()];
+        let bytes = bytemuck::cast_slice_mut(&mut sums);
         submission.read(&self.pairs_out, 0, bytes, "sums of pairs")?;
-        let mut sums = PairSums::default();
-        for part in &parts {
-            sums.add(part);
-        }
         Ok(sums)
     }
 }

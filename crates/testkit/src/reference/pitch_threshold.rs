@@ -317,23 +317,28 @@ pub fn contrast(src: Samples, s: &Settings) -> Option<f64> {
         let distance = distance_q8(1, pitch);
         let (p, f) = (distance >> 8, (distance & 255) as i128);
         let far = p + usize::from(f > 0);
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        for y in 0..height.saturating_sub(dy * far) {
-            for x in 0..width.saturating_sub(dx * far) {
-                let at = |steps: usize| samples[(y + steps * dy) * width + x + steps * dx];
-                a.push((256 * at(0)) as f64);
-                b.push(((256 - f) * at(p) + f * at(far)) as f64);
+        // Sums over all tiles of the products of deviations from the tile's own means.
+        let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
+        for [left, top, columns, rows] in tiles(width, height, s) {
+            let mut pairs = Vec::new();
+            for y in (top..top + rows).filter(|y| y + dy * far < height) {
+                for x in (left..left + columns).filter(|x| x + dx * far < width) {
+                    let at = |steps: usize| samples[(y + steps * dy) * width + x + steps * dx];
+                    let b = (256 - f) * at(p) + f * at(far);
+                    pairs.push(((256 * at(0)) as f64, b as f64));
+                }
+            }
+            let n = pairs.len() as f64;
+            let mean_a = pairs.iter().map(|p| p.0).sum::<f64>() / n;
+            let mean_b = pairs.iter().map(|p| p.1).sum::<f64>() / n;
+            for (a, b) in pairs {
+                ab += (a - mean_a) * (b - mean_b);
+                aa += (a - mean_a) * (a - mean_a);
+                bb += (b - mean_b) * (b - mean_b);
             }
         }
-        let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
-        let (mean_a, mean_b) = (mean(&a), mean(&b));
-        let product = |v: &[f64], m: f64, w: &[f64], k: f64| -> f64 {
-            v.iter().zip(w).map(|(v, w)| (v - m) * (w - k)).sum()
-        };
-        let ab = product(&a, mean_a, &b, mean_b);
-        let scale = product(&a, mean_a, &a, mean_a) * product(&b, mean_b, &b, mean_b);
-        // A constant has no correlation; the comparison is also false for NaN.
-        if !(scale > 0.0 && ab / scale.sqrt() >= 0.5) {
+        // Without variance there is no correlation.
+        if !(aa > 0.0 && bb > 0.0 && ab / (aa * bb).sqrt() >= 0.5) {
             return None;
         }
     }
