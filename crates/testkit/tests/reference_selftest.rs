@@ -1421,6 +1421,12 @@ fn contrast_needs_the_pattern_along_each_axis_in_use() {
     assert_eq!(see(&data, 2.5, 0.0), None);
     assert_eq!(see(&data, 0.0, 0.0), None);
     assert_eq!(see(&[7; 128], 2.0, 0.0), None);
+    // A checkerboard is opposite one row further on.
+    let checkers: Vec<u8> = (0..8 * 16)
+        .map(|at| [10, 30][(at % 8 + at / 8) % 2])
+        .collect();
+    assert_eq!(see(&checkers, 2.0, 2.0), Some(10.0));
+    assert_eq!(see(&checkers, 2.0, 1.0), None);
 }
 
 #[test]
