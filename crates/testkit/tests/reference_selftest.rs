@@ -5,7 +5,8 @@ use clinspect_testkit::reference;
 use reference::gaussian::{gaussian_f64, gaussian_integer, weights_f64, weights_q8};
 use reference::histogram::{Statistics, chroma_region, histogram, statistics};
 use reference::pitch_threshold::{
-    Compare, Defect, Outcome, Polarity, Settings, compare, defects, difference, distance_q8, pack,
+    Compare, Defect, Outcome, Polarity, Settings, compare, contrast, defects, difference,
+    distance_q8, pack,
 };
 use reference::{Geometry, SampleKind, Samples, put};
 
@@ -611,7 +612,7 @@ fn gaussian_integer_of_opencv_source_equals_opencv() {
 
 // ---- Pitch comparison ---------------------------------------------------------------------
 
-/// The element's default settings with a pitch along x.
+/// The published formula with a pitch along x.
 fn settings(pitch_x: f64) -> Settings {
     Settings {
         pitch_x,
@@ -1140,6 +1141,305 @@ fn pitch_with_one_pixel_mutated_differs() {
         assert_eq!(outcome.packed, pack(&outcome.mask, width, height));
         assert_ne!(outcome.packed, vec![0; 3 * height]);
     }
+}
+
+// ---- Borders ------------------------------------------------------------------------------
+
+#[test]
+fn pitch_inward_reads_two_distances_away_on_the_other_side() {
+    // D = round(576.512) = 577: P = 2, F = 65. D2 = round(1153.024) = 1153: P2 = 4, F2 = 129, where
+    // twice the rounded distance is 1154.
+    // x = 0: R = 191·s[2] + 65·s[3] = 0, L = 127·s[4] + 129·s[5] = 127·40 = 5080, C = 25600;
+    // the smaller difference is 20520/256. x = 9: L = 0, R = 127·s[5] + 129·s[4] = 129·40 = 5160;
+    // the smaller difference is 20440/256.
+    let data = row(10, &[(0, 100), (4, 40), (9, 100)]);
+    let s = Settings {
+        compare: Compare::Minimum,
+        inward: true,
+        ..settings(2.252)
+    };
+    let differences = difference(plane(&data, 10), &s);
+    assert_eq!(differences[0], Some(80.15625));
+    assert_eq!(differences[9], Some(79.84375));
+    let outcome = compare(plane(&data, 10), &s);
+    assert_eq!(outcome.judged_along, [10, 0]);
+}
+
+#[test]
+fn pitch_inward_judges_where_the_replacement_is_inside() {
+    // P = 2, P2 = 4. In five samples x = 1 needs s[3] and s[5], x = 3 needs s[1] and s[-1].
+    for (n, expected) in [
+        (4, vec![]),
+        (5, vec![0, 2, 4]),
+        (6, vec![0, 1, 2, 3, 4, 5]),
+        (7, vec![0, 1, 2, 3, 4, 5, 6]),
+    ] {
+        let s = Settings {
+            inward: true,
+            ..settings(2.0)
+        };
+        assert_eq!(
+            judged(&compare(plane(&row(n, &[]), n), &s)),
+            expected,
+            "{n}"
+        );
+    }
+}
+
+#[test]
+fn pitch_edge_margin_leaves_out_the_end_that_lacks_the_neighbour() {
+    // P = 3 in ten samples: 0 to 2 lack the left neighbour, 7 to 9 the right one. Of these the
+    // margin leaves 2 and 7.
+    let s = Settings {
+        inward: true,
+        edge_margin: 2,
+        ..settings(3.0)
+    };
+    let data = row(10, &[]);
+    assert_eq!(
+        judged(&compare(plane(&data, 10), &s)),
+        (2..=7).collect::<Vec<_>>()
+    );
+    // Both neighbours inside: a margin beyond them changes nothing.
+    let wide = Settings {
+        edge_margin: 9,
+        ..s.clone()
+    };
+    assert_eq!(
+        judged(&compare(plane(&data, 10), &wide)),
+        (3..=6).collect::<Vec<_>>()
+    );
+    // Along both axes each comparison judges 6 columns or rows of 10; 4 x 4 pixels have none.
+    let both = Settings { pitch_y: 3.0, ..s };
+    let outcome = compare(plane(&[0; 100], 10), &both);
+    assert_eq!(outcome.judged_along, [60, 60]);
+    assert_eq!(outcome.judged_pixels, 84);
+}
+
+#[test]
+fn pitch_matched_centre_at_the_edge_clamps() {
+    // P = 1, F = 128, A = 32; P2 = 3, F2 = 0. x = 0: C = 256·100 + 32·(100 − 200 + 20) = 23040,
+    // R = 128·20 = 2560, L = 256·s[3] = 0: the smaller difference is 20480/256. x = 5 mirrors it.
+    let data = row(6, &[(0, 100), (1, 20), (4, 20), (5, 100)]);
+    let s = Settings {
+        compare: Compare::Minimum,
+        match_center: true,
+        inward: true,
+        ..settings(1.5)
+    };
+    let differences = difference(plane(&data, 6), &s);
+    assert_eq!([differences[0], differences[5]], [Some(80.0); 2]);
+}
+
+// ---- Presence -----------------------------------------------------------------------------
+
+/// 16 x 32 samples in four tiles of 8 x 16: 100 everywhere; 90 and 110 in turn (deviation 10); 40;
+/// 160. The mean of all tiles is 100.
+fn four_tiles() -> Vec<u8> {
+    let sample = |x: usize, y: usize| match (x < 8, y < 16) {
+        (true, true) => 100,
+        (false, true) => [90, 110][x % 2],
+        (true, false) => 40,
+        (false, false) => 160,
+    };
+    (0..16 * 32).map(|at| sample(at % 16, at / 16)).collect()
+}
+
+/// Judges x = 4 to 11, marks nothing by comparison, and looks for a deviation of 10.
+fn presence_settings() -> Settings {
+    Settings {
+        threshold: 255.0,
+        min_contrast: 10.0,
+        ..settings(4.0)
+    }
+}
+
+const AT: [usize; 4] = [4, 8, 16 * 16 + 4, 16 * 16 + 8];
+
+#[test]
+fn presence_marks_judged_pixels_of_tiles_below_the_deviation() {
+    // A deviation of exactly min-contrast is enough. Three tiles have 4 judged columns of 16 rows.
+    let data = four_tiles();
+    let s = presence_settings();
+    let outcome = compare(plane(&data, 16), &s);
+    assert_eq!(outcome.missing_pixels, 3 * 64);
+    assert_eq!(outcome.defect_pixels, 3 * 64);
+    let differences = difference(plane(&data, 16), &s);
+    assert_eq!(
+        AT.map(|at| differences[at]),
+        [Some(0.0), None, Some(-60.0), Some(60.0)]
+    );
+    // Not brighter than the mean: dark.
+    assert!(differences[4].is_some_and(f64::is_sign_negative));
+    assert_eq!(differences[3], None);
+    for (min_contrast, missing) in [(0.0, 0), (10.0625, 4 * 64)] {
+        let s = Settings {
+            min_contrast,
+            ..s.clone()
+        };
+        assert_eq!(compare(plane(&data, 16), &s).missing_pixels, missing);
+    }
+}
+
+#[test]
+fn presence_ignores_polarity_and_sums_up_outside_the_regions() {
+    let data = four_tiles();
+    for polarity in [Polarity::Bright, Polarity::Dark] {
+        let s = Settings {
+            polarity,
+            rois: vec![[4, 16, 1, 1]],
+            ..presence_settings()
+        };
+        let outcome = compare(plane(&data, 16), &s);
+        assert_eq!(marked(&outcome), [16 * 16 + 4]);
+        assert_eq!(outcome.missing_pixels, 1);
+        let differences = difference(plane(&data, 16), &s);
+        assert_eq!(differences[16 * 16 + 4], Some(-60.0));
+    }
+}
+
+#[test]
+fn presence_difference_of_a_half_is_rounded_away_from_zero() {
+    // One more in a tile of 128 samples raises that tile's mean by 2/256, that of all four by 0.5/256.
+    let mut data = four_tiles();
+    data[0] += 1;
+    let differences = difference(plane(&data, 16), &presence_settings());
+    let q8 = AT.map(|at| differences[at].map(|d| 256.0 * d));
+    assert_eq!(q8, [Some(2.0), None, Some(-15361.0), Some(15360.0)]);
+}
+
+#[test]
+fn presence_of_10_bit_samples_is_that_of_their_upper_8_bits() {
+    let geometry = Geometry {
+        offset: 2,
+        stride: 34,
+        pixel_stride: 2,
+        width: 16,
+        height: 32,
+        depth: SampleKind::U16Le,
+    };
+    let mut data = vec![0; 2 + 34 * 32];
+    for (at, &v) in four_tiles().iter().enumerate() {
+        // The lower two bits differ from sample to sample.
+        let low = (at % 3) as u32;
+        put(
+            &mut data,
+            &geometry,
+            at % 16,
+            at / 16,
+            4 * u32::from(v) + low,
+        );
+    }
+    let s = Settings {
+        threshold: 1023.0,
+        bit_depth: 10,
+        ..presence_settings()
+    };
+    let differences = difference(geometry.samples(&data), &s);
+    assert_eq!(
+        AT.map(|at| differences[at]),
+        [Some(0.0), None, Some(-60.0), Some(60.0)]
+    );
+}
+
+#[test]
+fn presence_in_overlapping_tiles_takes_the_larger_difference() {
+    // Tiles of 8 columns begin at 0, 8 and 12, and have the means 10, 25 and 40; the mean is 25.
+    // The comparison marks only x = 11 (10 − 25) and x = 12 (40 − 25).
+    let mut s = Settings {
+        threshold: 15.0,
+        min_contrast: 16.0,
+        ..settings(1.0)
+    };
+    let line = |x: usize| if x < 12 { 10 } else { 40 };
+    let data: Vec<u8> = (0..20 * 16).map(|at| line(at % 20)).collect();
+    let of_row: Vec<Option<f64>> = difference(plane(&data, 20), &s)[..20].to_vec();
+    let expected = |x: usize| match x {
+        0 | 19 => None,
+        1..=7 => Some(-15.0),
+        8..=10 => Some(0.0),
+        11 => Some(-15.0),
+        _ => Some(15.0),
+    };
+    assert_eq!(of_row, (0..20).map(expected).collect::<Vec<_>>());
+    // Two tiles at 0 and 4 differ by -7.5 and 7.5 from their mean; the first counts in 4 to 7.
+    s.threshold = 255.0;
+    let line = |x: usize| if x < 8 { 10 } else { 40 };
+    let data: Vec<u8> = (0..12 * 16).map(|at| line(at % 12)).collect();
+    let of_row = &difference(plane(&data, 12), &s)[1..11];
+    assert_eq!(of_row[..7], [Some(-7.5); 7]);
+    assert_eq!(of_row[7..], [Some(7.5); 3]);
+}
+
+#[test]
+fn presence_difference_of_a_comparison_comes_before_an_equal_one_of_a_tile() {
+    // Upper tile: 20, and 28 in column 4: mean 21, deviation 2.6. Lower tile: 37. The mean is 29, so
+    // the tiles differ by -8 and 8; the comparison at x = 4 by 8, at x = 3 and x = 5 by -4.
+    let sample = |x: usize, y: usize| match (x, y < 16) {
+        (4, true) => 28,
+        (_, true) => 20,
+        _ => 37,
+    };
+    let data: Vec<u8> = (0..8 * 32).map(|at| sample(at % 8, at / 8)).collect();
+    let s = Settings {
+        threshold: 8.0,
+        min_contrast: 3.0,
+        ..settings(1.0)
+    };
+    let differences = difference(plane(&data, 8), &s);
+    let upper = [-8.0, -8.0, -8.0, 8.0, -8.0, -8.0].map(Some);
+    assert_eq!(differences[1..7], upper);
+    assert_eq!(differences[31 * 8 + 1..31 * 8 + 7], [Some(8.0); 6]);
+    let outcome = compare(plane(&data, 8), &s);
+    assert_eq!((outcome.missing_pixels, outcome.defect_pixels), (192, 192));
+}
+
+#[test]
+fn contrast_is_the_lower_median_of_the_tiles() {
+    // Two tiles of 8 x 16 with the deviations 10 and 4.
+    let sample = |x: usize| [[10, 30], [16, 24]][x / 8][x % 2];
+    let data: Vec<u8> = (0..16 * 16).map(|at| sample(at % 16)).collect();
+    assert_eq!(contrast(plane(&data, 16), &settings(2.0)), Some(4.0));
+}
+
+#[test]
+fn contrast_needs_the_pattern_along_each_axis_in_use() {
+    let data: Vec<u8> = (0..8 * 16).map(|at| [10, 30][at % 2]).collect();
+    let see = |data: &[u8], pitch_x, pitch_y| {
+        let s = Settings {
+            pitch_y,
+            ..settings(pitch_x)
+        };
+        contrast(plane(data, 8), &s)
+    };
+    assert_eq!(see(&data, 2.0, 0.0), Some(10.0));
+    assert_eq!(see(&data, 2.0, 1.0), Some(10.0));
+    assert_eq!(see(&data, 0.0, 1.0), Some(10.0));
+    // The neighbours at 1 are opposite, those at 2.5 are the mean of both values.
+    assert_eq!(see(&data, 1.0, 0.0), None);
+    assert_eq!(see(&data, 1.0, 1.0), None);
+    assert_eq!(see(&data, 2.5, 0.0), None);
+    assert_eq!(see(&data, 0.0, 0.0), None);
+    assert_eq!(see(&[7; 128], 2.0, 0.0), None);
+    // A checkerboard is opposite one row further on.
+    let checkers: Vec<u8> = (0..8 * 16)
+        .map(|at| [10, 30][(at % 8 + at / 8) % 2])
+        .collect();
+    assert_eq!(see(&checkers, 2.0, 2.0), Some(10.0));
+    assert_eq!(see(&checkers, 2.0, 1.0), None);
+}
+
+#[test]
+fn contrast_is_seen_from_a_correlation_of_one_half() {
+    // Deviations of the upper row 1, -1, 0, of the lower row 1, 0, -1: 1 / (√2·√2).
+    let s = Settings {
+        pitch_y: 1.0,
+        ..settings(0.0)
+    };
+    let half = contrast(plane(&[101, 99, 100, 101, 100, 99], 3), &s);
+    assert_close(half.expect("a contrast"), (4.0_f64 / 6.0).sqrt());
+    // 10, -10, 0 and 10, 1, -11: 90 / √(200·222) = 0.43.
+    assert_eq!(contrast(plane(&[110, 90, 100, 110, 101, 89], 3), &s), None);
 }
 
 // ---- Packed mask --------------------------------------------------------------------------
