@@ -69,8 +69,8 @@ impl Comparison {
 
     /// The pixels of a `width` × `height` frame that this comparison judges, as rectangles without
     /// common pixels: those with both neighbours, then, unless `inward` is `None`, those that lack the
-    /// left (upper) or the right (lower) neighbour, except `inward` pixels at the edge. Rectangles may
-    /// be empty.
+    /// left (upper) or the right (lower) neighbour and are at least `inward` pixels away from that edge.
+    /// Rectangles may be empty.
     pub fn judged(&self, width: usize, height: usize, inward: Option<usize>) -> [Rect; 3] {
         let n = match self.axis {
             Axis::X => width,

@@ -134,9 +134,9 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         ) = borders;
         uint(
             "edge-margin", "Edge margin",
-            "With borders=inward: pixels at each edge of the frame that are not compared along the axis \
-             that ends there, because a filter before this element invents samples beyond the edge; 2 \
-             fits clgaussian kernel-size=5",
+            "With borders=inward: pixels that lack a neighbour and are closer than this to the edge \
+             beyond which it lies are not compared along that axis, because a filter before this \
+             element repeats edge samples; 2 fits clgaussian kernel-size=5",
             0..=65_536
         ) = edge_margin;
         double(

@@ -126,8 +126,8 @@ pub struct PitchSettings {
     pub polarity: Polarity,
     /// Pixels near the frame's edge.
     pub borders: Borders,
-    /// With [`Borders::Inward`]: pixels at each edge that are not compared along the axis that ends
-    /// there.
+    /// With [`Borders::Inward`]: a pixel closer than this to the edge beyond which its neighbour lies
+    /// is not compared along that axis.
     pub edge_margin: u32,
     /// The minimum contrast of a tile.
     pub contrast: Contrast,
