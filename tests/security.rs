@@ -181,7 +181,7 @@ fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
     let log = sandbox.path().join("trace");
     let source = "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=64,height=16";
     let line = format!(
-        "{source} ! clgaussian ! clhistogram ! clpitchthreshold PUBLISHED pitch-x=8 ! clmaskunpack ! fakesink"
+        "{source} ! clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> ! clmaskunpack ! fakesink"
     );
     let mut command: Command = sandbox.command("strace");
     command

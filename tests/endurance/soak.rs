@@ -30,7 +30,7 @@ const BRANCHES: [&str; 5] = [
     "clhistogram ! clpitchthreshold PUBLISHED pitch-x=8 output=frame ! inspectoverlay",
 ];
 /// Values that are valid in any combination, for frames of 256x200.
-const CHANGES: [(&str, &str, &[&str]); 21] = [
+const CHANGES: [(&str, &str, &[&str]); 24] = [
     ("clgaussian", "kernel-size", &["3", "5", "7", "9"]),
     ("clgaussian", "sigma", &["0", "0.8", "2.5"]),
     ("clgaussian", "arithmetic", &["integer", "float"]),
@@ -46,6 +46,9 @@ const CHANGES: [(&str, &str, &[&str]); 21] = [
     ("clpitchthreshold", "match-center", &["false", "true"]),
     ("clpitchthreshold", "multiples", &["<1>", "<1,2>"]),
     ("clpitchthreshold", "polarity", &["both", "dark"]),
+    ("clpitchthreshold", "borders", &["inward", "skip"]),
+    ("clpitchthreshold", "edge-margin", &["0", "2"]),
+    ("clpitchthreshold", "min-contrast", &["0", "5"]),
     ("clpitchthreshold", "rois", &["<>", "<<10,10,200,150>>"]),
     ("clpitchthreshold", "merge-distance", &["0", "3"]),
     ("clpitchthreshold", "max-defects", &["0", "100"]),

@@ -18,8 +18,8 @@ use crate::{
 const ELEMENTS: [&str; 4] = [
     "clgaussian",
     "clhistogram",
-    "clpitchthreshold pitch-x=4",
-    "clpitchthreshold pitch-x=4 output=frame",
+    "clpitchthreshold PUBLISHED pitch-x=4",
+    "clpitchthreshold PUBLISHED pitch-x=4 output=frame",
 ];
 const FORMATS: [Format; 3] = [Format::Gray8, Format::Gray16Le, Format::I420];
 

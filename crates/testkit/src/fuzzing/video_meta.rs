@@ -55,7 +55,11 @@ pub fn run(data: &[u8]) {
 }
 
 fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
-    let element = *input.choose(&["clhistogram", "clgaussian", "clpitchthreshold pitch-x=1"])?;
+    let element = *input.choose(&[
+        "clhistogram",
+        "clgaussian",
+        "clpitchthreshold PUBLISHED pitch-x=1",
+    ])?;
     let formats: &[Format] = if element.contains("pitch") {
         &LUMA
     } else {
