@@ -1,51 +1,42 @@
-/* Appended to nvidia.cl, presence_tiles.cl and pitch_runs.cl. Compares 16 pixels of 8 bits by dot products of
- * four bytes.
+/* Appended to nvidia.cl and pitch_runs.cl. Compares 16 pixels of 8 bits by dot products of four bytes.
  *
  * Along x the two taps of a neighbour are adjacent in a run. One dot product, with weight 0 for the
  * other bytes of the word, yields the neighbour; no byte is extracted.
  *
- * Weights must fit bytes. A whole distance would need the weight 256. If both neighbours' distances are
- * whole, the comparison is divided by 256 instead: weights 0 and 1, thresholds rounded up. All its terms are
- * multiples of 256, so no result changes.
+ * Weights must fit bytes. A whole distance (F = 0) would need the weight 256. Its comparison is
+ * divided by 256 instead: weights 0 and 1, thresholds rounded up. All its terms are multiples of 256,
+ * so no result changes.
  */
 
 typedef struct {
     limits_t limits;
-    /* Samples to the taps; see neighbour_t. */
-    int left_start, left_first, left_second;
-    int right_start, right_first, right_second;
-    /* Weights of a neighbour's taps, in bytes 0 and 1. */
+    /* Weights of a neighbour's two taps, in bytes 0 and 1. In `left` the far tap comes first. */
     uint left, right;
     /* Weights of the matched centre's three taps, in bytes 0, 1 and 2. */
     uint centre;
-    /* Weight of the plain centre: 256, or 1 where distances are whole. */
+    /* Weight of the plain centre: 256, or 1 where F = 0. */
     int scale;
-    int blur;
 } comparer_t;
 
-/* Prepares a comparison; returns whether this file can do it: either both distances are whole or none. */
-static int make_comparer(comparison_t c, const neighbour_t left, const neighbour_t right, int theta, int flags,
-                         comparer_t *k)
+static comparer_t comparer_of(comparison_t c, int theta, int flags)
 {
-    const int left_whole = left.first == left.second;
-    const int right_whole = right.first == right.second;
+    comparer_t k;
+    const uint w1 = (uint)c.fraction;
+    const uint w0 = 256u - w1;
     const uint bend = (uint)c.blur;
-    k->scale = left_whole ? 1 : 256;
-    k->limits = left_whole ? limits_of((theta + 255) / 256, (2 * theta + 255) / 256, flags)
-                           : limits_of(theta, 2 * theta, flags);
-    /* 256 becomes 1, 0 stays 0. */
-    const int shift = left_whole ? 8 : 0;
-    k->left = (uint)(left.w_first >> shift) | ((uint)(left.w_second >> shift) << 8);
-    k->right = (uint)(right.w_first >> shift) | ((uint)(right.w_second >> shift) << 8);
-    k->left_start = left.start;
-    k->left_first = left.first;
-    k->left_second = left.second;
-    k->right_start = right.start;
-    k->right_first = right.first;
-    k->right_second = right.second;
-    k->centre = bend | ((256u - 2u * bend) << 8) | (bend << 16);
-    k->blur = c.blur;
-    return left_whole == right_whole;
+    if (c.fraction == 0) {
+        k.limits = limits_of((theta + 255) / 256, (2 * theta + 255) / 256, flags);
+        k.left = 1u << 8;
+        k.right = 1u;
+        k.scale = 1;
+    } else {
+        k.limits = limits_of(theta, 2 * theta, flags);
+        k.left = w1 | (w0 << 8);
+        k.right = w0 | (w1 << 8);
+        k.scale = 256;
+    }
+    k.centre = bend | ((256u - 2u * bend) << 8) | (bend << 16);
+    return k;
 }
 
 /* The words of a run shifted by half a word. Taps that cross a word boundary of the run lie within
@@ -65,12 +56,12 @@ static uint sum_at(const uint *run, const uint *turned, int i, int taps, uint we
 }
 
 /* Along x, from byte `at`. `minimum` and `matched` are constants. */
-static uint compare_x(__global const uchar *src, uint at, const comparer_t k, int minimum, int matched)
+static uint compare_x(__global const uchar *src, uint at, comparison_t c, const comparer_t k, int minimum, int matched)
 {
     uint left[RUN_WORDS], right[RUN_WORDS], s[LONG_RUN_WORDS];
     uint left_turned[4], right_turned[4], s_turned[5];
-    load_run(src, at + k.left_start, left);
-    load_run(src, at + k.right_start, right);
+    load_run(src, at - (c.whole + 1), left);
+    load_run(src, at + c.whole, right);
     turn_run(left, 4, left_turned);
     turn_run(right, 4, right_turned);
     if (matched) {
@@ -96,28 +87,29 @@ static uint compare_x(__global const uchar *src, uint at, const comparer_t k, in
     return bits;
 }
 
-/* Along y the taps of a neighbour lie in two rows. Each word gets first, second, first, second of two
- * pixels. */
-static void load_pairs(__global const uchar *src, uint first, uint second, uint *pairs)
+/* Along y the taps of a neighbour lie in two rows. Each word gets far, near, far, near of two pixels. */
+static void load_pairs(__global const uchar *src, uint near, uint far, uint *pairs)
 {
-    uint f[RUN_WORDS], s[RUN_WORDS];
-    load_pixels(src, first, f);
-    load_pixels(src, second, s);
+    uint n[RUN_WORDS], f[RUN_WORDS];
+    load_pixels(src, near, n);
+    load_pixels(src, far, f);
 #pragma unroll
     for (int i = 0; i < WIDE_PIXELS / 2; i++)
-        pairs[i] = permute(f[i >> 1], s[i >> 1], i & 1 ? 0x7362 : 0x5140);
+        pairs[i] = permute(f[i >> 1], n[i >> 1], i & 1 ? 0x7362 : 0x5140);
 }
 
 /* Byte i of a run, extracted by a dot product: with three runs, shifts are the bottleneck. */
 static int sample_at(const uint *run, int i) { return (int)dot4(run[i >> 2], 1u << (8 * (i & 3)), 0); }
 
-static uint compare_y(__global const uchar *src, uint at, int stride, const comparer_t k, int minimum,
+static uint compare_y(__global const uchar *src, uint at, int stride, comparison_t c, const comparer_t k, int minimum,
                       int matched)
 {
+    const int near = c.whole * stride;
+    const int far = comparison_margin(c) * stride;
     uint left[WIDE_PIXELS / 2], right[WIDE_PIXELS / 2];
     uint s[RUN_WORDS], before[RUN_WORDS], after[RUN_WORDS];
-    load_pairs(src, at + k.left_first * stride, at + k.left_second * stride, left);
-    load_pairs(src, at + k.right_first * stride, at + k.right_second * stride, right);
+    load_pairs(src, at - near, at - far, left);
+    load_pairs(src, at + near, at + far, right);
     load_pixels(src, at, s);
     if (matched) {
         load_pixels(src, at - stride, before);
@@ -126,19 +118,18 @@ static uint compare_y(__global const uchar *src, uint at, int stride, const comp
     uint bits = 0;
 #pragma unroll
     for (int i = 0; i < WIDE_PIXELS; i++) {
-        const uint left_weights = k.left << (16 * (i & 1));
-        const uint right_weights = k.right << (16 * (i & 1));
+        const uint weights = k.left << (16 * (i & 1));
         const int sample = matched ? sample_at(s, i) : run_sample(s, i);
         int centre = k.scale * sample;
         if (matched)
-            centre += k.blur * (sample_at(before, i) - 2 * sample + sample_at(after, i));
+            centre += c.blur * (sample_at(before, i) - 2 * sample + sample_at(after, i));
         int marked;
         if (minimum) {
-            marked = marked_by_minimum(centre, (int)dot4(left[i >> 1], left_weights, 0),
-                                       (int)dot4(right[i >> 1], right_weights, 0), k.limits);
+            marked = marked_by_minimum(centre, (int)dot4(left[i >> 1], weights, 0),
+                                       (int)dot4(right[i >> 1], weights, 0), k.limits);
         } else {
-            const uint sum = dot4(left[i >> 1], left_weights, (uint)(k.limits.bias - 2 * centre));
-            marked = dot4(right[i >> 1], right_weights, sum) >= k.limits.span;
+            const uint sum = dot4(left[i >> 1], weights, (uint)(k.limits.bias - 2 * centre));
+            marked = dot4(right[i >> 1], weights, sum) >= k.limits.span;
         }
         bits |= marked ? WIDE_BIT(i) : 0u;
     }

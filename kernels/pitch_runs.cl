@@ -117,36 +117,3 @@ static int marked_by_minimum(int centre, int left, int right, const limits_t lim
 {
     return centre - max(left, right) >= limits.bright || centre - min(left, right) <= limits.dark;
 }
-
-/* A neighbour's two taps. `first` and `second` are samples (along y: rows) from the pixel, ascending, the
- * same if the distance is whole; a run along x starts at `start`, so that its samples 0 and 1 are the taps of
- * pixel 0. The weights sum to 256. */
-typedef struct { int start, first, second, w_first, w_second; } neighbour_t;
-
-static neighbour_t neighbour_of(int near, int far, int fraction)
-{
-    neighbour_t n;
-    const int is_before = near < 0;
-    n.start = is_before ? near - 1 : near;
-    n.first = is_before ? far : near;
-    n.second = is_before ? near : far;
-    n.w_first = is_before ? fraction : 256 - fraction;
-    n.w_second = 256 - n.w_first;
-    return n;
-}
-
-/* Bytes from a pixel to the first and to the last byte at which a run starts. */
-typedef struct { int lowest, highest; } reach_t;
-
-static reach_t reach_of(comparison_t c, const neighbour_t left, const neighbour_t right, int stride)
-{
-    reach_t reach;
-    if (c.axis) {
-        reach.lowest = min(min(left.first, right.first), -1) * stride;
-        reach.highest = max(max(left.second, right.second), 1) * stride;
-    } else {
-        reach.lowest = min(min(left.start, right.start), -1) * SAMPLE_BYTES;
-        reach.highest = max(max(left.start, right.start), 1) * SAMPLE_BYTES;
-    }
-    return reach;
-}

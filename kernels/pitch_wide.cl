@@ -91,17 +91,31 @@ static ulong rows_between(int first, int past)
 }
 
 /* Applies one comparison to the item's rows from byte `at`. `minimum` and `matched` are constants. */
-static ulong compare_rows(__global const uchar *src, uint at, int rows, int stride, int axis,
+static ulong compare_rows(__global const uchar *src, uint at, int rows, int stride, comparison_t c,
                           const comparer_t k, int minimum, int matched)
 {
     ulong bits = 0;
     at += (uint)((rows - 1) * stride);
-    if (axis) {
+    if (c.axis) {
         for (int row = 0; row < rows; row++, at -= (uint)stride)
-            bits = (bits << WIDE_PIXELS) | compare_y(src, at, stride, k, minimum, matched);
+            bits = (bits << WIDE_PIXELS) | compare_y(src, at, stride, c, k, minimum, matched);
     } else {
         for (int row = 0; row < rows; row++, at -= (uint)stride)
-            bits = (bits << WIDE_PIXELS) | compare_x(src, at, k, minimum, matched);
+            bits = (bits << WIDE_PIXELS) | compare_x(src, at, c, k, minimum, matched);
+    }
+    return bits;
+}
+
+/* Marks the pixels of `judged`, which lack a neighbour, one by one: they are few. */
+static ulong judge_inward(PLANE_ARGS, ulong judged, int rows, int x, int top, int width, int height,
+                          comparison_t c, int theta, int flags)
+{
+    ulong bits = 0;
+    for (int row = 0; row < rows; row++) {
+        const uint in_row = (uint)(judged >> ROW_BITS(row)) & WIDE_ALL;
+        if (in_row)
+            bits |= (ulong)judge_singly(PLANE, in_row, x, top + row, width, height, c, theta, flags)
+                    << ROW_BITS(row);
     }
     return bits;
 }
@@ -160,43 +174,33 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
         ulong bits = 0;
         for (int i = 0; i < comparison_count; i++) {
             const comparison_t c = comparisons[i];
-            const int n = c.axis ? height : width;
             const int margin = comparison_margin(c);
-            const int is_near_edge =
-                (flags & INWARD) && (c.axis ? top < margin || top + rows > height - margin : is_edge);
-            /* Pixels with both neighbours, then those that lack the left one, then the right one: one copy
-             * of the code for all three. */
-#pragma unroll 1
-            for (int missing = 0; missing < (is_near_edge ? 3 : 1); missing++) {
-                const int2 span = missing == 0   ? (int2)(margin, n - margin)
-                                  : missing == 1 ? inward_left(c, n)
-                                                 : inward_right(c, n);
-                const ulong judged = wanted & (c.axis ? rows_between(span.x - top, span.y - top)
-                                                      : in_rows(range_bits(span.x, span.y, x), rows));
-                if (judged == 0)
-                    continue;
-                taps_t t;
-                find_taps(c, missing, &t);
-                const neighbour_t left = neighbour_of(t.left_near, t.left_far, t.left_fraction);
-                const neighbour_t right = neighbour_of(t.right_near, t.right_far, t.right_fraction);
-                const reach_t reach = reach_of(c, left, right, stride);
-                comparer_t k;
-                int fits = make_comparer(c, left, right, theta, flags, &k);
-                /* The first and the last pixel of an axis have no sample beside their matched centre. */
-                fits = fits && (!missing || c.edge_margin > 0 || !matched);
-                if (fits && whole_samples && start + reach.lowest >= RUN_BEFORE &&
-                    rest >= reach.highest + RUN_BYTES) {
-                    bits |= judged & (matched && is_matched(c)
-                                          ? compare_rows(src, (uint)start, rows, stride, c.axis, k, minimum, 1)
-                                          : compare_rows(src, (uint)start, rows, stride, c.axis, k, minimum, 0));
-                } else {
-                    for (int row = 0; row < rows; row++) {
-                        const uint in_row = (uint)(judged >> ROW_BITS(row)) & WIDE_ALL;
-                        if (in_row)
-                            bits |= (ulong)judge_singly(PLANE, in_row, x, top + row, width, height, c, theta,
-                                                        flags)
-                                    << ROW_BITS(row);
-                    }
+            if ((flags & INWARD) && (c.axis ? top < margin || top + rows > height - margin : is_edge)) {
+                const int2 left = inward_left(c, c.axis ? height : width);
+                const int2 right = inward_right(c, c.axis ? height : width);
+                const ulong lacks =
+                    wanted &
+                    (c.axis ? rows_between(left.x - top, left.y - top) | rows_between(right.x - top, right.y - top)
+                            : in_rows(range_bits(left.x, left.y, x) | range_bits(right.x, right.y, x), rows));
+                if (lacks)
+                    bits |= judge_inward(PLANE, lacks, rows, x, top, width, height, c, theta, flags);
+            }
+            const ulong judged = wanted & (c.axis ? rows_between(margin - top, height - margin - top)
+                                                  : in_rows(range_bits(margin, width - margin, x), rows));
+            if (judged == 0)
+                continue;
+            /* Bytes from a pixel to the farthest run that it needs. */
+            const int reach = c.axis ? margin * stride : (c.whole + 1) * SAMPLE_BYTES;
+            if (whole_samples && start >= reach + RUN_BEFORE && rest >= reach + RUN_BYTES) {
+                const comparer_t k = comparer_of(c, theta, flags);
+                bits |= judged & (matched && is_matched(c)
+                                      ? compare_rows(src, (uint)start, rows, stride, c, k, minimum, 1)
+                                      : compare_rows(src, (uint)start, rows, stride, c, k, minimum, 0));
+            } else {
+                for (int row = 0; row < rows; row++) {
+                    const uint in_row = (uint)(judged >> ROW_BITS(row)) & WIDE_ALL;
+                    bits |= (ulong)judge_singly(PLANE, in_row, x, top + row, width, height, c, theta, flags)
+                            << ROW_BITS(row);
                 }
             }
         }
