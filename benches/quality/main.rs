@@ -6,8 +6,11 @@
 use clinspect_testkit::{self as common};
 mod detector;
 mod discs;
+mod limits;
 mod measure;
+mod pictures;
 mod report;
+mod scene;
 
 use std::{
     fs,
@@ -25,6 +28,7 @@ use clap::Parser;
 
 use common::panel::PanelSpec;
 use detector::Detector;
+use limits::LimitsEffort;
 use measure::{CLASSES, Effort, Scenario, estimate_pitch};
 use report::{ClassRow, PanelRow, Report};
 
@@ -45,6 +49,12 @@ struct Args {
     /// Also write the document to this file
     #[arg(long)]
     output: Option<PathBuf>,
+    /// Only measure what the elements cannot find, and print its tables
+    #[arg(long, conflicts_with = "output")]
+    limits: bool,
+    /// Only write the pictures of docs/limits.md into this folder
+    #[arg(long, conflicts_with_all = ["output", "limits"])]
+    pictures: Option<PathBuf>,
 }
 
 /// Extent of a run.
@@ -60,6 +70,7 @@ struct Plan {
     /// Detectors in the recall table.
     recall: &'static [Detector],
     estimated_px: &'static [f64],
+    limits: LimitsEffort,
 }
 
 const FULL: Plan = Plan {
@@ -77,6 +88,11 @@ const FULL: Plan = Plan {
     estimated_px: &[
         3.0, 3.4, 4.27, 5.5, 7.35, 7.5, 9.81, 12.6, 16.35, 23.77, 37.2, 61.13, 98.4, 149.5, 200.0,
     ],
+    limits: LimitsEffort {
+        clean_frames: 100,
+        threshold_frames: 16,
+        scenes: 12,
+    },
 };
 
 const QUICK: Plan = Plan {
@@ -92,6 +108,11 @@ const QUICK: Plan = Plan {
     even: None,
     recall: &[Detector::RECOMMENDED],
     estimated_px: &[3.4, 7.35, 61.13],
+    limits: LimitsEffort {
+        clean_frames: 4,
+        threshold_frames: 4,
+        scenes: 2,
+    },
 };
 
 /// A panel with this pitch along both axes, on a frame with enough cells for a comparison four
@@ -245,6 +266,7 @@ fn measure(plan: &Plan) -> Result<Report> {
         classes,
         mixed,
         estimates,
+        limits: limits::measure(&plan.limits)?,
     })
 }
 
@@ -253,7 +275,17 @@ fn main() -> Result<()> {
     gst::init()?;
     gstclinspect::register_static()?;
     let started = Instant::now();
-    let document = measure(if args.quick { &QUICK } else { &FULL })?.to_markdown();
+    let plan = if args.quick { &QUICK } else { &FULL };
+    if let Some(folder) = &args.pictures {
+        return pictures::write(folder, &plan.limits);
+    }
+    let document = if args.limits {
+        let mut document = String::new();
+        limits::write(&mut document, &limits::measure(&plan.limits)?);
+        document
+    } else {
+        measure(plan)?.to_markdown()
+    };
     eprintln!("all: {:.0} s", started.elapsed().as_secs_f64());
     if let Some(path) = &args.output {
         if let Some(folder) = path.parent() {

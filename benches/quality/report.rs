@@ -6,6 +6,7 @@ use crate::{
     common::panel::{DefectKind, PanelSpec},
     detector::Detector,
     discs::DISCS_PER_FRAME,
+    limits::{self, Table},
     measure::{
         Blobs, CLASS_CONTRAST, Class, DIAMETERS_PX, Effort, MAX_CONTRAST, Outcome, PRECISION_AT,
         PitchEstimate, Recall, THRESHOLD_STEP,
@@ -60,6 +61,8 @@ pub struct Report {
     pub mixed: Vec<(Blobs, Blobs)>,
     /// Estimated pitches.
     pub estimates: Vec<PitchEstimate>,
+    /// What the elements cannot find.
+    pub limits: Vec<Table>,
 }
 
 /// A target and the measured value.
@@ -81,6 +84,7 @@ impl Report {
         self.panel_section(&mut out);
         self.class_section(&mut out);
         self.pitch_section(&mut out);
+        limits::write(&mut out, &self.limits);
         self.method_section(&mut out);
         out
     }
