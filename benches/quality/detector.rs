@@ -23,6 +23,8 @@ pub struct Detector {
     /// The defaults (both axes, `multiples=<1,4>`, presence), instead of pitch-x at multiple 1 alone.
     /// The defaults include `minimum` and `matched`.
     pub every_way: bool,
+    /// `borders=skip`; without [`Self::every_way`] always.
+    pub skip: bool,
 }
 
 impl Detector {
@@ -33,6 +35,7 @@ impl Detector {
         minimum: false,
         matched: false,
         every_way: false,
+        skip: false,
     };
     /// No ghosts.
     pub const MINIMUM: Self = Self {
@@ -58,12 +61,19 @@ impl Detector {
         every_way: true,
         ..Self::ONE_WAY
     };
+    /// The same, but pixels that lack a neighbour along an axis are not compared along it.
+    pub const SKIP: Self = Self {
+        name: "recommended, borders=skip",
+        skip: true,
+        ..Self::RECOMMENDED
+    };
     /// Every configuration, the recommended one last.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CLASSIC,
         Self::MINIMUM,
         Self::MATCHED,
         Self::ONE_WAY,
+        Self::SKIP,
         Self::RECOMMENDED,
     ];
 
@@ -80,8 +90,9 @@ impl Detector {
             ""
         };
         if self.every_way {
+            let borders = if self.skip { " borders=skip" } else { "" };
             return format!(
-                "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x} pitch-y={pitch_y}"
+                "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x} pitch-y={pitch_y}{borders}"
             );
         }
         let compare = if self.minimum { "minimum" } else { "average" };

@@ -419,12 +419,8 @@ pub fn add_dots(picture: &mut Picture, first: [usize; 2], cells: [usize; 2], pha
         for column in 0..cells[0] {
             let [x, y] = dot([first[0] + column, first[1] + row], phase);
             let reach = DOT_DIAMETER_PX as usize + 2;
-            let area = [
-                x as usize - reach,
-                y as usize - reach,
-                2 * reach + 1,
-                2 * reach + 1,
-            ];
+            let [left, top] = [x, y].map(|v| (v as usize).saturating_sub(reach));
+            let area = [left, top, 2 * reach + 1, 2 * reach + 1];
             picture.change(area, |px, py, level| {
                 let distance = (px as f32 - x).hypot(py as f32 - y);
                 let inside = (DOT_DIAMETER_PX / 2.0 + 0.5 - distance).clamp(0.0, 1.0);
@@ -455,8 +451,8 @@ fn shared_period(effort: &LimitsEffort) -> Result<Table> {
         ),
         &["n", "multiples <1>", "multiples <1,4>"],
     );
-    // The whole frame, except cells that the frame cuts.
-    let whole = [38, 28];
+    // More than the frame holds; only dots inside count.
+    let whole = [40, 30];
     let blocks = BLOCKS.iter().map(|&n| (n.to_string(), [n, n], 14));
     let mut row = |name: String, cells: [usize; 2], first: usize, step: usize| -> Result<()> {
         let mut texts = vec![name];
@@ -480,6 +476,9 @@ fn shared_period(effort: &LimitsEffort) -> Result<Table> {
                 })?;
                 for &place in &places {
                     let [x, y] = dot(place, phase).map(|v| v as usize);
+                    if x + 3 > SIZE[0] || y + 3 > SIZE[1] {
+                        continue;
+                    }
                     all += 1;
                     met += u64::from(marked_share(&judgement, [x - 1, y - 1, 4, 4]) > 0.0);
                 }
@@ -694,7 +693,7 @@ fn nothing_there(effort: &LimitsEffort) -> Result<Table> {
         ..self::panel()
     });
     type Make = Box<dyn Fn(u64) -> Result<Picture>>;
-    let scenes: [(&str, Make, [f64; 2]); 5] = [
+    let scenes: [(&str, Make, [f64; 2]); 6] = [
         (
             "black",
             Box::new(|_| Ok(Picture::flat(SIZE, 0.0))),
@@ -708,6 +707,18 @@ fn nothing_there(effort: &LimitsEffort) -> Result<Table> {
         (
             "grey with noise",
             Box::new(|_| Ok(Picture::flat(SIZE, MEAN_LEVEL))),
+            [PITCH_PX; 2],
+        ),
+        (
+            "grey with noise, corners 10 % darker",
+            Box::new(|_| {
+                let mut picture = Picture::flat(SIZE, MEAN_LEVEL);
+                picture.change_all(|x, y, level| {
+                    let r2 = (x as f32 - 320.0).powi(2) + (y as f32 - 240.0).powi(2);
+                    level * (1.0 - 0.1 * r2 / 160_000.0)
+                });
+                Ok(picture)
+            }),
             [PITCH_PX; 2],
         ),
         (

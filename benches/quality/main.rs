@@ -106,7 +106,7 @@ const QUICK: Plan = Plan {
     pitches_px: &[7.35],
     noises: &[4.0],
     even: None,
-    recall: &[Detector::RECOMMENDED],
+    recall: &[Detector::SKIP, Detector::RECOMMENDED],
     estimated_px: &[3.4, 7.35, 61.13],
     limits: LimitsEffort {
         clean_frames: 4,
@@ -194,10 +194,15 @@ fn measure(plan: &Plan) -> Result<Report> {
         .collect();
     let sharp_outcomes = run("sharper defects", &sharp)?;
 
-    let wrong = [-PITCH_ERROR_PX, PITCH_ERROR_PX].map(|pitch_error_px| Scenario {
-        pitch_error_px,
-        ..scenario(&Detector::RECOMMENDED)
-    });
+    let wrong: Vec<_> = [Detector::RECOMMENDED, Detector::SKIP]
+        .iter()
+        .flat_map(|detector| {
+            [-PITCH_ERROR_PX, PITCH_ERROR_PX].map(|pitch_error_px| Scenario {
+                pitch_error_px,
+                ..scenario(detector)
+            })
+        })
+        .collect();
     let wrong_outcomes = run("pitch errors", &wrong)?;
 
     let even = plan.even.map(|(pitch_px, noise)| PanelSpec {
@@ -251,8 +256,8 @@ fn measure(plan: &Plan) -> Result<Report> {
         recommended,
         wrong_pitch: wrong
             .iter()
-            .map(|scenario| scenario.pitch_error_px)
             .zip(wrong_outcomes)
+            .map(|(scenario, outcome)| (scenario.detector, scenario.pitch_error_px, outcome))
             .collect(),
         panels: panels
             .iter()

@@ -49,8 +49,8 @@ pub struct Report {
     pub sharp: Vec<(Detector, Outcome)>,
     /// The recommended detector of `detectors`.
     pub recommended: Outcome,
-    /// By error of both pitches, px.
-    pub wrong_pitch: Vec<(f64, Outcome)>,
+    /// By detector and error of both pitches, px.
+    pub wrong_pitch: Vec<(Detector, f64, Outcome)>,
     /// The recommended detector by pitch and noise.
     pub panels: Vec<PanelRow>,
     /// Detectors of `classes` and `mixed`.
@@ -164,9 +164,10 @@ impl Report {
             "clean residual p99.9",
             MAX_RESIDUAL,
             Some(recommended.residual),
-            "",
+            REASON_RESIDUAL,
         ));
-        for (error, outcome) in &self.wrong_pitch {
+        let wrong = self.wrong_pitch.iter();
+        for (_, error, outcome) in wrong.filter(|(d, ..)| *d == Detector::RECOMMENDED) {
             for (i, diameter) in DIAMETERS_PX.iter().enumerate() {
                 let change = outcome.c95[i]
                     .zip(recommended.c95[i])
@@ -338,24 +339,42 @@ impl Report {
     }
 
     fn pitch_section(&self, out: &mut String) {
-        out.push_str("## Wrong pitch\n\nBoth pitches of the recommended settings are wrong by the error; T is searched again.\n\n");
+        out.push_str(
+            "## Wrong pitch\n\nBoth pitches are wrong by the error; T is searched again.\n\n",
+        );
         header(
             out,
-            &["error, px", "clean residual", "T", "C95 Ø1.5", "Ø3", "Ø6"],
+            &[
+                "detector",
+                "error, px",
+                "clean residual",
+                "T",
+                "C95 Ø1.5",
+                "Ø3",
+                "Ø6",
+            ],
         );
-        let right = (0.0, self.recommended);
-        for (error, outcome) in std::iter::once(&right).chain(&self.wrong_pitch) {
-            let [a, b, c] = outcome.c95.map(contrast);
-            let cells = [
-                &format!("{error:+}"),
-                &outcome.residual.to_string(),
-                &outcome.threshold.to_string(),
-                &a,
-                &b,
-                &c,
-            ];
-            row(out, &cells.map(String::as_str));
+        for detector in [Detector::RECOMMENDED, Detector::SKIP] {
+            let right = self
+                .detectors
+                .iter()
+                .map(|(d, outcome)| (*d, 0.0, *outcome));
+            let all = right.chain(self.wrong_pitch.iter().copied());
+            for (_, error, outcome) in all.filter(|(d, ..)| *d == detector) {
+                let [a, b, c] = outcome.c95.map(contrast);
+                let cells = [
+                    detector.name,
+                    &format!("{error:+}"),
+                    &outcome.residual.to_string(),
+                    &outcome.threshold.to_string(),
+                    &a,
+                    &b,
+                    &c,
+                ];
+                row(out, &cells);
+            }
         }
+        out.push_str(BORDERS);
         let _ = writeln!(
             out,
             "\n## Estimated pitch (`pitch-x=-1 pitch-y=-1`) at σ 8\n\n\
@@ -462,13 +481,20 @@ const CLASSES_NOTE: &str = "\nOne direction finds a blob wider than two pitches 
     one per megapixel, are 0.3 per frame.\n\n";
 
 const REASON_C95: &str = "the defects pass the same optics as the panel (0.8 px and the pixel's \
-    aperture), which lowers the peak of a small disc more";
+    aperture), which lowers the peak of a small disc more; `borders=inward` raises T, see the next table";
 const REASON_GHOSTS: &str = "the other neighbour differs by T even without noise, see the note on \
     ghosts below";
 const REASON_CHANCE_GHOSTS: &str = "chance, not a second image: one distance from a defect, one \
     neighbour differs already, so noise in the other alone reaches T more often than in both";
-const REASON_PITCH: &str = "in proportion to C95 similar to Ø3 and Ø6: at multiple 4 the error is \
-    four times as large, and the residual of the pattern's edges adds to the noise";
+const REASON_PITCH: &str = "at multiple 4 the error is four times as large, and near an edge, where \
+    borders=inward compares with a pixel eight pitches away, eight times; the residual of the pattern's \
+    edges adds to the noise";
+const REASON_RESIDUAL: &str = "near an edge both neighbours lie on the same side (borders=inward), so \
+    vignetting does not cancel; see borders=skip below";
+const BORDERS: &str = "\nWith `borders=inward` (the default) the pixels near an edge are judged along \
+    both axes. Their neighbours lie on one side, up to eight pitches away: a wrong pitch and uneven light \
+    count twice there and raise T for the whole frame. If the pitch is not exact or the light is uneven, \
+    compare T with that of `borders=skip`.\n\n";
 const REASON_MIXED: &str = "one distance from lines and blobs there are many pixels at which one \
     neighbour alone decides, see ghosts; T itself allows 0.3 false blobs per frame of 12 defects";
 
