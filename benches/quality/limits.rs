@@ -564,7 +564,8 @@ fn light(effort: &LimitsEffort) -> Result<Table> {
         "Less light",
         format!(
             "The whole frame, or its right half, gets a share of the light. Frames that fail of {}, with \
-             presence off and on, and the share of the frame that presence marks.",
+             presence off and on, and the share of the frame that presence marks. T allows 0.3 false \
+             blobs a frame.",
             effort.scenes
         ),
         &[
@@ -762,7 +763,8 @@ fn nothing_there(effort: &LimitsEffort) -> Result<Table> {
 fn textures() -> String {
     format!(
         "Panels and cloth of 640×480 px, pitch {PITCH_PX} along both axes, σ {NOISE} unless the table says \
-         otherwise, `clgaussian kernel-size=5 sigma=0.8` before the comparison, T as above. The cloth is \
+         otherwise, `clgaussian kernel-size=5 sigma=0.8` before the comparison, T as in the \
+         first tables. The cloth is \
          a plain weave (`benches/quality/scene.rs`); its threads wander by up to {WANDER_PX} px in waves of \
          {} to {} px. [limits.md](limits.md) says what follows from these tables.\n\n",
         WANDER_WAVES_PX[0], WANDER_WAVES_PX[1]

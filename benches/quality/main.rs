@@ -43,7 +43,7 @@ const SHARP_PSF_PX: f64 = 0.5;
 #[derive(Parser)]
 #[command(name = "quality")]
 struct Args {
-    /// Fewer frames and panels: less than a minute, less precise figures
+    /// Fewer frames and panels: about a minute, less precise figures
     #[arg(long)]
     quick: bool,
     /// Also write the document to this file
@@ -67,6 +67,8 @@ struct Plan {
     noises: &'static [f64],
     /// Pitch and noise of an evenly lit panel.
     even: Option<(f64, f64)>,
+    /// Pitches and noises of panels that are also judged with `borders=skip`.
+    skip: &'static [(f64, f64)],
     /// Detectors in the recall table.
     recall: &'static [Detector],
     estimated_px: &'static [f64],
@@ -84,6 +86,7 @@ const FULL: Plan = Plan {
     pitches_px: &[7.35, 7.5, 16.35, 61.13],
     noises: &[2.0, 4.0, 8.0],
     even: Some((61.13, 2.0)),
+    skip: &[(16.35, 4.0), (61.13, 2.0)],
     recall: &Detector::ALL,
     estimated_px: &[
         3.0, 3.4, 4.27, 5.5, 7.35, 7.5, 9.81, 12.6, 16.35, 23.77, 37.2, 61.13, 98.4, 149.5, 200.0,
@@ -106,6 +109,7 @@ const QUICK: Plan = Plan {
     pitches_px: &[7.35],
     noises: &[4.0],
     even: None,
+    skip: &[],
     recall: &[Detector::SKIP, Detector::RECOMMENDED],
     estimated_px: &[3.4, 7.35, 61.13],
     limits: LimitsEffort {
@@ -215,6 +219,11 @@ fn measure(plan: &Plan) -> Result<Report> {
         .flat_map(|&pitch| plan.noises.iter().map(move |&noise| panel(pitch, noise)))
         .chain(even)
         .map(|spec| Scenario::new(Detector::RECOMMENDED, spec))
+        .chain(
+            plan.skip
+                .iter()
+                .map(|&(pitch, noise)| Scenario::new(Detector::SKIP, panel(pitch, noise))),
+        )
         .collect();
     let panel_outcomes = run("pitches and noises", &panels)?;
 
@@ -263,6 +272,7 @@ fn measure(plan: &Plan) -> Result<Report> {
             .iter()
             .zip(panel_outcomes)
             .map(|(scenario, outcome)| PanelRow {
+                detector: scenario.detector,
                 spec: scenario.spec,
                 outcome,
             })

@@ -53,7 +53,7 @@ impl Strip {
         }
         let line = format!(
             "appsrc name=in format=time caps=video/x-raw,format=RGB,width={whole},height={height},\
-             framerate=1/1 ! videoconvert ! jpegenc quality=80 ! filesink name=file"
+             framerate=1/1 ! videoconvert ! jpegenc quality=60 ! filesink name=file"
         );
         let pipeline = gst::parse::launch(&line)?
             .downcast::<gst::Pipeline>()

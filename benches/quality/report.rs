@@ -31,8 +31,10 @@ pub struct ClassRow {
     pub recalls: Vec<Recall>,
 }
 
-/// The recommended detector on a panel.
+/// A detector on a panel.
 pub struct PanelRow {
+    /// Detector.
+    pub detector: Detector,
     /// Panel.
     pub spec: PanelSpec,
     /// Results.
@@ -51,7 +53,7 @@ pub struct Report {
     pub recommended: Outcome,
     /// By detector and error of both pitches, px.
     pub wrong_pitch: Vec<(Detector, f64, Outcome)>,
-    /// The recommended detector by pitch and noise.
+    /// The recommended detector by pitch and noise, then some panels with `borders=skip`.
     pub panels: Vec<PanelRow>,
     /// Detectors of `classes` and `mixed`.
     pub recall_detectors: Vec<Detector>,
@@ -245,6 +247,7 @@ impl Report {
                 "pitch",
                 "σ",
                 "vignetting",
+                "borders",
                 "frame",
                 "clean residual",
                 "T",
@@ -257,13 +260,19 @@ impl Report {
                 "false blobs per Mpx",
             ],
         );
-        for PanelRow { spec, outcome } in &self.panels {
+        for PanelRow {
+            detector,
+            spec,
+            outcome,
+        } in &self.panels
+        {
             let size = format!("{}×{}", spec.width, spec.height);
             let [a, b, c] = outcome.c95.map(contrast);
             let cells = [
-                &spec.pitch_x.to_string(),
+                spec.pitch_x.to_string().as_str(),
                 &spec.noise_sigma.to_string(),
                 &spec.vignetting.to_string(),
+                if detector.skip { "skip" } else { "inward" },
                 &size,
                 &outcome.residual.to_string(),
                 &outcome.threshold.to_string(),
@@ -275,7 +284,7 @@ impl Report {
                 &format!("{:.3}", outcome.noise_free.ghosts_per_defect()),
                 &format!("{:.1}", outcome.blobs.false_per_mpx()),
             ];
-            row(out, &cells.map(String::as_str));
+            row(out, &cells);
         }
         out.push_str(PANELS);
     }
@@ -403,7 +412,7 @@ impl Report {
         let _ = write!(
             out,
             "## How it is measured\n\n\
-             Repeat the measurement with `scripts/quality` (`scripts/quality --quick` takes less than \
+             Repeat the measurement with `scripts/quality` (`scripts/quality --quick` takes about \
              a minute, is less precise and does not write this file). Seeds are fixed and the elements \
              give the same bits on every device, so the tables repeat exactly. This run: {clean_mpx} \
              clean megapixels per threshold, {discs} discs per contrast, {defects_per_class} or \
@@ -463,7 +472,8 @@ impl Report {
 
 const INTRODUCTION: &str = "# Detection quality\n\n\
     How well the elements find defects planted on synthetic panels, measured with the real elements. \
-    Written by `scripts/quality`; do not edit.\n\n";
+    [limits.md](limits.md) says what cannot be found, [first-camera.md](first-camera.md) how to choose the \
+    settings. Written by `scripts/quality`; do not edit.\n\n";
 
 const SHARP: &str = "The same with defects drawn sharper than the optics allow (a point-spread \
     function of 0.5 px for the defects, 0.8 px for the panel), as in benchmarks that paint discs into \
@@ -474,7 +484,8 @@ const PANELS: &str = "\nGhosts at low noise and long pitches: `minimum` marks a 
     neighbours differ. One distance from a defect, one neighbour is the defect and differs, so the \
     other neighbour alone decides. It differs by more than T through noise, or through vignetting, \
     because 4 pitches are a large part of the frame. A low T makes this more frequent: compare the \
-    row without vignetting.\n\n";
+    row without vignetting.\n\nVignetting also raises T with `borders=inward`, because near an edge both \
+    neighbours lie on one side, up to eight pitches away: compare the rows with `borders=skip`.\n\n";
 
 const CLASSES_NOTE: &str = "\nOne direction finds a blob wider than two pitches only by its first and \
     last rows, which are narrower: see the share of its pixels marked. The false blobs that T allows, \
@@ -494,7 +505,7 @@ const REASON_RESIDUAL: &str = "near an edge both neighbours lie on the same side
 const BORDERS: &str = "\nWith `borders=inward` (the default) the pixels near an edge are judged along \
     both axes. Their neighbours lie on one side, up to eight pitches away: a wrong pitch and uneven light \
     count twice there and raise T for the whole frame. If the pitch is not exact or the light is uneven, \
-    compare T with that of `borders=skip`.\n\n";
+    compare T with that of `borders=skip`.\n";
 const REASON_MIXED: &str = "one distance from lines and blobs there are many pixels at which one \
     neighbour alone decides, see ghosts; T itself allows 0.3 false blobs per frame of 12 defects";
 
