@@ -268,8 +268,9 @@ impl Report {
         {
             let size = format!("{}×{}", spec.width, spec.height);
             let [a, b, c] = outcome.c95.map(contrast);
-            let cells = [
-                spec.pitch_x.to_string().as_str(),
+            let pitch = spec.pitch_x.to_string();
+            let cells: [&str; 14] = [
+                &pitch,
                 &spec.noise_sigma.to_string(),
                 &spec.vignetting.to_string(),
                 if detector.skip { "skip" } else { "inward" },
