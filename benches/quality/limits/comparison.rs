@@ -21,9 +21,11 @@ const DOT_CONTRAST: f32 = 60.0;
 /// Standard deviations of soft spots, px.
 const SPOTS_PX: [f32; 6] = [4.0, 8.0, 16.0, 32.0, 64.0, 128.0];
 const MAX_SPOT: f32 = 120.0;
-/// Widths of a line over the whole frame and its contrast, grey levels.
+/// Width of a line over the whole frame.
 const LINE_PX: f32 = 1.5;
-const LINE_CONTRAST: f32 = 40.0;
+/// Contrast of lines and stains, grey levels.
+const CONTRAST: f32 = 40.0;
+
 /// The top left corner of a square of `size_px` in scene `number`: around the middle of the frame.
 pub fn corner(size_px: usize, number: u64) -> [usize; 2] {
     let number = number as usize;
@@ -65,7 +67,7 @@ pub fn uniform(effort: &LimitsEffort) -> Result<Table> {
         "Uniform square by size",
         format!(
             "A square of the texture's mean level, so that the pattern is gone, and in the last column \
-             a stain: the pattern is still there, {LINE_CONTRAST} grey levels brighter. Squares found of \
+             a stain: the pattern is still there, {CONTRAST} grey levels brighter. Squares found of \
              {}, and the share of their pixels that is marked. A square is found if {} of its pixels \
              are marked. T by column: {}.",
             effort.scenes,
@@ -84,7 +86,7 @@ pub fn uniform(effort: &LimitsEffort) -> Result<Table> {
                 let judgement = inspector.judge(number, |picture| {
                     picture.change(area, |_, _, level| {
                         if *is_stain {
-                            level + LINE_CONTRAST
+                            level + CONTRAST
                         } else {
                             MEAN_LEVEL
                         }
@@ -106,7 +108,7 @@ pub fn lines(effort: &LimitsEffort) -> Result<Table> {
     let mut table = Table::new(
         "Lines along the pitch",
         format!(
-            "A line over the whole frame, {LINE_PX} px wide, {LINE_CONTRAST} grey levels brighter; \
+            "A line over the whole frame, {LINE_PX} px wide, {CONTRAST} grey levels brighter; \
              the share of its length that is marked, {} scenes.",
             effort.scenes
         ),
@@ -134,7 +136,7 @@ pub fn lines(effort: &LimitsEffort) -> Result<Table> {
                     picture.change_all(|x, y, level| {
                         // A soft line of this width: the camera's blur.
                         let z = distance(x, y) / (LINE_PX / 2.0);
-                        level + LINE_CONTRAST * (-0.5 * z * z).exp()
+                        level + CONTRAST * (-0.5 * z * z).exp()
                     });
                 })?;
                 // Counted along the axis that the line crosses most.
@@ -298,7 +300,7 @@ pub fn shading(effort: &LimitsEffort) -> Result<Table> {
     Ok(table)
 }
 
-/// Adds a soft spot in the middle; where the frame would saturate, its light is lowered first.
+/// Adds a soft spot in the middle.
 pub fn add_spot(picture: &mut Picture, s: f32, peak: f32) {
     picture.change_all(|x, y, level| {
         let r2 = (x as f32 - 320.0).powi(2) + (y as f32 - 240.0).powi(2);

@@ -23,6 +23,7 @@ const SIZE: [usize; 2] = [640, 480];
 const NOISE: f32 = 4.0;
 const SEED_THRESHOLD: u64 = 11;
 const SEED_SCENE: u64 = 13;
+
 /// Extent of the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitsEffort {

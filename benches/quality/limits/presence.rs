@@ -16,6 +16,7 @@ use crate::{
 const NOISES: [f32; 3] = [2.0, 4.0, 8.0];
 const SEED_LEARN: u64 = 12;
 const SEED_PRESENCE: u64 = 14;
+
 /// Presence on clean frames: what it marks there.
 pub fn presence(effort: &LimitsEffort) -> Result<Table> {
     let frames = effort.clean_frames;
