@@ -20,8 +20,11 @@ pub struct Detector {
     pub minimum: bool,
     /// `match-center=true`.
     pub matched: bool,
-    /// `multiples` and `pitch-y` too, instead of only pitch-x at multiple 1.
+    /// The defaults (both axes, `multiples=<1,4>`, presence), instead of pitch-x at multiple 1 alone.
+    /// The defaults include `minimum` and `matched`.
     pub every_way: bool,
+    /// `borders=skip`; without [`Self::every_way`] always.
+    pub skip: bool,
 }
 
 impl Detector {
@@ -32,6 +35,7 @@ impl Detector {
         minimum: false,
         matched: false,
         every_way: false,
+        skip: false,
     };
     /// No ghosts.
     pub const MINIMUM: Self = Self {
@@ -51,18 +55,25 @@ impl Detector {
         gaussian: true,
         ..Self::MATCHED
     };
-    /// The settings that README recommends.
+    /// The defaults behind `clgaussian`, as README recommends.
     pub const RECOMMENDED: Self = Self {
         name: "recommended",
         every_way: true,
         ..Self::ONE_WAY
     };
+    /// The same, but pixels that lack a neighbour along an axis are not compared along it.
+    pub const SKIP: Self = Self {
+        name: "recommended, borders=skip",
+        skip: true,
+        ..Self::RECOMMENDED
+    };
     /// Every configuration, the recommended one last.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::CLASSIC,
         Self::MINIMUM,
         Self::MATCHED,
         Self::ONE_WAY,
+        Self::SKIP,
         Self::RECOMMENDED,
     ];
 
@@ -78,15 +89,16 @@ impl Detector {
         } else {
             ""
         };
+        if self.every_way {
+            let borders = if self.skip { " borders=skip" } else { "" };
+            return format!(
+                "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x} pitch-y={pitch_y}{borders}"
+            );
+        }
         let compare = if self.minimum { "minimum" } else { "average" };
-        let both = if self.every_way {
-            format!(" pitch-y={pitch_y} multiples=\"<1,4>\"")
-        } else {
-            String::new()
-        };
         format!(
-            "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x}{both} compare={compare} \
-             match-center={}",
+            "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x} pitch-y=0 multiples=\"<1>\" \
+             compare={compare} match-center={} borders=skip min-contrast=0",
             self.matched
         )
     }
@@ -134,11 +146,17 @@ impl Bench {
     /// # Errors
     /// The elements or a device are missing, or the settings are refused.
     pub fn new(detector: &Detector, size: [usize; 2], pitch: [f64; 2]) -> Result<Self> {
-        let [width, height] = size;
+        Self::launch(&detector.elements(pitch[0], pitch[1]), size)
+    }
+
+    /// Starts `elements`, one of them a `clpitchthreshold` with the name `judge`, on 8-bit frames.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn launch(elements: &str, [width, height]: [usize; 2]) -> Result<Self> {
         if !width.is_multiple_of(4) {
             bail!("frames of {width} columns have padded rows; use a multiple of 4");
         }
-        let elements = detector.elements(pitch[0], pitch[1]);
         let description = format!(
             "appsrc name=source format=time caps=video/x-raw,format=GRAY8,width={width},\
              height={height},framerate=0/1 ! {elements} max-defects={MAX_DEFECTS} \
@@ -202,6 +220,11 @@ impl Bench {
     /// The estimated pitches along x and y, px; 0 while unknown.
     pub fn estimated_pitch(&self) -> [f64; 2] {
         ["estimated-pitch-x", "estimated-pitch-y"].map(|name| self.judge.property(name))
+    }
+
+    /// The learned standard deviation of the pattern, grey levels; 0 while unknown.
+    pub fn expected_contrast(&self) -> f64 {
+        self.judge.property("expected-contrast")
     }
 
     /// The element's error message, if there is one on the bus.

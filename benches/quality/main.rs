@@ -6,8 +6,11 @@
 use clinspect_testkit::{self as common};
 mod detector;
 mod discs;
+mod limits;
 mod measure;
+mod pictures;
 mod report;
+mod scene;
 
 use std::{
     fs,
@@ -25,6 +28,7 @@ use clap::Parser;
 
 use common::panel::PanelSpec;
 use detector::Detector;
+use limits::LimitsEffort;
 use measure::{CLASSES, Effort, Scenario, estimate_pitch};
 use report::{ClassRow, PanelRow, Report};
 
@@ -39,12 +43,18 @@ const SHARP_PSF_PX: f64 = 0.5;
 #[derive(Parser)]
 #[command(name = "quality")]
 struct Args {
-    /// Fewer frames and panels: less than a minute, less precise figures
+    /// Fewer frames and panels: about a minute, less precise figures
     #[arg(long)]
     quick: bool,
     /// Also write the document to this file
     #[arg(long)]
     output: Option<PathBuf>,
+    /// Only measure what the elements cannot find, and print its tables
+    #[arg(long, conflicts_with = "output")]
+    limits: bool,
+    /// Only write the pictures of docs/limits.md into this folder
+    #[arg(long, conflicts_with_all = ["output", "limits"])]
+    pictures: Option<PathBuf>,
 }
 
 /// Extent of a run.
@@ -57,9 +67,12 @@ struct Plan {
     noises: &'static [f64],
     /// Pitch and noise of an evenly lit panel.
     even: Option<(f64, f64)>,
+    /// Pitches and noises of panels that are also judged with `borders=skip`.
+    skip: &'static [(f64, f64)],
     /// Detectors in the recall table.
     recall: &'static [Detector],
     estimated_px: &'static [f64],
+    limits: LimitsEffort,
 }
 
 const FULL: Plan = Plan {
@@ -73,10 +86,16 @@ const FULL: Plan = Plan {
     pitches_px: &[7.35, 7.5, 16.35, 61.13],
     noises: &[2.0, 4.0, 8.0],
     even: Some((61.13, 2.0)),
+    skip: &[(16.35, 4.0), (61.13, 2.0)],
     recall: &Detector::ALL,
     estimated_px: &[
         3.0, 3.4, 4.27, 5.5, 7.35, 7.5, 9.81, 12.6, 16.35, 23.77, 37.2, 61.13, 98.4, 149.5, 200.0,
     ],
+    limits: LimitsEffort {
+        clean_frames: 100,
+        threshold_frames: 16,
+        scenes: 12,
+    },
 };
 
 const QUICK: Plan = Plan {
@@ -90,8 +109,14 @@ const QUICK: Plan = Plan {
     pitches_px: &[7.35],
     noises: &[4.0],
     even: None,
-    recall: &[Detector::RECOMMENDED],
+    skip: &[],
+    recall: &[Detector::SKIP, Detector::RECOMMENDED],
     estimated_px: &[3.4, 7.35, 61.13],
+    limits: LimitsEffort {
+        clean_frames: 4,
+        threshold_frames: 4,
+        scenes: 2,
+    },
 };
 
 /// A panel with this pitch along both axes, on a frame with enough cells for a comparison four
@@ -173,10 +198,15 @@ fn measure(plan: &Plan) -> Result<Report> {
         .collect();
     let sharp_outcomes = run("sharper defects", &sharp)?;
 
-    let wrong = [-PITCH_ERROR_PX, PITCH_ERROR_PX].map(|pitch_error_px| Scenario {
-        pitch_error_px,
-        ..scenario(&Detector::RECOMMENDED)
-    });
+    let wrong: Vec<_> = [Detector::RECOMMENDED, Detector::SKIP]
+        .iter()
+        .flat_map(|detector| {
+            [-PITCH_ERROR_PX, PITCH_ERROR_PX].map(|pitch_error_px| Scenario {
+                pitch_error_px,
+                ..scenario(detector)
+            })
+        })
+        .collect();
     let wrong_outcomes = run("pitch errors", &wrong)?;
 
     let even = plan.even.map(|(pitch_px, noise)| PanelSpec {
@@ -189,6 +219,11 @@ fn measure(plan: &Plan) -> Result<Report> {
         .flat_map(|&pitch| plan.noises.iter().map(move |&noise| panel(pitch, noise)))
         .chain(even)
         .map(|spec| Scenario::new(Detector::RECOMMENDED, spec))
+        .chain(
+            plan.skip
+                .iter()
+                .map(|&(pitch, noise)| Scenario::new(Detector::SKIP, panel(pitch, noise))),
+        )
         .collect();
     let panel_outcomes = run("pitches and noises", &panels)?;
 
@@ -230,13 +265,14 @@ fn measure(plan: &Plan) -> Result<Report> {
         recommended,
         wrong_pitch: wrong
             .iter()
-            .map(|scenario| scenario.pitch_error_px)
             .zip(wrong_outcomes)
+            .map(|(scenario, outcome)| (scenario.detector, scenario.pitch_error_px, outcome))
             .collect(),
         panels: panels
             .iter()
             .zip(panel_outcomes)
             .map(|(scenario, outcome)| PanelRow {
+                detector: scenario.detector,
                 spec: scenario.spec,
                 outcome,
             })
@@ -245,6 +281,7 @@ fn measure(plan: &Plan) -> Result<Report> {
         classes,
         mixed,
         estimates,
+        limits: limits::measure(&plan.limits)?,
     })
 }
 
@@ -253,7 +290,17 @@ fn main() -> Result<()> {
     gst::init()?;
     gstclinspect::register_static()?;
     let started = Instant::now();
-    let document = measure(if args.quick { &QUICK } else { &FULL })?.to_markdown();
+    let plan = if args.quick { &QUICK } else { &FULL };
+    if let Some(folder) = &args.pictures {
+        return pictures::write(folder, &plan.limits);
+    }
+    let document = if args.limits {
+        let mut document = String::new();
+        limits::write(&mut document, &limits::measure(&plan.limits)?);
+        document
+    } else {
+        measure(plan)?.to_markdown()
+    };
     eprintln!("all: {:.0} s", started.elapsed().as_secs_f64());
     if let Some(path) = &args.output {
         if let Some(folder) = path.parent() {

@@ -321,20 +321,8 @@ impl Scenario {
 
     fn threshold(&self, bench: &Bench, effort: &Effort) -> Result<f64> {
         let frames = clean_frames(self.spec, SEED_CLEAN, effort.clean_mpx)?;
-        let pixels = frames.len() * self.spec.width * self.spec.height;
-        let allowed = FALSE_BLOBS_PER_MPX * pixels as f64 / 1e6;
-        search_threshold(|threshold| {
-            let mut blobs = 0;
-            for frame in &frames {
-                let result = bench.judge(&frame.samples, threshold)?.result;
-                blobs += result.defects.len();
-                let share = result.defect_pixels as f64 / result.judged_pixels.max(1) as f64;
-                if blobs as f64 > allowed || share > NOISE_SHARE {
-                    return Ok(false);
-                }
-            }
-            Ok(true)
-        })
+        let frames: Vec<&[u8]> = frames.iter().map(|frame| &frame.samples[..]).collect();
+        clean_threshold(bench, &frames)
     }
 
     fn c95(
@@ -508,6 +496,27 @@ pub fn estimate_pitch(spec: PanelSpec, effort: &Effort) -> Result<PitchEstimate>
         pitch_px: spec.pitch_x,
         size,
         error_px,
+    })
+}
+
+/// The lowest threshold with at most [`FALSE_BLOBS_PER_MPX`] on clean frames of 8 bits.
+///
+/// # Errors
+/// A pipeline's error, or there is no such threshold.
+pub fn clean_threshold(bench: &Bench, frames: &[&[u8]]) -> Result<f64> {
+    let pixels: usize = frames.iter().map(|samples| samples.len()).sum();
+    let allowed = FALSE_BLOBS_PER_MPX * pixels as f64 / 1e6;
+    search_threshold(|threshold| {
+        let mut blobs = 0;
+        for samples in frames {
+            let result = bench.judge(samples, threshold)?.result;
+            blobs += result.defects.len();
+            let share = result.defect_pixels as f64 / result.judged_pixels.max(1) as f64;
+            if blobs as f64 > allowed || share > NOISE_SHARE {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     })
 }
 

@@ -6,6 +6,7 @@ use crate::{
     common::panel::{DefectKind, PanelSpec},
     detector::Detector,
     discs::DISCS_PER_FRAME,
+    limits::{self, Table},
     measure::{
         Blobs, CLASS_CONTRAST, Class, DIAMETERS_PX, Effort, MAX_CONTRAST, Outcome, PRECISION_AT,
         PitchEstimate, Recall, THRESHOLD_STEP,
@@ -30,8 +31,10 @@ pub struct ClassRow {
     pub recalls: Vec<Recall>,
 }
 
-/// The recommended detector on a panel.
+/// A detector on a panel.
 pub struct PanelRow {
+    /// Detector.
+    pub detector: Detector,
     /// Panel.
     pub spec: PanelSpec,
     /// Results.
@@ -48,9 +51,9 @@ pub struct Report {
     pub sharp: Vec<(Detector, Outcome)>,
     /// The recommended detector of `detectors`.
     pub recommended: Outcome,
-    /// By error of both pitches, px.
-    pub wrong_pitch: Vec<(f64, Outcome)>,
-    /// The recommended detector by pitch and noise.
+    /// By detector and error of both pitches, px.
+    pub wrong_pitch: Vec<(Detector, f64, Outcome)>,
+    /// The recommended detector by pitch and noise, then some panels with `borders=skip`.
     pub panels: Vec<PanelRow>,
     /// Detectors of `classes` and `mixed`.
     pub recall_detectors: Vec<Detector>,
@@ -60,6 +63,8 @@ pub struct Report {
     pub mixed: Vec<(Blobs, Blobs)>,
     /// Estimated pitches.
     pub estimates: Vec<PitchEstimate>,
+    /// What the elements cannot find.
+    pub limits: Vec<Table>,
 }
 
 /// A target and the measured value.
@@ -81,6 +86,7 @@ impl Report {
         self.panel_section(&mut out);
         self.class_section(&mut out);
         self.pitch_section(&mut out);
+        limits::write(&mut out, &self.limits);
         self.method_section(&mut out);
         out
     }
@@ -160,9 +166,10 @@ impl Report {
             "clean residual p99.9",
             MAX_RESIDUAL,
             Some(recommended.residual),
-            "",
+            REASON_RESIDUAL,
         ));
-        for (error, outcome) in &self.wrong_pitch {
+        let wrong = self.wrong_pitch.iter();
+        for (_, error, outcome) in wrong.filter(|(d, ..)| *d == Detector::RECOMMENDED) {
             for (i, diameter) in DIAMETERS_PX.iter().enumerate() {
                 let change = outcome.c95[i]
                     .zip(recommended.c95[i])
@@ -240,6 +247,7 @@ impl Report {
                 "pitch",
                 "σ",
                 "vignetting",
+                "borders",
                 "frame",
                 "clean residual",
                 "T",
@@ -252,13 +260,20 @@ impl Report {
                 "false blobs per Mpx",
             ],
         );
-        for PanelRow { spec, outcome } in &self.panels {
+        for PanelRow {
+            detector,
+            spec,
+            outcome,
+        } in &self.panels
+        {
             let size = format!("{}×{}", spec.width, spec.height);
             let [a, b, c] = outcome.c95.map(contrast);
-            let cells = [
-                &spec.pitch_x.to_string(),
+            let pitch = spec.pitch_x.to_string();
+            let cells: [&str; 14] = [
+                &pitch,
                 &spec.noise_sigma.to_string(),
                 &spec.vignetting.to_string(),
+                if detector.skip { "skip" } else { "inward" },
                 &size,
                 &outcome.residual.to_string(),
                 &outcome.threshold.to_string(),
@@ -270,7 +285,7 @@ impl Report {
                 &format!("{:.3}", outcome.noise_free.ghosts_per_defect()),
                 &format!("{:.1}", outcome.blobs.false_per_mpx()),
             ];
-            row(out, &cells.map(String::as_str));
+            row(out, &cells);
         }
         out.push_str(PANELS);
     }
@@ -334,24 +349,42 @@ impl Report {
     }
 
     fn pitch_section(&self, out: &mut String) {
-        out.push_str("## Wrong pitch\n\nBoth pitches of the recommended settings are wrong by the error; T is searched again.\n\n");
+        out.push_str(
+            "## Wrong pitch\n\nBoth pitches are wrong by the error; T is searched again.\n\n",
+        );
         header(
             out,
-            &["error, px", "clean residual", "T", "C95 Ø1.5", "Ø3", "Ø6"],
+            &[
+                "detector",
+                "error, px",
+                "clean residual",
+                "T",
+                "C95 Ø1.5",
+                "Ø3",
+                "Ø6",
+            ],
         );
-        let right = (0.0, self.recommended);
-        for (error, outcome) in std::iter::once(&right).chain(&self.wrong_pitch) {
-            let [a, b, c] = outcome.c95.map(contrast);
-            let cells = [
-                &format!("{error:+}"),
-                &outcome.residual.to_string(),
-                &outcome.threshold.to_string(),
-                &a,
-                &b,
-                &c,
-            ];
-            row(out, &cells.map(String::as_str));
+        for detector in [Detector::RECOMMENDED, Detector::SKIP] {
+            let right = self
+                .detectors
+                .iter()
+                .map(|(d, outcome)| (*d, 0.0, *outcome));
+            let all = right.chain(self.wrong_pitch.iter().copied());
+            for (_, error, outcome) in all.filter(|(d, ..)| *d == detector) {
+                let [a, b, c] = outcome.c95.map(contrast);
+                let cells = [
+                    detector.name,
+                    &format!("{error:+}"),
+                    &outcome.residual.to_string(),
+                    &outcome.threshold.to_string(),
+                    &a,
+                    &b,
+                    &c,
+                ];
+                row(out, &cells);
+            }
         }
+        out.push_str(BORDERS);
         let _ = writeln!(
             out,
             "\n## Estimated pitch (`pitch-x=-1 pitch-y=-1`) at σ 8\n\n\
@@ -380,7 +413,7 @@ impl Report {
         let _ = write!(
             out,
             "## How it is measured\n\n\
-             Repeat the measurement with `scripts/quality` (`scripts/quality --quick` takes less than \
+             Repeat the measurement with `scripts/quality` (`scripts/quality --quick` takes about \
              a minute, is less precise and does not write this file). Seeds are fixed and the elements \
              give the same bits on every device, so the tables repeat exactly. This run: {clean_mpx} \
              clean megapixels per threshold, {discs} discs per contrast, {defects_per_class} or \
@@ -440,7 +473,8 @@ impl Report {
 
 const INTRODUCTION: &str = "# Detection quality\n\n\
     How well the elements find defects planted on synthetic panels, measured with the real elements. \
-    Written by `scripts/quality`; do not edit.\n\n";
+    [limits.md](limits.md) says what cannot be found, [first-camera.md](first-camera.md) how to choose the \
+    settings. Written by `scripts/quality`; do not edit.\n\n";
 
 const SHARP: &str = "The same with defects drawn sharper than the optics allow (a point-spread \
     function of 0.5 px for the defects, 0.8 px for the panel), as in benchmarks that paint discs into \
@@ -451,20 +485,28 @@ const PANELS: &str = "\nGhosts at low noise and long pitches: `minimum` marks a 
     neighbours differ. One distance from a defect, one neighbour is the defect and differs, so the \
     other neighbour alone decides. It differs by more than T through noise, or through vignetting, \
     because 4 pitches are a large part of the frame. A low T makes this more frequent: compare the \
-    row without vignetting.\n\n";
+    row without vignetting.\n\nVignetting also raises T with `borders=inward`, because near an edge both \
+    neighbours lie on one side, up to eight pitches away: compare the rows with `borders=skip`.\n\n";
 
 const CLASSES_NOTE: &str = "\nOne direction finds a blob wider than two pitches only by its first and \
     last rows, which are narrower: see the share of its pixels marked. The false blobs that T allows, \
     one per megapixel, are 0.3 per frame.\n\n";
 
 const REASON_C95: &str = "the defects pass the same optics as the panel (0.8 px and the pixel's \
-    aperture), which lowers the peak of a small disc more";
+    aperture), which lowers the peak of a small disc more; `borders=inward` raises T, see the next table";
 const REASON_GHOSTS: &str = "the other neighbour differs by T even without noise, see the note on \
     ghosts below";
 const REASON_CHANCE_GHOSTS: &str = "chance, not a second image: one distance from a defect, one \
     neighbour differs already, so noise in the other alone reaches T more often than in both";
-const REASON_PITCH: &str = "in proportion to C95 similar to Ø3 and Ø6: at multiple 4 the error is \
-    four times as large, and the residual of the pattern's edges adds to the noise";
+const REASON_PITCH: &str = "at multiple 4 the error is four times as large, and near an edge, where \
+    borders=inward compares with a pixel eight pitches away, eight times; the residual of the pattern's \
+    edges adds to the noise";
+const REASON_RESIDUAL: &str = "near an edge both neighbours lie on the same side (borders=inward), so \
+    vignetting does not cancel; see borders=skip below";
+const BORDERS: &str = "\nWith `borders=inward` (the default) the pixels near an edge are judged along \
+    both axes. Their neighbours lie on one side, up to eight pitches away: a wrong pitch and uneven light \
+    count twice there and raise T for the whole frame. If the pitch is not exact or the light is uneven, \
+    compare T with that of `borders=skip`.\n";
 const REASON_MIXED: &str = "one distance from lines and blobs there are many pixels at which one \
     neighbour alone decides, see ghosts; T itself allows 0.3 false blobs per frame of 12 defects";
 
