@@ -185,7 +185,7 @@ impl PitchThreshold {
         } else {
             &settings.rois
         };
-        let words = |c| ComparisonWords::new(c, settings.edge_margin);
+        let words = |c| ComparisonWords::new(c, settings.inward(c));
         let comparison_words: Vec<ComparisonWords> = comparisons.iter().map(words).collect();
         let roi_words = rois
             .iter()
@@ -238,7 +238,7 @@ impl PitchThreshold {
                 let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
                 let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
                 let margin = (comparisons.iter())
-                    .filter(|c| c.axis == Axis::X && settings.borders == Borders::Inward)
+                    .filter(|c| c.axis == Axis::X && settings.inward(c).is_some())
                     .map(Comparison::margin)
                     .max();
                 let split = WideSplit::new([width, height], margin.unwrap_or(0), pixels, item_rows);

@@ -36,8 +36,10 @@ pub(super) struct ComparisonWords {
 const _: () = assert!(size_of::<ComparisonWords>() == 32);
 
 impl ComparisonWords {
-    /// A comparison that judges no pixel inward that is closer than `edge_margin` to the edge.
-    pub fn new(c: &Comparison, edge_margin: u32) -> Self {
+    /// A comparison that judges no pixel inward that is closer than `inward` to the edge; `None`: it
+    /// judges none inward.
+    pub fn new(c: &Comparison, inward: Option<usize>) -> Self {
+        let edge_margin = inward.and_then(|edge| i32::try_from(edge).ok());
         Self {
             axis: i32::from(c.axis == Axis::Y),
             whole: c.whole,
@@ -45,7 +47,7 @@ impl ComparisonWords {
             blur: c.blur,
             whole2: c.whole2,
             fraction2: c.fraction2,
-            edge_margin: i32::try_from(edge_margin).unwrap_or(i32::MAX),
+            edge_margin: edge_margin.unwrap_or(i32::MAX),
             unused: 0,
         }
     }
@@ -90,10 +92,10 @@ pub enum Polarity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClPitchBorders")]
 pub enum Borders {
-    /// They are judged with the neighbour two distances away.
+    /// They are judged with the neighbour two distances away, at the smallest multiple.
     #[default]
     #[enum_value(
-        name = "Inward: the neighbour two distances away inside the frame replaces a missing one",
+        name = "Inward: at the smallest multiple the neighbour two distances away replaces a missing one",
         nick = "inward"
     )]
     Inward,
@@ -181,13 +183,20 @@ impl PitchSettings {
 }
 
 impl PitchSettings {
+    /// The edge margin of a comparison that judges pixels inward: the one at the smallest multiple. At
+    /// several pitches both neighbours on one side would be so far away that shading and a slightly
+    /// wrong pitch show as differences (docs/quality.md).
+    pub(super) fn inward(&self, comparison: &Comparison) -> Option<usize> {
+        let is_nearest = self.multiples.iter().min() == Some(&comparison.multiple);
+        (self.borders == Borders::Inward && is_nearest).then_some(self.edge_margin as usize)
+    }
+
     /// Number of pixels of a `width` × `height` frame that at least one of the comparisons judges in a
     /// region.
     pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
-        let inward = (self.borders == Borders::Inward).then_some(self.edge_margin as usize);
         let judged: Vec<Rect> = comparisons
             .iter()
-            .flat_map(|c| c.judged(width, height, inward))
+            .flat_map(|c| c.judged(width, height, self.inward(c)))
             .filter(|rect| !rect.is_empty())
             .collect();
         let whole = [Rect::new(0, 0, width, height)];

@@ -162,6 +162,8 @@ struct Comparison {
     distance_q8: usize,
     /// Twice the distance, rounded on its own.
     double_q8: usize,
+    /// Whether a missing neighbour is replaced: only at the smallest multiple.
+    is_inward: bool,
 }
 
 fn comparisons(s: &Settings) -> Vec<Comparison> {
@@ -173,6 +175,7 @@ fn comparisons(s: &Settings) -> Vec<Comparison> {
                     along_columns,
                     distance_q8: distance_q8(multiple, pitch),
                     double_q8: distance_q8(2 * multiple, pitch),
+                    is_inward: s.inward && s.multiples.iter().all(|&other| other >= multiple),
                 });
             }
         }
@@ -380,7 +383,7 @@ struct Sums {
 /// judged.
 ///
 /// No tap leaves the row. The neighbours reach `x - P - u` and `x + P + u`, as the rule "judged"
-/// demands; with `inward` the neighbour at twice the distance on the other side replaces a missing
+/// demands; at the smallest multiple, with `inward`, the neighbour at twice the distance on the other side replaces a missing
 /// one. The neighbours of a matched centre clamp to the row. Taps of weight 0 are not read.
 fn sums(
     s: impl Fn(usize) -> i64,
@@ -409,10 +412,10 @@ fn sums(
     let edge = settings.edge_margin;
     let (left, right) = match (left, right) {
         (Some(left), Some(right)) => (left, right),
-        (None, Some(right)) if settings.inward && x >= edge => {
+        (None, Some(right)) if comparison.is_inward && x >= edge => {
             (neighbour(comparison.double_q8, true)?, right)
         }
-        (Some(left), None) if settings.inward && n - 1 - x >= edge => {
+        (Some(left), None) if comparison.is_inward && n - 1 - x >= edge => {
             (left, neighbour(comparison.double_q8, false)?)
         }
         _ => return None,
