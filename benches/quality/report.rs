@@ -485,28 +485,26 @@ const PANELS: &str = "\nGhosts at low noise and long pitches: `minimum` marks a 
     neighbours differ. One distance from a defect, one neighbour is the defect and differs, so the \
     other neighbour alone decides. It differs by more than T through noise, or through vignetting, \
     because 4 pitches are a large part of the frame. A low T makes this more frequent: compare the \
-    row without vignetting.\n\nVignetting also raises T with `borders=inward`, because near an edge both \
-    neighbours lie on one side, up to eight pitches away: compare the rows with `borders=skip`.\n\n";
+    row without vignetting.\n\nVignetting raises T a little with `borders=inward`, because near an edge both \
+    neighbours lie on one side, one and two pitches away: compare the rows with `borders=skip`.\n\n";
 
 const CLASSES_NOTE: &str = "\nOne direction finds a blob wider than two pitches only by its first and \
     last rows, which are narrower: see the share of its pixels marked. The false blobs that T allows, \
     one per megapixel, are 0.3 per frame.\n\n";
 
 const REASON_C95: &str = "the defects pass the same optics as the panel (0.8 px and the pixel's \
-    aperture), which lowers the peak of a small disc more; `borders=inward` raises T, see the next table";
+    aperture), which lowers the peak of a small disc more; see the next table";
 const REASON_GHOSTS: &str = "the other neighbour differs by T even without noise, see the note on \
     ghosts below";
 const REASON_CHANCE_GHOSTS: &str = "chance, not a second image: one distance from a defect, one \
     neighbour differs already, so noise in the other alone reaches T more often than in both";
-const REASON_PITCH: &str = "at multiple 4 the error is four times as large, and near an edge, where \
-    borders=inward compares with a pixel eight pitches away, eight times; the residual of the pattern's \
-    edges adds to the noise";
+const REASON_PITCH: &str = "at multiple 4 the error is four times as large; the residual of the pattern's edges adds \
+    to the noise";
 const REASON_RESIDUAL: &str = "near an edge both neighbours lie on the same side (borders=inward), so \
     vignetting does not cancel; see borders=skip below";
 const BORDERS: &str = "\nWith `borders=inward` (the default) the pixels near an edge are judged along \
-    both axes. Their neighbours lie on one side, up to eight pitches away: a wrong pitch and uneven light \
-    count twice there and raise T for the whole frame. If the pitch is not exact or the light is uneven, \
-    compare T with that of `borders=skip`.\n";
+    both axes, at the smallest multiple. Both neighbours lie on one side there, one and two pitches away, so \
+    uneven light does not cancel. If the light is very uneven, compare T with that of `borders=skip`.\n";
 const REASON_MIXED: &str = "one distance from lines and blobs there are many pixels at which one \
     neighbour alone decides, see ghosts; T itself allows 0.3 false blobs per frame of 12 defects";
 

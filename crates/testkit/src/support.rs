@@ -52,7 +52,7 @@ pub struct Rig {
     bus: gst::Bus,
 }
 
-/// What `PUBLISHED` means in the pipelines of [`Rig`] and [`line`]: the published formula of
+/// What `PUBLISHED` means in the pipelines of [`Rig`] and [`line()`]: the published formula of
 /// `clpitchthreshold`, a verdict by marked pixels, and no search for the pattern.
 pub const PUBLISHED: &str = "compare=average match-center=false multiples=<1> pitch-y=0 borders=skip \
      min-contrast=0 threshold=10 fail-defect-pixels=0 fail-defect-area=0";
