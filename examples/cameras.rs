@@ -162,13 +162,7 @@ fn devices() -> Result<Vec<String>> {
     if let Ok(device) = std::env::var("CLINSPECT_DEVICE") {
         return Ok(vec![device]);
     }
-    let mut seen = [0, 0];
-    let names = clinspect_opencl::devices()?.into_iter().map(|device| {
-        let kind = usize::from(device.is_gpu);
-        seen[kind] += 1;
-        format!("{}:{}", ["cpu", "gpu"][kind], seen[kind] - 1)
-    });
-    Ok(names.collect())
+    Ok(clinspect_opencl::selectors(&clinspect_opencl::devices()?))
 }
 
 fn cameras(args: &Args) -> Result<Vec<Camera>> {

@@ -136,16 +136,8 @@ fn selectors(
     devices: &[DeviceInfo],
     wanted: Option<&str>,
 ) -> Result<Vec<(String, DeviceInfo)>, Error> {
-    let mut counts = [0; 2];
-    let mut all = Vec::new();
-    for device in devices {
-        let selector = match (device.is_gpu, device.caps.is_cpu) {
-            (true, _) => next("gpu", &mut counts[0]),
-            (_, true) => next("cpu", &mut counts[1]),
-            _ => device.name.clone(),
-        };
-        all.push((selector, device.clone()));
-    }
+    let selectors = clinspect_opencl::selectors(devices);
+    let mut all: Vec<_> = selectors.into_iter().zip(devices.iter().cloned()).collect();
     let Some(wanted) = wanted else {
         return Ok(all);
     };
@@ -157,11 +149,6 @@ fn selectors(
         .into_iter()
         .map(|(_, device)| (wanted.to_owned(), device))
         .collect())
-}
-
-fn next(kind: &str, count: &mut usize) -> String {
-    *count += 1;
-    format!("{kind}:{}", *count - 1)
 }
 
 fn measure(selector: &str, device: &DeviceInfo, effort: Effort) -> Result<DeviceCost, Error> {

@@ -104,6 +104,19 @@ pub fn devices() -> Result<Vec<DeviceInfo>, ClError> {
     enumerate()
 }
 
+/// The value of the property `device` that selects each device: gpu:N, cpu:N, or the name of a device
+/// that is neither.
+pub fn selectors(devices: &[DeviceInfo]) -> Vec<String> {
+    let (mut gpus, mut cpus) = (0.., 0..);
+    let mut number = |device: &DeviceInfo| match (device.is_gpu, device.caps.is_cpu) {
+        (true, _) => gpus.next().map(|n| format!("gpu:{n}")),
+        (_, true) => cpus.next().map(|n| format!("cpu:{n}")),
+        _ => None,
+    };
+    let selector = |device: &DeviceInfo| number(device).unwrap_or_else(|| device.name.clone());
+    devices.iter().map(selector).collect()
+}
+
 fn choose(selector: &DeviceSelector, devices: &[DeviceInfo]) -> Option<usize> {
     let list: Vec<(String, bool, bool)> = devices
         .iter()
@@ -113,20 +126,13 @@ fn choose(selector: &DeviceSelector, devices: &[DeviceInfo]) -> Option<usize> {
 }
 
 fn not_found(selector: &str, devices: &[DeviceInfo]) -> ClError {
-    let names: Vec<String> = devices
-        .iter()
-        .map(|d| {
-            let kind = match (d.is_gpu, d.caps.is_cpu) {
-                (true, _) => "gpu",
-                (_, true) => "cpu",
-                _ => "accelerator",
-            };
-            format!("{} ({kind})", d.name)
-        })
+    let listed = selectors(devices).into_iter().zip(devices);
+    let names: Vec<String> = listed
+        .map(|(selector, device)| format!("{selector} ({})", device.name))
         .collect();
     ClError::Unavailable(format!(
         "no OpenCL device matches device={selector}; available: {}. Set device (or CLINSPECT_DEVICE, \
-         its default) to auto, cpu or part of one of these names; if a GPU is missing, install its \
+         its default) to auto, to one of these or to part of a name; if a GPU is missing, install its \
          OpenCL driver",
         names.join(", ")
     ))
