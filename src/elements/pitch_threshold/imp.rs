@@ -102,14 +102,21 @@ impl ClPitchThreshold {
     }
 
     /// Warns once of comparisons that can judge less than half of the regions' pixels.
-    fn warn_weak(&self, comparison: &PitchThreshold, told: &mut Told<Vec<(Axis, u32)>>) {
+    fn warn_weak(&self, live: &Live<Settings, Operator>, told: &mut Told<Vec<(Axis, u32)>>) {
+        let comparison = &live.operator.comparison;
         let weak = comparison.weak_comparisons();
         let names: Vec<(Axis, u32)> = weak.iter().map(|c| (c.axis, c.multiple)).collect();
         if !told.is_news(names) {
             return;
         }
         let [x, y] = comparison.pitches();
+        let is_alone = live.settings.multiples.usable().len() == 1;
         for weak in weak {
+            let advice = if is_alone {
+                String::new()
+            } else {
+                format!(", or set multiples without {}", weak.multiple)
+            };
             let (name, pitch) = match weak.axis {
                 Axis::X => ("pitch-x", x),
                 Axis::Y => ("pitch-y", y),
@@ -120,12 +127,13 @@ impl ClPitchThreshold {
                 (
                     "multiple {} of {}={} compares less than half of the pixels to be judged, \
                      because their neighbours {} pixels away lie outside the frame; use larger \
-                     frames, or set multiples without {}",
+                     frames{}",
                     weak.multiple,
                     name,
-                    pitch,
+                    // An estimated pitch has many digits.
+                    (1000.0 * pitch).round() / 1000.0,
                     weak.margin(),
-                    weak.multiple
+                    advice
                 )
             );
         }
@@ -259,7 +267,7 @@ impl InspectorImpl for ClPitchThreshold {
         frame: &Frame,
     ) -> Result<(), ClError> {
         self.estimate(live, &mut state.estimation, frame)?;
-        self.warn_weak(&live.operator.comparison, &mut state.weak);
+        self.warn_weak(live, &mut state.weak);
         let Live {
             operator, settings, ..
         } = live;
