@@ -10,12 +10,12 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     common::panel::PanelSpec,
     frames::{ARRANGEMENTS, Arrangement, Frame, PLAIN, read},
-    panels::Panels,
+    panels::{Panels, recommended},
     reference::{
-        pitch_threshold::{Compare, Outcome, Settings, compare, contrast},
+        pitch_threshold::{Outcome, Settings, compare, contrast},
         put,
     },
-    support::{Rig, buffer_of, caps_of, constant, noise, pitch_settings, start},
+    support::{Rig, buffer_of, caps_of, constant, noise, start},
 };
 
 const SIZE: [usize; 2] = [800, 600];
@@ -26,13 +26,10 @@ const SMOOTHED: &str = "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold th
 /// The default settings at this threshold for the reference.
 fn defaults(threshold: f64, min_contrast: f64) -> Settings {
     Settings {
-        compare: Compare::Minimum,
-        match_center: true,
-        multiples: vec![1, 4],
-        inward: true,
-        edge_margin: 2,
+        pitch_x: PITCH,
+        pitch_y: PITCH,
         min_contrast,
-        ..pitch_settings(PITCH, PITCH, threshold)
+        ..recommended(threshold)
     }
 }
 

@@ -190,6 +190,20 @@ impl Presence {
         ])
     }
 
+    /// The first arguments of the kernels that read a frame.
+    fn frame_args<'a>(&self, frame: &'a ClFrame) -> Result<Vec<Arg<'a>>, ClError> {
+        let [src, offset, stride] = source_args(frame.plane(0)?, None, 0)?;
+        let [width, height] = self.sizes()?;
+        Ok(vec![
+            src,
+            offset,
+            stride,
+            width,
+            height,
+            Arg::I32(self.shift),
+        ])
+    }
+
     /// Sums up the tiles of a frame, and counts those without the pattern in `counters`, two numbers.
     pub fn sum(
         &mut self,
@@ -199,21 +213,14 @@ impl Presence {
         slot: usize,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        let [src, offset, stride] = source_args(frame.plane(0)?, None, 0)?;
-        let [width, height] = self.sizes()?;
-        let mut args = vec![
-            src,
-            offset,
-            stride,
-            width,
-            height,
-            Arg::I32(self.shift),
+        let mut args = self.frame_args(frame)?;
+        args.extend([
             self.tiles_arg()?,
             Arg::U32(contrast_q4(contrast)),
             Arg::Mem(&self.sums),
             Arg::Mem(counters),
             Arg::U32(to_u32(slot, "a counter")?),
-        ];
+        ]);
         let name = match &self.columns {
             Some(columns) => {
                 args.push(Arg::Mem(columns));
@@ -320,21 +327,14 @@ impl Presence {
         comparison: &Comparison,
         meter: &Meter,
     ) -> Result<Vec<PairSums>, ClError> {
-        let [src, offset, stride] = source_args(frame.plane(0)?, None, 0)?;
-        let [width, height] = self.sizes()?;
-        let mut args = vec![
-            src,
-            offset,
-            stride,
-            width,
-            height,
-            Arg::I32(self.shift),
+        let mut args = self.frame_args(frame)?;
+        args.extend([
             Arg::I32(i32::from(comparison.axis == Axis::Y)),
             Arg::I32(comparison.whole),
             Arg::I32(comparison.fraction),
             self.tiles_arg()?,
             Arg::Mem(&self.pairs_out),
-        ];
+        ]);
         let name = if self.columns.is_some() {
             "pair_sums"
         } else {
