@@ -1,4 +1,8 @@
-/* NVIDIA instructions (compute capability 6.1 and later) that OpenCL C does not name. */
+/* NVIDIA instructions (compute capability 6.1 and later) that OpenCL C does not name; NVIDIA=0 leaves them out. */
+#ifndef NVIDIA
+#define NVIDIA 1
+#endif
+#if NVIDIA
 #define HAS_DOT4 1
 
 /* acc plus the sum of the products of four bytes. */
@@ -24,3 +28,4 @@ static uint funnel(uint low, uint high, uint shift)
     asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(word) : "r"(low), "r"(high), "r"(shift));
     return word;
 }
+#endif

@@ -1,12 +1,7 @@
-/* Appended to presence_tiles.cl. Reads runs of samples that start at any byte: aligned
+/* Appended to pitch_items.cl. Reads runs of samples that start at any byte: aligned
  * words, then funnel shifts, so that adjacent lanes read adjacent words. Memory objects must be
  * aligned.
  */
-/* 16 bytes of samples. */
-#define WIDE_PIXELS (16 / SAMPLE_BYTES)
-#define WIDE_ALL ((1u << WIDE_PIXELS) - 1u)
-/* The bit of pixel i. */
-#define WIDE_BIT(i) (1u << (WIDE_PIXELS - 1 - (i)))
 /* Words of a run of WIDE_PIXELS + 1 samples, and of a run with one more sample. */
 #define RUN_WORDS 5
 #define LONG_RUN_WORDS 6

@@ -206,6 +206,7 @@ fn pitch(
 ) -> Result<PitchThreshold, Error> {
     let wanted = PitchSettings {
         may_be_blind: false,
+        may_move: false,
         pitch_x: settings.pitch_x,
         pitch_y: settings.pitch_y,
         multiples: settings.multiples.clone(),

@@ -93,6 +93,7 @@ pub fn pitch_settings() -> PitchSettings {
     let panel = PanelSpec::default();
     PitchSettings {
         may_be_blind: false,
+        may_move: false,
         pitch_x: panel.pitch_x,
         pitch_y: panel.pitch_y,
         multiples: vec![1, 4],

@@ -124,6 +124,7 @@ fn operator(
     let made = PitchThreshold::new(device, &layout, &job.settings(input, choice));
     let refused = job.is_blind(input)
         || choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images())
+        || choice.0 == Some(PitchVariant::Fixed) && input.kind() != SampleKind::U8
         || choice.0 == Some(PitchVariant::Wide { dot4: true })
             && (input.kind() != SampleKind::U8 || !device.caps().has_dot4);
     match made {
@@ -201,7 +202,10 @@ fn check(
 ) -> usize {
     let wanted: Vec<_> = limits.iter().map(|l| expected(input, job, l)).collect();
     for &choice in choices {
-        let wide = matches!(choice.0, Some(PitchVariant::Wide { .. }));
+        let wide = matches!(
+            choice.0,
+            Some(PitchVariant::Wide { .. } | PitchVariant::Fixed)
+        );
         if wide && input.import(device).planes()[0].aligned_len().is_none() {
             // `pitch_job::check` asserts the refusal.
             continue;

@@ -18,6 +18,7 @@ mod histogram;
 mod histogram_job;
 mod importer;
 mod memory;
+mod pitch_fixed;
 mod pitch_job;
 mod pitch_modes;
 mod pitch_threshold;

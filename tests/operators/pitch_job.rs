@@ -72,6 +72,8 @@ impl Job {
         let [width, height] = input.size();
         PitchSettings {
             may_be_blind: false,
+            // A program for each of hundreds of jobs would take the compiler minutes.
+            may_move: variant != Some(PitchVariant::Fixed),
             pitch_x: self.pitch[0],
             pitch_y: self.pitch[1],
             multiples: self.multiples.clone(),
@@ -229,7 +231,8 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
         let result = PitchThreshold::new(device, &layout, &settings);
         let words = input.kind() != SampleKind::U8;
         let dot4 = choice.0 == Some(PitchVariant::Wide { dot4: true });
-        if is_blind || words && (choice.1 || dot4) {
+        let fixed = choice.0 == Some(PitchVariant::Fixed);
+        if is_blind || words && (choice.1 || dot4 || fixed) {
             let refused = matches!(&result, Err(ClError::Refused(_)));
             assert!(refused, "{} is not refused: {result:?}", about());
             continue;
@@ -245,7 +248,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
             continue;
         }
         let mut operator = result.unwrap_or_else(|error| panic!("{}: {error}", about()));
-        if let Some(PitchVariant::Wide { .. }) = choice.0
+        if let Some(PitchVariant::Wide { .. } | PitchVariant::Fixed) = choice.0
             && input.import(device).planes()[0].aligned_len().is_none()
         {
             // Wrapped host memory may be unaligned: the result is an error, never a misaligned load.

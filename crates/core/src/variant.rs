@@ -11,7 +11,7 @@ pub use gaussian::{
 pub use histogram::{
     HistogramShape, HistogramVariant, banked_copies, histogram_variant, local_fits, without_banks,
 };
-pub use pitch::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows};
+pub use pitch::{PitchVariant, WIDE_MEMORY, fixed_rows, pitch_variant, wide_rows};
 
 #[cfg(test)]
 mod devices {

@@ -193,7 +193,14 @@ impl ClContext {
         }
         let built = Program::build(self.raw_context(), self.device.id, source, options)?;
         let program = Arc::new(built);
-        self.programs().insert(key, program.clone());
+        let mut programs = self.programs();
+        if source == ProgramSource::PitchFixed {
+            // Each pitch has a program of its own; without this, a pitch that drifts would fill the memory.
+            programs
+                .retain(|(other, _), program| *other != source || Arc::strong_count(program) > 1);
+        }
+        programs.insert(key, program.clone());
+        drop(programs);
         Ok(program)
     }
 

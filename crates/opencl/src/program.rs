@@ -48,6 +48,9 @@ pub enum ProgramSource {
     PitchWide,
     /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
     PitchWideDot,
+    /// The pitch comparison for a GPU, with the comparisons as constants. `NVIDIA=0`: without the
+    /// instructions of `nvidia.cl`.
+    PitchFixed,
     /// Processing of packed masks, and of tiles without the pattern.
     PitchMask,
     /// Planes to images.
@@ -111,8 +114,10 @@ impl ProgramSource {
                 COMMON,
                 PITCH_THRESHOLD,
                 PRESENCE_TILES,
+                part!("pitch_items.cl"),
                 part!("pitch_runs.cl"),
                 part!("pitch_compare_int.cl"),
+                part!("pitch_rows.cl"),
                 part!("pitch_wide.cl"),
             ],
             Self::PitchWideDot => &[
@@ -120,8 +125,19 @@ impl ProgramSource {
                 PITCH_THRESHOLD,
                 part!("nvidia.cl"),
                 PRESENCE_TILES,
+                part!("pitch_items.cl"),
                 part!("pitch_runs.cl"),
                 part!("pitch_compare_dot.cl"),
+                part!("pitch_rows.cl"),
+                part!("pitch_wide.cl"),
+            ],
+            Self::PitchFixed => &[
+                COMMON,
+                PITCH_THRESHOLD,
+                part!("nvidia.cl"),
+                PRESENCE_TILES,
+                part!("pitch_items.cl"),
+                part!("pitch_fixed.cl"),
                 part!("pitch_wide.cl"),
             ],
             Self::PitchMask => &[

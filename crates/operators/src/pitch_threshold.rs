@@ -1,8 +1,10 @@
 //! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
 
 mod defects;
+mod fixed;
 mod mask;
 mod presence;
+mod run;
 mod run_differences;
 mod settings;
 mod wide;
@@ -16,19 +18,17 @@ use clinspect_core::{
     ndrange::NdRange,
     pitch::{Axis, Comparison, threshold_q8},
     region::Rect,
-    variant::{PitchVariant, WIDE_MEMORY, pitch_variant, wide_rows},
+    variant::{PitchVariant, pitch_variant, wide_rows},
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission,
-};
+use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
 
 use defects::Lister;
 pub use defects::{Listed, MeasuredDefect};
+use fixed::Fixed;
 pub use mask::MaskTarget;
-use mask::packed_mask;
 pub use presence::Contrast;
-use presence::{Judged, Presence};
+use presence::Presence;
 pub use settings::{Borders, Compare, PitchSettings, Polarity};
 use settings::{ComparisonWords, check_forced};
 
@@ -38,8 +38,8 @@ use super::{
     WARM_UP_ROWS,
     histogram::effective_depth,
     sample_options,
-    source::{PlaneImages, plain_group, source_args, target_args},
-    to_i32, to_u32,
+    source::{PlaneImages, plain_group},
+    to_i32,
 };
 
 /// Two counters of marked pixels, then two of tiles without the pattern.
@@ -89,6 +89,8 @@ pub struct PitchThreshold {
     /// The split of the wide kernel's items, and its work-items per work-group; `None` for the other
     /// kernels.
     wide: Option<(WideSplit, usize)>,
+    /// A faster kernel for some frames.
+    fixed: Option<Fixed>,
     /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
     counters: Mem,
     slot: usize,
@@ -206,14 +208,28 @@ impl PitchThreshold {
         let options = sample_options(layout.sample, settings.image);
         let bytes = layout.sample == SampleType::U8;
         let variant = settings.variant.unwrap_or_else(|| {
-            pitch_variant(context.caps(), settings.image, bytes, layout.bytes())
+            let moving = settings.may_move;
+            pitch_variant(
+                context.caps(),
+                settings.image,
+                bytes,
+                layout.bytes(),
+                moving,
+            )
         });
+        // Frames whose rows do not fit, and frames before the pattern is seen, take the general kernel.
+        let general = match variant {
+            PitchVariant::Fixed => PitchVariant::Wide {
+                dot4: context.caps().has_dot4,
+            },
+            other => other,
+        };
         let minimum = settings.compare == Compare::Minimum;
-        let (source, name) = match variant {
+        let (source, name) = match general {
             PitchVariant::Bytes => (ProgramSource::PitchThreshold, "pitch_threshold_bytes"),
             PitchVariant::Words => (ProgramSource::PitchWords, "pitch_threshold_words"),
-            PitchVariant::Wide { dot4 } => (
-                if dot4 {
+            PitchVariant::Wide { .. } | PitchVariant::Fixed => (
+                if general == (PitchVariant::Wide { dot4: true }) {
                     ProgramSource::PitchWideDot
                 } else {
                     ProgramSource::PitchWide
@@ -227,13 +243,28 @@ impl PitchThreshold {
             ),
         };
         let kernel = context.program(source, &options)?.kernel(name)?;
+        let fixed = if variant == PitchVariant::Fixed {
+            let along_x = comparisons.iter().filter(|c| c.axis == Axis::X);
+            let reach = along_x.map(Comparison::margin).max().unwrap_or(0);
+            let flags = settings.flags();
+            Fixed::new(
+                context,
+                &options,
+                &comparison_words,
+                flags,
+                [width, height],
+                reach,
+            )?
+        } else {
+            None
+        };
         let mut wide = None;
-        let range = match variant {
+        let range = match general {
             PitchVariant::Bytes => NdRange::cover(
                 [packed_stride(width), height],
                 plain_group(context, &kernel)?,
             ),
-            PitchVariant::Wide { .. } => {
+            PitchVariant::Wide { .. } | PitchVariant::Fixed => {
                 let pixels = WIDE_BYTES / layout.sample.bytes();
                 let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
                 let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
@@ -279,6 +310,7 @@ impl PitchThreshold {
             name,
             range,
             wide,
+            fixed,
             slot: 0,
             clean: true,
             marked: Marked::default(),
@@ -359,185 +391,6 @@ impl PitchThreshold {
             &self.counters,
             meter,
         )
-    }
-
-    /// Compares a frame, writes its mask, waits, and returns the number of marked pixels.
-    ///
-    /// # Errors
-    /// The failing call; the mask's contents are then undefined.
-    pub fn run(
-        &mut self,
-        frame: &ClFrame,
-        target: MaskTarget,
-        meter: &Arc<Meter>,
-    ) -> Result<Marked, ClError> {
-        let result = self.compare(frame, target, meter);
-        self.marked = *result.as_ref().unwrap_or(&Marked::default());
-        if result.is_ok() {
-            self.slot = 1 - self.slot;
-        } else {
-            // The frame may be counted in part.
-            self.clean = false;
-        }
-        result
-    }
-
-    fn compare(
-        &mut self,
-        frame: &ClFrame,
-        target: MaskTarget,
-        meter: &Arc<Meter>,
-    ) -> Result<Marked, ClError> {
-        let stride = packed_stride(self.width);
-        if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
-            self.packed = Some(ClBuffer::new(&self.context, stride * self.height, meter)?);
-        }
-        let (mask, mask_offset) = packed_mask(target, &self.packed)
-            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        let mask = Memory::Buffer(mask);
-        let comparison_count = match self.contrast {
-            Contrast::Unknown => 0,
-            _ => self.comparison_count,
-        };
-        let mut submission = self.context.submit(meter);
-        if let Some(images) = &mut self.images {
-            images.update(frame, &mut submission)?;
-        }
-        let slot = self.slot;
-        if !self.clean {
-            self.clean = true;
-            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
-        }
-        let plane = frame.plane(0)?;
-        let image = self.images.as_ref().and_then(|images| images.get(0));
-        let [src, src_offset, src_stride] = source_args(plane, image, 0)?;
-        let mut args = vec![
-            src,
-            src_offset,
-            src_stride,
-            Arg::I32(to_i32(self.width, "a width")?),
-            Arg::I32(to_i32(self.height, "a height")?),
-            Arg::Writes(mask),
-            Arg::U64(mask_offset as u64),
-            Arg::U32(to_u32(stride, "a stride")?),
-            Arg::Mem(&self.comparisons),
-            Arg::I32(to_i32(comparison_count, "comparisons")?),
-            Arg::Mem(&self.rois),
-            Arg::I32(to_i32(self.roi_count, "regions")?),
-            Arg::I32(self.theta),
-            Arg::I32(self.flags),
-            Arg::Mem(&self.counters),
-            Arg::U32(to_u32(slot, "a counter")?),
-        ];
-        let mut range = self.range;
-        let mut is_summed = false;
-        if let Some((split, group)) = &self.wide {
-            let memory = plane.aligned_len().filter(|&len| len < WIDE_MEMORY);
-            let memory = memory.ok_or_else(|| {
-                ClError::Input(format!("{} reads device memory under 2 GiB", self.name))
-            })?;
-            args.push(Arg::U32(to_u32(memory, "a memory object")?));
-            args.extend(split.args(*group)?);
-            // The kernel also sums up the tiles: another launch would cost as much as the sums.
-            let tile_groups = match (self.contrast, &self.presence) {
-                (Contrast::Known(level), Some(presence)) => {
-                    is_summed = true;
-                    let groups = presence.groups(*group);
-                    args.extend(presence.tile_args(groups, level)?);
-                    groups
-                }
-                _ => {
-                    args.extend([
-                        Arg::I32(0),
-                        Arg::I32x4([1; 4]),
-                        Arg::U32(0),
-                        Arg::I32(0),
-                        Arg::Mem(&self.counters),
-                        Arg::I32(1),
-                    ]);
-                    0
-                }
-            };
-            range = split.range(*group, tile_groups);
-        }
-        submission.run(&mut self.kernel, self.name, &args, &range)?;
-        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
-            && !is_summed
-        {
-            presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
-        }
-        Self::expand(
-            &mut self.expand,
-            self.expand_group,
-            mask,
-            target,
-            [self.width, self.height],
-            &mut submission,
-        )?;
-        submission.measure(self.width * self.height);
-        let mut counts: Counters = [0; 4];
-        let bytes = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.counters, 0, bytes, "the pixel count")?;
-        let mut marked = Marked {
-            pixels: u64::from(counts[slot]),
-            missing: 0,
-        };
-        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
-            && counts[TILES + slot] > 0
-        {
-            let judged = Judged {
-                comparisons: &self.comparisons,
-                comparison_count: self.comparison_count,
-                rois: &self.rois,
-                roi_count: self.roi_count,
-                flags: self.flags,
-            };
-            let [fresh, missing] =
-                presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;
-            marked.pixels += u64::from(fresh);
-            marked.missing = u64::from(missing);
-            if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
-                let mut submission = self.context.submit(meter);
-                let size = [self.width, self.height];
-                Self::expand(
-                    &mut self.expand,
-                    self.expand_group,
-                    mask,
-                    target,
-                    size,
-                    &mut submission,
-                )?;
-                submission.send()?.wait("the mask")?;
-            }
-        }
-        Ok(marked)
-    }
-
-    /// Expands the packed mask if the target has a byte per pixel.
-    fn expand(
-        kernel: &mut Kernel,
-        group: [usize; 2],
-        mask: Memory,
-        target: MaskTarget,
-        [width, height]: [usize; 2],
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        let MaskTarget::Grey(out) = target else {
-            return Ok(());
-        };
-        let stride = packed_stride(width);
-        let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
-        let args = [
-            Arg::Reads(mask),
-            Arg::U32(to_u32(stride, "a stride")?),
-            dst,
-            dst_offset,
-            dst_stride,
-            Arg::I32(to_i32(width, "a width")?),
-            Arg::I32(to_i32(height, "a height")?),
-        ];
-        let range = NdRange::cover([stride, height], group);
-        submission.run(kernel, "mask_expand", &args, &range)
     }
 }
 

@@ -40,6 +40,8 @@ struct Estimate {
     estimator: PitchEstimator,
     tracker: PitchTracker,
     looked: u64,
+    /// A later estimate agreed with the held pitch.
+    is_confirmed: bool,
     missing: Told<()>,
 }
 
@@ -76,6 +78,14 @@ impl Estimation {
     /// The held pitches along x and along y, px.
     pub fn pitches(&self) -> [Option<f64>; 2] {
         [0, 1].map(|axis| self.axes[axis].as_ref()?.tracker.pitch())
+    }
+
+    /// Whether a pitch that is estimated may soon change.
+    pub fn may_move(&self) -> bool {
+        self.axes
+            .iter()
+            .flatten()
+            .any(|estimate| !estimate.is_confirmed)
     }
 
     /// Whether to examine this frame; call it once per frame.
@@ -115,7 +125,10 @@ impl Estimation {
             estimate.looked += 1;
             let change = estimate.tracker.update(found);
             if change != PitchChange::None {
+                estimate.is_confirmed = false;
                 news.push(News::Pitch);
+            } else if estimate.tracker.is_settled() {
+                estimate.is_confirmed = true;
             }
             if estimate.tracker.pitch().is_some() {
                 estimate.missing.clear();

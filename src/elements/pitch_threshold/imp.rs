@@ -59,7 +59,10 @@ impl ClPitchThreshold {
         let known = estimation.pitches();
         self.estimated.set(&self.obj(), known);
         gst::info!(CAT, imp = self, "estimated pitches {known:?}");
-        let wanted = live.settings.clone().with_estimates(known);
+        let wanted = live
+            .settings
+            .clone()
+            .with_estimates(known, estimation.may_move());
         // Without a pitch this frame could not be judged, so wait for the operator.
         let is_blind = live.operator.comparison.pitches() == [0.0; 2];
         let refusal = if is_blind {
@@ -206,11 +209,11 @@ impl InspectorImpl for ClPitchThreshold {
 
     fn settings(&self, state: &State) -> Settings {
         let settings = lock(&self.settings).clone();
-        settings.with_estimates(state.estimation.pitches())
+        settings.with_estimates(state.estimation.pitches(), state.estimation.may_move())
     }
 
     fn restore(&self, refused: &Settings, in_force: &Settings) {
-        let set = |settings: &Settings| settings.clone().with_estimates([None; 2]);
+        let set = |settings: &Settings| settings.clone().with_estimates([None; 2], false);
         let mut settings = lock(&self.settings);
         let mut now = set(&settings);
         put_back(&mut now, &set(refused), &set(in_force));
@@ -232,6 +235,7 @@ impl InspectorImpl for ClPitchThreshold {
             layout,
             &PitchSettings {
                 may_be_blind: along_x || along_y,
+                may_move: settings.may_move,
                 pitch_x,
                 pitch_y,
                 multiples,

@@ -25,6 +25,8 @@ pub struct Settings {
     pub pitch_y: f64,
     /// Pitches in use along x and y, px: set or estimated; 0 for none. Not a property.
     pub pitches: [f64; 2],
+    /// An estimated pitch may soon change. Not a property.
+    pub may_move: bool,
     pub multiples: Array<Vec<u32>>,
     pub threshold: f64,
     pub compare: Compare,
@@ -45,6 +47,7 @@ impl Default for Settings {
             pitch_x: ESTIMATE,
             pitch_y: ESTIMATE,
             pitches: [0.0; 2],
+            may_move: false,
             multiples: vec![1, 4].into(),
             threshold: 12.0,
             compare: Compare::Minimum,
@@ -95,10 +98,11 @@ impl Settings {
     }
 
     /// The settings with the estimated pitches in use where estimates are wanted.
-    pub fn with_estimates(mut self, [x, y]: [Option<f64>; 2]) -> Self {
+    pub fn with_estimates(mut self, [x, y]: [Option<f64>; 2], may_move: bool) -> Self {
         let pitch =
             |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
         self.pitches = [pitch(self.pitch_x, x), pitch(self.pitch_y, y)];
+        self.may_move = may_move;
         self
     }
 }

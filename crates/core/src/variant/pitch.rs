@@ -14,6 +14,9 @@ pub enum PitchVariant {
         /// With dot products of bytes.
         dot4: bool,
     },
+    /// The same with the comparisons as constants of the program, for frames of 8-bit samples whose rows
+    /// start at multiples of 16 bytes; other frames as [`Self::Wide`].
+    Fixed,
 }
 
 /// Bytes of a memory object that the wide kernel can address.
@@ -23,8 +26,15 @@ pub const WIDE_MEMORY: usize = 1 << 31;
 /// sum per work-item for the search for the pattern.
 const WIDE_LOCAL: u64 = 4 + 128 * 16;
 
-/// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame.
-pub fn pitch_variant(caps: &DeviceCaps, image: bool, bytes: bool, frame: usize) -> PitchVariant {
+/// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame,
+/// `moving`: the pitches may change at any frame.
+pub fn pitch_variant(
+    caps: &DeviceCaps,
+    image: bool,
+    bytes: bool,
+    frame: usize,
+    moving: bool,
+) -> PitchVariant {
     if image {
         PitchVariant::Bytes
     } else if caps.is_cpu {
@@ -33,6 +43,8 @@ pub fn pitch_variant(caps: &DeviceCaps, image: bool, bytes: bool, frame: usize) 
     {
         // Wrapped host memory may start at any byte, and padding may double a frame's size.
         PitchVariant::Bytes
+    } else if bytes && caps.has_dot4 && !moving {
+        PitchVariant::Fixed
     } else {
         PitchVariant::Wide {
             dot4: bytes && caps.has_dot4,
@@ -53,6 +65,17 @@ pub fn wide_rows(caps: &DeviceCaps, single: usize) -> usize {
     }
 }
 
+/// Rows per block, and rows per work-item, of the kernel with fixed comparisons; `single` is the number of
+/// work-items of one row each.
+///
+/// A small frame has too few work-items to hide the latency of two rows.
+pub fn fixed_rows(caps: &DeviceCaps, single: usize) -> (usize, usize) {
+    match wide_rows(caps, single) {
+        1 | 2 => (1, 1),
+        rows => (2, rows),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{
@@ -65,41 +88,51 @@ mod tests {
         let wide = |dot4| PitchVariant::Wide { dot4 };
         let frame = 4096 * 3072;
         assert_eq!(
-            pitch_variant(&cpu(), false, true, frame),
+            pitch_variant(&cpu(), false, true, frame, true),
             PitchVariant::Words
         );
         assert_eq!(
-            pitch_variant(&cpu(), true, true, frame),
+            pitch_variant(&cpu(), true, true, frame, true),
             PitchVariant::Bytes
         );
         assert_eq!(
-            pitch_variant(&gpu(), true, true, frame),
+            pitch_variant(&gpu(), true, true, frame, true),
             PitchVariant::Bytes
         );
-        assert_eq!(pitch_variant(&gpu(), false, true, frame), wide(true));
-        assert_eq!(pitch_variant(&gpu(), false, false, frame), wide(false));
+        assert_eq!(pitch_variant(&gpu(), false, true, frame, true), wide(true));
+        let still = |caps, bytes| pitch_variant(&caps, false, bytes, frame, false);
+        assert_eq!(still(gpu(), true), PitchVariant::Fixed);
+        assert_eq!(still(gpu(), false), wide(false));
+        assert_eq!(still(cpu(), true), PitchVariant::Words);
         assert_eq!(
-            pitch_variant(&gpu(), false, true, 1 << 30),
+            pitch_variant(&gpu(), false, false, frame, true),
+            wide(false)
+        );
+        assert_eq!(
+            pitch_variant(&gpu(), false, true, 1 << 30, true),
             PitchVariant::Bytes
         );
         let mut other = gpu();
         other.has_dot4 = false;
-        assert_eq!(pitch_variant(&other, false, true, frame), wide(false));
+        assert_eq!(pitch_variant(&other, false, true, frame, true), wide(false));
         other.shares_host_memory = true;
         assert_eq!(
-            pitch_variant(&other, false, true, frame),
+            pitch_variant(&other, false, true, frame, true),
             PitchVariant::Bytes
         );
         let mut bare = gpu();
         bare.local_memory = 0;
         assert_eq!(
-            pitch_variant(&bare, false, true, frame),
+            pitch_variant(&bare, false, true, frame, true),
             PitchVariant::Bytes
         );
     }
 
     #[test]
-    fn wide_rows_grow_with_the_frame() {
+    fn rows_of_an_item_grow_with_the_frame() {
+        let fixed = |width: usize, height| fixed_rows(&gpu(), width / 16 * height);
+        assert_eq!(fixed(4096, 3072), (1, 1));
+        assert_eq!(fixed(16_384, 16_384), (2, 8));
         let rows = |width: usize, height| wide_rows(&gpu(), width / 16 * height);
         assert_eq!(rows(1920, 1080), 1);
         assert_eq!(rows(4096, 3072), 2);

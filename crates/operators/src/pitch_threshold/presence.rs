@@ -158,9 +158,8 @@ impl Presence {
     }
 
     /// The last arguments of the wide kernels, from `tile_groups` on.
-    pub fn tile_args(&self, tile_groups: usize, contrast: f64) -> Result<[Arg<'_>; 6], ClError> {
+    pub fn tile_args(&self, contrast: f64) -> Result<[Arg<'_>; 5], ClError> {
         Ok([
-            Arg::I32(to_i32(tile_groups, "work-groups")?),
             self.tiles_arg()?,
             Arg::U32(contrast_q4(contrast)),
             Arg::I32(self.shift),

@@ -112,6 +112,8 @@ pub enum Borders {
 pub struct PitchSettings {
     /// While no pitch is known, both pitches may be 0. No pixel is judged then, and masks are zero.
     pub may_be_blind: bool,
+    /// The pitches may change at any frame, so no kernel is compiled for them.
+    pub may_move: bool,
     /// Pitch along x, px; 0 for no comparison along x.
     pub pitch_x: f64,
     /// Pitch along y, px; 0 for no comparison along y.
@@ -275,10 +277,14 @@ pub(super) fn check_forced(
 ) -> Result<(), ClError> {
     let refused = |variant, why| Err(ClError::Refused(format!("{variant:?} {why}")));
     match settings.variant {
-        Some(variant @ (PitchVariant::Words | PitchVariant::Wide { .. })) if settings.image => {
+        Some(variant @ (PitchVariant::Words | PitchVariant::Wide { .. } | PitchVariant::Fixed))
+            if settings.image =>
+        {
             refused(variant, "reads buffers, not images")
         }
-        Some(variant @ PitchVariant::Wide { dot4: true }) if layout.sample != SampleType::U8 => {
+        Some(variant @ (PitchVariant::Wide { dot4: true } | PitchVariant::Fixed))
+            if layout.sample != SampleType::U8 =>
+        {
             refused(variant, "compares 8-bit samples only")
         }
         Some(variant @ PitchVariant::Wide { dot4: true }) if !context.caps().has_dot4 => {

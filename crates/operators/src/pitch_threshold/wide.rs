@@ -66,14 +66,18 @@ impl WideSplit {
         }
     }
 
-    /// The kernel's arguments `item_rows` and `split` for that launch.
-    pub fn args(&self, group: usize) -> Result<[Arg<'static>; 2], ClError> {
+    /// The kernel's arguments from `item_rows` to `tile_groups` for that launch.
+    pub fn args(&self, group: usize, tile_groups: usize) -> Result<[Arg<'static>; 5], ClError> {
         let across = self.interior.max(1).next_multiple_of(group);
         let numbers = [self.left, self.interior, self.edge, self.edge_rows(across)];
         let [a, b, c, d] = numbers.map(|n| to_i32(n, "items"));
+        let tile_rows = tile_groups.div_ceil(across / group);
         Ok([
             Arg::I32(to_i32(self.item_rows, "rows")?),
             Arg::I32x4([a?, b?, c?, d?]),
+            Arg::I32(to_i32(tile_rows, "rows")?),
+            Arg::I32(to_i32(self.rows, "rows")?),
+            Arg::I32(to_i32(tile_groups, "work-groups")?),
         ])
     }
 }

@@ -1,0 +1,75 @@
+//! The wide kernel with its comparisons as constants of the program, `kernels/pitch_fixed.cl`.
+
+use std::{fmt::Write, sync::Arc};
+
+use clinspect_core::{ClError, variant::fixed_rows};
+use clinspect_opencl::{ClContext, Kernel, Program, ProgramSource, frame::Plane};
+
+use super::{ComparisonWords, WIDE_GROUP, wide::WideSplit};
+
+/// Comparisons of a program; more would make it large.
+const MAX_COMPARISONS: usize = 8;
+/// Offsets of the frame and distances of its rows are multiples of this many bytes.
+const ROW_ALIGNMENT: usize = 16;
+
+/// The kernel for one list of comparisons.
+#[derive(Debug)]
+pub(super) struct Fixed {
+    pub kernel: Kernel,
+    pub split: WideSplit,
+    /// Work-items per work-group.
+    pub group: usize,
+    /// Keeps the program among the context's programs: an operator for other regions needs it again.
+    _program: Arc<Program>,
+}
+
+impl Fixed {
+    /// The kernel's name.
+    pub const NAME: &str = "pitch_fixed";
+
+    /// Compiles the kernel for frames of 8-bit samples. `reach` is the largest distance along x, px;
+    /// `options` are those of the samples. `None` for too many comparisons.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn new(
+        context: &ClContext,
+        options: &str,
+        comparisons: &[ComparisonWords],
+        flags: i32,
+        [width, height]: [usize; 2],
+        reach: usize,
+    ) -> Result<Option<Self>, ClError> {
+        if comparisons.is_empty() || comparisons.len() > MAX_COMPARISONS {
+            return Ok(None);
+        }
+        let (block_rows, item_rows) =
+            fixed_rows(context.caps(), width.div_ceil(ROW_ALIGNMENT) * height);
+        let mut options = format!(
+            "{options} -DNVIDIA={} -DWIDE_ROWS={block_rows} -DFIXED_FLAGS={flags} -DFIXED_COMPARISONS=",
+            u8::from(context.caps().has_dot4)
+        );
+        for (index, words) in comparisons.iter().enumerate() {
+            let comma = if index > 0 { "," } else { "" };
+            let numbers: &[i32; 8] = bytemuck::cast_ref(words);
+            let numbers = numbers.map(|n| n.to_string()).join(",");
+            // Writing to a string cannot fail.
+            let _ = write!(options, "{comma}{{{numbers}}}");
+        }
+        let program = context.program(ProgramSource::PitchFixed, &options)?;
+        let kernel = program.kernel(Self::NAME)?;
+        // Items at the edges lack neighbours, or a run would reach past the row.
+        let margin = reach + ROW_ALIGNMENT;
+        Ok(Some(Self {
+            split: WideSplit::new([width, height], margin, ROW_ALIGNMENT, item_rows),
+            group: WIDE_GROUP.min(context.kernel_work_group(&kernel)?),
+            kernel,
+            _program: program,
+        }))
+    }
+
+    /// Whether the kernel can read this plane.
+    pub fn reads(&self, plane: &Plane) -> bool {
+        (plane.offset | plane.stride).is_multiple_of(ROW_ALIGNMENT)
+    }
+}
