@@ -196,7 +196,7 @@ impl Meter {
     pub(super) fn uploaded(&self, event: &Arc<Event>, bytes: usize) {
         self.uploads.fetch_add(1, Relaxed);
         self.bytes_uploaded.fetch_add(bytes as u64, Relaxed);
-        self.note_steps(|timeline| timeline.uploaded(event));
+        self.note_steps(|timeline| timeline.uploaded(event, bytes));
         self.measure(Step::Upload, event, event, bytes);
     }
 
@@ -204,14 +204,14 @@ impl Meter {
     pub(super) fn downloaded(&self, event: &Arc<Event>, writer: Option<&Arc<Event>>, bytes: usize) {
         self.downloads.fetch_add(1, Relaxed);
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
-        self.note_steps(|timeline| timeline.downloaded(event, writer));
+        self.note_steps(|timeline| timeline.downloaded(event, writer, bytes));
         self.measure(Step::Download, event, event, bytes);
     }
 
     /// Counts a small result read back: its bytes, but no frame.
     pub(super) fn result(&self, event: &Arc<Event>, bytes: usize) {
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
-        self.note_steps(|timeline| timeline.read(event));
+        self.note_steps(|timeline| timeline.read(event, bytes));
         self.measure(Step::Download, event, event, bytes);
     }
 
@@ -223,7 +223,7 @@ impl Meter {
         waited: &[Arc<Event>],
         bytes: usize,
     ) {
-        self.note_steps(|timeline| timeline.computed([first, last], waited));
+        self.note_steps(|timeline| timeline.computed([first, last], waited, bytes));
         self.measure(Step::Kernel, first, last, bytes);
     }
 

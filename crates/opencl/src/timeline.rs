@@ -22,6 +22,8 @@ pub struct StepSpan {
     pub end_ns: u64,
     /// From the end of the steps before it to its start; 0 if the steps overlap.
     pub gap_ns: u64,
+    /// Bytes processed or moved.
+    pub bytes: u64,
 }
 
 /// The steps of one frame.
@@ -40,19 +42,20 @@ impl FrameTimeline {
             if !command.last.has_ended() {
                 return None;
             }
-            Some((command.step, command.first.span_until_ns(&command.last)?))
+            let span = command.first.span_until_ns(&command.last)?;
+            Some((command.step, span, command.bytes))
         });
         Self::from_spans(spans.collect::<Option<Vec<_>>>()?)
     }
 
     /// The timeline of steps with their start and end on the device's clock.
-    fn from_spans(mut spans: Vec<(Step, [u64; 2])>) -> Option<Self> {
-        spans.sort_by_key(|(_, [start, _])| *start);
-        let (_, [origin, _]) = *spans.first()?;
+    fn from_spans(mut spans: Vec<(Step, [u64; 2], u64)>) -> Option<Self> {
+        spans.sort_by_key(|(_, [start, _], _)| *start);
+        let (_, [origin, _], _) = *spans.first()?;
         let mut total_ns = 0;
         let steps = spans
             .into_iter()
-            .map(|(step, span)| {
+            .map(|(step, span, bytes)| {
                 let [start_ns, end_ns] = span.map(|time| time - origin);
                 let gap_ns = start_ns.saturating_sub(total_ns);
                 total_ns = total_ns.max(end_ns);
@@ -61,6 +64,7 @@ impl FrameTimeline {
                     start_ns,
                     end_ns,
                     gap_ns,
+                    bytes,
                 }
             })
             .collect();
@@ -74,6 +78,7 @@ pub(super) struct Command {
     step: Step,
     first: Arc<Event>,
     last: Arc<Event>,
+    bytes: u64,
 }
 
 /// The commands of one frame.
@@ -86,7 +91,7 @@ pub(super) type Frame = Vec<Command>;
 /// whose kernels wrote the memory.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    uploads: VecDeque<Arc<Event>>,
+    uploads: VecDeque<(Arc<Event>, usize)>,
     frames: VecDeque<Frame>,
 }
 
@@ -100,18 +105,23 @@ impl Timeline {
     }
 
     /// Notes an upload; its frame is not known yet.
-    pub fn uploaded(&mut self, event: &Arc<Event>) {
+    pub fn uploaded(&mut self, event: &Arc<Event>, bytes: usize) {
         if self.uploads.len() == UPLOADS {
             self.uploads.pop_front();
         }
-        self.uploads.push_back(event.clone());
+        self.uploads.push_back((event.clone(), bytes));
     }
 
     /// Notes kernels of the newest frame, and the uploads that they waited for.
-    pub fn computed(&mut self, [first, last]: [&Arc<Event>; 2], waited: &[Arc<Event>]) {
+    pub fn computed(
+        &mut self,
+        [first, last]: [&Arc<Event>; 2],
+        waited: &[Arc<Event>],
+        bytes: usize,
+    ) {
         let mut uploads = Vec::new();
         self.uploads.retain(|upload| {
-            let is_read = waited.iter().any(|event| Arc::ptr_eq(event, upload));
+            let is_read = waited.iter().any(|event| Arc::ptr_eq(event, &upload.0));
             if is_read {
                 uploads.push(upload.clone());
             }
@@ -120,21 +130,21 @@ impl Timeline {
         let Some(frame) = self.frames.back_mut() else {
             return;
         };
-        for upload in uploads {
-            add(frame, Step::Upload, [&upload, &upload]);
+        for (upload, bytes) in uploads {
+            add(frame, Step::Upload, [&upload, &upload], bytes);
         }
-        add(frame, Step::Kernel, [first, last]);
+        add(frame, Step::Kernel, [first, last], bytes);
     }
 
     /// Notes that the result of the newest frame was read.
-    pub fn read(&mut self, event: &Arc<Event>) {
+    pub fn read(&mut self, event: &Arc<Event>, bytes: usize) {
         if let Some(frame) = self.frames.back_mut() {
-            add(frame, Step::Download, [event, event]);
+            add(frame, Step::Download, [event, event], bytes);
         }
     }
 
     /// Notes that memory which `writer` wrote was moved to the host.
-    pub fn downloaded(&mut self, event: &Arc<Event>, writer: Option<&Arc<Event>>) {
+    pub fn downloaded(&mut self, event: &Arc<Event>, writer: Option<&Arc<Event>>, bytes: usize) {
         let Some(writer) = writer else {
             return;
         };
@@ -143,7 +153,7 @@ impl Timeline {
         };
         let mut frames = self.frames.iter_mut().rev();
         if let Some(frame) = frames.find(|frame| frame.iter().any(wrote)) {
-            add(frame, Step::Download, [event, event]);
+            add(frame, Step::Download, [event, event], bytes);
         }
     }
 
@@ -153,12 +163,13 @@ impl Timeline {
     }
 }
 
-fn add(frame: &mut Frame, step: Step, [first, last]: [&Arc<Event>; 2]) {
+fn add(frame: &mut Frame, step: Step, [first, last]: [&Arc<Event>; 2], bytes: usize) {
     if frame.len() < STEPS {
         frame.push(Command {
             step,
             first: first.clone(),
             last: last.clone(),
+            bytes: bytes as u64,
         });
     }
 }
@@ -170,24 +181,25 @@ mod tests {
     #[test]
     fn timeline_counts_from_the_first_start_and_shows_gaps() {
         let spans = vec![
-            (Step::Kernel, [1_000_150, 1_000_400]),
-            (Step::Upload, [1_000_000, 1_000_100]),
+            (Step::Kernel, [1_000_150, 1_000_400], 64),
+            (Step::Upload, [1_000_000, 1_000_100], 64),
             // This step overlaps the kernel and ends before it.
-            (Step::Download, [1_000_300, 1_000_350]),
-            (Step::Download, [1_000_410, 1_000_500]),
+            (Step::Download, [1_000_300, 1_000_350], 4),
+            (Step::Download, [1_000_410, 1_000_500], 8),
         ];
-        let span = |step, start_ns, end_ns, gap_ns| StepSpan {
+        let span = |step, start_ns, end_ns, gap_ns, bytes| StepSpan {
             step,
             start_ns,
             end_ns,
             gap_ns,
+            bytes,
         };
         let expected = FrameTimeline {
             steps: vec![
-                span(Step::Upload, 0, 100, 0),
-                span(Step::Kernel, 150, 400, 50),
-                span(Step::Download, 300, 350, 0),
-                span(Step::Download, 410, 500, 10),
+                span(Step::Upload, 0, 100, 0, 64),
+                span(Step::Kernel, 150, 400, 50, 64),
+                span(Step::Download, 300, 350, 0, 4),
+                span(Step::Download, 410, 500, 10, 8),
             ],
             total_ns: 500,
         };
