@@ -176,7 +176,8 @@ def main():
     options = parser.parse_args()
     all_figures = [json.loads(Path(path).read_text()) for path in options.figures]
     Path(options.out).write_text(document(all_figures))
-    if options.then:
+    # Pairs alone are not all the figures of that document.
+    if options.then and not all(figures.get("pairs") for figures in all_figures):
         Path(options.then).write_text(then_and_now.document(all_figures))
 
 

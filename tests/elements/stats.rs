@@ -213,6 +213,11 @@ fn profile_gives_duration_and_rate_of_each_step() {
             }
         }
         has_timeline(&stats, [!shares, true, downloads]);
+        // The element logs its statistics after the stop.
+        let stopped = rig.only(factory);
+        drop(rig);
+        let kept: gst::Structure = stopped.property("stats");
+        has_timeline(&kept, [!shares, true, downloads]);
         // Without a list nothing is read.
         let mut rig = Rig::new(element, &caps_of(&frame));
         rig.pass(buffer_of(&frame, &device));
