@@ -71,8 +71,8 @@ PRIVATE = "private, merged "
 EXPERIMENTS = [
     Experiment(
         "Colour histogram", "2015",
-        "A picture of 7728x4354 RGB, a table per work-item; today's picture is a synthetic panel. Ours "
-        "counts and merges in the same time.",
+        "A picture of 7728x4354 RGB, a table per work-item; today's picture is a synthetic panel. Our "
+        "figure is for counting and merging together.",
         [
             Figure("OpenCL part: counting", "0.9 s", COLOUR, RGB, PRIVATE + "on the host", "count", ""),
             Figure("merging on the host", "18 s", COLOUR, RGB, PRIVATE + "on the host", "merge", ""),
