@@ -7,6 +7,7 @@ figures are medians. The results of a row are compared before it is timed. `scri
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +17,7 @@ import numpy as np
 
 import rows
 from machine import describe
+from then_and_now import COST
 from workers import Workers
 
 
@@ -221,6 +223,18 @@ class Bench:
         return {c.contestant.label: c.figures(row) for c in cells}
 
 
+def cost_of(options):
+    """The steps of a whole program on the device, by opencl_cost; none if it was not built."""
+    if not options.cost or options.only.lower() not in COST.lower():
+        return None
+    runs = "1" if options.quick else "5"
+    command = [options.cost, "--increment", "--json", "--cold-runs", runs, "--device", options.device]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return {"error": " ".join(done.stderr.split())[-300:]}
+    return json.loads(done.stdout)[0]
+
+
 def differs(result, truth, row, tolerance, edge):
     """How a result differs from the truth; empty if it does not."""
     if result is None or truth is None:
@@ -243,6 +257,7 @@ def parse():
     parser.add_argument("--worker", required=True, help="the program bench_worker")
     parser.add_argument("--cuda", help="the program built from peers.cu")
     parser.add_argument("--python", default=sys.executable, help="interpreter with cv2 and Pillow")
+    parser.add_argument("--cost", help="the program opencl_cost")
     parser.add_argument("--device", default="cpu", help="cpu, gpu, gpu:1, or part of a name")
     parser.add_argument("--gpu", action="store_true", help="compare with GPU peers")
     parser.add_argument("--photographs", default="", help="folder of PNG photographs")
@@ -283,16 +298,22 @@ def main():
             for row in section.rows:
                 print(f"{time.monotonic() - started:6.0f} s  {section.title}: {row.title}",
                       file=sys.stderr)
-                measured.append({"title": row.title, "cells": bench.measure(row, section.contestants)})
+                measured.append({
+                    "title": row.title, "bytes": row.size[0] * row.size[1] * row.size[2],
+                    "cells": bench.measure(row, section.contestants),
+                })
             done.append({
                 "title": section.title, "note": section.note, "shown": section.shown,
                 "ratio": section.ratio, "contestants": [c.label for c in section.contestants],
                 "rows": measured,
             })
         bench.workers.end()
+    cost = cost_of(options)
+    if cost and "error" in cost:
+        bench.faults.append(f"{COST}: {cost['error']}")
     figures = {"machine": about, "gpu": options.gpu, "quick": options.quick,
                "pairs": options.pairs,
-               "seconds": round(time.monotonic() - started), "sections": done,
+               "seconds": round(time.monotonic() - started), "sections": done, "cost": cost,
                "faults": bench.faults}
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)
     Path(options.out).write_text(json.dumps(figures, indent=1) + "\n")

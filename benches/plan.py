@@ -88,7 +88,8 @@ class Section:
     # Labels of the two contestants whose ratio is shown; empty: no ratio.
     ratio: tuple = ()
     # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), time (ms),
-    # difference (ms, between the two of `ratio`), steps (MB/s).
+    # difference (ms, between the two of `ratio`), steps (MB/s), parts (rate, and the time of each
+    # part), timeline (a line for each step).
     shown: str = "rate"
 
 

@@ -1,8 +1,11 @@
-"""Writes docs/benchmarks.md from the figures of one or more machines."""
+"""Writes docs/benchmarks.md and docs/then-and-now.md from the figures of one or more machines."""
 
 import argparse
 import json
 from pathlib import Path
+
+import then_and_now
+from figures import amount, frame_rate, megabytes, rate, steps_of, time_of
 
 HEAD = """# Benchmarks
 
@@ -28,22 +31,6 @@ WHAT = (
 WIDEST = 9
 
 
-def amount(ns):
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):
-        if ns >= size:
-            value = ns / size
-            return f"{value:.3g} {unit}" if value < 1000 else f"{value:.0f} {unit}"
-    return f"{ns:.0f} ns"
-
-
-def rate(value):
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def time_of(cell):
-    return cell.get("device_ns", cell.get("wall_ns"))
-
-
 def steps(cell):
     """Rates by element; a step that moves no bytes is left out."""
     parts = []
@@ -53,6 +40,12 @@ def steps(cell):
         if rates:
             parts.append(f"{element}: {', '.join(rates)}")
     return "; ".join(parts) or "-"
+
+
+def parts(cell):
+    """The times of the steps, such as counting and merging."""
+    steps = steps_of(cell)
+    return ", ".join(f"{step['name']} {amount(step['ns'])}" for step in steps if len(steps) > 1)
 
 
 def shown(cell, how):
@@ -66,7 +59,8 @@ def shown(cell, how):
         return amount(cell["wall_ns"])
     if how == "steps":
         return steps(cell)
-    return f"{rate(cell['gb_per_s'])} ({amount(time_of(cell))})"
+    of_parts = parts(cell) if how == "parts" else ""
+    return f"{rate(cell['gb_per_s'])} ({amount(time_of(cell))}{': ' * bool(of_parts)}{of_parts})"
 
 
 def ratio_of(cells, pair):
@@ -116,6 +110,29 @@ def table(section):
     return lines
 
 
+def timeline(section):
+    """A line for each step of each contestant."""
+    heads = ["", "start", "end", "duration", "MB/s of the frame", "MB/s moved"]
+    grid = [heads, ["---"] * len(heads)]
+    for row in section["rows"]:
+        for label, cell in row["cells"].items():
+            name = f"{row['title']}: {label}"
+            steps = steps_of(cell)
+            if not steps:
+                grid.append([name, shown(cell, "time"), "", "", "", ""])
+            for step in steps:
+                grid.append([
+                    f"{name}, {step['name']}", amount(step["start_ns"]), amount(step["end_ns"]),
+                    amount(step["ns"]), frame_rate(row["bytes"], step),
+                    megabytes(step["moved"], step["ns"]),
+                ])
+            if len(steps) > 1:
+                total = max(step["end_ns"] for step in steps)
+                grid.append([f"{name}, all", amount(0), amount(total), amount(total),
+                             megabytes(row["bytes"], total), ""])
+    return ["| " + " | ".join(line) + " |" for line in grid]
+
+
 def about(figures):
     machine = figures["machine"]
     device = machine["device"]
@@ -145,7 +162,7 @@ def document(all_figures):
             lines += ["", f"### {section['title']}", ""]
             if section["note"]:
                 lines += [section["note"], ""]
-            lines += table(section)
+            lines += timeline(section) if section["shown"] == "timeline" else table(section)
         if figures["faults"]:
             lines += ["", "### Faults", "", *(f"- {fault}" for fault in figures["faults"])]
     return "\n".join(lines) + "\n"
@@ -154,10 +171,14 @@ def document(all_figures):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", required=True, help="file to write")
+    parser.add_argument("--then", help="file to write the published figures to, beside today's")
     parser.add_argument("figures", nargs="+", help="JSON files of compare.py")
     options = parser.parse_args()
-    text = document([json.loads(Path(path).read_text()) for path in options.figures])
-    Path(options.out).write_text(text)
+    all_figures = [json.loads(Path(path).read_text()) for path in options.figures]
+    Path(options.out).write_text(document(all_figures))
+    # Pairs alone are not all the figures of that document.
+    if options.then and not all(figures.get("pairs") for figures in all_figures):
+        Path(options.then).write_text(then_and_now.document(all_figures))
 
 
 if __name__ == "__main__":

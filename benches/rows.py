@@ -5,6 +5,7 @@ from plan import (
     PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts,
     ours, size_name,
 )
+from published import published_sections
 
 
 def operator_sections(gpu):
@@ -80,7 +81,6 @@ def operator_sections(gpu):
 
 
 def variant_sections(gpu):
-    groups = ["8x8", "16x8", "16x16", "32x4", "32x8", "64x4"]
     gaussian = [ours()]
     if not gpu:
         gaussian.append(ours("rows", variant="rows"))
@@ -93,22 +93,6 @@ def variant_sections(gpu):
         for taps in (3, 5):
             rows.append(Row(f"{title}, {taps}x{taps}", "panel", GREY_12M, "gaussian",
                             {"kernel-size": taps, "float": arithmetic}))
-    pixel = [ours()]
-    for memory in ("buffer", "image"):
-        for words in ("divide", "shift", "shift centre", "multiply", "native", "native centre"):
-            whole = words.split()[0] in ("divide", "shift")
-            pixel.append(
-                Contestant(f"{memory}, {words}", "baseline",
-                           {"variant": words, "image": memory == "image"}, 0 if whole else 1)
-            )
-    sizes = [GREY_12M, RGB_34M]
-    tables = ["table, merged on the host", "table, merged on the device", "bytes"]
-    peer = Contestant("Pillow", "pillow")
-    grouped = [Contestant(g, "baseline", {"variant": f"shift {g}"}) for g in groups]
-    grouped_image = [
-        Contestant(f"image {g}", "baseline", {"variant": f"shift {g}", "image": True})
-        for g in groups
-    ]
     return [
         Section(
             "Histogram strategies",
@@ -123,40 +107,7 @@ def variant_sections(gpu):
             rows,
             gaussian,
         ),
-        Section(
-            "Published histograms, corrected",
-            "`table`: a table per work-item of 768 pixels, merged on the host or on the device. "
-            "`bytes`: groups of 128 work-items with byte counters in local memory.",
-            by_kind("histogram", [(size, FEW_KINDS) for size in sizes]),
-            [ours(), *(Contestant(t, "baseline", {"variant": t}) for t in tables), peer],
-            ("ours", tables[1]),
-        ),
-        Section(
-            "Published 3x3 Gaussian, corrected",
-            "One pixel per work-item in groups of 16x16. The sum is divided by 16 (`divide`), shifted, "
-            "multiplied, or divided by `native_divide` (`native`). `centre`: the centre is read first.",
-            by_kind("gaussian", [(GREY_HD, ["panel"]), (GREY_12M, ["panel"])]),
-            pixel,
-        ),
-        Section(
-            "Work-groups of the published Gaussian",
-            "Integer arithmetic, sum shifted.",
-            by_kind("gaussian", [(GREY_12M, ["panel"])]),
-            [ours(), *grouped, *grouped_image],
-        ),
-        Section(
-            "Published pitch comparison, corrected",
-            "`published`: one pixel per work-item, packed through local memory. `with transfers`: "
-            "the frame comes from the host and the mask goes to the host.",
-            by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, FEW_KINDS)], PITCH),
-            [
-                ours(),
-                Contestant("published", "baseline"),
-                ours("ours, with transfers", transfers=True),
-                Contestant("published, with transfers", "baseline", {"transfers": True}),
-            ],
-            ("ours", "published"),
-        ),
+        *published_sections(gpu),
     ]
 
 

@@ -81,6 +81,8 @@ fn opencl_cost_json_holds_measured_figures() {
                 assert!(row[field].as_f64() > Some(0.0), "{field} of {row}");
             }
         };
+        positive(&device["increment"]["steps"], "cold_ms");
+        positive(&device["increment"]["steps"], "warm_ms");
         positive(&device["startup"], "cold_ms");
         positive(&device["startup"], "warm_ms");
         positive(&device["operations"], "ms");
@@ -104,6 +106,7 @@ fn opencl_cost_table_names_every_step() {
     let effort = ["--runs", "1", "--cold-runs", "1", "--largest", "64"];
     let table = opencl_cost(&Sandbox::new("cost-table"), &effort).output();
     for row in [
+        "sum of drivers, context and programs",
         "create context and queue",
         "build pitch_threshold.cl",
         "prepare clhistogram",
@@ -112,4 +115,37 @@ fn opencl_cost_table_names_every_step() {
     ] {
         assert!(table.contains(row), "{row} is missing in\n{table}");
     }
+}
+
+#[test]
+fn opencl_cost_increment_measures_a_program_and_sums_its_steps() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("cost-increment");
+    let args = ["--increment", "--cold-runs", "1", "--count", "1001"];
+    let output = opencl_cost(&sandbox, &[&["--json"][..], &args].concat()).output();
+    let devices: Value = serde_json::from_str(&output).expect("one JSON value");
+    let devices = devices.as_array().expect("a list of devices");
+    assert!(!devices.is_empty());
+    for device in devices {
+        let program = &device["increment"];
+        assert_eq!(program["count"], 1001);
+        let steps = program["steps"].as_array().expect("steps");
+        for name in [
+            "read the kernel from a file",
+            "build the kernel of the file",
+            "build the kernel of a string",
+            "increment each atomically",
+        ] {
+            assert!(steps.iter().any(|step| step["step"] == name), "{program}");
+        }
+        for sum in ["cold_ms", "warm_ms"] {
+            let steps: f64 = steps.iter().filter_map(|step| step[sum].as_f64()).sum();
+            let sum = program[sum].as_f64().expect("a sum");
+            assert!((sum - steps).abs() < 1e-6, "{program}");
+        }
+    }
+    let table = opencl_cost(&sandbox, &args).output();
+    assert!(table.contains("sum of these steps"), "{table}");
 }

@@ -74,16 +74,36 @@ fn baselines_and_variants_compute_what_the_reference_does() {
         .collect();
     // The driver compared each of these with the sequential reference, or it would have failed.
     for label in [
-        "table, merged on the host",
-        "table, merged on the device",
+        "private, merged on the host",
+        "private, merged by the last group",
+        "private, merged by a work-item a bin",
+        "private, merged by many",
+        "global, merged on the host",
+        "global, merged by a work-item a bin",
         "bytes",
-        "buffer, divide",
-        "buffer, shift centre",
-        "buffer, native",
-        "image, shift",
-        "image, native centre",
+        "banked, merged by one",
+        "banked, merged by all",
+        "plain, merged by one",
+        "plain, merged by all",
+        "buffer, integer, one division",
+        "buffer, integer, four divisions",
+        "buffer, integer, nine statements",
+        "buffer, integer, centre first",
+        "buffer, float, four divisions",
+        "buffer, float, native_divide",
+        "buffer, float, floats in memory",
+        "image, integer, shift",
+        "image, float, native_divide, centre first",
+        "image, float, floats in memory",
+        "buffer, integer, 32x4",
+        "buffer, float, driver",
+        "image, float, driver",
         "published",
         "published, with transfers",
+        "64x1",
+        "comparison alone",
+        "threshold, unpacked",
+        "threshold, packed",
         "pairs",
         "private",
         "direct",
@@ -94,17 +114,50 @@ fn baselines_and_variants_compute_what_the_reference_does() {
     ] {
         assert!(timed.contains(&label), "{label}: {}", done.text());
     }
+    // Counting and merging are timed apart.
+    let (.., cell) = cells
+        .iter()
+        .find(|(_, label, _)| label == "private, merged on the host")
+        .unwrap();
+    let steps = cell["about"]["steps"].as_array().unwrap();
+    let names: Vec<_> = steps.iter().map(|step| step["name"].as_str()).collect();
+    assert_eq!(names, [Some("count"), Some("merge")]);
     let report = sandbox.path().join("benchmarks.md");
     let json = sandbox.path().join("figures.json");
     run(sandbox
         .command(PYTHON)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/report.py"))
         .arg("--out")
-        .args([&report, &json]))
+        .arg(&report)
+        .arg("--then")
+        .args([&sandbox.path().join("then-and-now.md"), &json]))
     .succeeded();
     let text = std::fs::read_to_string(report).unwrap();
     assert!(text.contains("### Published 3x3 Gaussian, corrected"));
     assert!(!text.contains("**fault**"));
+}
+
+#[test]
+fn published_figures_name_rows_and_contestants_that_are_measured() {
+    let script = "\
+        import then_and_now\n\
+        from published import published_sections\n\
+        for gpu in (False, True):\n\
+        \x20   plan = {s.title: s for s in published_sections(gpu)}\n\
+        \x20   for experiment in then_and_now.EXPERIMENTS:\n\
+        \x20       for figure in experiment.figures:\n\
+        \x20           section = plan[figure.section]\n\
+        \x20           assert figure.row in [row.title for row in section.rows], figure\n\
+        \x20           labels = [c.label for c in section.contestants]\n\
+        \x20           assert figure.contestant in labels, figure\n\
+        \x20           assert not figure.ours or figure.ours in labels, figure\n";
+    let sandbox = Sandbox::new("benches-published");
+    run(sandbox
+        .command(PYTHON)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("PYTHONPATH", env!("CARGO_MANIFEST_DIR"))
+        .args(["-c", script]))
+    .succeeded();
 }
 
 #[test]

@@ -10,8 +10,8 @@ use opencl3::{
     event::Event,
     kernel::Kernel,
     memory::{
-        Buffer, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE, CL_R, CL_UNORM_INT8, CL_UNSIGNED_INT8,
-        ClMem, Image,
+        Buffer, CL_FLOAT, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE, CL_R, CL_UNORM_INT8,
+        CL_UNSIGNED_INT8, ClMem, Image,
     },
     program::Program,
     types::{CL_BLOCKING, cl_image_desc, cl_image_format},
@@ -41,6 +41,18 @@ pub enum Pixels {
     Integer,
     /// As 0..1.
     Unit,
+    /// As they are; samples are floats in memory.
+    Float,
+}
+
+impl Pixels {
+    /// Bytes of a sample.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Integer | Self::Unit => 1,
+            Self::Float => size_of::<f32>(),
+        }
+    }
 }
 
 impl Device {
@@ -122,7 +134,7 @@ impl Device {
         Ok(buffer)
     }
 
-    /// An image of one 8-bit sample per pixel.
+    /// An image of one sample per pixel.
     pub fn image(&self, [width, height]: [usize; 2], pixels: Pixels) -> Result<Image, Error> {
         let [most_x, most_y] = self.image_size()?;
         if width > most_x || height > most_y {
@@ -135,6 +147,7 @@ impl Device {
             image_channel_data_type: match pixels {
                 Pixels::Integer => CL_UNSIGNED_INT8,
                 Pixels::Unit => CL_UNORM_INT8,
+                Pixels::Float => CL_FLOAT,
             },
         };
         let shape = cl_image_desc {
@@ -161,35 +174,46 @@ impl Device {
         })
     }
 
-    /// Writes bytes to a buffer's start and waits; device time, ns.
-    pub fn upload(&self, buffer: &mut Buffer<u8>, bytes: &[u8]) -> Result<u64, Error> {
+    /// Writes bytes to a buffer's start and waits; the completed command.
+    pub fn write(&self, buffer: &mut Buffer<u8>, bytes: &[u8]) -> Result<Event, Error> {
         // SAFETY: the write is blocking; the driver checks the range.
-        let event = unsafe {
+        Ok(unsafe {
             self.queue
                 .enqueue_write_buffer(buffer, CL_BLOCKING, 0, bytes, &[])?
-        };
+        })
+    }
+
+    /// Reads bytes from a buffer's start and waits; the completed command.
+    pub fn read(&self, buffer: &Buffer<u8>, bytes: &mut [u8]) -> Result<Event, Error> {
+        // SAFETY: the read is blocking; the driver checks the range.
+        Ok(unsafe {
+            self.queue
+                .enqueue_read_buffer(buffer, CL_BLOCKING, 0, bytes, &[])?
+        })
+    }
+
+    /// Writes bytes to a buffer's start and waits; device time, ns.
+    pub fn upload(&self, buffer: &mut Buffer<u8>, bytes: &[u8]) -> Result<u64, Error> {
+        let event = self.write(buffer, bytes)?;
         device_ns(&event, &event)
     }
 
     /// Reads bytes from a buffer's start; device time, ns.
     pub fn download(&self, buffer: &Buffer<u8>, bytes: &mut [u8]) -> Result<u64, Error> {
-        // SAFETY: the read is blocking; the driver checks the range.
-        let event = unsafe {
-            self.queue
-                .enqueue_read_buffer(buffer, CL_BLOCKING, 0, bytes, &[])?
-        };
+        let event = self.read(buffer, bytes)?;
         device_ns(&event, &event)
     }
 
-    /// Writes rows that lie `stride` bytes apart to an image.
+    /// Writes rows that lie `stride` bytes apart to an image of `pixels`.
     pub fn upload_image(
         &self,
         image: &mut Image,
         [width, height]: [usize; 2],
+        pixels: Pixels,
         bytes: &[u8],
         stride: usize,
     ) -> Result<(), Error> {
-        if bytes.len() < stride * (height - 1) + width {
+        if bytes.len() < stride * (height - 1) + width * pixels.bytes() {
             return Err("the rows are too short for the image".into());
         }
         // SAFETY: the write is blocking and reads what was just measured.
@@ -208,21 +232,23 @@ impl Device {
         Ok(())
     }
 
-    /// Reads an image's rows without padding.
+    /// Reads the rows of an image of `pixels` without padding.
     pub fn download_image(
         &self,
         image: &Image,
         [width, height]: [usize; 2],
+        pixels: Pixels,
     ) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; width * height];
-        // SAFETY: the read is blocking and writes width·height bytes.
+        let row = width * pixels.bytes();
+        let mut bytes = vec![0; row * height];
+        // SAFETY: the read is blocking and writes `row`·height bytes.
         unsafe {
             self.queue.enqueue_read_image(
                 image,
                 CL_BLOCKING,
                 [0, 0, 0].as_ptr(),
                 [width, height, 1].as_ptr(),
-                width,
+                row,
                 0,
                 bytes.as_mut_ptr().cast(),
                 &[],
@@ -231,14 +257,15 @@ impl Device {
         Ok(bytes)
     }
 
-    /// Enqueues a kernel; `global` is a multiple of `local`.
+    /// Enqueues a kernel; `global` is a multiple of `local`, which the driver chooses if it is `None`.
     pub fn launch(
         &self,
         kernel: &Kernel,
         args: &[Arg],
         global: [usize; 2],
-        local: [usize; 2],
+        local: impl Into<Option<[usize; 2]>>,
     ) -> Result<Event, Error> {
+        let local = local.into();
         for (index, arg) in (0..).zip(args) {
             // SAFETY: the values are as the kernels declare them and are read during the call.
             unsafe {
@@ -257,7 +284,7 @@ impl Device {
                 2,
                 ptr::null(),
                 global.as_ptr(),
-                local.as_ptr(),
+                local.as_ref().map_or(ptr::null(), |local| local.as_ptr()),
                 &[],
             )?
         })

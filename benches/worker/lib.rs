@@ -13,5 +13,6 @@ pub mod pictures;
 pub mod pipelines;
 pub mod protocol;
 pub mod sequential;
+pub mod steps;
 
 pub use contestant::{Contestant, Error, Skip, skip};

@@ -18,6 +18,7 @@ use crate::{
     Contestant, Error,
     protocol::{Frame, Settings, Times},
     skip,
+    steps::{self, Steps},
 };
 
 /// A task and its output.
@@ -38,6 +39,7 @@ struct Ours {
     frame: Frame,
     transfers: bool,
     measured_ns: u64,
+    steps: Steps,
 }
 
 /// A buffer of system memory or of the allocator, with the frame's stride and base.
@@ -126,6 +128,7 @@ pub fn prepare(
         frame: frame.clone(),
         transfers: settings.transfers,
         measured_ns: 0,
+        steps: Steps::default(),
     }))
 }
 
@@ -276,6 +279,11 @@ impl Contestant for Ours {
             .sum();
         let device_ns = total - self.measured_ns;
         self.measured_ns = total;
+        if self.transfers
+            && let Some(timeline) = self.meter.last_frame()
+        {
+            self.steps.note(steps::of_frame(&timeline));
+        }
         Ok(Times { wall_ns, device_ns })
     }
 
@@ -293,6 +301,9 @@ impl Contestant for Ours {
     }
 
     fn about(&self) -> Value {
+        if self.transfers {
+            return self.steps.about();
+        }
         match &self.operator {
             Operator::Histogram(operator, _) => json!(format!("{:?}", operator.variant())),
             Operator::Gaussian(operator, ..) => json!(operator.kernels().next()),

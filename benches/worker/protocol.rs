@@ -97,6 +97,8 @@ pub struct Settings {
     pub region: [usize; 4],
     /// A variant to force.
     pub variant: String,
+    /// Work-items of a group; 0 for the task's own.
+    pub group: usize,
     /// Images instead of buffers.
     pub image: bool,
     pub kernel_size: usize,
@@ -136,6 +138,7 @@ impl Default for Settings {
             device: "auto".into(),
             region: [0; 4],
             variant: String::new(),
+            group: 0,
             image: false,
             kernel_size: 3,
             sigma: 0.0,

@@ -2,11 +2,13 @@
 //! code.
 //!
 //! `cargo run --release --example opencl_cost` prints a table per device; `--json` prints the
-//! figures as JSON, `--list` only lists the devices. Every figure is the median of repeated runs after
+//! figures as JSON, `--list` only lists the devices, `--increment` measures only a whole program
+//! that increments `--count` integers. Every figure is the median of repeated runs after
 //! a warm-up.
 
 use clinspect_testkit::{self as common};
 mod frames;
+mod increment;
 mod operations;
 mod sequential;
 mod startup;
@@ -44,6 +46,12 @@ struct Args {
     /// Width of the largest frame, px
     #[arg(long, value_name = "PX", default_value_t = 1920, value_parser = clap::value_parser!(u32).range(64..=1920))]
     largest: u32,
+    /// Integers of the program that increments them
+    #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = clap::value_parser!(u32).range(1..=1 << 28))]
+    count: u32,
+    /// Measure only the program that increments integers
+    #[arg(long)]
+    increment: bool,
     /// Measurement that a child process makes for its parent
     #[arg(long, value_enum, hide = true)]
     child: Option<Child>,
@@ -56,6 +64,8 @@ pub enum Child {
     Programs,
     /// The work of an element before its first frame.
     Elements,
+    /// A whole program.
+    Increment,
 }
 
 /// Extent of the measurement.
@@ -67,6 +77,19 @@ pub struct Effort {
     pub cold_runs: u32,
     /// Width of the largest frame, px.
     pub largest: u32,
+    /// Integers that a program increments.
+    pub count: u32,
+}
+
+/// The figures of a device's program that increments integers.
+#[derive(Debug, Serialize)]
+pub struct IncrementCost {
+    /// The device's name.
+    pub device: String,
+    /// GPU, CPU or accelerator.
+    pub kind: &'static str,
+    /// The program.
+    pub increment: increment::Increment,
 }
 
 /// All figures of a device.
@@ -80,6 +103,8 @@ pub struct DeviceCost {
     pub compute_units: usize,
     /// Whether frames on the host need no copy.
     pub shares_host_memory: bool,
+    /// A whole program.
+    pub increment: increment::Increment,
     /// Work before the first frame.
     pub startup: Vec<startup::Startup>,
     /// Single operations.
@@ -104,12 +129,14 @@ fn main() -> ExitCode {
 fn run(args: &Args) -> Result<(), Error> {
     gst::init()?;
     if let Some(child) = args.child {
-        return startup::measure_here(child, args.device.as_deref().unwrap_or("auto"));
+        let device = args.device.as_deref().unwrap_or("auto");
+        return startup::measure_here(child, device, args.count);
     }
     let effort = Effort {
         runs: args.runs,
         cold_runs: args.cold_runs,
         largest: args.largest,
+        count: args.count,
     };
     if args.list {
         for (selector, device) in selectors(&clinspect_opencl::devices()?, None)? {
@@ -118,17 +145,44 @@ fn run(args: &Args) -> Result<(), Error> {
         return Ok(());
     }
     let chosen = selectors(&clinspect_opencl::devices()?, args.device.as_deref())?;
-    let costs = chosen
-        .iter()
-        .map(|(selector, device)| measure(selector, device, effort))
-        .collect::<Result<Vec<_>, _>>()?;
-    let text = if args.json {
-        serde_json::to_string(&costs)?
+    let text = if args.increment {
+        let measure = |(_, device): &(String, DeviceInfo)| {
+            Ok(IncrementCost {
+                device: device.name.clone(),
+                kind: kind(device),
+                increment: increment::measure(&device.name, effort)?,
+            })
+        };
+        let costs: Vec<_> = chosen.iter().map(measure).collect::<Result<_, Error>>()?;
+        to_text(&costs, args.json, table::of_increment)?
     } else {
-        costs.iter().map(table::to_text).collect::<String>()
+        let measure = |(selector, device): &(String, DeviceInfo)| measure(selector, device, effort);
+        let costs: Vec<_> = chosen.iter().map(measure).collect::<Result<_, Error>>()?;
+        to_text(&costs, args.json, table::to_text)?
     };
     writeln!(std::io::stdout(), "{}", text.trim_end())?;
     Ok(())
+}
+
+/// The figures as JSON or as tables.
+fn to_text<T: Serialize>(
+    costs: &[T],
+    json: bool,
+    table: fn(&T) -> String,
+) -> Result<String, Error> {
+    Ok(if json {
+        serde_json::to_string(costs)?
+    } else {
+        costs.iter().map(table).collect()
+    })
+}
+
+fn kind(device: &DeviceInfo) -> &'static str {
+    match (device.is_gpu, device.caps.is_cpu) {
+        (true, _) => "GPU",
+        (_, true) => "CPU",
+        _ => "accelerator",
+    }
 }
 
 /// The devices to measure, each with its selector.
@@ -153,17 +207,15 @@ fn selectors(
 
 fn measure(selector: &str, device: &DeviceInfo, effort: Effort) -> Result<DeviceCost, Error> {
     eprintln!("measuring {} ({selector}) ...", device.name);
+    let increment = increment::measure(&device.name, effort)?;
     let startup = startup::measure(selector, effort)?;
     let context = clinspect_opencl::open(selector)?;
     Ok(DeviceCost {
         device: device.name.clone(),
-        kind: match (device.is_gpu, device.caps.is_cpu) {
-            (true, _) => "GPU",
-            (_, true) => "CPU",
-            _ => "accelerator",
-        },
+        kind: kind(device),
         compute_units: device.caps.compute_units,
         shares_host_memory: device.caps.shares_host_memory,
+        increment,
         startup,
         operations: operations::measure(&context, effort)?,
         transfers: operations::transfers(&context, effort)?,

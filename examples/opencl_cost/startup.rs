@@ -14,10 +14,10 @@ use clinspect_opencl::ProgramSource;
 use clinspect_operators::{Gaussian, Histogram, PitchThreshold};
 use serde::{Deserialize, Serialize};
 
-use crate::{Child, Effort, Error, frames, timing::median};
+use crate::{Child, Effort, Error, frames, increment, timing::median};
 
 /// Environment variables of the compilers' caches: PoCL, NVIDIA, and others.
-const CACHES: [&str; 3] = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"];
+pub const CACHES: [&str; 3] = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME"];
 
 /// A step's time.
 #[derive(Debug, Serialize)]
@@ -29,11 +29,11 @@ pub struct Startup {
     pub warm_ms: f64,
 }
 
-/// Measurements of a child process.
+/// A measurement of a child process.
 #[derive(Debug, Serialize, Deserialize)]
-struct Step {
-    step: String,
-    ms: f64,
+pub struct Step {
+    pub step: String,
+    pub ms: f64,
 }
 
 /// Measures in fresh processes, cold and warm.
@@ -42,31 +42,50 @@ struct Step {
 /// A process does not start, or fails.
 pub fn measure(selector: &str, effort: Effort) -> Result<Vec<Startup>, Error> {
     let mut startup = Vec::new();
-    for child in [Child::Programs, Child::Elements] {
-        let mut cold = Vec::new();
-        let mut warm = Vec::new();
-        for _ in 0..effort.cold_runs {
-            let cache = Cache::new()?;
-            cold.push(measure_in(&cache.0, child, selector)?);
-            warm.push(measure_in(&cache.0, child, selector)?);
-        }
-        let first = cold.first().map(Vec::as_slice).unwrap_or_default();
-        for (index, step) in first.iter().enumerate() {
-            let times = |runs: &[Vec<Step>]| {
-                median(
-                    runs.iter()
-                        .filter_map(|run| Some(run.get(index)?.ms))
-                        .collect(),
-                )
-            };
-            startup.push(Startup {
-                step: step.step.clone(),
-                cold_ms: times(&cold),
-                warm_ms: times(&warm),
-            });
-        }
+    for (child, sum) in [
+        (Child::Programs, "sum of drivers, context and programs"),
+        (Child::Elements, "sum of the elements"),
+    ] {
+        let steps = measure_child(child, selector, effort)?;
+        let sum = Startup {
+            step: sum.into(),
+            cold_ms: steps.iter().map(|step| step.cold_ms).sum(),
+            warm_ms: steps.iter().map(|step| step.warm_ms).sum(),
+        };
+        startup.extend(steps);
+        startup.push(sum);
     }
     Ok(startup)
+}
+
+/// The steps of a kind of child process.
+///
+/// # Errors
+/// A process does not start, or fails.
+pub fn measure_child(child: Child, device: &str, effort: Effort) -> Result<Vec<Startup>, Error> {
+    let mut cold = Vec::new();
+    let mut warm = Vec::new();
+    for _ in 0..effort.cold_runs {
+        let cache = Cache::new()?;
+        cold.push(measure_in(&cache.0, child, device, effort)?);
+        warm.push(measure_in(&cache.0, child, device, effort)?);
+    }
+    let first = cold.first().map(Vec::as_slice).unwrap_or_default();
+    let steps = first.iter().enumerate().map(|(index, step)| {
+        let times = |runs: &[Vec<Step>]| {
+            median(
+                runs.iter()
+                    .filter_map(|run| Some(run.get(index)?.ms))
+                    .collect(),
+            )
+        };
+        Startup {
+            step: step.step.clone(),
+            cold_ms: times(&cold),
+            warm_ms: times(&warm),
+        }
+    });
+    Ok(steps.collect())
 }
 
 /// An empty folder, removed on drop.
@@ -95,13 +114,19 @@ impl Drop for Cache {
     }
 }
 
-fn measure_in(cache: &Path, child: Child, selector: &str) -> Result<Vec<Step>, Error> {
+fn measure_in(
+    cache: &Path,
+    child: Child,
+    device: &str,
+    effort: Effort,
+) -> Result<Vec<Step>, Error> {
     let name = child
         .to_possible_value()
         .map(|value| value.get_name().to_owned())
         .unwrap_or_default();
     let output = Command::new(std::env::current_exe()?)
-        .args(["--child", &name, "--device", selector])
+        .args(["--child", &name, "--device", device])
+        .args(["--count", &effort.count.to_string()])
         .envs(CACHES.map(|variable| (variable, cache)))
         .output()?;
     if !output.status.success() {
@@ -115,7 +140,16 @@ fn measure_in(cache: &Path, child: Child, selector: &str) -> Result<Vec<Step>, E
 ///
 /// # Errors
 /// A failing OpenCL call.
-pub fn measure_here(child: Child, selector: &str) -> Result<(), Error> {
+pub fn measure_here(child: Child, device: &str, count: u32) -> Result<(), Error> {
+    let steps = match child {
+        Child::Increment => increment::measure_here(device, count)?,
+        Child::Programs | Child::Elements => measure_ours(child, device)?,
+    };
+    println!("{}", serde_json::to_string(&steps)?);
+    Ok(())
+}
+
+fn measure_ours(child: Child, selector: &str) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
     let mut time = |step: &str, run: &mut dyn FnMut() -> Result<(), Error>| -> Result<(), Error> {
         let started = Instant::now();
@@ -159,6 +193,5 @@ pub fn measure_here(child: Child, selector: &str) -> Result<(), Error> {
             Ok(())
         })?;
     }
-    println!("{}", serde_json::to_string(&steps)?);
-    Ok(())
+    Ok(steps)
 }

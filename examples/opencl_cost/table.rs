@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::DeviceCost;
+use crate::{DeviceCost, IncrementCost, increment::Increment};
 
 /// The tables of a device.
 pub fn to_text(cost: &DeviceCost) -> String {
@@ -10,6 +10,28 @@ pub fn to_text(cost: &DeviceCost) -> String {
     // Writing into a string does not fail.
     let _ = write(&mut text, cost);
     text
+}
+
+/// The table of a device's program that increments integers.
+pub fn of_increment(cost: &IncrementCost) -> String {
+    let mut text = format!("{} ({})\n", cost.device, cost.kind);
+    let _ = write_increment(&mut text, &cost.increment);
+    text + "\n"
+}
+
+fn write_increment(text: &mut String, program: &Increment) -> std::fmt::Result {
+    let title = format!("increment {} integers, ms", program.count);
+    writeln!(
+        text,
+        "\n{title:36} {:>12} {:>12}",
+        "empty cache", "warm cache"
+    )?;
+    for step in &program.steps {
+        let (cold, warm) = (ms(step.cold_ms), ms(step.warm_ms));
+        writeln!(text, "{:36} {cold:>12} {warm:>12}", step.step)?;
+    }
+    let (cold, warm) = (ms(program.cold_ms), ms(program.warm_ms));
+    writeln!(text, "{:36} {cold:>12} {warm:>12}", "sum of these steps")
 }
 
 fn write(text: &mut String, cost: &DeviceCost) -> std::fmt::Result {
@@ -25,14 +47,15 @@ fn write(text: &mut String, cost: &DeviceCost) -> std::fmt::Result {
             "apart from"
         }
     )?;
+    write_increment(text, &cost.increment)?;
     writeln!(
         text,
-        "\n{:34} {:>12} {:>12}",
+        "\n{:36} {:>12} {:>12}",
         "start, ms", "empty cache", "warm cache"
     )?;
     for step in &cost.startup {
         let (cold, warm) = (ms(step.cold_ms), ms(step.warm_ms));
-        writeln!(text, "{:34} {cold:>12} {warm:>12}", step.step)?;
+        writeln!(text, "{:36} {cold:>12} {warm:>12}", step.step)?;
     }
     writeln!(text, "\n{:34} {:>12}", "operation", "ms")?;
     for operation in &cost.operations {

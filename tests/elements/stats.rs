@@ -212,12 +212,41 @@ fn profile_gives_duration_and_rate_of_each_step() {
                 );
             }
         }
+        has_timeline(&stats, [!shares, true, downloads]);
+        // The element logs its statistics after the stop.
+        let stopped = rig.only(factory);
+        drop(rig);
+        let kept: gst::Structure = stopped.property("stats");
+        has_timeline(&kept, [!shares, true, downloads]);
         // Without a list nothing is read.
         let mut rig = Rig::new(element, &caps_of(&frame));
         rig.pass(buffer_of(&frame, &device));
         let stats: gst::Structure = rig.only(factory).property("stats");
         assert!(!stats.has_field("kernel-count"), "{stats}");
+        assert!(!stats.has_field("frame-last-ns"), "{stats}");
     }
+}
+
+/// Checks the timeline of the last frame, in which these steps happen: upload, kernel, download.
+fn has_timeline(stats: &gst::Structure, happen: [bool; 3]) {
+    let mut spans = Vec::new();
+    for (step, happens) in ["upload", "kernel", "download"].into_iter().zip(happen) {
+        let first = spans.len();
+        for name in std::iter::once(step.to_owned()).chain((2..).map(|n| format!("{step}-{n}"))) {
+            let number = |what: &str| stats.get::<u64>(format!("{name}-last-{what}-ns"));
+            let Ok(start) = number("start") else { break };
+            spans.push((start, number("end").unwrap(), number("gap").unwrap()));
+        }
+        assert_eq!(spans.len() > first, happens, "{step}: {stats}");
+    }
+    spans.sort_unstable();
+    assert_eq!(spans[0].0, 0, "{stats}");
+    let mut total = 0;
+    for (start, end, gap) in spans {
+        assert!(end > start && gap == start.saturating_sub(total), "{stats}");
+        total = total.max(end);
+    }
+    assert_eq!(stats.get::<u64>("frame-last-ns").unwrap(), total, "{stats}");
 }
 
 /// Starts an element with this `device`; returns the name of the device in use, or the error text.

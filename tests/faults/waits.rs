@@ -32,7 +32,10 @@ pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
 /// The scenarios of a `cpu`, or of a CPU that claims to be a `gpu`.
 pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
-        return vec![("a kept mapping that a writer ends", flush_of_a_kept_mapping)];
+        return vec![
+            ("a kept mapping that a writer ends", flush_of_a_kept_mapping),
+            ("the timeline of frames written ahead", timeline_of_a_gpu),
+        ];
     }
     vec![
         ("the end of a stream on a device that hangs", eos_of_a_hang),
@@ -58,6 +61,10 @@ struct Filter {
 
 impl Filter {
     fn new() -> Result<Self, String> {
+        Self::counted_by(&Meter::new(false))
+    }
+
+    fn counted_by(meter: &Arc<Meter>) -> Result<Self, String> {
         let context = opencl::open("auto").map_err(text)?;
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 64, 16)
             .build()
@@ -71,9 +78,8 @@ impl Filter {
         };
         let layout = layout_of(&info).map_err(text)?;
         let operator = Gaussian::new(&context, &layout, &settings).map_err(text)?;
-        let meter = Meter::new(false);
-        let importer = Importer::new(&context, &meter, &info).map_err(text)?;
-        let allocator = ClAllocator::new(&context, &meter).upcast::<gst::Allocator>();
+        let importer = Importer::new(&context, meter, &info).map_err(text)?;
+        let allocator = ClAllocator::new(&context, meter).upcast::<gst::Allocator>();
         let buffer = || {
             let mut buffer = gst::Buffer::new();
             let memory = allocator.alloc(info.size(), None).map_err(text)?;
@@ -260,6 +266,43 @@ fn slow_release(healthy: &Trace) -> Result<(), String> {
         calls::try_one(case, healthy, scenario)
             .map_err(|why| format!("{}: {why}", scenario.name))?;
     }
+    Ok(())
+}
+
+/// An upload belongs to the frame whose kernels wait for it, and a download to the frame whose kernels
+/// wrote the memory, whenever they are made.
+fn timeline_of_a_gpu(_: &Trace) -> Result<(), String> {
+    layer::set_rules(GPU);
+    // Both frames are written before the first one is filtered, and read after the second one.
+    let meter = Meter::new(true);
+    let mut filters = [Filter::counted_by(&meter)?, Filter::counted_by(&meter)?];
+    for filter in &mut filters {
+        let input = filter.buffers[0].make_mut();
+        input.map_writable().map_err(text)?.fill(7);
+    }
+    let steps = || {
+        let frame = meter.last_frame().ok_or("there is no timeline")?;
+        let names = frame.steps.iter().map(|span| span.step.name());
+        Ok::<_, String>(names.collect::<Vec<_>>())
+    };
+    for filter in &mut filters {
+        let [input, output] = filter.frames()?;
+        let done = filter.operator.run(&input, &output, &meter);
+        done.and_then(|done| done.wait("a frame")).map_err(text)?;
+        let seen = steps()?;
+        if seen != ["upload", "kernel"] {
+            return Err(format!("{seen:?} after the kernels"));
+        }
+    }
+    for (filter, expected) in filters.iter().zip([2, 3]) {
+        drop(filter.buffers[1].map_readable().map_err(text)?);
+        let seen = steps()?;
+        if seen != ["upload", "kernel", "download"][..expected] {
+            return Err(format!("{seen:?} after a frame was read"));
+        }
+    }
+    drop(filters);
+    layer::set_rules("");
     Ok(())
 }
 

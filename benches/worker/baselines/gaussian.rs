@@ -16,53 +16,83 @@ use crate::{
 
 const SOURCE: &str = include_str!("../../baselines/gaussian.cl");
 
+/// Work-items of a group, unless the variant names another.
+const GROUP: [usize; 2] = [16, 16];
+/// `ARITHMETIC` of the kernel.
+const DIVIDE: u8 = 0;
+const SHIFT: u8 = 1;
+const MULTIPLY: u8 = 2;
+const NATIVE: u8 = 3;
+const FLOAT_DIVIDE: u8 = 4;
+
 enum Memory {
     Buffers(Buffer<u8>, Buffer<u8>),
     Images(Image, Image),
 }
 
-/// `variant` is a list of words: divide, shift, multiply, native, centre, and a group such as
-/// 16x16.
+/// `variant` is a list of words: divide, shift, multiply, native or four (divisions); centre or
+/// statements; floats (samples are floats in memory); a group such as 16x16, or driver (which then
+/// chooses the group). Without a word for the arithmetic the settings choose between shift and
+/// multiply.
 pub fn prepare(
     device: Device,
     frame: &Frame,
     settings: &Settings,
 ) -> Result<Box<dyn Contestant>, Error> {
-    let mut arithmetic = 0;
-    let mut centre = 0;
-    let mut local = [16, 16];
+    let mut arithmetic = if settings.float { MULTIPLY } else { SHIFT };
+    let mut defines = String::new();
+    let mut local = Some(GROUP);
+    let mut floats = false;
     for word in settings.variant.split_whitespace() {
         match (word, word.split_once('x')) {
-            ("divide", _) => arithmetic = 0,
-            ("shift", _) => arithmetic = 1,
-            ("multiply", _) => arithmetic = 2,
-            ("native", _) => arithmetic = 3,
-            ("centre", _) => centre = 1,
-            (_, Some((x, y))) => local = [x.parse()?, y.parse()?],
+            ("divide", _) => arithmetic = if settings.float { FLOAT_DIVIDE } else { DIVIDE },
+            ("shift", _) => arithmetic = SHIFT,
+            ("multiply", _) => arithmetic = MULTIPLY,
+            ("native", _) => arithmetic = NATIVE,
+            ("four", _) => {
+                arithmetic = if settings.float { FLOAT_DIVIDE } else { DIVIDE };
+                defines += " -DDIVISIONS=4";
+            }
+            ("centre", _) => defines += " -DCENTRE_FIRST=1",
+            ("statements", _) => defines += " -DSTATEMENTS=1",
+            ("floats", _) => floats = true,
+            ("driver", _) => local = None,
+            (_, Some((x, y))) => local = Some([x.parse()?, y.parse()?]),
             _ => return Err(format!("no baseline knows {word}").into()),
         }
     }
-    if local[0] * local[1] > device.work_group()? {
+    if local.is_some_and(|[x, y]| device.work_group().is_ok_and(|most| x * y > most)) {
         return Err(skip("no such work-group here"));
+    }
+    if floats && arithmetic <= SHIFT {
+        return Err("integers are not computed from floats in memory".into());
     }
     if settings.image && frame.channels != 1 {
         return Err(skip("the image variant is grey"));
     }
     let options = format!(
-        "-DUSE_IMAGE={} -DARITHMETIC={arithmetic} -DCENTRE_FIRST={centre} -DCHANNELS={}",
+        "-DUSE_IMAGE={} -DARITHMETIC={arithmetic} -DCHANNELS={} -DFLOATS={}{defines}",
         u8::from(settings.image),
-        frame.channels
+        frame.channels,
+        u8::from(floats),
     );
-    let bytes = frame.spread()?;
+    let pixels = match (floats, arithmetic <= SHIFT) {
+        (true, _) => Pixels::Float,
+        (_, true) => Pixels::Integer,
+        (_, false) => Pixels::Unit,
+    };
+    let mut bytes = frame.spread()?;
+    if floats {
+        bytes = bytes
+            .iter()
+            .flat_map(|&sample| f32::from(sample).to_ne_bytes())
+            .collect();
+    }
     let extent = [frame.row(), frame.height];
     let memory = if settings.image {
-        let pixels = if arithmetic < 2 {
-            Pixels::Integer
-        } else {
-            Pixels::Unit
-        };
         let mut src = device.image(extent, pixels)?;
-        device.upload_image(&mut src, extent, &bytes, frame.stride)?;
+        let stride = frame.stride * pixels.bytes();
+        device.upload_image(&mut src, extent, pixels, &bytes, stride)?;
         Memory::Images(src, device.image(extent, pixels)?)
     } else {
         Memory::Buffers(device.filled(&bytes)?, device.buffer(bytes.len())?)
@@ -70,6 +100,7 @@ pub fn prepare(
     Ok(Box::new(Pixel {
         kernel: device.kernel(SOURCE, &options, "gaussian_pixel")?,
         memory,
+        pixels,
         local,
         frame: frame.clone(),
         device,
@@ -79,7 +110,8 @@ pub fn prepare(
 struct Pixel {
     kernel: Kernel,
     memory: Memory,
-    local: [usize; 2],
+    pixels: Pixels,
+    local: Option<[usize; 2]>,
     frame: Frame,
     device: Device,
 }
@@ -99,7 +131,7 @@ impl Contestant for Pixel {
             Arg::I32(extent[0].try_into()?),
             Arg::I32(extent[1].try_into()?),
         ];
-        let global = cover(extent, self.local);
+        let global = self.local.map_or(extent, |local| cover(extent, local));
         let event = self
             .device
             .launch(&self.kernel, &args, global, self.local)?;
@@ -112,17 +144,26 @@ impl Contestant for Pixel {
 
     fn result(&mut self) -> Result<Vec<u8>, Error> {
         let extent = [self.frame.row(), self.frame.height];
-        match &self.memory {
-            Memory::Images(_, dst) => self.device.download_image(dst, extent),
-            Memory::Buffers(_, dst) => {
-                let mut bytes = vec![0; self.frame.stride * self.frame.height];
-                self.device.download(dst, &mut bytes)?;
-                Ok(bytes
-                    .chunks(self.frame.stride)
-                    .flat_map(|row| &row[..extent[0]])
-                    .copied()
-                    .collect())
+        let size = self.pixels.bytes();
+        let (bytes, stride) = match &self.memory {
+            Memory::Images(_, dst) => {
+                let bytes = self.device.download_image(dst, extent, self.pixels)?;
+                (bytes, extent[0])
             }
-        }
+            Memory::Buffers(_, dst) => {
+                let mut bytes = vec![0; self.frame.stride * self.frame.height * size];
+                self.device.download(dst, &mut bytes)?;
+                (bytes, self.frame.stride)
+            }
+        };
+        let samples = bytes
+            .chunks(stride * size)
+            .flat_map(|row| row[..extent[0] * size].chunks_exact(size))
+            .map(|sample| match sample.try_into() {
+                Ok(float) => f32::from_ne_bytes(float) as u8,
+                // A byte.
+                Err(_) => sample[0],
+            });
+        Ok(samples.collect())
     }
 }

@@ -3,6 +3,7 @@
 
 mod gaussian;
 mod histogram;
+mod histogram_bytes;
 mod pitch;
 
 use crate::{

@@ -1,4 +1,5 @@
-//! The pitch comparison with one pixel per work-item, packed through local memory.
+//! The pitch comparison with one pixel per work-item: the difference alone, a mask of bytes, and a
+//! mask packed through local memory.
 
 use std::time::Instant;
 
@@ -6,14 +7,27 @@ use opencl3::{kernel::Kernel, memory::Buffer};
 
 use crate::{
     Contestant, Error,
-    device::{Arg, Device, cover, device_ns},
+    device::{Arg, Device, cover},
     protocol::{Frame, Settings, Times},
     reference::pitch_threshold::distance_q8,
+    steps::{RunStep, Steps, total_ns},
 };
 
 const SOURCE: &str = include_str!("../../baselines/pitch.cl");
-const GROUP: usize = 64;
+/// Work-items of a group, as published.
+const GROUP: [usize; 2] = [64, 4];
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// The difference in whole grey levels, a byte a pixel.
+    Difference,
+    /// The mask, a byte a pixel.
+    Unpacked,
+    /// The mask, a bit a pixel.
+    Packed,
+}
+
+/// `variant` is a list of words: difference, unpacked or packed, and a group such as 64x1.
 pub fn prepare(
     device: Device,
     frame: &Frame,
@@ -27,19 +41,42 @@ pub fn prepare(
     if !plain {
         return Err("the baseline is the average along x, grey".into());
     }
+    let mut output = Output::Packed;
+    let mut group = GROUP;
+    for word in settings.variant.split_whitespace() {
+        match (word, word.split_once('x')) {
+            ("difference", _) => output = Output::Difference,
+            ("unpacked", _) => output = Output::Unpacked,
+            ("packed", _) => output = Output::Packed,
+            (_, Some((x, y))) => group = [x.parse()?, y.parse()?],
+            _ => return Err(format!("no baseline knows {word}").into()),
+        }
+    }
+    if output == Output::Difference && settings.threshold.fract() != 0.0 {
+        return Err("the difference has whole grey levels; set a whole threshold".into());
+    }
+    let (name, row) = match output {
+        Output::Difference => ("pitch_difference", frame.width),
+        Output::Unpacked => ("pitch_unpacked", frame.width),
+        Output::Packed => ("pitch_pixel", frame.width.div_ceil(8)),
+    };
     let host = frame.spread()?;
-    let mask = vec![0; frame.width.div_ceil(8) * frame.height];
+    let out = vec![0; row * frame.height];
+    let options = format!("-DGROUP_X={} -DGROUP_Y={}", group[0], group[1]);
     Ok(Box::new(Pixel {
-        kernel: device.kernel(SOURCE, &format!("-DGROUP={GROUP}"), "pitch_pixel")?,
+        kernel: device.kernel(SOURCE, &options, name)?,
         src: device.filled(&host)?,
-        dst: device.buffer(mask.len())?,
+        dst: device.buffer(out.len())?,
         distance: distance_q8(1, settings.pitch_x),
-        theta: (256.0 * settings.threshold).round() as i32,
+        threshold: settings.threshold,
         transfers: settings.transfers,
+        output,
+        group,
         host,
-        mask,
+        out,
         frame: frame.clone(),
         device,
+        steps: Steps::default(),
     }))
 }
 
@@ -48,20 +85,24 @@ struct Pixel {
     src: Buffer<u8>,
     dst: Buffer<u8>,
     host: Vec<u8>,
-    mask: Vec<u8>,
+    out: Vec<u8>,
     distance: usize,
-    theta: i32,
+    threshold: f64,
     transfers: bool,
+    output: Output,
+    group: [usize; 2],
     frame: Frame,
     device: Device,
+    steps: Steps,
 }
 
 impl Contestant for Pixel {
     fn run(&mut self) -> Result<Times, Error> {
         let started = Instant::now();
-        let mut moved = 0;
+        let mut run = Vec::new();
         if self.transfers {
-            moved += self.device.upload(&mut self.src, &self.host)?;
+            let event = self.device.write(&mut self.src, &self.host)?;
+            run.push(RunStep::of("upload", &event, self.host.len())?);
         }
         let args = [
             Arg::Buffer(&self.src),
@@ -71,25 +112,49 @@ impl Contestant for Pixel {
             Arg::I32(self.frame.height.try_into()?),
             Arg::I32((self.distance >> 8).try_into()?),
             Arg::I32((self.distance & 255).try_into()?),
-            Arg::I32(self.theta),
+            Arg::I32((256.0 * self.threshold).round() as i32),
         ];
-        let global = cover([self.frame.width, self.frame.height], [GROUP, 1]);
-        let event = self
+        let global = cover([self.frame.width, self.frame.height], self.group);
+        let kernel = self
             .device
-            .launch(&self.kernel, &args, global, [GROUP, 1])?;
+            .launch(&self.kernel, &args, global, self.group)?;
         if self.transfers {
-            moved += self.device.download(&self.dst, &mut self.mask)?;
+            let event = self.device.read(&self.dst, &mut self.out)?;
+            let moved = self.host.len() + self.out.len();
+            run.push(RunStep::of("kernel", &kernel, moved)?);
+            run.push(RunStep::of("download", &event, self.out.len())?);
         } else {
-            event.wait()?;
+            kernel.wait()?;
+            let moved = self.host.len() + self.out.len();
+            run.push(RunStep::of("kernel", &kernel, moved)?);
         }
-        Ok(Times {
-            wall_ns: started.elapsed().as_nanos() as u64,
-            device_ns: moved + device_ns(&event, &event)?,
-        })
+        let wall_ns = started.elapsed().as_nanos() as u64;
+        let device_ns = total_ns(&run);
+        self.steps.note(run);
+        Ok(Times { wall_ns, device_ns })
     }
 
+    /// The packed mask, whatever the kernel wrote.
     fn result(&mut self) -> Result<Vec<u8>, Error> {
-        self.device.download(&self.dst, &mut self.mask)?;
-        Ok(self.mask.clone())
+        self.device.download(&self.dst, &mut self.out)?;
+        // Whole grey levels reach a whole threshold exactly where the difference does.
+        let least = match self.output {
+            Output::Packed => return Ok(self.out.clone()),
+            Output::Difference => self.threshold as u8,
+            Output::Unpacked => 1,
+        };
+        let rows = self.out.chunks_exact(self.frame.width);
+        Ok(rows
+            .flat_map(|row| row.chunks(8))
+            .map(|pixels| {
+                let marks = pixels.iter().map(|&value| u8::from(value >= least));
+                let byte = marks.fold(0, |byte, mark| byte << 1 | mark);
+                byte << (8 - pixels.len())
+            })
+            .collect())
+    }
+
+    fn about(&self) -> serde_json::Value {
+        self.steps.about()
     }
 }

@@ -21,7 +21,7 @@ use super::{
     handle::Mem,
     log::CAT,
     mapping::{Access, Mapping},
-    meter::{Meter, Step},
+    meter::Meter,
     state::{Contents, State},
 };
 use clinspect_core::ClError;
@@ -226,7 +226,7 @@ impl ClBuffer {
         self.meter.count_map();
         let fetches = !(access.write && undefined);
         if fetches && !self.context.caps().shares_host_memory {
-            self.meter.transfer(Step::Download, event, self.size);
+            self.meter.downloaded(&event, contents.writer(), self.size);
         }
         Ok(Mapping {
             pointer: pointer.cast(),
@@ -300,7 +300,7 @@ impl ClBuffer {
         if self.context.caps().shares_host_memory {
             return Ok(());
         }
-        self.meter.transfer(Step::Upload, event.clone(), self.size);
+        self.meter.uploaded(event, self.size);
         self.context.flush(self.context.uploads())
     }
 

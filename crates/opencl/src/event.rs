@@ -161,14 +161,22 @@ impl Event {
         self.status() != Ok(Status::Pending)
     }
 
-    /// Nanoseconds from the start of this completed command to the end of `last`, if the driver
-    /// knows them.
-    pub fn duration_until_ns(&self, last: &Self) -> Option<u64> {
+    /// The start of this completed command and the end of `last` on the device's clock, ns, if the
+    /// driver knows them; the end does not precede the start.
+    pub fn span_until_ns(&self, last: &Self) -> Option<[u64; 2]> {
         let time = |event: &Self, what| {
             get_event_profiling_info(event.raw(), what)
                 .ok()
                 .map(|info| info.to_ulong())
         };
-        time(last, CL_PROFILING_COMMAND_END)?.checked_sub(time(self, CL_PROFILING_COMMAND_START)?)
+        let start = time(self, CL_PROFILING_COMMAND_START)?;
+        let end = time(last, CL_PROFILING_COMMAND_END)?;
+        (start <= end).then_some([start, end])
+    }
+
+    /// Whether the command is one of those from `first` to `last`, which are in one queue.
+    pub fn is_between(&self, first: &Self, last: &Self) -> bool {
+        Arc::ptr_eq(&self.queue, &first.queue)
+            && (first.number..=last.number).contains(&self.number)
     }
 }

@@ -27,6 +27,7 @@ mod registry;
 mod releases;
 mod state;
 mod submission;
+mod timeline;
 mod transfers;
 
 pub use allocator::{ClAllocator, buffer_of};
@@ -42,3 +43,4 @@ pub use pool::{ClBufferPool, new_plain_pool, new_video_pool};
 pub use program::{Program, ProgramSource, beside_frames, without_compiler};
 pub use registry::{devices, open, selectors};
 pub use submission::{Arg, Completion, Memory, Submission};
+pub use timeline::{FrameTimeline, StepSpan};

@@ -8,7 +8,10 @@ use std::{
     },
 };
 
-use super::event::Event;
+use super::{
+    event::Event,
+    timeline::{FrameTimeline, Timeline},
+};
 
 /// A step of a frame's processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,6 +139,9 @@ struct Profile {
     /// The element has stopped; its memory may still be mapped.
     closed: bool,
     steps: [StepProfile; 3],
+    timeline: Timeline,
+    /// The timeline of the last frame before the element stopped.
+    last_frame: Option<FrameTimeline>,
 }
 
 /// Counters of one element, shared with the memory it allocates.
@@ -174,6 +180,7 @@ impl Meter {
             Taken::Copied => &self.copied,
         }
         .fetch_add(1, Relaxed);
+        self.note_steps(Timeline::begin_frame);
     }
 
     /// Counts a plane copied into an image.
@@ -185,27 +192,55 @@ impl Meter {
         self.host_maps.fetch_add(1, Relaxed);
     }
 
-    /// Counts a frame or mask moved between host and device.
-    pub(super) fn transfer(&self, step: Step, event: Arc<Event>, bytes: usize) {
-        let (count, sum) = match step {
-            Step::Upload => (&self.uploads, &self.bytes_uploaded),
-            Step::Download => (&self.downloads, &self.bytes_downloaded),
-            Step::Kernel => return self.measure(step, &event, &event, bytes),
-        };
-        count.fetch_add(1, Relaxed);
-        sum.fetch_add(bytes as u64, Relaxed);
-        self.measure(step, &event, &event, bytes);
+    /// Counts a frame or mask moved to the device.
+    pub(super) fn uploaded(&self, event: &Arc<Event>, bytes: usize) {
+        self.uploads.fetch_add(1, Relaxed);
+        self.bytes_uploaded.fetch_add(bytes as u64, Relaxed);
+        self.note_steps(|timeline| timeline.uploaded(event, bytes));
+        self.measure(Step::Upload, event, event, bytes);
+    }
+
+    /// Counts a frame or mask, which the command `writer` wrote, moved to the host.
+    pub(super) fn downloaded(&self, event: &Arc<Event>, writer: Option<&Arc<Event>>, bytes: usize) {
+        self.downloads.fetch_add(1, Relaxed);
+        self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
+        self.note_steps(|timeline| timeline.downloaded(event, writer, bytes));
+        self.measure(Step::Download, event, event, bytes);
     }
 
     /// Counts a small result read back: its bytes, but no frame.
-    pub(super) fn result(&self, event: Arc<Event>, bytes: usize) {
+    pub(super) fn result(&self, event: &Arc<Event>, bytes: usize) {
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
-        self.measure(Step::Download, &event, &event, bytes);
+        self.note_steps(|timeline| timeline.read(event, bytes));
+        self.measure(Step::Download, event, event, bytes);
+    }
+
+    /// Measures the kernels from `first` to `last`, which process `bytes` and wait for the commands
+    /// `waited` of others.
+    pub(super) fn computed(
+        &self,
+        [first, last]: [&Arc<Event>; 2],
+        waited: &[Arc<Event>],
+        bytes: usize,
+    ) {
+        self.note_steps(|timeline| timeline.computed([first, last], waited, bytes));
+        self.measure(Step::Kernel, first, last, bytes);
+    }
+
+    /// Notes a command in the timeline, if profiling is on.
+    fn note_steps(&self, note: impl FnOnce(&mut Timeline)) {
+        if !self.profiling.load(Relaxed) {
+            return;
+        }
+        let mut profile = self.profile();
+        if !profile.closed {
+            note(&mut profile.timeline);
+        }
     }
 
     /// Takes the time from the start of `first` to the end of `last` once both are complete, if
     /// profiling is on; `bytes` is the amount processed.
-    pub(super) fn measure(&self, step: Step, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
+    fn measure(&self, step: Step, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
         if !self.profiling.load(Relaxed) {
             return;
         }
@@ -242,20 +277,25 @@ impl Meter {
                 }
                 return;
             }
-            if let Some(ns) = pending.first.duration_until_ns(&pending.last) {
-                self.profile().steps[pending.step as usize].add(ns, pending.bytes);
+            if let Some([start, end]) = pending.first.span_until_ns(&pending.last) {
+                self.profile().steps[pending.step as usize].add(end - start, pending.bytes);
             }
         }
     }
 
     /// Stops taking times: the counters stay, but hold no OpenCL object.
     pub fn close(&self) {
+        let last_frame = self.last_frame();
         let mut profile = self.profile();
         profile.closed = true;
+        profile.last_frame = last_frame;
         // Release the events after the lock.
-        let pending = std::mem::take(&mut profile.pending);
+        let events = (
+            std::mem::take(&mut profile.pending),
+            std::mem::take(&mut profile.timeline),
+        );
         drop(profile);
-        drop(pending);
+        drop(events);
         let last = self.last().take();
         drop(last);
     }
@@ -288,6 +328,19 @@ impl Meter {
             (Step::Kernel, kernel),
             (Step::Download, download),
         ])
+    }
+
+    /// The steps of the last frame whose commands have ended; `None` if profiling is off.
+    pub fn last_frame(&self) -> Option<FrameTimeline> {
+        let frames = {
+            let profile = self.profile();
+            if profile.closed {
+                return profile.last_frame.clone();
+            }
+            profile.timeline.newest_first()
+        };
+        // The driver is queried without the lock.
+        frames.iter().find_map(FrameTimeline::of)
     }
 
     /// The counters.

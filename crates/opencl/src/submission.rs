@@ -15,7 +15,7 @@ use super::{
     event::Event,
     handle::{Kernel, Mem, call_error},
     host_memory::HostMemory,
-    meter::{Meter, Step},
+    meter::Meter,
 };
 use clinspect_core::{ClError, ndrange::NdRange};
 
@@ -160,7 +160,7 @@ impl Submission<'_> {
     /// Measures the commands so far as the step [`Step::Kernel`] over `bytes`.
     pub fn measure(&self, bytes: usize) {
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
-            self.meter.measure(Step::Kernel, first, last, bytes);
+            self.meter.computed([first, last], &self.waited, bytes);
         }
     }
 
@@ -179,7 +179,7 @@ impl Submission<'_> {
         if let Some(last) = &self.last {
             last.note_done();
         }
-        self.meter.result(read, out.len());
+        self.meter.result(&read, out.len());
         Ok(())
     }
 

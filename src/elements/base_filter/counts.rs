@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use crate::elements::lock;
-use clinspect_opencl::Meter;
+use clinspect_opencl::{FrameTimeline, Meter};
 
 /// Counts since the last start. They can still be read after a stop.
 #[derive(Default)]
@@ -65,9 +65,28 @@ impl Counts {
             stats.set(format!("{name}-last-mbps"), profile.last_rate());
             stats.set(format!("{name}-mean-mbps"), profile.mean_rate());
         }
+        if let Some(frame) = meter.last_frame() {
+            set_timeline(&mut stats, &frame);
+        }
         for (name, count) in lock(&self.own).iter() {
             stats.set(*name, *count);
         }
         stats
+    }
+}
+
+/// Sets the start and end of each step of a frame, and the gap before it; a step that happens again
+/// has its number in its name.
+fn set_timeline(stats: &mut gst::StructureRef, frame: &FrameTimeline) {
+    stats.set("frame-last-ns", frame.total_ns);
+    for (index, span) in frame.steps.iter().enumerate() {
+        let before = frame.steps.iter().take(index);
+        let name = match before.filter(|other| other.step == span.step).count() {
+            0 => span.step.name().to_owned(),
+            times => format!("{}-{}", span.step.name(), times + 1),
+        };
+        stats.set(format!("{name}-last-start-ns"), span.start_ns);
+        stats.set(format!("{name}-last-end-ns"), span.end_ns);
+        stats.set(format!("{name}-last-gap-ns"), span.gap_ns);
     }
 }

@@ -64,7 +64,8 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         ) = memory_object;
         boolean_at_start(
             "profile", "Profile",
-            "Measure every step on the device; stats then has durations and MB/s per step"
+            "Measure every step on the device; stats then has durations and MB/s per step, and \
+             when each step of the last frame started and ended"
         ) = profile;
     })
 }
@@ -106,7 +107,9 @@ pub(super) fn stats_spec() -> glib::ParamSpec {
         .blurb(
             "Counts since the element started: frames, how they reached the device \
              (zero-copy, wrapped, copied), maps and transfers of frame memory, bytes, and \
-             per step (upload, kernel, download) duration in ns and MB/s if profile is set",
+             per step (upload, kernel, download) duration in ns and MB/s if profile is set; also \
+             of the last frame each step's start, end and gap to the step before, and the \
+             total, in ns from the start of the frame's first step",
         )
         .read_only()
         .build()
