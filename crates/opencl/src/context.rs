@@ -172,6 +172,11 @@ impl ClContext {
         self.context.raw()
     }
 
+    /// Whether a memory of another element is pinned for this device.
+    pub fn has_pinned(&self, memory: &gst::MemoryRef) -> bool {
+        self.pins.has(memory)
+    }
+
     /// The memory of other elements that is pinned for this device.
     pub(super) fn pins(&self) -> &Arc<Pins> {
         &self.pins

@@ -100,27 +100,25 @@ impl Pins {
     /// Whether frames in `memory` need no copy; `bytes` are the memory's bytes, as mapped. Pins
     /// memory when the importer with this number has the second frame in the memory: pinning
     /// takes as long as a copy, so memory that is used only once is not pinned.
-    pub fn has(
+    pub fn pin(
         self: &Arc<Self>,
         context: &ClContext,
         memory: &gst::MemoryRef,
         bytes: &[u8],
         importer: u64,
     ) -> bool {
-        let root = memory.parent().unwrap_or(memory);
         let range = (
             (bytes.as_ptr() as usize).wrapping_sub(memory.offset()),
             memory.maxsize(),
         );
         let is_usable = range.1 >= MIN_BYTES
-            && root.as_ptr() as usize != 0
-            && FIXED_TYPES.iter().any(|name| is_type(root, name))
+            && FIXED_TYPES.iter().any(|name| is_type(memory, name))
             && !RELEASE_FAILED.load(Ordering::Acquire)
             && !are_late();
         if !is_usable {
             return false;
         }
-        let key = root.as_ptr() as usize;
+        let key = key_of(memory);
         let mut known = self.known();
         let Some(entry) = known.get_mut(&key) else {
             let entry = Known {
@@ -131,7 +129,7 @@ impl Pins {
             };
             known.insert(key, entry);
             drop(known);
-            tell_when_freed(root, self);
+            tell_when_freed(memory.parent().unwrap_or(memory), self);
             return false;
         };
         if entry.range != range {
@@ -170,6 +168,13 @@ impl Pins {
         entry.pin.is_some()
     }
 
+    /// Whether `memory` is pinned.
+    pub fn has(&self, memory: &gst::MemoryRef) -> bool {
+        let known = self.known();
+        let entry = known.get(&key_of(memory));
+        entry.is_some_and(|entry| entry.pin.is_some())
+    }
+
     /// Releases all pins, before their context.
     pub fn clear(&self) {
         // Under the lock: whoever frees a memory now must wait until its pin is released.
@@ -183,6 +188,11 @@ impl Pins {
     fn known(&self) -> MutexGuard<'_, HashMap<usize, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The address of the GstMemory that owns the bytes of `memory`, which may be a part of it.
+fn key_of(memory: &gst::MemoryRef) -> usize {
+    memory.parent().unwrap_or(memory).as_ptr() as usize
 }
 
 fn is_type(memory: &gst::MemoryRef, name: &CStr) -> bool {

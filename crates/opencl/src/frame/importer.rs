@@ -21,6 +21,8 @@ pub struct Importer {
     info: gst_video::VideoInfo,
     layout: Arc<FrameLayout>,
     uploader: Uploader,
+    /// Frames in other memory are read in place.
+    wraps: bool,
 }
 
 /// A mapped part of a frame, and where planes start in it.
@@ -64,7 +66,15 @@ impl Importer {
             info: info.clone(),
             layout: Arc::new(layout_of(info)?),
             uploader: Uploader::new(context, meter),
+            wraps: context.caps().shares_host_memory,
         })
+    }
+
+    /// Uploads frames even if host and device share memory, for tests and measurements.
+    #[must_use]
+    pub fn that_uploads(mut self) -> Self {
+        self.wraps = false;
+        self
     }
 
     /// The frames' format and size.
@@ -106,7 +116,7 @@ impl Importer {
         let mut source = None;
         let taken = if !foreign {
             Taken::ZeroCopy
-        } else if self.context.caps().shares_host_memory {
+        } else if self.wraps {
             planes = self.wrap(buffer, &places)?;
             Taken::Wrapped
         } else {

@@ -177,7 +177,7 @@ impl Uploader {
             return false;
         };
         let pins = self.context.pins();
-        pins.has(&self.context, mapped.memory(), part.bytes(), self.number)
+        pins.pin(&self.context, mapped.memory(), part.bytes(), self.number)
     }
 
     /// Copies the planes into pinned memory in pieces, each of which is uploaded at once.
