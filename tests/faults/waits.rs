@@ -20,6 +20,7 @@ use crate::{
     calls,
     cases::{self, GPU},
     layer::{self, Report},
+    pins,
     stand::Trace,
 };
 
@@ -32,7 +33,8 @@ pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
 /// The scenarios of a `cpu`, or of a CPU that claims to be a `gpu`.
 pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
-        return vec![("a kept mapping that a writer ends", flush_of_a_kept_mapping)];
+        let kept: Scenario = ("a kept mapping that a writer ends", flush_of_a_kept_mapping);
+        return [kept].into_iter().chain(pins::SCENARIOS).collect();
     }
     vec![
         ("the end of a stream on a device that hangs", eos_of_a_hang),

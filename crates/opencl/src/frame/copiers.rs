@@ -99,14 +99,29 @@ impl Shared {
 }
 
 /// The threads, which start with the first copy of several pieces.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Copiers {
     shared: Arc<Shared>,
+    count: usize,
     /// `None` before the start.
     helpers: Option<Vec<JoinHandle<()>>>,
 }
 
 impl Copiers {
+    /// As many threads as this machine can spare.
+    pub fn new() -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        Self::with_helpers((processors / PROCESSORS_PER_HELPER).min(MAX_HELPERS))
+    }
+
+    fn with_helpers(count: usize) -> Self {
+        Self {
+            shared: Arc::default(),
+            count,
+            helpers: None,
+        }
+    }
+
     /// Copies all pieces. Calls `copied` with the number of each piece after it was copied, in
     /// order, in this thread.
     ///
@@ -161,14 +176,12 @@ impl Copiers {
     fn start_helpers(&mut self) -> bool {
         let shared = &self.shared;
         let helpers = self.helpers.get_or_insert_with(|| {
-            let processors = thread::available_parallelism().map_or(1, NonZero::get);
-            let count = (processors / PROCESSORS_PER_HELPER).min(MAX_HELPERS);
             let start = |_| {
                 let shared = shared.clone();
                 let thread = thread::Builder::new().name("clcopy".into());
                 thread.spawn(move || shared.help())
             };
-            (0..count)
+            (0..self.count)
                 .map_while(|number| {
                     start(number)
                         .inspect_err(|error| gst::warning!(CAT, "cannot start a thread: {error}"))
@@ -187,6 +200,69 @@ impl Drop for Copiers {
         for helper in self.helpers.take().into_iter().flatten() {
             // A helper cannot panic, and a drop cannot report it.
             let _ = helper.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    /// Copies a frame in pieces of `len` bytes; returns the copy and the order of the calls.
+    fn copy(
+        copiers: &mut Copiers,
+        from: &[u8],
+        len: usize,
+        fails_at: usize,
+    ) -> (Vec<u8>, Vec<usize>, bool) {
+        let mut to = vec![0; from.len()];
+        let start = to.as_mut_ptr();
+        let pieces = from.chunks(len).enumerate().map(|(index, piece)| Piece {
+            from: piece.as_ptr(),
+            // SAFETY: the piece lies inside `to`, which is as long as `from`.
+            to: unsafe { start.add(index * len) },
+            len: piece.len(),
+        });
+        let mut calls = Vec::new();
+        // SAFETY: both memories live until the end of this function.
+        let result = unsafe {
+            copiers.copy(pieces.collect(), |index| {
+                calls.push(index);
+                match index == fails_at {
+                    true => Err(ClError::Input("stop".into())),
+                    false => Ok(()),
+                }
+            })
+        };
+        (to, calls, result.is_ok())
+    }
+
+    #[test]
+    fn pieces_are_copied_once_and_told_in_order() {
+        for helpers in [0, 1, 3] {
+            let mut copiers = Copiers::with_helpers(helpers);
+            for round in 0..40_usize {
+                let from: Vec<u8> = (0..100_003).map(|i| (i * 31 + round) as u8).collect();
+                for len in [7_001, 100_002, 200_000] {
+                    let (to, calls, is_ok) = copy(&mut copiers, &from, len, usize::MAX);
+                    assert!(to == from && is_ok, "{helpers} helpers, pieces of {len}");
+                    let all: Vec<usize> = (0..from.len().div_ceil(len)).collect();
+                    assert_eq!(calls, all);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_ends_the_calls_but_not_the_copy() {
+        let mut copiers = Copiers::with_helpers(3);
+        let from = vec![7; 1 << 16];
+        for _ in 0..40 {
+            let (to, calls, is_ok) = copy(&mut copiers, &from, 1 << 12, 2);
+            assert_eq!((calls, is_ok), (vec![0, 1, 2], false));
+            assert!(to == from);
         }
     }
 }

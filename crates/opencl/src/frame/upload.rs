@@ -125,7 +125,7 @@ impl Uploader {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             target: None,
             staging: None,
-            copiers: Copiers::default(),
+            copiers: Copiers::new(),
         }
     }
 
