@@ -20,7 +20,7 @@ pub struct Importer {
     meter: Arc<Meter>,
     info: gst_video::VideoInfo,
     layout: Arc<FrameLayout>,
-    uploader: Uploader,
+    uploader: Box<Uploader>,
     /// Frames in other memory are read in place.
     wraps: bool,
 }
@@ -65,7 +65,7 @@ impl Importer {
             meter: meter.clone(),
             info: info.clone(),
             layout: Arc::new(layout_of(info)?),
-            uploader: Uploader::new(context, meter),
+            uploader: Box::new(Uploader::new(context, meter)),
             wraps: context.caps().shares_host_memory,
         })
     }
