@@ -34,9 +34,9 @@ const MIN_BYTES: usize = 1 << 16;
 /// Limit of the bytes that a context pins. The system cannot move or swap pinned memory.
 const MAX_BYTES: usize = 1 << 30;
 /// Types of memory whose bytes stay at one address, in the same pages, until the memory is freed.
-const FIXED_TYPES: [&CStr; 3] = [
+/// `V4l2Memory` is none: with imported memory it gets other bytes for each frame.
+const FIXED_TYPES: [&CStr; 2] = [
     c"SystemMemory",
-    c"V4l2Memory",
     // Memory made from a slice by GStreamer's Rust bindings.
     c"RustGlobalAllocatorMemory",
 ];
