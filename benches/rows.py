@@ -189,13 +189,15 @@ def pipeline_sections(gpu):
             "Inspection chain",
             "clgaussian (5x5, sigma 0.8), clhistogram, clpitchthreshold with the recommended "
             "settings; masks are read. `written in place`: the source writes into our memory. `plain "
-            "memory`: the source uses memory of its own. `on the device`: frames are on the device "
+            "memory`: the source uses memory of its own. `wrapped`: memory of its own in a new "
+            "GstMemory for each frame. `on the device`: frames are on the device "
             "already. The panel has no defects except by noise; a long list of defects costs more.",
             [pipeline(size_name(s), s, plain, variant="read")
              for s in (GREY_HD, (3840, 2160, 1), GREY_12M)],
             [
                 Contestant("written in place", "pipeline", {"source": "pool"}, None),
                 Contestant("plain memory", "pipeline", {"source": "system"}, None),
+                *([Contestant("wrapped", "pipeline", {"source": "wrapped"}, None)] * gpu),
                 *([Contestant("on the device", "pipeline", {"source": "resident"}, None)] * gpu),
             ],
             shown="frames",

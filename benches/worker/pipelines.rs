@@ -40,6 +40,8 @@ struct Line {
     pushed: AtomicU64,
     /// Whether to map each frame for writing, as a source that writes in place does.
     written: bool,
+    /// Whether to wrap the memory anew for each frame, as cameras' elements do.
+    wrapped: bool,
     /// Counts the uploads of the pool's memory.
     meter: Option<Arc<Meter>>,
 }
@@ -115,6 +117,7 @@ impl Line {
             pool,
             pushed: AtomicU64::new(0),
             written: settings.source == "pool",
+            wrapped: settings.source == "wrapped",
             meter,
         })
     }
@@ -127,6 +130,12 @@ impl Line {
     fn push(&self) -> Result<Instant, Error> {
         let mut buffer = self.pool.acquire_buffer(None)?;
         let started = Instant::now();
+        if self.wrapped {
+            let mapped = buffer
+                .into_mapped_buffer_readable()
+                .map_err(|_| "unreadable")?;
+            buffer = gst::Buffer::from_slice(mapped);
+        }
         let frame = buffer.make_mut();
         frame.set_pts(FRAME_TIME * self.pushed.fetch_add(1, Ordering::Relaxed));
         if self.written {
@@ -185,7 +194,7 @@ fn pool(
     settings: &Settings,
 ) -> Result<(gst::BufferPool, Option<Arc<Meter>>), Error> {
     let size = u32::try_from(info.size())?;
-    let (pool, meter) = if settings.source == "system" {
+    let (pool, meter) = if matches!(settings.source.as_str(), "system" | "wrapped") {
         let pool = gst_video::VideoBufferPool::new().upcast::<gst::BufferPool>();
         let mut config = pool.config();
         config.set_params(Some(caps), size, FILLED, 0);

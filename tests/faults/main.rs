@@ -19,6 +19,7 @@ mod child;
 mod layer;
 mod leaks;
 mod limits;
+mod pins;
 mod shutdown;
 mod stand;
 mod waits;

@@ -20,6 +20,7 @@ use crate::{
     calls,
     cases::{self, GPU},
     layer::{self, Report},
+    pins,
     stand::Trace,
 };
 
@@ -32,10 +33,11 @@ pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
 /// The scenarios of a `cpu`, or of a CPU that claims to be a `gpu`.
 pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
-        return vec![
+        let own: [Scenario; 2] = [
             ("a kept mapping that a writer ends", flush_of_a_kept_mapping),
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
+        return own.into_iter().chain(pins::SCENARIOS).collect();
     }
     vec![
         ("the end of a stream on a device that hangs", eos_of_a_hang),

@@ -111,7 +111,6 @@ fn meter_of_foreign_frames_counts_one_copy_each_where_memory_is_not_shared() {
         Totals {
             frames: 3,
             copied: 3,
-            host_maps: 3,
             uploads: 3,
             bytes_uploaded: 3 * 64 * 32,
             ..Totals::default()

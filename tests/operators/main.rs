@@ -25,6 +25,7 @@ mod pitch_threshold;
 mod planted;
 mod properties;
 mod small;
+mod uploads;
 
 /// Sizes for every operator: a pixel, single rows and columns, odd and vector widths.
 pub const SIZES: [[usize; 2]; 12] = [

@@ -17,7 +17,7 @@ use opencl3::{
 use super::{
     context::{ClContext, first_of},
     device_memory::create,
-    event::Event,
+    event::{Event, Status},
     handle::Mem,
     log::CAT,
     mapping::{Access, Mapping},
@@ -110,6 +110,28 @@ impl ClBuffer {
         Ok(last
             .filter(|last| !last.is_in(commands) && !last.has_ended())
             .cloned())
+    }
+
+    /// The command that an upload into the buffer must wait for in addition to the upload queue's
+    /// order. Ends a mapping that was kept.
+    ///
+    /// # Errors
+    /// The failure of that unmap; see [`Self::check`].
+    pub(super) fn before_upload(&self) -> Result<Option<Arc<Event>>, ClError> {
+        let mut state = self.state();
+        self.end_kept(&mut state)?;
+        let uploads = self.context.uploads();
+        let last = state.contents().and_then(|c| c.last_use());
+        // A command that has failed must not fail the upload.
+        let has_ended =
+            |last: &Event| matches!(last.status(), Ok(Status::Complete | Status::Failed(_)));
+        Ok(last
+            .filter(|last| !last.is_in(uploads) && !has_ended(last))
+            .cloned())
+    }
+
+    pub(super) fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     /// Notes that `event`'s command reads the buffer.

@@ -21,6 +21,7 @@ use super::{
     driver,
     event::Event,
     handle::{Context, Kernel, Queue, call_error},
+    pins::Pins,
     program::{Program, ProgramSource, check_compiler_allowed, is_beside_frames},
     queue::InOrderQueue,
 };
@@ -48,6 +49,13 @@ pub struct ClContext {
     is_stalled: AtomicBool,
     /// Number of waits and commands of all elements that have ended.
     ended: AtomicU64,
+    pins: Arc<Pins>,
+}
+
+impl Drop for ClContext {
+    fn drop(&mut self) {
+        self.pins.clear();
+    }
 }
 
 impl ClContext {
@@ -78,6 +86,7 @@ impl ClContext {
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             ended: AtomicU64::new(0),
+            pins: Arc::default(),
         })
     }
 
@@ -161,6 +170,16 @@ impl ClContext {
 
     pub(super) fn raw_context(&self) -> cl_context {
         self.context.raw()
+    }
+
+    /// Whether a memory of another element is pinned for this device.
+    pub fn has_pinned(&self, memory: &gst::MemoryRef) -> bool {
+        self.pins.has(memory)
+    }
+
+    /// The memory of other elements that is pinned for this device.
+    pub(super) fn pins(&self) -> &Arc<Pins> {
+        &self.pins
     }
 
     /// The queue of kernels and of maps for reading.

@@ -1,10 +1,14 @@
 //! [`ClFrame`]: a video frame on the device, in any kind of memory.
 
+mod copiers;
 mod importer;
+mod upload;
 
 pub use importer::Importer;
 
 use std::sync::{Arc, LazyLock};
+
+use upload::Source;
 
 use crate::{ClBuffer, ClContext, HostBytes, HostMemory, Memory, Meter, Taken};
 use clinspect_core::ClError;
@@ -175,6 +179,8 @@ impl Plane {
 pub struct ClFrame {
     planes: Vec<Plane>,
     taken: Taken,
+    /// The source's memory, if an upload reads it in place.
+    source: Option<Source>,
 }
 
 impl ClFrame {
@@ -196,6 +202,15 @@ impl ClFrame {
     /// How the frame reached the device.
     pub fn taken(&self) -> Taken {
         self.taken
+    }
+
+    /// Waits until the device has read the frame from the source's memory, if it does that. The
+    /// source may overwrite its memory once the frame is sent.
+    ///
+    /// # Errors
+    /// The upload or the wait has failed.
+    pub fn wait_for_upload(&mut self) -> Result<(), ClError> {
+        self.source.as_mut().map_or(Ok(()), Source::wait)
     }
 
     /// A frame of zeros without padding, for the warm-up of kernels: a warm-up must not depend on
@@ -231,6 +246,7 @@ impl ClFrame {
         Ok(Self {
             planes,
             taken: Taken::ZeroCopy,
+            source: None,
         })
     }
 }

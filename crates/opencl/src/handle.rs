@@ -83,6 +83,14 @@ handle!(
     Mem, cl_mem, release_mem_object, "clReleaseMemObject"
 );
 shared_handle!(Mem);
+
+impl Mem {
+    /// The object, for the caller to release.
+    pub(super) fn into_raw(self) -> cl_mem {
+        std::mem::ManuallyDrop::new(self).0
+    }
+}
+
 handle!(
     /// A kernel with its arguments.
     Kernel, cl_kernel, release_kernel, "clReleaseKernel"

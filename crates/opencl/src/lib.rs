@@ -19,6 +19,7 @@ mod image;
 mod log;
 mod mapping;
 mod meter;
+mod pins;
 mod pocl_cache;
 mod pool;
 mod program;
@@ -29,6 +30,7 @@ mod state;
 mod submission;
 mod timeline;
 mod transfers;
+mod writes;
 
 pub use allocator::{ClAllocator, buffer_of};
 pub use buffer::ClBuffer;

@@ -208,6 +208,13 @@ impl Meter {
         self.measure(Step::Download, event, event, bytes);
     }
 
+    /// Counts a frame moved to the device by the commands from `first` to `last`.
+    pub(super) fn count_upload(&self, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
+        self.uploads.fetch_add(1, Relaxed);
+        self.bytes_uploaded.fetch_add(bytes as u64, Relaxed);
+        self.measure(Step::Upload, first, last, bytes);
+    }
+
     /// Counts a small result read back: its bytes, but no frame.
     pub(super) fn result(&self, event: &Arc<Event>, bytes: usize) {
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);

@@ -31,6 +31,11 @@ struct Release {
     work: Box<dyn FnOnce() -> Result<(), i32> + Send>,
 }
 
+/// Whether releases wait in the background: objects that were dropped may still exist.
+pub(super) fn are_late() -> bool {
+    waiting().is_some()
+}
+
 /// An object for the background thread to release.
 struct Object(*mut c_void);
 

@@ -218,5 +218,7 @@ fn process<T: ClBaseFilterImpl>(
         importer,
         buffers,
     };
-    this.imp().process(live, state, &mut frame)
+    let event = this.imp().process(live, state, &mut frame)?;
+    frame.input.wait_for_upload()?;
+    Ok(event)
 }

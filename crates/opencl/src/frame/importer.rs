@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{ClFrame, Mapped, Plane, PlaneMemory, layout_of};
-use crate::{Access, ClBuffer, ClContext, HostBytes, HostMemory, Meter, Taken, buffer_of};
+use super::{
+    ClFrame, Mapped, Plane, PlaneMemory, layout_of,
+    upload::{Source, Span, Uploader},
+};
+use crate::{ClContext, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;
 use clinspect_core::layout::FrameLayout;
 
@@ -17,7 +20,9 @@ pub struct Importer {
     meter: Arc<Meter>,
     info: gst_video::VideoInfo,
     layout: Arc<FrameLayout>,
-    staging: Option<Arc<ClBuffer>>,
+    uploader: Box<Uploader>,
+    /// Frames in other memory are read in place.
+    wraps: bool,
 }
 
 /// A mapped part of a frame, and where planes start in it.
@@ -60,8 +65,16 @@ impl Importer {
             meter: meter.clone(),
             info: info.clone(),
             layout: Arc::new(layout_of(info)?),
-            staging: None,
+            uploader: Box::new(Uploader::new(context, meter)),
+            wraps: context.caps().shares_host_memory,
         })
+    }
+
+    /// Uploads frames even if host and device share memory, for tests and measurements.
+    #[must_use]
+    pub fn that_uploads(mut self) -> Self {
+        self.wraps = false;
+        self
     }
 
     /// The frames' format and size.
@@ -85,7 +98,7 @@ impl Importer {
     }
 
     /// Brings a frame to the device: uses OpenCL memory of this context in place, wraps host memory
-    /// where host and device share memory, and copies any other frame once.
+    /// where host and device share memory, and uploads any other frame.
     ///
     /// # Errors
     /// [`ClError::Input`] for a frame that is shorter than its caps or its GstVideoMeta say, or
@@ -100,17 +113,22 @@ impl Importer {
                 None => foreign = true,
             }
         }
+        let mut source = None;
         let taken = if !foreign {
             Taken::ZeroCopy
-        } else if self.context.caps().shares_host_memory {
+        } else if self.wraps {
             planes = self.wrap(buffer, &places)?;
             Taken::Wrapped
         } else {
-            planes = self.copy(buffer, &places)?;
+            (planes, source) = self.upload(buffer, &places)?;
             Taken::Copied
         };
         self.meter.count_frame(taken);
-        Ok(ClFrame { planes, taken })
+        Ok(ClFrame {
+            planes,
+            taken,
+            source,
+        })
     }
 
     /// The output frame in a buffer of OpenCL memory.
@@ -130,6 +148,7 @@ impl Importer {
         Ok(ClFrame {
             planes,
             taken: Taken::ZeroCopy,
+            source: None,
         })
     }
 
@@ -284,56 +303,55 @@ impl Importer {
         Ok(planes.into_iter().map(|(_, plane)| plane).collect())
     }
 
-    /// Copies a frame into memory that host and device can access, with the frame's own strides.
-    fn copy(
+    /// Uploads a frame with its own strides, from the source's memory if that is pinned, else from
+    /// a copy.
+    fn upload(
         &mut self,
         buffer: &gst::BufferRef,
         places: &[PlaneBytes],
-    ) -> Result<Vec<Plane>, ClError> {
-        let mut starts = Vec::with_capacity(places.len());
-        let mut size = 0_usize;
-        for place in places {
-            starts.push(size);
-            size += place.len.next_multiple_of(PLANE_ALIGNMENT);
+    ) -> Result<(Vec<Plane>, Option<Source>), ClError> {
+        let mut parts = Vec::new();
+        let mut spans = Vec::with_capacity(places.len());
+        for part in self.map(buffer, places)? {
+            spans.extend(
+                part.planes
+                    .iter()
+                    .map(|&(plane, skip)| (plane, skip, parts.len())),
+            );
+            parts.push(part.mapped);
         }
-        let staging = match &self.staging {
-            Some(staging) if staging.size() >= size => staging.clone(),
-            _ => {
-                let staging = Arc::new(ClBuffer::new(&self.context, size, &self.meter)?);
-                self.staging = Some(staging.clone());
-                staging
-            }
-        };
-        let mapped = self.map(buffer, places)?;
-        staging.mark_undefined();
-        let target = staging.map(Access {
-            read: false,
-            write: true,
-        })?;
-        for part in &mapped {
-            for &(plane, skip) in &part.planes {
-                let len = places[plane].len;
-                let source = &part.mapped.bytes()[skip..skip + len];
-                // SAFETY: the staging buffer holds `size` bytes and is mapped for writing; this
-                // plane's part lies inside them and overlaps no other plane.
-                unsafe {
-                    std::ptr::copy_nonoverlapping(source.as_ptr(), target.add(starts[plane]), len);
+        spans.sort_by_key(|(plane, ..)| *plane);
+        let mut size = 0;
+        let spans: Vec<Span> = spans
+            .into_iter()
+            .zip(places)
+            .map(|((_, skip, part), place)| {
+                let start = size;
+                size += place.len.next_multiple_of(PLANE_ALIGNMENT);
+                Span {
+                    part,
+                    skip,
+                    start,
+                    len: place.len,
                 }
+            })
+            .collect();
+        let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
+        for span in &spans {
+            match joined.last().and_then(|last| last.joined(span)) {
+                Some(both) => {
+                    joined.pop();
+                    joined.push(both);
+                }
+                None => joined.push(*span),
             }
         }
-        staging.unmap();
-        if let Err(error) = staging.check() {
-            self.staging = None;
-            return Err(error);
-        }
-        Ok(places
-            .iter()
-            .zip(starts)
-            .map(|(place, offset)| Plane {
-                memory: PlaneMemory::Ours(staging.clone()),
-                offset,
-                stride: place.stride,
-            })
-            .collect())
+        let (memory, source) = self.uploader.upload(parts, &joined, size)?;
+        let planes = places.iter().zip(&spans).map(|(place, span)| Plane {
+            memory: PlaneMemory::Ours(memory.clone()),
+            offset: span.start,
+            stride: place.stride,
+        });
+        Ok((planes.collect(), source))
     }
 }

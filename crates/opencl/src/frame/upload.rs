@@ -1,0 +1,249 @@
+//! Uploads of frames in memory of other elements, to a device with memory of its own.
+
+use std::{
+    mem::ManuallyDrop,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{
+    Mapped,
+    copiers::{Copiers, Piece},
+};
+use crate::{
+    Access, ClBuffer, ClContext, HostBytes, Meter,
+    event::{Event, Status},
+    log::CAT,
+    writes::Writes,
+};
+use clinspect_core::ClError;
+
+/// Smallest and largest piece of a copy, bytes. A piece crosses the bus while later ones are
+/// copied; smaller ones cost more than they gain.
+const PIECE: [usize; 2] = [512 << 10, 1 << 20];
+/// Most pieces before they get larger.
+const PIECES: usize = 8;
+/// Longest wait of a drop for the device. Only a frame that failed midway makes a drop wait.
+const DROP_LIMIT: Duration = Duration::from_secs(1);
+
+/// Bytes to upload: those of part `part` from byte `skip`, to byte `start` of the buffer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub part: usize,
+    pub skip: usize,
+    pub start: usize,
+    pub len: usize,
+}
+
+impl Span {
+    /// This span with the next one, if one transfer can take both, with the bytes between them.
+    pub fn joined(&self, next: &Self) -> Option<Self> {
+        let apart = next.start - self.start;
+        let fits = next.part == self.part && next.skip.checked_sub(self.skip) == Some(apart);
+        fits.then_some(Self {
+            len: apart + next.len,
+            ..*self
+        })
+    }
+}
+
+/// Mapped memory of a source that an upload reads. It stays mapped until the upload has ended.
+#[derive(Debug)]
+pub(super) struct Source {
+    parts: ManuallyDrop<Vec<Mapped>>,
+    context: Arc<ClContext>,
+    last: Option<Arc<Event>>,
+}
+
+impl Source {
+    /// Waits for the upload; the source may overwrite its memory afterwards.
+    ///
+    /// # Errors
+    /// The upload or the wait has failed.
+    pub fn wait(&mut self) -> Result<(), ClError> {
+        if let Some(last) = &self.last {
+            self.context.wait(last, "a frame")?;
+        }
+        self.last = None;
+        Ok(())
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Some(last) = self.last.take()
+            && !matches!(
+                last.poll_for(DROP_LIMIT),
+                Ok(Status::Complete | Status::Failed(_))
+            )
+        {
+            gst::error!(
+                CAT,
+                "the device may still read a frame; leaking the frame's memory"
+            );
+            return;
+        }
+        // SAFETY: the value is dropped only here.
+        unsafe { ManuallyDrop::drop(&mut self.parts) };
+    }
+}
+
+/// Pinned memory of ours, which stays mapped.
+#[derive(Debug)]
+struct Staging {
+    buffer: Arc<ClBuffer>,
+    pointer: *mut u8,
+    /// The last upload that reads the memory.
+    last: Option<Arc<Event>>,
+}
+
+// SAFETY: the pointer is the mapping of `buffer`, which nobody else uses.
+unsafe impl Send for Staging {}
+// SAFETY: as above; the memory is written only through `&mut`.
+unsafe impl Sync for Staging {}
+
+/// Uploads frames of one importer.
+#[derive(Debug)]
+pub(super) struct Uploader {
+    context: Arc<ClContext>,
+    meter: Arc<Meter>,
+    number: u64,
+    target: Option<Arc<ClBuffer>>,
+    staging: Option<Staging>,
+    copiers: Copiers,
+}
+
+impl Uploader {
+    pub fn new(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        Self {
+            context: context.clone(),
+            meter: meter.clone(),
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            target: None,
+            staging: None,
+            copiers: Copiers::new(),
+        }
+    }
+
+    /// Uploads a frame of at most `size` bytes. Returns the buffer that gets it, and the parts if
+    /// the upload still reads them.
+    ///
+    /// # Errors
+    /// The device is out of memory; a failing call.
+    pub fn upload(
+        &mut self,
+        parts: Vec<Mapped>,
+        spans: &[Span],
+        size: usize,
+    ) -> Result<(Arc<ClBuffer>, Option<Source>), ClError> {
+        let target = match &self.target {
+            Some(target) if target.size() >= size => target.clone(),
+            _ => Arc::new(ClBuffer::new(&self.context, size, &self.meter)?),
+        };
+        // Put back after a success only: after a failure the contents are mixed.
+        self.target = None;
+        // The failure of a command on the frame before is no failure of this one.
+        target.mark_undefined();
+        let mut writes = target.begin_writes()?;
+        let is_pinned: Vec<bool> = parts.iter().map(|part| self.is_pinned(part)).collect();
+        let is_in_place = |span: &Span| is_pinned.get(span.part).is_some_and(|pinned| *pinned);
+        let (in_place, others): (Vec<Span>, Vec<Span>) = spans.iter().partition(|s| is_in_place(s));
+        // SAFETY: `Source` keeps the parts until the last write has ended.
+        let sent = in_place.iter().try_for_each(|span| unsafe {
+            let bytes = bytes_of(&parts, span);
+            writes.write(span.start, bytes.as_ptr(), bytes.len())
+        });
+        let sent = match sent {
+            Ok(()) if !others.is_empty() => self.copy(&parts, &others, &mut writes),
+            sent => sent,
+        };
+        let source = (!in_place.is_empty()).then(|| Source {
+            parts: ManuallyDrop::new(parts),
+            context: self.context.clone(),
+            last: writes.last(),
+        });
+        sent?;
+        writes.end();
+        self.target = Some(target.clone());
+        Ok((target, source))
+    }
+
+    fn is_pinned(&self, part: &Mapped) -> bool {
+        let Mapped::Memory(mapped) = part else {
+            return false;
+        };
+        let pins = self.context.pins();
+        pins.pin(&self.context, mapped.memory(), part.bytes(), self.number)
+    }
+
+    /// Copies the planes into pinned memory in pieces, each of which is uploaded at once.
+    fn copy(
+        &mut self,
+        parts: &[Mapped],
+        spans: &[Span],
+        writes: &mut Writes,
+    ) -> Result<(), ClError> {
+        let mut staging = self.staging(writes.size())?;
+        let to = staging.pointer;
+        let total: usize = spans.iter().map(|span| span.len).sum();
+        let piece_len = (total / PIECES).clamp(PIECE[0], PIECE[1]);
+        let mut pieces = Vec::new();
+        let mut starts = Vec::new();
+        for span in spans {
+            for (index, piece) in bytes_of(parts, span).chunks(piece_len).enumerate() {
+                let start = span.start + index * piece_len;
+                starts.push((start, piece.len()));
+                pieces.push(Piece {
+                    from: piece.as_ptr(),
+                    // SAFETY: the planes lie inside the target, and the staging is no smaller.
+                    to: unsafe { to.add(start) },
+                    len: piece.len(),
+                });
+            }
+        }
+        // SAFETY: `staging.last` below keeps the memory unchanged until the last write has ended;
+        // pieces of planes do not overlap, and no upload reads the staging now.
+        let copied = unsafe {
+            self.copiers.copy(pieces, |index| match starts.get(index) {
+                Some(&(start, len)) => writes.write(start, to.add(start), len),
+                None => Ok(()),
+            })
+        };
+        staging.last = writes.last();
+        self.staging = Some(staging);
+        copied
+    }
+
+    /// Pinned memory of at least `size` bytes that no upload reads any more.
+    fn staging(&mut self, size: usize) -> Result<Staging, ClError> {
+        if let Some(staging) = &self.staging
+            && let Some(last) = &staging.last
+        {
+            self.context.wait_for_end(last)?;
+        }
+        match self.staging.take() {
+            Some(staging) if staging.buffer.size() >= size => Ok(staging),
+            _ => {
+                let buffer = ClBuffer::new(&self.context, size, &Meter::new(false))?;
+                let pointer = buffer.map(Access {
+                    read: false,
+                    write: true,
+                })?;
+                Ok(Staging {
+                    buffer: Arc::new(buffer),
+                    pointer,
+                    last: None,
+                })
+            }
+        }
+    }
+}
+
+fn bytes_of<'a>(parts: &'a [Mapped], span: &Span) -> &'a [u8] {
+    let bytes = parts.get(span.part).map_or(&[][..], |part| part.bytes());
+    bytes.get(span.skip..span.skip + span.len).unwrap_or(&[])
+}
