@@ -191,7 +191,7 @@ impl ClContext {
         if self.device.caps.has_dot4 && is_beside_frames() {
             self.fill_driver_cache(source, options);
         }
-        let built = Program::build(self.raw_context(), self.device.id, source, options)?;
+        let built = Program::build(self.raw_context(), &self.device, source, options)?;
         let program = Arc::new(built);
         self.programs().insert(key, program.clone());
         Ok(program)
@@ -203,7 +203,7 @@ impl ClContext {
     fn fill_driver_cache(&self, source: ProgramSource, options: &str) {
         if let Ok(scratch) = create_context(&[self.device.id], ptr::null(), None, ptr::null_mut()) {
             let scratch = Context::new(scratch);
-            let _ = Program::build(scratch.raw(), self.device.id, source, options);
+            let _ = Program::build(scratch.raw(), &self.device, source, options);
         }
     }
 

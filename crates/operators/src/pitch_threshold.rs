@@ -203,7 +203,7 @@ impl PitchThreshold {
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
         check_forced(context, settings, layout)?;
-        let options = sample_options(layout.sample, settings.image);
+        let mut options = sample_options(layout.sample, settings.image);
         let bytes = layout.sample == SampleType::U8;
         let variant = settings.variant.unwrap_or_else(|| {
             pitch_variant(context.caps(), settings.image, bytes, layout.bytes())
@@ -226,6 +226,9 @@ impl PitchThreshold {
                 },
             ),
         };
+        if variant == PitchVariant::Words {
+            options += &format!(" -DMODE={}", settings.mode());
+        }
         let kernel = context.program(source, &options)?.kernel(name)?;
         let mut wide = None;
         let range = match variant {
