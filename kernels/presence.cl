@@ -52,9 +52,13 @@ typedef ulong column_t;
 #define STORE_COLUMNS(v, p) vstore16(convert_ulong16(v), 0, p)
 #endif
 
+/* For a loop in narrow frames: PoCL would spend more time on its vectors than on the rest. */
+#define SHORT_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+
 /* Sums and squares of 64 columns over `rows` rows from `p`. */
-static void sum_columns64(__global const uchar *p, uint src_stride, int rows, int shift,
-                          __global column_t *sums, __global column_t *squares)
+static __attribute__((noinline)) void sum_columns64(__global const uchar *p, uint src_stride, int rows,
+                                                    int shift, __global column_t *sums,
+                                                    __global column_t *squares)
 {
     sum16_t a = 0, b = 0, c = 0, d = 0;
     square16_t aa = 0, bb = 0, cc = 0, dd = 0;
@@ -82,6 +86,16 @@ static void sum_columns64(__global const uchar *p, uint src_stride, int rows, in
     STORE_COLUMNS(dd, squares + 48);
 }
 
+/* The tiles of a row of tiles that lack the pattern. */
+static __attribute__((noinline)) uint count_missing(__global const tile_sum_t *row_sums, int4 tiles,
+                                                    uint contrast)
+{
+    uint found = 0;
+    for (int i = 0; i < tiles.z; i++)
+        found += is_missing(row_sums[i].s1, row_sums[i].s2, (ulong)tiles.x * tiles.y, contrast);
+    return found;
+}
+
 __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, int4 tiles, uint contrast,
                                 __global tile_sum_t *sums, __global uint *missing, uint slot,
                                 __global column_t *columns)
@@ -105,8 +119,10 @@ __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, in
                                   column_sums + x, column_squares + x);
                 }
             } else {
+                SHORT_LOOP
                 for (int x = 0; x < width; x++) {
                     column_t sum = 0, squares = 0;
+                    SHORT_LOOP
                     for (int row = 0; row < rows; row++) {
                         const column_t v = load_sample(samples + (size_t)row * src_stride +
                                                        (size_t)x * SAMPLE_BYTES) >> shift;
@@ -128,8 +144,7 @@ __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, in
                 row_sums[i].s2 = block ? row_sums[i].s2 + s2 : s2;
             }
         }
-        for (int i = 0; i < tiles.z; i++)
-            found += is_missing(row_sums[i].s1, row_sums[i].s2, (ulong)tiles.x * tiles.y, contrast);
+        found += count_missing(row_sums, tiles, contrast);
     }
     if (found)
         atomic_add(&missing[slot], found);

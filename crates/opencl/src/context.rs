@@ -17,6 +17,7 @@ use opencl3::{
 };
 
 use super::{
+    compiling::{self, Compiling},
     device::DeviceInfo,
     driver,
     event::Event,
@@ -183,6 +184,7 @@ impl ClContext {
             return Ok(program.clone());
         }
         check_compiler_allowed(source)?;
+        compiling::note(Compiling::Program(source.file()));
         let _driver = driver::lock();
         // Another thread may have built the program meanwhile.
         if let Some(program) = self.programs().get(&key) {
