@@ -256,9 +256,10 @@ impl Program {
         if device.is_pocl && source.is_for_cpus() && !options.contains("-DUSE_IMAGE=1") {
             let parts = [&[BUILTINS], source.parts()].concat();
             let options = format!("{options} {WITHOUT_HEADER}");
-            // Another version of PoCL may need another declaration.
-            if let Ok(built) = Self::build_parts(context, device, source, &parts, &options) {
-                return Ok(built);
+            match Self::build_parts(context, device, source, &parts, &options) {
+                // Another version of PoCL may need another declaration.
+                Err(ClError::Build { .. }) => {}
+                built => return built,
             }
         }
         Self::build_parts(context, device, source, source.parts(), options)

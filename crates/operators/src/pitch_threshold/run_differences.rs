@@ -12,6 +12,9 @@ const KERNEL: &str = "run_differences";
 const FIRST_CAPACITY: usize = 1024;
 /// Work-items per work-group.
 const GROUP: usize = 64;
+/// Most work-groups on a CPU: PoCL compiles a kernel again for more than 65534 work-items, while frames
+/// wait.
+const MOST_CPU_GROUPS: usize = 512;
 
 /// The differences of one run's pixels, in 1/512 grey level. Twin of `run_difference_t`.
 #[repr(C)]
@@ -85,7 +88,12 @@ impl RunDifferences {
         let mut args = frame_args.to_vec();
         args.extend([Arg::Mem(&self.runs), Arg::U32(count), Arg::Mem(&self.out)]);
         let group = GROUP.min(context.kernel_work_group(&self.kernel)?);
-        let range = NdRange::groups(runs.len().div_ceil(group), group);
+        let most = if context.caps().is_cpu {
+            MOST_CPU_GROUPS
+        } else {
+            usize::MAX
+        };
+        let range = NdRange::groups(runs.len().div_ceil(group).min(most), group);
         let mut submission = context.submit(meter);
         submission.run(&mut self.kernel, KERNEL, &args, &range)?;
         self.results.resize(runs.len(), RunDifference::default());
