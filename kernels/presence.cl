@@ -52,9 +52,6 @@ typedef ulong column_t;
 #define STORE_COLUMNS(v, p) vstore16(convert_ulong16(v), 0, p)
 #endif
 
-/* For a loop in narrow frames: PoCL would spend more time on its vectors than on the rest. */
-#define SHORT_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
-
 /* Sums and squares of 64 columns over `rows` rows from `p`. */
 static __attribute__((noinline)) void sum_columns64(__global const uchar *p, uint src_stride, int rows,
                                                     int shift, __global column_t *sums,
@@ -84,6 +81,24 @@ static __attribute__((noinline)) void sum_columns64(__global const uchar *p, uin
     STORE_COLUMNS(bb, squares + 16);
     STORE_COLUMNS(cc, squares + 32);
     STORE_COLUMNS(dd, squares + 48);
+}
+
+/* The same for the `width` columns of a frame that has fewer than 64; not inlined, because PoCL would
+ * compile it longer than the rest. */
+static __attribute__((noinline)) void sum_columns(__global const uchar *p, uint src_stride, int width,
+                                                  int rows, int shift, __global column_t *sums,
+                                                  __global column_t *squares)
+{
+    for (int x = 0; x < width; x++) {
+        column_t sum = 0, square = 0;
+        for (int row = 0; row < rows; row++) {
+            const column_t v = load_sample(p + (size_t)row * src_stride + (size_t)x * SAMPLE_BYTES) >> shift;
+            sum += v;
+            square += v * v;
+        }
+        sums[x] = sum;
+        squares[x] = square;
+    }
 }
 
 /* The tiles of a row of tiles that lack the pattern. */
@@ -119,23 +134,13 @@ __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, in
                                   column_sums + x, column_squares + x);
                 }
             } else {
-                SHORT_LOOP
-                for (int x = 0; x < width; x++) {
-                    column_t sum = 0, squares = 0;
-                    SHORT_LOOP
-                    for (int row = 0; row < rows; row++) {
-                        const column_t v = load_sample(samples + (size_t)row * src_stride +
-                                                       (size_t)x * SAMPLE_BYTES) >> shift;
-                        sum += v;
-                        squares += v * v;
-                    }
-                    column_sums[x] = sum;
-                    column_squares[x] = squares;
-                }
+                sum_columns(samples, src_stride, width, rows, shift, column_sums, column_squares);
             }
             for (int i = 0; i < tiles.z; i++) {
                 const int left = tile_start(i, tiles.x, width);
                 ulong s1 = 0, s2 = 0;
+                /* Wider vectors take PoCL longer to compile, and a frame has few columns. */
+#pragma clang loop vectorize_width(4) interleave_count(1) unroll(disable)
                 for (int x = left; x < left + tiles.x; x++) {
                     s1 += column_sums[x];
                     s2 += column_squares[x];
