@@ -309,3 +309,38 @@ impl Program {
         Ok(Self { handle, source })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{super::context::ClContext, super::device::enumerate, super::driver, *};
+
+    /// A missing declaration would not show otherwise: the program is built with the header then.
+    #[test]
+    fn programs_for_cpus_declare_the_built_in_functions_that_they_use() {
+        let _driver = driver::lock();
+        let devices = enumerate().unwrap_or_default();
+        for device in devices.iter().filter(|device| device.is_pocl) {
+            let context = ClContext::new(device).expect("a context");
+            for source in ProgramSource::ALL.into_iter().filter(|s| s.is_for_cpus()) {
+                let parts = [&[BUILTINS], source.parts()].concat();
+                for samples in [
+                    "-DSAMPLE_BYTES=1",
+                    "-DSAMPLE_BYTES=2",
+                    "-DSAMPLE_BYTES=2 -DBIG_ENDIAN_SAMPLES=1",
+                    "-DSAMPLE_BYTES=1 -DFLOAT_ARITHMETIC=1",
+                    "-DSAMPLE_BYTES=2 -DFLOAT_ARITHMETIC=1",
+                ] {
+                    let options = format!("{samples} {WITHOUT_HEADER}");
+                    let built = Program::build_parts(
+                        context.raw_context(),
+                        device,
+                        source,
+                        &parts,
+                        &options,
+                    );
+                    assert!(built.is_ok(), "{source:?} {samples}: {built:?}");
+                }
+            }
+        }
+    }
+}
