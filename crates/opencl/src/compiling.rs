@@ -11,8 +11,10 @@ pub enum Compiling {
     Kernel(&'static str),
 }
 
+type Observer = Rc<dyn Fn(Compiling)>;
+
 thread_local! {
-    static OBSERVER: RefCell<Option<Rc<dyn Fn(Compiling)>>> = const { RefCell::new(None) };
+    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
 }
 
 /// Runs `work`, and calls `observer` before each program that is built and each kernel that is
