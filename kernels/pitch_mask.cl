@@ -41,43 +41,44 @@ static int tile_difference(int x, int y, int width, int height, int4 tiles, __gl
     return found;
 }
 
-/* `use_table`: whether there are tiles without the pattern. */
+/* A work-item measures every get_global_size(0)-th run. `use_table`: whether there are tiles without the
+ * pattern. */
 __kernel void run_differences(PLANE_ARGS, int width, int height,
                               __constant const comparison_t *comparisons, int comparison_count,
                               int theta, int flags, int4 tiles, __global const int *table,
                               int use_table, __global const run_t *runs, uint run_count,
                               __global run_difference_t *out)
 {
-    const uint n = get_global_id(0);
-    if (n >= run_count)
-        return;
-    const run_t run = runs[n];
-    run_difference_t result = {0, 0, 0};
-    for (uint x = run.x0; x < run.x1; x++) {
-        /* The largest difference of the comparisons that mark the pixel, then of its tiles; the first of
-         * equals. */
-        int largest = 0;
-        int found = 0;
-        int difference;
-        for (int i = 0; i < comparison_count; i++) {
-            if (compare_pixel(PLANE, (int)x, (int)run.y, width, height, comparisons[i], theta,
-                              flags, &difference) &&
+    for (uint n = get_global_id(0); n < run_count; n += get_global_size(0)) {
+        const run_t run = runs[n];
+        run_difference_t result = {0, 0, 0};
+        for (uint x = run.x0; x < run.x1; x++) {
+            /* The largest difference of the comparisons that mark the pixel, then of its tiles; the first
+             * of equals. */
+            int largest = 0;
+            int found = 0;
+            int difference;
+            for (int i = 0; i < comparison_count; i++) {
+                if (compare_pixel(PLANE, (int)x, (int)run.y, width, height, comparisons[i], theta,
+                                  flags, &difference) &&
+                    (!found || abs(difference) > abs(largest))) {
+                    largest = difference;
+                    found = 1;
+                }
+            }
+            uint sign = largest > 0 ? 1 : largest < 0 ? 2 : 4;
+            if (use_table &&
+                tile_difference((int)x, (int)run.y, width, height, tiles, table, &difference) &&
                 (!found || abs(difference) > abs(largest))) {
                 largest = difference;
-                found = 1;
+                /* A tile that is not brighter than the mean counts as darker. */
+                sign = largest > 0 ? 1 : 2;
             }
+            result.sum += largest;
+            result.signs |= sign;
+            if (abs(largest) > abs(result.peak))
+                result.peak = largest;
         }
-        uint sign = largest > 0 ? 1 : largest < 0 ? 2 : 4;
-        if (use_table && tile_difference((int)x, (int)run.y, width, height, tiles, table, &difference) &&
-            (!found || abs(difference) > abs(largest))) {
-            largest = difference;
-            /* A tile that is not brighter than the mean counts as darker. */
-            sign = largest > 0 ? 1 : 2;
-        }
-        result.sum += largest;
-        result.signs |= sign;
-        if (abs(largest) > abs(result.peak))
-            result.peak = largest;
+        out[n] = result;
     }
-    out[n] = result;
 }

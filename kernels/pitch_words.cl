@@ -7,12 +7,21 @@
  *
  * Arguments: those of pitch_threshold.cl.
  *
+ * MODE  The bits MINIMUM, MATCHED and INWARD of `flags`: a program for one mode is compiled several
+ *       times faster than one for all of them.
+ *
+ * The parts that few pixels reach are functions that are not inlined, for the same reason.
+ *
  * Exactness: with near tap n, far tap f and weight F, a neighbour is 256*n + F*(f-n): a weighted sum
  * whose weights are not negative and sum to 256. A matched centre is one too, with the weights A,
  * 256-2*A and A (A <= 32). For 8-bit samples each is therefore at most 255*256, and arithmetic modulo
  * 2^16 in 16-bit lanes yields it exactly. E >= 2*theta is C >= ceil((L+R)/2) + theta, and E <= -2*theta
  * is C + theta <= floor((L+R)/2), for every theta. 16-bit samples take the same steps in 32-bit lanes.
  */
+#ifndef MODE
+#define MODE (MINIMUM | MATCHED | INWARD)
+#endif
+
 #if SAMPLE_BYTES == 1
 typedef ushort lane_t;
 typedef ushort16 lanes_t;
@@ -70,9 +79,9 @@ static uint pack_bits16(char16 marked)
 #endif
 }
 
-/* Compares 16 pixels from `p`. `minimum`, `matched` and `odd` (F is odd) are constants at each call. */
+/* Compares 16 pixels from `p`. `odd` (F is odd) is a constant in the inner loop. */
 static __attribute__((always_inline)) uint compare16(__global const uchar *p, lane_comparison_t c,
-                                                     int minimum, int matched, int odd)
+                                                     int odd)
 {
     const lanes_t s = LOAD_LANES(p);
     const lanes_t left_near = LOAD_LANES(p - c.near);
@@ -80,11 +89,11 @@ static __attribute__((always_inline)) uint compare16(__global const uchar *p, la
     const lanes_t right_near = LOAD_LANES(p + c.near);
     const lanes_t right_far = LOAD_LANES(p + c.far);
     lanes_t centre = s << (lane_t)8;
-    if (matched)
+    if (MODE & MATCHED)
         centre += (LOAD_LANES(p - c.step) + LOAD_LANES(p + c.step) - (s << (lane_t)1)) * c.blur;
     /* Bright: centre >= upper + theta. Dark: centre + theta <= lower. */
     lanes_t upper, lower;
-    if (minimum) {
+    if (MODE & MINIMUM) {
         const lanes_t left = (left_near << (lane_t)8) + (left_far - left_near) * c.fraction;
         const lanes_t right = (right_near << (lane_t)8) + (right_far - right_near) * c.fraction;
         upper = max(left, right);
@@ -106,16 +115,21 @@ static __attribute__((always_inline)) uint compare16(__global const uchar *p, la
 
 /* Compares 32 pixels from `p`; the bits are in memory order. */
 static __attribute__((always_inline)) uint compare32(__global const uchar *p, lane_comparison_t c,
-                                                     int minimum, int matched, int odd)
+                                                     int odd)
 {
-    return compare16(p, c, minimum, matched, odd) |
-           (compare16(p + 16 * SAMPLE_BYTES, c, minimum, matched, odd) << 16);
+    return compare16(p, c, odd) | (compare16(p + 16 * SAMPLE_BYTES, c, odd) << 16);
+}
+
+/* The same for the ragged ends of a row. */
+static __attribute__((noinline)) uint compare_end(__global const uchar *p, lane_comparison_t c)
+{
+    return compare32(p, c, c.fraction & 1);
 }
 
 /* Compares 16 pixels that lack a neighbour. `first` and `last`: the first or the last of them is the
  * frame's first or last column, and a matched centre along x repeats its sample. */
-static uint compare16_inward(__global const uchar *p, inward_comparison_t c, int flags, int first,
-                             int last)
+static __attribute__((noinline)) uint compare16_inward(__global const uchar *p, inward_comparison_t c,
+                                                       int first, int last)
 {
     const lanes_t s = LOAD_LANES(p);
     const lanes_t left_near = LOAD_LANES(p + c.left_near);
@@ -123,13 +137,13 @@ static uint compare16_inward(__global const uchar *p, inward_comparison_t c, int
     const lanes_t left = (left_near << (lane_t)8) + (LOAD_LANES(p + c.left_far) - left_near) * c.left_fraction;
     const lanes_t right = (right_near << (lane_t)8) + (LOAD_LANES(p + c.right_far) - right_near) * c.right_fraction;
     lanes_t centre = s << (lane_t)8;
-    if (flags & MATCHED) {
+    if (MODE & MATCHED) {
         const lanes_t before = first ? s.s00123456789abcde : LOAD_LANES(p + c.before);
         const lanes_t after = last ? s.s123456789abcdeff : LOAD_LANES(p + c.after);
         centre += (before + after - (s << (lane_t)1)) * c.blur;
     }
     lanes_t upper, lower;
-    if (flags & MINIMUM) {
+    if (MODE & MINIMUM) {
         upper = max(left, right);
         lower = min(left, right);
     } else {
@@ -143,7 +157,7 @@ static uint compare16_inward(__global const uchar *p, inward_comparison_t c, int
 }
 
 /* Word `word` of a row of `stride` bytes. Bytes past the row read as 0; put_word does not write them. */
-static uint word_at(__global const uchar *row, int stride, int word)
+static __attribute__((noinline)) uint word_at(__global const uchar *row, int stride, int word)
 {
     if (4 * word + 4 <= stride)
         return LOAD_UINT(row + 4 * word);
@@ -153,7 +167,7 @@ static uint word_at(__global const uchar *row, int stride, int word)
     return bits;
 }
 
-static void put_word(__global uchar *row, int stride, int word, uint bits)
+static __attribute__((noinline)) void put_word(__global uchar *row, int stride, int word, uint bits)
 {
     if (4 * word + 4 <= stride)
         STORE_UINT(row + 4 * word, bits);
@@ -170,29 +184,25 @@ static void add_word(__global uchar *row, int stride, int word, uint bits)
 /* Converts between memory order and the first pixel in the highest bit. */
 static uint swap_word(uint bits) { return as_uint(as_uchar4(bits).wzyx); }
 
-/* Compares columns from .. to-1 of a row, at least 32: whole words, and at each ragged end a vector
- * that overlaps them. */
-static __attribute__((always_inline)) void compare_columns(__global const uchar *samples,
-                                                           __global uchar *out, int stride,
-                                                           int from, int to, lane_comparison_t c,
-                                                           int minimum, int matched, int odd)
+/* Marks pixel (x, y) of the row `out` if a comparison marks it. */
+static __attribute__((noinline)) void compare_single(PLANE_ARGS, int x, int y, int width, int height,
+                                                     __global uchar *out, comparison_t c, int theta,
+                                                     int flags)
 {
-    const int first_whole = (from + 31) / 32;
-    const int past_whole = to / 32;
-    if (from & 31) {
-        __global const uchar *p = samples + (long)from * SAMPLE_BYTES;
-        const uint bits = compare32(p, c, minimum, matched, odd);
-        add_word(out, stride, from / 32, swap_word(swap_word(bits) >> (from & 31)));
-    }
-    for (int word = first_whole; word < past_whole; word++) {
-        __global const uchar *p = samples + (long)(32 * word) * SAMPLE_BYTES;
-        const uint bits = compare32(p, c, minimum, matched, odd);
-        add_word(out, stride, word, bits);
-    }
-    if (to & 31) {
-        __global const uchar *p = samples + (long)(to - 32) * SAMPLE_BYTES;
-        const uint bits = compare32(p, c, minimum, matched, odd);
-        add_word(out, stride, past_whole, swap_word(swap_word(bits) << (32 - (to & 31))));
+    int difference;
+    const int known = (flags & (BRIGHT | DARK)) | MODE;
+    if (compare_pixel(PLANE, x, y, width, height, c, theta, known, &difference))
+        out[x >> 3] |= (uchar)(0x80 >> (x & 7));
+}
+
+/* Compares the whole words of a row, from word `from` to `to`-1. */
+static __attribute__((always_inline)) void compare_words(__global const uchar *samples,
+                                                         __global uchar *out, int from, int to,
+                                                         lane_comparison_t c, int odd)
+{
+    for (int word = from; word < to; word++) {
+        const uint bits = compare32(samples + (long)(32 * word) * SAMPLE_BYTES, c, odd);
+        STORE_UINT(out + 4 * word, LOAD_UINT(out + 4 * word) | bits);
     }
 }
 
@@ -202,7 +212,8 @@ static lane_t lane_threshold(int theta, int is_on)
     return is_on ? (lane_t)min((uint)theta, LANE_MAX) : (lane_t)LANE_MAX;
 }
 
-/* Applies one comparison to columns from .. to-1 of a row; each branch makes the mode a constant. */
+/* Applies one comparison to columns from .. to-1 of a row, at least 32: whole words, and at each ragged
+ * end a vector that overlaps them. */
 static void compare_row(__global const uchar *samples, uint src_stride, __global uchar *out,
                         int stride, int from, int to, comparison_t comparison, int theta, int flags)
 {
@@ -214,31 +225,28 @@ static void compare_row(__global const uchar *samples, uint src_stride, __global
     c.blur = (lane_t)comparison.blur;
     c.bright = lane_threshold(theta, flags & BRIGHT);
     c.dark = lane_threshold(theta, flags & DARK);
-#define COMPARE_COLUMNS(minimum, matched, odd)                                                    \
-    compare_columns(samples, out, stride, from, to, c, minimum, matched, odd)
-    const int odd = comparison.fraction & 1;
-    if (flags & MINIMUM) {
-        if (flags & MATCHED)
-            COMPARE_COLUMNS(1, 1, 0);
-        else
-            COMPARE_COLUMNS(1, 0, 0);
-    } else if (flags & MATCHED) {
-        if (odd)
-            COMPARE_COLUMNS(0, 1, 1);
-        else
-            COMPARE_COLUMNS(0, 1, 0);
-    } else if (odd) {
-        COMPARE_COLUMNS(0, 0, 1);
-    } else {
-        COMPARE_COLUMNS(0, 0, 0);
+    const int first_whole = (from + 31) / 32;
+    const int past_whole = to / 32;
+    if (from & 31) {
+        const uint bits = compare_end(samples + (long)from * SAMPLE_BYTES, c);
+        add_word(out, stride, from / 32, swap_word(swap_word(bits) >> (from & 31)));
     }
-#undef COMPARE_COLUMNS
+    if (!(MODE & MINIMUM) && (comparison.fraction & 1))
+        compare_words(samples, out, first_whole, past_whole, c, 1);
+    else
+        compare_words(samples, out, first_whole, past_whole, c, 0);
+    if (to & 31) {
+        const uint bits = compare_end(samples + (long)(to - 32) * SAMPLE_BYTES, c);
+        add_word(out, stride, past_whole, swap_word(swap_word(bits) << (32 - (to & 31))));
+    }
 }
 
 /* Compares columns from .. to-1 of row y, whose pixels lack the neighbour `missing` (1 left or above,
  * 2 right or below): 32 at a time, one by one where 32 do not fit the row. */
-static void compare_inward(PLANE_ARGS, int y, int width, int height, __global uchar *out, int stride,
-                           int from, int to, comparison_t comparison, int missing, int theta, int flags)
+static __attribute__((noinline)) void compare_inward(PLANE_ARGS, int y, int width, int height,
+                                                     __global uchar *out, int stride, int from, int to,
+                                                     comparison_t comparison, int missing, int theta,
+                                                     int flags)
 {
     __global const uchar *samples = src + src_offset + (size_t)y * src_stride;
     const int along_y = comparison.axis;
@@ -265,16 +273,13 @@ static void compare_inward(PLANE_ARGS, int y, int width, int height, __global uc
         const int past = min(x + 32, to);
         const int at = min(x, highest);
         if (at < lowest) {
-            for (int i = x; i < past; i++) {
-                int difference;
-                if (compare_pixel(PLANE, i, y, width, height, comparison, theta, flags, &difference))
-                    out[i >> 3] |= (uchar)(0x80 >> (i & 7));
-            }
+            for (int i = x; i < past; i++)
+                compare_single(PLANE, i, y, width, height, out, comparison, theta, flags);
             continue;
         }
         __global const uchar *p = samples + (long)at * SAMPLE_BYTES;
-        const uint low = compare16_inward(p, c, flags, !along_y && at == 0, 0);
-        const uint high = compare16_inward(p + 16 * SAMPLE_BYTES, c, flags, 0,
+        const uint low = compare16_inward(p, c, !along_y && at == 0, 0);
+        const uint high = compare16_inward(p + 16 * SAMPLE_BYTES, c, 0,
                                            !along_y && at + 32 == width);
         /* The first of the 32 pixels in the highest bit; only those from x to past-1. */
         uint bits = swap_word(low | (high << 16)) & (~0u >> (x - at));
@@ -322,7 +327,7 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
             const comparison_t c = comparisons[i];
             const int margin = comparison_margin(c);
             if (c.axis && (y < margin || y >= height - margin)) {
-                const int missing = flags & INWARD ? lacking(c, y, height) : 0;
+                const int missing = MODE & INWARD ? lacking(c, y, height) : 0;
                 if (missing)
                     compare_inward(PLANE, y, width, height, out, stride, first, past, c, missing, theta, flags);
                 continue;
@@ -332,13 +337,10 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
             if (to - from >= 32) {
                 compare_row(samples, src_stride, out, stride, from, to, c, theta, flags);
             } else {
-                for (int x = from; x < to; x++) {
-                    int difference;
-                    if (compare_pixel(PLANE, x, y, width, height, c, theta, flags, &difference))
-                        out[x >> 3] |= (uchar)(0x80 >> (x & 7));
-                }
+                for (int x = from; x < to; x++)
+                    compare_single(PLANE, x, y, width, height, out, c, theta, flags);
             }
-            if ((flags & INWARD) && !c.axis) {
+            if ((MODE & INWARD) && !c.axis) {
                 const int2 left = inward_left(c, width);
                 const int2 right = inward_right(c, width);
                 compare_inward(PLANE, y, width, height, out, stride, max(first, left.x), min(past, left.y),
@@ -350,7 +352,7 @@ __kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global 
         if (first >= past)
             continue;
         for (int word = first / 32; word < (past + 31) / 32; word++) {
-            uint bits = word_at(out, stride, word);
+            uint bits = 4 * word + 4 <= stride ? LOAD_UINT(out + 4 * word) : word_at(out, stride, word);
             if (regions > 1 && bits) {
                 bits &= swap_word((roi_bits(rois, roi_count, 32 * word, y, 16) << 16) |
                                   roi_bits(rois, roi_count, 32 * word + 16, y, 16));

@@ -53,8 +53,9 @@ typedef ulong column_t;
 #endif
 
 /* Sums and squares of 64 columns over `rows` rows from `p`. */
-static void sum_columns64(__global const uchar *p, uint src_stride, int rows, int shift,
-                          __global column_t *sums, __global column_t *squares)
+static __attribute__((noinline)) void sum_columns64(__global const uchar *p, uint src_stride, int rows,
+                                                    int shift, __global column_t *sums,
+                                                    __global column_t *squares)
 {
     sum16_t a = 0, b = 0, c = 0, d = 0;
     square16_t aa = 0, bb = 0, cc = 0, dd = 0;
@@ -82,6 +83,34 @@ static void sum_columns64(__global const uchar *p, uint src_stride, int rows, in
     STORE_COLUMNS(dd, squares + 48);
 }
 
+/* The same for the `width` columns of a frame that has fewer than 64; not inlined, because PoCL would
+ * compile it longer than the rest. */
+static __attribute__((noinline)) void sum_columns(__global const uchar *p, uint src_stride, int width,
+                                                  int rows, int shift, __global column_t *sums,
+                                                  __global column_t *squares)
+{
+    for (int x = 0; x < width; x++) {
+        column_t sum = 0, square = 0;
+        for (int row = 0; row < rows; row++) {
+            const column_t v = load_sample(p + (size_t)row * src_stride + (size_t)x * SAMPLE_BYTES) >> shift;
+            sum += v;
+            square += v * v;
+        }
+        sums[x] = sum;
+        squares[x] = square;
+    }
+}
+
+/* The tiles of a row of tiles that lack the pattern. */
+static __attribute__((noinline)) uint count_missing(__global const tile_sum_t *row_sums, int4 tiles,
+                                                    uint contrast)
+{
+    uint found = 0;
+    for (int i = 0; i < tiles.z; i++)
+        found += is_missing(row_sums[i].s1, row_sums[i].s2, (ulong)tiles.x * tiles.y, contrast);
+    return found;
+}
+
 __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, int4 tiles, uint contrast,
                                 __global tile_sum_t *sums, __global uint *missing, uint slot,
                                 __global column_t *columns)
@@ -105,21 +134,13 @@ __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, in
                                   column_sums + x, column_squares + x);
                 }
             } else {
-                for (int x = 0; x < width; x++) {
-                    column_t sum = 0, squares = 0;
-                    for (int row = 0; row < rows; row++) {
-                        const column_t v = load_sample(samples + (size_t)row * src_stride +
-                                                       (size_t)x * SAMPLE_BYTES) >> shift;
-                        sum += v;
-                        squares += v * v;
-                    }
-                    column_sums[x] = sum;
-                    column_squares[x] = squares;
-                }
+                sum_columns(samples, src_stride, width, rows, shift, column_sums, column_squares);
             }
             for (int i = 0; i < tiles.z; i++) {
                 const int left = tile_start(i, tiles.x, width);
                 ulong s1 = 0, s2 = 0;
+                /* Wider vectors take PoCL longer to compile, and a frame has few columns. */
+#pragma clang loop vectorize_width(4) interleave_count(1) unroll(disable)
                 for (int x = left; x < left + tiles.x; x++) {
                     s1 += column_sums[x];
                     s2 += column_squares[x];
@@ -128,8 +149,7 @@ __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, in
                 row_sums[i].s2 = block ? row_sums[i].s2 + s2 : s2;
             }
         }
-        for (int i = 0; i < tiles.z; i++)
-            found += is_missing(row_sums[i].s1, row_sums[i].s2, (ulong)tiles.x * tiles.y, contrast);
+        found += count_missing(row_sums, tiles, contrast);
     }
     if (found)
         atomic_add(&missing[slot], found);

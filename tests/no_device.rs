@@ -127,26 +127,33 @@ fn no_writable_cache_is_one_error_that_names_the_variable() {
 }
 
 #[test]
-fn cut_file_in_the_cache_is_one_error_that_names_it() {
-    for suffix in ["so", "bc"] {
-        assert_one_clear_error(
-            &format!("cut-cache-{suffix}"),
-            |sandbox| {
-                let cache = sandbox.folder("pocl");
-                let fill = format!("{SOURCE} ! clgaussian ! fakesink");
-                run(sandbox.launch(&fill).env("POCL_CACHE_DIR", &cache));
-                // Without PoCL there is no file to truncate.
-                let cut = files(&cache)
-                    .into_iter()
-                    .find(|path| path.extension().is_some_and(|e| e == suffix));
-                if let Some(cut) = cut {
-                    let file = fs::OpenOptions::new().write(true).open(&cut).unwrap();
-                    file.set_len(fs::metadata(&cut).unwrap().len() / 2).unwrap();
-                }
-                ("POCL_CACHE_DIR", cache.into())
-            },
-            "was cut short",
-        );
+fn cut_files_in_the_cache_are_compiled_again() {
+    if !exists("gst-launch-1.0") {
+        return skip("gst-launch-1.0 is not installed");
+    }
+    let sandbox = Sandbox::new("cut-cache");
+    let cache = sandbox.folder("pocl");
+    let line = format!("{SOURCE} ! clgaussian ! fakesink");
+    let play = || run(sandbox.launch(&line).env("POCL_CACHE_DIR", &cache));
+    if play().code() != Some(0) {
+        return skip("this machine has no OpenCL device");
+    }
+    let is_compiled = |path: &PathBuf| {
+        let suffix = path.extension().and_then(|suffix| suffix.to_str());
+        matches!(suffix, Some("so" | "bc"))
+    };
+    let length = |path: &PathBuf| fs::metadata(path).unwrap().len();
+    // Without PoCL there is no file to truncate.
+    let compiled: Vec<PathBuf> = files(&cache).into_iter().filter(is_compiled).collect();
+    for kept in [0, 100] {
+        for path in &compiled {
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            file.set_len(kept).unwrap();
+        }
+        play().succeeded();
+        for path in &compiled {
+            assert!(length(path) > kept, "{}", path.display());
+        }
     }
 }
 

@@ -90,8 +90,8 @@ pub struct Pipeline {
     half: Option<gst::Sample>,
     /// The first error on the bus.
     failed: Option<ElementFailure>,
-    /// Warnings on the bus since [`Self::warnings`].
-    warnings: Vec<String>,
+    /// Warnings and progress on the bus since [`Self::remarks`].
+    remarks: Vec<String>,
 }
 
 impl Pipeline {
@@ -146,7 +146,7 @@ impl Pipeline {
             passages: passages.clone(),
             half: None,
             failed: None,
-            warnings: Vec::new(),
+            remarks: Vec::new(),
         })
     }
 
@@ -259,9 +259,9 @@ impl Pipeline {
         self.gaussian.property("stats")
     }
 
-    /// The elements' warnings since the last call.
-    pub fn warnings(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.warnings)
+    /// The elements' warnings, and what they compile, since the last call.
+    pub fn remarks(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.remarks)
     }
 
     /// The first error on the bus.
@@ -271,7 +271,11 @@ impl Pipeline {
     }
 
     fn read_bus(&mut self) {
-        let kinds = [gst::MessageType::Error, gst::MessageType::Warning];
+        let kinds = [
+            gst::MessageType::Error,
+            gst::MessageType::Warning,
+            gst::MessageType::Progress,
+        ];
         while let Some(message) = self.bus.pop_filtered(&kinds) {
             let name = message.src().map(|source| source.name());
             let name = name.unwrap_or_default();
@@ -281,7 +285,11 @@ impl Pipeline {
                 }
                 gst::MessageView::Warning(warning) => {
                     let text = warning.error();
-                    self.warnings.push(format!("{name}: {}", text.message()));
+                    (self.remarks).push(format!("warning: {name}: {}", text.message()));
+                }
+                gst::MessageView::Progress(progress) => {
+                    let (_, _, text) = progress.get();
+                    self.remarks.push(format!("{name}: {text}"));
                 }
                 _ => {}
             }

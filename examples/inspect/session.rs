@@ -146,8 +146,8 @@ impl Session {
         let wanted = self.feeding.frames;
         while !stopped() && (wanted == 0 || self.report.frames() < wanted) {
             let next = pipeline.next(POLL);
-            for warning in pipeline.warnings() {
-                self.report.note(&format!("warning: {warning}"));
+            for remark in pipeline.remarks() {
+                self.report.note(&remark);
             }
             match next {
                 Next::Frame(frame) => {

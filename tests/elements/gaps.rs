@@ -21,11 +21,12 @@ const FRAME_TIME: Duration = Duration::from_micros(33_333);
 const CHILD: &str = "CLINSPECT_GAPS_CHILD";
 
 /// The measuring child process gets empty caches of its own.
-fn in_process_without_caches(test: &str) -> bool {
+pub fn in_process_without_caches(test: &str) -> bool {
     if env::var_os(CHILD).is_some() {
         return true;
     }
-    let caches = env::temp_dir().join(format!("clinspect-gaps-{}", std::process::id()));
+    let name = test.replace("::", "-");
+    let caches = env::temp_dir().join(format!("clinspect-{name}-{}", std::process::id()));
     fs::create_dir_all(&caches).unwrap();
     let output = Command::new(env::current_exe().unwrap())
         .args([test, "--exact", "--nocapture"])

@@ -16,6 +16,7 @@ mod bad_input;
 mod defects;
 mod estimation;
 mod events;
+mod first_start;
 mod gaps;
 mod guard_pages;
 mod inspect_overlay;

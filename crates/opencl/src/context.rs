@@ -17,6 +17,7 @@ use opencl3::{
 };
 
 use super::{
+    compiling::{self, Compiling},
     device::DeviceInfo,
     driver,
     event::Event,
@@ -202,6 +203,7 @@ impl ClContext {
             return Ok(program.clone());
         }
         check_compiler_allowed(source)?;
+        compiling::note(Compiling::Program(source.file()));
         let _driver = driver::lock();
         // Another thread may have built the program meanwhile.
         if let Some(program) = self.programs().get(&key) {
@@ -210,7 +212,7 @@ impl ClContext {
         if self.device.caps.has_dot4 && is_beside_frames() {
             self.fill_driver_cache(source, options);
         }
-        let built = Program::build(self.raw_context(), self.device.id, source, options)?;
+        let built = Program::build(self.raw_context(), &self.device, source, options)?;
         let program = Arc::new(built);
         let mut programs = self.programs();
         if source == ProgramSource::PitchFixed {
@@ -229,7 +231,7 @@ impl ClContext {
     fn fill_driver_cache(&self, source: ProgramSource, options: &str) {
         if let Ok(scratch) = create_context(&[self.device.id], ptr::null(), None, ptr::null_mut()) {
             let scratch = Context::new(scratch);
-            let _ = Program::build(scratch.raw(), self.device.id, source, options);
+            let _ = Program::build(scratch.raw(), &self.device, source, options);
         }
     }
 

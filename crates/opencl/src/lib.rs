@@ -5,6 +5,7 @@
 
 mod allocator;
 mod buffer;
+mod compiling;
 mod context;
 mod cut_file;
 mod device;
@@ -34,6 +35,7 @@ mod writes;
 
 pub use allocator::{ClAllocator, buffer_of};
 pub use buffer::ClBuffer;
+pub use compiling::{Compiling, observe_compiler};
 pub use context::ClContext;
 pub use device::DeviceInfo;
 pub use handle::{Kernel, Mem};

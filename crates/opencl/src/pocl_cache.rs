@@ -1,8 +1,10 @@
 //! The cache of PoCL, the CPU driver.
 //!
-//! PoCL loads compiled kernels from its cache without a check, and a truncated file (after a power
-//! cut, or on a full disk) ends the process inside the driver. So the files are checked before PoCL
-//! reads them. The check only reads headers.
+//! PoCL loads compiled kernels from its cache without a check, and a truncated file ends the process
+//! inside the driver. PoCL 3.1 to 6.0 flush the bitcode of a program to the disk before they give it
+//! its name, but not the machine code of a kernel: a power cut, or a full disk, may leave such a file
+//! empty or short. So the files are checked before PoCL reads them, and truncated ones are removed:
+//! PoCL compiles them again. The check only reads headers.
 
 use std::{
     env,
@@ -18,8 +20,7 @@ use super::cut_file::{is_whole_bitcode, is_whole_elf};
 use super::log::CAT;
 use clinspect_core::ClError;
 
-/// Another process may be writing a file right now; a file that stays short for longer is
-/// truncated.
+/// Another process may be writing files right now; a file that stays short for longer is truncated.
 const WRITING: Duration = Duration::from_secs(2);
 /// Time between two checks of such a file.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -45,7 +46,7 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Refuses a cache that would end the process, or in which other users could place code.
+/// Removes truncated files from the cache; refuses a cache in which other users could place code.
 ///
 /// # Errors
 /// [`ClError::Unavailable`] with the file or folder and what to do.
@@ -58,13 +59,20 @@ pub(super) fn check() -> Result<(), ClError> {
             place.display()
         )));
     }
-    if let Some(cut) = first_cut(&folder, DEPTH) {
-        return Err(ClError::Unavailable(format!(
-            "the compiled kernel {} was cut short by a power cut or a full disk; remove the \
-             folder {}, and PoCL compiles it again",
-            cut.display(),
-            folder.display()
-        )));
+    for cut in cut_files(&folder) {
+        fs::remove_file(&cut).map_err(|error| {
+            ClError::Unavailable(format!(
+                "the compiled kernel {} was cut short by a power cut or a full disk, and cannot be \
+                 removed ({error}); remove the folder {}, and PoCL compiles it again",
+                cut.display(),
+                folder.display()
+            ))
+        })?;
+        gst::warning!(
+            CAT,
+            "removed {}, which a power cut or a full disk had cut short: PoCL compiles it again",
+            cut.display()
+        );
     }
     Ok(())
 }
@@ -90,9 +98,25 @@ fn foreign(folder: &Path) -> Option<PathBuf> {
         .map(Path::to_owned)
 }
 
-/// The first truncated file in `folder`. Unreadable files are left to PoCL, which reports them.
-fn first_cut(folder: &Path, depth: usize) -> Option<PathBuf> {
-    for entry in fs::read_dir(folder).ok()?.filter_map(Result::ok) {
+/// The truncated files in `folder`.
+fn cut_files(folder: &Path) -> Vec<PathBuf> {
+    let mut short = Vec::new();
+    add_short_files(folder, DEPTH, &mut short);
+    let end = Instant::now() + WRITING;
+    while !short.is_empty() && Instant::now() < end {
+        thread::sleep(PAUSE);
+        short.retain(|path| is_short(path));
+    }
+    short
+}
+
+/// Adds the files in `folder` and its folders that are short now. Unreadable files are left to PoCL,
+/// which reports them.
+fn add_short_files(folder: &Path, depth: usize, short: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok) {
         let path = entry.path();
         // Links are not followed, since they could form circles, and pipes are not opened, since
         // they block.
@@ -100,27 +124,19 @@ fn first_cut(folder: &Path, depth: usize) -> Option<PathBuf> {
             continue;
         };
         if kind.is_dir() && depth > 0 {
-            if let Some(cut) = first_cut(&path, depth - 1) {
-                return Some(cut);
-            }
-        } else if kind.is_file() && stays_cut(&path) {
-            return Some(path);
+            add_short_files(&path, depth - 1, short);
+        } else if kind.is_file() && is_short(&path) {
+            short.push(path);
         }
     }
-    None
 }
 
-fn stays_cut(path: &Path) -> bool {
-    let end = Instant::now() + WRITING;
-    loop {
-        match is_whole(path) {
-            Ok(true) => return false,
-            Ok(false) if Instant::now() < end => thread::sleep(PAUSE),
-            Ok(false) => return true,
-            Err(error) => {
-                gst::debug!(CAT, "cannot check {}: {error}", path.display());
-                return false;
-            }
+fn is_short(path: &Path) -> bool {
+    match is_whole(path) {
+        Ok(whole) => !whole,
+        Err(error) => {
+            gst::debug!(CAT, "cannot check {}: {error}", path.display());
+            false
         }
     }
 }

@@ -7,10 +7,13 @@ use opencl3::{
     program::{
         CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_info,
     },
-    types::{cl_context, cl_device_id},
+    types::cl_context,
 };
 
-use super::handle::{BuiltProgram, Kernel, call_error};
+use super::{
+    device::DeviceInfo,
+    handle::{BuiltProgram, Kernel, call_error},
+};
 use clinspect_core::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -68,6 +71,11 @@ macro_rules! part {
     };
 }
 
+/// Declares the built-in functions for PoCL.
+const BUILTINS: Part = part!("builtins.cl");
+/// Makes clang skip `opencl-c.h`, whose declarations [`BUILTINS`] replaces.
+const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
+
 impl ProgramSource {
     /// Every program that any device can build.
     pub const ALL: [Self; 14] = [
@@ -90,6 +98,28 @@ impl ProgramSource {
     /// The name of the last file, which holds the kernels.
     pub fn file(self) -> &'static str {
         self.parts().last().map_or("", |(name, _)| name)
+    }
+
+    /// Whether [`BUILTINS`] declares every built-in function that the program uses, unless it reads
+    /// images.
+    fn is_for_cpus(self) -> bool {
+        match self {
+            Self::Gaussian
+            | Self::GaussianBytes
+            | Self::GaussianRows
+            | Self::Histogram
+            | Self::HistogramDirect
+            | Self::HistogramPairs
+            | Self::PitchThreshold
+            | Self::PitchWords
+            | Self::PitchMask
+            | Self::ProbeLines => true,
+            Self::GaussianTile
+            | Self::HistogramBanked
+            | Self::PitchWide
+            | Self::PitchWideDot
+            | Self::PlaneImage => false,
+        }
     }
 
     /// The files; `common.cl`, the loads that all kernels share, comes first.
@@ -235,14 +265,32 @@ impl Program {
     /// [`ClError::Build`] with the compiler's log; the failing call.
     pub(super) fn build(
         context: cl_context,
-        device: cl_device_id,
+        device: &DeviceInfo,
         source: ProgramSource,
+        options: &str,
+    ) -> Result<Self, ClError> {
+        if device.is_pocl && source.is_for_cpus() && !options.contains("-DUSE_IMAGE=1") {
+            let parts = [&[BUILTINS], source.parts()].concat();
+            let options = format!("{options} {WITHOUT_HEADER}");
+            match Self::build_parts(context, device, source, &parts, &options) {
+                // Another version of PoCL may need another declaration.
+                Err(ClError::Build { .. }) => {}
+                built => return built,
+            }
+        }
+        Self::build_parts(context, device, source, source.parts(), options)
+    }
+
+    fn build_parts(
+        context: cl_context,
+        device: &DeviceInfo,
+        source: ProgramSource,
+        parts: &[Part],
         options: &str,
     ) -> Result<Self, ClError> {
         let file = source.file();
         // #line makes compiler messages name the files as they are in kernels/.
-        let text: String = source
-            .parts()
+        let text: String = parts
             .iter()
             .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
             .collect();
@@ -253,12 +301,12 @@ impl Program {
             .map_err(|_| ClError::Refused("a compiler option contains a NUL byte".into()))?;
         let built = build_program(
             handle.raw(),
-            &[device],
+            &[device.id],
             &c_options,
             None,
             std::ptr::null_mut(),
         );
-        let log = get_program_build_info(handle.raw(), device, CL_PROGRAM_BUILD_LOG)
+        let log = get_program_build_info(handle.raw(), device.id, CL_PROGRAM_BUILD_LOG)
             .map(|log| String::from_utf8_lossy(&log.to_vec_uchar()).into_owned())
             .unwrap_or_default();
         let log = log.trim_matches(['\0', '\n', ' ']);
@@ -275,5 +323,40 @@ impl Program {
             });
         }
         Ok(Self { handle, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::context::ClContext, super::device::enumerate, super::driver, *};
+
+    /// A missing declaration would not show otherwise: the program is built with the header then.
+    #[test]
+    fn programs_for_cpus_declare_the_built_in_functions_that_they_use() {
+        let _driver = driver::lock();
+        let devices = enumerate().unwrap_or_default();
+        for device in devices.iter().filter(|device| device.is_pocl) {
+            let context = ClContext::new(device).expect("a context");
+            for source in ProgramSource::ALL.into_iter().filter(|s| s.is_for_cpus()) {
+                let parts = [&[BUILTINS], source.parts()].concat();
+                for samples in [
+                    "-DSAMPLE_BYTES=1",
+                    "-DSAMPLE_BYTES=2",
+                    "-DSAMPLE_BYTES=2 -DBIG_ENDIAN_SAMPLES=1",
+                    "-DSAMPLE_BYTES=1 -DFLOAT_ARITHMETIC=1",
+                    "-DSAMPLE_BYTES=2 -DFLOAT_ARITHMETIC=1",
+                ] {
+                    let options = format!("{samples} {WITHOUT_HEADER}");
+                    let built = Program::build_parts(
+                        context.raw_context(),
+                        device,
+                        source,
+                        &parts,
+                        &options,
+                    );
+                    assert!(built.is_ok(), "{source:?} {samples}: {built:?}");
+                }
+            }
+        }
     }
 }

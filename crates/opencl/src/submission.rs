@@ -11,6 +11,7 @@ use opencl3::{command_queue::enqueue_nd_range_kernel, kernel::set_kernel_arg, ty
 
 use super::{
     buffer::ClBuffer,
+    compiling::{self, Compiling},
     context::{ClContext, first_of},
     event::Event,
     handle::{Kernel, Mem, call_error},
@@ -104,6 +105,7 @@ impl Submission<'_> {
         args: &[Arg],
         range: &NdRange,
     ) -> Result<(), ClError> {
+        compiling::note(Compiling::Kernel(name));
         for (index, arg) in args.iter().enumerate() {
             set_arg(kernel, index as u32, arg).map_err(|code| {
                 call_error("clSetKernelArg", code, format!("{name}, argument {index}"))

@@ -15,12 +15,12 @@ use clinspect_core::{
     },
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter};
 use gst::glib;
 
 use plane_count::{Plan, PlaneCount, table_count};
 
-use super::{WARM_UP_ROWS, sample_options, source::PlaneImages, to_u32};
+use super::{WARM_UP_ROWS, source::PlaneImages, to_u32};
 
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
@@ -217,16 +217,14 @@ impl Histogram {
             bytes += pass.rows() * plane.row_bytes * region.width() / layout.width.max(1);
             passes.push(pass);
         }
-        let merge = if tables > 0 {
-            let options = sample_options(layout.sample, false);
-            let program = context.program(ProgramSource::Histogram, &options)?;
-            Some(Merge {
+        // Every program of histograms has the merging kernel.
+        let merge = match passes.first() {
+            Some(pass) if tables > 0 => Some(Merge {
                 tables: zeroed(context, tables * counters, "histogram tables")?,
                 count: tables,
-                kernel: program.kernel("histogram_merge")?,
-            })
-        } else {
-            None
+                kernel: pass.program.kernel("histogram_merge")?,
+            }),
+            _ => None,
         };
         Ok(Self {
             context: context.clone(),

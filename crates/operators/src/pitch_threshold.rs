@@ -205,7 +205,7 @@ impl PitchThreshold {
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
         check_forced(context, settings, layout)?;
-        let options = sample_options(layout.sample, settings.image);
+        let mut options = sample_options(layout.sample, settings.image);
         let bytes = layout.sample == SampleType::U8;
         let variant = settings.variant.unwrap_or_else(|| {
             let moving = settings.may_move;
@@ -242,6 +242,9 @@ impl PitchThreshold {
                 },
             ),
         };
+        if variant == PitchVariant::Words {
+            options += &format!(" -DMODE={}", settings.mode());
+        }
         let kernel = context.program(source, &options)?.kernel(name)?;
         let fixed = if variant == PitchVariant::Fixed {
             let along_x = comparisons.iter().filter(|c| c.axis == Axis::X);

@@ -181,6 +181,19 @@ impl Rig {
     pub fn told(&self, name: &str) -> Vec<gst::Structure> {
         told(&self.bus, name)
     }
+
+    /// Takes the progress messages off the bus: type, and name of the element with the text.
+    pub fn progress(&self) -> Vec<(gst::ProgressType, String)> {
+        std::iter::from_fn(|| self.bus.pop_filtered(&[gst::MessageType::Progress]))
+            .filter_map(|message| {
+                let gst::MessageView::Progress(progress) = message.view() else {
+                    return None;
+                };
+                let (kind, _, text) = progress.get();
+                Some((kind, format!("{}: {text}", message.src()?.name())))
+            })
+            .collect()
+    }
 }
 
 impl Drop for Rig {

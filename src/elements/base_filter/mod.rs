@@ -7,6 +7,7 @@ mod frame;
 mod imp;
 mod live;
 mod message_gate;
+mod progress;
 mod properties;
 mod template;
 

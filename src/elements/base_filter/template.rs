@@ -5,7 +5,7 @@ use std::{any::Any, sync::Arc};
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::prelude::*;
 
-use super::{ClBaseFilter, ClBaseFilterExt, Frame, Live, frame::Buffers, imp};
+use super::{ClBaseFilter, ClBaseFilterExt, Frame, Live, frame::Buffers, imp, progress};
 use clinspect_core::ClError;
 use clinspect_core::layout::FrameLayout;
 use clinspect_opencl::frame::Importer;
@@ -196,7 +196,10 @@ fn set_up<T: ClBaseFilterImpl>(
         images,
     };
     let settings = this.imp().settings(&state);
-    let live = Live::new(settings, move |settings| T::build(&target, settings))?;
+    let reporting = element.downgrade();
+    let live = Live::new(settings, move |settings| {
+        progress::report(&reporting, || T::build(&target, settings))
+    })?;
     Ok(Box::new(TypedWork::<T> { live, state }))
 }
 

@@ -10,7 +10,7 @@ use clinspect_core::{
     variant::{HistogramShape, HistogramVariant, banked_copies},
 };
 use clinspect_opencl::frame::Plane;
-use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, Mem, ProgramSource, Submission};
+use clinspect_opencl::{Arg, ClContext, ClImage, Kernel, Mem, Program, ProgramSource, Submission};
 
 use super::{COUNTER, HistogramSettings};
 
@@ -150,6 +150,7 @@ enum Extra {
 #[derive(Debug)]
 pub(super) struct PlaneCount {
     pub plane: usize,
+    pub program: Arc<Program>,
     kernel: Kernel,
     name: &'static str,
     range: NdRange,
@@ -217,7 +218,8 @@ impl PlaneCount {
             HistogramVariant::Banked { .. } => (ProgramSource::HistogramBanked, "histogram_banked"),
             HistogramVariant::Local => (ProgramSource::Histogram, "histogram_local"),
         };
-        let kernel = context.program(source, &options)?.kernel(name)?;
+        let program = context.program(source, &options)?;
+        let kernel = program.kernel(name)?;
         let units = context.caps().compute_units;
         let largest = context.kernel_work_group(&kernel)?;
         let range = match plan.variant {
@@ -257,6 +259,7 @@ impl PlaneCount {
                 .all(|lane| pattern.begin[lane] == 0 && pattern.end[lane] == end);
         Ok(Self {
             plane: index,
+            program,
             kernel,
             name,
             range,

@@ -10,8 +10,11 @@ use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, Program};
 const KERNEL: &str = "run_differences";
 /// Number of runs that the device memory holds at first; it doubles as needed.
 const FIRST_CAPACITY: usize = 1024;
-/// Work-items per work-group.
+/// Work-items per work-group on a GPU.
 const GROUP: usize = 64;
+/// Most work-items on a CPU, in work-groups of one. PoCL would compile the kernel again for more than
+/// 65534 work-items, while frames wait.
+const MOST_CPU_ITEMS: usize = 256;
 
 /// The differences of one run's pixels, in 1/512 grey level. Twin of `run_difference_t`.
 #[repr(C)]
@@ -84,8 +87,12 @@ impl RunDifferences {
             .map_err(|_| ClError::Refused(format!("{} runs are too many", runs.len())))?;
         let mut args = frame_args.to_vec();
         args.extend([Arg::Mem(&self.runs), Arg::U32(count), Arg::Mem(&self.out)]);
-        let group = GROUP.min(context.kernel_work_group(&self.kernel)?);
-        let range = NdRange::groups(runs.len().div_ceil(group), group);
+        let range = if context.caps().is_cpu {
+            NdRange::groups(runs.len().min(MOST_CPU_ITEMS), 1)
+        } else {
+            let group = GROUP.min(context.kernel_work_group(&self.kernel)?);
+            NdRange::groups(runs.len().div_ceil(group), group)
+        };
         let mut submission = context.submit(meter);
         submission.run(&mut self.kernel, KERNEL, &args, &range)?;
         self.results.resize(runs.len(), RunDifference::default());

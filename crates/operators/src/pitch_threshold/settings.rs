@@ -247,6 +247,11 @@ impl PitchSettings {
 }
 
 impl PitchSettings {
+    /// The bits of [`Self::flags`] that `pitch_words.cl` is compiled for.
+    pub(super) fn mode(&self) -> i32 {
+        self.flags() & (MINIMUM | MATCHED | INWARD)
+    }
+
     /// The kernels' argument `flags`.
     pub(super) fn flags(&self) -> i32 {
         let mut flags = 0;

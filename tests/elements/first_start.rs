@@ -1,0 +1,153 @@
+//! What is compiled before the first frame, with empty caches, and the messages about it.
+
+use std::{
+    collections::BTreeSet,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use gst::prelude::*;
+use gst_video::VideoFormat as Format;
+
+use crate::{
+    frames::PLAIN,
+    gaps::in_process_without_caches,
+    support::{Rig, buffer_of, caps_of, noise, start},
+};
+
+/// Width and height in which `clhistogram` counts pairs on a CPU.
+const SIZE: [usize; 2] = [640, 480];
+
+/// The folders in PoCL's cache of the kernels with machine code, a folder per version; empty on other
+/// devices.
+fn versions() -> BTreeSet<PathBuf> {
+    fn add(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                add(&path, found);
+            } else if path.extension().is_some_and(|suffix| suffix == "so") {
+                found.insert(folder.to_owned());
+            }
+        }
+    }
+    let mut found = BTreeSet::new();
+    add(
+        Path::new(&env::var_os("POCL_CACHE_DIR").unwrap()),
+        &mut found,
+    );
+    found
+}
+
+/// The names of the kernels with machine code.
+fn kernels() -> Vec<String> {
+    let name = |path: &PathBuf| path.parent()?.file_name()?.to_str().map(str::to_owned);
+    let mut names: Vec<String> = versions().iter().filter_map(name).collect();
+    names.sort();
+    names
+}
+
+/// Whether this process has empty caches and a CPU device, so that the cache shows what is compiled.
+fn starts_with_empty_caches(test: &str) -> bool {
+    let name = format!("first_start::{test}");
+    in_process_without_caches(&name) && start().is_some_and(|device| device.caps().is_cpu)
+}
+
+#[track_caller]
+fn assert_compiles(element: &str, expected: &[&str]) {
+    let Some(device) = start() else { return };
+    let frame = noise(Format::Gray8, SIZE, PLAIN);
+    let mut rig = Rig::new(element, &caps_of(&frame));
+    rig.pass(buffer_of(&frame, &device));
+    assert_eq!(kernels(), expected, "{element}");
+}
+
+#[test]
+fn gaussian_compiles_one_kernel() {
+    if starts_with_empty_caches("gaussian_compiles_one_kernel") {
+        assert_compiles("clgaussian", &["gaussian_bytes"]);
+    }
+}
+
+#[test]
+fn histogram_compiles_the_counting_and_the_merging_kernel() {
+    if starts_with_empty_caches("histogram_compiles_the_counting_and_the_merging_kernel") {
+        assert_compiles("clhistogram", &["histogram_merge", "histogram_pairs"]);
+    }
+}
+
+#[test]
+fn pitch_threshold_without_a_search_compiles_no_kernel_of_the_search() {
+    if starts_with_empty_caches("pitch_threshold_without_a_search_compiles_no_kernel_of_the_search")
+    {
+        assert_compiles(
+            "clpitchthreshold PUBLISHED pitch-x=4.5",
+            &["mask_expand", "pitch_threshold_words", "run_differences"],
+        );
+    }
+}
+
+#[test]
+fn another_frame_size_compiles_nothing() {
+    if !starts_with_empty_caches("another_frame_size_compiles_nothing") {
+        return;
+    }
+    let Some(device) = start() else { return };
+    let many_runs = "clpitchthreshold PUBLISHED compare=minimum pitch-x=8 threshold=10";
+    for (element, first) in [
+        ("clgaussian", [40, 30]),
+        ("clhistogram", SIZE),
+        (many_runs, [320, 240]),
+        ("clpitchthreshold pitch-x=8 pitch-y=8", [320, 240]),
+    ] {
+        let frame = noise(Format::Gray8, first, PLAIN);
+        let mut rig = Rig::new(element, &caps_of(&frame));
+        rig.pass(buffer_of(&frame, &device));
+        let before = versions();
+        // PoCL compiles a kernel again for more than 65534 work-items; these have more marked runs.
+        for size in [[641, 479], [1920, 1080]] {
+            let frame = noise(Format::Gray8, size, PLAIN);
+            rig.renegotiate(&caps_of(&frame));
+            rig.pass(buffer_of(&frame, &device));
+            assert_eq!(versions(), before, "{element} {size:?}");
+        }
+    }
+}
+
+#[test]
+fn long_compilation_posts_progress_from_start_to_complete() {
+    if !starts_with_empty_caches("long_compilation_posts_progress_from_start_to_complete") {
+        return;
+    }
+    let Some(device) = start() else { return };
+    let frame = noise(Format::Gray8, SIZE, PLAIN);
+    let mut rig = Rig::new("clpitchthreshold name=p", &caps_of(&frame));
+    rig.pass(buffer_of(&frame, &device));
+    let posted = rig.progress();
+    let kinds: Vec<_> = posted.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds.first(), Some(&gst::ProgressType::Start), "{posted:?}");
+    assert_eq!(
+        kinds.last(),
+        Some(&gst::ProgressType::Complete),
+        "{posted:?}"
+    );
+    let steps = &kinds[1..kinds.len() - 1];
+    assert!(
+        steps
+            .iter()
+            .all(|kind| *kind == gst::ProgressType::Continue),
+        "{posted:?}"
+    );
+    let expected = "p: compiling pitch_threshold_words".to_owned();
+    assert!(
+        posted.iter().any(|(_, text)| *text == expected),
+        "{posted:?}"
+    );
+
+    // The programs are there, so that new caps and new settings compile nothing.
+    let larger = noise(Format::Gray8, [800, 600], PLAIN);
+    rig.renegotiate(&caps_of(&larger));
+    rig.only("clpitchthreshold").set_property("threshold", 99.0);
+    rig.pass(buffer_of(&larger, &device));
+    assert_eq!(rig.progress(), []);
+}
