@@ -118,6 +118,7 @@ impl ProgramSource {
             | Self::HistogramBanked
             | Self::PitchWide
             | Self::PitchWideDot
+            | Self::PitchFixed
             | Self::PlaneImage => false,
         }
     }
