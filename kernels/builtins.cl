@@ -7,6 +7,9 @@
  * with fewer, a call could convert its arguments. If a declaration is missing, the build fails, and the
  * host builds the program again with opencl-c.h.
  */
+/* Before a loop that few samples reach: PoCL takes longer to compile wider vectors. */
+#define VECTORS_OF_4 _Pragma("clang loop vectorize_width(4) interleave_count(1) unroll(disable)")
+
 #define BUILTIN __attribute__((overloadable))
 #define BUILTIN_CONST __attribute__((overloadable, const))
 

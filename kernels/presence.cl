@@ -52,6 +52,11 @@ typedef ulong column_t;
 #define STORE_COLUMNS(v, p) vstore16(convert_ulong16(v), 0, p)
 #endif
 
+/* builtins.cl defines it for PoCL. Oclgrind 21.10 knows no sums of vectors. */
+#ifndef VECTORS_OF_4
+#define VECTORS_OF_4
+#endif
+
 /* Sums and squares of 64 columns over `rows` rows from `p`. */
 static __attribute__((noinline)) void sum_columns64(__global const uchar *p, uint src_stride, int rows,
                                                     int shift, __global column_t *sums,
@@ -139,8 +144,7 @@ __kernel void tile_sums_columns(PLANE_ARGS, int width, int height, int shift, in
             for (int i = 0; i < tiles.z; i++) {
                 const int left = tile_start(i, tiles.x, width);
                 ulong s1 = 0, s2 = 0;
-                /* Wider vectors take PoCL longer to compile, and a frame has few columns. */
-#pragma clang loop vectorize_width(4) interleave_count(1) unroll(disable)
+                VECTORS_OF_4
                 for (int x = left; x < left + tiles.x; x++) {
                     s1 += column_sums[x];
                     s2 += column_squares[x];
