@@ -8,8 +8,7 @@
  * with their halo: the local size), TILE_ROWS.
  * Launch: groups of TILE_COLUMNS x 1; a group per TILE_COLUMNS - 2*HALO columns of output and
  * TILE_ROWS rows. Rows whose start and stride are multiples of 4 samples are read and written in
- * words. Other rows are read in aligned words, too, which are shifted, and are written sample by sample. So
- * are the columns at a row's ends.
+ * words; other rows, and the columns at a row's ends, sample by sample.
  */
 #ifndef LANES
 #define LANES 1
@@ -144,27 +143,6 @@ static int in_words(int s, int samples, __global const uchar *plane, uint stride
            (((uint)(ulong)plane | stride) & (4 * SAMPLE_BYTES - 1)) == 0;
 }
 
-/* Whether the aligned words that hold samples s .. s+3 lie within the row. */
-static int in_shifted_words(int s, int samples) { return SAMPLE_STEP == 1 && s >= 4 && s + 8 <= samples; }
-
-static uint shift_words(uint low, uint high, uint shift)
-{
-    return (uint)((((ulong)high << 32) | low) >> shift);
-}
-
-/* Four samples from any byte. */
-static raw4_t load_shifted(__global const uchar *p)
-{
-    const uint skew = (uint)(ulong)p & 3u;
-    __global const uint *from = (__global const uint *)(p - skew);
-    const uint low = shift_words(from[0], from[1], 8 * skew);
-#if SAMPLE_BYTES == 1
-    return low;
-#else
-    return as_ushort4((uint2)(low, shift_words(from[1], from[2], 8 * skew)));
-#endif
-}
-
 __kernel __attribute__((reqd_work_group_size(TILE_COLUMNS, 1, 1))) void
 gaussian_tile(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride, int samples,
               int height, int lanes, int copy_lane, __constant const weight_t *weights)
@@ -181,13 +159,6 @@ gaussian_tile(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride
         for (int i = 0; i < IN_ROWS; i++) {
             const int y = clamp(top + i - HALF, 0, height - 1);
             v[i] = in_host_order(*(__global const raw4_t *)(p + (size_t)y * src_stride));
-        }
-    } else if (in_shifted_words(s, samples)) {
-        __global const uchar *p = src + src_offset + (size_t)s * SAMPLE_BYTES;
-#pragma unroll
-        for (int i = 0; i < IN_ROWS; i++) {
-            const int y = clamp(top + i - HALF, 0, height - 1);
-            v[i] = in_host_order(load_shifted(p + (size_t)y * src_stride));
         }
     } else {
 #pragma unroll

@@ -14,7 +14,7 @@ use opencl3::{
     types::{cl_device_id, cl_device_info},
 };
 
-use super::{handle::call_error, log::CAT};
+use super::{handle::call_error, log::CAT, workers};
 use clinspect_core::ClError;
 use clinspect_core::device_caps::DeviceCaps;
 
@@ -78,7 +78,13 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
                 continue;
             }
         };
-        let ids = match get_device_ids(platform, CL_DEVICE_TYPE_ALL) {
+        let get_ids = || get_device_ids(platform, CL_DEVICE_TYPE_ALL);
+        let ids = if is_pocl {
+            workers::pinned(get_ids)
+        } else {
+            get_ids()
+        };
+        let ids = match ids {
             Ok(ids) => ids,
             Err(NO_DEVICE) => continue,
             Err(code) => {

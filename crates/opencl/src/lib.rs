@@ -31,6 +31,7 @@ mod state;
 mod submission;
 mod timeline;
 mod transfers;
+mod workers;
 mod writes;
 
 pub use allocator::{ClAllocator, buffer_of};

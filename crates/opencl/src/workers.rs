@@ -1,0 +1,91 @@
+//! Gives each worker thread of PoCL a processor of its own.
+//!
+//! PoCL has a thread per processor and wakes them all for each kernel. Linux often queues two of them on one
+//! processor, and does not move them while they sleep more often than its migration cost (0.5 ms): a kernel of
+//! a millisecond then takes twice as long on two processors. PoCL's own setting for this, `POCL_AFFINITY`, is an
+//! environment variable, which a library must not set beside other threads, and ignores the processors that the process
+//! may use. If the user sets it, the threads stay as PoCL made them.
+
+use std::{fs, mem, path::Path};
+
+use super::log::CAT;
+
+/// The name that marks threads: a new thread has the name of the thread that made it.
+const MARK: &str = "clinspect-pocl";
+
+/// Runs `initialise`, which makes PoCL's worker threads, and pins these threads. The caller holds
+/// [`super::driver::lock`].
+pub(super) fn pinned<T>(initialise: impl FnOnce() -> T) -> T {
+    if std::env::var_os("POCL_AFFINITY").is_some() {
+        return initialise();
+    }
+    let own = Path::new("/proc/thread-self/comm");
+    let name = fs::read_to_string(own).unwrap_or_default();
+    if name.is_empty() || fs::write(own, MARK).is_err() {
+        return initialise();
+    }
+    let result = initialise();
+    let _ = fs::write(own, name.trim_end());
+    pin(&marked());
+    result
+}
+
+/// The marked threads, in the order in which they were made.
+fn marked() -> Vec<libc::pid_t> {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    let mut threads: Vec<libc::pid_t> = tasks
+        .flatten()
+        .filter(|task| {
+            let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+            name.trim_end() == MARK
+        })
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect();
+    threads.sort_unstable();
+    threads
+}
+
+/// Pins threads to the processors that the process may use, in turn.
+fn pin(threads: &[libc::pid_t]) {
+    let processors = processors();
+    for (n, &thread) in threads.iter().enumerate() {
+        let _ = fs::write(
+            format!("/proc/self/task/{thread}/comm"),
+            format!("pocl-{n}"),
+        );
+    }
+    // With processors to spare Linux finds an idle one for each thread.
+    if processors.is_empty() || threads.len() < processors.len() {
+        return;
+    }
+    for (&thread, &processor) in threads.iter().zip(processors.iter().cycle()) {
+        // SAFETY: a set of bits, for which zero is valid.
+        let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+        // SAFETY: `processor` was found in such a set, so it lies within.
+        unsafe { libc::CPU_SET(processor, &mut set) };
+        // SAFETY: the set is read during the call only; an unknown thread is an error.
+        let result = unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &raw const set) };
+        if result != 0 {
+            gst::debug!(CAT, "PoCL's thread {thread} stays unpinned");
+        }
+    }
+    gst::debug!(
+        CAT,
+        "{} threads of PoCL on processors {processors:?}",
+        threads.len()
+    );
+}
+
+/// The processors that this thread may use.
+fn processors() -> Vec<usize> {
+    // SAFETY: a set of bits, for which zero is valid.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    // SAFETY: the call writes at most the set's size.
+    if unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) } != 0 {
+        return Vec::new();
+    }
+    // SAFETY: the numbers lie within the set.
+    (0..8 * size_of_val(&set))
+        .filter(|&n| unsafe { libc::CPU_ISSET(n, &set) })
+        .collect()
+}
