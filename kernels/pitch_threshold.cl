@@ -7,6 +7,7 @@
  *                        per step, in 16-bit lanes (32-bit lanes for 16-bit samples).
  * pitch_wide_*           GPU, buffer: one work-item per 16 bytes of a row, read as aligned words;
  *                        one kernel per mode; 32-bit integers or dot products of bytes.
+ * pitch_fixed            The same with the comparisons as constants of the program, in exact f32.
  * run_differences        A work-item per run of marked pixels, or for some runs: sums a run's differences.
  * mask_expand            Packed mask to one byte per pixel, 0 or 255: one work-item per packed byte.
  *

@@ -26,6 +26,7 @@ mod planted;
 mod properties;
 mod small;
 mod uploads;
+mod workers;
 
 /// Sizes for every operator: a pixel, single rows and columns, odd and vector widths.
 pub const SIZES: [[usize; 2]; 12] = [

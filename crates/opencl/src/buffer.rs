@@ -322,7 +322,7 @@ impl ClBuffer {
         if self.context.caps().shares_host_memory {
             return Ok(());
         }
-        self.meter.uploaded(event, self.size);
+        self.meter.uploaded(event, event, self.size);
         self.context.flush(self.context.uploads())
     }
 

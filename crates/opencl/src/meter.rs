@@ -192,12 +192,12 @@ impl Meter {
         self.host_maps.fetch_add(1, Relaxed);
     }
 
-    /// Counts a frame or mask moved to the device.
-    pub(super) fn uploaded(&self, event: &Arc<Event>, bytes: usize) {
+    /// Counts a frame or mask moved to the device by the commands from `first` to `last`.
+    pub(super) fn uploaded(&self, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
         self.uploads.fetch_add(1, Relaxed);
         self.bytes_uploaded.fetch_add(bytes as u64, Relaxed);
-        self.note_steps(|timeline| timeline.uploaded(event, bytes));
-        self.measure(Step::Upload, event, event, bytes);
+        self.note_steps(|timeline| timeline.uploaded([first, last], bytes));
+        self.measure(Step::Upload, first, last, bytes);
     }
 
     /// Counts a frame or mask, which the command `writer` wrote, moved to the host.
@@ -206,13 +206,6 @@ impl Meter {
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
         self.note_steps(|timeline| timeline.downloaded(event, writer, bytes));
         self.measure(Step::Download, event, event, bytes);
-    }
-
-    /// Counts a frame moved to the device by the commands from `first` to `last`.
-    pub(super) fn count_upload(&self, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
-        self.uploads.fetch_add(1, Relaxed);
-        self.bytes_uploaded.fetch_add(bytes as u64, Relaxed);
-        self.measure(Step::Upload, first, last, bytes);
     }
 
     /// Counts a small result read back: its bytes, but no frame.

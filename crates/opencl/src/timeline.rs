@@ -91,7 +91,8 @@ pub(super) type Frame = Vec<Command>;
 /// whose kernels wrote the memory.
 #[derive(Debug, Default)]
 pub(super) struct Timeline {
-    uploads: VecDeque<(Arc<Event>, usize)>,
+    /// The first and the last command, and the bytes.
+    uploads: VecDeque<([Arc<Event>; 2], usize)>,
     frames: VecDeque<Frame>,
 }
 
@@ -104,12 +105,13 @@ impl Timeline {
         self.frames.push_back(Frame::new());
     }
 
-    /// Notes an upload; its frame is not known yet.
-    pub fn uploaded(&mut self, event: &Arc<Event>, bytes: usize) {
+    /// Notes an upload by the commands from `first` to `last`; its frame is not known yet.
+    pub fn uploaded(&mut self, [first, last]: [&Arc<Event>; 2], bytes: usize) {
         if self.uploads.len() == UPLOADS {
             self.uploads.pop_front();
         }
-        self.uploads.push_back((event.clone(), bytes));
+        self.uploads
+            .push_back(([first.clone(), last.clone()], bytes));
     }
 
     /// Notes kernels of the newest frame, and the uploads that they waited for.
@@ -121,7 +123,8 @@ impl Timeline {
     ) {
         let mut uploads = Vec::new();
         self.uploads.retain(|upload| {
-            let is_read = waited.iter().any(|event| Arc::ptr_eq(event, &upload.0));
+            let ([_, last], _) = upload;
+            let is_read = waited.iter().any(|event| Arc::ptr_eq(event, last));
             if is_read {
                 uploads.push(upload.clone());
             }
@@ -130,8 +133,8 @@ impl Timeline {
         let Some(frame) = self.frames.back_mut() else {
             return;
         };
-        for (upload, bytes) in uploads {
-            add(frame, Step::Upload, [&upload, &upload], bytes);
+        for ([first, last], bytes) in uploads {
+            add(frame, Step::Upload, [&first, &last], bytes);
         }
         add(frame, Step::Kernel, [first, last], bytes);
     }

@@ -1,4 +1,4 @@
-//! Gives each worker thread of PoCL a processor of its own.
+//! Gives each worker thread of PoCL a processor of its own, on a machine with two.
 //!
 //! PoCL has a thread per processor and wakes them all for each kernel. Linux often queues two of them on one
 //! processor, and does not move them while they sleep more often than its migration cost (0.5 ms): a kernel of
@@ -12,6 +12,9 @@ use super::log::CAT;
 
 /// The name that marks threads: a new thread has the name of the thread that made it.
 const MARK: &str = "clinspect-pocl";
+
+/// Processors up to which threads are pinned.
+const MOST_PROCESSORS: usize = 2;
 
 /// Runs `initialise`, which makes PoCL's worker threads, and pins these threads. The caller holds
 /// [`super::driver::lock`].
@@ -45,7 +48,7 @@ fn marked() -> Vec<libc::pid_t> {
     threads
 }
 
-/// Pins threads to the processors that the process may use, in turn.
+/// Names threads, and pins each to a processor that the process may use.
 fn pin(threads: &[libc::pid_t]) {
     let processors = processors();
     for (n, &thread) in threads.iter().enumerate() {
@@ -54,11 +57,11 @@ fn pin(threads: &[libc::pid_t]) {
             format!("pocl-{n}"),
         );
     }
-    // With processors to spare Linux finds an idle one for each thread.
-    if processors.is_empty() || threads.len() < processors.len() {
+    // With more processors Linux finds an idle one for most threads (docs/adr/0012).
+    if processors.len() > MOST_PROCESSORS || threads.len() != processors.len() {
         return;
     }
-    for (&thread, &processor) in threads.iter().zip(processors.iter().cycle()) {
+    for (&thread, &processor) in threads.iter().zip(&processors) {
         // SAFETY: a set of bits, for which zero is valid.
         let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
         // SAFETY: `processor` was found in such a set, so it lies within.

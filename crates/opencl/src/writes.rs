@@ -91,8 +91,7 @@ impl Writes<'_> {
     pub fn end(self) {
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
             self.buffer.note_written(last);
-            let meter = self.buffer.meter();
-            meter.count_upload(first, last, self.bytes);
+            self.buffer.meter().uploaded(first, last, self.bytes);
         }
     }
 }

@@ -35,9 +35,41 @@ pub struct ClPitchThreshold {
 #[derive(Default)]
 pub struct State {
     estimation: Estimation,
+    steady: Steady,
     learned: Learned,
     /// Axes and multiples of the comparisons that judge few pixels.
     weak: Told<Vec<(Axis, u32)>>,
+}
+
+/// Frames with the same settings before kernels are compiled for their pitches: a change of settings must not
+/// wait for the compiler, and a slider makes many.
+const STEADY_FRAMES: u64 = 30;
+
+/// For how long the settings have been the same.
+#[derive(Default)]
+struct Steady {
+    settings: Option<Settings>,
+    frames: u64,
+}
+
+impl Steady {
+    /// Notes the settings of a frame.
+    fn note(&mut self, settings: &Settings) {
+        let settings = Settings {
+            may_move: false,
+            ..settings.clone()
+        };
+        self.frames += 1;
+        if self.settings.as_ref() != Some(&settings) {
+            self.settings = Some(settings);
+            self.frames = 0;
+        }
+    }
+
+    /// Whether these settings have been in use for long enough.
+    fn holds(&self, settings: &Settings) -> bool {
+        self.frames >= STEADY_FRAMES && self.settings.as_ref() == Some(settings)
+    }
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
@@ -209,7 +241,11 @@ impl InspectorImpl for ClPitchThreshold {
 
     fn settings(&self, state: &State) -> Settings {
         let settings = lock(&self.settings).clone();
-        settings.with_estimates(state.estimation.pitches(), state.estimation.may_move())
+        let settings = settings.with_estimates(state.estimation.pitches(), false);
+        Settings {
+            may_move: state.estimation.may_move() || !state.steady.holds(&settings),
+            ..settings
+        }
     }
 
     fn restore(&self, refused: &Settings, in_force: &Settings) {
@@ -270,6 +306,7 @@ impl InspectorImpl for ClPitchThreshold {
         state: &mut State,
         frame: &Frame,
     ) -> Result<(), ClError> {
+        state.steady.note(&live.settings);
         self.estimate(live, &mut state.estimation, frame)?;
         self.warn_weak(live, &mut state.weak);
         let Live {

@@ -56,7 +56,14 @@ impl Fixed {
             // Writing to a string cannot fail.
             let _ = write!(options, "{comma}{{{numbers}}}");
         }
-        let program = context.program(ProgramSource::PitchFixed, &options)?;
+        let program = match context.program(ProgramSource::PitchFixed, &options) {
+            Err(error @ ClError::Build { .. }) => {
+                // The general kernel gives the same masks.
+                gst::warning!(gst::CAT_DEFAULT, "{error}");
+                return Ok(None);
+            }
+            program => program?,
+        };
         let kernel = program.kernel(Self::NAME)?;
         // Items at the edges lack neighbours, or a run would reach past the row.
         let margin = reach + ROW_ALIGNMENT;
