@@ -181,6 +181,24 @@ def bus_section(source):
     )
 
 
+def gpus_section():
+    rows = [pipeline(size_name(s), s, CHAIN.format(p=""), variant="read")
+            for s in (GREY_HD, (3840, 2160, 1), GREY_12M)]
+    on = lambda pipelines, gpus: {"source": "system", "pipelines": pipelines, "gpus": gpus}
+    return Section(
+        "Two GPUs",
+        "The chain on frames in memory of their source, frames/s of all pipelines of the process together.",
+        rows,
+        [
+            Contestant("1 pipeline", "pipeline", on(1, 1), None),
+            Contestant("2 pipelines, one GPU", "pipeline", on(2, 1), None),
+            Contestant("2 pipelines, a GPU each", "pipeline", on(2, 2), None),
+        ],
+        ("2 pipelines, a GPU each", "1 pipeline"),
+        shown="frames",
+    )
+
+
 def pipeline_sections(gpu):
     source = "pool" if gpu else "system"
     plain = CHAIN.format(p="")
@@ -242,6 +260,7 @@ def pipeline_sections(gpu):
             [Contestant("chain", "pipeline", {"source": source}, None)],
             shown="frames",
         ),
+        *([gpus_section()] * gpu),
     ]
     peers = []
     for title, form, own, theirs in [

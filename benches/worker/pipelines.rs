@@ -73,8 +73,17 @@ pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>
             settings: settings.clone(),
         }));
     }
+    if settings.gpus > 0 {
+        let gpus = clinspect_opencl::devices()?
+            .iter()
+            .filter(|d| d.is_gpu)
+            .count();
+        if gpus < settings.gpus {
+            return Err(skip(format!("the machine has {gpus} GPUs")));
+        }
+    }
     let lines = (0..settings.pipelines.max(1))
-        .map(|_| Line::new(frame, settings).and_then(Line::playing))
+        .map(|number| Line::new(frame, settings, number).and_then(Line::playing))
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Box::new(Pipelines {
         lines,
@@ -83,7 +92,8 @@ pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>
 }
 
 impl Line {
-    fn new(frame: &Frame, settings: &Settings) -> Result<Self, Error> {
+    /// Pipeline `number`.
+    fn new(frame: &Frame, settings: &Settings, number: usize) -> Result<Self, Error> {
         let info = match settings.format.as_str() {
             "" => info_of(frame)?,
             name => {
@@ -106,6 +116,12 @@ impl Line {
         let (sender, arrivals) = channel();
         receive(&sink, sender, settings.variant == "read");
         let middle = gst::parse::bin_from_description(&settings.pipeline, true)?;
+        if settings.gpus > 0 {
+            let device = format!("gpu:{}", number % settings.gpus);
+            for element in middle.iterate_elements().into_iter().flatten() {
+                element.set_property("device", &device);
+            }
+        }
         let pipeline = gst::Pipeline::new();
         let chain: [gst::Element; 3] = [source.clone().upcast(), middle.upcast(), sink.upcast()];
         pipeline.add_many(&chain)?;
@@ -244,7 +260,7 @@ fn receive(sink: &gst_app::AppSink, sender: Sender<Instant>, read: bool) {
 
 impl Contestant for Starts {
     fn run(&mut self) -> Result<Times, Error> {
-        let line = Line::new(&self.frame, &self.settings)?;
+        let line = Line::new(&self.frame, &self.settings, 0)?;
         let started = Instant::now();
         let line = line.playing()?;
         line.push()?;

@@ -128,6 +128,8 @@ pub struct Settings {
     pub start: bool,
     /// Number of pipelines in this process.
     pub pipelines: usize,
+    /// Number of GPUs over which the pipelines are spread; 0: all run on the worker's device.
+    pub gpus: usize,
     /// Number of threads, for tasks that have a choice.
     pub threads: usize,
 }
@@ -158,6 +160,7 @@ impl Default for Settings {
             latency: false,
             start: false,
             pipelines: 1,
+            gpus: 0,
             threads: 1,
         }
     }
