@@ -38,7 +38,7 @@ fn draw(job: usize, what: usize, limit: usize) -> usize {
 /// Job number `n`: every mode, borders, distances from one pixel on, several multiples.
 fn any(n: usize) -> (Frame, Job) {
     let pick = |what, limit| draw(n, what, limit);
-    let size = if n % 3 == 0 {
+    let size = if n.is_multiple_of(3) {
         [20 + pick(0, 70), 1 + pick(1, 40)]
     } else {
         [100 + pick(0, 300), 20 + pick(1, 100)]
