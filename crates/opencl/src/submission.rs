@@ -159,7 +159,7 @@ impl Submission<'_> {
         self.meter.count_image_copy();
     }
 
-    /// Measures the commands so far as the step [`Step::Kernel`] over `bytes`.
+    /// Measures the commands so far as the step [`Step::Kernel`](crate::Step::Kernel) over `bytes`.
     pub fn measure(&self, bytes: usize) {
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
             self.meter.computed([first, last], &self.waited, bytes);
