@@ -10,6 +10,7 @@ use super::{
     estimated::{Estimated, tell_missing},
     presence::{self, Learned, Presence},
     properties::{Settings, rows},
+    steady::Steady,
 };
 use crate::elements::{
     base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, Live, Target, put_back},
@@ -39,37 +40,6 @@ pub struct State {
     learned: Learned,
     /// Axes and multiples of the comparisons that judge few pixels.
     weak: Told<Vec<(Axis, u32)>>,
-}
-
-/// Frames with the same settings before kernels are compiled for their pitches: a change of settings must not
-/// wait for the compiler, and a slider makes many.
-const STEADY_FRAMES: u64 = 30;
-
-/// For how long the settings have been the same.
-#[derive(Default)]
-struct Steady {
-    settings: Option<Settings>,
-    frames: u64,
-}
-
-impl Steady {
-    /// Notes the settings of a frame.
-    fn note(&mut self, settings: &Settings) {
-        let settings = Settings {
-            may_move: false,
-            ..settings.clone()
-        };
-        self.frames += 1;
-        if self.settings.as_ref() != Some(&settings) {
-            self.settings = Some(settings);
-            self.frames = 0;
-        }
-    }
-
-    /// Whether these settings have been in use for long enough.
-    fn holds(&self, settings: &Settings) -> bool {
-        self.frames >= STEADY_FRAMES && self.settings.as_ref() == Some(settings)
-    }
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.

@@ -5,6 +5,7 @@ mod estimated;
 mod imp;
 mod presence;
 mod properties;
+mod steady;
 
 use gst::glib;
 
