@@ -22,6 +22,10 @@ pub enum PitchVariant {
 /// Bytes of a memory object that the wide kernel can address.
 pub const WIDE_MEMORY: usize = 1 << 31;
 
+/// Smallest frame for fixed comparisons, bytes: in smaller ones the work of a few edges decides, which
+/// the general kernel does faster.
+const FIXED_FRAME: usize = 3 << 19;
+
 /// Local memory of the wide kernel, bytes: a counter of the pixels that the work-group marked, and a
 /// sum per work-item for the search for the pattern.
 const WIDE_LOCAL: u64 = 4 + 128 * 16;
@@ -43,7 +47,7 @@ pub fn pitch_variant(
     {
         // Wrapped host memory may start at any byte, and padding may double a frame's size.
         PitchVariant::Bytes
-    } else if bytes && caps.has_dot4 && !moving {
+    } else if bytes && caps.has_dot4 && !moving && frame >= FIXED_FRAME {
         PitchVariant::Fixed
     } else {
         PitchVariant::Wide {
@@ -103,6 +107,10 @@ mod tests {
         let still = |caps, bytes| pitch_variant(&caps, false, bytes, frame, false);
         assert_eq!(still(gpu(), true), PitchVariant::Fixed);
         assert_eq!(still(gpu(), false), wide(false));
+        assert_eq!(
+            pitch_variant(&gpu(), false, true, 1280 * 720, false),
+            wide(true)
+        );
         assert_eq!(still(cpu(), true), PitchVariant::Words);
         assert_eq!(
             pitch_variant(&gpu(), false, false, frame, true),
