@@ -20,24 +20,32 @@ use std::{
 use tools::{Sandbox, exists, run, skip};
 
 /// Variables that the plugin reads while it runs.
-const READ_AT_RUN_TIME: [&str; 4] = [
+const READ_AT_RUN_TIME: [&str; 5] = [
     "CLINSPECT_DEVICE",
     // These name PoCL's cache, which is checked for truncated files.
     "HOME",
+    // Whether the user wants PoCL to pin its threads.
+    "POCL_AFFINITY",
     "POCL_CACHE_DIR",
     "XDG_CACHE_HOME",
 ];
-/// The only source file that may open files, and the calls that it may use.
-const READER: (&str, [&str; 5]) = (
-    "pocl_cache.rs",
-    [
-        "fs::{self, File}",
-        "unix::fs::MetadataExt",
-        "fs::metadata(",
-        "fs::read_dir(",
-        "File::open(",
-    ],
-);
+/// The only source files that may use files, and the calls that they may use.
+const READERS: [(&str, &[&str]); 2] = [
+    (
+        "pocl_cache.rs",
+        &[
+            "fs::{self, File}",
+            "unix::fs::MetadataExt",
+            "fs::metadata(",
+            "fs::read_dir(",
+            // Truncated files of PoCL's cache.
+            "fs::remove_file(",
+            "File::open(",
+        ],
+    ),
+    // The names of the process's own threads.
+    ("workers.rs", &["fs::read_dir(", "fs::read_to_string("]),
+];
 /// Names that the plugin's code may not contain: files, processes, sockets, libraries.
 const FORBIDDEN: [&str; 11] = [
     "std::fs",
@@ -131,10 +139,12 @@ fn environment_that_the_plugin_reads_is_the_documented_one() {
 #[test]
 fn sources_write_no_file_and_start_no_program() {
     for (path, mut code) in sources() {
-        if path.ends_with(READER.0) {
-            for call in READER.1 {
-                assert!(code.contains(call), "{} has no {call}", READER.0);
-                code = code.replace(call, "");
+        for (file, calls) in READERS {
+            if path.ends_with(file) {
+                for call in calls {
+                    assert!(code.contains(call), "{file} has no {call}");
+                    code = code.replace(call, "");
+                }
             }
         }
         for word in FORBIDDEN {

@@ -27,7 +27,7 @@ fn workers_of_pocl_have_a_processor_each() {
     let of = |status: &String| field(status, "Cpus_allowed_list").expect("a list");
     let workers: Vec<&String> = statuses
         .iter()
-        .filter(|status| field(status, "Name").is_some_and(|name| name.starts_with("pocl-")))
+        .filter(|status| field(status, "Name").is_some_and(|name| name == "pocl-worker"))
         .collect();
     assert_eq!(workers.len(), device.caps().compute_units, "worker threads");
     let pinned: BTreeSet<String> = workers.iter().map(|status| of(status)).collect();
@@ -47,6 +47,6 @@ fn workers_of_pocl_have_a_processor_each() {
     );
     // Threads of the process itself stay free.
     let own = fs::read_to_string("/proc/thread-self/status").expect("Linux");
-    assert_ne!(field(&own, "Name").expect("a name"), "clinspect-pocl");
+    assert_ne!(field(&own, "Name").expect("a name"), "pocl-worker");
     assert!(processors == 1 || of(&own).parse::<usize>().is_err());
 }

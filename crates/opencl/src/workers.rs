@@ -6,12 +6,15 @@
 //! environment variable, which a library must not set beside other threads, and ignores the processors that the process
 //! may use. If the user sets it, the threads stay as PoCL made them.
 
-use std::{fs, mem, path::Path};
+use std::{
+    ffi::{CStr, c_char},
+    fs, mem,
+};
 
 use super::log::CAT;
 
-/// The name that marks threads: a new thread has the name of the thread that made it.
-const MARK: &str = "clinspect-pocl";
+/// The name of PoCL's threads, which marks them: a new thread has the name of the thread that made it.
+const MARK: &CStr = c"pocl-worker";
 
 /// Processors up to which threads are pinned.
 const MOST_PROCESSORS: usize = 2;
@@ -22,15 +25,29 @@ pub(super) fn pinned<T>(initialise: impl FnOnce() -> T) -> T {
     if std::env::var_os("POCL_AFFINITY").is_some() {
         return initialise();
     }
-    let own = Path::new("/proc/thread-self/comm");
-    let name = fs::read_to_string(own).unwrap_or_default();
-    if name.is_empty() || fs::write(own, MARK).is_err() {
-        return initialise();
-    }
+    let own = name();
+    rename(MARK);
     let result = initialise();
-    let _ = fs::write(own, name.trim_end());
+    // The system ends the name with a NUL byte.
+    if let Ok(own) = CStr::from_bytes_until_nul(&own) {
+        rename(own);
+    }
     pin(&marked());
     result
+}
+
+/// The name of this thread.
+fn name() -> [u8; 16] {
+    let mut name = [0; 16];
+    // SAFETY: the call writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr().cast::<c_char>()) };
+    name
+}
+
+/// Names this thread.
+fn rename(name: &CStr) {
+    // SAFETY: the call reads up to the NUL byte.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
 /// The marked threads, in the order in which they were made.
@@ -40,7 +57,7 @@ fn marked() -> Vec<libc::pid_t> {
         .flatten()
         .filter(|task| {
             let name = fs::read_to_string(task.path().join("comm")).unwrap_or_default();
-            name.trim_end() == MARK
+            name.trim_end().as_bytes() == MARK.to_bytes()
         })
         .filter_map(|task| task.file_name().to_str()?.parse().ok())
         .collect();
@@ -48,15 +65,9 @@ fn marked() -> Vec<libc::pid_t> {
     threads
 }
 
-/// Names threads, and pins each to a processor that the process may use.
+/// Pins each thread to a processor that the process may use.
 fn pin(threads: &[libc::pid_t]) {
     let processors = processors();
-    for (n, &thread) in threads.iter().enumerate() {
-        let _ = fs::write(
-            format!("/proc/self/task/{thread}/comm"),
-            format!("pocl-{n}"),
-        );
-    }
     // With more processors Linux finds an idle one for most threads (docs/adr/0012).
     if processors.len() > MOST_PROCESSORS || threads.len() != processors.len() {
         return;
