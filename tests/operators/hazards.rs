@@ -1,8 +1,10 @@
 //! Host and kernels alternate on the same memory, without explicit waits.
 
+use std::sync::Arc;
+
 use clinspect_core::variant::GaussianVariant;
-use clinspect_opencl::Meter;
 use clinspect_opencl::frame::{Importer, layout_of};
+use clinspect_opencl::{ClContext, Meter};
 use clinspect_operators::{Arithmetic, Gaussian};
 use gst_video::VideoFormat as Format;
 
@@ -18,10 +20,26 @@ use crate::{
 const SIZE: [usize; 2] = [1924, 1087];
 const ROUNDS: usize = 20;
 
-fn filtered(frame: &Frame, taps: usize) -> Frame {
+pub fn filtered(frame: &Frame, taps: usize) -> Frame {
     let mut filtered = frame.clone();
     filtered.set(&[gaussian_integer(frame.component(0), taps, 0.0)], frame);
     filtered
+}
+
+/// A Gaussian whose kernel takes longer than the host's work on a frame, and its results for the inputs.
+pub fn slow_gaussian(device: &Arc<ClContext>, inputs: &[Frame; 2]) -> (Gaussian, [Frame; 2]) {
+    let (taps, variant) = if device.caps().is_cpu {
+        (3, None)
+    } else {
+        (31, Some(GaussianVariant::Direct))
+    };
+    let layout = layout_of(&inputs[0].info).unwrap();
+    let slow = settings(taps, 0.0, Arithmetic::Integer, (variant, false));
+    let filter = Gaussian::new(device, &layout, &slow).unwrap();
+    (
+        filter,
+        [filtered(&inputs[0], taps), filtered(&inputs[1], taps)],
+    )
 }
 
 #[test]
@@ -30,16 +48,8 @@ fn host_overwrites_what_kernels_still_read_and_kernels_what_the_host_just_wrote(
     let inputs = [Content::Random, Content::Natural]
         .map(|content| Frame::showing(Format::Gray8, SIZE, PLAIN, content, 0));
     // A kernel that takes longer than a map by the host.
-    let (taps, variant) = if device.caps().is_cpu {
-        (3, None)
-    } else {
-        (31, Some(GaussianVariant::Direct))
-    };
-    let expected = [filtered(&inputs[0], taps), filtered(&inputs[1], taps)];
+    let (mut filter, expected) = slow_gaussian(&device, &inputs);
     let meter = Meter::new(false);
-    let layout = layout_of(&inputs[0].info).unwrap();
-    let slow = settings(taps, 0.0, Arithmetic::Integer, (variant, false));
-    let mut filter = Gaussian::new(&device, &layout, &slow).unwrap();
     let mut importer = Importer::new(&device, &meter, &inputs[0].info).unwrap();
     let mut source = inputs[0].buffer(&device, &meter);
     let blank = Frame::poisoned(Format::Gray8, SIZE, PLAIN, OUTPUT_POISON);

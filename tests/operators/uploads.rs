@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use clinspect_core::variant::GaussianVariant;
 use clinspect_opencl::frame::{ClFrame, Importer, layout_of};
 use clinspect_opencl::{ClContext, Memory, Meter, Taken, Totals};
 use clinspect_operators::{Arithmetic, Gaussian};
@@ -17,7 +16,7 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_POISON, Owner, PLAIN, Split, assert_same, read,
     },
     gaussian::settings,
-    reference::gaussian::gaussian_integer,
+    hazards::{filtered, slow_gaussian},
 };
 
 /// Less than a page, more than the smallest memory that is pinned, and several pieces of a copy.
@@ -179,12 +178,6 @@ fn memory_is_pinned_when_an_importer_has_its_second_frame() {
 /// Large enough for an upload to last while the source goes on.
 const LARGE: [usize; 2] = [1924, 1087];
 
-fn filtered(frame: &Frame, taps: usize) -> Frame {
-    let mut filtered = frame.clone();
-    filtered.set(&[gaussian_integer(frame.component(0), taps, 0.0)], frame);
-    filtered
-}
-
 #[test]
 fn memory_rewritten_once_the_frame_is_sent_leaves_the_frame_as_it_was() {
     let Some(device) = device::open() else { return };
@@ -224,16 +217,8 @@ fn frames_in_new_memory_follow_each_other_without_waits() {
     let inputs = [Content::Random, Content::Natural]
         .map(|content| Frame::showing(Format::Gray8, LARGE, FOREIGN, content, 0));
     // A kernel that still reads a frame when the next one is uploaded.
-    let (taps, variant) = if device.caps().is_cpu {
-        (3, None)
-    } else {
-        (31, Some(GaussianVariant::Direct))
-    };
-    let expected = [filtered(&inputs[0], taps), filtered(&inputs[1], taps)];
+    let (mut filter, expected) = slow_gaussian(&device, &inputs);
     let meter = Meter::new(false);
-    let layout = layout_of(&inputs[0].info).unwrap();
-    let slow = settings(taps, 0.0, Arithmetic::Integer, (variant, false));
-    let mut filter = Gaussian::new(&device, &layout, &slow).unwrap();
     let mut importer = importer(&device, &meter, &inputs[0]);
     let blank = Frame::poisoned(Format::Gray8, LARGE, PLAIN, OUTPUT_POISON);
     let outputs: Vec<_> = (0..12).map(|_| blank.output(&device)).collect();

@@ -25,7 +25,7 @@ pub struct Settings {
     pub pitch_y: f64,
     /// Pitches in use along x and y, px: set or estimated; 0 for none. Not a property.
     pub pitches: [f64; 2],
-    /// An estimated pitch may soon change. Not a property.
+    /// The settings are new, or an estimated pitch may soon change: compile no kernel for them. Not a property.
     pub may_move: bool,
     pub multiples: Array<Vec<u32>>,
     pub threshold: f64,
