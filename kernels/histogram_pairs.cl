@@ -6,8 +6,10 @@
  *                  counters in use fit the cache, else byte by byte. A step that repeats one pixel,
  *                  or one pair of grey samples, takes one increment per table. At the end the pair
  *                  tables are summed into bins and zeroed.
+ * histogram_bytes  The same for small frames, byte by byte, without pair tables: to sum and zero these
+ *                  would take longer than to count. Each work-item counts a part of the rows.
  *
- * Arguments: those of histogram.cl, and `pair_tables`: PAIR_TABLES * PAIR_TABLE_LEN counters per
+ * Arguments: those of histogram.cl; for histogram_pairs also `pair_tables`: PAIR_TABLES * PAIR_TABLE_LEN counters per
  * work-item, zero at entry and at exit.
  *
  * Exactness: every sample is counted once; the host keeps the samples of a plane under 2^32, so no
@@ -133,32 +135,80 @@ static void reduce_pairs(__global uint *pairs, __global uint *table, int first_c
         add_to_bin(table, first_ch, v, flat[v], shift, bins);
 }
 
-__kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, uint table_len,
-                              __global uint *pair_tables)
+/* The patterns of which every sample counts. */
+static int2 whole_patterns(int4 channel, int4 begin, int4 end, int first, int last)
 {
     UNPACK(ch, channel);
     UNPACK(from, begin);
     UNPACK(to, end);
+    int2 inner = (int2)(first, last);
+    for (int j = 0; j < PERIOD; j++)
+        if (ch[j] >= 0) {
+            inner.x = max(inner.x, from[j]);
+            inner.y = min(inner.y, to[j]);
+        }
+    inner.y = max(inner.y, inner.x);
+    return inner;
+}
+
+/* Counts the patterns of which only some samples count: at most one at each end of a row. */
+static void count_ends(__global const uchar *row, int4 channel, int4 begin, int4 end, int2 inner,
+                       __global uint *table, uint shift, uint bins)
+{
+    UNPACK(ch, channel);
+    UNPACK(from, begin);
+    UNPACK(to, end);
+    for (int j = 0; j < PERIOD; j++) {
+        for (int p = from[j]; p < min(inner.x, to[j]); p++)
+            add_to_bin(table, ch[j], row[p * PERIOD + j], 1, shift, bins);
+        for (int p = max(inner.y, from[j]); p < to[j]; p++)
+            add_to_bin(table, ch[j], row[p * PERIOD + j], 1, shift, bins);
+    }
+}
+
+__kernel void histogram_bytes(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, uint table_len)
+{
+    UNPACK(ch, channel);
+    __global uint *table = tables + get_global_id(0) * (size_t)table_len;
+    const int2 inner = whole_patterns(channel, begin, end, first, last);
+    const int y1 = (int)((ulong)rows * (get_global_id(0) + 1) / get_global_size(0));
+    uint bytes[BYTE_TABLES * BYTE_TABLE_LEN];
+    for (int i = 0; i < BYTE_TABLES * BYTE_TABLE_LEN; i++)
+        bytes[i] = 0;
+    for (int y = (int)((ulong)rows * get_global_id(0) / get_global_size(0)); y < y1; y++) {
+        __global const uchar *row = src + src_offset + (size_t)(y0 + y) * src_stride;
+        count_ends(row, channel, begin, end, inner, table, shift, bins);
+        __global const uchar *p = row + (size_t)inner.x * PERIOD;
+        __global const uchar *past = row + (size_t)inner.y * PERIOD;
+        for (; past - p >= STEP_BYTES; p += STEP_BYTES) {
+#pragma unroll
+            for (int i = 0; i < STEP_BYTES / 8; i++) {
+                const ulong w = LOAD_ULONG(p + 8 * i);
+#pragma unroll
+                for (int k = 0; k < 8; k++)
+                    bytes[((8 * i + k) % BYTE_TABLES) * BYTE_TABLE_LEN + ((w >> (8 * k)) & 0xff)]++;
+            }
+        }
+        for (; p < past; p += PERIOD)
+            for (int j = 0; j < PERIOD; j++)
+                bytes[j * BYTE_TABLE_LEN + p[j]]++;
+    }
+    for (int t = 0; t < BYTE_TABLES; t++)
+        for (uint v = 0; v < 256; v++)
+            add_to_bin(table, ch[t % PERIOD], v, bytes[t * BYTE_TABLE_LEN + v], shift, bins);
+}
+
+__kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, uint table_len,
+                              __global uint *pair_tables)
+{
+    UNPACK(ch, channel);
     __global uint *table = tables + get_global_id(0) * (size_t)table_len;
     __global uint *pairs = pair_tables + get_global_id(0) * (size_t)(PAIR_TABLES * PAIR_TABLE_LEN);
 
-    int inner0 = first, inner1 = last;
-    for (int j = 0; j < PERIOD; j++)
-        if (ch[j] >= 0) {
-            inner0 = max(inner0, from[j]);
-            inner1 = min(inner1, to[j]);
-        }
-    inner1 = max(inner1, inner0);
-    /* Patterns of which only some samples count: at most one at each end of a row. */
-    for (int y = (int)get_global_id(0); y < rows; y += (int)get_global_size(0)) {
-        __global const uchar *row = src + src_offset + (size_t)(y0 + y) * src_stride;
-        for (int j = 0; j < PERIOD; j++) {
-            for (int p = from[j]; p < min(inner0, to[j]); p++)
-                add_to_bin(table, ch[j], row[p * PERIOD + j], 1, shift, bins);
-            for (int p = max(inner1, from[j]); p < to[j]; p++)
-                add_to_bin(table, ch[j], row[p * PERIOD + j], 1, shift, bins);
-        }
-    }
+    const int2 inner = whole_patterns(channel, begin, end, first, last);
+    const int inner0 = inner.x, inner1 = inner.y;
+    for (int y = (int)get_global_id(0); y < rows; y += (int)get_global_size(0))
+        count_ends(src + src_offset + (size_t)(y0 + y) * src_stride, channel, begin, end, inner, table, shift, bins);
     const ulong span = (ulong)(inner1 - inner0);
     if (span == 0)
         return;

@@ -7,6 +7,8 @@ use crate::device_caps::DeviceCaps;
 pub enum HistogramVariant {
     /// CPU: one counter per pair of adjacent bytes, a set of tables per work-item.
     Pairs,
+    /// CPU: small frames, a few tables of bytes per work-item.
+    Bytes,
     /// CPU: 16-bit grey, a few tables per work-item in global memory.
     Direct,
     /// A table per work-item in global memory.
@@ -63,8 +65,12 @@ pub fn local_fits(caps: &DeviceCaps, shape: &HistogramShape) -> bool {
 /// The histogram variant for a device.
 pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> HistogramVariant {
     if caps.is_cpu {
-        if shape.bytes && !shape.image && shape.samples >= MIN_SAMPLES_FOR_PAIRS {
-            HistogramVariant::Pairs
+        if shape.bytes && !shape.image {
+            if shape.samples >= MIN_SAMPLES_FOR_PAIRS {
+                HistogramVariant::Pairs
+            } else {
+                HistogramVariant::Bytes
+            }
         } else if !shape.bytes && !shape.image {
             HistogramVariant::Direct
         } else {
@@ -150,7 +156,7 @@ mod tests {
             samples: 640 * 240,
             ..shape(256)
         };
-        assert_eq!(histogram_variant(&cpu(), &small), HistogramVariant::Private);
+        assert_eq!(histogram_variant(&cpu(), &small), HistogramVariant::Bytes);
         let words = HistogramShape {
             bytes: false,
             ..shape(256)

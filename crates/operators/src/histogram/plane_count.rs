@@ -52,7 +52,7 @@ pub(super) fn table_count(
     let caps = context.caps();
     let fit = TABLE_BUDGET / (table_len * COUNTER);
     match variant {
-        HistogramVariant::Pairs => caps.compute_units,
+        HistogramVariant::Pairs | HistogramVariant::Bytes => caps.compute_units,
         HistogramVariant::Direct => {
             SAMPLE_TABLES * caps.compute_units.min(fit / SAMPLE_TABLES).max(1)
         }
@@ -213,6 +213,7 @@ impl PlaneCount {
         }
         let (source, name) = match plan.variant {
             HistogramVariant::Pairs => (ProgramSource::HistogramPairs, "histogram_pairs"),
+            HistogramVariant::Bytes => (ProgramSource::HistogramPairs, "histogram_bytes"),
             HistogramVariant::Direct => (ProgramSource::HistogramDirect, "histogram_direct"),
             HistogramVariant::Private => (ProgramSource::Histogram, "histogram_private"),
             HistogramVariant::Banked { .. } => (ProgramSource::HistogramBanked, "histogram_banked"),
@@ -231,6 +232,7 @@ impl PlaneCount {
                 extra = Extra::Pairs(memory, bytes);
                 NdRange::groups(plan.tables, 1)
             }
+            HistogramVariant::Bytes => NdRange::groups(plan.tables, 1),
             HistogramVariant::Direct => NdRange::groups(plan.tables / SAMPLE_TABLES, 1),
             HistogramVariant::Private => {
                 let local = if context.caps().is_cpu { 1 } else { 32 };
