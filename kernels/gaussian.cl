@@ -14,6 +14,9 @@
  * | argument       | meaning                                                                      |
  * | src, dst       | plane; any offset, any stride >= a row                                       |
  * | samples        | samples of a row: pixels x lanes                                             |
+ * | height         | rows of dst                                                                  |
+ * | first          | row of src that belongs to row 0 of dst; 0 for a whole frame                 |
+ * | src_height     | rows of src; rows outside repeat its first and its last row                   |
  * | lanes          | interleaved components filtered together; 1 where SAMPLE_STEP > 1                  |
  * | copy_lane      | padding lane, copied unchanged; -1: none                                     |
  * | weights        | TAPS weights: uint in 1/256 summing to 256, or float summing to 1            |
@@ -93,23 +96,24 @@ static int beside(int s, int step, int samples, int lanes)
 }
 
 __kernel void gaussian_direct(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
-                              int samples, int height, int lanes, int copy_lane,
-                              __constant const weight_t *weights)
+                              int samples, int height, int first, int src_height, int lanes,
+                              int copy_lane, __constant const weight_t *weights)
 {
     const int s = get_global_id(0);
     const int y = get_global_id(1);
     if (s >= samples || y >= height)
         return;
+    const int line = first + y;
     __global uchar *out =
         dst + dst_offset + (size_t)y * dst_stride + (size_t)s * (SAMPLE_STEP * SAMPLE_BYTES);
     if (copy_lane >= 0 && s % lanes == copy_lane) {
-        store_sample(out, PLANE_SAMPLE(s * SAMPLE_STEP, y));
+        store_sample(out, PLANE_SAMPLE(s * SAMPLE_STEP, line));
         return;
     }
-    sum_t sum = weights[HALF] * column_sum(PLANE, s, y, height, weights);
+    sum_t sum = weights[HALF] * column_sum(PLANE, s, line, src_height, weights);
     for (int i = 0; i < HALF; i++) {
-        const sum_t left = column_sum(PLANE, beside(s, i - HALF, samples, lanes), y, height, weights);
-        const sum_t right = column_sum(PLANE, beside(s, HALF - i, samples, lanes), y, height, weights);
+        const sum_t left = column_sum(PLANE, beside(s, i - HALF, samples, lanes), line, src_height, weights);
+        const sum_t right = column_sum(PLANE, beside(s, HALF - i, samples, lanes), line, src_height, weights);
         sum += weights[i] * (left + right);
     }
     store_sample(out, finish(sum));

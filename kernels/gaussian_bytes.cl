@@ -173,7 +173,7 @@ static void make_pairs(line_sums_t *line, int at, int to, int lanes)
 #endif
 
 __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
-                             int samples, int height, int lanes, int copy_lane,
+                             int samples, int height, int first, int src_height, int lanes, int copy_lane,
                              __constant const weight_t *weights)
 {
     const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
@@ -195,7 +195,7 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
     for (int y = y0; y < y1; y++) {
         __global const uchar *rows[TAPS];
         for (int i = 0; i < TAPS; i++)
-            rows[i] = src + src_offset + (size_t)clamp(y - HALF + i, 0, height - 1) * src_stride;
+            rows[i] = src + src_offset + (size_t)clamp(first + y - HALF + i, 0, src_height - 1) * src_stride;
         __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
 
         for (int tile = 0; tile < tiles; tile++) {

@@ -35,7 +35,7 @@ static void store_sums16(__global uchar *p, sum16_t sum)
 }
 
 __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride,
-                            int samples, int height, int lanes, int copy_lane,
+                            int samples, int height, int first, int src_height, int lanes, int copy_lane,
                             __constant const weight_t *weights, __global line_t *scratch,
                             uint line_len)
 {
@@ -47,7 +47,7 @@ __kernel void gaussian_rows(PLANE_ARGS, __global uchar *dst, ulong dst_offset, u
     for (int y = y0; y < y1; y++) {
         __global const uchar *rows[TAPS];
         for (int i = 0; i < TAPS; i++)
-            rows[i] = src + src_offset + (size_t)clamp(y - HALF + i, 0, height - 1) * src_stride;
+            rows[i] = src + src_offset + (size_t)clamp(first + y - HALF + i, 0, src_height - 1) * src_stride;
         __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
 
 #if SAMPLE_STEP == 1

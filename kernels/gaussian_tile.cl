@@ -145,7 +145,7 @@ static int in_words(int s, int samples, __global const uchar *plane, uint stride
 
 __kernel __attribute__((reqd_work_group_size(TILE_COLUMNS, 1, 1))) void
 gaussian_tile(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride, int samples,
-              int height, int lanes, int copy_lane, __constant const weight_t *weights)
+              int height, int first, int src_height, int lanes, int copy_lane, __constant const weight_t *weights)
 {
     __local column4_t sums[TILE_ROWS * TILE_COLUMNS];
     const int column = get_local_id(0);
@@ -157,13 +157,13 @@ gaussian_tile(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride
         __global const uchar *p = src + src_offset + (size_t)s * SAMPLE_BYTES;
 #pragma unroll
         for (int i = 0; i < IN_ROWS; i++) {
-            const int y = clamp(top + i - HALF, 0, height - 1);
+            const int y = clamp(first + top + i - HALF, 0, src_height - 1);
             v[i] = in_host_order(*(__global const raw4_t *)(p + (size_t)y * src_stride));
         }
     } else {
 #pragma unroll
         for (int i = 0; i < IN_ROWS; i++) {
-            const int y = clamp(top + i - HALF, 0, height - 1);
+            const int y = clamp(first + top + i - HALF, 0, src_height - 1);
             v[i] = gather4(src + src_offset + (size_t)y * src_stride, s, samples);
         }
     }

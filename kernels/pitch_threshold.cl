@@ -13,7 +13,10 @@
  *
  * | argument      | meaning                                                                       |
  * | src           | the judged plane; adjacent samples; any offset and stride                     |
- * | mask          | packed mask; every byte of every row is written; stride ceil(width/8)         |
+ * | width, height | size of the plane                                                             |
+ * | first, rows   | rows first .. first+rows-1 of the plane are judged; a strip of a web has rows  |
+ * |               | above and below it, a frame has first = 0 and rows = height                   |
+ * | mask          | packed mask of the judged rows; every byte is written; stride ceil(width/8)    |
  * | comparisons   | see comparison_t                                                              |
  * | rois          | int4: x0, y0, x1, y1, half-open, inside the frame                             |
  * | theta         | threshold in 1/256 grey levels, 0 .. 2^30-1                                   |
@@ -176,8 +179,8 @@ static uint judge_byte(PLANE_ARGS, uint wanted, int x, int y, int width, int hei
     return bits;
 }
 
-__kernel void pitch_threshold_bytes(PLANE_ARGS, int width, int height, __global uchar *mask,
-                                    ulong mask_offset, uint mask_stride,
+__kernel void pitch_threshold_bytes(PLANE_ARGS, int width, int height, int first, int rows,
+                                    __global uchar *mask, ulong mask_offset, uint mask_stride,
                                     __constant const comparison_t *comparisons, int comparison_count,
                                     __global const int4 *rois, int roi_count, int theta, int flags,
                                     __global uint *defects, uint slot)
@@ -185,15 +188,16 @@ __kernel void pitch_threshold_bytes(PLANE_ARGS, int width, int height, __global 
     if (get_global_id(0) == 0 && get_global_id(1) == 0)
         defects[slot ^ 1u] = 0;
     const int column = get_global_id(0);
-    const int y = get_global_id(1);
-    if (column >= (int)mask_stride || y >= height)
+    const int row = get_global_id(1);
+    const int y = first + row;
+    if (column >= (int)mask_stride || row >= rows)
         return;
     /* Regions lie inside the frame: bits past the width stay 0. */
     const uint wanted = roi_bits(rois, roi_count, 8 * column, y, 8);
     const uint bits = wanted ? judge_byte(PLANE, wanted, 8 * column, y, width, height, comparisons,
                                           comparison_count, theta, flags)
                              : 0;
-    mask[mask_offset + (size_t)y * mask_stride + column] = (uchar)bits;
+    mask[mask_offset + (size_t)row * mask_stride + column] = (uchar)bits;
     if (bits)
         atomic_add(&defects[slot], popcount(bits));
 }

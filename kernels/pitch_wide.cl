@@ -4,13 +4,14 @@
  * Arguments: those of pitch_threshold_bytes, and
  *
  * | src_len   | bytes of the memory object, less than 2^31                                        |
- * | item_rows | rows of the frame per work-item                                                   |
+ * | item_rows | judged rows per work-item                                                         |
  * | split     | items of a row (an item is WIDE_PIXELS pixels): number of items at the left edge, of  |
  * |           | interior items, of items at both edges; rows of the launch with edge items            |
  * | tile_rows | rows of the launch with groups that sum up tiles                                     |
- * | blocks    | number of times item_rows that cover the frame                                       |
+ * | blocks    | number of times item_rows that cover the judged rows                                 |
  * | tile_groups | work-groups that sum up tiles, 0 without a search; the last arguments are those of  |
  * |           | sum_tiles, its counters are defects[2] and defects[3]                                 |
+ * | tile_top, tile_height | the rows of the plane that the tiles cover                                       |
  *
  * Launch, in rows of work-groups: first the groups that sum up tiles, then the edge items of all rows of the
  * frame, one after the other, then a row with the interior items of item_rows rows. Edge items also compare
@@ -47,11 +48,11 @@ static void store_block(__global uchar *out, uint column, uint mask_stride, int 
 }
 
 #define WIDE_ARGS                                                                                 \
-    PLANE_ARGS, int width, int height, __global uchar *mask, ulong mask_offset, uint mask_stride, \
+    PLANE_ARGS, int width, int height, int first_row, int judged_rows, __global uchar *mask, ulong mask_offset, uint mask_stride, \
         __constant const comparison_t *comparisons, int comparison_count, __global const int4 *rois,      \
         int roi_count, int theta, int flags, __global uint *defects, uint slot, uint src_len,     \
         int item_rows, int4 split, int tile_rows, int blocks, int tile_groups, int4 tiles, uint contrast, int shift,         \
-        __global tile_sum_t *sums, int row_step
+        __global tile_sum_t *sums, int row_step, int tile_top, int tile_height
 
 static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *partial, int minimum,
                        int matched)
@@ -68,8 +69,8 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
     }
     /* The same for all work-items of a group. */
     if (launch_group < tile_groups) {
-        sum_tiles(PLANE, width, height, shift, tiles, contrast, sums, &defects[2 + slot], row_step,
-                  launch_group, partial);
+        sum_tiles(src, src_offset + (ulong)tile_top * src_stride, src_stride, width, tile_height, shift, tiles,
+                  contrast, sums, &defects[2 + slot], row_step, launch_group, partial);
     }
     if (local_id == 0)
         *marked = 0;
@@ -93,8 +94,8 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
     const int block = order & 1 ? blocks - 1 - order / 2 : order / 2;
     const int x = WIDE_PIXELS * item;
     const int stride = (int)src_stride;
-    const int begin = item_rows * block;
-    const int end = has_item ? min(begin + item_rows, height) : begin;
+    const int begin = first_row + item_rows * block;
+    const int end = has_item ? min(begin + item_rows, first_row + judged_rows) : begin;
     uint found = 0;
     for (int top = begin; top < end; top += WIDE_ROWS) {
         const int rows = min(WIDE_ROWS, end - top);
@@ -109,7 +110,7 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
         const block_t bits = wanted ? judge_block(PLANE, wanted, rows, x, top, is_edge, width, height, comparisons,
                                                   comparison_count, theta, flags, src_len, minimum, matched)
                                     : 0;
-        store_block(mask + mask_offset + (size_t)top * mask_stride, (uint)x / 8, mask_stride, rows, bits);
+        store_block(mask + mask_offset + (size_t)(top - first_row) * mask_stride, (uint)x / 8, mask_stride, rows, bits);
         found += (uint)popcount(bits);
     }
     if (found)
@@ -124,10 +125,10 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
     {                                                                                             \
         __local uint marked;                                                                      \
         __local tile_sum_t partial[WIDE_GROUP];                                                   \
-        judge_wide(PLANE, width, height, mask, mask_offset, mask_stride, comparisons,             \
+        judge_wide(PLANE, width, height, first_row, judged_rows, mask, mask_offset, mask_stride, comparisons,             \
                    comparison_count, rois, roi_count, theta, flags, defects, slot, src_len,       \
                    item_rows, split, tile_rows, blocks, tile_groups, tiles, contrast, shift, sums,     \
-                   row_step, &marked, partial, minimum, matched);                                         \
+                   row_step, tile_top, tile_height, &marked, partial, minimum, matched);                                         \
     }
 #ifdef FIXED_FLAGS
 WIDE_KERNEL(pitch_fixed, 0, 0)

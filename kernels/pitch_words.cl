@@ -292,24 +292,25 @@ static __attribute__((noinline)) void compare_inward(PLANE_ARGS, int y, int widt
     }
 }
 
-__kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, __global uchar *mask,
-                                    ulong mask_offset, uint mask_stride,
+__kernel void pitch_threshold_words(PLANE_ARGS, int width, int height, int first_row, int rows,
+                                    __global uchar *mask, ulong mask_offset, uint mask_stride,
                                     __constant const comparison_t *comparisons, int comparison_count,
                                     __global const int4 *rois, int roi_count, int theta, int flags,
                                     __global uint *defects, uint slot)
 {
     if (get_global_id(0) == 0)
         defects[slot ^ 1u] = 0;
-    const int band = (height + (int)get_global_size(0) - 1) / (int)get_global_size(0);
-    const int y0 = (int)get_global_id(0) * band;
-    const int y1 = min(y0 + band, height);
+    const int band = (rows + (int)get_global_size(0) - 1) / (int)get_global_size(0);
+    const int row0 = (int)get_global_id(0) * band;
+    const int row1 = min(row0 + band, rows);
     const int stride = (int)mask_stride;
     const int words = (stride + 3) / 4;
     uint count = 0;
 
-    for (int y = y0; y < y1; y++) {
+    for (int row = row0; row < row1; row++) {
+        const int y = first_row + row;
         __global const uchar *samples = src + src_offset + (size_t)y * src_stride;
-        __global uchar *out = mask + mask_offset + (size_t)y * mask_stride;
+        __global uchar *out = mask + mask_offset + (size_t)row * mask_stride;
         for (int i = 0; i < stride; i++)
             out[i] = 0;
 

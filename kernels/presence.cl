@@ -13,6 +13,8 @@
  * | src        | the judged plane in a buffer; any offset and stride                                 |
  * | shift      | samples are shifted right by this many bits, to 8 bits                              |
  * | tiles      | int4: width and height of a tile, tiles per row, rows of tiles                      |
+ * | tile_rows  | int4: the first row of the plane that the tiles cover, their number of rows, and 2 if   |
+ * |            | the last row of tiles also holds rows of the one before, as in a frame; 1 in a web     |
  * | contrast   | c of docs/semantics.md, at most 2^20                                                |
  * | sums       | a tile_sum_t per tile, written                                                      |
  * | columns    | two sums per column of the frame and work-item: working memory                      |
@@ -192,22 +194,24 @@ static uint judged_byte(int x, int y, int width, int height, comparison_t c, int
            byte_range(right.x, right.y, x);
 }
 
-__kernel void mark_missing(int width, int height, __global uchar *mask, ulong mask_offset,
-                           uint mask_stride, __constant const comparison_t *comparisons,
+__kernel void mark_missing(int width, int height, int first, int rows, __global uchar *mask,
+                           ulong mask_offset, uint mask_stride, __constant const comparison_t *comparisons,
                            int comparison_count, __global const int4 *rois, int roi_count, int flags,
-                           int4 tiles, __global const int *table, __global uint *counts)
+                           int4 tiles, int4 tile_rows, __global const int *table, __global uint *counts)
 {
     const int column = get_global_id(0);
-    const int y = get_global_id(1);
-    if (column >= (int)mask_stride || y >= height)
+    const int row = get_global_id(1);
+    if (column >= (int)mask_stride || row >= rows)
         return;
     const int x = 8 * column;
+    const int y = first + row;
+    const int at = y - tile_rows.x;
     uint bits = 0;
     /* The pixels lie in a regular tile or in the last one, or in both, in either direction. */
-    for (int last_row = 0; last_row < 2; last_row++) {
-        const int j = last_row ? tiles.w - 1 : y / tiles.y;
-        const int top = tile_start(j, tiles.y, height);
-        if (y < top || y >= top + tiles.y)
+    for (int last_row = 0; last_row < tile_rows.z; last_row++) {
+        const int j = last_row ? tiles.w - 1 : clamp(at / tiles.y, 0, tiles.w - 1);
+        const int top = tile_start(j, tiles.y, tile_rows.y);
+        if (at < top || at >= top + tiles.y)
             continue;
         for (int last = 0; last < 2; last++) {
             const int i = last ? tiles.z - 1 : min(x / tiles.x, tiles.z - 1);
@@ -226,7 +230,7 @@ __kernel void mark_missing(int width, int height, __global uchar *mask, ulong ma
     bits &= judged;
     if (!bits)
         return;
-    __global uchar *out = mask + mask_offset + (size_t)y * mask_stride + column;
+    __global uchar *out = mask + mask_offset + (size_t)row * mask_stride + column;
     const uint before = *out;
     *out = (uchar)(before | bits);
     const uint fresh = popcount(bits & ~before);

@@ -208,6 +208,7 @@ fn pitch(
     settings: &Settings,
 ) -> Result<PitchThreshold, Error> {
     let wanted = PitchSettings {
+        line_scan: false,
         may_be_blind: false,
         may_move: false,
         pitch_x: settings.pitch_x,

@@ -37,3 +37,4 @@ mod rtp;
 mod sharing;
 mod stats;
 mod two_devices;
+mod web;

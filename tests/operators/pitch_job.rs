@@ -71,6 +71,7 @@ impl Job {
     pub fn settings(&self, input: &Frame, (variant, image): Choice) -> PitchSettings {
         let [width, height] = input.size();
         PitchSettings {
+            line_scan: false,
             may_be_blind: false,
             // A program for each of hundreds of jobs would take the compiler minutes.
             may_move: variant != Some(PitchVariant::Fixed),

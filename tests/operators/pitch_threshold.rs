@@ -296,7 +296,7 @@ fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
                 assert_eq!(operator.judged_pixels().any, 0);
                 let meter = clinspect_opencl::Meter::new(false);
                 operator
-                    .learn_contrast(&input.import(&device), &meter)
+                    .learn_contrast(&input.import(&device), layout.height, &meter)
                     .expect("looks for the pattern")
             })
             .collect()

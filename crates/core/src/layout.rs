@@ -138,6 +138,32 @@ impl FrameLayout {
         self.planes.iter().map(|p| p.row_bytes * p.rows).sum()
     }
 
+    /// Rows of the frame per row of a plane, as a shift.
+    pub fn row_shift(&self, plane: usize) -> u32 {
+        let members = self.components.iter().filter(|c| c.plane == plane);
+        members.map(|c| c.h_sub).max().unwrap_or(0)
+    }
+
+    /// The largest [`Self::row_shift`].
+    pub fn largest_row_shift(&self) -> u32 {
+        self.components.iter().map(|c| c.h_sub).max().unwrap_or(0)
+    }
+
+    /// The same layout with this number of rows.
+    #[must_use]
+    pub fn with_rows(&self, rows: usize) -> Self {
+        let mut other = self.clone();
+        let shifted = |shift: u32| (rows + (1 << shift) - 1) >> shift;
+        other.height = rows;
+        for (index, plane) in other.planes.iter_mut().enumerate() {
+            plane.rows = shifted(self.row_shift(index));
+        }
+        for component in &mut other.components {
+            component.height = shifted(component.h_sub);
+        }
+        other
+    }
+
     /// The layout of the first plane alone.
     pub fn first_plane(&self) -> Self {
         let mut first = self.clone();

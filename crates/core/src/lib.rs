@@ -15,5 +15,6 @@ pub mod selector;
 pub mod statistics;
 pub mod variant;
 pub mod weights;
+pub mod window;
 
 pub use error::ClError;

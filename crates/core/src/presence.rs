@@ -3,6 +3,8 @@
 //! # Source
 //! docs/semantics.md, "Presence".
 
+use super::window::Window;
+
 /// Value in a table of tile differences for a tile in which the pattern is present. Twin:
 /// `TILE_PRESENT` in `kernels/presence.cl`.
 pub const PRESENT: i32 = i32::MIN;
@@ -24,13 +26,80 @@ pub struct Tiles {
     pub rows: usize,
 }
 
+/// The tiles that the processed rows of a plane lie in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileRows {
+    /// The tiles.
+    pub tiles: Tiles,
+    /// The first row of the plane that they cover.
+    pub top: usize,
+    /// Number of rows that they cover.
+    pub height: usize,
+    /// Where the last row of tiles overlaps the one before, rows belong to both. In a web they belong
+    /// to the one before only: its strips may have left already.
+    pub overlap: bool,
+}
+
+/// Width of a tile, px, in a row of pixels without end.
+fn nominal_width(pitch_x: f64) -> usize {
+    two_pitches(pitch_x).max(8).next_multiple_of(8)
+}
+
+/// Height of a tile, px, in a web without end.
+pub fn nominal_height(pitch_y: f64) -> usize {
+    two_pitches(pitch_y).max(16)
+}
+
+fn two_pitches(pitch: f64) -> usize {
+    // A float beyond usize saturates.
+    2 * (pitch.max(0.0).ceil() as usize).min(usize::MAX / 4)
+}
+
+impl TileRows {
+    /// The tiles for a window of a plane `width` pixels wide. In a web rows of tiles count from the
+    /// web's first row, and every row of tiles that holds a processed row must be there.
+    pub fn new(pitches: [f64; 2], width: usize, window: &Window) -> Self {
+        if !window.is_web {
+            return Self {
+                tiles: Tiles::new(pitches, width, window.height),
+                top: 0,
+                height: window.height,
+                overlap: true,
+            };
+        }
+        let (web_row, there) = (window.web_row as usize, window.height);
+        let past = web_row + there;
+        let tall = nominal_height(pitches[1]);
+        let tall = if window.ends { tall.min(past) } else { tall };
+        let start = web_row + window.first;
+        let mut top = start / tall * tall;
+        let mut bottom = (start + window.rows).next_multiple_of(tall);
+        if bottom > past {
+            bottom = past;
+            top = top.min(past - tall.min(past));
+        }
+        // After a change of settings fewer rows may be there than the tiles need.
+        let top = top.max(web_row);
+        let height = bottom.saturating_sub(top).max(1).min(there);
+        let tiles = Tiles::new(pitches, width, height);
+        Self {
+            tiles: Tiles {
+                height: tiles.height.min(tall),
+                rows: height.div_ceil(tiles.height.min(tall)),
+                ..tiles
+            },
+            top: top - web_row,
+            height,
+            overlap: false,
+        }
+    }
+}
+
 impl Tiles {
     /// The tiles of a `width` × `height` frame for pitches along x and y in px, 0 for none.
     pub fn new(pitches: [f64; 2], width: usize, height: usize) -> Self {
-        // A float beyond usize saturates, and the frame's size limits it.
-        let two = |pitch: f64| 2 * (pitch.max(0.0).ceil() as usize).min(usize::MAX / 4);
-        let tile_width = two(pitches[0]).max(8).next_multiple_of(8).min(width.max(1));
-        let tile_height = two(pitches[1]).max(16).min(height.max(1));
+        let tile_width = nominal_width(pitches[0]).min(width.max(1));
+        let tile_height = nominal_height(pitches[1]).min(height.max(1));
         Self {
             width: tile_width,
             height: tile_height,
@@ -47,6 +116,14 @@ impl Tiles {
     /// Samples per tile.
     pub fn samples(&self) -> u64 {
         self.width as u64 * self.height as u64
+    }
+
+    /// [`Self::differences_q8`] with the mean of the tile's own row of tiles, which does not depend on
+    /// where a web is cut.
+    pub fn row_differences_q8(&self, sums: &[TileSum], contrast_q4: u32) -> Vec<i32> {
+        let rows = sums.chunks(self.columns.max(1));
+        rows.flat_map(|row| self.differences_q8(row, contrast_q4))
+            .collect()
     }
 
     /// The median tile's standard deviation, grey levels of 8 bits; of an even number of tiles the

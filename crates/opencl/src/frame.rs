@@ -3,8 +3,10 @@
 mod copiers;
 mod importer;
 mod upload;
+mod web_rows;
 
 pub use importer::Importer;
+pub use web_rows::WebRows;
 
 use std::sync::{Arc, LazyLock};
 

@@ -47,5 +47,5 @@ pub use meter::{Meter, Step, StepProfile, Taken, Totals};
 pub use pool::{ClBufferPool, new_plain_pool, new_video_pool};
 pub use program::{Program, ProgramSource, beside_frames, without_compiler};
 pub use registry::{devices, open, selectors};
-pub use submission::{Arg, Completion, Memory, Submission};
+pub use submission::{Arg, Completion, Memory, Rows, Submission};
 pub use timeline::{FrameTimeline, StepSpan};

@@ -7,7 +7,11 @@ use std::{
     sync::Arc,
 };
 
-use opencl3::{command_queue::enqueue_nd_range_kernel, kernel::set_kernel_arg, types::cl_mem};
+use opencl3::{
+    command_queue::{enqueue_copy_buffer, enqueue_copy_buffer_rect, enqueue_nd_range_kernel},
+    kernel::set_kernel_arg,
+    types::cl_mem,
+};
 
 use super::{
     buffer::ClBuffer,
@@ -36,6 +40,17 @@ impl Memory<'_> {
             Self::Host(host) => host.mem(),
         }
     }
+}
+
+/// Rows in a memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// The memory.
+    pub memory: Memory<'a>,
+    /// Bytes from the start of the memory to the first row.
+    pub offset: usize,
+    /// Bytes between rows.
+    pub stride: usize,
 }
 
 /// A kernel argument.
@@ -137,6 +152,68 @@ impl Submission<'_> {
         .map(|event| Event::of(queue, event))
         .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
         for arg in args {
+            self.note(arg, &event);
+        }
+        self.add(event);
+        Ok(())
+    }
+
+    /// Enqueues a copy of `rows` rows of `row_bytes` bytes. The rows may not overlap in memory.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn copy(
+        &mut self,
+        from: Rows,
+        to: Rows,
+        row_bytes: usize,
+        rows: usize,
+    ) -> Result<(), ClError> {
+        let args = [Arg::Reads(from.memory), Arg::Writes(to.memory)];
+        let known = self.waited.len();
+        for arg in &args {
+            self.wait_for(arg)?;
+        }
+        let before = self.last.iter().chain(&self.waited[known..]);
+        let queue = self.context.commands();
+        let waits = self.context.wait_list(queue, before)?;
+        let region = [row_bytes, rows, 1];
+        let (source, target) = (from.memory.mem().raw(), to.memory.mem().raw());
+        let (count, list) = (waits.len() as u32, first_of(&waits));
+        // Rows at the same distances are one run of bytes. PoCL 3.1 also refuses a copy of rows within a
+        // buffer that do not overlap.
+        let is_one_run = from.stride == to.stride;
+        // SAFETY: the driver checks the ranges and keeps the buffers until the command has ended;
+        // `drop` notes the last command on host memory.
+        let (event, call) = unsafe {
+            if is_one_run {
+                let bytes = rows.saturating_sub(1) * from.stride + row_bytes;
+                let (at, to) = (from.offset, to.offset);
+                let event =
+                    enqueue_copy_buffer(queue.raw(), source, target, at, to, bytes, count, list);
+                (event, "clEnqueueCopyBuffer")
+            } else {
+                let event = enqueue_copy_buffer_rect(
+                    queue.raw(),
+                    source,
+                    target,
+                    [from.offset, 0, 0].as_ptr(),
+                    [to.offset, 0, 0].as_ptr(),
+                    region.as_ptr(),
+                    from.stride,
+                    0,
+                    to.stride,
+                    0,
+                    count,
+                    list,
+                );
+                (event, "clEnqueueCopyBufferRect")
+            }
+        };
+        let event = event
+            .map(|event| Event::of(queue, event))
+            .map_err(|code| self.context.failed(call, code, "rows of a web"))?;
+        for arg in &args {
             self.note(arg, &event);
         }
         self.add(event);

@@ -11,6 +11,7 @@ use clinspect_core::{
         tile_bytes, tile_halo,
     },
     weights::{KERNEL_SIZE_RANGE, is_binomial, weights_f64, weights_q8},
+    window::{Reach, Window},
 };
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{Arg, ClContext, Completion, Kernel, Mem, Meter, ProgramSource};
@@ -69,6 +70,8 @@ pub struct GaussianSettings {
 #[derive(Debug)]
 struct PlaneFilter {
     plane: usize,
+    /// Rows of the frame per row of the plane, as a shift.
+    subsampling: u32,
     offset: usize,
     /// Samples per row, and rows.
     extent: [usize; 2],
@@ -106,6 +109,10 @@ pub struct Gaussian {
     weights: Mem,
     images: Option<PlaneImages>,
     bytes: usize,
+    /// Rows of a whole frame.
+    height: usize,
+    /// Rows of the frame that an output row needs above and below its own.
+    reach: usize,
 }
 
 impl Gaussian {
@@ -189,6 +196,8 @@ impl Gaussian {
             weights,
             images,
             bytes: layout.bytes(),
+            height: layout.height,
+            reach: (taps / 2) << layout.largest_row_shift(),
         })
     }
 
@@ -197,13 +206,36 @@ impl Gaussian {
         self.passes.iter().map(|pass| pass.name)
     }
 
-    /// Enqueues the filter; the completion is that of the last plane.
+    /// Rows of a web that a strip needs besides its own.
+    pub fn reach(&self) -> Reach {
+        Reach {
+            both: self.reach,
+            ..Reach::default()
+        }
+    }
+
+    /// [`Self::run_window`] for a whole frame.
     ///
     /// # Errors
-    /// The failing call; the output's contents are then undefined.
+    /// See there.
     pub fn run(
         &mut self,
         input: &ClFrame,
+        output: &ClFrame,
+        meter: &Meter,
+    ) -> Result<Completion, ClError> {
+        self.run_window(input, &Window::frame(self.height), output, meter)
+    }
+
+    /// Enqueues the filter of the rows of a window; the completion is that of the last plane. `input`
+    /// holds the rows of the window, `output` the processed ones.
+    ///
+    /// # Errors
+    /// The failing call; the output's contents are then undefined.
+    pub fn run_window(
+        &mut self,
+        input: &ClFrame,
+        window: &Window,
         output: &ClFrame,
         meter: &Meter,
     ) -> Result<Completion, ClError> {
@@ -217,6 +249,7 @@ impl Gaussian {
                 .as_ref()
                 .and_then(|images| images.get(pass.plane));
             let (from, to) = (input.plane(pass.plane)?, output.plane(pass.plane)?);
+            let rows = window.subsampled(pass.subsampling);
             let [src, src_offset, src_stride] = source_args(from, image, pass.offset)?;
             let [dst, dst_offset, dst_stride] = target_args(to, pass.offset)?;
             let mut args = vec![
@@ -228,6 +261,8 @@ impl Gaussian {
                 dst_stride,
                 Arg::I32(to_i32(pass.extent[0], "a row")?),
                 Arg::I32(to_i32(pass.extent[1], "a height")?),
+                Arg::I32(to_i32(rows.first, "a row")?),
+                Arg::I32(to_i32(rows.height, "a height")?),
                 Arg::I32(to_i32(pass.lanes, "a pattern")?),
                 Arg::I32(pass.copy_lane),
                 Arg::Mem(&self.weights),
@@ -348,6 +383,7 @@ impl PlaneFilter {
         }
         Ok(Self {
             plane,
+            subsampling: layout.row_shift(plane),
             offset,
             extent: [samples, rows],
             lanes,

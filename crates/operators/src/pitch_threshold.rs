@@ -14,11 +14,10 @@ use std::sync::Arc;
 use clinspect_core::ClError;
 use clinspect_core::{
     layout::{FrameLayout, SampleType},
-    mask::packed_stride,
-    ndrange::NdRange,
     pitch::{Axis, Comparison, threshold_q8},
     region::Rect,
     variant::{PitchVariant, pitch_variant, wide_rows},
+    window::{Reach, Window},
 };
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
@@ -73,22 +72,29 @@ pub struct JudgedPixels {
     pub y: u64,
 }
 
+/// How a kernel is launched.
+#[derive(Debug, Clone, Copy)]
+enum Launch {
+    /// A work-item per byte of the mask, in work-groups of this size.
+    Bytes([usize; 2]),
+    /// At most this many bands of rows.
+    Bands(usize),
+    /// The items of the wide kernels, and their work-items per work-group.
+    Wide(WideSplit, usize),
+}
+
 /// A pitch comparison for frames of one layout.
 #[derive(Debug)]
 pub struct PitchThreshold {
     context: Arc<ClContext>,
     kernel: Kernel,
     name: &'static str,
-    range: NdRange,
+    launch: Launch,
     expand: Kernel,
     expand_group: [usize; 2],
     comparisons: Mem,
-    comparison_count: usize,
-    rois: Mem,
-    roi_count: usize,
-    /// The split of the wide kernel's items, and its work-items per work-group; `None` for the other
-    /// kernels.
-    wide: Option<(WideSplit, usize)>,
+    comparison_list: Vec<Comparison>,
+    rois: Rois,
     /// A faster kernel for some frames.
     fixed: Option<Fixed>,
     /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
@@ -99,6 +105,9 @@ pub struct PitchThreshold {
     marked: Marked,
     presence: Option<Presence>,
     contrast: Contrast,
+    settings: PitchSettings,
+    /// The window of the last frame.
+    window: Window,
     /// The comparisons at the pitches themselves.
     at_pitches: Vec<Comparison>,
     weak: Vec<Comparison>,
@@ -108,6 +117,7 @@ pub struct PitchThreshold {
     theta: i32,
     flags: i32,
     width: usize,
+    /// Rows of a whole frame.
     height: usize,
     judged: JudgedPixels,
     pitches: [f64; 2],
@@ -132,12 +142,13 @@ impl PitchThreshold {
         let small = layout.cut(WARM_UP_ROWS);
         let warm_settings = PitchSettings {
             rois: Vec::new(),
+            line_scan: false,
             ..settings.clone()
         };
         let mut warm = Self::prepare(context, &small, &warm_settings)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
-        warm.learn_contrast(&input, &meter)?;
+        warm.learn_contrast(&input, small.height, &meter)?;
         if warm.contrast != Contrast::Off {
             // The frame of zeros lacks the pattern everywhere, so all kernels run.
             warm.contrast = Contrast::Known(1.0);
@@ -162,44 +173,16 @@ impl PitchThreshold {
         }
         let (width, height) = (layout.width, layout.height);
         let comparisons = settings.comparisons()?;
-        let along = |axis| {
-            let along: Vec<Comparison> = comparisons
-                .iter()
-                .filter(|c| c.axis == axis)
-                .copied()
-                .collect();
-            settings.judged_pixels(&along, width, height)
-        };
-        let judged = JudgedPixels {
-            any: settings.judged_pixels(&comparisons, width, height),
-            x: along(Axis::X),
-            y: along(Axis::Y),
-        };
+        let window = Window::frame(height);
+        let judged = judged_pixels(settings, &comparisons, width, &window);
         if judged.any > u64::from(u32::MAX) {
             return Err(ClError::Refused(format!(
                 "{} judged pixels could overflow a 32-bit counter; set smaller rois",
                 judged.any
             )));
         }
-        let whole = [Rect::new(0, 0, width, height)];
-        let rois = if settings.rois.is_empty() {
-            &whole[..]
-        } else {
-            &settings.rois
-        };
         let words = |c| ComparisonWords::new(c, settings.inward(c));
         let comparison_words: Vec<ComparisonWords> = comparisons.iter().map(words).collect();
-        let roi_words = rois
-            .iter()
-            .map(|r| {
-                Ok([
-                    to_i32(r.x0, "a region")?,
-                    to_i32(r.y0, "a region")?,
-                    to_i32(r.x1, "a region")?,
-                    to_i32(r.y1, "a region")?,
-                ])
-            })
-            .collect::<Result<Vec<_>, ClError>>()?;
         let images = settings
             .image
             .then(|| PlaneImages::new(context, &layout.first_plane()))
@@ -261,12 +244,8 @@ impl PitchThreshold {
         } else {
             None
         };
-        let mut wide = None;
-        let range = match general {
-            PitchVariant::Bytes => NdRange::cover(
-                [packed_stride(width), height],
-                plain_group(context, &kernel)?,
-            ),
+        let launch = match general {
+            PitchVariant::Bytes => Launch::Bytes(plain_group(context, &kernel)?),
             PitchVariant::Wide { .. } | PitchVariant::Fixed => {
                 let pixels = WIDE_BYTES / layout.sample.bytes();
                 let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
@@ -276,13 +255,9 @@ impl PitchThreshold {
                     .map(Comparison::margin)
                     .max();
                 let split = WideSplit::new([width, height], margin.unwrap_or(0), pixels, item_rows);
-                wide = Some((split, group));
-                split.range(group, 0)
+                Launch::Wide(split, group)
             }
-            PitchVariant::Words => {
-                let bands = context.caps().compute_units * BANDS_PER_UNIT;
-                NdRange::groups(bands.min(height.max(1)), 1)
-            }
+            PitchVariant::Words => Launch::Bands(context.caps().compute_units * BANDS_PER_UNIT),
         };
         // A program for images has no kernel that expands a packed mask from a buffer.
         let plain = context.program(
@@ -303,16 +278,16 @@ impl PitchThreshold {
             .into_iter()
             .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
             .collect();
-        let wanted = settings.wanted_pixels(width, height);
+        let tall = settings.judged_height(height);
+        let wanted = settings.wanted_pixels(width, tall);
         let weak = comparisons.iter().copied();
-        let weak = weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, height) < wanted);
+        let weak = weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, tall) < wanted);
         Ok(Self {
             context: context.clone(),
             expand_group: plain_group(context, &expand)?,
             kernel,
             name,
-            range,
-            wide,
+            launch,
             fixed,
             slot: 0,
             clean: true,
@@ -321,11 +296,12 @@ impl PitchThreshold {
             contrast: settings.contrast,
             at_pitches,
             weak: weak.collect(),
+            settings: settings.clone(),
+            window,
             expand,
             comparisons: upload(context, &comparison_words, "comparisons")?,
-            comparison_count: comparison_words.len(),
-            rois: upload(context, &roi_words, "regions of interest")?,
-            roi_count: roi_words.len(),
+            comparison_list: comparisons,
+            rois: Rois::new(context, &settings.regions(width, &window))?,
             counters: counters(context)?,
             packed: None,
             lister: Lister::new(context, &plain)?,
@@ -369,7 +345,29 @@ impl PitchThreshold {
         }
     }
 
-    /// The contrast of the pattern in a frame: the standard deviation of the median tile, in grey
+    /// Rows of a web that a strip needs besides its own.
+    pub fn reach(&self) -> Reach {
+        self.settings.reach(&self.comparison_list)
+    }
+
+    /// Forgets the defects that are still open: a web begins.
+    pub fn forget_open(&mut self) {}
+
+    /// Takes the window of a frame.
+    fn take(&mut self, window: &Window) -> Result<(), ClError> {
+        if let Some(presence) = &mut self.presence {
+            presence.take(&self.context, window)?;
+        }
+        if self.window != *window {
+            self.window = *window;
+            let regions = self.settings.regions(self.width, window);
+            self.rois.update(&self.context, &regions)?;
+            self.judged = judged_pixels(&self.settings, &self.comparison_list, self.width, window);
+        }
+        Ok(())
+    }
+
+    /// The contrast of the pattern in a frame of `rows` rows: the standard deviation of the median tile, in grey
     /// levels of 8 bits. `None` if the pattern is not seen along each axis in use.
     ///
     /// # Errors
@@ -377,6 +375,7 @@ impl PitchThreshold {
     pub fn learn_contrast(
         &mut self,
         frame: &ClFrame,
+        rows: usize,
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
         let Some(presence) = self
@@ -390,11 +389,65 @@ impl PitchThreshold {
         presence.learn(
             &self.context,
             frame,
+            rows,
             &self.at_pitches,
             &self.counters,
             meter,
         )
     }
+}
+
+/// The numbers of judged pixels of a window.
+fn judged_pixels(
+    settings: &PitchSettings,
+    comparisons: &[Comparison],
+    width: usize,
+    window: &Window,
+) -> JudgedPixels {
+    let along = |axis| {
+        let along = comparisons.iter().copied();
+        let along: Vec<Comparison> = along.filter(|c| c.axis == axis).collect();
+        settings.judged_in(&along, width, window)
+    };
+    JudgedPixels {
+        any: settings.judged_in(comparisons, width, window),
+        x: along(Axis::X),
+        y: along(Axis::Y),
+    }
+}
+
+/// The regions of interest on the device.
+#[derive(Debug)]
+struct Rois {
+    words: Vec<[i32; 4]>,
+    memory: Mem,
+}
+
+impl Rois {
+    fn new(context: &ClContext, regions: &[Rect]) -> Result<Self, ClError> {
+        let words = roi_words(regions)?;
+        let memory = upload(context, &words, "regions of interest")?;
+        Ok(Self { words, memory })
+    }
+
+    /// Writes the regions, if they have changed. Their number stays the same.
+    fn update(&mut self, context: &ClContext, regions: &[Rect]) -> Result<(), ClError> {
+        let words = roi_words(regions)?;
+        if words != self.words {
+            let bytes = bytemuck::cast_slice(&words);
+            context.write(&self.memory, 0, bytes, "regions of interest")?;
+            self.words = words;
+        }
+        Ok(())
+    }
+}
+
+fn roi_words(regions: &[Rect]) -> Result<Vec<[i32; 4]>, ClError> {
+    let words = |r: &Rect| {
+        let [x0, y0, x1, y1] = [r.x0, r.y0, r.x1, r.y1].map(|v| to_i32(v, "a region"));
+        Ok([x0?, y0?, x1?, y1?])
+    };
+    regions.iter().map(words).collect()
 }
 
 /// The counters, set to zero.

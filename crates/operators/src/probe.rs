@@ -17,6 +17,37 @@ use super::{
 
 const KERNEL: &str = "probe_lines";
 
+/// The lines of frames of one size, and memory for their samples.
+struct Lines {
+    lines: Mem,
+    count: usize,
+    length: usize,
+    out: Mem,
+}
+
+impl Lines {
+    fn new(context: &ClContext, axis: Axis, [width, height]: [usize; 2]) -> Result<Self, ClError> {
+        let (across, length) = match axis {
+            Axis::X => (height, width),
+            Axis::Y => (width, height),
+        };
+        let indices = probe_lines(across)
+            .into_iter()
+            .map(|line| to_i32(line, "a line"))
+            .collect::<Result<Vec<i32>, _>>()?;
+        let bytes: Vec<u8> = indices.iter().flat_map(|i| i.to_ne_bytes()).collect();
+        let lines = context.device_memory(bytes.len())?;
+        context.write(&lines, 0, &bytes, "probe lines")?;
+        let count = indices.len();
+        Ok(Self {
+            lines,
+            count,
+            length,
+            out: context.device_memory(count * length * size_of::<f32>())?,
+        })
+    }
+}
+
 /// Copies lines along one axis from the first plane of frames of one layout.
 #[derive(Debug)]
 pub struct Probe {
@@ -24,6 +55,8 @@ pub struct Probe {
     kernel: Kernel,
     group: [usize; 2],
     axis: Axis,
+    /// Size of the frames.
+    size: [usize; 2],
     lines: Mem,
     count: usize,
     length: usize,
@@ -41,35 +74,46 @@ impl Probe {
         layout: &FrameLayout,
         axis: Axis,
     ) -> Result<Self, ClError> {
-        let (across, length) = match axis {
-            Axis::X => (layout.height, layout.width),
-            Axis::Y => (layout.width, layout.height),
-        };
+        let size = [layout.width, layout.height];
         let kernel = context
             .program(
                 ProgramSource::ProbeLines,
                 &sample_options(layout.sample, false),
             )?
             .kernel(KERNEL)?;
-        let indices = probe_lines(across)
-            .into_iter()
-            .map(|line| to_i32(line, "a line"))
-            .collect::<Result<Vec<i32>, _>>()?;
-        let bytes: Vec<u8> = indices.iter().flat_map(|i| i.to_ne_bytes()).collect();
-        let lines = context.device_memory(bytes.len())?;
-        context.write(&lines, 0, &bytes, "probe lines")?;
-        let count = indices.len();
+        let Lines {
+            lines,
+            count,
+            length,
+            out,
+        } = Lines::new(context, axis, size)?;
         Ok(Self {
             context: context.clone(),
             group: plain_group(context, &kernel)?,
             kernel,
             axis,
+            size,
             lines,
             count,
             length,
-            out: context.device_memory(count * length * size_of::<f32>())?,
+            out,
             samples: vec![0.0; count * length],
         })
+    }
+
+    /// Takes frames with another number of rows.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn take_rows(&mut self, rows: usize) -> Result<(), ClError> {
+        if self.size[1] != rows {
+            self.size[1] = rows;
+            let lines = Lines::new(&self.context, self.axis, self.size)?;
+            (self.lines, self.count, self.length) = (lines.lines, lines.count, lines.length);
+            self.out = lines.out;
+            self.samples = vec![0.0; self.count * self.length];
+        }
+        Ok(())
     }
 
     /// Samples per line.

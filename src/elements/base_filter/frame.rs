@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clinspect_core::ClError;
+use clinspect_core::{ClError, window::Window};
 use clinspect_opencl::Meter;
 use clinspect_opencl::frame::{ClFrame, Importer};
 
@@ -25,8 +25,12 @@ impl Buffers<'_> {
 
 /// A frame on the device, and its buffers.
 pub struct Frame<'a> {
-    /// The frame on the device.
+    /// The frame on the device; of a web, the rows around the strip too.
     pub input: ClFrame,
+    /// The rows to process.
+    pub window: Window,
+    /// Number of the web since the start; 0 without webs.
+    pub web: u64,
     pub(super) importer: &'a Importer,
     pub(super) buffers: Buffers<'a>,
 }
@@ -40,6 +44,16 @@ impl Frame<'_> {
     /// The element's counters.
     pub fn meter(&self) -> &Arc<Meter> {
         self.importer.meter()
+    }
+
+    /// Number of the frame's first row in its web; 0 without a web.
+    pub fn first_line(&self) -> u64 {
+        self.window.web_row + self.window.first as u64
+    }
+
+    /// Whether the web ends with this strip; true for a frame.
+    pub fn ends(&self) -> bool {
+        self.window.ends && self.window.span().end == self.window.height
     }
 
     /// The input buffer.

@@ -22,6 +22,7 @@ use super::{
     frame::Buffers,
     properties::{self, MemoryObject, Settings},
     template::{Class, Methods, Work},
+    web::{Reason, Web},
 };
 use crate::elements::{
     debug_category, lock,
@@ -42,9 +43,13 @@ const FINISH_LIMIT: Duration = Duration::from_secs(1);
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// State for the negotiated caps.
-struct Stream {
-    importer: Importer,
-    work: Work,
+pub(super) struct Stream {
+    pub importer: Importer,
+    pub work: Work,
+    /// The web, if frames are strips.
+    pub web: Option<Web>,
+    /// Input and output caps.
+    caps: [gst::Caps; 2],
 }
 
 /// An element on a device.
@@ -52,18 +57,18 @@ struct Stream {
 pub struct ClBaseFilter {
     settings: Mutex<Settings>,
     device: Mutex<Option<Device>>,
-    stream: Mutex<Option<Stream>>,
-    faults: Faults,
+    pub(super) stream: Mutex<Option<Stream>>,
+    pub(super) faults: Faults,
     pub(super) counts: Counts,
 }
 
 impl ClBaseFilter {
-    fn methods(&self) -> Result<&'static Methods, ClError> {
+    pub(super) fn methods(&self) -> Result<&'static Methods, ClError> {
         let methods = self.obj().class().as_ref().methods;
         methods.ok_or_else(|| ClError::Unavailable("ClBaseFilter is abstract".into()))
     }
 
-    fn device(&self) -> Result<Device, ClError> {
+    pub(super) fn device(&self) -> Result<Device, ClError> {
         lock(&self.device)
             .clone()
             .ok_or_else(|| ClError::Unavailable("the element is not started".into()))
@@ -89,6 +94,7 @@ impl ClBaseFilter {
             meter,
             allocator,
             images: settings.memory_object == MemoryObject::Image,
+            line_scan: settings.line_scan,
         });
         self.faults.clear();
         (methods.started)(&self.obj());
@@ -155,8 +161,28 @@ impl ClBaseFilter {
     ) -> Result<(), ClError> {
         let methods = self.methods()?;
         let device = self.device()?;
+        let is_same = lock(&self.stream)
+            .as_ref()
+            .is_some_and(|stream| stream.caps[0] == *incaps && stream.caps[1] == *outcaps);
+        if device.line_scan {
+            if is_same {
+                // A branch that is linked downstream asks for caps again; the web goes on.
+                return Ok(());
+            }
+            // What is held leaves with the caps before.
+            if self.end_web(Reason::Caps).is_err() {
+                gst::debug!(
+                    CAT,
+                    imp = self,
+                    "the last strips before new caps were not sent"
+                );
+            }
+        }
         let mut stream = lock(&self.stream);
-        let before = stream.take().map(|stream| stream.work);
+        let (before, web_before) = match stream.take() {
+            Some(stream) => (Some(stream.work), stream.web),
+            None => (None, None),
+        };
         let importer = Importer::new(&device.context, &device.meter, info)?;
         let caps = Negotiated {
             incaps,
@@ -164,26 +190,38 @@ impl ClBaseFilter {
             importer: &importer,
             allocator: &device.allocator,
         };
-        let work = (methods.set_up)(&self.obj(), before, &caps, device.images)?;
-        *stream = Some(Stream { importer, work });
+        if device.line_scan && device.images {
+            return Err(ClError::Refused(
+                "line-scan=true needs buffers; set memory-object=auto".into(),
+            ));
+        }
+        let modes = [device.images, device.line_scan];
+        let work = (methods.set_up)(&self.obj(), before, &caps, modes)?;
+        let web = device.line_scan.then(|| Web::new(&importer)).transpose()?;
+        let web = match (web, &web_before) {
+            (Some(web), Some(before)) => Some(web.after(before)),
+            (web, _) => web,
+        };
+        *stream = Some(Stream {
+            importer,
+            work,
+            web,
+            caps: [incaps.clone(), outcaps.clone()],
+        });
         Ok(())
     }
 
     fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
         let event = self.methods().and_then(|methods| {
             let mut stream = lock(&self.stream);
-            let Stream { importer, work } = stream
+            let Stream { importer, work, .. } = stream
                 .as_mut()
                 .ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
             (methods.process)(&self.obj(), work, importer, buffers)
         });
         match event {
-            Ok(None) => {}
             // No lock is held here, and the event goes just before the buffer that it belongs to.
-            Ok(Some(event)) => {
-                let taken = self.obj().src_pad().push_event(event);
-                gst::trace!(CAT, imp = self, "event handled: {taken}");
-            }
+            Ok(event) => self.push_event(event),
             Err(error) => {
                 self.faults.post(
                     &self.obj(),
@@ -198,6 +236,23 @@ impl ClBaseFilter {
 }
 
 impl ClBaseFilter {
+    /// Sends an event of a frame, if it has one.
+    pub(super) fn push_event(&self, event: Option<gst::Event>) {
+        if let Some(event) = event {
+            let taken = self.obj().src_pad().push_event(event);
+            gst::trace!(CAT, imp = self, "event handled: {taken}");
+        }
+    }
+
+    /// The property `line-scan`.
+    pub(super) fn line_scan(&self) -> bool {
+        lock(&self.settings).line_scan
+    }
+
+    pub(super) fn set_line_scan(&self, value: bool) {
+        lock(&self.settings).line_scan = value;
+    }
+
     /// Sets `device`, unless a device is open.
     fn set_device(&self, value: &glib::Value) {
         if lock(&self.device).is_none() {
@@ -277,6 +332,21 @@ impl BaseTransformImpl for ClBaseFilter {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 
     fn sink_event(&self, event: gst::Event) -> bool {
+        let mut event = event;
+        if self.is_line_scan() {
+            match event.type_() {
+                gst::EventType::FlushStop => self.flush_web(),
+                // The failure of a push is upstream's to see at its next buffer.
+                gst::EventType::Eos | gst::EventType::StreamStart => {
+                    let _ = self.end_web(Reason::Start);
+                }
+                gst::EventType::Caps => {}
+                _ => match self.hold(event) {
+                    None => return true,
+                    Some(other) => event = other,
+                },
+            }
+        }
         if matches!(
             event.type_(),
             gst::EventType::Eos | gst::EventType::FlushStop
@@ -361,7 +431,30 @@ impl BaseTransformImpl for ClBaseFilter {
         input: gst::Buffer,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         self.check_memory().map_err(|()| gst::FlowError::Error)?;
-        self.parent_submit_input_buffer(is_discont, input)
+        self.parent_submit_input_buffer(is_discont, input)?;
+        // Without strips the parent class takes the buffer itself.
+        if self.is_line_scan()
+            && let Some(strip) = self.take_queued_buffer()
+        {
+            return self.take_strip(strip);
+        }
+        Ok(gst::FlowSuccess::Ok)
+    }
+
+    fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
+        let answered = BaseTransformImplExt::parent_query(self, direction, query);
+        if answered
+            && let gst::QueryViewMut::Latency(latency) = query.view_mut()
+            && let Some((frames, fps)) = self.held_frames()
+        {
+            // Without a framerate nobody knows how long strips are held.
+            let nanoseconds = gst::ClockTime::SECOND.nseconds();
+            let held = nanoseconds.mul_div_ceil(frames * fps.denom() as u64, fps.numer() as u64);
+            let held = gst::ClockTime::from_nseconds(held.unwrap_or(0));
+            let (live, min, max) = latency.result();
+            latency.set(live, min + held, max.map(|max| max + held));
+        }
+        answered
     }
 
     fn prepare_output_buffer(

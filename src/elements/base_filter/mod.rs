@@ -10,6 +10,8 @@ mod message_gate;
 mod progress;
 mod properties;
 mod template;
+mod web;
+mod web_flow;
 
 use std::sync::{Arc, LazyLock};
 
@@ -25,7 +27,9 @@ use clinspect_results::FrameTimes;
 pub use frame::Frame;
 pub use live::Live;
 pub use message_gate::{MessageGate, MessageSettings};
-pub use template::{ClBaseFilterImpl, Negotiated, Target};
+pub use properties::with_line_scan;
+pub use template::{ClBaseFilterImpl, Negotiated, Target, View};
+pub use web::Learning;
 
 glib::wrapper! {
     /// Opens a device, imports frames, applies settings, proposes its memory and keeps counts.
@@ -43,6 +47,8 @@ struct Device {
     allocator: ClAllocator,
     /// Kernels read images instead of buffers.
     images: bool,
+    /// Frames are strips of a web.
+    line_scan: bool,
 }
 
 /// Pad templates of an element whose output has the caps of its input: every format that frames on

@@ -2,9 +2,13 @@
 
 use std::path::PathBuf;
 
-use gst::{glib, prelude::*};
+use gst::{glib, prelude::*, subclass::prelude::*};
 
-use crate::elements::property_table::{Row, properties};
+use super::ClBaseFilter;
+use crate::elements::{
+    property_table::{PropertyTable, Row, properties},
+    specs,
+};
 
 /// Environment variable with the default of `device`.
 const DEVICE_VARIABLE: &str = "CLINSPECT_DEVICE";
@@ -37,6 +41,8 @@ pub(super) struct Settings {
     pub device: String,
     pub memory_object: MemoryObject,
     pub profile: bool,
+    /// Only elements with [`with_line_scan`] have the property.
+    pub line_scan: bool,
 }
 
 impl Default for Settings {
@@ -45,6 +51,7 @@ impl Default for Settings {
             device: default_device(),
             memory_object: MemoryObject::default(),
             profile: false,
+            line_scan: false,
         }
     }
 }
@@ -53,6 +60,38 @@ fn default_device() -> String {
     // A name that is not UTF-8 matches no device; keep it, so that no other device is chosen.
     std::env::var_os(DEVICE_VARIABLE)
         .map_or_else(|| "auto".into(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The table with the property `line-scan`.
+pub fn with_line_scan<T>(table: PropertyTable<T>) -> PropertyTable<T>
+where
+    T: ObjectSubclass<Type: IsA<ClBaseFilter> + IsA<glib::Object>>,
+{
+    let spec = specs::boolean_at_start(
+        "line-scan",
+        "Line scan",
+        "Buffers are strips of the endless web of a line camera: results are those of the whole web, \
+         wherever it is cut; strips are held until the rows that they need have come",
+        false,
+    );
+    table.with_own(
+        spec,
+        |this| {
+            this.obj()
+                .upcast_ref::<ClBaseFilter>()
+                .imp()
+                .line_scan()
+                .to_value()
+        },
+        |this, value| {
+            if let Ok(value) = value.get() {
+                this.obj()
+                    .upcast_ref::<ClBaseFilter>()
+                    .imp()
+                    .set_line_scan(value);
+            }
+        },
+    )
 }
 
 /// Writable properties; they take effect at the start.

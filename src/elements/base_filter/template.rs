@@ -5,11 +5,14 @@ use std::{any::Any, sync::Arc};
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::prelude::*;
 
-use super::{ClBaseFilter, ClBaseFilterExt, Frame, Live, frame::Buffers, imp, progress};
+use super::{ClBaseFilter, ClBaseFilterExt, Frame, Learning, Live, frame::Buffers, imp, progress};
 use clinspect_core::ClError;
-use clinspect_core::layout::FrameLayout;
-use clinspect_opencl::frame::Importer;
-use clinspect_opencl::{ClAllocator, ClContext};
+use clinspect_core::{
+    layout::FrameLayout,
+    window::{Reach, Window},
+};
+use clinspect_opencl::frame::{ClFrame, Importer};
+use clinspect_opencl::{ClAllocator, ClContext, Meter};
 
 /// The target of an operator: everything that it depends on besides its settings.
 #[derive(Debug, Clone)]
@@ -20,6 +23,18 @@ pub struct Target {
     pub layout: Arc<FrameLayout>,
     /// `memory-object=image`: kernels read images instead of buffers. `build` obeys or refuses.
     pub images: bool,
+    /// Frames are strips of a web.
+    pub line_scan: bool,
+}
+
+/// Rows from which an element learns: a frame, or rows of a web.
+pub struct View<'a> {
+    /// The rows on the device.
+    pub frame: &'a ClFrame,
+    /// Their number.
+    pub rows: usize,
+    /// The element's counters.
+    pub meter: &'a Arc<Meter>,
 }
 
 /// The result of negotiation.
@@ -63,6 +78,41 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     /// # Errors
     /// [`ClError::Refused`] for settings that do not fit the frames or each other; a failing call.
     fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
+
+    /// Rows of a web that a strip needs besides its own.
+    fn reach(_operator: &Self::Operator) -> Reach {
+        Reach::default()
+    }
+
+    /// Whether the element learns from frames.
+    fn learning(
+        &self,
+        _live: &Live<Self::Settings, Self::Operator>,
+        _state: &Self::State,
+    ) -> Learning {
+        Learning::Off
+    }
+
+    /// Learns from rows: from each frame, or from many rows of a web at a time.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn look(
+        &self,
+        _live: &mut Live<Self::Settings, Self::Operator>,
+        _state: &mut Self::State,
+        _view: &View,
+    ) -> Result<(), ClError> {
+        Ok(())
+    }
+
+    /// The next strip is the first one of a web.
+    fn web_begins(
+        &self,
+        _live: &mut Live<Self::Settings, Self::Operator>,
+        _state: &mut Self::State,
+    ) {
+    }
 
     /// Processes a frame; returns an event to push before the buffer.
     ///
@@ -123,8 +173,17 @@ pub struct Methods {
     pub(super) started: fn(&ClBaseFilter),
     pub(super) stopped: fn(&ClBaseFilter),
     pub(super) other_caps: fn(&ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>,
-    pub(super) set_up: fn(&ClBaseFilter, Option<Work>, &Negotiated, bool) -> Result<Work, ClError>,
+    pub(super) set_up:
+        fn(&ClBaseFilter, Option<Work>, &Negotiated, [bool; 2]) -> Result<Work, ClError>,
     pub(super) process: fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers) -> Processed,
+    pub(super) process_strip:
+        fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers, (ClFrame, Window, u64)) -> Processed,
+    pub(super) follow: fn(&ClBaseFilter, &mut Work) -> Result<(), ClError>,
+    pub(super) look:
+        fn(&ClBaseFilter, &mut Work, &ClFrame, usize, &Arc<Meter>) -> Result<(), ClError>,
+    pub(super) reach: fn(&Work) -> Reach,
+    pub(super) learning: fn(&ClBaseFilter, &Work) -> Learning,
+    pub(super) web_begins: fn(&ClBaseFilter, &mut Work),
 }
 
 /// The class struct: the parent's class struct, then the virtual methods.
@@ -161,6 +220,26 @@ trait HasMethods: ClBaseFilterImpl {
         },
         set_up: set_up::<Self>,
         process: process::<Self>,
+        process_strip: process_strip::<Self>,
+        follow: follow::<Self>,
+        look: look::<Self>,
+        reach: |work| {
+            let work = work.downcast_ref::<TypedWork<Self>>();
+            work.map_or_else(Reach::default, |work| Self::reach(&work.live.operator))
+        },
+        learning: |element, work| {
+            let work = work.downcast_ref::<TypedWork<Self>>();
+            match (element.downcast_ref::<Self::Type>(), work) {
+                (Some(this), Some(work)) => this.imp().learning(&work.live, &work.state),
+                _ => Learning::Off,
+            }
+        },
+        web_begins: |element, work| {
+            let work = work.downcast_mut::<TypedWork<Self>>();
+            if let (Some(this), Some(work)) = (element.downcast_ref::<Self::Type>(), work) {
+                this.imp().web_begins(&mut work.live, &mut work.state);
+            }
+        },
     };
 }
 
@@ -182,7 +261,7 @@ fn set_up<T: ClBaseFilterImpl>(
     element: &ClBaseFilter,
     before: Option<Work>,
     caps: &Negotiated,
-    images: bool,
+    [images, line_scan]: [bool; 2],
 ) -> Result<Work, ClError> {
     let this = element.downcast_ref::<T::Type>().ok_or_else(other_type)?;
     let mut state = before
@@ -194,6 +273,7 @@ fn set_up<T: ClBaseFilterImpl>(
         context: caps.importer.context().clone(),
         layout: caps.importer.layout().clone(),
         images,
+        line_scan,
     };
     let settings = this.imp().settings(&state);
     let reporting = element.downgrade();
@@ -203,25 +283,76 @@ fn set_up<T: ClBaseFilterImpl>(
     Ok(Box::new(TypedWork::<T> { live, state }))
 }
 
-fn process<T: ClBaseFilterImpl>(
-    element: &ClBaseFilter,
-    work: &mut Work,
-    importer: &mut Importer,
-    buffers: Buffers,
-) -> Result<Option<gst::Event>, ClError> {
+/// The subclass, its operator and its state.
+fn typed<'a, T: ClBaseFilterImpl>(
+    element: &'a ClBaseFilter,
+    work: &'a mut Work,
+) -> Result<(&'a T::Type, &'a mut TypedWork<T>), ClError> {
     let this = element.downcast_ref::<T::Type>().ok_or_else(other_type)?;
-    let TypedWork { live, state } = work.downcast_mut::<TypedWork<T>>().ok_or_else(other_type)?;
+    let work = work.downcast_mut::<TypedWork<T>>().ok_or_else(other_type)?;
+    Ok((this, work))
+}
+
+/// Applies the settings before a frame.
+fn follow<T: ClBaseFilterImpl>(element: &ClBaseFilter, work: &mut Work) -> Result<(), ClError> {
+    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
     let wanted = this.imp().settings(state);
     if let Some(refusal) = live.follow(wanted.clone())? {
         let in_force = &live.settings;
         element.refuse(&refusal, || this.imp().restore(&wanted, in_force));
     }
+    Ok(())
+}
+
+fn look<T: ClBaseFilterImpl>(
+    element: &ClBaseFilter,
+    work: &mut Work,
+    frame: &ClFrame,
+    rows: usize,
+    meter: &Arc<Meter>,
+) -> Result<(), ClError> {
+    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
+    let view = View { frame, rows, meter };
+    this.imp().look(live, state, &view)
+}
+
+fn process<T: ClBaseFilterImpl>(
+    element: &ClBaseFilter,
+    work: &mut Work,
+    importer: &mut Importer,
+    buffers: Buffers,
+) -> Processed {
+    follow::<T>(element, work)?;
+    let input = importer.import(buffers.input())?;
+    let rows = importer.layout().height;
+    look::<T>(element, work, &input, rows, importer.meter())?;
     let mut frame = Frame {
-        input: importer.import(buffers.input())?,
+        input,
+        window: Window::frame(rows),
+        web: 0,
         importer,
         buffers,
     };
+    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
     let event = this.imp().process(live, state, &mut frame)?;
     frame.input.wait_for_upload()?;
     Ok(event)
+}
+
+fn process_strip<T: ClBaseFilterImpl>(
+    element: &ClBaseFilter,
+    work: &mut Work,
+    importer: &mut Importer,
+    buffers: Buffers,
+    (input, window, web): (ClFrame, Window, u64),
+) -> Processed {
+    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
+    let mut frame = Frame {
+        input,
+        window,
+        web,
+        importer,
+        buffers,
+    };
+    this.imp().process(live, state, &mut frame)
 }

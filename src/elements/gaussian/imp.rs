@@ -11,7 +11,7 @@ use crate::elements::{
     property_table::{PropertyTable, properties, property_methods},
 };
 use clinspect_core::ClError;
-use clinspect_core::weights::KERNEL_SIZE_RANGE;
+use clinspect_core::{weights::KERNEL_SIZE_RANGE, window::Reach};
 use clinspect_opencl::Taken;
 use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
 
@@ -44,7 +44,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClGaussian>> = LazyLock::new(|| {
         ) = sigma;
         choice("arithmetic", "Arithmetic", "Number format of the sums") = arithmetic;
     });
-    PropertyTable::new(&CAT).with(|this| &this.settings, rows)
+    base_filter::with_line_scan(PropertyTable::new(&CAT).with(|this| &this.settings, rows))
 });
 
 /// Instance of `clgaussian`.
@@ -121,6 +121,10 @@ impl ClBaseFilterImpl for ClGaussian {
         )
     }
 
+    fn reach(operator: &Gaussian) -> Reach {
+        operator.reach()
+    }
+
     fn process(
         &self,
         live: &mut Live<Settings, Gaussian>,
@@ -128,7 +132,8 @@ impl ClBaseFilterImpl for ClGaussian {
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError> {
         let output = frame.target_frame()?;
-        let done = live.operator.run(&frame.input, &output, frame.meter())?;
+        let done =
+            (live.operator).run_window(&frame.input, &frame.window, &output, frame.meter())?;
         // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
         // wait, because its next user is ordered after the kernel.
         if frame.input.taken() == Taken::Wrapped {

@@ -12,14 +12,14 @@ use gst_base::{prelude::*, subclass::prelude::*};
 
 use super::{
     base_filter::{
-        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate, Negotiated,
-        Target,
+        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Learning, Live, MessageGate,
+        Negotiated, Target, View,
     },
     lock, pad_templates,
     property_table::PropertyTable,
 };
 use clinspect_core::ClError;
-use clinspect_core::components::Limits;
+use clinspect_core::{components::Limits, window::Reach};
 use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect};
 use clinspect_results::{Defect, DefectResult, Verdict};
 use masks::Masks;
@@ -100,18 +100,36 @@ pub trait InspectorImpl:
     /// Caps were negotiated.
     fn set_up(&self, _state: &mut Self::State) {}
 
-    /// Examines a frame before its defects are marked.
+    /// See [`ClBaseFilterImpl::look`].
     ///
     /// # Errors
-    /// A failing OpenCL call.
+    /// See there.
     fn look(
         &self,
         _live: &mut Live<Self::Settings, Self::Operator>,
         _state: &mut Self::State,
-        _frame: &Frame,
+        _view: &View,
     ) -> Result<(), ClError> {
         Ok(())
     }
+
+    /// See [`ClBaseFilterImpl::reach`].
+    fn reach(operator: &Self::Operator) -> Reach;
+
+    /// See [`ClBaseFilterImpl::learning`].
+    fn learning(
+        &self,
+        _live: &Live<Self::Settings, Self::Operator>,
+        _state: &Self::State,
+    ) -> Learning {
+        Learning::Off
+    }
+
+    /// The next strip is the first one of a web.
+    fn web_begins(&self, live: &mut Live<Self::Settings, Self::Operator>);
+
+    /// Notes what is in force for a frame.
+    fn note(_live: &Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
 
     /// Marks the defects of a frame; returns the numbers of marked pixels.
     ///
@@ -209,13 +227,34 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         Ok(())
     }
 
+    fn reach(operator: &T::Operator) -> Reach {
+        <T as InspectorImpl>::reach(operator)
+    }
+
+    fn learning(&self, live: &Live<T::Settings, T::Operator>, state: &State<T::State>) -> Learning {
+        InspectorImpl::learning(self, live, &state.own)
+    }
+
+    fn look(
+        &self,
+        live: &mut Live<T::Settings, T::Operator>,
+        state: &mut State<T::State>,
+        view: &View,
+    ) -> Result<(), ClError> {
+        InspectorImpl::look(self, live, &mut state.own, view)
+    }
+
+    fn web_begins(&self, live: &mut Live<T::Settings, T::Operator>, _state: &mut State<T::State>) {
+        InspectorImpl::web_begins(self, live);
+    }
+
     fn process(
         &self,
         live: &mut Live<T::Settings, T::Operator>,
         state: &mut State<T::State>,
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError> {
-        self.look(live, &mut state.own, frame)?;
+        T::note(live, &mut state.own);
         let reporting = *self.inspector().reporting();
         let masks = state.masks.as_ref();
         let masks =

@@ -1,13 +1,14 @@
 //! Decides when to estimate the pitch, and from which lines.
 
-use crate::elements::{base_filter::Target, told::Told};
+use crate::elements::{
+    base_filter::{Target, View},
+    told::Told,
+};
 use clinspect_core::ClError;
 use clinspect_core::{
     pitch::Axis,
     pitch_estimate::{Lines, PitchChange, PitchEstimator, PitchTracker},
 };
-use clinspect_opencl::Meter;
-use clinspect_opencl::frame::ClFrame;
 use clinspect_operators::Probe;
 
 /// While a pitch is unknown, this many frames are all examined: a live line must not wait.
@@ -105,12 +106,7 @@ impl Estimation {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn look(
-        &mut self,
-        probes: &mut Probes,
-        frame: &ClFrame,
-        meter: &Meter,
-    ) -> Result<Vec<News>, ClError> {
+    pub fn look(&mut self, probes: &mut Probes, view: &View) -> Result<Vec<News>, ClError> {
         let mut news = Vec::new();
         for (axis, (estimate, probe)) in [Axis::X, Axis::Y]
             .into_iter()
@@ -119,8 +115,9 @@ impl Estimation {
             let (Some(estimate), Some(probe)) = (estimate, probe) else {
                 continue;
             };
+            probe.take_rows(view.rows)?;
             let length = probe.length();
-            let samples = probe.run(frame, meter)?;
+            let samples = probe.run(view.frame, view.meter)?;
             let found = estimate.estimator.estimate(&Lines { samples, length });
             estimate.looked += 1;
             let change = estimate.tracker.update(found);

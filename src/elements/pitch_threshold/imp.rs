@@ -13,15 +13,19 @@ use super::{
     steady::Steady,
 };
 use crate::elements::{
-    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, Live, Target, put_back},
+    base_filter::{
+        self, ClBaseFilter, ClBaseFilterExt, Frame, Learning, Live, Target, View, put_back,
+    },
     debug_category,
     inspector::{self, Basis, Inspector, InspectorImpl},
     lock,
     property_table::{PropertyTable, property_methods},
     told::Told,
 };
-use clinspect_core::{ClError, components::Limits, pitch::Axis, region::user_region};
-use clinspect_operators::{Listed, Marked, MaskTarget, PitchSettings, PitchThreshold};
+use clinspect_core::{
+    ClError, components::Limits, pitch::Axis, region::user_region, window::Reach,
+};
+use clinspect_operators::{Contrast, Listed, Marked, MaskTarget, PitchSettings, PitchThreshold};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
@@ -85,7 +89,7 @@ impl ClPitchThreshold {
         &self,
         live: &mut Live<Settings, Operator>,
         estimation: &mut Estimation,
-        frame: &Frame,
+        view: &View,
     ) -> Result<(), ClError> {
         if estimation.follow(live.settings.estimates()) {
             self.estimated.set(&self.obj(), estimation.pitches());
@@ -93,7 +97,7 @@ impl ClPitchThreshold {
         if !estimation.is_due() {
             return Ok(());
         }
-        let news = estimation.look(&mut live.operator.probes, &frame.input, frame.meter())?;
+        let news = estimation.look(&mut live.operator.probes, view)?;
         if news.contains(&News::Pitch) {
             self.learn(live, estimation)?;
         }
@@ -146,7 +150,8 @@ impl ClPitchThreshold {
 }
 
 static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| {
-    inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT))
+    let table = inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT));
+    base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
         .with_read_only(Estimated::spec("x"), |this| {
             this.estimated.get()[0].to_value()
@@ -231,7 +236,13 @@ impl InspectorImpl for ClPitchThreshold {
         let layout = &target.layout;
         let rois = settings.rois.check("rois", |rois| {
             let rois = rois.iter();
-            rois.map(|&roi| user_region(roi, layout.width, layout.height))
+            // A web has no last row.
+            let height = if target.line_scan {
+                1 << 32
+            } else {
+                layout.height
+            };
+            rois.map(|&roi| user_region(roi, layout.width, height))
                 .collect()
         })?;
         let [pitch_x, pitch_y] = settings.pitches;
@@ -254,6 +265,7 @@ impl InspectorImpl for ClPitchThreshold {
                 contrast: settings.contrast(),
                 rois,
                 bit_depth: settings.bit_depth,
+                line_scan: target.line_scan,
                 image: target.images,
                 variant: None,
             },
@@ -274,20 +286,47 @@ impl InspectorImpl for ClPitchThreshold {
         &self,
         live: &mut Live<Settings, Operator>,
         state: &mut State,
-        frame: &Frame,
+        view: &View,
     ) -> Result<(), ClError> {
-        state.steady.note(&live.settings);
-        self.estimate(live, &mut state.estimation, frame)?;
+        self.estimate(live, &mut state.estimation, view)?;
         self.warn_weak(live, &mut state.weak);
         let Live {
             operator, settings, ..
         } = live;
         self.presence
-            .look(&self.obj(), settings, operator, &mut state.learned, frame)
+            .look(&self.obj(), settings, operator, &mut state.learned, view)
+    }
+
+    fn reach(operator: &Operator) -> Reach {
+        operator.comparison.reach()
+    }
+
+    fn learning(&self, live: &Live<Settings, Operator>, state: &State) -> Learning {
+        let estimates = live.settings.estimates();
+        let learns_contrast = live.settings.contrast() == Contrast::Unknown;
+        if estimates == [false; 2] && !learns_contrast {
+            Learning::Off
+        } else if live.operator.comparison.pitches() == [0.0; 2]
+            || (learns_contrast && !state.learned.is_known())
+        {
+            Learning::Needed
+        } else {
+            Learning::Known
+        }
+    }
+
+    fn web_begins(&self, live: &mut Live<Settings, Operator>) {
+        live.operator.comparison.forget_open();
+    }
+
+    fn note(live: &Live<Settings, Operator>, state: &mut State) {
+        state.steady.note(&live.settings);
     }
 
     fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<Marked, ClError> {
-        operator.comparison.run(&frame.input, mask, frame.meter())
+        operator
+            .comparison
+            .run_window(&frame.input, &frame.window, mask, frame.meter())
     }
 
     fn list(

@@ -12,7 +12,7 @@ use gst::{
 };
 
 use super::{ClPitchThreshold, imp::Operator, properties::Settings};
-use crate::elements::{base_filter::Frame, lock, told::Told};
+use crate::elements::{base_filter::View, lock, told::Told};
 use clinspect_core::{ClError, presence::contrast_q4};
 use clinspect_operators::Contrast;
 
@@ -67,6 +67,13 @@ pub fn signals() -> &'static [Signal] {
     SIGNALS.as_ref()
 }
 
+impl Learned {
+    /// Whether the contrast is known.
+    pub fn is_known(&self) -> bool {
+        self.contrast.is_some()
+    }
+}
+
 impl Presence {
     /// The value of the property.
     pub fn expected(&self) -> f64 {
@@ -96,7 +103,7 @@ impl Presence {
         settings: &Settings,
         operator: &mut Operator,
         learned: &mut Learned,
-        frame: &Frame,
+        view: &View,
     ) -> Result<(), ClError> {
         let comparison = &mut operator.comparison;
         if settings.contrast() != Contrast::Unknown {
@@ -115,7 +122,7 @@ impl Presence {
         if learned.contrast.is_none() {
             // A contrast that rounds to 0 could never be missed.
             learned.contrast = comparison
-                .learn_contrast(&frame.input, frame.meter())?
+                .learn_contrast(view.frame, view.rows, view.meter)?
                 .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
                 .map(|contrast| (contrast, pitches));
             let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);

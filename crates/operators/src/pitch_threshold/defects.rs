@@ -83,28 +83,39 @@ impl PitchThreshold {
         };
         let stride = packed_stride(self.width);
         let finder = &mut self.lister.finder;
-        let (width, height) = (self.width, self.height);
+        let window = self.window;
+        let (width, height) = (self.width, window.rows);
         let found = buffer.read_with(|bytes| {
             let mask = bytes.get(offset..).unwrap_or(&[]);
             finder.find(mask, stride, width, height, limits)
         })?;
         let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
         // Without a search the comparisons stand in for the table, which the kernel does not read.
-        let (tiles, table) = match &self.presence {
-            Some(presence) => (presence.tiles_arg()?, Arg::Mem(presence.table())),
-            None => (Arg::I32x4([1; 4]), Arg::Mem(&self.comparisons)),
+        let (tiles, tile_rows, table) = match &self.presence {
+            Some(presence) => (
+                presence.tiles_arg()?,
+                presence.rows_arg()?,
+                Arg::Mem(presence.table()),
+            ),
+            None => (
+                Arg::I32x4([1; 4]),
+                Arg::I32x4([0; 4]),
+                Arg::Mem(&self.comparisons),
+            ),
         };
         let frame_args = [
             src,
             src_offset,
             src_stride,
             Arg::I32(to_i32(self.width, "a width")?),
-            Arg::I32(to_i32(self.height, "a height")?),
+            Arg::I32(to_i32(window.height, "a height")?),
+            Arg::I32(to_i32(window.first, "a row")?),
             Arg::Mem(&self.comparisons),
-            Arg::I32(to_i32(self.comparison_count, "comparisons")?),
+            Arg::I32(to_i32(self.comparison_list.len(), "comparisons")?),
             Arg::I32(self.theta),
             Arg::I32(self.flags),
             tiles,
+            tile_rows,
             table,
             Arg::I32(i32::from(self.marked.missing > 0)),
         ];

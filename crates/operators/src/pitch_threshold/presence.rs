@@ -9,7 +9,8 @@ use clinspect_core::{
     mask::packed_stride,
     ndrange::NdRange,
     pitch::{Axis, Comparison},
-    presence::{PairSums, TileSum, Tiles, contrast_q4, shows_pattern},
+    presence::{PairSums, TileRows, TileSum, Tiles, contrast_q4, shows_pattern},
+    window::Window,
 };
 use clinspect_opencl::{
     Arg, ClContext, Kernel, Mem, Memory, Meter, Program, Submission, frame::ClFrame,
@@ -52,23 +53,44 @@ pub(super) struct Judged<'a> {
 /// Kernels and memory of the search.
 #[derive(Debug)]
 pub(super) struct Presence {
-    tiles: Tiles,
-    size: [usize; 2],
+    pitches: [f64; 2],
+    width: usize,
     shift: i32,
+    /// The tiles of the rows in work.
+    rows: TileRows,
     sum: Kernel,
-    /// On a CPU rows of tiles are summed up by columns, in this working memory.
-    columns: Option<Mem>,
-    range: NdRange,
-    row_step: usize,
+    /// Work-items per work-group of `sum` and of `pairs`.
+    groups: [usize; 2],
+    /// On a CPU rows of tiles are summed up by columns: most work-items, and their working memory.
+    columns: Option<(usize, Mem)>,
     mark: Kernel,
     mark_group: [usize; 2],
     pairs: Kernel,
-    pairs_range: NdRange,
-    pairs_out: Mem,
-    sums: Mem,
-    table: Mem,
+    /// Most work-items of `pairs` on a CPU.
+    pair_items: usize,
+    memory: TileMemory,
     counts: Mem,
     host_sums: Vec<TileSum>,
+}
+
+/// Device memory with a value per tile.
+#[derive(Debug)]
+struct TileMemory {
+    count: usize,
+    pairs: Mem,
+    sums: Mem,
+    table: Mem,
+}
+
+impl TileMemory {
+    fn new(context: &ClContext, count: usize) -> Result<Self, ClError> {
+        Ok(Self {
+            count,
+            pairs: context.device_memory(count * size_of::<PairSums>())?,
+            sums: context.device_memory(count * size_of::<TileSum>())?,
+            table: context.device_memory(count * size_of::<i32>())?,
+        })
+    }
 }
 
 /// Number of work-groups of `items` work-items that sum up the tiles; see `sum_tiles`.
@@ -89,8 +111,8 @@ impl Presence {
         depth: u32,
         by_columns: bool,
     ) -> Result<Self, ClError> {
-        let (width, height) = (layout.width, layout.height);
-        let tiles = Tiles::new(pitches, width, height);
+        let width = layout.width;
+        let rows = TileRows::new(pitches, width, &Window::frame(layout.height));
         let local = GROUP * size_of::<TileSum>();
         let by_columns = by_columns || context.caps().local_memory < local as u64;
         let name = if by_columns {
@@ -99,106 +121,110 @@ impl Presence {
             "tile_sums_groups"
         };
         let sum = program.kernel(name)?;
-        let units = context.caps().compute_units;
-        let items = (ITEMS_PER_UNIT * units).min(tiles.rows);
+        let items = ITEMS_PER_UNIT * context.caps().compute_units;
         let group = GROUP.min(context.kernel_work_group(&sum)?);
-        let row_step = tiles.height.div_ceil(ITEM_ROWS).min(8);
-        let (range, columns) = if by_columns {
+        let columns = if by_columns {
             let bytes = if layout.sample == SampleType::U8 {
                 4
             } else {
                 8
             };
-            let columns = context.device_memory(items * 2 * width * bytes)?;
-            (NdRange::groups(items, 1), Some(columns))
+            Some((items, context.device_memory(items * 2 * width * bytes)?))
         } else {
-            (
-                NdRange::groups(groups(&tiles, row_step, group), group),
-                None,
-            )
+            None
         };
         let pairs = program.kernel(if by_columns {
             "pair_sums"
         } else {
             "pair_sums_groups"
         })?;
-        let pairs_range = if by_columns {
-            NdRange::groups((ITEMS_PER_UNIT * units).min(tiles.count()), 1)
-        } else {
-            let local = context.caps().local_memory as usize / size_of::<PairSums>();
-            let group = PAIR_GROUP
-                .min(context.kernel_work_group(&pairs)?)
-                .min(local);
-            NdRange::groups(tiles.count(), group)
-        };
+        let local = context.caps().local_memory as usize / size_of::<PairSums>();
+        let pair_group = PAIR_GROUP
+            .min(context.kernel_work_group(&pairs)?)
+            .min(local);
         let mark = program.kernel("mark_missing")?;
         Ok(Self {
-            tiles,
-            size: [width, height],
+            pitches,
+            width,
             shift: depth.saturating_sub(8) as i32,
             mark_group: plain_group(context, &mark)?,
-            sums: context.device_memory(tiles.count() * size_of::<TileSum>())?,
-            table: context.device_memory(tiles.count() * size_of::<i32>())?,
+            memory: TileMemory::new(context, rows.tiles.count())?,
+            rows,
             counts: context.device_memory(2 * size_of::<u32>())?,
-            pairs_out: context.device_memory(tiles.count() * size_of::<PairSums>())?,
             host_sums: Vec::new(),
             sum,
+            groups: [group, pair_group],
             columns,
-            range,
-            row_step,
             mark,
             pairs,
-            pairs_range,
+            pair_items: items,
         })
+    }
+
+    /// Takes the tiles of a window.
+    pub fn take(&mut self, context: &ClContext, window: &Window) -> Result<(), ClError> {
+        self.rows = TileRows::new(self.pitches, self.width, window);
+        let count = self.rows.tiles.count();
+        if count > self.memory.count {
+            self.memory = TileMemory::new(context, count.next_power_of_two())?;
+        }
+        Ok(())
+    }
+
+    /// Sets of rows of a tile that work-items sum up apart.
+    fn row_step(&self) -> usize {
+        self.rows.tiles.height.div_ceil(ITEM_ROWS).min(8)
     }
 
     /// Number of work-groups of `items` work-items that sum up the tiles.
     pub fn groups(&self, items: usize) -> usize {
-        groups(&self.tiles, self.row_step, items)
+        groups(&self.rows.tiles, self.row_step(), items)
     }
 
     /// The last arguments of the wide kernels, from `tile_groups` on.
-    pub fn tile_args(&self, contrast: f64) -> Result<[Arg<'_>; 5], ClError> {
+    pub fn tile_args(&self, contrast: f64) -> Result<[Arg<'_>; 7], ClError> {
         Ok([
             self.tiles_arg()?,
             Arg::U32(contrast_q4(contrast)),
             Arg::I32(self.shift),
-            Arg::Mem(&self.sums),
-            Arg::I32(to_i32(self.row_step, "rows")?),
+            Arg::Mem(&self.memory.sums),
+            Arg::I32(to_i32(self.row_step(), "rows")?),
+            Arg::I32(to_i32(self.rows.top, "rows")?),
+            Arg::I32(to_i32(self.rows.height, "rows")?),
         ])
     }
 
     /// The tiles for a kernel.
     pub fn tiles_arg(&self) -> Result<Arg<'static>, ClError> {
-        let tiles = &self.tiles;
+        let tiles = &self.rows.tiles;
         let numbers = [tiles.width, tiles.height, tiles.columns, tiles.rows];
         let [a, b, c, d] = numbers.map(|n| to_i32(n, "tiles"));
         Ok(Arg::I32x4([a?, b?, c?, d?]))
     }
 
+    /// The rows that the tiles cover, for a kernel.
+    pub fn rows_arg(&self) -> Result<Arg<'static>, ClError> {
+        let rows = &self.rows;
+        let overlap = 1 + i32::from(rows.overlap);
+        let top = to_i32(rows.top, "rows")?;
+        Ok(Arg::I32x4([top, to_i32(rows.height, "rows")?, overlap, 0]))
+    }
+
     /// The table of tile differences; valid after [`Self::mark`].
     pub fn table(&self) -> &Mem {
-        &self.table
+        &self.memory.table
     }
 
-    fn sizes(&self) -> Result<[Arg<'static>; 2], ClError> {
-        let [width, height] = self.size;
-        Ok([
-            Arg::I32(to_i32(width, "a width")?),
-            Arg::I32(to_i32(height, "a height")?),
-        ])
-    }
-
-    /// The first arguments of the kernels that read a frame.
+    /// The first arguments of the kernels that read tiles of a frame.
     fn frame_args<'a>(&self, frame: &'a ClFrame) -> Result<Vec<Arg<'a>>, ClError> {
-        let [src, offset, stride] = source_args(frame.plane(0)?, None, 0)?;
-        let [width, height] = self.sizes()?;
+        let plane = frame.plane(0)?;
+        let [src, offset, stride] = source_args(plane, None, self.rows.top * plane.stride)?;
         Ok(vec![
             src,
             offset,
             stride,
-            width,
-            height,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.rows.height, "a height")?),
             Arg::I32(self.shift),
         ])
     }
@@ -216,31 +242,35 @@ impl Presence {
         args.extend([
             self.tiles_arg()?,
             Arg::U32(contrast_q4(contrast)),
-            Arg::Mem(&self.sums),
+            Arg::Mem(&self.memory.sums),
             Arg::Mem(counters),
             Arg::U32(to_u32(slot, "a counter")?),
         ]);
-        let name = match &self.columns {
-            Some(columns) => {
+        let (name, range) = match &self.columns {
+            Some((items, columns)) => {
                 args.push(Arg::Mem(columns));
-                "tile_sums_columns"
+                let items = (*items).min(self.rows.tiles.rows);
+                ("tile_sums_columns", NdRange::groups(items, 1))
             }
             None => {
-                let group = self.range.local.map_or(1, |local| local[0]);
-                args.push(Arg::I32(to_i32(self.row_step, "rows")?));
+                let [group, _] = self.groups;
+                args.push(Arg::I32(to_i32(self.row_step(), "rows")?));
                 args.push(Arg::Local(group * size_of::<TileSum>()));
-                "tile_sums_groups"
+                (
+                    "tile_sums_groups",
+                    NdRange::groups(self.groups(group), group),
+                )
             }
         };
-        submission.run(&mut self.sum, name, &args, &self.range)
+        submission.run(&mut self.sum, name, &args, &range)
     }
 
     /// Reads the sums of the last [`Self::sum`].
     fn read_sums(&mut self, context: &ClContext) -> Result<(), ClError> {
         self.host_sums
-            .resize(self.tiles.count(), TileSum::default());
+            .resize(self.rows.tiles.count(), TileSum::default());
         let bytes = bytemuck::cast_slice_mut(&mut self.host_sums);
-        context.read(&self.sums, 0, bytes, "sums of tiles")
+        context.read(&self.memory.sums, 0, bytes, "sums of tiles")
     }
 
     /// Marks the judged pixels of the tiles without the pattern in a packed mask, after a
@@ -251,25 +281,30 @@ impl Presence {
         context: &Arc<ClContext>,
         contrast: f64,
         judged: &Judged,
+        window: &Window,
         mask: Memory,
         mask_offset: usize,
         meter: &Meter,
     ) -> Result<[u32; 2], ClError> {
         self.read_sums(context)?;
-        let table = self
-            .tiles
-            .differences_q8(&self.host_sums, contrast_q4(contrast));
+        let tiles = &self.rows.tiles;
+        let table = if window.is_web {
+            tiles.row_differences_q8(&self.host_sums, contrast_q4(contrast))
+        } else {
+            tiles.differences_q8(&self.host_sums, contrast_q4(contrast))
+        };
         context.write(
-            &self.table,
+            &self.memory.table,
             0,
             bytemuck::cast_slice(&table),
             "differences of tiles",
         )?;
-        let stride = packed_stride(self.size[0]);
-        let [width, height] = self.sizes()?;
+        let stride = packed_stride(self.width);
         let args = [
-            width,
-            height,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(window.height, "a height")?),
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::I32(to_i32(window.rows, "rows")?),
             Arg::Writes(mask),
             Arg::U64(mask_offset as u64),
             Arg::U32(to_u32(stride, "a stride")?),
@@ -279,10 +314,11 @@ impl Presence {
             Arg::I32(to_i32(judged.roi_count, "regions")?),
             Arg::I32(judged.flags),
             self.tiles_arg()?,
-            Arg::Mem(&self.table),
+            self.rows_arg()?,
+            Arg::Mem(&self.memory.table),
             Arg::Mem(&self.counts),
         ];
-        let range = NdRange::cover([stride, self.size[1]], self.mark_group);
+        let range = NdRange::cover([stride, window.rows], self.mark_group);
         let mut submission = context.submit(meter);
         submission.zero(
             &self.counts,
@@ -290,7 +326,7 @@ impl Presence {
             "the missing pixels' counters",
         )?;
         submission.run(&mut self.mark, "mark_missing", &args, &range)?;
-        submission.measure(stride * self.size[1]);
+        submission.measure(stride * window.rows);
         let mut counts = [0_u32; 2];
         let bytes = bytemuck::cast_slice_mut(&mut counts);
         submission.read(&self.counts, 0, bytes, "the missing pixels' count")?;
@@ -298,15 +334,17 @@ impl Presence {
     }
 
     /// The median tile's standard deviation in grey levels of 8 bits, if the frame shows a pattern
-    /// that repeats after each of the comparisons' distances.
+    /// that repeats after each of the comparisons' distances; `rows` is its number of rows.
     pub fn learn(
         &mut self,
         context: &Arc<ClContext>,
         frame: &ClFrame,
+        rows: usize,
         comparisons: &[Comparison],
         counters: &Mem,
         meter: &Meter,
     ) -> Result<Option<f64>, ClError> {
+        self.take(context, &Window::frame(rows))?;
         for comparison in comparisons {
             if !shows_pattern(&self.pair_sums(context, frame, comparison, meter)?) {
                 return Ok(None);
@@ -316,7 +354,7 @@ impl Presence {
         self.sum(frame, 0.0, counters, 0, &mut submission)?;
         drop(submission);
         self.read_sums(context)?;
-        Ok(Some(self.tiles.median_deviation(&self.host_sums)))
+        Ok(Some(self.rows.tiles.median_deviation(&self.host_sums)))
     }
 
     fn pair_sums(
@@ -332,20 +370,22 @@ impl Presence {
             Arg::I32(comparison.whole),
             Arg::I32(comparison.fraction),
             self.tiles_arg()?,
-            Arg::Mem(&self.pairs_out),
+            Arg::Mem(&self.memory.pairs),
         ]);
-        let name = if self.columns.is_some() {
-            "pair_sums"
+        let count = self.rows.tiles.count();
+        let (name, range) = if self.columns.is_some() {
+            let items = self.pair_items.min(count);
+            ("pair_sums", NdRange::groups(items, 1))
         } else {
-            let group = self.pairs_range.local.map_or(1, |local| local[0]);
+            let [_, group] = self.groups;
             args.push(Arg::Local(group * size_of::<PairSums>()));
-            "pair_sums_groups"
+            ("pair_sums_groups", NdRange::groups(count, group))
         };
         let mut submission = context.submit(meter);
-        submission.run(&mut self.pairs, name, &args, &self.pairs_range)?;
-        let mut sums = vec![PairSums::default(); self.tiles.count()];
+        submission.run(&mut self.pairs, name, &args, &range)?;
+        let mut sums = vec![PairSums::default(); count];
         let bytes = bytemuck::cast_slice_mut(&mut sums);
-        submission.read(&self.pairs_out, 0, bytes, "sums of pairs")?;
+        submission.read(&self.memory.pairs, 0, bytes, "sums of pairs")?;
         Ok(sums)
     }
 }

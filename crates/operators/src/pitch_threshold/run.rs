@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, mask::packed_stride, ndrange::NdRange, variant::WIDE_MEMORY};
+use clinspect_core::{
+    ClError, mask::packed_stride, ndrange::NdRange, variant::WIDE_MEMORY, window::Window,
+};
 use clinspect_opencl::{
     Arg, ClBuffer, Kernel, Memory, Meter, Submission,
     frame::{ClFrame, Plane},
 };
 
 use super::{
-    Contrast, Counters, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed, mask::packed_mask,
-    presence::Judged,
+    Contrast, Counters, Launch, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed,
+    mask::packed_mask, presence::Judged,
 };
 use crate::{
     source::{source_args, target_args},
@@ -18,17 +20,34 @@ use crate::{
 };
 
 impl PitchThreshold {
-    /// Compares a frame, writes its mask, waits, and returns the number of marked pixels.
+    /// [`Self::run_window`] for a whole frame.
     ///
     /// # Errors
-    /// The failing call; the mask's contents are then undefined.
+    /// See there.
     pub fn run(
         &mut self,
         frame: &ClFrame,
         target: MaskTarget,
         meter: &Arc<Meter>,
     ) -> Result<Marked, ClError> {
-        let result = self.compare(frame, target, meter);
+        self.run_window(frame, &Window::frame(self.height), target, meter)
+    }
+
+    /// Compares the rows of a window, writes their mask, waits, and returns the number of marked
+    /// pixels. `frame` holds the rows of the window; row 0 of the mask is the first processed row.
+    ///
+    /// # Errors
+    /// The failing call; the mask's contents are then undefined.
+    pub fn run_window(
+        &mut self,
+        frame: &ClFrame,
+        window: &Window,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<Marked, ClError> {
+        let result = self
+            .take(window)
+            .and_then(|()| self.compare(frame, target, meter));
         self.marked = *result.as_ref().unwrap_or(&Marked::default());
         if result.is_ok() {
             self.slot = 1 - self.slot;
@@ -46,15 +65,22 @@ impl PitchThreshold {
         meter: &Arc<Meter>,
     ) -> Result<Marked, ClError> {
         let stride = packed_stride(self.width);
-        if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
-            self.packed = Some(ClBuffer::new(&self.context, stride * self.height, meter)?);
+        let window = self.window;
+        let bytes = stride * window.rows;
+        if matches!(target, MaskTarget::Grey(_))
+            && self
+                .packed
+                .as_ref()
+                .is_none_or(|packed| packed.size() < bytes)
+        {
+            self.packed = Some(ClBuffer::new(&self.context, bytes, meter)?);
         }
         let (mask, mask_offset) = packed_mask(target, &self.packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(mask);
         let comparison_count = match self.contrast {
             Contrast::Unknown => 0,
-            _ => self.comparison_count,
+            _ => self.comparison_list.len(),
         };
         let mut submission = self.context.submit(meter);
         if let Some(images) = &mut self.images {
@@ -73,14 +99,16 @@ impl PitchThreshold {
             src_offset,
             src_stride,
             Arg::I32(to_i32(self.width, "a width")?),
-            Arg::I32(to_i32(self.height, "a height")?),
+            Arg::I32(to_i32(window.height, "a height")?),
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::I32(to_i32(window.rows, "rows")?),
             Arg::Writes(mask),
             Arg::U64(mask_offset as u64),
             Arg::U32(to_u32(stride, "a stride")?),
             Arg::Mem(&self.comparisons),
             Arg::I32(to_i32(comparison_count, "comparisons")?),
-            Arg::Mem(&self.rois),
-            Arg::I32(to_i32(self.roi_count, "regions")?),
+            Arg::Mem(&self.rois.memory),
+            Arg::I32(to_i32(self.rois.words.len(), "regions")?),
             Arg::I32(self.theta),
             Arg::I32(self.flags),
             Arg::Mem(&self.counters),
@@ -90,38 +118,44 @@ impl PitchThreshold {
             // The kernel compares whatever the number of comparisons.
             comparison_count > 0 && plane.aligned_len().is_some() && fixed.reads(plane)
         });
-        let (kernel, name, wide) = match fixed {
+        let (kernel, name, launch) = match fixed {
             Some(fixed) => (
                 &mut fixed.kernel,
                 Fixed::NAME,
-                Some((fixed.split, fixed.group)),
+                Launch::Wide(fixed.split, fixed.group),
             ),
-            None => (&mut self.kernel, self.name, self.wide),
+            None => (&mut self.kernel, self.name, self.launch),
         };
-        let mut range = self.range;
         let mut is_summed = false;
-        if let Some((split, group)) = wide {
-            // The kernel also sums up the tiles: another launch would cost as much as the sums.
-            let tiles = match (self.contrast, &self.presence) {
-                (Contrast::Known(level), Some(presence)) => Some((level, presence)),
-                _ => None,
-            };
-            is_summed = tiles.is_some();
-            let tile_groups = tiles.map_or(0, |(_, presence)| presence.groups(group));
-            args.push(Arg::U32(memory_bytes(plane, name)?));
-            args.extend(split.args(group, tile_groups)?);
-            match tiles {
-                Some((level, presence)) => args.extend(presence.tile_args(level)?),
-                None => args.extend([
-                    Arg::I32x4([1; 4]),
-                    Arg::U32(0),
-                    Arg::I32(0),
-                    Arg::Mem(&self.counters),
-                    Arg::I32(1),
-                ]),
+        let range = match launch {
+            Launch::Bytes(group) => NdRange::cover([stride, window.rows], group),
+            Launch::Bands(bands) => NdRange::groups(bands.min(window.rows.max(1)), 1),
+            Launch::Wide(split, group) => {
+                let split = split.of_rows(window.rows);
+                // The kernel also sums up the tiles: another launch would cost as much as the sums.
+                let tiles = match (self.contrast, &self.presence) {
+                    (Contrast::Known(level), Some(presence)) => Some((level, presence)),
+                    _ => None,
+                };
+                is_summed = tiles.is_some();
+                let tile_groups = tiles.map_or(0, |(_, presence)| presence.groups(group));
+                args.push(Arg::U32(memory_bytes(plane, name)?));
+                args.extend(split.args(group, tile_groups)?);
+                match tiles {
+                    Some((level, presence)) => args.extend(presence.tile_args(level)?),
+                    None => args.extend([
+                        Arg::I32x4([1; 4]),
+                        Arg::U32(0),
+                        Arg::I32(0),
+                        Arg::Mem(&self.counters),
+                        Arg::I32(1),
+                        Arg::I32(0),
+                        Arg::I32(1),
+                    ]),
+                }
+                split.range(group, tile_groups)
             }
-            range = split.range(group, tile_groups);
-        }
+        };
         submission.run(kernel, name, &args, &range)?;
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
             && !is_summed
@@ -133,10 +167,10 @@ impl PitchThreshold {
             self.expand_group,
             mask,
             target,
-            [self.width, self.height],
+            [self.width, window.rows],
             &mut submission,
         )?;
-        submission.measure(self.width * self.height);
+        submission.measure(self.width * window.rows);
         let mut counts: Counters = [0; 4];
         let bytes = bytemuck::cast_slice_mut(&mut counts);
         submission.read(&self.counters, 0, bytes, "the pixel count")?;
@@ -149,18 +183,25 @@ impl PitchThreshold {
         {
             let judged = Judged {
                 comparisons: &self.comparisons,
-                comparison_count: self.comparison_count,
-                rois: &self.rois,
-                roi_count: self.roi_count,
+                comparison_count: self.comparison_list.len(),
+                rois: &self.rois.memory,
+                roi_count: self.rois.words.len(),
                 flags: self.flags,
             };
-            let [fresh, missing] =
-                presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;
+            let [fresh, missing] = presence.mark(
+                &self.context,
+                level,
+                &judged,
+                &window,
+                mask,
+                mask_offset,
+                meter,
+            )?;
             marked.pixels += u64::from(fresh);
             marked.missing = u64::from(missing);
             if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
                 let mut submission = self.context.submit(meter);
-                let size = [self.width, self.height];
+                let size = [self.width, window.rows];
                 Self::expand(
                     &mut self.expand,
                     self.expand_group,

@@ -4,8 +4,10 @@ use clinspect_core::ClError;
 use clinspect_core::{
     layout::{FrameLayout, SampleType},
     pitch::{Axis, Comparison},
+    presence::nominal_height,
     region::{Rect, union_area},
     variant::PitchVariant,
+    window::{Reach, Window},
 };
 use clinspect_opencl::ClContext;
 use gst::glib;
@@ -139,6 +141,8 @@ pub struct PitchSettings {
     pub rois: Vec<Rect>,
     /// Bits of a sample that a camera fills; 0 for the depth of the format.
     pub bit_depth: u32,
+    /// Frames are strips of a web.
+    pub line_scan: bool,
     /// Read from images instead of buffers.
     pub image: bool,
     /// Forces a variant; refused if the device cannot run it.
@@ -193,21 +197,64 @@ impl PitchSettings {
         (self.borders == Borders::Inward && is_nearest).then_some(self.edge_margin as usize)
     }
 
+    /// The regions of interest in a plane `width` pixels wide of which `window` is processed. In a web
+    /// regions count from the web's first row.
+    pub(super) fn regions(&self, width: usize, window: &Window) -> Vec<Rect> {
+        if self.rois.is_empty() {
+            return vec![Rect::new(0, 0, width, window.height)];
+        }
+        let web_row = window.web_row as usize;
+        let in_plane = |roi: &Rect| Rect {
+            y0: roi.y0.saturating_sub(web_row),
+            y1: roi.y1.saturating_sub(web_row),
+            ..*roi
+        };
+        self.rois.iter().map(in_plane).collect()
+    }
+
+    /// Number of processed pixels that at least one of the comparisons judges in a region.
+    pub(super) fn judged_in(
+        &self,
+        comparisons: &[Comparison],
+        width: usize,
+        window: &Window,
+    ) -> u64 {
+        let rows = Rect::new(0, window.first, width, window.rows);
+        let judged: Vec<Rect> = comparisons
+            .iter()
+            .flat_map(|c| c.judged(width, window.height, self.inward(c)))
+            .map(|rect| rect.intersect(&rows))
+            .filter(|rect| !rect.is_empty())
+            .collect();
+        union_area(&judged, &self.regions(width, window))
+    }
+
     /// Number of pixels of a `width` × `height` frame that at least one of the comparisons judges in a
     /// region.
     pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
-        let judged: Vec<Rect> = comparisons
-            .iter()
-            .flat_map(|c| c.judged(width, height, self.inward(c)))
-            .filter(|rect| !rect.is_empty())
-            .collect();
-        let whole = [Rect::new(0, 0, width, height)];
-        let rois = if self.rois.is_empty() {
-            &whole[..]
-        } else {
-            &self.rois
-        };
-        union_area(&judged, rois)
+        self.judged_in(comparisons, width, &Window::frame(height))
+    }
+
+    /// Rows of a web that a strip needs above and below it.
+    pub(super) fn reach(&self, comparisons: &[Comparison]) -> Reach {
+        let along_y = comparisons.iter().filter(|c| c.axis == Axis::Y);
+        let mut reach = Reach::default();
+        for comparison in along_y {
+            reach.both = reach.both.max(comparison.margin());
+            if self.inward(comparison).is_some() {
+                reach.inward = reach.inward.max(comparison.margin2());
+                reach.first = reach.first.max(comparison.margin());
+            }
+        }
+        if self.contrast != Contrast::Off {
+            reach.tile = nominal_height(self.pitch_y);
+        }
+        reach
+    }
+
+    /// The height of the frame, or of a web: so large that a distance along y never exceeds it.
+    pub(super) fn judged_height(&self, height: usize) -> usize {
+        if self.line_scan { 1 << 32 } else { height }
     }
 
     /// Number of pixels of the regions of interest.
@@ -222,8 +269,9 @@ impl PitchSettings {
     }
 
     /// Refuses a direction in which no pixel of the frame can be judged: frames would pass without
-    /// a judgement along it.
+    /// a judgement along it. A web has no last row.
     pub(super) fn check_reach(&self, width: usize, height: usize) -> Result<(), ClError> {
+        let height = self.judged_height(height);
         let comparisons = self.comparisons()?;
         for (axis, name) in [(Axis::X, "pitch-x"), (Axis::Y, "pitch-y")] {
             let along: Vec<Comparison> = comparisons

@@ -43,6 +43,15 @@ impl WideSplit {
         }
     }
 
+    /// The split for this number of judged rows.
+    #[must_use]
+    pub fn of_rows(self, rows: usize) -> Self {
+        Self {
+            rows: rows.div_ceil(self.item_rows),
+            ..self
+        }
+    }
+
     /// Rows of the launch with interior items.
     fn interior_rows(&self) -> usize {
         if self.interior > 0 { self.rows } else { 0 }

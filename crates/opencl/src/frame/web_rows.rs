@@ -1,0 +1,200 @@
+//! The rows of a web that are still needed, on the device.
+
+use std::sync::Arc;
+
+use clinspect_core::{ClError, layout::FrameLayout};
+
+use super::{ClFrame, Plane, PlaneMemory};
+use crate::{ClBuffer, ClContext, Completion, Meter, Rows, Taken};
+
+/// Rows of the planes start at multiples of this, bytes: the fastest kernels need it.
+const ROW_ALIGNMENT: usize = 64;
+
+/// A plane of the kept rows.
+#[derive(Debug)]
+struct WebPlane {
+    row_bytes: usize,
+    stride: usize,
+    /// Rows of the frame per row of the plane, as a shift.
+    shift: u32,
+}
+
+/// The last rows of a web. Each strip is copied behind the one before; a plane's rows are adjacent, so
+/// any part of them is a frame for kernels.
+#[derive(Debug)]
+pub struct WebRows {
+    context: Arc<ClContext>,
+    meter: Arc<Meter>,
+    planes: Vec<WebPlane>,
+    /// Number of rows that fit.
+    capacity: usize,
+    memory: Option<Arc<ClBuffer>>,
+    /// Row of the memory at which the kept rows begin.
+    at: usize,
+    /// Number of the web's row that is the first kept one.
+    first: u64,
+    /// Number of kept rows.
+    rows: usize,
+    /// Rows in the memory start at multiples of this.
+    step: usize,
+}
+
+impl WebRows {
+    /// No rows, of frames of `layout`.
+    pub fn new(context: &Arc<ClContext>, meter: &Arc<Meter>, layout: &FrameLayout) -> Self {
+        let planes = layout.planes.iter().enumerate();
+        let planes = planes.map(|(index, plane)| WebPlane {
+            row_bytes: plane.row_bytes,
+            stride: plane.row_bytes.next_multiple_of(ROW_ALIGNMENT),
+            shift: layout.row_shift(index),
+        });
+        Self {
+            context: context.clone(),
+            meter: meter.clone(),
+            planes: planes.collect(),
+            capacity: 0,
+            memory: None,
+            at: 0,
+            first: 0,
+            rows: 0,
+            step: 1 << layout.largest_row_shift(),
+        }
+    }
+
+    /// Forgets all rows: a web begins.
+    pub fn clear(&mut self) {
+        (self.at, self.first, self.rows) = (0, 0, 0);
+    }
+
+    /// Number of the web's first row that is kept.
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// Number of the web's rows that have come.
+    pub fn past(&self) -> u64 {
+        self.first + self.rows as u64
+    }
+
+    /// Copies a strip of `height` rows behind the rows that are there. Rows before the web's row
+    /// `keep` are no longer needed.
+    ///
+    /// # Errors
+    /// The device is out of memory; a failing call.
+    pub fn append(
+        &mut self,
+        strip: &ClFrame,
+        height: usize,
+        keep: u64,
+    ) -> Result<Completion, ClError> {
+        let unneeded = keep.clamp(self.first, self.past()) - self.first;
+        let unneeded = unneeded as usize / self.step * self.step;
+        self.at += unneeded;
+        self.first += unneeded as u64;
+        self.rows -= unneeded;
+        if self.at + self.rows + height > self.capacity {
+            self.make_room(height)?;
+        }
+        let memory = self.memory.clone().ok_or_else(no_memory)?;
+        let mut submission = self.context.submit(&self.meter);
+        for (index, plane) in strip.planes().iter().enumerate() {
+            let from = Rows {
+                memory: plane.memory(),
+                offset: plane.offset,
+                stride: plane.stride,
+            };
+            let (to, row_bytes) = self.rows_of(&memory, index, self.at + self.rows)?;
+            let rows = (height + (1 << self.planes[index].shift) - 1) >> self.planes[index].shift;
+            submission.copy(from, to, row_bytes, rows)?;
+        }
+        self.rows += height;
+        submission.send()
+    }
+
+    /// Moves the kept rows to the start of the memory, or of a larger one.
+    fn make_room(&mut self, height: usize) -> Result<(), ClError> {
+        let needed = self.rows + height;
+        let (before, old_capacity) = (self.memory.clone(), self.capacity);
+        // Copies may not overlap, and a larger memory makes room for several strips.
+        if needed > self.capacity || self.at < self.rows {
+            self.capacity = (2 * needed).next_multiple_of(self.step);
+            let bytes = self.planes.iter().try_fold(0_usize, |sum, plane| {
+                let rows = self.capacity >> plane.shift;
+                sum.checked_add(plane.stride.checked_mul(rows)?)
+            });
+            let bytes = bytes.ok_or_else(no_memory)?;
+            self.memory = Some(Arc::new(ClBuffer::new(&self.context, bytes, &self.meter)?));
+        }
+        if let (Some(before), Some(after)) = (&before, &self.memory)
+            && self.rows > 0
+        {
+            let mut submission = self.context.submit(&self.meter);
+            for index in 0..self.planes.len() {
+                let (from, row_bytes) = self.place(before, old_capacity, index, self.at)?;
+                let (to, _) = self.place(after, self.capacity, index, 0)?;
+                let rows =
+                    (self.rows + (1 << self.planes[index].shift) - 1) >> self.planes[index].shift;
+                submission.copy(from, to, row_bytes, rows)?;
+            }
+            submission.send()?;
+        }
+        self.at = 0;
+        Ok(())
+    }
+
+    fn rows_of<'a>(
+        &self,
+        memory: &'a ClBuffer,
+        plane: usize,
+        row: usize,
+    ) -> Result<(Rows<'a>, usize), ClError> {
+        self.place(memory, self.capacity, plane, row)
+    }
+
+    /// Row `row` of a plane in a memory for `capacity` rows, and the bytes of a row.
+    fn place<'a>(
+        &self,
+        memory: &'a ClBuffer,
+        capacity: usize,
+        index: usize,
+        row: usize,
+    ) -> Result<(Rows<'a>, usize), ClError> {
+        let plane = self.planes.get(index).ok_or_else(no_memory)?;
+        let before = self.planes.iter().take(index);
+        let start: usize = before.map(|p| p.stride * (capacity >> p.shift)).sum();
+        let rows = Rows {
+            memory: crate::Memory::Buffer(memory),
+            offset: start + (row >> plane.shift) * plane.stride,
+            stride: plane.stride,
+        };
+        Ok((rows, plane.row_bytes))
+    }
+
+    /// The kept rows from the web's row `from` on, as a frame.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] if nothing has come.
+    pub fn frame(&self, from: u64) -> Result<ClFrame, ClError> {
+        let memory = self.memory.as_ref().ok_or_else(no_memory)?;
+        let skip = (from.clamp(self.first, self.past()) - self.first) as usize;
+        let planes = (0..self.planes.len())
+            .map(|index| {
+                let (rows, _) = self.rows_of(memory, index, self.at + skip)?;
+                Ok(Plane {
+                    memory: PlaneMemory::Ours(memory.clone()),
+                    offset: rows.offset,
+                    stride: rows.stride,
+                })
+            })
+            .collect::<Result<_, ClError>>()?;
+        Ok(ClFrame {
+            planes,
+            taken: Taken::ZeroCopy,
+            source: None,
+        })
+    }
+}
+
+fn no_memory() -> ClError {
+    ClError::Input("the web has no rows".into())
+}

@@ -1,0 +1,307 @@
+//! The web of a line camera: its strips are held until the rows that they need have come.
+
+use std::{collections::VecDeque, ops::Range};
+
+use clinspect_core::{
+    ClError,
+    window::{Reach, Window},
+};
+use clinspect_opencl::frame::{ClFrame, Importer, WebRows};
+
+/// Rows from which an element learns at a time, such as pitches: twice the rows that the search for a
+/// pitch of 170 pixels needs.
+const LEARNING_ROWS: u64 = 1024;
+
+/// What an element learns from a web.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Learning {
+    /// Nothing.
+    #[default]
+    Off,
+    /// It looks from time to time whether what it knows still holds.
+    Known,
+    /// It knows nothing yet: the first strips wait for the rows from which it learns.
+    Needed,
+}
+
+/// Why a web begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// The first strip since the start, or since the end of a stream.
+    Start,
+    /// New caps.
+    Caps,
+    /// A flush.
+    Flush,
+    /// A strip has the flag DISCONT.
+    Discont,
+    /// The offset of a strip is not that of the strip before plus 1.
+    Offset,
+}
+
+impl Reason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Caps => "caps",
+            Self::Flush => "flush",
+            Self::Discont => "discont",
+            Self::Offset => "offset",
+        }
+    }
+}
+
+/// A strip that waits.
+pub(super) struct Strip {
+    /// The input buffer; without memory if only its metas and times are needed.
+    pub buffer: gst::Buffer,
+    /// Its rows in the web.
+    pub rows: Range<u64>,
+}
+
+/// What waits, in order.
+pub(super) enum Held {
+    Strip(Strip),
+    /// An event that came behind a strip.
+    Event(gst::Event),
+}
+
+/// A web and its held strips.
+pub(super) struct Web {
+    rows: WebRows,
+    /// Rows of a strip.
+    height: usize,
+    /// Counts webs since the start.
+    number: u64,
+    begins: Option<Reason>,
+    held: VecDeque<Held>,
+    /// Offset of the last strip.
+    offset: Option<u64>,
+    /// Number of the web's rows at which the element learns again.
+    learns_at: u64,
+}
+
+impl Web {
+    /// Before the first strip.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for frames that cannot be strips.
+    pub fn new(importer: &Importer) -> Result<Self, ClError> {
+        let layout = importer.layout();
+        let step = 1 << layout.largest_row_shift();
+        if !layout.height.is_multiple_of(step) {
+            return Err(ClError::Refused(format!(
+                "strips of {} rows of {} cannot be joined, because {step} rows share colour samples; \
+                 set line-scan=false or a height that is a multiple of {step}",
+                layout.height,
+                importer.info().format(),
+            )));
+        }
+        Ok(Self {
+            rows: WebRows::new(importer.context(), importer.meter(), layout),
+            height: layout.height,
+            number: 0,
+            begins: Some(Reason::Start),
+            held: VecDeque::new(),
+            offset: None,
+            learns_at: LEARNING_ROWS,
+        })
+    }
+
+    /// The same after webs with other caps.
+    #[must_use]
+    pub fn after(self, before: &Self) -> Self {
+        let has_begun = before.begins.is_none();
+        Self {
+            number: before.next_number(),
+            begins: if has_begun {
+                Some(Reason::Caps)
+            } else {
+                before.begins
+            },
+            ..self
+        }
+    }
+
+    /// Number of the next web.
+    fn next_number(&self) -> u64 {
+        self.number + u64::from(self.begins.is_none())
+    }
+
+    /// Number of the web since the start.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the strip in `buffer` begins a web while another one is open: why, and the number of
+    /// buffers that are lost between them.
+    pub fn breaks(&self, buffer: &gst::BufferRef) -> Option<(Reason, u64)> {
+        let offset = offset_of(buffer);
+        let lost = match (self.offset, offset) {
+            (Some(before), Some(offset)) => offset.saturating_sub(before.saturating_add(1)),
+            _ => 0,
+        };
+        let follows = match (self.offset, offset) {
+            (Some(before), Some(offset)) => before.checked_add(1) == Some(offset),
+            _ => true,
+        };
+        if self.begins.is_some() {
+            None
+        } else if !follows {
+            Some((Reason::Offset, lost))
+        } else if buffer.flags().contains(gst::BufferFlags::DISCONT) {
+            Some((Reason::Discont, lost))
+        } else {
+            None
+        }
+    }
+
+    /// The next strip begins a web.
+    pub fn end(&mut self, reason: Reason) {
+        if self.begins.is_none() {
+            self.number += 1;
+            self.begins = Some(reason);
+        }
+        self.offset = None;
+        self.rows.clear();
+        self.learns_at = LEARNING_ROWS;
+    }
+
+    /// Drops what is held.
+    pub fn flush(&mut self) {
+        self.held.clear();
+        self.end(Reason::Flush);
+    }
+
+    /// Whether something is held.
+    pub fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Holds an event behind the strips.
+    pub fn hold_event(&mut self, event: gst::Event) {
+        self.held.push_back(Held::Event(event));
+    }
+
+    /// Adds a strip. Returns why a web begins with it, if one does.
+    ///
+    /// # Errors
+    /// The frame cannot be read; the device is out of memory; a failing call.
+    pub fn add(
+        &mut self,
+        importer: &mut Importer,
+        buffer: gst::Buffer,
+        reach: &Reach,
+        learning: Learning,
+        keeps_memory: bool,
+    ) -> Result<Option<Reason>, ClError> {
+        let mut frame = importer.import(&buffer)?;
+        let past = self.rows.past();
+        let oldest = self.held.iter().find_map(|held| match held {
+            Held::Strip(strip) => Some(strip.rows.start),
+            Held::Event(_) => None,
+        });
+        let mut keep = oldest.unwrap_or(past).saturating_sub(reach.above() as u64);
+        if learning != Learning::Off {
+            let next = past + self.height as u64;
+            keep = keep.min(next.saturating_sub(LEARNING_ROWS));
+        }
+        let copied = self.rows.append(&frame, self.height, keep)?;
+        frame.wait_for_upload()?;
+        // The source may overwrite its memory when the buffer is released.
+        if !keeps_memory && frame.taken() != clinspect_opencl::Taken::Copied {
+            copied.wait("a strip")?;
+        }
+        drop(frame);
+        self.offset = offset_of(&buffer);
+        let buffer = if keeps_memory {
+            buffer
+        } else {
+            without_memory(&buffer)?
+        };
+        let rows = past..past + self.height as u64;
+        self.held.push_back(Held::Strip(Strip { buffer, rows }));
+        Ok(self.begins.take())
+    }
+
+    /// The rows to learn from, if it is time: a frame and its number of rows. `ends`: no more rows come.
+    ///
+    /// # Errors
+    /// Nothing has come.
+    pub fn to_learn(&mut self, ends: bool) -> Result<Option<(ClFrame, usize)>, ClError> {
+        let past = self.rows.past();
+        let is_first = self.learns_at == LEARNING_ROWS;
+        if past < self.learns_at && !(ends && is_first && past > 0) {
+            return Ok(None);
+        }
+        // The first rows do not depend on where the web is cut.
+        let end = if is_first {
+            past.min(LEARNING_ROWS)
+        } else {
+            past
+        };
+        let from = end.saturating_sub(LEARNING_ROWS).max(self.rows.first());
+        self.learns_at = past + LEARNING_ROWS;
+        Ok(Some((self.rows.frame(from)?, (end - from) as usize)))
+    }
+
+    /// Takes the next held strip or event, if the rows that it needs have come. `ends`: no more rows
+    /// come.
+    pub fn take(&mut self, reach: &Reach, ends: bool, learning: Learning) -> Option<Held> {
+        let may_leave = match self.held.front()? {
+            Held::Event(_) => true,
+            Held::Strip(strip) => {
+                let has_learned = learning != Learning::Needed || self.learns_at > LEARNING_ROWS;
+                ends || (has_learned && self.rows.past() >= reach.to_come(&strip.rows))
+            }
+        };
+        may_leave.then(|| self.held.pop_front()).flatten()
+    }
+
+    /// The rows of the web around a strip, as a frame and the strip's place in it.
+    ///
+    /// # Errors
+    /// Nothing has come.
+    pub fn around(
+        &self,
+        strip: &Strip,
+        reach: &Reach,
+        ends: bool,
+    ) -> Result<(ClFrame, Window), ClError> {
+        let from = strip.rows.start.saturating_sub(reach.above() as u64);
+        // Rows of subsampled planes belong to two or four rows.
+        let from = (from & !3).max(self.rows.first());
+        let window = Window {
+            first: (strip.rows.start - from) as usize,
+            rows: self.height,
+            height: (self.rows.past() - from) as usize,
+            web_row: from,
+            is_web: true,
+            ends,
+        };
+        Ok((self.rows.frame(from)?, window))
+    }
+
+    /// Buffers that are held at most, for the latency.
+    pub fn most_held(&self, reach: &Reach, learning: Learning) -> u64 {
+        let mut rows = reach.below();
+        if learning == Learning::Needed {
+            rows = rows.max((LEARNING_ROWS as usize).saturating_sub(self.height));
+        }
+        rows.div_ceil(self.height.max(1)) as u64
+    }
+}
+
+fn offset_of(buffer: &gst::BufferRef) -> Option<u64> {
+    let offset = buffer.offset();
+    (offset != gst::ffi::GST_BUFFER_OFFSET_NONE).then_some(offset)
+}
+
+/// Times, flags and metas of a buffer.
+fn without_memory(buffer: &gst::BufferRef) -> Result<gst::Buffer, ClError> {
+    let flags =
+        gst::BufferCopyFlags::FLAGS | gst::BufferCopyFlags::TIMESTAMPS | gst::BufferCopyFlags::META;
+    buffer
+        .copy_region(flags, ..)
+        .map_err(|_| ClError::Input("cannot copy the metas of a buffer".into()))
+}

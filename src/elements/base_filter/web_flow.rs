@@ -1,0 +1,243 @@
+//! How strips of a web pass an element.
+
+use gst::{prelude::*, subclass::prelude::*};
+use gst_base::subclass::base_transform::InputBuffer;
+use gst_base::{
+    prelude::*,
+    subclass::{base_transform::PrepareOutputBufferSuccess, prelude::*},
+};
+
+use super::{
+    ClBaseFilterExt,
+    frame::Buffers,
+    imp::{ClBaseFilter, Stream},
+    web::{Held, Reason, Strip, Web},
+};
+use crate::elements::lock;
+use clinspect_core::ClError;
+
+/// What happens next to what is held.
+enum Next {
+    Nothing,
+    Event(gst::Event),
+    Strip(Strip),
+}
+
+impl ClBaseFilter {
+    /// Whether frames are strips of a web.
+    pub(super) fn is_line_scan(&self) -> bool {
+        self.device().is_ok_and(|device| device.line_scan)
+    }
+
+    /// Adds a strip to the web, and sends the strips that it completes.
+    pub(super) fn take_strip(
+        &self,
+        buffer: gst::Buffer,
+    ) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let broken = self.with_web(|web| web.breaks(&buffer)).flatten();
+        let mut lost = 0;
+        if let Some((reason, buffers)) = broken {
+            self.end_web(reason)?;
+            lost = buffers;
+        }
+        let added = self.try_stream(|stream, web| {
+            let (methods, element) = (self.methods()?, self.obj());
+            (methods.follow)(&element, &mut stream.work)?;
+            let reach = (methods.reach)(&stream.work);
+            let learning = (methods.learning)(&element, &stream.work);
+            let keeps_memory = element.is_in_place();
+            let begun = web.add(&mut stream.importer, buffer, &reach, learning, keeps_memory)?;
+            if begun.is_some() {
+                (methods.web_begins)(&element, &mut stream.work);
+            }
+            Ok(begun.map(|reason| (reason, web.number())))
+        })?;
+        if let Some((reason, number)) = added {
+            self.tell_web(reason, number, lost);
+        }
+        self.send_ready(false)
+    }
+
+    /// Ends the web: sends what is held.
+    pub(super) fn end_web(&self, reason: Reason) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let sent = self.send_ready(true);
+        self.with_web(|web| web.end(reason));
+        sent
+    }
+
+    /// Drops what is held.
+    pub(super) fn flush_web(&self) {
+        self.with_web(Web::flush);
+    }
+
+    /// Holds an event if strips are held before it; returns it otherwise.
+    pub(super) fn hold(&self, event: gst::Event) -> Option<gst::Event> {
+        if !event.is_serialized() {
+            return Some(event);
+        }
+        let mut event = Some(event);
+        self.with_web(|web| {
+            if web.holds()
+                && let Some(event) = event.take()
+            {
+                web.hold_event(event);
+            }
+        });
+        event
+    }
+
+    /// Frames by which the held strips delay the stream.
+    pub(super) fn held_frames(&self) -> Option<(u64, gst::Fraction)> {
+        let mut stream = lock(&self.stream);
+        let stream = stream.as_mut()?;
+        let methods = self.methods().ok()?;
+        let web = stream.web.as_ref()?;
+        let learning = (methods.learning)(&self.obj(), &stream.work);
+        let frames = web.most_held(&(methods.reach)(&stream.work), learning);
+        Some((frames, stream.importer.info().fps()))
+    }
+
+    fn with_web<R>(&self, act: impl FnOnce(&mut Web) -> R) -> Option<R> {
+        lock(&self.stream)
+            .as_mut()
+            .and_then(|stream| stream.web.as_mut())
+            .map(act)
+    }
+
+    /// Calls `act` with the stream and its web; posts its error.
+    fn try_stream<R>(
+        &self,
+        act: impl FnOnce(&mut Stream, &mut Web) -> Result<R, ClError>,
+    ) -> Result<R, gst::FlowError> {
+        let result = {
+            let mut guard = lock(&self.stream);
+            let no_caps = || ClError::Input("received a frame before its caps".into());
+            match guard.as_mut() {
+                None => Err(no_caps()),
+                // The web is taken out while `act` uses both.
+                Some(stream) => match stream.web.take() {
+                    None => Err(no_caps()),
+                    Some(mut web) => {
+                        let result = act(stream, &mut web);
+                        stream.web = Some(web);
+                        result
+                    }
+                },
+            }
+        };
+        result.map_err(|error| {
+            let task = self.methods().map_or("", |methods| methods.task);
+            self.faults.post(&self.obj(), &error, task);
+            gst::FlowError::Error
+        })
+    }
+
+    /// Sends the strips and events whose time has come, in order.
+    fn send_ready(&self, ends: bool) -> Result<gst::FlowSuccess, gst::FlowError> {
+        loop {
+            match self.next(ends)? {
+                Next::Nothing => return Ok(gst::FlowSuccess::Ok),
+                Next::Event(event) => {
+                    self.parent_sink_event(event);
+                }
+                Next::Strip(strip) => {
+                    self.send_strip(strip, ends)?;
+                }
+            }
+        }
+    }
+
+    fn next(&self, ends: bool) -> Result<Next, gst::FlowError> {
+        if self.with_web(|web| web.holds()) != Some(true) {
+            return Ok(Next::Nothing);
+        }
+        let (next, delays) = self.try_stream(|stream, web| {
+            let (methods, element) = (self.methods()?, self.obj());
+            let before = (methods.reach)(&stream.work);
+            if (methods.learning)(&element, &stream.work) != super::Learning::Off
+                && let Some((frame, rows)) = web.to_learn(ends)?
+            {
+                let meter = stream.importer.meter().clone();
+                (methods.look)(&element, &mut stream.work, &frame, rows, &meter)?;
+            }
+            let reach = (methods.reach)(&stream.work);
+            let learning = (methods.learning)(&element, &stream.work);
+            let next = match web.take(&reach, ends, learning) {
+                None => Next::Nothing,
+                Some(Held::Event(event)) => Next::Event(event),
+                Some(Held::Strip(strip)) => Next::Strip(strip),
+            };
+            Ok((next, reach != before))
+        })?;
+        if delays {
+            self.obj()
+                .post(gst::message::Latency::builder().src(&*self.obj()).build());
+        }
+        Ok(next)
+    }
+
+    fn send_strip(&self, mut strip: Strip, ends: bool) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let output = if self.obj().is_in_place() {
+            let (buffer, event) = {
+                let mut buffer = std::mem::take(&mut strip.buffer);
+                let event =
+                    self.process_strip(&strip, Buffers::InPlace(buffer.make_mut()), ends)?;
+                (buffer, event)
+            };
+            self.push_event(event);
+            buffer
+        } else {
+            let prepared = self.prepare_output_buffer(InputBuffer::Readable(&strip.buffer))?;
+            let PrepareOutputBufferSuccess::Buffer(mut output) = prepared else {
+                return Err(gst::FlowError::Error);
+            };
+            let event = {
+                let buffers = Buffers::Pair(&strip.buffer, output.make_mut());
+                self.process_strip(&strip, buffers, ends)?
+            };
+            self.push_event(event);
+            output
+        };
+        self.obj().src_pad().push(output)
+    }
+
+    fn process_strip(
+        &self,
+        strip: &Strip,
+        buffers: Buffers,
+        ends: bool,
+    ) -> Result<Option<gst::Event>, gst::FlowError> {
+        self.try_stream(|stream, web| {
+            let methods = self.methods()?;
+            let reach = (methods.reach)(&stream.work);
+            let (frame, window) = web.around(strip, &reach, ends)?;
+            let element = self.obj();
+            let Stream { importer, work, .. } = stream;
+            (methods.process_strip)(
+                &element,
+                work,
+                importer,
+                buffers,
+                (frame, window, web.number()),
+            )
+        })
+    }
+
+    /// Tells that a web begins.
+    fn tell_web(&self, reason: Reason, number: u64, lost: u64) {
+        let element = self.obj();
+        let factory = element
+            .factory()
+            .map_or_else(String::new, |factory| factory.name().into());
+        let fields = gst::Structure::builder(format!("{factory}-web"))
+            .field("web", number)
+            .field("reason", reason.name())
+            .field("lost-buffers", lost)
+            .build();
+        element.post(
+            gst::message::Element::builder(fields)
+                .src(&*element)
+                .build(),
+        );
+    }
+}
