@@ -123,8 +123,8 @@ impl Judgement {
 
     /// The marked pixels in a defect's box.
     pub fn marked_in<'a>(&'a self, defect: &Defect) -> impl Iterator<Item = (usize, usize)> + 'a {
-        let [left, top, width, height] =
-            [defect.x, defect.y, defect.width, defect.height].map(|v| v as usize);
+        let [left, top] = [defect.x, defect.y].map(|at| at as usize);
+        let [width, height] = [defect.width, defect.height].map(|len| len as usize);
         (top..top + height)
             .flat_map(move |y| (left..left + width).map(move |x| (x, y)))
             .filter(|&(x, y)| self.is_marked(x, y))

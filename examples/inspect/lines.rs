@@ -69,8 +69,8 @@ pub struct PlantedLine {
 /// A listed defect.
 #[derive(Serialize)]
 pub struct DefectLine {
-    pub x: u32,
-    pub y: u32,
+    pub x: i32,
+    pub y: i32,
     pub width: u32,
     pub height: u32,
     pub area: u32,

@@ -267,8 +267,9 @@ fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
 
 /// Whether a listed defect's box and x, y, width, height share a pixel.
 fn meets(defect: &Defect, [x, y, width, height]: [usize; 4]) -> bool {
-    let overlap = |a: u32, len: u32, b: usize, other: usize| {
-        (a as usize) < b + other && b < a as usize + len as usize
+    let overlap = |a: i32, len: u32, b: usize, other: usize| {
+        let (a, b) = (i64::from(a), b as i64);
+        a < b + other as i64 && b < a + i64::from(len)
     };
     overlap(defect.x, defect.width, x, width) && overlap(defect.y, defect.height, y, height)
 }

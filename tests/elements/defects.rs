@@ -1,12 +1,14 @@
 //! The list of defects in meta, regions and messages, and the verdict from the list.
 
+use std::iter;
+
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::{Defect, DefectResult, Verdict};
 
 use crate::{
     frames::{ARRANGEMENTS, PADDED, PLAIN, read},
-    panels::{DEFAULT, RECOMMENDED, Wanted, listed, recommended, spotted},
+    panels::{DEFAULT, RECOMMENDED, Wanted, listed, recommended, spotted, without_ids},
     reference::pitch_threshold::compare,
     support::{Rig, buffer_at, buffer_of, caps_of, constant, noise, pitch_settings, start},
 };
@@ -23,34 +25,60 @@ fn line(more: &str) -> String {
 fn assert_structure(fields: &gst::StructureRef, defect: &Defect) {
     assert_eq!(fields.name(), "defect");
     for (name, value) in [
-        ("x", defect.x),
-        ("y", defect.y),
         ("width", defect.width),
         ("height", defect.height),
         ("area", defect.area),
+        ("class", defect.class.into()),
+        ("flags", defect.flags.into()),
+        ("boundary-length", defect.boundary_length),
     ] {
         assert_eq!(fields.get::<u32>(name), Ok(value), "{name}");
+    }
+    for (name, value) in [
+        ("x", defect.x),
+        ("y", defect.y),
+        ("polarity", defect.polarity),
+    ] {
+        assert_eq!(fields.get::<i32>(name), Ok(value), "{name}");
     }
     for (name, value) in [
         ("centroid-x", defect.centroid_x),
         ("centroid-y", defect.centroid_y),
         ("mean-difference", defect.mean_difference),
         ("peak-difference", defect.peak_difference),
+        ("major-axis", defect.major_axis),
+        ("minor-axis", defect.minor_axis),
+        ("orientation", defect.orientation),
     ] {
         assert_eq!(fields.get::<f64>(name), Ok(f64::from(value)), "{name}");
     }
-    assert_eq!(fields.get::<i32>("polarity"), Ok(defect.polarity));
+}
+
+/// A list with the ids that the output has where the list has none: an element counts ids over all
+/// frames.
+fn numbered(output: &gst::BufferRef, wanted: &[Defect]) -> Vec<Defect> {
+    let results = DefectResult::read(output).into_iter().take(1);
+    let read: Vec<Defect> = results.flat_map(|result| result.defects).collect();
+    assert!(read.iter().all(|defect| defect.id > 0));
+    let ids = read.iter().map(|defect| defect.id).chain(iter::repeat(0));
+    let with = |(wanted, id): (&Defect, u32)| match wanted.id {
+        0 => Defect { id, ..*wanted },
+        _ => *wanted,
+    };
+    wanted.iter().zip(ids).map(with).collect()
 }
 
 /// Compares `defects-data` with a list, byte by byte.
 #[track_caller]
 pub fn assert_records(output: &gst::BufferRef, wanted: &[Defect]) {
+    let wanted = numbered(output, wanted);
     let meta = gst::meta::CustomMeta::from_buffer(output, "GstClDefectMeta").unwrap();
     let fields = meta.structure();
     let data = fields.get::<gst::glib::Bytes>("defects-data").unwrap();
     let expected: Vec<u8> = wanted
         .iter()
         .flat_map(|d| {
+            let ([c, l], [f, g]) = (d.class.to_le_bytes(), d.flags.to_le_bytes());
             [
                 d.x.to_le_bytes(),
                 d.y.to_le_bytes(),
@@ -62,13 +90,20 @@ pub fn assert_records(output: &gst::BufferRef, wanted: &[Defect]) {
                 d.mean_difference.to_le_bytes(),
                 d.peak_difference.to_le_bytes(),
                 d.polarity.to_le_bytes(),
+                d.id.to_le_bytes(),
+                [c, l, f, g],
+                d.major_axis.to_le_bytes(),
+                d.minor_axis.to_le_bytes(),
+                d.orientation.to_le_bytes(),
+                d.boundary_length.to_le_bytes(),
             ]
         })
         .flatten()
         .collect();
     // Compared first, because a difference of typed lists is easier to read.
-    assert_eq!(DefectResult::read(output)[0].defects, wanted);
-    assert_eq!(data.len(), 40 * wanted.len());
+    assert_eq!(DefectResult::read(output)[0].defects, wanted[..]);
+    assert_eq!(fields.get::<u32>("version"), Ok(2));
+    assert_eq!(data.len(), 64 * wanted.len());
     assert!(data[..] == expected[..], "defects-data");
     assert_eq!(fields.get::<u32>("defect-count"), Ok(wanted.len() as u32));
 }
@@ -81,7 +116,9 @@ pub fn assert_regions(output: &gst::BufferRef, wanted: &[Defect]) {
         .iter_meta::<gst_video::VideoRegionOfInterestMeta>()
         .filter(|region| region.roi_type() == "defect");
     for (region, defect) in regions.zip(wanted) {
-        assert_structure(region.param("defect").unwrap(), defect);
+        let fields = region.param("defect").unwrap();
+        assert_structure(fields, defect);
+        assert_eq!(fields.get::<u32>("id"), Ok(region.id() as u32));
     }
 }
 
@@ -93,10 +130,11 @@ pub fn assert_boxes(output: &gst::BufferRef, wanted: &[Defect]) {
         .filter(|region| region.roi_type() == "defect")
         .collect();
     assert_eq!(regions.len(), wanted.len());
-    for (id, (region, defect)) in regions.iter().zip(wanted).enumerate() {
-        let rect = (defect.x, defect.y, defect.width, defect.height);
-        assert_eq!(region.rect(), rect, "region {id}");
-        assert_eq!(region.id(), id as i32);
+    for (region, defect) in regions.iter().zip(numbered(output, wanted)) {
+        let [x, y] = [defect.x, defect.y].map(|at| at as u32);
+        let rect = (x, y, defect.width, defect.height);
+        assert_eq!(region.rect(), rect, "region {}", defect.id);
+        assert_eq!(region.id(), defect.id as i32);
     }
 }
 
@@ -199,7 +237,7 @@ fn list_follows_its_properties_while_mask_and_count_stay() {
                 let output = rig.pass(buffer_of(&frame, &device));
                 let (expected, overflow) = listed(&frame, &settings, wanted);
                 let result = &DefectResult::read(&output)[0];
-                assert_eq!(result.defects, expected, "{wanted:?}");
+                assert_eq!(without_ids(&result.defects), expected, "{wanted:?}");
                 assert_eq!(result.overflow, overflow, "{wanted:?}");
                 assert_eq!(result.defect_pixels, outcome.defect_pixels);
                 assert_eq!(read(&output), outcome.packed);

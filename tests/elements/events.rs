@@ -62,10 +62,20 @@ pub fn assert_same_bits(actual: &DefectResult, expected: &DefectResult) {
                 d.centroid_y,
                 d.mean_difference,
                 d.peak_difference,
+                d.major_axis,
+                d.minor_axis,
+                d.orientation,
             ]
             .map(f32::to_bits)
         };
-        let of_frame = [r.pitch_x, r.pitch_y, r.threshold].map(f64::to_bits);
+        let of_frame = [
+            r.pitch_x,
+            r.pitch_y,
+            r.threshold,
+            r.mm_per_pixel_x,
+            r.mm_per_pixel_y,
+        ];
+        let of_frame = of_frame.map(f64::to_bits);
         (of_frame, r.defects.iter().map(floats).collect::<Vec<_>>())
     };
     assert_eq!(actual, expected);
@@ -77,8 +87,12 @@ fn result(frame_number: u64) -> DefectResult {
     DefectResult {
         element: "front \"left\", x=(int)1; ü\n".into(),
         frame_number,
+        web: 2,
+        first_line: 96,
         width: 16,
         height: 4,
+        mm_per_pixel_x: 0.1,
+        mm_per_pixel_y: 1.0 / 7.0,
         pitch_x: 7.35,
         pitch_y: 1.0 / 3.0,
         threshold: 0.1,
@@ -99,9 +113,17 @@ fn result(frame_number: u64) -> DefectResult {
             mean_difference: -0.0,
             peak_difference: f32::MIN_POSITIVE / 4.0,
             polarity: -1,
+            id: 9,
+            class: 2,
+            flags: Defect::CONTINUED,
+            major_axis: 2.3,
+            minor_axis: f32::MIN_POSITIVE,
+            orientation: -0.0,
+            boundary_length: 6,
         }],
-        overflow: false,
-        mask: None,
+        class_names: vec!["scratch \"x\", y=1".into(), "Löcher".into()],
+        open_area: 7,
+        ..DefectResult::default()
     }
 }
 
@@ -185,7 +207,7 @@ fn event_holds_the_meta_bit_for_bit_also_as_text() {
             assert_eq!(events.len(), 1);
             let fields = events[0].structure().unwrap();
             assert_eq!(fields.name(), "GstClDefectMeta");
-            assert_eq!(fields.get::<u32>("version"), Ok(1));
+            assert_eq!(fields.get::<u32>("version"), Ok(2));
             for event in [&events[0], &through_text(&events[0])] {
                 let read = DefectResult::from_event(event).expect("a result");
                 assert_same_bits(&read, &expected);
@@ -302,22 +324,26 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("verdict", "maybe".to_send_value()),
         ("verdict", "none".to_send_value()),
         ("verdict", None::<&str>.to_send_value()),
-        ("defects-data", bytes(39)),
+        ("defects-data", bytes(63)),
+        ("defects-data", bytes(40)),
         ("defects-data", bytes(0)),
-        ("defects-data", bytes(80)),
-        ("defects-data", "0".repeat(79).to_send_value()),
-        ("defects-data", "0".repeat(81).to_send_value()),
-        ("defects-data", "zz".repeat(40).to_send_value()),
-        ("defects-data", "ü".repeat(40).to_send_value()),
+        ("defects-data", bytes(128)),
+        ("defects-data", "0".repeat(127).to_send_value()),
+        ("defects-data", "0".repeat(129).to_send_value()),
+        ("defects-data", "zz".repeat(64).to_send_value()),
+        ("defects-data", "ü".repeat(64).to_send_value()),
         ("defects-data", None::<&str>.to_send_value()),
         (
             "defects-data",
-            gst::Buffer::from_slice([0; 40]).to_send_value(),
+            gst::Buffer::from_slice([0; 64]).to_send_value(),
         ),
-        // A box outside the frame, also if x + width overflows; an empty box.
+        // A box outside the frame, also if x + width overflows; one above the web; an empty box.
         ("defects-data", record(0, 15_u32.to_le_bytes())),
-        ("defects-data", record(0, u32::MAX.to_le_bytes())),
+        ("defects-data", record(0, (-1_i32).to_le_bytes())),
+        ("defects-data", record(0, i32::MAX.to_le_bytes())),
         ("defects-data", record(4, 4_u32.to_le_bytes())),
+        ("defects-data", record(4, i32::MAX.to_le_bytes())),
+        ("defects-data", record(4, (-97_i32).to_le_bytes())),
         ("defects-data", record(8, 0_u32.to_le_bytes())),
         ("defects-data", record(12, u32::MAX.to_le_bytes())),
         // More pixels than the box or the mask has; no pixels.
@@ -326,11 +352,33 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("defects-data", record(20, f32::NAN.to_le_bytes())),
         ("defects-data", record(28, f32::INFINITY.to_le_bytes())),
         ("defects-data", record(36, 2_i32.to_le_bytes())),
+        // A class without a name, an unknown flag, axes that no ellipse has, too many sides.
+        ("defects-data", record(44, [3, 0, 0, 0])),
+        ("defects-data", record(44, [2, 0, 4, 0])),
+        ("defects-data", record(48, f32::INFINITY.to_le_bytes())),
+        ("defects-data", record(48, 0_f32.to_le_bytes())),
+        ("defects-data", record(52, f32::NAN.to_le_bytes())),
+        ("defects-data", record(52, (-1_f32).to_le_bytes())),
+        ("defects-data", record(56, f32::NAN.to_le_bytes())),
+        ("defects-data", record(60, 9_u32.to_le_bytes())),
     ];
     let hostile = hostile.into_iter().chain([
+        ("version", 0_u32.to_send_value()),
+        ("version", 1_u32.to_send_value()),
+        ("version", 2_i32.to_send_value()),
         ("judged-x", 31_u64.to_send_value()),
+        ("judged-x", 30_u32.to_send_value()),
         ("judged-y", 31_u64.to_send_value()),
         ("missing-pixels", 3_u64.to_send_value()),
+        ("web", 2_u32.to_send_value()),
+        ("first-line", "96".to_send_value()),
+        ("mm-per-pixel-x", f64::NAN.to_send_value()),
+        ("mm-per-pixel-y", (-1.0_f64).to_send_value()),
+        ("classes", 2_u32.to_send_value()),
+        ("classes", "scratch".to_send_value()),
+        ("classes", "scratch;;hole".to_send_value()),
+        // All pixels of the web up to the strip's last row, and one more.
+        ("open-area", 1601_u64.to_send_value()),
     ]);
     for (name, value) in hostile {
         let mut fields = result(1).to_event().structure().unwrap().to_owned();
@@ -345,9 +393,18 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         let mut fields = result(1).to_event().structure().unwrap().to_owned();
         fields.remove_field(missing);
         let event = gst::event::CustomDownstream::new(fields);
-        // Readers ignore the version, and earlier senders have no counts by axis.
+        // Fields that earlier senders lack; the defect's class needs its name.
         let read = DefectResult::from_event(&event).is_some();
-        let optional = ["version", "judged-x", "judged-y", "missing-pixels"];
+        let optional = [
+            "judged-x",
+            "judged-y",
+            "missing-pixels",
+            "web",
+            "first-line",
+            "mm-per-pixel-x",
+            "mm-per-pixel-y",
+            "open-area",
+        ];
         assert_eq!(read, optional.contains(&missing.as_str()), "{missing}");
     }
     let empty = gst::Structure::new_empty("GstClDefectMeta");
@@ -371,17 +428,50 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
 #[test]
 fn event_with_more_defects_than_any_element_lists_is_ignored() {
     register();
+    let numbered = |id| Defect {
+        id,
+        ..result(0).defects[0]
+    };
     let most = |count: u32| DefectResult {
         width: 1024,
         height: 1024,
         judged_pixels: 1 << 20,
         defect_pixels: 1 << 19,
-        defects: vec![result(0).defects[0]; count as usize],
+        defects: (1..=count).map(numbered).collect(),
         ..result(0)
     };
     let read = |count| DefectResult::from_event(&most(count).to_event());
     assert_eq!(read(MOST_DEFECTS), Some(most(MOST_DEFECTS)));
     assert_eq!(read(MOST_DEFECTS + 1), None);
+}
+
+#[test]
+fn event_of_a_strip_has_defects_that_began_above_it() {
+    let above = |y, height, area| Defect {
+        y,
+        height,
+        area,
+        ..result(0).defects[0]
+    };
+    let read = |defects: &[Defect]| {
+        let sent = DefectResult {
+            defects: defects.to_vec(),
+            ..result(0)
+        };
+        let read = DefectResult::from_event(&through_text(&sent.to_event()));
+        assert!(read.is_none() || read == Some(sent), "{defects:?}");
+        read.is_some()
+    };
+    // 2 pixels are marked in the strip; 96 rows of the web lie above it.
+    assert!(read(&[above(-96, 100, 2 * 96 + 2)]));
+    assert!(!read(&[above(-96, 100, 2 * 96 + 3)]));
+    assert!(read(&[above(-5, 5, 10)]));
+    assert!(!read(&[above(-97, 5, 10)]));
+    assert!(!read(&[above(-5, 10, 10)]));
+    // Two defects with one id.
+    let first = above(-5, 5, 10);
+    assert!(!read(&[first, first]));
+    assert!(read(&[first, Defect { id: 1, ..first }]));
 }
 
 /// Corrupted text: nothing panics, and accepted results are consistent.
@@ -417,7 +507,8 @@ fn event_of_garbled_text_does_no_harm() {
             believed += 1;
             assert_eq!(Some(&read), result.as_ref());
             assert_eq!((read.width, read.height, read.defect_pixels), (16, 4, 2));
-            assert!(read.defects.iter().all(|d| d.x + d.width <= 16));
+            let mut defects = read.defects.iter();
+            assert!(defects.all(|d| d.x >= 0 && d.x as u32 + d.width <= 16));
         }
     }
     assert!(believed > 0, "no corrupted text was accepted");

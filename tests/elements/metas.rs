@@ -94,11 +94,18 @@ fn defect_meta_holds_every_field_of_the_contract() {
     let expected = judged(&frame, 4.5, 2.0, 12.5);
     let meta = gst::meta::CustomMeta::from_buffer(&output, "GstClDefectMeta").unwrap();
     let fields = meta.structure();
-    assert_eq!(fields.get::<u32>("version"), Ok(1));
+    assert_eq!(fields.get::<u32>("version"), Ok(2));
     assert_eq!(fields.get::<&str>("element"), Ok("panel"));
     assert_eq!(fields.get::<u64>("frame-number"), Ok(0));
     assert_eq!(fields.get::<u32>("width"), Ok(40));
     assert_eq!(fields.get::<u32>("height"), Ok(6));
+    for name in ["web", "first-line", "open-area"] {
+        assert_eq!(fields.get::<u64>(name), Ok(0), "{name}");
+    }
+    for name in ["mm-per-pixel-x", "mm-per-pixel-y"] {
+        assert_eq!(fields.get::<f64>(name), Ok(0.0), "{name}");
+    }
+    assert!(!fields.has_field("classes"));
     assert_eq!(fields.get::<f64>("pitch-x"), Ok(4.5));
     assert_eq!(fields.get::<f64>("pitch-y"), Ok(2.0));
     assert_eq!(fields.get::<f64>("threshold"), Ok(12.5));
@@ -328,8 +335,13 @@ fn metas_whose_counts_contradict_their_data_are_left_out() {
     let judged = pitch.pass(buffer_of(&frame, &device));
     for (field, value) in [
         ("defect-count", u32::MAX.to_send_value()),
-        ("defects-data", bytes(39)),
+        ("defects-data", bytes(63)),
         ("defects-data", bytes(0)),
+        ("version", 1_u32.to_send_value()),
+        ("version", 0_u32.to_send_value()),
+        ("version", 2_i32.to_send_value()),
+        ("classes", 2_u32.to_send_value()),
+        ("first-line", 2_u32.to_send_value()),
     ] {
         let spoilt = with_field(&judged, "GstClDefectMeta", field, value);
         assert_eq!(DefectResult::read(&spoilt), [], "{field}");

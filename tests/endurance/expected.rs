@@ -5,7 +5,7 @@ use gstclinspect::results::{Defect, DefectResult, HistogramResult};
 
 use crate::{
     frames::{Frame, PLAIN, read},
-    panels::{DEFAULT, listed},
+    panels::{DEFAULT, listed, without_ids},
     reference::{gaussian::gaussian_integer, histogram::histogram, pitch_threshold::compare},
     support::pitch_settings,
 };
@@ -76,7 +76,8 @@ impl Result {
                 .into_iter()
                 .map(|r| {
                     let mask = r.mask.as_ref().map(read);
-                    (r.judged_pixels, r.defect_pixels, mask, r.defects)
+                    let defects = without_ids(&r.defects);
+                    (r.judged_pixels, r.defect_pixels, mask, defects)
                 })
                 .collect(),
         }

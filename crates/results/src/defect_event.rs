@@ -1,7 +1,14 @@
 //! The event `GstClDefectMeta`: a frame's defects, sent before the frame for transports that drop
 //! metas.
 
-use super::{DEFECT_META, Defect, DefectResult, META_VERSION, Verdict, defects::RECORD};
+use super::{
+    DEFECT_META, Defect, DefectResult, Verdict,
+    defect::{RECORD, to_records},
+    defects::VERSION,
+};
+
+/// The flags of a defect that have a meaning.
+const FLAGS: u16 = Defect::CONTINUED | Defect::CUT;
 
 /// Maximum number of defects that an element lists and that are accepted from an event: each
 /// becomes a meta.
@@ -13,12 +20,12 @@ impl DefectResult {
     /// Transports such as `rtpgstpay` send an event as the text of its structure. A double has 17
     /// digits there, so it is restored exactly. A GBytes has no text form, and GStreamer 1.22
     /// cannot parse an empty GstBuffer, so `defects-data` is a string with two hexadecimal digits
-    /// per byte. The mask of the meta is not sent.
+    /// per byte. The masks of the meta are not sent.
     pub fn to_event(&self) -> gst::Event {
         let mut fields = gst::Structure::new_empty(DEFECT_META);
         self.write_scalars(&mut fields);
-        fields.set("version", META_VERSION);
-        fields.set("defects-data", to_hex(&self.records()));
+        fields.set("version", VERSION);
+        fields.set("defects-data", to_hex(&to_records(&self.defects)));
         gst::event::CustomDownstream::new(fields)
     }
 
@@ -30,8 +37,8 @@ impl DefectResult {
     /// The result in an event; `None` for other events and for invalid results.
     ///
     /// Events may come from a network, so they are checked more strictly than metas: the numbers
-    /// must not contradict each other, boxes must lie inside the frame, and there are at most
-    /// [`MOST_DEFECTS`] defects.
+    /// must not contradict each other, boxes must lie inside the frame, or inside the web up to the
+    /// strip's last row, and there are at most [`MOST_DEFECTS`] defects.
     pub fn from_event(event: &gst::EventRef) -> Option<Self> {
         if !Self::is_event(event) {
             return None;
@@ -42,31 +49,38 @@ impl DefectResult {
             return None;
         }
         let mut result = Self::from_fields(fields, &from_hex(data)?)?;
-        // The event does not carry the mask.
-        result.mask = None;
+        // The event does not carry masks.
+        (result.mask, result.ignored) = (None, None);
         result.is_plausible().then_some(result)
     }
 
     fn is_plausible(&self) -> bool {
+        let lines = u128::from(self.first_line) + u128::from(self.height);
         let pixels = u64::from(self.width) * u64::from(self.height);
+        let in_strip: u64 = self.defects.iter().map(pixels_in_strip).sum();
         self.judged_pixels <= pixels
             && self.defect_pixels <= self.judged_pixels
             && self.missing_pixels <= self.defect_pixels
             && self.judged_x.max(self.judged_y) <= self.judged_pixels
             && (self.judged_pixels == 0) == (self.verdict == Verdict::None)
-            && [self.pitch_x, self.pitch_y, self.threshold]
-                .iter()
-                .all(|value| value.is_finite() && *value >= 0.0)
+            && u128::from(self.open_area) <= u128::from(self.width) * lines
+            && are_lengths([self.pitch_x, self.pitch_y, self.threshold])
+            && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y])
+            && self.class_names.len() < usize::from(Defect::PATTERN_MISSING)
+            && self.class_names.iter().all(|name| !name.is_empty())
             && self.defects.iter().all(|defect| self.can_hold(defect))
-            && self.defects.iter().map(|d| u64::from(d.area)).sum::<u64>() <= self.defect_pixels
+            && in_strip <= self.defect_pixels
+            && have_ids_of_their_own(&self.defects)
     }
 
     fn can_hold(&self, defect: &Defect) -> bool {
-        let inside = |at: u32, len: u32, size: u32| {
-            len > 0 && at.checked_add(len).is_some_and(|end| end <= size)
-        };
-        inside(defect.x, defect.width, self.width)
-            && inside(defect.y, defect.height, self.height)
+        let end = |at: i32, len: u32| i64::from(at) + i64::from(len);
+        let is_class = defect.class == Defect::PATTERN_MISSING
+            || usize::from(defect.class) <= self.class_names.len();
+        defect.x >= 0
+            && end(defect.x, defect.width) <= i64::from(self.width)
+            && i128::from(self.first_line) + i128::from(defect.y) >= 0
+            && end(defect.y, defect.height) <= i64::from(self.height)
             && defect.area > 0
             && u64::from(defect.area) <= u64::from(defect.width) * u64::from(defect.height)
             && [
@@ -74,11 +88,38 @@ impl DefectResult {
                 defect.centroid_y,
                 defect.mean_difference,
                 defect.peak_difference,
+                defect.orientation,
             ]
             .iter()
             .all(|value| value.is_finite())
             && (-1..=1).contains(&defect.polarity)
+            && is_class
+            && defect.flags & !FLAGS == 0
+            && are_lengths([defect.major_axis, defect.minor_axis].map(f64::from))
+            && defect.minor_axis <= defect.major_axis
+            && u64::from(defect.boundary_length) <= 4 * u64::from(defect.area)
     }
+}
+
+/// Minimum number of a defect's pixels that lie in the strip: its box may reach above the strip.
+fn pixels_in_strip(defect: &Defect) -> u64 {
+    let rows_above = defect.y.min(0).unsigned_abs().min(defect.height);
+    let above = u64::from(rows_above) * u64::from(defect.width);
+    u64::from(defect.area).saturating_sub(above)
+}
+
+fn are_lengths<const N: usize>(values: [f64; N]) -> bool {
+    values
+        .iter()
+        .all(|value| value.is_finite() && *value >= 0.0)
+}
+
+/// Whether no two defects have the same id. Defects of version 1 have none.
+fn have_ids_of_their_own(defects: &[Defect]) -> bool {
+    let mut ids: Vec<u32> = defects.iter().map(|defect| defect.id).collect();
+    ids.sort_unstable();
+    ids.windows(2)
+        .all(|pair| pair[0] != pair[1] || pair[0] == 0)
 }
 
 fn to_hex(bytes: &[u8]) -> String {

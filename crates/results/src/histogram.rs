@@ -2,11 +2,13 @@
 
 use gst::glib;
 
-use super::{META_VERSION, attach, structures};
+use super::{attach, structures};
 use clinspect_core::statistics::Statistics;
 
 /// Name of the meta.
 pub const HISTOGRAM_META: &str = "GstClHistogramMeta";
+/// Version of its fields.
+const VERSION: u32 = 1;
 
 /// A frame's histogram.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +97,7 @@ impl HistogramResult {
         let bytes: Vec<u8> = self.counts.iter().flat_map(|n| n.to_le_bytes()).collect();
         attach(buffer, HISTOGRAM_META, |fields| {
             self.write_scalars(fields);
-            fields.set("version", META_VERSION);
+            fields.set("version", VERSION);
             fields.set("bins-data", glib::Bytes::from_owned(bytes));
         })
     }

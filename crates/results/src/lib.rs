@@ -3,21 +3,23 @@
 //! Applications in Rust use these readers. In other languages the metas are GstCustomMeta, with the
 //! fields named here in their structures.
 
+mod defect;
 mod defect_event;
 mod defects;
 mod histogram;
 pub mod mask_caps;
+mod verdict;
+mod words;
 
+pub use defect::Defect;
 pub use defect_event::MOST_DEFECTS;
-pub use defects::{DEFECT_META, Defect, DefectResult, Verdict, VerdictLimits};
+pub use defects::{DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
+pub use verdict::{Verdict, VerdictLimits};
 
 use std::sync::{Mutex, PoisonError};
 
 use gst::prelude::*;
-
-/// Version of the metas' fields.
-const META_VERSION: u32 = 1;
 
 /// Registers the metas once per process, so that GStreamer finds them by name. Thread-safe;
 /// repeated calls do nothing.

@@ -110,8 +110,8 @@ pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect
     let defects = defects
         .into_iter()
         .map(|d| Defect {
-            x: d.x,
-            y: d.y,
+            x: d.x as i32,
+            y: d.y as i32,
             width: d.width,
             height: d.height,
             area: d.area,
@@ -120,7 +120,14 @@ pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect
             mean_difference: d.mean_difference,
             peak_difference: d.peak_difference,
             polarity: d.polarity,
+            ..Defect::default()
         })
         .collect();
     (defects, overflow)
+}
+
+/// Defects as [`listed`] gives them: an element counts its ids over all frames.
+pub fn without_ids(defects: &[Defect]) -> Vec<Defect> {
+    let without = defects.iter().map(|&defect| Defect { id: 0, ..defect });
+    without.collect()
 }

@@ -164,6 +164,8 @@ pub struct State<T> {
     masks: Option<Masks>,
     gate: MessageGate,
     verdict: Option<Verdict>,
+    /// The id of the defect that was listed last.
+    last_id: u32,
     own: T,
 }
 
@@ -173,6 +175,7 @@ impl<T: Default> Default for State<T> {
             masks: None,
             gate: MessageGate::default(),
             verdict: None,
+            last_id: 0,
             own: T::default(),
         }
     }
@@ -255,7 +258,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError> {
         T::note(live, &mut state.own);
-        let reporting = *self.inspector().reporting();
+        let reporting = self.inspector().reporting().clone();
         let masks = state.masks.as_ref();
         let masks =
             masks.ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
@@ -270,8 +273,11 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             pitches: [pitch_x, pitch_y],
             threshold,
         } = T::basis(live);
-        let defects: Vec<Defect> = listed.defects.iter().map(record).collect();
-        let result = DefectResult {
+        let defects = listed.defects.iter().map(|defect| {
+            state.last_id = state.last_id.checked_add(1).unwrap_or(1);
+            record(defect, state.last_id)
+        });
+        let mut result = DefectResult {
             element: element.name().into(),
             frame_number: element.frame_number(frame.buffer()),
             width: frame.info().width(),
@@ -284,17 +290,12 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             judged_y: judged.y,
             defect_pixels: marked.pixels,
             missing_pixels: marked.missing,
-            verdict: Verdict::new(
-                judged.any,
-                marked.pixels,
-                &defects,
-                listed.overflow,
-                &reporting.limits,
-            ),
-            defects,
+            defects: defects.collect(),
             overflow: listed.overflow,
             mask,
+            ..DefectResult::default()
         };
+        result.verdict = Verdict::new(&result, &reporting.limits);
         result.attach(frame.output()).map_err(|error| {
             ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
         })?;
@@ -313,7 +314,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         {
             let summary = Some(result.summary());
             element.post(times.message(element, T::MESSAGE, summary, |fields| {
-                result.write_scalars(fields);
+                result.write_message(fields);
                 fields.set("settings", T::in_words(live));
                 if reporting.message_defects {
                     fields.set("defects", result.defect_structures());
@@ -344,11 +345,11 @@ fn inspect<T: InspectorImpl>(
     Ok((marked, listed))
 }
 
-fn record(defect: &MeasuredDefect) -> Defect {
+fn record(defect: &MeasuredDefect, id: u32) -> Defect {
     let shape = &defect.shape;
     Defect {
-        x: shape.x,
-        y: shape.y,
+        x: shape.x as i32,
+        y: shape.y as i32,
         width: shape.width,
         height: shape.height,
         area: shape.area,
@@ -357,5 +358,7 @@ fn record(defect: &MeasuredDefect) -> Defect {
         mean_difference: defect.mean_difference as f32,
         peak_difference: defect.peak_difference as f32,
         polarity: defect.polarity,
+        id,
+        ..Defect::default()
     }
 }

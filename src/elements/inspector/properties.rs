@@ -30,7 +30,7 @@ pub(super) enum Output {
 }
 
 /// Settings of the list, the verdict and the reports.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Reporting {
     pub limits: VerdictLimits,
     pub listing: Limits,
@@ -47,6 +47,7 @@ impl Default for Reporting {
                 defect_pixels: -1,
                 defect_count: 0,
                 defect_area: -1,
+                classes: Vec::new(),
             },
             listing: Limits {
                 min_area: 1,

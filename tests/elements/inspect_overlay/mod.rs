@@ -79,16 +79,13 @@ fn found(size: [usize; 2], rectangles: &[[usize; 4]]) -> DefectResult {
         .map(|rectangle| {
             let [x, y, width, height] = rectangle.map(|n| n as u32);
             Defect {
-                x,
-                y,
+                x: x as i32,
+                y: y as i32,
                 width,
                 height,
                 area: width.wrapping_mul(height),
-                centroid_x: 0.5,
-                centroid_y: 0.5,
                 mean_difference: -20.0,
-                peak_difference: -30.0,
-                polarity: -1,
+                ..Defect::default()
             }
         })
         .collect();
@@ -97,18 +94,12 @@ fn found(size: [usize; 2], rectangles: &[[usize; 4]]) -> DefectResult {
         frame_number: 3,
         width: size[0] as u32,
         height: size[1] as u32,
-        pitch_x: 8.0,
-        pitch_y: 0.0,
-        threshold: 10.0,
         judged_pixels: 1000,
-        judged_x: 1000,
-        judged_y: 0,
         defect_pixels: 80,
-        missing_pixels: 0,
         verdict: Verdict::Fail,
         defects,
-        overflow: false,
         mask: Some(gst::Buffer::from_slice(packed(size, rectangles))),
+        ..DefectResult::default()
     }
 }
 

@@ -18,7 +18,7 @@ const SIZE: [usize; 2] = [400, 300];
 fn nonsense_in_metas_never_stops_the_picture() {
     register();
     let mut rig = Rig::new("inspectoverlay", &caps(Format::Bgrx, SIZE));
-    let most = u32::MAX;
+    let (most, far) = (u32::MAX, i32::MAX);
     let defect = |x, y, width, height| Defect {
         x,
         y,
@@ -29,10 +29,11 @@ fn nonsense_in_metas_never_stops_the_picture() {
         ..found(SIZE, &[[0, 0, 1, 1]]).defects[0]
     };
     let listed = vec![
-        defect(most, most, most, most),
+        defect(far, far, most, most),
+        defect(i32::MIN, i32::MIN, most, most),
         defect(0, 0, most, most),
         defect(399, 299, 2, 2),
-        defect(most - 1, 0, 1, 1),
+        defect(far - 1, 0, 1, 1),
         defect(5, 5, 0, 0),
     ];
     let well = found(SIZE, &[]);

@@ -9,7 +9,8 @@ use super::{
 
 /// The defects and marked pixels of a frame.
 pub(super) struct Found<'a> {
-    /// The listed defects that lie in the frame, and their boxes in the frame's pixels.
+    /// The listed defects that lie in the frame, and the parts of their boxes in it, in the frame's
+    /// pixels.
     pub defects: Vec<(Area, &'a Defect)>,
     bits: Option<&'a Bits>,
 }
@@ -20,8 +21,7 @@ impl<'a> Found<'a> {
             let size = [result.width, result.height];
             let defects = result.defects.iter();
             defects.filter_map(move |defect| {
-                let place = [defect.x, defect.y, defect.width, defect.height];
-                Some((scaled(place, size, frame)?, defect))
+                Some((scaled(result.box_in_frame(defect)?, size, frame), defect))
             })
         });
         Self {
@@ -75,17 +75,16 @@ fn runs_in(row: &[u64], area: Area) -> impl Iterator<Item = [usize; 2]> {
         .map(|run| run.map(|x| x as usize))
 }
 
-/// A defect's box in the frame's pixels; the result may refer to another size. `None` if the box
-/// lies outside the frame.
-fn scaled([x, y, wide, high]: [u32; 4], [width, height]: [u32; 2], frame: Area) -> Option<Area> {
+/// The part of a box that lies in a result's picture, in the frame's pixels; the result may refer to
+/// another size.
+fn scaled([x, y, wide, high]: [u32; 4], [width, height]: [u32; 2], frame: Area) -> Area {
     let along = |at: u32, len: u32, from: u32, to: i32| {
-        let end = at.saturating_add(len).min(from);
-        let [at, end, from] = [at, end, from].map(|n| n as usize);
-        (at < end).then(|| span([at, end], from, to as usize).map(|n| n as i32))
+        let [at, len, from] = [at, len, from].map(|n| n as usize);
+        span([at, at + len], from, to as usize).map(|n| n as i32)
     };
-    let [left, right] = along(x, wide, width, frame.width)?;
-    let [top, bottom] = along(y, high, height, frame.height)?;
-    Some(Area::new(left, top, right - left, bottom - top))
+    let [left, right] = along(x, wide, width, frame.width);
+    let [top, bottom] = along(y, high, height, frame.height);
+    Area::new(left, top, right - left, bottom - top)
 }
 
 #[cfg(test)]
@@ -96,19 +95,38 @@ mod tests {
     fn boxes_are_scaled_and_clipped_to_the_frame() {
         let frame = Area::new(0, 0, 200, 100);
         let most = u32::MAX;
-        for (place, size, wanted) in [
-            ([5, 6, 7, 8], [200, 100], Some([5, 6, 7, 8])),
-            ([5, 6, 7, 8], [100, 50], Some([10, 12, 14, 16])),
-            ([50, 60, 1, 1], [2000, 1000], Some([5, 6, 1, 1])),
-            ([190, 90, 50, 50], [200, 100], Some([190, 90, 10, 10])),
-            ([200, 0, 1, 1], [200, 100], None),
-            ([0, 100, 1, 1], [200, 100], None),
-            ([0, 0, 0, 4], [200, 100], None),
-            ([0, 0, 1, 1], [0, 100], None),
-            ([most - 1, 0, most, most], [most; 2], Some([199, 0, 1, 100])),
+        for (at, len, [width, height], wanted) in [
+            ([5, 6], [7, 8], [200, 100], Some([5, 6, 7, 8])),
+            ([5, 6], [7, 8], [100, 50], Some([10, 12, 14, 16])),
+            ([50, 60], [1, 1], [2000, 1000], Some([5, 6, 1, 1])),
+            ([190, 90], [50, 50], [200, 100], Some([190, 90, 10, 10])),
+            // Defects that began in an earlier strip.
+            ([5, -6], [7, 8], [200, 100], Some([5, 0, 7, 2])),
+            ([5, -6], [7, 200], [100, 50], Some([10, 0, 14, 100])),
+            ([5, -6], [7, 6], [200, 100], None),
+            ([-5, i32::MIN], [7, most], [200, 100], Some([0, 0, 2, 100])),
+            ([200, 0], [1, 1], [200, 100], None),
+            ([0, 100], [1, 1], [200, 100], None),
+            ([0, 0], [0, 4], [200, 100], None),
+            ([0, 0], [1, 1], [0, 100], None),
+            ([i32::MAX, 0], [most; 2], [most; 2], Some([99, 0, 101, 100])),
         ] {
+            let result = DefectResult {
+                width,
+                height,
+                defects: vec![Defect {
+                    x: at[0],
+                    y: at[1],
+                    width: len[0],
+                    height: len[1],
+                    ..Defect::default()
+                }],
+                ..DefectResult::default()
+            };
+            let found = Found::new(frame, Some(&result), None);
+            let places: Vec<Area> = found.defects.iter().map(|(place, _)| *place).collect();
             let wanted = wanted.map(|[x, y, width, height]| Area::new(x, y, width, height));
-            assert_eq!(scaled(place, size, frame), wanted, "{place:?} {size:?}");
+            assert_eq!(places, Vec::from_iter(wanted), "{at:?} {len:?}");
         }
     }
 }

@@ -114,22 +114,11 @@ mod tests {
             (Verdict::None, false, "–  NONE, nothing could be judged"),
         ] {
             let wording = Wording::result(&DefectResult {
-                element: "p".into(),
-                frame_number: 7,
-                width: 10,
-                height: 10,
-                pitch_x: 2.0,
-                pitch_y: 0.0,
-                threshold: 1.0,
                 judged_pixels: u64::from(verdict != Verdict::None),
-                judged_x: 0,
-                judged_y: 0,
                 defect_pixels: 5,
-                missing_pixels: 0,
                 verdict,
-                defects: Vec::new(),
                 overflow,
-                mask: None,
+                ..DefectResult::default()
             });
             let told = format!("{}, {}", wording.verdict, wording.counts);
             assert_eq!(told, wanted);

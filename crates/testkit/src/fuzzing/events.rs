@@ -1,6 +1,8 @@
 //! Results as events from a network: consistent ones arrive unchanged, contradictory ones are
 //! ignored, and `clmaskunpack` attaches to a mask only the mask's own result.
 
+use std::collections::HashSet;
+
 use arbitrary::{Result, Unstructured};
 use clinspect_core::mask::packed_stride;
 use gst::{glib, prelude::*};
@@ -86,7 +88,7 @@ fn mask(input: &mut Unstructured, [width, height]: [u32; 2]) -> Result<(Vec<u8>,
     Ok((bytes, marked))
 }
 
-/// A result that is consistent with a mask of `marked` pixels.
+/// A result that is consistent with a mask of `marked` pixels, which is a strip of a web.
 fn result(
     input: &mut Unstructured,
     [width, height]: [u32; 2],
@@ -99,20 +101,27 @@ fn result(
     } else {
         *input.choose(&[Verdict::Pass, Verdict::Fail])?
     };
+    let first_line = *input.choose(&[0, 5, 1 << 40])?;
+    let rows_above = input.int_in_range(0..=first_line.min(50))? as i32;
+    let class_names: Vec<String> = (0..input.int_in_range(0..=2)?)
+        .map(|_| Ok((*input.choose(&["scratch", "\u{1f50d} \"',="])?).into()))
+        .collect::<Result<_>>()?;
     let mut left = marked;
     let mut defects = Vec::new();
     while left > 0 && defects.len() < 4 {
         let x = input.int_in_range(0..=width - 1)?;
-        let y = input.int_in_range(0..=height - 1)?;
-        let [w, h] = [
-            input.int_in_range(1..=width - x)?,
-            input.int_in_range(1..=height - y)?,
-        ];
-        let most = left.min(u64::from(w) * u64::from(h)) as u32;
+        let y = input.int_in_range(-rows_above..=height as i32 - 1)?;
+        let w = input.int_in_range(1..=width - x)?;
+        let h = input.int_in_range(1..=(height as i32 - y) as u32)?;
+        // Rows above the strip may hold pixels that are not in the mask.
+        let above = u64::from(w) * u64::from(h.min((-y).max(0) as u32));
+        let most = (left + above).min(u64::from(w) * u64::from(h)) as u32;
         let area = input.int_in_range(1..=most)?;
-        left -= u64::from(area);
+        left -= u64::from(area).saturating_sub(above);
+        let axes = [finite(input)?, finite(input)?].map(|axis| axis.abs() as f32);
+        let named = class_names.len() as u16;
         defects.push(Defect {
-            x,
+            x: x as i32,
             y,
             width: w,
             height: h,
@@ -122,6 +131,13 @@ fn result(
             mean_difference: finite(input)? as f32,
             peak_difference: finite(input)? as f32,
             polarity: input.int_in_range(-1..=1)?,
+            id: u32::MAX - defects.len() as u32,
+            class: *input.choose(&[Defect::OTHER, named, Defect::PATTERN_MISSING])?,
+            flags: input.int_in_range(0..=3)?,
+            major_axis: axes[0].max(axes[1]),
+            minor_axis: axes[0].min(axes[1]),
+            orientation: finite(input)? as f32,
+            boundary_length: input.int_in_range(0..=4 * area)?,
         });
     }
     let judged_x = input.int_in_range(0..=judged_pixels)?;
@@ -130,8 +146,12 @@ fn result(
     Ok(DefectResult {
         element: (*input.choose(&["", "clpitchthreshold0", "\"', x=(int)1; \u{1f50d}\n"])?).into(),
         frame_number: input.arbitrary()?,
+        web: input.arbitrary()?,
+        first_line,
         width,
         height,
+        mm_per_pixel_x: finite(input)?.abs(),
+        mm_per_pixel_y: finite(input)?.abs(),
         pitch_x: finite(input)?.abs(),
         pitch_y: finite(input)?.abs(),
         threshold: finite(input)?.abs(),
@@ -143,7 +163,10 @@ fn result(
         verdict,
         defects,
         overflow: input.arbitrary()?,
+        class_names,
+        open_area: input.int_in_range(0..=pixels)?,
         mask: None,
+        ignored: None,
     })
 }
 
@@ -197,7 +220,7 @@ fn garbled(input: &mut Unstructured, data: String) -> Result<String> {
         match input.int_in_range(0..=5)? {
             0 => letters.truncate(at),
             1 => letters[at] = *input.choose(&['g', ' ', '\u{fc}', '+', 'F'])?,
-            2 => letters.extend("00".repeat(40).chars()),
+            2 => letters.extend("00".repeat(64).chars()),
             _ => letters[at] = *input.choose(&['0', '1', '7', 'f'])?,
         }
     }
@@ -209,13 +232,30 @@ fn assert_can_be(result: &DefectResult) {
     let pixels = u64::from(result.width) * u64::from(result.height);
     assert!(result.defect_pixels <= result.judged_pixels && result.judged_pixels <= pixels);
     let mut area = 0;
+    let mut ids = HashSet::new();
     for defect in &result.defects {
-        assert!(u64::from(defect.x) + u64::from(defect.width) <= u64::from(result.width));
-        assert!(u64::from(defect.y) + u64::from(defect.height) <= u64::from(result.height));
+        let [left, top] = [defect.x, defect.y].map(i128::from);
+        let (right, bottom) = (
+            left + i128::from(defect.width),
+            top + i128::from(defect.height),
+        );
+        assert!(left >= 0 && right <= i128::from(result.width));
+        assert!(top + i128::from(result.first_line) >= 0 && bottom <= i128::from(result.height));
         assert!(defect.centroid_x.is_finite() && defect.peak_difference.is_finite());
-        area += u64::from(defect.area);
+        assert!(defect.major_axis >= defect.minor_axis && defect.minor_axis >= 0.0);
+        assert!(defect.major_axis.is_finite() && defect.orientation.is_finite());
+        assert!(defect.flags <= 3 && (defect.id == 0 || ids.insert(defect.id)));
+        let names = result.class_names.len();
+        assert!(usize::from(defect.class) <= names || defect.class == Defect::PATTERN_MISSING);
+        if top >= 0 {
+            area += u64::from(defect.area);
+        }
     }
     assert!(area <= result.defect_pixels, "{result:?}");
+    for defect in &result.defects {
+        assert!(!result.position(defect).is_empty());
+    }
+    assert!(!result.summary().is_empty() && !result.to_string().is_empty());
     let again = DefectResult::from_event(&result.to_event());
     assert_eq!(format!("{again:?}"), format!("{:?}", Some(result)));
 }

@@ -9,8 +9,7 @@ use gstclinspect::results::{DEFECT_META, DefectResult, HISTOGRAM_META, Histogram
 use crate::support::{Rig, register};
 
 /// Fields of a defect meta with one value.
-const DEFECT_FIELDS: [(&str, Kind); 12] = [
-    ("version", Kind::U32),
+const DEFECT_FIELDS: [(&str, Kind); 11] = [
     ("element", Kind::Text),
     ("frame-number", Kind::U64),
     ("width", Kind::U32),
@@ -22,6 +21,18 @@ const DEFECT_FIELDS: [(&str, Kind); 12] = [
     ("defect-pixels", Kind::U64),
     ("overflow", Kind::Bool),
     ("verdict", Kind::Verdict),
+];
+/// Fields that senders of earlier versions lack.
+const LATER_DEFECT_FIELDS: [(&str, Kind); 9] = [
+    ("judged-x", Kind::U64),
+    ("judged-y", Kind::U64),
+    ("missing-pixels", Kind::U64),
+    ("web", Kind::U64),
+    ("first-line", Kind::U64),
+    ("open-area", Kind::U64),
+    ("mm-per-pixel-x", Kind::F64),
+    ("mm-per-pixel-y", Kind::F64),
+    ("classes", Kind::Text),
 ];
 /// Fields of a histogram meta with one value.
 const HISTOGRAM_FIELDS: [(&str, Kind); 7] = [
@@ -50,7 +61,8 @@ const STATISTICS: [&str; 14] = [
     "otsu-threshold",
     "otsu-separability",
 ];
-const RECORD: usize = 40;
+/// Bytes per record of version 1 and of version 2.
+const RECORDS: [usize; 2] = [40, 64];
 /// Side of the frame for the overlay; has room for a panel.
 const DRAWN: u32 = 320;
 
@@ -130,6 +142,9 @@ pub fn assert_read(buffer: &gst::BufferRef, [defects, histograms]: [usize; 2]) {
         let mut fields = gst::Structure::new_empty("fields");
         result.write_scalars(&mut fields);
         assert!(fields.has_field("verdict"));
+        let counted: u32 = result.class_counts().iter().map(|(_, count)| count).sum();
+        assert_eq!(counted as usize, result.defects.len());
+        assert!(!result.summary().is_empty() && !result.to_string().is_empty());
         assert!(result.defect_structures().len() <= result.defects.len());
         let mut copy = gst::Buffer::new();
         result.attach(copy.make_mut()).expect("a registered meta");
@@ -157,37 +172,57 @@ pub fn assert_read(buffer: &gst::BufferRef, [defects, histograms]: [usize; 2]) {
 type Fields = (Vec<(&'static str, glib::SendValue)>, bool);
 
 fn defect_fields(input: &mut Unstructured) -> Result<Fields> {
-    let (mut fields, mut whole) = scalars(input, &DEFECT_FIELDS)?;
+    let (mut fields, mut whole) = scalars(input, &DEFECT_FIELDS, true)?;
+    let (later, right) = scalars(input, &LATER_DEFECT_FIELDS, false)?;
+    fields.extend(later);
+    whole &= right;
+    let (version, is_number) = if spoil(input)? {
+        value(input, Kind::U32)?
+    } else {
+        (input.int_in_range(1..=2_u32)?.to_send_value(), true)
+    };
+    whole &= is_number;
+    let record = match version.get::<u32>() {
+        Ok(0) | Err(_) => {
+            whole = false;
+            RECORDS[1]
+        }
+        Ok(1) => RECORDS[0],
+        Ok(_) => RECORDS[1],
+    };
+    fields.push(("version", version));
     let count = input.int_in_range(0..=4)?;
     let len = if spoil(input)? {
-        input.int_in_range(0..=4 * RECORD + 3)?
+        input.int_in_range(0..=4 * record + 3)?
     } else {
-        count * RECORD
+        count * record
     };
     let told = if spoil(input)? {
         input.arbitrary()?
     } else {
         count as u32
     };
-    whole &= len % RECORD == 0 && len / RECORD == told as usize;
+    whole &= len % record == 0 && len / record == told as usize;
     let (data, right) = bytes(input, len)?;
     whole &= right;
     fields.extend(data.map(|data| ("defects-data", data)));
     fields.push(("defect-count", told.to_send_value()));
-    if input.ratio(1_u8, 4_u8)? {
-        // Only present on a frame; another type is not a mask.
-        let mask = if input.arbitrary()? {
-            gst::Buffer::from_slice([1_u8]).to_send_value()
-        } else {
-            7_i32.to_send_value()
-        };
-        fields.push(("mask", mask));
+    for name in ["mask", "ignored"] {
+        if input.ratio(1_u8, 4_u8)? {
+            // Only present on a frame; another type is not a mask.
+            let mask = if input.arbitrary()? {
+                gst::Buffer::from_slice([1_u8]).to_send_value()
+            } else {
+                7_i32.to_send_value()
+            };
+            fields.push((name, mask));
+        }
     }
     Ok((fields, whole))
 }
 
 fn histogram_fields(input: &mut Unstructured) -> Result<Fields> {
-    let (mut fields, mut whole) = scalars(input, &HISTOGRAM_FIELDS)?;
+    let (mut fields, mut whole) = scalars(input, &HISTOGRAM_FIELDS, true)?;
     let channels = input.int_in_range(1..=4)?;
     let bins = *input.choose(&[2_usize, 4, 16])?;
     let told_bins = if spoil(input)? {
@@ -233,18 +268,23 @@ fn spoil(input: &mut Unstructured) -> Result<bool> {
     input.ratio(1_u8, 32_u8)
 }
 
-fn scalars(input: &mut Unstructured, fields: &[(&'static str, Kind)]) -> Result<Fields> {
+/// Values of fields. Some fields are left out, which is valid unless they are `needed`.
+fn scalars(
+    input: &mut Unstructured,
+    fields: &[(&'static str, Kind)],
+    needed: bool,
+) -> Result<Fields> {
     let mut whole = true;
     let mut values = Vec::new();
     for &(name, kind) in fields {
-        // The readers do not check the version.
-        let needed = name != "version";
+        // The reader of histograms does not check the version.
+        let is_read = name != "version";
         if spoil(input)? {
-            whole &= !needed;
+            whole &= !needed || !is_read;
             continue;
         }
         let (value, right) = value(input, kind)?;
-        whole &= right || !needed;
+        whole &= right || !is_read;
         values.push((name, value));
     }
     Ok((values, whole))

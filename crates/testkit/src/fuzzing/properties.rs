@@ -280,9 +280,14 @@ fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &st
                 let listed: u64 = result.defects.iter().map(|d| u64::from(d.area)).sum();
                 assert!(listed <= result.defect_pixels, "{told}");
                 for defect in &result.defects {
-                    let inside = defect.x + defect.width <= width as u32
-                        && defect.y + defect.height <= height as u32;
-                    assert!(inside, "{defect:?} of {width}x{height}: {told}");
+                    let part = result.box_in_frame(defect);
+                    let place = [
+                        defect.x as u32,
+                        defect.y as u32,
+                        defect.width,
+                        defect.height,
+                    ];
+                    assert_eq!(part, Some(place), "{defect:?} of {width}x{height}: {told}");
                 }
             }
             for result in HistogramResult::read(&output) {

@@ -1,0 +1,189 @@
+//! The verdict on a frame.
+
+use super::{Defect, DefectResult};
+
+/// The verdict on a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verdict {
+    /// No limit was exceeded.
+    Pass,
+    /// A limit was exceeded.
+    Fail,
+    /// No pixel could be judged.
+    #[default]
+    None,
+}
+
+/// Limits of a frame; a frame fails above them. A negative limit is off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VerdictLimits {
+    /// Maximum number of marked pixels.
+    pub defect_pixels: i64,
+    /// Maximum number of listed defects that count.
+    pub defect_count: i64,
+    /// Maximum area of a listed defect that counts, and of a defect that is still open, px.
+    pub defect_area: i64,
+    /// Classes whose defects count, besides [`Defect::PATTERN_MISSING`]; empty: all classes.
+    pub classes: Vec<u16>,
+}
+
+impl VerdictLimits {
+    fn counts(&self, defect: &&Defect) -> bool {
+        self.classes.is_empty()
+            || defect.class == Defect::PATTERN_MISSING
+            || self.classes.contains(&defect.class)
+    }
+}
+
+impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Self; 3] = [Self::Pass, Self::Fail, Self::None];
+
+    /// The verdict on a result, from its numbers of pixels and its defects; its own verdict is
+    /// ignored.
+    ///
+    /// If there were more defects than are listed (`overflow`), a limit that the list cannot decide
+    /// counts as exceeded: a frame must not pass because its list was truncated.
+    pub fn new(result: &DefectResult, limits: &VerdictLimits) -> Self {
+        let exceeds = |n: u64, limit: i64| u64::try_from(limit).is_ok_and(|limit| n > limit);
+        let is_large = |defect: &Defect| exceeds(defect.area.into(), limits.defect_area);
+        let counted = || result.defects.iter().filter(|defect| limits.counts(defect));
+        // Defects that are not listed are at most as large as the last one that is.
+        let may_hide_large = match result.defects.last() {
+            Some(last) => is_large(last),
+            None => limits.defect_area >= 0,
+        };
+        if result.judged_pixels == 0 {
+            Self::None
+        } else if exceeds(result.defect_pixels, limits.defect_pixels)
+            || exceeds(counted().count() as u64, limits.defect_count)
+            || counted().any(is_large)
+            || exceeds(result.open_area, limits.defect_area)
+            || (result.overflow && (limits.defect_count >= 0 || may_hide_large))
+        {
+            Self::Fail
+        } else {
+            Self::Pass
+        }
+    }
+
+    /// The name in metas and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::None => "none",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSES: Verdict = Verdict::Pass;
+    const FAILS: Verdict = Verdict::Fail;
+
+    /// Limits on pixels, count and area, for these classes.
+    fn limits(limits: [i64; 3], classes: &[u16]) -> VerdictLimits {
+        let [defect_pixels, defect_count, defect_area] = limits;
+        VerdictLimits {
+            defect_pixels,
+            defect_count,
+            defect_area,
+            classes: classes.to_vec(),
+        }
+    }
+
+    /// A result with defects of these areas and classes.
+    fn found(defects: &[(u32, u16)]) -> DefectResult {
+        let defects = defects.iter().map(|&(area, class)| Defect {
+            area,
+            class,
+            ..Defect::default()
+        });
+        DefectResult {
+            judged_pixels: 20,
+            defect_pixels: 15,
+            defects: defects.collect(),
+            ..DefectResult::default()
+        }
+    }
+
+    #[track_caller]
+    fn assert_each(result: &DefectResult, classes: &[u16], cases: &[([i64; 3], Verdict)]) {
+        for &(of, expected) in cases {
+            let limits = limits(of, classes);
+            assert_eq!(Verdict::new(result, &limits), expected, "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn verdict_each_limit_fails_above_it_only() {
+        let two = found(&[(5, 0), (3, 0)]);
+        let pixels = [(-1, PASSES), (0, FAILS), (14, FAILS), (15, PASSES)];
+        assert_each(&two, &[], &pixels.map(|(n, wanted)| ([n, -1, -1], wanted)));
+        let count = [(0, FAILS), (1, FAILS), (2, PASSES)];
+        assert_each(&two, &[], &count.map(|(n, wanted)| ([-1, n, -1], wanted)));
+        let area = [(0, FAILS), (4, FAILS), (5, PASSES)];
+        assert_each(&two, &[], &area.map(|(n, wanted)| ([-1, -1, n], wanted)));
+        let nothing = DefectResult::default();
+        assert_each(&nothing, &[], &[([0, 0, 0], Verdict::None)]);
+    }
+
+    #[test]
+    fn verdict_of_a_cut_list_fails_where_a_limit_needs_the_rest() {
+        let cut = |defects: &[(u32, u16)]| DefectResult {
+            overflow: true,
+            ..found(defects)
+        };
+        let two = cut(&[(5, 1), (3, 2)]);
+        assert_each(&two, &[], &[([-1, 5, -1], FAILS), ([-1, -1, 5], PASSES)]);
+        let off = ([-1, -1, -1], PASSES);
+        assert_each(&cut(&[]), &[], &[([-1, -1, 5], FAILS), off]);
+        // A defect of class 3 that is not listed has at most 3 pixels.
+        assert_each(&two, &[3], &[([-1, -1, 2], FAILS), ([-1, -1, 3], PASSES)]);
+    }
+
+    #[test]
+    fn verdict_counts_only_the_named_classes() {
+        let some = found(&[(9, 2), (5, 1), (1, Defect::OTHER)]);
+        for (classes, count, area) in [
+            (&[][..], 3, 9),
+            (&[1], 1, 5),
+            (&[1, 2], 2, 9),
+            (&[Defect::OTHER], 1, 1),
+        ] {
+            let count = [([-1, count - 1, -1], FAILS), ([-1, count, -1], PASSES)];
+            assert_each(&some, classes, &count);
+            let area = [([-1, -1, area - 1], FAILS), ([-1, -1, area], PASSES)];
+            assert_each(&some, classes, &area);
+        }
+        // Marked pixels count whatever the classes of the defects are.
+        assert_each(&some, &[7], &[([-1, 0, 0], PASSES), ([14, 0, 0], FAILS)]);
+    }
+
+    #[test]
+    fn verdict_always_counts_a_missing_pattern() {
+        let missing = found(&[(9, Defect::PATTERN_MISSING)]);
+        assert_each(
+            &missing,
+            &[1],
+            &[([-1, 0, -1], FAILS), ([-1, -1, 8], FAILS)],
+        );
+    }
+
+    #[test]
+    fn verdict_fails_while_a_large_defect_is_open() {
+        let open = DefectResult {
+            open_area: 100,
+            ..found(&[])
+        };
+        let cases = [(-1, PASSES), (99, FAILS), (100, PASSES)];
+        assert_each(&open, &[1], &cases.map(|(n, wanted)| ([-1, 0, n], wanted)));
+    }
+}
