@@ -1,6 +1,7 @@
 //! Pure functions and plain data, without OpenCL and GStreamer.
 
 pub mod alarm;
+pub mod classes;
 pub mod components;
 pub mod device_caps;
 mod error;
