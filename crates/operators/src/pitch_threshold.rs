@@ -2,6 +2,7 @@
 
 mod defects;
 mod fixed;
+mod ignore;
 mod mask;
 mod presence;
 mod run;
@@ -13,11 +14,12 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
+    ignored::Bitmap,
     layout::{FrameLayout, SampleType},
     mask::packed_stride,
     ndrange::NdRange,
     pitch::{Axis, Comparison, threshold_q8},
-    region::Rect,
+    region::{Rect, area},
     variant::{PitchVariant, pitch_variant, wide_rows},
 };
 use clinspect_opencl::frame::ClFrame;
@@ -26,6 +28,7 @@ use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
 use defects::Lister;
 pub use defects::{Listed, MeasuredDefect};
 use fixed::Fixed;
+use ignore::Ignore;
 pub use mask::MaskTarget;
 pub use presence::Contrast;
 use presence::Presence;
@@ -73,6 +76,22 @@ pub struct JudgedPixels {
     pub y: u64,
 }
 
+impl JudgedPixels {
+    /// Counts the pixels of rectangles without common pixels, by any comparison, along x and along y.
+    fn of(judged: &[Vec<Rect>; 3], ignored: Option<&Bitmap>) -> Self {
+        let count = |rects: &Vec<Rect>| match ignored {
+            Some(ignored) => ignored.count_judged(rects),
+            None => area(rects),
+        };
+        let [any, x, y] = judged;
+        Self {
+            any: count(any),
+            x: count(x),
+            y: count(y),
+        }
+    }
+}
+
 /// A pitch comparison for frames of one layout.
 #[derive(Debug)]
 pub struct PitchThreshold {
@@ -109,7 +128,10 @@ pub struct PitchThreshold {
     flags: i32,
     width: usize,
     height: usize,
-    judged: JudgedPixels,
+    /// The pixels that any comparison, those along x, and those along y judge if no pixel is ignored.
+    judged: [Vec<Rect>; 3],
+    judged_pixels: JudgedPixels,
+    ignore: Option<Ignore>,
     pitches: [f64; 2],
     images: Option<PlaneImages>,
 }
@@ -127,7 +149,7 @@ impl PitchThreshold {
         settings: &PitchSettings,
     ) -> Result<Self, ClError> {
         let operator = Self::prepare(context, layout, settings)?;
-        settings.check_reach(layout.width, layout.height)?;
+        settings.check_reach(layout.width, layout.height, operator.ignored())?;
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
         let warm_settings = PitchSettings {
@@ -168,17 +190,17 @@ impl PitchThreshold {
                 .filter(|c| c.axis == axis)
                 .copied()
                 .collect();
-            settings.judged_pixels(&along, width, height)
+            settings.judged(&along, width, height)
         };
-        let judged = JudgedPixels {
-            any: settings.judged_pixels(&comparisons, width, height),
-            x: along(Axis::X),
-            y: along(Axis::Y),
-        };
-        if judged.any > u64::from(u32::MAX) {
+        let judged = [
+            settings.judged(&comparisons, width, height),
+            along(Axis::X),
+            along(Axis::Y),
+        ];
+        let judged_area = area(&judged[0]);
+        if judged_area > u64::from(u32::MAX) {
             return Err(ClError::Refused(format!(
-                "{} judged pixels could overflow a 32-bit counter; set smaller rois",
-                judged.any
+                "{judged_area} judged pixels could overflow a 32-bit counter; set smaller rois"
             )));
         }
         let whole = [Rect::new(0, 0, width, height)];
@@ -303,6 +325,9 @@ impl PitchThreshold {
             .into_iter()
             .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
             .collect();
+        let ignore = (settings.ignored.as_ref())
+            .map(|pixels| Ignore::new(context, &plain, pixels, height))
+            .transpose()?;
         let wanted = settings.wanted_pixels(width, height);
         let weak = comparisons.iter().copied();
         let weak = weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, height) < wanted);
@@ -333,7 +358,9 @@ impl PitchThreshold {
             flags: settings.flags(),
             width,
             height,
+            judged_pixels: JudgedPixels::of(&judged, ignore.as_ref().map(Ignore::bitmap)),
             judged,
+            ignore,
             pitches,
             images,
         })
@@ -348,8 +375,13 @@ impl PitchThreshold {
     pub fn judged_pixels(&self) -> JudgedPixels {
         match self.contrast {
             Contrast::Unknown => JudgedPixels::default(),
-            _ => self.judged,
+            _ => self.judged_pixels,
         }
+    }
+
+    /// The pixels of the frame that are ignored.
+    pub fn ignored(&self) -> Option<&Bitmap> {
+        self.ignore.as_ref().map(Ignore::bitmap)
     }
 
     /// The comparisons that can judge less than half of the pixels of the regions of interest.

@@ -253,6 +253,7 @@ impl InspectorImpl for ClPitchThreshold {
                 edge_margin: settings.edge_margin,
                 contrast: settings.contrast(),
                 rois,
+                ignored: None,
                 bit_depth: settings.bit_depth,
                 image: target.images,
                 variant: None,

@@ -47,6 +47,8 @@ pub(super) struct Judged<'a> {
     pub rois: &'a Mem,
     pub roi_count: usize,
     pub flags: i32,
+    /// Ignored pixels, packed as the mask is.
+    pub ignored: Option<&'a Mem>,
 }
 
 /// Kernels and memory of the search.
@@ -280,6 +282,9 @@ impl Presence {
             Arg::I32(judged.flags),
             self.tiles_arg()?,
             Arg::Mem(&self.table),
+            // Where no pixel is ignored the table stands in for the bitmap, which the kernel does not read.
+            Arg::Mem(judged.ignored.unwrap_or(&self.table)),
+            Arg::I32(i32::from(judged.ignored.is_some())),
             Arg::Mem(&self.counts),
         ];
         let range = NdRange::cover([stride, self.size[1]], self.mark_group);

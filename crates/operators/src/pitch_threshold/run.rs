@@ -9,8 +9,8 @@ use clinspect_opencl::{
 };
 
 use super::{
-    Contrast, Counters, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed, mask::packed_mask,
-    presence::Judged,
+    Contrast, Counters, JudgedPixels, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed,
+    ignore::Ignore, mask::packed_mask, presence::Judged,
 };
 use crate::{
     source::{source_args, target_args},
@@ -56,6 +56,11 @@ impl PitchThreshold {
             Contrast::Unknown => 0,
             _ => self.comparison_count,
         };
+        if let Some(ignore) = &mut self.ignore
+            && ignore.show(&self.context, 0, self.height)?
+        {
+            self.judged_pixels = JudgedPixels::of(&self.judged, Some(ignore.bitmap()));
+        }
         let mut submission = self.context.submit(meter);
         if let Some(images) = &mut self.images {
             images.update(frame, &mut submission)?;
@@ -128,6 +133,9 @@ impl PitchThreshold {
         {
             presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         }
+        if let Some(ignore) = &mut self.ignore {
+            ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
+        }
         Self::expand(
             &mut self.expand,
             self.expand_group,
@@ -153,6 +161,7 @@ impl PitchThreshold {
                 rois: &self.rois,
                 roi_count: self.roi_count,
                 flags: self.flags,
+                ignored: self.ignore.as_ref().map(Ignore::memory),
             };
             let [fresh, missing] =
                 presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;

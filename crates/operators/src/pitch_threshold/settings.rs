@@ -1,10 +1,13 @@
 //! The settings of a pitch comparison.
 
+use std::sync::Arc;
+
 use clinspect_core::ClError;
 use clinspect_core::{
+    ignored::{Bitmap, Ignored},
     layout::{FrameLayout, SampleType},
     pitch::{Axis, Comparison},
-    region::{Rect, union_area},
+    region::{Rect, area, union_of},
     variant::PitchVariant,
 };
 use clinspect_opencl::ClContext;
@@ -137,6 +140,8 @@ pub struct PitchSettings {
     pub contrast: Contrast,
     /// Regions of interest inside the frame; empty for the whole frame.
     pub rois: Vec<Rect>,
+    /// Pixels that are not judged.
+    pub ignored: Option<Arc<Ignored>>,
     /// Bits of a sample that a camera fills; 0 for the depth of the format.
     pub bit_depth: u32,
     /// Read from images instead of buffers.
@@ -193,9 +198,14 @@ impl PitchSettings {
         (self.borders == Borders::Inward && is_nearest).then_some(self.edge_margin as usize)
     }
 
-    /// Number of pixels of a `width` × `height` frame that at least one of the comparisons judges in a
-    /// region.
-    pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
+    /// The pixels of a `width` × `height` frame that at least one of the comparisons judges in a region
+    /// if no pixel is ignored, as rectangles without common pixels.
+    pub(super) fn judged(
+        &self,
+        comparisons: &[Comparison],
+        width: usize,
+        height: usize,
+    ) -> Vec<Rect> {
         let judged: Vec<Rect> = comparisons
             .iter()
             .flat_map(|c| c.judged(width, height, self.inward(c)))
@@ -207,7 +217,12 @@ impl PitchSettings {
         } else {
             &self.rois
         };
-        union_area(&judged, rois)
+        union_of(&judged, rois)
+    }
+
+    /// Number of these pixels.
+    pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
+        area(&self.judged(comparisons, width, height))
     }
 
     /// Number of pixels of the regions of interest.
@@ -218,12 +233,17 @@ impl PitchSettings {
         } else {
             &self.rois
         };
-        union_area(&whole, rois)
+        area(&union_of(&whole, rois))
     }
 
     /// Refuses a direction in which no pixel of the frame can be judged: frames would pass without
     /// a judgement along it.
-    pub(super) fn check_reach(&self, width: usize, height: usize) -> Result<(), ClError> {
+    pub(super) fn check_reach(
+        &self,
+        width: usize,
+        height: usize,
+        ignored: Option<&Bitmap>,
+    ) -> Result<(), ClError> {
         let comparisons = self.comparisons()?;
         for (axis, name) in [(Axis::X, "pitch-x"), (Axis::Y, "pitch-y")] {
             let along: Vec<Comparison> = comparisons
@@ -239,6 +259,16 @@ impl PitchSettings {
                     "no pixel of the {width}x{height} frame can be judged with {name}, because a pixel \
                      needs a neighbour {margin} pixels away on both sides within the frame; lower \
                      {name}, set it to 0, or set rois to regions that have such pixels"
+                )));
+            }
+            if let Some(ignored) = ignored
+                && !along.is_empty()
+                && ignored.count_judged(&self.judged(&along, width, height)) == 0
+            {
+                return Err(ClError::Refused(format!(
+                    "no pixel of the {width}x{height} frame can be judged with {name}, because \
+                     ignore-mask and ignore-regions ignore all that have neighbours; leave pixels \
+                     to judge, or set {name} to 0"
                 )));
             }
         }
