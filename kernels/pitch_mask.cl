@@ -1,4 +1,4 @@
-/* Appended to presence.cl. Kernels that read a packed mask or its runs. */
+/* Appended to mask_ignore.cl. Kernels that read a packed mask or its runs. */
 __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __global uchar *dst,
                           ulong dst_offset, uint dst_stride, int width, int height)
 {

@@ -21,6 +21,7 @@
  * | missing    | two counters of missing tiles: the launch adds to missing[slot], which is 0 at entry,|
  * |            | and zeroes the other one for the next frame                                         |
  * | table      | per tile: difference of its mean in 1/256 grey level, or TILE_PRESENT               |
+ * | ignored    | bitmap of ignored pixels with the layout of the mask; read if use_ignored is not 0     |
  * | counts     | mark_missing adds the pixels that were not marked before, and all pixels that it marks |
  * | out        | a pair_sums_t per tile                                                              |
  *
@@ -197,7 +198,8 @@ static uint judged_byte(int x, int y, int width, int height, comparison_t c, int
 __kernel void mark_missing(int width, int height, int first, int rows, __global uchar *mask,
                            ulong mask_offset, uint mask_stride, __constant const comparison_t *comparisons,
                            int comparison_count, __global const int4 *rois, int roi_count, int flags,
-                           int4 tiles, int4 tile_rows, __global const int *table, __global uint *counts)
+                           int4 tiles, int4 tile_rows, __global const int *table,
+                           __global const uchar *ignored, int use_ignored, __global uint *counts)
 {
     const int column = get_global_id(0);
     const int row = get_global_id(1);
@@ -222,6 +224,8 @@ __kernel void mark_missing(int width, int height, int first, int rows, __global 
     }
     if (bits)
         bits &= roi_bits(rois, roi_count, x, y, 8);
+    if (use_ignored)
+        bits &= ~(uint)ignored[(size_t)y * mask_stride + column];
     if (!bits)
         return;
     uint judged = 0;

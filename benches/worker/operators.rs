@@ -234,6 +234,7 @@ fn pitch(
             Contrast::Off
         },
         rois: Vec::new(),
+        ignored: None,
         bit_depth: 0,
         image: settings.image,
         variant: None,

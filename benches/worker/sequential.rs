@@ -98,6 +98,7 @@ impl Sequential {
                     min_contrast: settings.min_contrast,
                     bit_depth: 0,
                     rois: Vec::new(),
+                    ignored: Vec::new(),
                 };
                 pitch_threshold::compare(self.component(0), &settings).packed
             }

@@ -105,6 +105,7 @@ pub fn pitch_settings() -> PitchSettings {
         edge_margin: 0,
         contrast: Contrast::Off,
         rois: Vec::new(),
+        ignored: None,
         bit_depth: 0,
         image: false,
         variant: None,

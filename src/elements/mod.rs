@@ -9,6 +9,7 @@ pub mod mask_unpack;
 pub mod pitch_threshold;
 mod property_table;
 mod specs;
+mod text;
 mod told;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

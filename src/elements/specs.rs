@@ -99,6 +99,21 @@ where
         .build()
 }
 
+/// A text; "" is the default.
+pub fn text<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    glib::ParamSpecString::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .default_value(Some(""))
+        .mutable_playing()
+        .build()
+}
+
+/// The path of a file; "" is the default.
+pub fn file<T>(name: &str, nick: &str, blurb: &str, default: T) -> glib::ParamSpec {
+    text(name, nick, blurb, default)
+}
+
 /// The property `interval`, a time without the value that GStreamer uses for "none".
 pub fn interval(default: u64) -> glib::ParamSpec {
     glib::ParamSpecUInt64::builder("interval")
@@ -140,6 +155,23 @@ pub fn regions<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::Par
         .element_spec(&number())
         .build();
     array(name, nick, blurb, &region)
+}
+
+/// A property `<<x0, y0, x1, y1, ...>, ...>`.
+pub fn polygons<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    // Any double: `Polygon` refuses what is out of range, where GObject would use another number.
+    let coordinate = glib::ParamSpecDouble::builder("coordinate")
+        .nick("Coordinate")
+        .blurb("A number of pixels")
+        .minimum(f64::MIN)
+        .maximum(f64::MAX)
+        .build();
+    let polygon = gst::ParamSpecArray::builder("polygon")
+        .nick("Polygon")
+        .blurb("<x0, y0, x1, y1, x2, y2, ...>")
+        .element_spec(&coordinate)
+        .build();
+    array(name, nick, blurb, &polygon)
 }
 
 fn array(name: &str, nick: &str, blurb: &str, element: &glib::ParamSpec) -> glib::ParamSpec {

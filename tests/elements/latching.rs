@@ -40,7 +40,7 @@ const HISTOGRAM: [(&str, &str); 12] = [
     ("alarm-drift", "10"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 23] = [
+const PITCH_THRESHOLD: [(&str, &str); 29] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -64,6 +64,12 @@ const PITCH_THRESHOLD: [(&str, &str); 23] = [
     ("interval", "0"),
     ("message-defects", "true"),
     ("send-events", "true"),
+    ("classes", "small: area < 4"),
+    ("fail-classes", "other"),
+    ("mm-per-pixel-x", "0.05"),
+    ("mm-per-pixel-y", "0.04"),
+    ("ignore-mask", ""),
+    ("ignore-regions", "<<10.0,-1.0,70.5,20.0,4.0,66.0>>"),
 ];
 
 /// Verdict, marked and judged pixels, listed defects, mask in the meta.

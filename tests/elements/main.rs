@@ -13,12 +13,14 @@
 use clinspect_testkit::{self as common, content, device, frames, panels, reference, support};
 mod alarms;
 mod bad_input;
+mod classes;
 mod defects;
 mod estimation;
 mod events;
 mod first_start;
 mod gaps;
 mod guard_pages;
+mod ignored;
 mod inspect_overlay;
 mod latching;
 mod lifecycle;

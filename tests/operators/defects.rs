@@ -72,7 +72,7 @@ fn rows_of(listed: &Listed) -> Vec<Row> {
 /// The list of the reference.
 fn expected(input: &Frame, job: &Job, limits: &Limits) -> (Vec<Row>, bool) {
     let samples = input.component(0);
-    let settings = job.oracle();
+    let settings = job.oracle(input.size());
     let (defects, overflow) = oracle::defects(
         &oracle::compare(samples, &settings).mask,
         &oracle::difference(samples, &settings),

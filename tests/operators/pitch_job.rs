@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use clinspect_core::ClError;
-use clinspect_core::{region::user_region, variant::PitchVariant};
+use clinspect_core::{
+    ignored::{Ignored, Polygon},
+    region::user_region,
+    variant::PitchVariant,
+};
 use clinspect_opencl::frame::layout_of;
 use clinspect_opencl::{ClContext, Meter, buffer_of};
 use clinspect_operators::{
@@ -17,7 +21,7 @@ use crate::{
         Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PLAIN, assert_same, our_memory,
         read,
     },
-    reference::{SampleKind, pitch_threshold as oracle},
+    reference::{SampleKind, ignore, pitch_threshold as oracle},
 };
 
 /// A variant to force, and whether it reads an image.
@@ -47,6 +51,8 @@ pub struct Job {
     /// Minimum contrast, grey levels of 8 bits; 0 = off.
     pub min_contrast: f64,
     pub rois: Vec<[u32; 4]>,
+    /// Polygons of ignored pixels.
+    pub ignored: Vec<Vec<f64>>,
     pub bit_depth: u32,
 }
 
@@ -63,6 +69,7 @@ pub fn classic(pitch_x: f64, threshold: f64) -> Job {
         edge_margin: 0,
         min_contrast: 0.0,
         rois: Vec::new(),
+        ignored: Vec::new(),
         bit_depth: 0,
     }
 }
@@ -94,14 +101,24 @@ impl Job {
                 .iter()
                 .map(|&roi| user_region(roi, width, height).expect("a region inside"))
                 .collect(),
+            ignored: self.ignored(width, height),
             bit_depth: self.bit_depth,
             image,
             variant,
         }
     }
 
+    fn ignored(&self, width: usize, height: usize) -> Option<Arc<Ignored>> {
+        let polygons = self
+            .ignored
+            .iter()
+            .map(|p| Polygon::new(p).expect("a polygon"));
+        let ignored = Ignored::new(width, Some(height), None, polygons.collect());
+        (!self.ignored.is_empty()).then(|| Arc::new(ignored.expect("no picture")))
+    }
+
     /// The settings for the reference.
-    pub fn oracle(&self) -> oracle::Settings {
+    pub fn oracle(&self, [width, height]: [usize; 2]) -> oracle::Settings {
         oracle::Settings {
             pitch_x: self.pitch[0],
             pitch_y: self.pitch[1],
@@ -126,6 +143,7 @@ impl Job {
                 .iter()
                 .map(|roi| roi.map(|v| v as usize))
                 .collect(),
+            ignored: ignore::ignored(&self.ignored, width, 0, height),
         }
     }
 
@@ -145,7 +163,7 @@ impl Job {
     }
 
     pub fn expected(&self, input: &Frame) -> oracle::Outcome {
-        oracle::compare(input.component(0), &self.oracle())
+        oracle::compare(input.component(0), &self.oracle(input.size()))
     }
 }
 

@@ -329,8 +329,10 @@ fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
             [12.25, 9.9],
             [24.0, 10.0],
         ] {
-            let expected =
-                reference::pitch_threshold::contrast(input.component(0), &job(pitch).oracle());
+            let expected = reference::pitch_threshold::contrast(
+                input.component(0),
+                &job(pitch).oracle(input.size()),
+            );
             assert!(
                 expected.is_some_and(|contrast| contrast > 10.0),
                 "{pitch:?} {expected:?}"

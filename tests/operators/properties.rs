@@ -175,6 +175,7 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
                     edge_margin,
                     min_contrast,
                     rois: Vec::new(),
+                    ignored: Vec::new(),
                     bit_depth: 0,
                 };
                 (job, regions)
@@ -186,7 +187,17 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
 fn pitch_random_frame_region_and_mode_equals_reference() {
     let Some(device) = device::open() else { return };
     let values = (frames(LUMA_FORMATS.clone(), 0), jobs(255.0));
-    run(250, values, |(input, (mut job, regions))| {
+    // Points within the frame and up to half its size beyond it.
+    let point = || (-0.5..1.5_f64, -0.5..1.5_f64);
+    let polygon = prop::collection::vec(point(), 3..6);
+    let values = (values, prop::collection::vec(polygon, 0..3));
+    run(250, values, |((input, (mut job, regions)), polygons)| {
+        let [width, height] = input.size().map(|n| n as f64);
+        let numbers = |polygon: &Vec<(f64, f64)>| {
+            let points = polygon.iter().map(|(x, y)| [x * width, y * height]);
+            points.collect::<Vec<_>>().concat()
+        };
+        job.ignored = polygons.iter().map(numbers).collect();
         job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
         pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
     });

@@ -134,16 +134,18 @@ fn small_pitch_equals_reference() {
             Frame::showing(format, [71, 6], TIGHT, Content::Random, 0),
             Frame::showing(format, [64, 5], TIGHT, Content::Random, 0),
         ]) {
-            for (pitch, borders, min_contrast) in [
-                ([1.5, 0.0], Borders::Skip, 0.0),
-                ([0.0, 1.0], Borders::Inward, 0.0),
-                ([3.25, 1.25], Borders::Inward, 75.0),
-                ([9.0, 0.0], Borders::Inward, 75.0),
+            let corner = vec![-1.0, -1.0, 30.0, 0.5, 2.0, 4.0];
+            for (pitch, borders, min_contrast, ignored) in [
+                ([1.5, 0.0], Borders::Skip, 0.0, vec![corner.clone()]),
+                ([0.0, 1.0], Borders::Inward, 0.0, vec![]),
+                ([3.25, 1.25], Borders::Inward, 75.0, vec![corner]),
+                ([9.0, 0.0], Borders::Inward, 75.0, vec![]),
             ] {
                 let job = Job {
                     pitch,
                     borders,
                     min_contrast,
+                    ignored,
                     multiples: vec![1, 2],
                     compare: Compare::Minimum,
                     match_center: true,

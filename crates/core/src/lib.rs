@@ -1,9 +1,11 @@
 //! Pure functions and plain data, without OpenCL and GStreamer.
 
 pub mod alarm;
+pub mod classes;
 pub mod components;
 pub mod device_caps;
 mod error;
+pub mod ignored;
 pub mod layout;
 pub mod mask;
 pub mod ndrange;

@@ -87,8 +87,9 @@ pub fn user_region(region: [u32; 4], width: usize, height: usize) -> Result<Rect
     Ok(rect)
 }
 
-/// Number of pixels that lie in at least one of `a` and in at least one of `b`.
-pub fn union_area(a: &[Rect], b: &[Rect]) -> u64 {
+/// The pixels that lie in at least one of `a` and in at least one of `b`, as rectangles without common
+/// pixels.
+pub fn union_of(a: &[Rect], b: &[Rect]) -> Vec<Rect> {
     let pieces: Vec<Rect> = a
         .iter()
         .flat_map(|r| b.iter().map(move |s| r.intersect(s)))
@@ -97,7 +98,7 @@ pub fn union_area(a: &[Rect], b: &[Rect]) -> u64 {
     let mut ys: Vec<usize> = pieces.iter().flat_map(|r| [r.y0, r.y1]).collect();
     ys.sort_unstable();
     ys.dedup();
-    let mut area = 0;
+    let mut union = Vec::new();
     for band in ys.windows(2) {
         let mut spans: Vec<(usize, usize)> = pieces
             .iter()
@@ -105,16 +106,27 @@ pub fn union_area(a: &[Rect], b: &[Rect]) -> u64 {
             .map(|r| (r.x0, r.x1))
             .collect();
         spans.sort_unstable();
-        let mut covered = 0;
         let mut end = 0;
         for (x0, x1) in spans {
-            let from = x0.max(end);
-            covered += x1.saturating_sub(from);
+            let rect = Rect {
+                x0: x0.max(end),
+                y0: band[0],
+                x1,
+                y1: band[1],
+            };
+            if !rect.is_empty() {
+                union.push(rect);
+            }
             end = end.max(x1);
         }
-        area += covered as u64 * (band[1] - band[0]) as u64;
     }
-    area
+    union
+}
+
+/// Number of pixels in rectangles without common pixels.
+pub fn area(rects: &[Rect]) -> u64 {
+    let area = |r: &Rect| r.width() as u64 * r.height() as u64;
+    rects.iter().map(area).sum()
 }
 
 #[cfg(test)]
@@ -122,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn union_area_overlapping_rectangles_counts_a_pixel_once() {
+    fn union_of_overlapping_rectangles_has_a_pixel_once() {
         let a = [Rect::new(0, 0, 10, 10), Rect::new(5, 5, 10, 10)];
         let b = [Rect::new(0, 0, 20, 7), Rect::new(0, 0, 7, 20)];
         let mut expected = 0;
@@ -132,8 +144,8 @@ mod tests {
                 expected += u64::from(a.iter().any(inside) && b.iter().any(inside));
             }
         }
-        assert_eq!(union_area(&a, &b), expected);
-        assert_eq!(union_area(&a, &[]), 0);
+        assert_eq!(area(&union_of(&a, &b)), expected);
+        assert!(union_of(&a, &[]).is_empty());
     }
 
     #[test]

@@ -176,6 +176,7 @@ impl ProgramSource {
                 PITCH_THRESHOLD,
                 PRESENCE_TILES,
                 part!("presence.cl"),
+                part!("mask_ignore.cl"),
                 part!("pitch_mask.cl"),
             ],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],

@@ -2,6 +2,7 @@
 
 mod defects;
 mod fixed;
+mod ignore;
 mod mask;
 mod presence;
 mod run;
@@ -13,9 +14,10 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
+    ignored::Bitmap,
     layout::{FrameLayout, SampleType},
     pitch::{Axis, Comparison, threshold_q8},
-    region::Rect,
+    region::{Rect, area},
     variant::{PitchVariant, pitch_variant, wide_rows},
     window::{Reach, Window},
 };
@@ -25,6 +27,7 @@ use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
 use defects::Lister;
 pub use defects::{Listed, MeasuredDefect};
 use fixed::Fixed;
+use ignore::Ignore;
 pub use mask::MaskTarget;
 pub use presence::Contrast;
 use presence::Presence;
@@ -83,6 +86,22 @@ enum Launch {
     Wide(WideSplit, usize),
 }
 
+impl JudgedPixels {
+    /// Counts the pixels of rectangles without common pixels, by any comparison, along x and along y.
+    fn of(judged: &[Vec<Rect>; 3], ignored: Option<&Bitmap>) -> Self {
+        let count = |rects: &Vec<Rect>| match ignored {
+            Some(ignored) => ignored.count_judged(rects),
+            None => area(rects),
+        };
+        let [any, x, y] = judged;
+        Self {
+            any: count(any),
+            x: count(x),
+            y: count(y),
+        }
+    }
+}
+
 /// A pitch comparison for frames of one layout.
 #[derive(Debug)]
 pub struct PitchThreshold {
@@ -119,7 +138,10 @@ pub struct PitchThreshold {
     width: usize,
     /// Rows of a whole frame.
     height: usize,
-    judged: JudgedPixels,
+    /// The pixels that any comparison, those along x, and those along y judge if no pixel is ignored.
+    judged: [Vec<Rect>; 3],
+    judged_pixels: JudgedPixels,
+    ignore: Option<Ignore>,
     pitches: [f64; 2],
     images: Option<PlaneImages>,
 }
@@ -137,7 +159,7 @@ impl PitchThreshold {
         settings: &PitchSettings,
     ) -> Result<Self, ClError> {
         let operator = Self::prepare(context, layout, settings)?;
-        settings.check_reach(layout.width, layout.height)?;
+        settings.check_reach(layout.width, layout.height, operator.ignored())?;
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
         let warm_settings = PitchSettings {
@@ -174,11 +196,11 @@ impl PitchThreshold {
         let (width, height) = (layout.width, layout.height);
         let comparisons = settings.comparisons()?;
         let window = Window::frame(height);
-        let judged = judged_pixels(settings, &comparisons, width, &window);
-        if judged.any > u64::from(u32::MAX) {
+        let judged = judged(settings, &comparisons, width, &window);
+        let judged_area = area(&judged[0]);
+        if judged_area > u64::from(u32::MAX) {
             return Err(ClError::Refused(format!(
-                "{} judged pixels could overflow a 32-bit counter; set smaller rois",
-                judged.any
+                "{judged_area} judged pixels could overflow a 32-bit counter; set smaller rois"
             )));
         }
         let words = |c| ComparisonWords::new(c, settings.inward(c));
@@ -278,6 +300,9 @@ impl PitchThreshold {
             .into_iter()
             .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
             .collect();
+        let ignore = (settings.ignored.as_ref())
+            .map(|pixels| Ignore::new(context, &plain, pixels, height))
+            .transpose()?;
         let tall = settings.judged_height(height);
         let wanted = settings.wanted_pixels(width, tall);
         let weak = comparisons.iter().copied();
@@ -309,7 +334,9 @@ impl PitchThreshold {
             flags: settings.flags(),
             width,
             height,
+            judged_pixels: JudgedPixels::of(&judged, ignore.as_ref().map(Ignore::bitmap)),
             judged,
+            ignore,
             pitches,
             images,
         })
@@ -324,8 +351,13 @@ impl PitchThreshold {
     pub fn judged_pixels(&self) -> JudgedPixels {
         match self.contrast {
             Contrast::Unknown => JudgedPixels::default(),
-            _ => self.judged,
+            _ => self.judged_pixels,
         }
+    }
+
+    /// The pixels of the frame that are ignored.
+    pub fn ignored(&self) -> Option<&Bitmap> {
+        self.ignore.as_ref().map(Ignore::bitmap)
     }
 
     /// The comparisons that can judge less than half of the pixels of the regions of interest.
@@ -362,7 +394,16 @@ impl PitchThreshold {
             self.window = *window;
             let regions = self.settings.regions(self.width, window);
             self.rois.update(&self.context, &regions)?;
-            self.judged = judged_pixels(&self.settings, &self.comparison_list, self.width, window);
+            self.judged = judged(&self.settings, &self.comparison_list, self.width, window);
+            let first_line = window.web_row + window.first as u64;
+            let ignored = match &mut self.ignore {
+                Some(ignore) => {
+                    ignore.show(&self.context, first_line, window.rows)?;
+                    Some(ignore.bitmap())
+                }
+                None => None,
+            };
+            self.judged_pixels = JudgedPixels::of(&self.judged, ignored);
         }
         Ok(())
     }
@@ -397,23 +438,23 @@ impl PitchThreshold {
     }
 }
 
-/// The numbers of judged pixels of a window.
-fn judged_pixels(
+/// The pixels of a window that any comparison, those along x, and those along y judge.
+fn judged(
     settings: &PitchSettings,
     comparisons: &[Comparison],
     width: usize,
     window: &Window,
-) -> JudgedPixels {
+) -> [Vec<Rect>; 3] {
     let along = |axis| {
         let along = comparisons.iter().copied();
         let along: Vec<Comparison> = along.filter(|c| c.axis == axis).collect();
-        settings.judged_in(&along, width, window)
+        settings.judged(&along, width, window)
     };
-    JudgedPixels {
-        any: settings.judged_in(comparisons, width, window),
-        x: along(Axis::X),
-        y: along(Axis::Y),
-    }
+    [
+        settings.judged(comparisons, width, window),
+        along(Axis::X),
+        along(Axis::Y),
+    ]
 }
 
 /// The regions of interest on the device.

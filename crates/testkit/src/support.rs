@@ -358,6 +358,7 @@ pub fn pitch_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
         min_contrast: 0.0,
         bit_depth: 0,
         rois: Vec::new(),
+        ignored: Vec::new(),
     }
 }
 

@@ -627,6 +627,7 @@ fn settings(pitch_x: f64) -> Settings {
         min_contrast: 0.0,
         bit_depth: 0,
         rois: Vec::new(),
+        ignored: Vec::new(),
     }
 }
 

@@ -2,6 +2,9 @@
 //! messages, events, and the forms in which masks are sent.
 
 mod caps;
+mod classify;
+mod ignore;
+mod ignore_file;
 mod masks;
 mod properties;
 
@@ -13,15 +16,17 @@ use gst_base::{prelude::*, subclass::prelude::*};
 use super::{
     base_filter::{
         ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Learning, Live, MessageGate,
-        Negotiated, Target, View,
+        Negotiated, Target, View, put_back,
     },
     lock, pad_templates,
     property_table::PropertyTable,
 };
+use classify::{Classifier, Rules};
 use clinspect_core::ClError;
-use clinspect_core::{components::Limits, window::Reach};
+use clinspect_core::{classes::Features, components::Limits, window::Reach};
 use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect};
 use clinspect_results::{Defect, DefectResult, Verdict};
+pub use ignore::Ignore;
 use masks::Masks;
 use properties::{Output, Reporting};
 
@@ -31,6 +36,8 @@ const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
 #[derive(Default)]
 pub struct Inspector {
     reporting: Mutex<Reporting>,
+    rules: Mutex<Rules>,
+    ignore: Mutex<Ignore>,
     /// The value of `output`, latched at the start.
     output: Mutex<Option<Output>>,
 }
@@ -38,6 +45,16 @@ pub struct Inspector {
 impl Inspector {
     fn reporting(&self) -> MutexGuard<'_, Reporting> {
         lock(&self.reporting)
+    }
+
+    /// Pixels that are not judged.
+    pub fn ignore(&self) -> Ignore {
+        lock(&self.ignore).clone()
+    }
+
+    /// Puts the ignored pixels in force back into the properties, as [`ClBaseFilterImpl::restore`] does.
+    pub fn restore(&self, refused: &Ignore, in_force: &Ignore) {
+        put_back(&mut *lock(&self.ignore), refused, in_force);
     }
 
     /// The value of `output` since the start; later changes do not count.
@@ -49,7 +66,10 @@ impl Inspector {
 
 /// The table with the properties that every inspector has.
 pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTable<T> {
-    table.with(|this| &this.inspector().reporting, properties::rows())
+    table
+        .with(|this| &this.inspector().reporting, properties::rows())
+        .with(|this| &this.inspector().rules, classify::rows())
+        .with(|this| &this.inspector().ignore, ignore::rows())
 }
 
 /// Pad templates of an inspector.
@@ -166,6 +186,7 @@ pub struct State<T> {
     verdict: Option<Verdict>,
     /// The id of the defect that was listed last.
     last_id: u32,
+    classifier: Option<Live<Rules, Classifier>>,
     own: T,
 }
 
@@ -176,6 +197,7 @@ impl<T: Default> Default for State<T> {
             gate: MessageGate::default(),
             verdict: None,
             last_id: 0,
+            classifier: None,
             own: T::default(),
         }
     }
@@ -223,6 +245,9 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
 
     fn set_up(&self, state: &mut State<T::State>, caps: &Negotiated) -> Result<(), ClError> {
         InspectorImpl::set_up(self, &mut state.own);
+        lock(&self.inspector().ignore).read_again();
+        let rules = lock(&self.inspector().rules).clone();
+        state.classifier = Some(Live::new(rules, Classifier::new)?);
         state.masks = Some(match self.inspector().output() {
             Output::Frame => Masks::in_meta(caps)?,
             Output::Mask => Masks::as_buffers(caps)?,
@@ -258,16 +283,23 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError> {
         T::note(live, &mut state.own);
+        let element = self.obj();
+        let element: &ClBaseFilter = element.upcast_ref();
+        let before_caps = || ClError::Input("received a frame before its caps".into());
+        let classifier = state.classifier.as_mut().ok_or_else(before_caps)?;
+        let rules = lock(&self.inspector().rules).clone();
+        if let Some(refusal) = classifier.follow(rules.clone())? {
+            let now = &self.inspector().rules;
+            let in_force = &classifier.settings;
+            element.refuse(&refusal, || put_back(&mut *lock(now), &rules, in_force));
+        }
+        let classifier = &classifier.operator;
         let reporting = self.inspector().reporting().clone();
-        let masks = state.masks.as_ref();
-        let masks =
-            masks.ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
+        let masks = state.masks.as_ref().ok_or_else(before_caps)?;
         let ((marked, listed), mask) = masks.write(frame, |mask| {
             inspect::<T>(&mut live.operator, frame, mask, &reporting.listing)
         })?;
 
-        let element = self.obj();
-        let element: &ClBaseFilter = element.upcast_ref();
         let Basis {
             judged,
             pitches: [pitch_x, pitch_y],

@@ -38,6 +38,8 @@ pub(super) struct Reporting {
     pub messages: MessageSettings,
     pub message_defects: bool,
     pub send_events: bool,
+    /// Size of a pixel along x and along y, mm; 0: unknown.
+    pub mm_per_pixel: [f64; 2],
 }
 
 impl Default for Reporting {
@@ -58,6 +60,7 @@ impl Default for Reporting {
             messages: MessageSettings::default(),
             message_defects: false,
             send_events: false,
+            mm_per_pixel: [0.0; 2],
         }
     }
 }
@@ -71,8 +74,8 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
         ) = listing.min_area;
         uint(
             "merge-distance", "Merge distance",
-            "Groups of marked pixels whose boxes lie at most this many pixels apart are one \
-             defect; 0 = only where boxes overlap",
+            "Marked pixels with a gap of at most this many pixels between them, along x, along y or \
+             both, are one defect; 0 = only pixels that touch, corners included",
             0..=u32::MAX
         ) = listing.merge_distance;
         limit(
@@ -104,6 +107,25 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
         ) = send_events;
         choice_at_start("output", "Output", "What the element outputs") = output;
     });
+    for (n, axis) in ["x", "y"].into_iter().enumerate() {
+        rows.push(Row::new(
+            specs::double(
+                &format!("mm-per-pixel-{axis}"),
+                &format!("Millimetres per pixel along {axis}"),
+                &format!(
+                    "Size of a pixel along {axis} in mm, for positions in messages; 0 = unknown"
+                ),
+                0.0..=f64::MAX,
+                0.0,
+            ),
+            move |reporting: &mut Reporting| reporting.mm_per_pixel[n].to_value(),
+            move |reporting, value| {
+                if let Ok(size) = value.get::<f64>() {
+                    reporting.mm_per_pixel[n] = size;
+                }
+            },
+        ));
+    }
     rows.push(Row::new(
         specs::uint(
             "max-defects",

@@ -17,7 +17,7 @@ use crate::elements::{
         self, ClBaseFilter, ClBaseFilterExt, Frame, Learning, Live, Target, View, put_back,
     },
     debug_category,
-    inspector::{self, Basis, Inspector, InspectorImpl},
+    inspector::{self, Basis, Ignore, Inspector, InspectorImpl},
     lock,
     property_table::{PropertyTable, property_methods},
     told::Told,
@@ -216,7 +216,10 @@ impl InspectorImpl for ClPitchThreshold {
 
     fn settings(&self, state: &State) -> Settings {
         let settings = lock(&self.settings).clone();
-        let settings = settings.with_estimates(state.estimation.pitches(), false);
+        let settings = Settings {
+            ignore: self.inspector.ignore(),
+            ..settings.with_estimates(state.estimation.pitches(), false)
+        };
         Settings {
             may_move: state.estimation.may_move() || !state.steady.holds(&settings),
             ..settings
@@ -224,7 +227,11 @@ impl InspectorImpl for ClPitchThreshold {
     }
 
     fn restore(&self, refused: &Settings, in_force: &Settings) {
-        let set = |settings: &Settings| settings.clone().with_estimates([None; 2], false);
+        self.inspector.restore(&refused.ignore, &in_force.ignore);
+        let set = |settings: &Settings| Settings {
+            ignore: Ignore::default(),
+            ..settings.clone().with_estimates([None; 2], false)
+        };
         let mut settings = lock(&self.settings);
         let mut now = set(&settings);
         put_back(&mut now, &set(refused), &set(in_force));
@@ -264,6 +271,7 @@ impl InspectorImpl for ClPitchThreshold {
                 edge_margin: settings.edge_margin,
                 contrast: settings.contrast(),
                 rois,
+                ignored: settings.ignore.pixels(layout.width, Some(layout.height))?,
                 bit_depth: settings.bit_depth,
                 line_scan: target.line_scan,
                 image: target.images,

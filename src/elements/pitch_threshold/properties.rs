@@ -4,6 +4,7 @@ use gst::{glib, prelude::*};
 
 use crate::elements::{
     arrays::Array,
+    inspector::Ignore,
     property_table::{Row, properties},
 };
 use clinspect_operators::{Borders, Compare, Contrast, Polarity};
@@ -39,6 +40,8 @@ pub struct Settings {
     pub min_contrast: f64,
     pub rois: Array<Vec<[u32; 4]>>,
     pub bit_depth: u32,
+    /// Pixels that are not judged. The inspector has the properties.
+    pub ignore: Ignore,
 }
 
 impl Default for Settings {
@@ -58,6 +61,7 @@ impl Default for Settings {
             min_contrast: AUTOMATIC,
             rois: Array::default(),
             bit_depth: 0,
+            ignore: Ignore::default(),
         }
     }
 }

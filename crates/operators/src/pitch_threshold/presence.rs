@@ -48,6 +48,8 @@ pub(super) struct Judged<'a> {
     pub rois: &'a Mem,
     pub roi_count: usize,
     pub flags: i32,
+    /// Ignored pixels, packed as the mask is.
+    pub ignored: Option<&'a Mem>,
 }
 
 /// Kernels and memory of the search.
@@ -316,6 +318,9 @@ impl Presence {
             self.tiles_arg()?,
             self.rows_arg()?,
             Arg::Mem(&self.memory.table),
+            // Where no pixel is ignored the table stands in for the bitmap, which the kernel does not read.
+            Arg::Mem(judged.ignored.unwrap_or(&self.memory.table)),
+            Arg::I32(i32::from(judged.ignored.is_some())),
             Arg::Mem(&self.counts),
         ];
         let range = NdRange::cover([stride, window.rows], self.mark_group);

@@ -12,7 +12,7 @@ use clinspect_opencl::{
 
 use super::{
     Contrast, Counters, Launch, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed,
-    mask::packed_mask, presence::Judged,
+    ignore::Ignore, mask::packed_mask, presence::Judged,
 };
 use crate::{
     source::{source_args, target_args},
@@ -162,6 +162,9 @@ impl PitchThreshold {
         {
             presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         }
+        if let Some(ignore) = &mut self.ignore {
+            ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
+        }
         Self::expand(
             &mut self.expand,
             self.expand_group,
@@ -187,6 +190,7 @@ impl PitchThreshold {
                 rois: &self.rois.memory,
                 roi_count: self.rois.words.len(),
                 flags: self.flags,
+                ignored: self.ignore.as_ref().map(Ignore::memory),
             };
             let [fresh, missing] = presence.mark(
                 &self.context,

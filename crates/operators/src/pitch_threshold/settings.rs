@@ -1,11 +1,14 @@
 //! The settings of a pitch comparison.
 
+use std::sync::Arc;
+
 use clinspect_core::ClError;
 use clinspect_core::{
+    ignored::{Bitmap, Ignored},
     layout::{FrameLayout, SampleType},
     pitch::{Axis, Comparison},
     presence::nominal_height,
-    region::{Rect, union_area},
+    region::{Rect, area, union_of},
     variant::PitchVariant,
     window::{Reach, Window},
 };
@@ -139,6 +142,8 @@ pub struct PitchSettings {
     pub contrast: Contrast,
     /// Regions of interest inside the frame; empty for the whole frame.
     pub rois: Vec<Rect>,
+    /// Pixels that are not judged.
+    pub ignored: Option<Arc<Ignored>>,
     /// Bits of a sample that a camera fills; 0 for the depth of the format.
     pub bit_depth: u32,
     /// Frames are strips of a web.
@@ -212,13 +217,14 @@ impl PitchSettings {
         self.rois.iter().map(in_plane).collect()
     }
 
-    /// Number of processed pixels that at least one of the comparisons judges in a region.
-    pub(super) fn judged_in(
+    /// The processed pixels that at least one of the comparisons judges in a region if no pixel is
+    /// ignored, as rectangles without common pixels; row 0 is the first processed row.
+    pub(super) fn judged(
         &self,
         comparisons: &[Comparison],
         width: usize,
         window: &Window,
-    ) -> u64 {
+    ) -> Vec<Rect> {
         let rows = Rect::new(0, window.first, width, window.rows);
         let judged: Vec<Rect> = comparisons
             .iter()
@@ -226,13 +232,18 @@ impl PitchSettings {
             .map(|rect| rect.intersect(&rows))
             .filter(|rect| !rect.is_empty())
             .collect();
-        union_area(&judged, &self.regions(width, window))
+        let mut judged = union_of(&judged, &self.regions(width, window));
+        for rect in &mut judged {
+            rect.y0 -= window.first;
+            rect.y1 -= window.first;
+        }
+        judged
     }
 
     /// Number of pixels of a `width` × `height` frame that at least one of the comparisons judges in a
-    /// region.
+    /// region if no pixel is ignored.
     pub fn judged_pixels(&self, comparisons: &[Comparison], width: usize, height: usize) -> u64 {
-        self.judged_in(comparisons, width, &Window::frame(height))
+        area(&self.judged(comparisons, width, &Window::frame(height)))
     }
 
     /// Rows of a web that a strip needs above and below it.
@@ -265,12 +276,18 @@ impl PitchSettings {
         } else {
             &self.rois
         };
-        union_area(&whole, rois)
+        area(&union_of(&whole, rois))
     }
 
     /// Refuses a direction in which no pixel of the frame can be judged: frames would pass without
-    /// a judgement along it. A web has no last row.
-    pub(super) fn check_reach(&self, width: usize, height: usize) -> Result<(), ClError> {
+    /// a judgement along it. A web has no last row, and no row of it is examined for ignored pixels.
+    pub(super) fn check_reach(
+        &self,
+        width: usize,
+        height: usize,
+        ignored: Option<&Bitmap>,
+    ) -> Result<(), ClError> {
+        let ignored = ignored.filter(|_| !self.line_scan);
         let height = self.judged_height(height);
         let comparisons = self.comparisons()?;
         for (axis, name) in [(Axis::X, "pitch-x"), (Axis::Y, "pitch-y")] {
@@ -287,6 +304,16 @@ impl PitchSettings {
                     "no pixel of the {width}x{height} frame can be judged with {name}, because a pixel \
                      needs a neighbour {margin} pixels away on both sides within the frame; lower \
                      {name}, set it to 0, or set rois to regions that have such pixels"
+                )));
+            }
+            if let Some(ignored) = ignored
+                && !along.is_empty()
+                && ignored.count_judged(&self.judged(&along, width, &Window::frame(height))) == 0
+            {
+                return Err(ClError::Refused(format!(
+                    "no pixel of the {width}x{height} frame can be judged with {name}, because \
+                     ignore-mask and ignore-regions ignore all that have neighbours; leave pixels \
+                     to judge, or set {name} to 0"
                 )));
             }
         }

@@ -5,6 +5,7 @@
 
 pub mod gaussian;
 pub mod histogram;
+pub mod ignore;
 pub mod pitch_threshold;
 pub mod plane;
 

@@ -53,6 +53,8 @@ pub struct Settings {
     /// Regions of interest as x, y, width, height in pixels, half-open and clipped to the frame;
     /// empty = the whole frame.
     pub rois: Vec<[usize; 4]>,
+    /// Row-major: pixels that are not judged; empty = none.
+    pub ignored: Vec<bool>,
 }
 
 /// The result of a comparison; `mask` and `judged` are row-major, `width * height`.
@@ -192,7 +194,7 @@ fn judge(src: Samples, s: &Settings) -> Vec<Pixel> {
         for y in 0..height {
             for x in 0..width {
                 let at = y * width + x;
-                if !of_interest[at] {
+                if !of_interest[at] || s.ignored.get(at) == Some(&true) {
                     continue;
                 }
                 let sums = if comparison.along_columns {

@@ -1,0 +1,28 @@
+//! Settings that are text.
+
+use std::path::PathBuf;
+
+use gst::{glib, prelude::*};
+
+use super::property_table::Field;
+
+/// The value of a text property; NULL is the empty text.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Text(pub String);
+
+impl Field for Text {
+    fn to_property(&self) -> glib::Value {
+        self.0.to_value()
+    }
+
+    fn set_property(&mut self, value: &glib::Value) {
+        let text = path(value).unwrap_or_default();
+        self.0 = text.to_string_lossy().into_owned();
+    }
+}
+
+/// The text of a property as a path: a C program may set any bytes, and glib-rs panics on a string that
+/// is not UTF-8.
+pub fn path(value: &glib::Value) -> Option<PathBuf> {
+    value.get::<Option<PathBuf>>().ok().flatten()
+}

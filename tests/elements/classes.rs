@@ -1,0 +1,139 @@
+//! `classes` and `fail-classes`: which defects count for the verdict, and rules that are refused.
+
+use gst::prelude::*;
+use gst_video::VideoFormat as Format;
+use gstclinspect::results::{DefectResult, Verdict};
+
+use crate::{
+    frames::{Frame, PLAIN},
+    support::{Rig, buffer_of, caps_of, constant, feed, noise, start},
+};
+
+const LINE: &str =
+    "clpitchthreshold PUBLISHED pitch-x=16 fail-defect-pixels=-1 fail-defect-count=0";
+const RULES: &str = "scratch: width > 20; dot: area < 10 and mean > 0";
+
+/// A grey frame with a bright dot of 4 pixels and, if `scratch`, a bright line of 30 pixels; the
+/// comparison leaves ghosts of both.
+fn frame(scratch: bool) -> Frame {
+    let mut frame = constant([160, 40], 100);
+    let mut paint = |x: usize, y: usize| frame.bytes[y * 160 + x] = 220;
+    for (x, y) in [(50, 10), (51, 10), (50, 11), (51, 11)] {
+        paint(x, y);
+    }
+    if scratch {
+        (70..100).for_each(|x| paint(x, 30));
+    }
+    frame
+}
+
+fn verdict(output: &gst::Buffer) -> Verdict {
+    DefectResult::read(output)[0].verdict
+}
+
+#[test]
+fn only_named_classes_count_for_the_verdict() {
+    let Some(device) = start() else { return };
+    let line = format!("{LINE} polarity=bright classes=\"{RULES}\"");
+    for (fail_classes, dot_fails, scratch_fails) in [
+        ("", true, true),
+        ("scratch", false, true),
+        ("dot", true, true),
+        ("other", false, false),
+        ("other, dot", true, true),
+    ] {
+        let line = format!("{line} fail-classes=\"{fail_classes}\"");
+        for (scratch, fails) in [(false, dot_fails), (true, scratch_fails)] {
+            let frame = frame(scratch);
+            let mut rig = Rig::new(&line, &caps_of(&frame));
+            let output = rig.pass(buffer_of(&frame, &device));
+            let found = verdict(&output) == Verdict::Fail;
+            assert_eq!(
+                found,
+                fails,
+                "{fail_classes}, scratch {scratch}: {:?}",
+                DefectResult::read(&output)
+            );
+        }
+    }
+}
+
+#[test]
+fn rules_follow_the_properties_and_refused_ones_go_back() {
+    let Some(device) = start() else { return };
+    let frame = frame(false);
+    let mut rig = Rig::new(&format!("{LINE} polarity=bright"), &caps_of(&frame));
+    let element = rig.only("clpitchthreshold");
+    assert_eq!(
+        verdict(&rig.pass(buffer_of(&frame, &device))),
+        Verdict::Fail
+    );
+    element.set_property("classes", RULES);
+    element.set_property("fail-classes", "scratch");
+    assert_eq!(
+        verdict(&rig.pass(buffer_of(&frame, &device))),
+        Verdict::Pass
+    );
+    for (name, value, words) in [
+        (
+            "classes",
+            "scratch: widht > 20",
+            ["rule 1, column 10", "\"widht\" is no feature"],
+        ),
+        ("classes", "dot: area < 10", ["fail-classes", "\"scratch\""]),
+        ("fail-classes", "scratch,burr", ["fail-classes", "\"burr\""]),
+    ] {
+        let before = [
+            element.property::<String>("classes"),
+            element.property("fail-classes"),
+        ];
+        element.set_property(name, value);
+        assert_eq!(
+            verdict(&rig.pass(buffer_of(&frame, &device))),
+            Verdict::Pass
+        );
+        let warnings = rig.warnings();
+        assert_eq!(warnings.len(), 1, "{value}: {warnings:?}");
+        for word in words {
+            assert!(
+                warnings[0].text.contains(word),
+                "{} lacks {word}",
+                warnings[0].text
+            );
+        }
+        let after = [
+            element.property::<String>("classes"),
+            element.property("fail-classes"),
+        ];
+        assert_eq!(after, before, "{value}");
+    }
+    assert_eq!(
+        verdict(&rig.pass(buffer_of(&frame, &device))),
+        Verdict::Pass
+    );
+    assert!(rig.warnings().is_empty());
+}
+
+#[test]
+fn rules_that_cannot_be_read_are_refused_at_the_start() {
+    let Some(device) = start() else { return };
+    let frame = noise(Format::Gray8, [160, 40], PLAIN);
+    for (properties, words) in [
+        (
+            "classes=\"a: area <\"",
+            ["classes: rule 1, column 10", "a number"],
+        ),
+        ("fail-classes=a", ["fail-classes", "\"a\""]),
+    ] {
+        let line = format!("{LINE} {properties}");
+        let fate = feed(&line, &caps_of(&frame), vec![buffer_of(&frame, &device)]);
+        assert_eq!((fate.received, fate.errors.len()), (0, 1), "{line}");
+        for word in words {
+            assert!(
+                fate.errors[0].text.contains(word),
+                "{} lacks {word}",
+                fate.errors[0].text
+            );
+        }
+    }
+}
