@@ -23,8 +23,8 @@ use clinspect_core::{
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
 
+pub use clinspect_core::components::{Listed, MeasuredDefect};
 use defects::Lister;
-pub use defects::{Listed, MeasuredDefect};
 use fixed::Fixed;
 pub use mask::MaskTarget;
 pub use presence::Contrast;

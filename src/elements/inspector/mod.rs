@@ -306,15 +306,14 @@ fn inspect<T: InspectorImpl>(
 }
 
 fn record(defect: &MeasuredDefect) -> Defect {
-    let shape = &defect.shape;
     Defect {
-        x: shape.x,
-        y: shape.y,
-        width: shape.width,
-        height: shape.height,
-        area: shape.area,
-        centroid_x: shape.centroid_x as f32,
-        centroid_y: shape.centroid_y as f32,
+        x: defect.x.try_into().unwrap_or(0),
+        y: defect.y.try_into().unwrap_or(0),
+        width: defect.width,
+        height: defect.height,
+        area: defect.area,
+        centroid_x: defect.centroid_x as f32,
+        centroid_y: defect.centroid_y as f32,
         mean_difference: defect.mean_difference as f32,
         peak_difference: defect.peak_difference as f32,
         polarity: defect.polarity,

@@ -52,6 +52,8 @@ impl Default for Reporting {
                 min_area: 1,
                 merge_distance: 0,
                 max_defects: 100,
+                max_runs: usize::MAX,
+                max_defect_rows: u32::MAX,
             },
             output: Output::default(),
             messages: MessageSettings::default(),

@@ -297,7 +297,7 @@ impl InspectorImpl for ClPitchThreshold {
         limits: &Limits,
     ) -> Result<Listed, ClError> {
         let comparison = &mut operator.comparison;
-        comparison.list(&frame.input, mask, limits, frame.meter())
+        comparison.list(&frame.input, mask, limits, true, frame.meter())
     }
 
     fn basis(live: &Live<Settings, Operator>) -> Basis {
