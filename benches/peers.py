@@ -108,6 +108,21 @@ def cv2_pitch(array, settings):
     return run, lambda: as_result(state["packed"])
 
 
+def cv2_list(array, settings):
+    make_mask, packed = cv2_pitch(array, settings)
+    make_mask()
+    bits = np.frombuffer(packed(), np.uint8).reshape(array.shape[0], -1)
+    mask = np.unpackbits(bits, axis=1, count=array.shape[1]) * np.uint8(255)
+    state = {}
+
+    def run():
+        state["stats"] = cv2.connectedComponentsWithStats(mask, connectivity=8)[2]
+
+    # Label 0 is the background. Ours lists the 100 largest.
+    return run, lambda: as_result(
+        np.sort(state["stats"][1:, cv2.CC_STAT_AREA])[::-1][:100].astype("<u4"))
+
+
 def ocl_array(array):
     if cv2 is None or not cv2.ocl.haveOpenCL():
         raise Skip("this OpenCV has no OpenCL here")
@@ -225,6 +240,7 @@ CONTESTANTS = {
     ("cv2", "histogram"): cv2_histogram,
     ("cv2", "gaussian"): cv2_gaussian,
     ("cv2", "pitch"): cv2_pitch,
+    ("cv2", "list"): cv2_list,
     ("cv2-opencl", "histogram"): ocl_histogram,
     ("cv2-opencl", "gaussian"): ocl_gaussian,
     ("pillow", "histogram"): pillow_histogram,

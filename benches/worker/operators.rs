@@ -3,7 +3,11 @@
 use std::{sync::Arc, time::Instant};
 
 use clinspect_core::{
-    layout::FrameLayout, mask::packed_stride, region::Rect, variant::GaussianVariant,
+    components::{Finder, Limits},
+    layout::FrameLayout,
+    mask::packed_stride,
+    region::Rect,
+    variant::GaussianVariant,
 };
 use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
@@ -21,11 +25,22 @@ use crate::{
     steps::{self, Steps},
 };
 
+/// The list that is timed: the defaults of the element, for a frame of any number of runs.
+const LIST: Limits = Limits {
+    min_area: 1,
+    merge_distance: 0,
+    max_defects: 100,
+    max_runs: usize::MAX,
+    max_defect_rows: u32::MAX,
+};
+
 /// A task and its output.
 enum Operator {
     Histogram(Box<Histogram>, Vec<u32>),
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
     Pitch(Box<PitchThreshold>, gst::Memory),
+    /// Lists the defects of a mask that was made before; areas of the listed ones.
+    List(Box<PitchThreshold>, gst::Memory, Finder, Vec<u32>),
 }
 
 struct Ours {
@@ -115,6 +130,17 @@ pub fn prepare(
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;
             Operator::Pitch(Box::new(pitch(&context, &layout, settings)?), mask)
+        }
+        "list" => {
+            let size = packed_stride(frame.width) * frame.height;
+            let mask = allocator.alloc(size, None)?;
+            let mut operator = pitch(&context, &layout, settings)?;
+            let input = resident
+                .as_ref()
+                .ok_or("lists are timed without transfers")?;
+            let buffer = buffer_of(&mask).ok_or("the mask is not in OpenCL memory")?;
+            operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &meter)?;
+            Operator::List(Box::new(operator), mask, Finder::default(), Vec::new())
         }
         _ => return Err(format!("no operator is called {task}").into()),
     };
@@ -271,6 +297,13 @@ impl Contestant for Ours {
                     drop(mask.map_readable()?);
                 }
             }
+            Operator::List(operator, mask, finder, areas) => {
+                let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
+                let target = MaskTarget::Packed { buffer, offset: 0 };
+                let listed = operator.list(input, target, finder, &LIST, true, &self.meter)?;
+                areas.clear();
+                areas.extend(listed.defects.iter().map(|defect| defect.area));
+            }
         }
         let wall_ns = started.elapsed().as_nanos() as u64;
         self.context.finish()?;
@@ -299,6 +332,7 @@ impl Contestant for Ours {
                 .copied()
                 .collect(),
             Operator::Pitch(_, mask) => mask.map_readable()?.to_vec(),
+            Operator::List(_, _, _, areas) => areas.iter().flat_map(|n| n.to_le_bytes()).collect(),
         })
     }
 
@@ -309,7 +343,7 @@ impl Contestant for Ours {
         match &self.operator {
             Operator::Histogram(operator, _) => json!(format!("{:?}", operator.variant())),
             Operator::Gaussian(operator, ..) => json!(operator.kernels().next()),
-            Operator::Pitch(..) => Value::Null,
+            Operator::Pitch(..) | Operator::List(..) => Value::Null,
         }
     }
 }

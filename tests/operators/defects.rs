@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    components::Limits,
+    components::{Finder, Limits},
     pitch::Axis,
     pitch_estimate::{MAX_PROBE_LINES, probe_lines},
     variant::PitchVariant,
@@ -23,14 +23,21 @@ use crate::{
         our_memory,
     },
     pitch_job::{CHOICES, Choice, Job, classic},
-    reference::{self, SampleKind, pitch_threshold as oracle},
+    reference::{
+        self, SampleKind,
+        defects::{List, Rules, Web, defects_of_web},
+        pitch_threshold as oracle,
+    },
 };
+use clinspect_testkit::picture::equals;
 
 /// List every defect; merge none.
 const ALL: Limits = Limits {
     min_area: 1,
     merge_distance: 0,
     max_defects: 100_000,
+    max_runs: usize::MAX,
+    max_defect_rows: u32::MAX,
 };
 const NEAR: Limits = Limits {
     merge_distance: 3,
@@ -42,74 +49,50 @@ const FEW: Limits = Limits {
     min_area: 2,
     merge_distance: 1,
     max_defects: 3,
+    ..ALL
 };
 const LIMITS: [Limits; 4] = [ALL, NEAR, LARGE, FEW];
 
-/// Bits of floats, so that NaN equals only itself and -0 differs from 0.
-type Row = ([u32; 5], [u32; 4], i32);
-
-fn rows_of(listed: &Listed) -> Vec<Row> {
-    listed
-        .defects
-        .iter()
-        .map(|d| {
-            let s = &d.shape;
-            (
-                [s.x, s.y, s.width, s.height, s.area],
-                [
-                    s.centroid_x,
-                    s.centroid_y,
-                    d.mean_difference,
-                    d.peak_difference,
-                ]
-                .map(|v| (v as f32).to_bits()),
-                d.polarity,
-            )
-        })
-        .collect()
+/// The rules of the reference.
+fn rules(limits: &Limits) -> Rules {
+    Rules {
+        min_area: limits.min_area,
+        merge_distance: limits.merge_distance,
+        max_defects: limits.max_defects,
+        max_defect_rows: limits.max_defect_rows,
+    }
 }
 
 /// The list of the reference.
-fn expected(input: &Frame, job: &Job, limits: &Limits) -> (Vec<Row>, bool) {
+fn expected(input: &Frame, job: &Job, limits: &Limits) -> List {
+    expected_of_web(input, job, &[input.size()[1]], limits).remove(0)
+}
+
+/// The lists of the reference for strips of a frame that is compared as a whole.
+fn expected_of_web(input: &Frame, job: &Job, heights: &[usize], limits: &Limits) -> Vec<List> {
     let samples = input.component(0);
     let settings = job.oracle(input.size());
-    let (defects, overflow) = oracle::defects(
-        &oracle::compare(samples, &settings).mask,
-        &oracle::difference(samples, &settings),
-        samples.width,
-        samples.height,
-        limits.min_area,
-        limits.merge_distance,
-        limits.max_defects,
-    );
-    let rows = defects
-        .iter()
-        .map(|d| {
-            (
-                [d.x, d.y, d.width, d.height, d.area],
-                [
-                    d.centroid_x,
-                    d.centroid_y,
-                    d.mean_difference,
-                    d.peak_difference,
-                ]
-                .map(f32::to_bits),
-                d.polarity,
-            )
-        })
-        .collect();
-    (rows, overflow)
+    let web = Web {
+        mask: &oracle::compare(samples, &settings).mask,
+        differences: &oracle::difference(samples, &settings),
+        width: samples.width,
+    };
+    defects_of_web(web, heights, &rules(limits))
 }
 
 /// Asserts that the lists are equal, defect by defect.
 #[track_caller]
-fn assert_listed(listed: &Listed, wanted: &(Vec<Row>, bool), about: impl Fn() -> String) {
-    let rows = rows_of(listed);
-    for (at, (row, wanted)) in rows.iter().zip(&wanted.0).enumerate() {
-        assert_eq!(row, wanted, "{}, defect {at}", about());
+fn assert_listed(listed: &Listed, wanted: &List, about: impl Fn() -> String) {
+    for (at, (found, wanted)) in listed.defects.iter().zip(&wanted.defects).enumerate() {
+        assert!(
+            equals(found, wanted),
+            "{}, defect {at}: {found:?}, expected {wanted:?}",
+            about()
+        );
     }
-    assert_eq!(rows.len(), wanted.0.len(), "{}", about());
-    assert_eq!(listed.overflow, wanted.1, "{}: overflow", about());
+    let found = (listed.defects.len(), listed.overflow, listed.largest_open);
+    let wanted = (wanted.defects.len(), wanted.overflow, wanted.largest_open);
+    assert_eq!(found, wanted, "{}", about());
 }
 
 /// The operator for a job; `None` if the choice must be refused, which is asserted.
@@ -159,7 +142,7 @@ fn list_packed(
         .iter()
         .map(|limits| {
             operator
-                .list(frame, target, limits, &meter)
+                .list(frame, target, &mut Finder::default(), limits, true, &meter)
                 .expect("the list is made")
         })
         .collect()
@@ -185,7 +168,7 @@ fn list_grey(
         .iter()
         .map(|limits| {
             operator
-                .list(frame, target, limits, &meter)
+                .list(frame, target, &mut Finder::default(), limits, true, &meter)
                 .expect("the list is made")
         })
         .collect()
@@ -234,7 +217,7 @@ fn check(
             }
         }
     }
-    wanted.iter().map(|w| w.0.len()).max().unwrap_or(0)
+    wanted.iter().map(|w| w.defects.len()).max().unwrap_or(0)
 }
 
 /// A uniform frame with brighter and darker rectangles and crosses.
@@ -405,8 +388,11 @@ fn defect_of_no_difference_is_of_mixed_polarity() {
             compare,
             ..classic(3.0, 0.0)
         };
-        let (rows, _) = expected(&input, &job, &ALL);
-        assert_eq!(rows, [([3, 0, 34, 9, 306], rows[0].1, 0)]);
+        let defects = expected(&input, &job, &ALL).defects;
+        let found: Vec<_> = (defects.iter())
+            .map(|d| (d.x, d.area, d.polarity))
+            .collect();
+        assert_eq!(found, [(3, 306, 0)]);
         check(&device, &input, &job, &CHOICES, &LIMITS);
     }
 }
@@ -433,10 +419,10 @@ fn defect_of_bright_and_dark_pixels_is_of_mixed_polarity() {
         compare: Compare::Minimum,
         ..classic(6.0, 10.0)
     };
-    let (rows, _) = expected(&input, &job, &ALL);
-    let polarities: Vec<i32> = rows.iter().map(|row| row.2).collect();
+    let defects = expected(&input, &job, &ALL).defects;
+    let polarities: Vec<i32> = defects.iter().map(|d| d.polarity).collect();
     assert_eq!(polarities, [0; 4]);
-    let peaks: Vec<f32> = rows.iter().map(|row| f32::from_bits(row.1[3])).collect();
+    let peaks: Vec<f64> = defects.iter().map(|d| d.peak_difference).collect();
     assert_eq!(peaks, [-50.0, 50.0, 50.0, -50.0]);
     check(&device, &input, &job, &CHOICES, &LIMITS);
 }
@@ -467,11 +453,60 @@ fn defects_at_most_as_many_as_wanted_overflow_only_beyond() {
     let Some(device) = device::open() else { return };
     let input = spotted(Format::Gray8, [131, 71], PADDED, 0);
     let job = recommended(8.0);
-    let all = expected(&input, &job, &ALL).0.len();
+    let all = expected(&input, &job, &ALL).defects.len();
     for (max_defects, overflow) in [(all, false), (all + 1, false), (all - 1, true), (1, true)] {
         let limits = Limits { max_defects, ..ALL };
-        assert_eq!(expected(&input, &job, &limits).1, overflow);
+        assert_eq!(expected(&input, &job, &limits).overflow, overflow);
         check(&device, &input, &job, &CHOICES[..1], &[limits]);
+    }
+}
+
+#[test]
+fn defects_of_a_web_of_strips_equal_reference() {
+    let Some(device) = device::open() else { return };
+    // Without a comparison along y each strip has the mask and the differences of the whole web.
+    let job = classic(4.5, 12.0);
+    const ROWS: usize = 9;
+    let web = spotted(Format::Gray8, [131, 8 * ROWS], PADDED, 0);
+    let strips: Vec<Frame> = (0..8)
+        .map(|strip| {
+            let size = [131, ROWS];
+            let mut frame = Frame::showing(Format::Gray8, size, PADDED, Content::Constant(0), 0);
+            let geometry = frame.geometry(0);
+            for y in 0..ROWS {
+                for x in 0..131 {
+                    let value = web.component(0).get(x, strip * ROWS + y);
+                    reference::put(&mut frame.bytes, &geometry, x, y, value);
+                }
+            }
+            frame
+        })
+        .collect();
+    let mut operator = operator(&device, &strips[0], &job, CHOICES[0]).expect("an operator");
+    let meter = Meter::new(false);
+    let mask = our_memory(&device, &meter, &[0; 17 * ROWS], 0);
+    let target = MaskTarget::Packed {
+        buffer: buffer_of(&mask).expect("memory of ours"),
+        offset: mask.offset(),
+    };
+    let short = Limits {
+        max_defect_rows: 4,
+        ..NEAR
+    };
+    for limits in LIMITS.into_iter().chain([short]) {
+        let wanted = expected_of_web(&web, &job, &[ROWS; 8], &limits);
+        assert!(wanted.iter().any(|list| list.largest_open > 0));
+        let mut finder = Finder::default();
+        for (at, (strip, wanted)) in strips.iter().zip(&wanted).enumerate() {
+            let frame = strip.import(&device);
+            operator
+                .run(&frame, target, &meter)
+                .expect("the comparison runs");
+            let listed = operator
+                .list(&frame, target, &mut finder, &limits, at == 7, &meter)
+                .expect("the list is made");
+            assert_listed(&listed, wanted, || format!("{limits:?}, strip {at}"));
+        }
     }
 }
 

@@ -24,8 +24,8 @@ use clinspect_core::{
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
 
+pub use clinspect_core::components::{Listed, MeasuredDefect};
 use defects::Lister;
-pub use defects::{Listed, MeasuredDefect};
 use fixed::Fixed;
 use ignore::Ignore;
 pub use mask::MaskTarget;
@@ -88,7 +88,7 @@ enum Launch {
 
 impl JudgedPixels {
     /// Counts the pixels of rectangles without common pixels, by any comparison, along x and along y.
-    fn of(judged: &[Vec<Rect>; 3], ignored: Option<&Bitmap>) -> Self {
+    fn of(judged: &[Vec<Rect>; 3], ignored: Option<&Arc<Bitmap>>) -> Self {
         let count = |rects: &Vec<Rect>| match ignored {
             Some(ignored) => ignored.count_judged(rects),
             None => area(rects),
@@ -159,7 +159,11 @@ impl PitchThreshold {
         settings: &PitchSettings,
     ) -> Result<Self, ClError> {
         let operator = Self::prepare(context, layout, settings)?;
-        settings.check_reach(layout.width, layout.height, operator.ignored())?;
+        settings.check_reach(
+            layout.width,
+            layout.height,
+            operator.ignored().map(Arc::as_ref),
+        )?;
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
         let warm_settings = PitchSettings {
@@ -355,8 +359,8 @@ impl PitchThreshold {
         }
     }
 
-    /// The pixels of the frame that are ignored.
-    pub fn ignored(&self) -> Option<&Bitmap> {
+    /// The pixels of the last frame that are not judged because they are ignored, if there are any.
+    pub fn ignored(&self) -> Option<&Arc<Bitmap>> {
         self.ignore.as_ref().map(Ignore::bitmap)
     }
 
@@ -381,9 +385,6 @@ impl PitchThreshold {
     pub fn reach(&self) -> Reach {
         self.settings.reach(&self.comparison_list)
     }
-
-    /// Forgets the defects that are still open: a web begins.
-    pub fn forget_open(&mut self) {}
 
     /// Takes the window of a frame.
     fn take(&mut self, window: &Window) -> Result<(), ClError> {

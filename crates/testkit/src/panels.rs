@@ -7,7 +7,7 @@ use crate::{
     frames::{Arrangement, Frame, INPUT_POISON, PLAIN},
     panel::{PanelGenerator, PanelSpec},
     reference::{
-        SampleKind,
+        self, SampleKind,
         pitch_threshold::{self as oracle, Compare, Settings},
         put,
     },
@@ -98,32 +98,35 @@ pub const DEFAULT: Wanted = Wanted {
 /// The reference's list, and whether there are more defects.
 pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect>, bool) {
     let samples = frame.component(0);
-    let (defects, overflow) = oracle::defects(
-        &oracle::compare(samples, settings).mask,
-        &oracle::difference(samples, settings),
-        samples.width,
-        samples.height,
-        wanted.min_area,
-        wanted.merge_distance,
-        wanted.max_defects as usize,
+    let list = reference::defects::defects(
+        reference::defects::Web {
+            mask: &oracle::compare(samples, settings).mask,
+            differences: &oracle::difference(samples, settings),
+            width: samples.width,
+        },
+        &reference::defects::Rules {
+            min_area: wanted.min_area,
+            merge_distance: wanted.merge_distance,
+            max_defects: wanted.max_defects as usize,
+            max_defect_rows: u32::MAX,
+        },
     );
-    let defects = defects
-        .into_iter()
+    let defects = (list.defects.iter())
         .map(|d| Defect {
             x: d.x as i32,
             y: d.y as i32,
             width: d.width,
             height: d.height,
             area: d.area,
-            centroid_x: d.centroid_x,
-            centroid_y: d.centroid_y,
-            mean_difference: d.mean_difference,
-            peak_difference: d.peak_difference,
+            centroid_x: d.centroid_x as f32,
+            centroid_y: d.centroid_y as f32,
+            mean_difference: d.mean_difference as f32,
+            peak_difference: d.peak_difference as f32,
             polarity: d.polarity,
             ..Defect::default()
         })
         .collect();
-    (defects, overflow)
+    (defects, list.overflow)
 }
 
 /// Defects as [`listed`] gives them: an element counts its ids over all frames.

@@ -1,8 +1,10 @@
-//! Masks, their memory layouts, and the golden reference's defects.
+//! Masks, their memory layouts, and the comparison of their defects with the golden reference.
 
-use clinspect_core::components::{Finder, Found, Limits};
+use clinspect_core::components::{
+    CONTINUED, CUT, Finder, Limits, Listed, MeasuredDefect, Run, RunDifference,
+};
 
-use crate::reference::pitch_threshold::defects;
+use crate::reference::defects::{Defect, Rules, Web, defects_of_web};
 
 /// A mask, one bool per pixel, row-major.
 #[derive(Clone, Debug)]
@@ -82,7 +84,7 @@ impl MaskLayout {
     /// Packs a picture; poisons every bit that is not a pixel. The bytes end with the last row.
     pub fn pack(self, picture: &Picture) -> Vec<u8> {
         let stride = self.stride(picture.width);
-        let len = self.offset + stride * picture.height - self.gap;
+        let len = (self.offset + stride * picture.height).saturating_sub(self.gap);
         let mut packed = vec![0xff; len];
         for (at, _) in picture.mask.iter().enumerate().filter(|(_, set)| !**set) {
             let (x, y) = (at % picture.width, at / picture.width);
@@ -92,79 +94,169 @@ impl MaskLayout {
     }
 }
 
-/// Finds the defects of a picture packed in this layout.
-pub fn find(finder: &mut Finder, picture: &Picture, layout: MaskLayout, limits: &Limits) -> Found {
-    finder
-        .find(
-            &layout.pack(picture)[layout.offset..],
-            layout.stride(picture.width),
-            picture.width,
-            picture.height,
-            limits,
-        )
-        .clone()
+impl Picture {
+    /// Some rows of the picture.
+    pub fn rows(&self, rows: std::ops::Range<usize>) -> Self {
+        Self {
+            width: self.width,
+            height: rows.len(),
+            mask: self.mask[rows.start * self.width..rows.end * self.width].to_vec(),
+        }
+    }
 }
 
-/// Compares with the reference; returns the first difference.
-pub fn compare(found: &Found, picture: &Picture, limits: &Limits) -> Result<(), String> {
-    let width = picture.width;
-    // Each pixel gets the number of its run's defect as its difference. If mean and peak over a
-    // defect of the reference are its number, all its pixels have that number.
-    let mut numbers: Vec<Option<f64>> = vec![Some(0.0); picture.mask.len()];
-    let mut painted = 0;
+/// The difference of a pixel of a web, in 1/512 grey level. Neighbours differ, some are equal, some 0.
+fn difference(x: usize, y: usize) -> i32 {
+    ((7 * x + 13 * y + x * y) % 9) as i32 * 37 - 148
+}
+
+/// What the device would measure for runs of the strip that begins in row `first` of the web.
+fn measure(runs: &[Run], first: usize) -> Vec<RunDifference> {
+    let of_run = |run: &Run| {
+        let mut result = RunDifference::default();
+        for x in run.x0 as usize..run.x1 as usize {
+            let d = difference(x, first + run.y as usize);
+            result.sum += i64::from(d);
+            result.signs |= match d.signum() {
+                1 => 1,
+                -1 => 2,
+                _ => 4,
+            };
+            if d.abs() > result.peak.abs() {
+                result.peak = d;
+            }
+        }
+        result
+    };
+    runs.iter().map(of_run).collect()
+}
+
+/// The lists of a picture that is given to a finder as strips of `heights` rows.
+///
+/// # Errors
+/// The first run that is none.
+pub fn list(
+    finder: &mut Finder,
+    picture: &Picture,
+    heights: &[usize],
+    layout: MaskLayout,
+    limits: &Limits,
+) -> Result<Vec<Listed>, String> {
+    let mut first = 0;
+    let mut lists = Vec::new();
+    for (i, height) in heights.iter().enumerate() {
+        let strip = picture.rows(first..first + height);
+        let ends = i + 1 == heights.len();
+        // Every other strip without pixels is only passed.
+        if i % 2 == 1 && !strip.mask.contains(&true) {
+            finder.pass(strip.width, strip.height, limits, ends);
+            lists.push(finder.list(&[]));
+        } else {
+            let packed = layout.pack(&strip);
+            let mask = packed.get(layout.offset..).unwrap_or(&[]);
+            let stride = layout.stride(strip.width);
+            let runs = finder.scan(mask, stride, strip.width, strip.height, limits, ends);
+            check_runs(runs, &strip)?;
+            let measured = measure(runs, first);
+            lists.push(finder.list(&measured));
+        }
+        first += height;
+    }
+    Ok(lists)
+}
+
+/// Whether the runs are whole runs of marked pixels in scan order.
+fn check_runs(runs: &[Run], strip: &Picture) -> Result<(), String> {
+    let width = strip.width;
     let mut after = 0;
-    for run in &found.runs {
+    for run in runs {
         let (x0, x1) = (run.x0 as usize, run.x1 as usize);
         let row = run.y as usize * width;
-        if x0 >= x1 || x1 > width || run.y as usize >= picture.height {
-            return Err(format!("{run:?} is empty or leaves the picture"));
+        if x0 >= x1 || x1 > width || run.y as usize >= strip.height {
+            return Err(format!("{run:?} is empty or leaves the strip"));
         }
         // Adjacent runs of a row would be one run.
         if row + x0 < after {
             return Err(format!("{run:?} is not in scan order"));
         }
-        let past_left = x0 == 0 || !picture.mask[row + x0 - 1];
-        let past_right = x1 == width || !picture.mask[row + x1];
-        if !past_left || !past_right || picture.mask[row + x0..row + x1].contains(&false) {
+        let past_left = x0 == 0 || !strip.mask[row + x0 - 1];
+        let past_right = x1 == width || !strip.mask[row + x1];
+        if !past_left || !past_right || strip.mask[row + x0..row + x1].contains(&false) {
             return Err(format!("{run:?} is not a whole run of marked pixels"));
         }
         after = row + x1;
-        painted += u64::from(run.x1 - run.x0);
-        numbers[row + x0..row + x1].fill(Some(f64::from(run.defect) + 1.0));
-    }
-
-    let (expected, overflow) = defects(
-        &picture.mask,
-        &numbers,
-        width,
-        picture.height,
-        limits.min_area,
-        limits.merge_distance,
-        limits.max_defects,
-    );
-    if found.overflow != overflow || found.shapes.len() != expected.len() {
-        return Err(format!(
-            "{} defects, overflow {}, expected {}, {overflow}",
-            found.shapes.len(),
-            found.overflow,
-            expected.len()
-        ));
-    }
-    for (number, (shape, defect)) in (1..).zip(found.shapes.iter().zip(&expected)) {
-        let same = (shape.x, shape.y, shape.width, shape.height, shape.area)
-            == (defect.x, defect.y, defect.width, defect.height, defect.area)
-            && shape.centroid_x as f32 == defect.centroid_x
-            && shape.centroid_y as f32 == defect.centroid_y;
-        if !same {
-            return Err(format!("{shape:?}, expected {defect:?}"));
-        }
-        if (defect.mean_difference, defect.peak_difference) != (number as f32, number as f32) {
-            return Err(format!("the runs do not cover {defect:?}"));
-        }
-    }
-    let listed: u64 = expected.iter().map(|defect| u64::from(defect.area)).sum();
-    if painted != listed {
-        return Err(format!("the runs cover {painted} pixels, not {listed}"));
     }
     Ok(())
+}
+
+/// Compares the lists of strips with the reference.
+///
+/// # Errors
+/// The first difference.
+pub fn compare(
+    lists: &[Listed],
+    picture: &Picture,
+    heights: &[usize],
+    limits: &Limits,
+) -> Result<(), String> {
+    let width = picture.width;
+    let differences: Vec<Option<f64>> = (0..picture.mask.len())
+        .map(|at| Some(f64::from(difference(at % width, at / width)) / 512.0))
+        .collect();
+    let web = Web {
+        mask: &picture.mask,
+        differences: &differences,
+        width,
+    };
+    let rules = Rules {
+        min_area: limits.min_area,
+        merge_distance: limits.merge_distance,
+        max_defects: limits.max_defects,
+        max_defect_rows: limits.max_defect_rows,
+    };
+    let expected = defects_of_web(web, heights, &rules);
+    if lists.len() != expected.len() {
+        return Err(format!("{} lists, not {}", lists.len(), expected.len()));
+    }
+    for (strip, (list, expected)) in lists.iter().zip(&expected).enumerate() {
+        for (found, defect) in list.defects.iter().zip(&expected.defects) {
+            if !equals(found, defect) {
+                return Err(format!("strip {strip}: {found:?}, expected {defect:?}"));
+            }
+        }
+        let found = (list.defects.len(), list.overflow, list.largest_open);
+        let wanted = (
+            expected.defects.len(),
+            expected.overflow,
+            expected.largest_open,
+        );
+        if found != wanted {
+            return Err(format!(
+                "strip {strip}: defects, overflow, largest open: {found:?}, expected {wanted:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a defect is that of the reference. All fields are exact except the axes: the reference sums
+/// floats, with errors of some 1e-12 of the squared major axis.
+pub fn equals(found: &MeasuredDefect, defect: &Defect) -> bool {
+    let [major, minor] = [found.major_axis, found.minor_axis].map(|axis| axis * axis);
+    let tolerance = 1e-9 * (1.0 + major);
+    let near = |a: f64, b: f64| (a - b).abs() <= tolerance;
+    // Without a long axis any orientation is right; opposite directions are the same.
+    let turned = 2.0 * (found.orientation - defect.orientation);
+    let flags = u16::from(defect.is_continued) * CONTINUED + u16::from(defect.is_cut) * CUT;
+    (i64::from(found.x), i64::from(found.y)) == (defect.x, defect.y)
+        && (found.width, found.height) == (defect.width, defect.height)
+        && (found.area, found.boundary_length) == (defect.area, defect.boundary_length)
+        && (found.centroid_x, found.centroid_y) == (defect.centroid_x, defect.centroid_y)
+        && found.mean_difference == defect.mean_difference
+        && found.peak_difference == defect.peak_difference
+        && (found.polarity, found.flags) == (defect.polarity, flags)
+        && near(major, defect.major_axis * defect.major_axis)
+        && near(minor, defect.minor_axis * defect.minor_axis)
+        && near((major - minor) * turned.sin(), 0.0)
+        && ((major - minor) * turned.cos() >= -tolerance)
 }

@@ -5,8 +5,7 @@ use clinspect_testkit::reference;
 use reference::gaussian::{gaussian_f64, gaussian_integer, weights_f64, weights_q8};
 use reference::histogram::{Statistics, chroma_region, histogram, statistics};
 use reference::pitch_threshold::{
-    Compare, Defect, Outcome, Polarity, Settings, compare, contrast, defects, difference,
-    distance_q8, pack,
+    Compare, Outcome, Polarity, Settings, compare, contrast, difference, distance_q8, pack,
 };
 use reference::{Geometry, SampleKind, Samples, put};
 
@@ -1493,179 +1492,8 @@ fn pack_with_one_pixel_mutated_differs_in_one_bit() {
     }
 }
 
-// ---- Defects ------------------------------------------------------------------------------
-
-/// A drawing as a mask and its differences: `+` is 20 above, `*` 60 above, `-` 30 below,
-/// `=` 60 below.
-fn drawing(rows: &[&str]) -> (Vec<bool>, Vec<Option<f64>>) {
-    let differences: Vec<Option<f64>> = rows
-        .iter()
-        .flat_map(|row| row.bytes())
-        .map(|c| match c {
-            b'+' => Some(20.0),
-            b'*' => Some(60.0),
-            b'-' => Some(-30.0),
-            b'=' => Some(-60.0),
-            _ => None,
-        })
-        .collect();
-    (
-        differences.iter().map(Option::is_some).collect(),
-        differences,
-    )
-}
-
-/// The defects of a drawing.
-fn listed(
-    rows: &[&str],
-    min_area: u32,
-    merge_distance: u32,
-    max_defects: usize,
-) -> (Vec<Defect>, bool) {
-    let (mask, differences) = drawing(rows);
-    let (width, height) = (rows[0].len(), rows.len());
-    defects(
-        &mask,
-        &differences,
-        width,
-        height,
-        min_area,
-        merge_distance,
-        max_defects,
-    )
-}
-
-/// x, y and area of each defect of a drawing.
-fn places(rows: &[&str], min_area: u32, merge_distance: u32) -> Vec<(u32, u32, u32)> {
-    listed(rows, min_area, merge_distance, usize::MAX)
-        .0
-        .iter()
-        .map(|d| (d.x, d.y, d.area))
-        .collect()
-}
-
 #[test]
-fn defects_of_empty_mask_are_none() {
-    assert_eq!(listed(&["....", "...."], 0, 5, 10), (vec![], false));
-}
-
-#[test]
-fn defects_of_one_component_are_described() {
-    let (found, overflow) = listed(&[".....", ".++..", "...*.", "....."], 1, 0, 10);
-    assert!(!overflow);
-    assert_eq!(
-        found,
-        [Defect {
-            x: 1,
-            y: 1,
-            width: 3,
-            height: 2,
-            area: 3,
-            // Centres 1.5, 2.5, 3.5 and 1.5, 1.5, 2.5.
-            centroid_x: 2.5,
-            centroid_y: 5.5 / 3.0,
-            mean_difference: 100.0 / 3.0,
-            peak_difference: 60.0,
-            polarity: 1,
-        }]
-    );
-}
-
-#[test]
-fn defects_by_sign_have_their_polarity() {
-    let (found, _) = listed(&["--.+..+-", "........"], 1, 0, 10);
-    let summary: Vec<_> = found
-        .iter()
-        .map(|d| (d.x, d.polarity, d.mean_difference, d.peak_difference))
-        .collect();
-    assert_eq!(
-        summary,
-        [
-            (0, -1, -30.0, -30.0),
-            (6, 0, -5.0, -30.0),
-            (3, 1, 20.0, 20.0)
-        ]
-    );
-}
-
-#[test]
-fn defects_of_equal_peaks_report_the_first_in_scan_order() {
-    // A flood fill from the first pixel reaches the bright peak before the dark one.
-    let (found, _) = listed(&[".+.=", "+.+.", "*..."], 1, 0, 10);
-    assert_eq!((found.len(), found[0].peak_difference), (1, -60.0));
-}
-
-#[test]
-fn defects_touching_by_corner_are_one() {
-    assert_eq!(places(&["+..", ".+.", "+.+"], 1, 0), [(0, 0, 4)]);
-    // The last column and the first of the next row do not touch.
-    assert_eq!(places(&["...+", "+..."], 1, 0), [(3, 0, 1), (0, 1, 1)]);
-}
-
-#[test]
-fn defects_within_merge_distance_are_one() {
-    // Columns 0 and 3 are 3 px apart, with two columns between.
-    assert_eq!(places(&["+..+"], 1, 2), [(0, 0, 1), (3, 0, 1)]);
-    assert_eq!(places(&["+..+"], 1, 3), [(0, 0, 2)]);
-    // Chebyshev: 3 along x and 2 along y are 3 apart.
-    let diagonal = ["+...", "....", "...+"];
-    assert_eq!(places(&diagonal, 1, 2).len(), 2);
-    assert_eq!(places(&diagonal, 1, 3), [(0, 0, 2)]);
-    // Transitive: 3 joins 0 and 6.
-    assert_eq!(places(&["+..+..+"], 1, 3), [(0, 0, 3)]);
-}
-
-#[test]
-fn defects_of_sharing_boxes_merge_at_distance_zero() {
-    let ring = ["+++++", "+...+", "+.+.+", "+...+", "+++++"];
-    assert_eq!(places(&ring, 1, 0), [(0, 0, 17)]);
-    // Boxes that touch, but share no pixel, are 1 apart.
-    let near = ["++....", "+..+..", "..++.."];
-    assert_eq!(places(&near, 1, 0).len(), 2);
-    assert_eq!(places(&near, 1, 1), [(0, 0, 6)]);
-}
-
-#[test]
-fn defects_merge_by_boxes_of_components_not_of_results() {
-    // The box around the two lower ones is 4 px from the upper one; their own boxes are 8 and 5.
-    let rows = [
-        "........+",
-        "+........",
-        ".........",
-        ".........",
-        ".........",
-        "....+....",
-    ];
-    assert_eq!(places(&rows, 1, 4), [(0, 1, 2), (8, 0, 1)]);
-    assert_eq!(places(&rows, 1, 5), [(0, 0, 3)]);
-}
-
-#[test]
-fn defects_under_min_area_are_left_out_after_merging() {
-    let rows = ["++.+.....", "......+++"];
-    assert_eq!(places(&rows, 3, 0), [(6, 1, 3)]);
-    assert_eq!(places(&rows, 3, 2), [(0, 0, 3), (6, 1, 3)]);
-    assert_eq!(places(&rows, 4, 2), []);
-    assert_eq!(places(&rows, 4, 3), [(0, 0, 6)]);
-}
-
-#[test]
-fn defects_past_the_maximum_keep_the_largest_and_overflow() {
-    let rows = [".+..++..+", "........+", "+........", "...+++..."];
-    assert_eq!(
-        places(&rows, 1, 0),
-        [(3, 3, 3), (4, 0, 2), (8, 0, 2), (1, 0, 1), (0, 2, 1)]
-    );
-    let (found, overflow) = listed(&rows, 1, 0, 2);
-    assert!(overflow);
-    assert_eq!((found[0].x, found[1].x, found.len()), (3, 4, 2));
-    assert!(!listed(&rows, 1, 0, 5).1);
-    assert!(!listed(&rows, 2, 0, 3).1);
-    assert_eq!(listed(&rows, 1, 0, 0), (vec![], true));
-}
-
-#[test]
-fn defects_of_pitch_outcome_have_its_differences() {
+fn difference_of_spots_is_that_of_their_pixels() {
     let mut data = vec![100; 40 * 9];
     for y in 3..5 {
         data[y * 40 + 20] = 160;
@@ -1677,27 +1505,6 @@ fn defects_of_pitch_outcome_have_its_differences() {
     };
     let outcome = compare(plane(&data, 40), &s);
     let differences = difference(plane(&data, 40), &s);
-    let (found, overflow) = defects(&outcome.mask, &differences, 40, 9, 1, 0, 16);
-    assert_eq!(
-        (outcome.defect_pixels, found.len(), overflow),
-        (3, 1, false)
-    );
-    let d = found[0];
-    assert_eq!((d.x, d.y, d.width, d.height, d.area), (20, 3, 2, 2, 3));
-    assert_eq!((d.peak_difference, d.polarity), (80.0, 1));
-    assert_eq!(d.mean_difference, 200.0 / 3.0);
-}
-
-#[test]
-fn defects_with_one_pixel_mutated_differ() {
-    let rows = [".+..++..+", "........+", "+........", "...+++..."];
-    let (mut mask, mut differences) = drawing(&rows);
-    let before = defects(&mask, &differences, 9, 4, 1, 0, 100);
-    for at in 0..mask.len() {
-        let (was, difference) = (mask[at], differences[at]);
-        mask[at] = !was;
-        differences[at] = if was { None } else { Some(20.0) };
-        assert_ne!(defects(&mask, &differences, 9, 4, 1, 0, 100), before);
-        (mask[at], differences[at]) = (was, difference);
-    }
+    let marked: Vec<_> = differences.iter().flatten().copied().collect();
+    assert_eq!((outcome.defect_pixels, marked), (3, vec![60.0, 60.0, 80.0]));
 }

@@ -15,6 +15,8 @@ pub(super) struct Counts {
     frames: AtomicU64,
     /// The subclass's own counts.
     own: Mutex<Vec<(&'static str, u64)>>,
+    /// Listed defects by class.
+    classes: Mutex<Vec<(String, u64)>>,
 }
 
 impl Counts {
@@ -22,6 +24,7 @@ impl Counts {
     pub fn start(&self, meter: &Arc<Meter>, names: &[&'static str]) {
         *lock(&self.meter) = meter.clone();
         *lock(&self.own) = names.iter().map(|&name| (name, 0)).collect();
+        lock(&self.classes).clear();
         self.frames.store(0, Ordering::Relaxed);
     }
 
@@ -38,6 +41,15 @@ impl Counts {
     pub fn count(&self, name: &'static str) {
         if let Some((_, count)) = lock(&self.own).iter_mut().find(|(n, _)| *n == name) {
             *count += 1;
+        }
+    }
+
+    /// Adds to the count of a class.
+    pub fn count_class(&self, name: &str, count: u32) {
+        let mut classes = lock(&self.classes);
+        match classes.iter_mut().find(|(known, _)| known == name) {
+            Some((_, sum)) => *sum += u64::from(count),
+            None => classes.push((name.to_owned(), count.into())),
         }
     }
 
@@ -70,6 +82,14 @@ impl Counts {
         }
         for (name, count) in lock(&self.own).iter() {
             stats.set(*name, *count);
+        }
+        let classes = lock(&self.classes);
+        if !classes.is_empty() {
+            let mut counts = gst::Structure::new_empty("class-counts");
+            for (name, count) in classes.iter() {
+                counts.set(name, *count);
+            }
+            stats.set("class-counts", counts);
         }
         stats
     }

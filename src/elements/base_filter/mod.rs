@@ -90,6 +90,12 @@ pub trait ClBaseFilterExt: IsA<ClBaseFilter> {
         self.upcast_ref::<ClBaseFilter>().imp().counts.count(name);
     }
 
+    /// Counts defects of a class in `class-counts` of the statistics.
+    fn count_class(&self, name: &str, count: u32) {
+        let filter = self.upcast_ref::<ClBaseFilter>();
+        filter.imp().counts.count_class(name, count);
+    }
+
     /// Posts a message on the bus.
     fn post(&self, message: gst::Message) {
         // Without a bus nobody receives messages.

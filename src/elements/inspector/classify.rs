@@ -59,9 +59,14 @@ impl Classifier {
         }
     }
 
-    /// Whether defects of this class count for the verdict.
-    pub fn counts(&self, class: u16) -> bool {
-        self.counted.is_empty() || class == PATTERN_MISSING || self.counted.contains(&class)
+    /// Numbers of the classes that count for the verdict; empty: all.
+    pub fn counted(&self) -> &[u16] {
+        &self.counted
+    }
+
+    /// Names of the classes 1, 2, ...
+    pub fn names(&self) -> Vec<String> {
+        self.classes.names().map(Into::into).collect()
     }
 }
 
@@ -94,13 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn only_named_classes_count_and_a_missing_pattern_always_does() {
+    fn named_classes_count_and_a_missing_pattern_has_its_own() {
         let rules = "small: area < 10; large: area > 50";
         let all = classifier(rules, " ").expect("rules");
-        assert!([0, 1, 2, PATTERN_MISSING].iter().all(|&c| all.counts(c)));
+        assert!(all.counted().is_empty());
         let some = classifier(rules, "large, other").expect("rules");
-        let counted = [0, 1, 2, PATTERN_MISSING].map(|c| some.counts(c));
-        assert_eq!(counted, [true, false, true, true]);
+        assert_eq!(some.counted(), [2, 0]);
+        assert_eq!(some.names(), ["small", "large"]);
         let features = Features {
             area: 5.0,
             ..Features::default()

@@ -8,7 +8,7 @@ mod ignore_file;
 mod masks;
 mod properties;
 
-use std::sync::{LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use gst::{prelude::*, subclass::prelude::*};
 use gst_base::{prelude::*, subclass::prelude::*};
@@ -23,9 +23,14 @@ use super::{
 };
 use classify::{Classifier, Rules};
 use clinspect_core::ClError;
-use clinspect_core::{classes::Features, components::Limits, window::Reach};
+use clinspect_core::{
+    classes::Features,
+    components::{Finder, Limits},
+    ignored::Bitmap,
+    window::Reach,
+};
 use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect};
-use clinspect_results::{Defect, DefectResult, Verdict};
+use clinspect_results::{Defect, DefectResult, Verdict, VerdictLimits};
 pub use ignore::Ignore;
 use masks::Masks;
 use properties::{Output, Reporting};
@@ -87,6 +92,8 @@ pub struct Basis {
     pub pitches: [f64; 2],
     /// Threshold, grey levels.
     pub threshold: f64,
+    /// Pixels that are not judged, if there are any.
+    pub ignored: Option<Arc<Bitmap>>,
 }
 
 /// An element that marks the defects of a frame in a mask. Its `MODE` is `Both`.
@@ -145,9 +152,6 @@ pub trait InspectorImpl:
         Learning::Off
     }
 
-    /// The next strip is the first one of a web.
-    fn web_begins(&self, live: &mut Live<Self::Settings, Self::Operator>);
-
     /// Notes what is in force for a frame.
     fn note(_live: &Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
 
@@ -161,7 +165,7 @@ pub trait InspectorImpl:
         mask: MaskTarget,
     ) -> Result<Marked, ClError>;
 
-    /// Lists the defects of the frame that was marked last.
+    /// Lists the defects that close with the frame that was marked last; `finder` holds the open ones.
     ///
     /// # Errors
     /// A failing OpenCL call.
@@ -169,6 +173,7 @@ pub trait InspectorImpl:
         operator: &mut Self::Operator,
         frame: &Frame,
         mask: MaskTarget,
+        finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError>;
 
@@ -184,8 +189,11 @@ pub struct State<T> {
     masks: Option<Masks>,
     gate: MessageGate,
     verdict: Option<Verdict>,
+    /// The open defects of the web.
+    finder: Finder,
     /// The id of the defect that was listed last.
     last_id: u32,
+    ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
     classifier: Option<Live<Rules, Classifier>>,
     own: T,
 }
@@ -196,7 +204,9 @@ impl<T: Default> Default for State<T> {
             masks: None,
             gate: MessageGate::default(),
             verdict: None,
+            finder: Finder::default(),
             last_id: 0,
+            ignored: None,
             classifier: None,
             own: T::default(),
         }
@@ -272,8 +282,8 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         InspectorImpl::look(self, live, &mut state.own, view)
     }
 
-    fn web_begins(&self, live: &mut Live<T::Settings, T::Operator>, _state: &mut State<T::State>) {
-        InspectorImpl::web_begins(self, live);
+    fn web_begins(&self, _live: &mut Live<T::Settings, T::Operator>, state: &mut State<T::State>) {
+        state.finder.reset();
     }
 
     fn process(
@@ -297,21 +307,26 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         let reporting = self.inspector().reporting().clone();
         let masks = state.masks.as_ref().ok_or_else(before_caps)?;
         let ((marked, listed), mask) = masks.write(frame, |mask| {
-            inspect::<T>(&mut live.operator, frame, mask, &reporting.listing)
+            let finder = &mut state.finder;
+            inspect::<T>(&mut live.operator, frame, mask, finder, &reporting.listing)
         })?;
 
         let Basis {
             judged,
             pitches: [pitch_x, pitch_y],
             threshold,
+            ignored,
         } = T::basis(live);
         let defects = listed.defects.iter().map(|defect| {
             state.last_id = state.last_id.checked_add(1).unwrap_or(1);
-            record(defect, state.last_id)
+            let class = classifier.class_of(&features(defect), defect.is_missing);
+            record(defect, state.last_id, class)
         });
         let mut result = DefectResult {
             element: element.name().into(),
             frame_number: element.frame_number(frame.buffer()),
+            web: frame.web,
+            first_line: frame.first_line(),
             width: frame.info().width(),
             height: frame.info().height(),
             pitch_x,
@@ -324,10 +339,22 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             missing_pixels: marked.missing,
             defects: defects.collect(),
             overflow: listed.overflow,
+            mm_per_pixel_x: reporting.mm_per_pixel[0],
+            mm_per_pixel_y: reporting.mm_per_pixel[1],
+            class_names: classifier.names(),
+            open_area: listed.largest_open,
             mask,
-            ..DefectResult::default()
+            ignored: ignored.map(|bitmap| as_buffer(&mut state.ignored, bitmap)),
+            verdict: Verdict::None,
         };
-        result.verdict = Verdict::new(&result, &reporting.limits);
+        let limits = VerdictLimits {
+            classes: classifier.counted().to_vec(),
+            ..reporting.limits
+        };
+        result.verdict = Verdict::new(&result, &limits);
+        for (name, count) in result.class_counts() {
+            element.count_class(name, count);
+        }
         result.attach(frame.output()).map_err(|error| {
             ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
         })?;
@@ -362,11 +389,16 @@ fn inspect<T: InspectorImpl>(
     operator: &mut T::Operator,
     frame: &Frame,
     mask: MaskTarget,
+    finder: &mut Finder,
     limits: &Limits,
 ) -> Result<(Marked, Listed), ClError> {
+    if !frame.window.is_web {
+        finder.reset();
+    }
     let marked = T::mark(operator, frame, mask)?;
-    let listed = if marked.pixels > 0 && limits.max_defects > 0 {
-        T::list(operator, frame, mask, limits)?
+    let is_listed = marked.pixels > 0 || finder.has_open();
+    let listed = if is_listed && limits.max_defects > 0 {
+        T::list(operator, frame, mask, finder, limits)?
     } else {
         // Without a list, any marked pixel means overflow.
         Listed {
@@ -377,20 +409,51 @@ fn inspect<T: InspectorImpl>(
     Ok((marked, listed))
 }
 
-fn record(defect: &MeasuredDefect, id: u32) -> Defect {
-    let shape = &defect.shape;
+fn record(defect: &MeasuredDefect, id: u32, class: u16) -> Defect {
     Defect {
-        x: shape.x as i32,
-        y: shape.y as i32,
-        width: shape.width,
-        height: shape.height,
-        area: shape.area,
-        centroid_x: shape.centroid_x as f32,
-        centroid_y: shape.centroid_y as f32,
+        x: defect.x,
+        y: defect.y,
+        width: defect.width,
+        height: defect.height,
+        area: defect.area,
+        centroid_x: defect.centroid_x as f32,
+        centroid_y: defect.centroid_y as f32,
         mean_difference: defect.mean_difference as f32,
         peak_difference: defect.peak_difference as f32,
         polarity: defect.polarity,
         id,
-        ..Defect::default()
+        class,
+        flags: defect.flags,
+        major_axis: defect.major_axis as f32,
+        minor_axis: defect.minor_axis as f32,
+        orientation: defect.orientation as f32,
+        boundary_length: defect.boundary_length,
+    }
+}
+
+/// The features of a defect for the rules of the classes.
+fn features(defect: &MeasuredDefect) -> Features {
+    Features {
+        area: f64::from(defect.area),
+        width: f64::from(defect.width),
+        height: f64::from(defect.height),
+        major: defect.major_axis,
+        minor: defect.minor_axis,
+        boundary: f64::from(defect.boundary_length),
+        mean: defect.mean_difference,
+        peak: defect.peak_difference,
+        polarity: f64::from(defect.polarity),
+    }
+}
+
+/// The bitmap as a buffer for metas; the last one is kept.
+fn as_buffer(last: &mut Option<(Arc<Bitmap>, gst::Buffer)>, bitmap: Arc<Bitmap>) -> gst::Buffer {
+    match last {
+        Some((known, buffer)) if Arc::ptr_eq(known, &bitmap) => buffer.clone(),
+        _ => {
+            let buffer = gst::Buffer::from_slice(bitmap.bytes().to_vec());
+            *last = Some((bitmap, buffer.clone()));
+            buffer
+        }
     }
 }

@@ -55,6 +55,8 @@ impl Default for Reporting {
                 min_area: 1,
                 merge_distance: 0,
                 max_defects: 100,
+                max_runs: usize::MAX,
+                max_defect_rows: 16_384,
             },
             output: Output::default(),
             messages: MessageSettings::default(),
@@ -78,6 +80,12 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
              both, are one defect; 0 = only pixels that touch, corners included",
             0..=u32::MAX
         ) = listing.merge_distance;
+        uint(
+            "max-defect-rows", "Maximum rows of a defect",
+            "In a web: a defect that is still open after this many rows is closed and listed, and what \
+             follows is a new defect",
+            1..=u32::MAX
+        ) = listing.max_defect_rows;
         limit(
             "fail-defect-pixels", "Fail at defect pixels",
             "A frame with more marked pixels than this fails; -1 = off"

@@ -23,7 +23,11 @@ use crate::elements::{
     told::Told,
 };
 use clinspect_core::{
-    ClError, components::Limits, pitch::Axis, region::user_region, window::Reach,
+    ClError,
+    components::{Finder, Limits},
+    pitch::Axis,
+    region::user_region,
+    window::Reach,
 };
 use clinspect_operators::{Contrast, Listed, Marked, MaskTarget, PitchSettings, PitchThreshold};
 
@@ -323,10 +327,6 @@ impl InspectorImpl for ClPitchThreshold {
         }
     }
 
-    fn web_begins(&self, live: &mut Live<Settings, Operator>) {
-        live.operator.comparison.forget_open();
-    }
-
     fn note(live: &Live<Settings, Operator>, state: &mut State) {
         state.steady.note(&live.settings);
     }
@@ -341,10 +341,18 @@ impl InspectorImpl for ClPitchThreshold {
         operator: &mut Operator,
         frame: &Frame,
         mask: MaskTarget,
+        finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
         let comparison = &mut operator.comparison;
-        comparison.list(&frame.input, mask, limits, frame.meter())
+        comparison.list(
+            &frame.input,
+            mask,
+            finder,
+            limits,
+            frame.ends(),
+            frame.meter(),
+        )
     }
 
     fn basis(live: &Live<Settings, Operator>) -> Basis {
@@ -353,6 +361,7 @@ impl InspectorImpl for ClPitchThreshold {
             judged: comparison.judged_pixels(),
             pitches: comparison.pitches(),
             threshold: live.settings.threshold,
+            ignored: comparison.ignored().cloned(),
         }
     }
 

@@ -5,90 +5,63 @@ use std::sync::Arc;
 use super::{
     PitchThreshold,
     mask::{MaskTarget, packed_mask},
-    run_differences::{RunDifference, RunDifferences},
+    run_differences::RunDifferences,
 };
 use crate::{source::source_args, to_i32};
 use clinspect_core::ClError;
 use clinspect_core::{
-    components::{DefectShape, Finder, Limits, Run},
+    components::{Finder, Limits, Listed},
     mask::packed_stride,
 };
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{Arg, ClContext, Meter, Program};
 
-/// The kernel sums differences in units of 1/512 grey level.
-const DIFFERENCE_UNITS: f64 = 512.0;
-/// Values of [`RunDifference::signs`]: every pixel is brighter, every pixel is darker.
-const ALL_BRIGHT: u32 = 1;
-const ALL_DARK: u32 = 2;
-
-/// A defect and its differences.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MeasuredDefect {
-    /// Position and size.
-    pub shape: DefectShape,
-    /// Mean difference of the pixels, grey levels; positive is brighter.
-    pub mean_difference: f64,
-    /// Difference of largest magnitude, grey levels; the first in scan order of equal ones.
-    pub peak_difference: f64,
-    /// 1 if all pixels are brighter, -1 if all are darker, otherwise 0.
-    pub polarity: i32,
-}
-
-/// The defects of a frame.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Listed {
-    /// Largest area first, ties in scan order.
-    pub defects: Vec<MeasuredDefect>,
-    /// There were more defects.
-    pub overflow: bool,
-}
-
 /// Working memory.
 #[derive(Debug)]
 pub(super) struct Lister {
-    finder: Finder,
     differences: RunDifferences,
 }
 
 impl Lister {
     pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
         Ok(Self {
-            finder: Finder::default(),
             differences: RunDifferences::new(context, program)?,
         })
     }
 }
 
 impl PitchThreshold {
-    /// Lists the defects of the frame and the mask of the last [`Self::run`].
+    /// Lists the defects that close with the frame and the mask of the last [`Self::run`]. The frame is
+    /// the next strip of the web whose open defects `finder` holds; `ends`: the web ends with this strip.
+    /// A frame that is no strip is a web of its own: reset the finder before, and pass `true`.
     ///
     /// The host reads only the packed mask. The device sums the differences, so the frame is not
     /// transferred.
     ///
     /// # Errors
-    /// The failing call.
+    /// The failing call; the open defects then lack the differences of this strip.
     pub fn list(
         &mut self,
         frame: &ClFrame,
         target: MaskTarget,
+        finder: &mut Finder,
         limits: &Limits,
+        ends: bool,
         meter: &Arc<Meter>,
     ) -> Result<Listed, ClError> {
-        if self.marked.pixels == 0 {
-            return Ok(Listed::default());
-        }
-        let Some((buffer, offset)) = packed_mask(target, &self.packed) else {
-            return Ok(Listed::default());
-        };
         let stride = packed_stride(self.width);
-        let finder = &mut self.lister.finder;
         let window = self.window;
         let (width, height) = (self.width, window.rows);
-        let found = buffer.read_with(|bytes| {
-            let mask = bytes.get(offset..).unwrap_or(&[]);
-            finder.find(mask, stride, width, height, limits)
-        })?;
+        let runs = match packed_mask(target, &self.packed) {
+            Some((buffer, offset)) if self.marked.pixels > 0 => buffer.read_with(|bytes| {
+                let mask = bytes.get(offset..).unwrap_or(&[]);
+                finder.scan(mask, stride, width, height, limits, ends)
+            })?,
+            _ => {
+                finder.pass(width, height, limits, ends);
+                return Ok(finder.list(&[]));
+            }
+        };
         let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
         // Without a search the comparisons stand in for the table, which the kernel does not read.
         let (tiles, tile_rows, table) = match &self.presence {
@@ -120,11 +93,8 @@ impl PitchThreshold {
             Arg::I32(i32::from(self.marked.missing > 0)),
         ];
         let differences = &mut self.lister.differences;
-        let measured = differences.run(&self.context, &frame_args, &found.runs, meter)?;
-        Ok(Listed {
-            defects: assemble(&found.shapes, &found.runs, measured),
-            overflow: found.overflow,
-        })
+        let measured = differences.run(&self.context, &frame_args, runs, meter)?;
+        Ok(finder.list(measured))
     }
 
     /// Compiles the kernel that lists need, and runs it once.
@@ -143,47 +113,11 @@ impl PitchThreshold {
             min_area: 0,
             merge_distance: 0,
             max_defects: 1,
+            max_runs: usize::MAX,
+            max_defect_rows: u32::MAX,
         };
-        self.list(frame, target, &limits, meter).map(|_| ())
+        let mut finder = Finder::default();
+        self.list(frame, target, &mut finder, &limits, true, meter)
+            .map(|_| ())
     }
-}
-
-/// Sums up the runs of each defect.
-fn assemble(
-    shapes: &[DefectShape],
-    runs: &[Run],
-    measured: &[RunDifference],
-) -> Vec<MeasuredDefect> {
-    let mut sums = vec![RunDifferenceSum::default(); shapes.len()];
-    for (run, difference) in runs.iter().zip(measured) {
-        if let Some(sum) = sums.get_mut(run.defect as usize) {
-            sum.sum += difference.sum;
-            sum.signs |= difference.signs;
-            // Runs are in scan order, so the first of equal ones stays.
-            if difference.peak.unsigned_abs() > sum.peak.unsigned_abs() {
-                sum.peak = difference.peak;
-            }
-        }
-    }
-    shapes
-        .iter()
-        .zip(&sums)
-        .map(|(shape, sum)| MeasuredDefect {
-            shape: *shape,
-            mean_difference: sum.sum as f64 / (DIFFERENCE_UNITS * f64::from(shape.area.max(1))),
-            peak_difference: f64::from(sum.peak) / DIFFERENCE_UNITS,
-            polarity: match sum.signs {
-                ALL_BRIGHT => 1,
-                ALL_DARK => -1,
-                _ => 0,
-            },
-        })
-        .collect()
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct RunDifferenceSum {
-    sum: i64,
-    peak: i32,
-    signs: u32,
 }

@@ -25,7 +25,7 @@ const ITEMS_PER_UNIT: usize = 4;
 pub(super) struct Ignore {
     pixels: Arc<Ignored>,
     /// The rows that are on the device, and the number of the first one.
-    bitmap: Bitmap,
+    bitmap: Arc<Bitmap>,
     first: u64,
     memory: Mem,
     kernel: Kernel,
@@ -45,7 +45,7 @@ impl Ignore {
         pixels: &Arc<Ignored>,
         rows: usize,
     ) -> Result<Self, ClError> {
-        let bitmap = pixels.rows(0, rows);
+        let bitmap = Arc::new(pixels.rows(0, rows));
         let kernel = program.kernel(KERNEL)?;
         let caps = context.caps();
         Ok(Self {
@@ -64,7 +64,7 @@ impl Ignore {
     }
 
     /// The rows that are on the device.
-    pub fn bitmap(&self) -> &Bitmap {
+    pub fn bitmap(&self) -> &Arc<Bitmap> {
         &self.bitmap
     }
 
@@ -88,7 +88,7 @@ impl Ignore {
         }
         let bitmap = self.pixels.rows(first, rows);
         self.first = first;
-        if bitmap == self.bitmap {
+        if bitmap == *self.bitmap {
             return Ok(false);
         }
         if bitmap.bytes().len() > self.bitmap.bytes().len() {
@@ -96,7 +96,7 @@ impl Ignore {
         } else {
             context.write(&self.memory, 0, bitmap.bytes(), "ignored pixels")?;
         }
-        self.bitmap = bitmap;
+        self.bitmap = Arc::new(bitmap);
         Ok(true)
     }
 

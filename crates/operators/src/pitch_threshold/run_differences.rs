@@ -4,7 +4,10 @@
 use std::sync::Arc;
 
 use clinspect_core::ClError;
-use clinspect_core::{components::Run, ndrange::NdRange};
+use clinspect_core::{
+    components::{Run, RunDifference},
+    ndrange::NdRange,
+};
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, Program};
 
 const KERNEL: &str = "run_differences";
@@ -15,20 +18,6 @@ const GROUP: usize = 64;
 /// Most work-items on a CPU, in work-groups of one. PoCL would compile the kernel again for more than
 /// 65534 work-items, while frames wait.
 const MOST_CPU_ITEMS: usize = 256;
-
-/// The differences of one run's pixels, in 1/512 grey level. Twin of `run_difference_t`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-pub struct RunDifference {
-    /// Sum over the run.
-    pub sum: i64,
-    /// The difference of largest magnitude, the leftmost of equal ones.
-    pub peak: i32,
-    /// Bit 0: a pixel is brighter; bit 1: a pixel is darker; bit 2: a pixel does not differ.
-    pub signs: u32,
-}
-
-const _: () = assert!(size_of::<RunDifference>() == 16);
 
 /// The kernel and its buffers.
 #[derive(Debug)]

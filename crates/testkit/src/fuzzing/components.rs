@@ -1,10 +1,10 @@
-//! Two masks in one [`Finder`], compared with the flood fill of the reference; then a mask of any
+//! A web cut into strips and a frame in one [`Finder`], compared with the reference; then a mask of any
 //! length, stride and size, which the finder must read without leaving it.
 
 use arbitrary::{Result, Unstructured};
-use clinspect_core::components::{Finder, Limits};
+use clinspect_core::components::{Finder, Limits, RunDifference};
 
-use crate::picture::{MaskLayout, Picture, compare, find};
+use crate::picture::{MaskLayout, Picture, compare, list};
 
 const MAX_WIDTH: usize = 200;
 const MAX_HEIGHT: usize = 48;
@@ -24,12 +24,26 @@ fn body(input: &mut Unstructured) -> Result<()> {
     let mut finder = Finder::default();
     for _ in 0..2 {
         let picture = picture(input)?;
-        let found = find(&mut finder, &picture, layout, &limits);
-        if let Err(difference) = compare(&found, &picture, &limits) {
-            panic!("{difference}\nwith {limits:?}, {layout:?} in {picture:?}");
+        let heights = heights(input, picture.height)?;
+        let compared = list(&mut finder, &picture, &heights, layout, &limits)
+            .and_then(|lists| compare(&lists, &picture, &heights, &limits));
+        if let Err(difference) = compared {
+            panic!("{difference}\nwith {limits:?}, {layout:?}, {heights:?} in {picture:?}");
         }
     }
     hostile(input, &mut finder, &limits)
+}
+
+/// Heights of strips that make up `height` rows.
+fn heights(input: &mut Unstructured, height: usize) -> Result<Vec<usize>> {
+    let mut heights = Vec::new();
+    let mut rest = height;
+    while rest > 0 {
+        let rows = input.int_in_range(1..=rest)?;
+        heights.push(rows);
+        rest -= rows;
+    }
+    Ok(heights)
 }
 
 fn limits(input: &mut Unstructured) -> Result<Limits> {
@@ -45,6 +59,12 @@ fn limits(input: &mut Unstructured) -> Result<Limits> {
             0 => usize::MAX,
             1 => input.int_in_range(0..=5)?,
             _ => input.int_in_range(0..=200)?,
+        },
+        max_runs: usize::MAX,
+        max_defect_rows: match input.int_in_range(0..=2)? {
+            0 => u32::MAX,
+            1 => input.int_in_range(1..=5)?,
+            _ => input.int_in_range(1..=60)?,
         },
     })
 }
@@ -84,29 +104,37 @@ fn picture(input: &mut Unstructured) -> Result<Picture> {
     })
 }
 
-/// A mask that may be shorter than its rows; so may its stride.
+/// Strips whose masks may be shorter than their rows; so may their strides. A strip may be of another
+/// width, may have more runs than are allowed, and may be scanned without being listed.
 fn hostile(input: &mut Unstructured, finder: &mut Finder, limits: &Limits) -> Result<()> {
-    let width = input.int_in_range(0..=300)?;
-    let height = input.int_in_range(0..=64)?;
-    let stride = input.int_in_range(0..=64)?;
-    let mask = input.bytes(input.len())?;
-    let found = finder.find(mask, stride, width, height, limits);
-    for run in &found.runs {
-        let inside = run.x0 < run.x1 && run.x1 as usize <= width && (run.y as usize) < height;
-        assert!(inside, "{run:?} of {width}x{height}");
-        assert!((run.defect as usize) < found.shapes.len(), "{run:?}");
-    }
-    let row = width.div_ceil(8);
-    if stride < row || width == 0 {
-        return Ok(());
-    }
-    // Incomplete rows are clear.
-    let picture = Picture::of(width, height.max(1), |x, y| {
-        let start = y * stride;
-        start + row <= mask.len() && y < height && mask[start + x / 8] & (0x80 >> (x % 8)) != 0
-    });
-    if let Err(difference) = compare(found, &picture, limits) {
-        panic!("{difference}\nwith {limits:?}, stride {stride} in {picture:?}");
+    let mut width = input.int_in_range(0..=300)?;
+    for _ in 0..3 {
+        let height = input.int_in_range(0..=64)?;
+        let stride = input.int_in_range(0..=64)?;
+        let max_runs = input.int_in_range(0..=2000)?;
+        let ends = input.arbitrary()?;
+        let len = input.int_in_range(0..=input.len())?;
+        let mask = input.bytes(len)?;
+        let limits = Limits {
+            max_runs,
+            ..*limits
+        };
+        let runs = finder.scan(mask, stride, width, height, &limits, ends);
+        for run in runs {
+            let inside = run.x0 < run.x1 && run.x1 as usize <= width && (run.y as usize) < height;
+            assert!(inside, "{run:?} of {width}x{height}");
+        }
+        let measured = vec![RunDifference::default(); runs.len()];
+        if input.arbitrary()? {
+            let listed = finder.list(&measured);
+            assert!(listed.defects.len() <= limits.max_defects);
+            if ends {
+                assert_eq!(listed.largest_open, 0);
+            }
+        }
+        if input.arbitrary()? {
+            width = input.int_in_range(0..=300)?;
+        }
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //! They use neither the crates under test nor each other: plain loops over plain values that can be
 //! compared with the definitions line by line.
 
+pub mod defects;
 pub mod gaussian;
 pub mod histogram;
 pub mod ignore;

@@ -1,0 +1,470 @@
+//! The finder: from strips of a packed mask to lists of defects.
+
+use super::{
+    CONTINUED, CUT, Limits, Listed, Run, RunDifference,
+    dilate::Dilate,
+    labels::{END, Labels, Span},
+    rows::{count, count_both, count_runs, find_edges, for_words, read, words_of},
+    sums::{RowSums, Sums},
+};
+
+/// Number of a defect that is neither listed nor open.
+const NONE: u32 = u32::MAX;
+/// Stands for the numbers of open defects before they have one.
+const OPEN: u32 = u32::MAX - 1;
+
+/// Finds the defects of a web, strip by strip. The working memory grows to what the busiest strip needs.
+#[derive(Debug, Default)]
+pub struct Finder {
+    width: usize,
+    /// Open defects, in the scan order of their first pixels. In the next strip they have the first
+    /// labels.
+    open: Vec<Sums>,
+    /// Spans of the last widened row whose defects are open. [`END`] follows them while a strip is read.
+    front: Vec<Span>,
+    dilate: Dilate,
+    /// The end of defects that were closed by force: how far it still reaches, and where it reached in
+    /// the row before. New pixels there continue such a defect.
+    past: Dilate,
+    past_row: Vec<u64>,
+    past_runs: bool,
+    /// The last row, without the pixels of defects that were closed by force with that row.
+    last_row: Vec<u64>,
+
+    // The strip's own memory.
+    row: Vec<u64>,
+    wide: Vec<u64>,
+    edges: Vec<u32>,
+    labels: Labels,
+    row_spans: Vec<Span>,
+    spans: Vec<Span>,
+    /// By row: where its spans end.
+    row_ends: Vec<usize>,
+    /// Labels that were closed by force, and labels that continue such a defect.
+    cut: Vec<u32>,
+    continued: Vec<u32>,
+    /// Rows whose row above holds pixels of defects that were closed by force, with their columns.
+    severed: Vec<(usize, Vec<u64>)>,
+    /// By label: the number of its defect, or [`NONE`].
+    numbers: Vec<u32>,
+    ranks: Vec<u128>,
+    runs: Vec<Run>,
+    listed: Vec<Sums>,
+    overflow: bool,
+    /// Rows of the strip.
+    height: usize,
+    /// Labels below were closed by force if they were still open.
+    expired: usize,
+}
+
+impl Finder {
+    /// Begins a new web: forgets open defects.
+    pub fn reset(&mut self) {
+        self.open.clear();
+        self.front.clear();
+        self.dilate.clear();
+        self.past.clear();
+        self.past_row.clear();
+        self.past_runs = false;
+        self.last_row.clear();
+    }
+
+    /// Whether the next strip depends on the strips before: a defect is open, or was closed by force a
+    /// moment ago.
+    pub fn has_open(&self) -> bool {
+        !self.open.is_empty() || self.past_runs
+    }
+
+    /// A strip of `height` rows without marked pixels follows; otherwise like [`Self::scan`], without
+    /// runs.
+    pub fn pass(&mut self, width: usize, height: usize, limits: &Limits, ends: bool) {
+        // Clear rows change nothing unless a defect is open.
+        let height = if self.has_open() { height } else { 0 };
+        self.scan(&[], 0, width, height, limits, ends);
+    }
+
+    /// Reads the packed mask of the next strip: `width` × `height` pixels, `stride` bytes per row.
+    /// `ends`: the web ends with this strip.
+    ///
+    /// Returns the runs of the defects that are listed with this strip, and of those that stay open, in
+    /// scan order. Pass their differences to [`Self::list`].
+    ///
+    /// Bits past the width and bytes past the row are ignored. Rows that do not lie completely in `mask`
+    /// count as clear. Another width than before begins a new web. Features are exact sums while
+    /// the width is below 2²¹.
+    ///
+    /// Time: one pass over the mask's bytes, then near-linear in the number of runs. Memory: 12 bytes per
+    /// run of the strip, 16 bytes per group of runs, and 16 bytes per returned run. Between strips only
+    /// open defects are kept: at most one per two columns.
+    pub fn scan(
+        &mut self,
+        mask: &[u8],
+        stride: usize,
+        width: usize,
+        height: usize,
+        limits: &Limits,
+        ends: bool,
+    ) -> &[Run] {
+        self.begin(width, height, limits.merge_distance);
+        if self.exceeds(mask, stride, limits.max_runs) {
+            self.give_up(limits);
+        } else {
+            self.connect(mask, stride, limits, ends);
+            self.select(limits);
+            self.measure(mask, stride, limits.merge_distance);
+            if ends {
+                self.reset();
+            }
+        }
+        &self.runs
+    }
+
+    /// Takes the differences of the runs that [`Self::scan`] returned, in their order, and lists the
+    /// defects that close with this strip.
+    pub fn list(&mut self, differences: &[RunDifference]) -> Listed {
+        let listed = self.listed.len();
+        for (run, difference) in self.runs.iter().zip(differences) {
+            let number = run.defect as usize;
+            let sums = if number < listed {
+                self.listed.get_mut(number)
+            } else {
+                self.open.get_mut(number - listed)
+            };
+            if let Some(sums) = sums {
+                sums.add_difference((i64::from(run.y), run.x0), difference);
+            }
+        }
+        self.runs.clear();
+        Listed {
+            defects: self.listed.drain(..).map(|sums| sums.defect()).collect(),
+            overflow: self.overflow,
+            largest_open: self.open.iter().map(|sums| sums.area).max().unwrap_or(0),
+        }
+    }
+}
+
+/// The steps of a scan.
+impl Finder {
+    fn begin(&mut self, width: usize, height: usize, distance: u32) {
+        if width != self.width {
+            self.reset();
+            self.width = width;
+        }
+        for sums in &mut self.open {
+            sums.advance(self.height as i64);
+        }
+        self.height = height;
+        let words = words_of(width);
+        self.dilate.prepare(words, distance);
+        self.past.prepare(words, distance);
+        for row in [
+            &mut self.past_row,
+            &mut self.last_row,
+            &mut self.row,
+            &mut self.wide,
+        ] {
+            row.resize(words, 0);
+        }
+        self.edges.resize(width + 1, 0);
+        self.labels.clear();
+        self.spans.clear();
+        self.row_ends.clear();
+        self.cut.clear();
+        self.continued.clear();
+        self.severed.clear();
+        self.runs.clear();
+        self.listed.clear();
+        self.expired = 0;
+    }
+
+    /// Whether the strip has more than `max_runs` runs.
+    fn exceeds(&mut self, mask: &[u8], stride: usize, max_runs: usize) -> bool {
+        if self.height.saturating_mul(self.width.div_ceil(2)) <= max_runs {
+            return false;
+        }
+        let mut runs = 0;
+        for y in 0..self.height {
+            read(mask, stride, y, self.width, &mut self.row);
+            runs += count_runs(&self.row);
+            if runs > max_runs {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Closes the open defects by force, and lists nothing else.
+    fn give_up(&mut self, limits: &Limits) {
+        self.listed.append(&mut self.open);
+        let min_area = u64::from(limits.min_area);
+        self.listed.retain(|sums| sums.area >= min_area);
+        // The sort is stable: equal areas stay in scan order.
+        self.listed.sort_by_key(|sums| std::cmp::Reverse(sums.area));
+        self.listed.truncate(limits.max_defects);
+        for sums in &mut self.listed {
+            sums.flags |= CUT;
+        }
+        self.overflow = true;
+        self.reset();
+    }
+
+    /// Finds the spans of the strip and joins those that touch. Afterwards `front` has the spans of the
+    /// last row whose defects are open, without [`END`].
+    fn connect(&mut self, mask: &[u8], stride: usize, limits: &Limits, ends: bool) {
+        let distance = limits.merge_distance;
+        for sums in &self.open {
+            self.labels.add(0, sums.area);
+        }
+        self.front.push(END);
+        for y in 0..self.height {
+            self.expire(y, limits.max_defect_rows);
+            self.row_spans.clear();
+            let mut any = read(mask, stride, y, self.width, &mut self.row);
+            if distance > 0 {
+                self.wide.copy_from_slice(&self.row);
+                any = self.dilate.step(&mut self.wide, self.width);
+            }
+            if any {
+                self.connect_row(y, distance);
+            }
+            if self.past_runs {
+                self.follow_past();
+            }
+            self.spans.extend_from_slice(&self.row_spans);
+            self.row_ends.push(self.spans.len());
+            self.row_spans.push(END);
+            std::mem::swap(&mut self.front, &mut self.row_spans);
+        }
+        if ends {
+            self.front.clear();
+        } else {
+            self.expire(self.height, limits.max_defect_rows);
+            self.front.pop();
+        }
+    }
+
+    fn connect_row(&mut self, y: usize, distance: u32) {
+        let (row, front, spans) = (&self.row, &self.front, &mut self.row_spans);
+        let y = y as u32;
+        if distance == 0 {
+            let count = find_edges(row, self.width, &mut self.edges);
+            let edges = &self.edges[..count];
+            let area = |x0, x1| u64::from(x1 - x0);
+            self.labels.connect(y, edges, front, spans, area);
+        } else {
+            let count_edges = find_edges(&self.wide, self.width, &mut self.edges);
+            let edges = &self.edges[..count_edges];
+            let area = |x0, x1| count(row, x0, x1);
+            self.labels.connect(y, edges, front, spans, area);
+        }
+    }
+
+    /// The strip's row in which a label began.
+    fn first_row(&self, label: usize) -> i64 {
+        match self.open.get(label) {
+            Some(sums) => sums.first_row,
+            None => i64::from(self.labels.row(label)),
+        }
+    }
+
+    /// Closes by force the defects that began `max_rows` rows above row `y` and are still open.
+    fn expire(&mut self, y: usize, max_rows: u32) {
+        let begin = y as i64 - i64::from(max_rows.max(1));
+        let mut any = false;
+        // Labels are in the order of their first rows.
+        while self.expired < self.labels.len() && self.first_row(self.expired) <= begin {
+            any |= self.labels.is_root(self.expired);
+            self.expired += 1;
+        }
+        if !any {
+            return;
+        }
+        let mut columns = vec![0; self.row.len()];
+        let cut_before = self.cut.len();
+        self.front.retain(|span| {
+            let is_open = span.x0 == END.x0 || {
+                let root = self.labels.root(span.label);
+                let is_open = root as usize >= self.expired;
+                if !is_open {
+                    self.cut.push(root);
+                    for_words(span.x0, span.x1, |word, bits| columns[word] |= bits);
+                }
+                is_open
+            };
+            is_open
+        });
+        if self.cut.len() > cut_before {
+            self.dilate.take(&columns, &mut self.past);
+            for (past, columns) in self.past_row.iter_mut().zip(&columns) {
+                *past |= columns;
+            }
+            self.past_runs = true;
+            self.severed.push((y, columns));
+        }
+    }
+
+    /// Notes the row's spans that touch the end of a defect that was closed by force.
+    fn follow_past(&mut self) {
+        for span in &self.row_spans {
+            let after = (span.x1 + 1).min(self.width as u32);
+            if count(&self.past_row, span.x0.saturating_sub(1), after) > 0 {
+                self.continued.push(span.label);
+            }
+        }
+        self.past_row.fill(0);
+        self.past_runs = self.past.step(&mut self.past_row, self.width);
+    }
+
+    /// Decides which defects are listed and which are open, and gives them numbers. Open ones get the
+    /// sums of the strips before.
+    fn select(&mut self, limits: &Limits) {
+        self.labels.flatten();
+        let labels = &self.labels;
+        let mut open: Vec<usize> = (self.front.iter())
+            .map(|span| labels.flat_root(span.label as usize))
+            .collect();
+        open.sort_unstable();
+        open.dedup();
+        self.numbers.clear();
+        self.numbers.resize(labels.len(), NONE);
+        for &label in &open {
+            self.numbers[label] = OPEN;
+        }
+
+        let min_area = u64::from(limits.min_area);
+        self.ranks.clear();
+        for label in 0..labels.len() {
+            let area = labels.area(label);
+            if labels.is_root(label) && area >= min_area && self.numbers[label] == NONE {
+                self.ranks.push(rank(area, label));
+            }
+        }
+        self.overflow = self.ranks.len() > limits.max_defects;
+        if self.overflow {
+            self.ranks.select_nth_unstable(limits.max_defects);
+            self.ranks.truncate(limits.max_defects);
+        }
+        self.ranks.sort_unstable();
+
+        let listed = self.ranks.iter().map(|&rank| label_of(rank));
+        let mut sums = Vec::with_capacity(self.ranks.len() + open.len());
+        for label in listed.chain(open) {
+            self.numbers[label] = sums.len() as u32;
+            sums.push(Sums::new(self.first_row(label)));
+        }
+        for label in 0..self.labels.len() {
+            self.numbers[label] = self.numbers[self.labels.flat_root(label)];
+        }
+        for (&number, before) in self.numbers.iter().zip(&self.open) {
+            if let Some(sums) = sums.get_mut(number as usize) {
+                sums.merge(before);
+            }
+        }
+        for (labels, flag) in [(&self.cut, CUT), (&self.continued, CONTINUED)] {
+            for &label in labels {
+                if let Some(sums) = sums.get_mut(self.numbers[label as usize] as usize) {
+                    sums.flags |= flag;
+                }
+            }
+        }
+        self.open = sums.split_off(self.ranks.len());
+        self.listed = sums;
+        for span in &mut self.front {
+            span.label = self.numbers[span.label as usize] - self.listed.len() as u32;
+        }
+    }
+
+    /// Adds up the listed and the open defects, and collects their runs.
+    fn measure(&mut self, mask: &[u8], stride: usize, distance: u32) {
+        let listed = self.listed.len();
+        let mut severed = self.severed.iter().peekable();
+        let mut start = 0;
+        for (y, &end) in self.row_ends.iter().enumerate() {
+            let spans = &self.spans[start..end];
+            start = end;
+            let is_severed = severed.next_if(|(row, _)| *row == y);
+            let number_of = |span: &Span| self.numbers[span.label as usize];
+            if spans.iter().all(|span| number_of(span) == NONE) {
+                continue;
+            }
+            read(mask, stride, y, self.width, &mut self.row);
+            if y > 0 {
+                read(mask, stride, y - 1, self.width, &mut self.last_row);
+            }
+            if let Some((_, columns)) = is_severed {
+                remove(&mut self.last_row, columns);
+            }
+            let edges = if distance == 0 {
+                &[][..]
+            } else {
+                let count = find_edges(&self.row, self.width, &mut self.edges);
+                &self.edges[..count]
+            };
+            let mut edges = edges.chunks_exact(2).peekable();
+            for group in spans.chunk_by(|a, b| number_of(a) == number_of(b)) {
+                let number = number_of(&group[0]);
+                let (x0, x1) = (group[0].x0, group[group.len() - 1].x1);
+                let first_run = self.runs.len();
+                let mut sums = RowSums::default();
+                let mut add = |x0, x1| {
+                    sums.add_run(x0, x1);
+                    self.runs.push(Run {
+                        x0,
+                        x1,
+                        y: y as u32,
+                        defect: number,
+                    });
+                };
+                if number == NONE {
+                    continue;
+                }
+                if distance == 0 {
+                    for span in group {
+                        add(span.x0, span.x1);
+                    }
+                } else {
+                    while edges.next_if(|edge| edge[0] < x0).is_some() {}
+                    while let Some(edge) = edges.next_if(|edge| edge[0] < x1) {
+                        add(edge[0], edge[1]);
+                    }
+                }
+                let runs = &self.runs[first_run..];
+                let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+                    continue;
+                };
+                (sums.x0, sums.x1) = (first.x0, last.x1);
+                sums.sides -= 2 * count_both(&self.row, &self.last_row, x0, x1) as i64;
+                let number = number as usize;
+                let of_defect = if number < listed {
+                    &mut self.listed[number]
+                } else {
+                    &mut self.open[number - listed]
+                };
+                of_defect.add_row(y as i64, &sums);
+            }
+        }
+        if let Some(last) = self.height.checked_sub(1) {
+            read(mask, stride, last, self.width, &mut self.last_row);
+            if let Some((_, columns)) = severed.next_if(|(row, _)| *row == self.height) {
+                remove(&mut self.last_row, columns);
+            }
+        }
+    }
+}
+
+/// Clears some columns of a row.
+fn remove(row: &mut [u64], columns: &[u64]) {
+    for (row, columns) in row.iter_mut().zip(columns) {
+        *row &= !columns;
+    }
+}
+
+/// A sort key: lower for a larger area, then for a defect whose first pixel comes earlier.
+fn rank(area: u64, label: usize) -> u128 {
+    u128::from(!area) << 64 | label as u128
+}
+
+/// The label of a rank.
+fn label_of(rank: u128) -> usize {
+    rank as u64 as usize
+}

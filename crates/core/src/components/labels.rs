@@ -1,0 +1,139 @@
+//! Groups of spans that touch.
+
+/// A span of columns of one row: `x0 ≤ x < x1`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub x0: u32,
+    pub x1: u32,
+    pub label: u32,
+}
+
+/// Ends a list of spans: lies right of every column.
+pub(super) const END: Span = Span {
+    x0: u32::MAX,
+    x1: u32::MAX,
+    label: 0,
+};
+
+#[derive(Debug, Clone, Copy)]
+struct Label {
+    /// A label of the same group, nearer to the root; never larger than the label itself.
+    parent: u32,
+    /// Row of the strip in which the label began; unused for labels of open defects.
+    row: u32,
+    /// Marked pixels.
+    area: u64,
+}
+
+/// Disjoint sets of labels. The root of a group is its least label, which holds the group's first pixel
+/// in scan order.
+#[derive(Debug, Default)]
+pub(super) struct Labels {
+    labels: Vec<Label>,
+}
+
+impl Labels {
+    pub(super) fn clear(&mut self) {
+        self.labels.clear();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Adds a group that begins in row `row` with `area` pixels.
+    pub(super) fn add(&mut self, row: u32, area: u64) -> u32 {
+        let label = self.labels.len() as u32;
+        self.labels.push(Label {
+            parent: label,
+            row,
+            area,
+        });
+        label
+    }
+
+    pub(super) fn row(&self, label: usize) -> u32 {
+        self.labels[label].row
+    }
+
+    pub(super) fn area(&self, label: usize) -> u64 {
+        self.labels[label].area
+    }
+
+    pub(super) fn is_root(&self, label: usize) -> bool {
+        self.labels[label].parent as usize == label
+    }
+
+    /// The least label of a group. Halves the path, so any sequence of calls takes near-linear time.
+    pub(super) fn root(&mut self, mut label: u32) -> u32 {
+        loop {
+            let parent = self.labels[label as usize].parent;
+            if parent == label {
+                return label;
+            }
+            let grandparent = self.labels[parent as usize].parent;
+            self.labels[label as usize].parent = grandparent;
+            label = grandparent;
+        }
+    }
+
+    /// Joins the group whose root is `root` with the group of `label`; returns the common root.
+    fn join(&mut self, root: u32, label: u32) -> u32 {
+        let other = self.root(label);
+        let (least, most) = (root.min(other), root.max(other));
+        self.labels[most as usize].parent = least;
+        least
+    }
+
+    /// Gives labels to the spans of row `y`: a span that touches spans of the row before takes their
+    /// label. `front` is the row before and ends with [`END`], `spans` gets the row. `area` gives the
+    /// marked pixels between two columns.
+    pub(super) fn connect(
+        &mut self,
+        y: u32,
+        edges: &[u32],
+        front: &[Span],
+        spans: &mut Vec<Span>,
+        area: impl Fn(u32, u32) -> u64,
+    ) {
+        let mut at = 0;
+        for edge in edges.chunks_exact(2) {
+            let (x0, x1) = (edge[0], edge[1]);
+            // Ends are half-open: a span that ends at `x0` touches at a corner.
+            while front[at].x1 < x0 {
+                at += 1;
+            }
+            let label = if front[at].x0 <= x1 {
+                let mut label = self.root(front[at].label);
+                // The last span that touches this one may also touch the next one.
+                while front[at + 1].x0 <= x1 {
+                    at += 1;
+                    label = self.join(label, front[at].label);
+                }
+                self.labels[label as usize].area += area(x0, x1);
+                label
+            } else {
+                self.add(y, area(x0, x1))
+            };
+            spans.push(Span { x0, x1, label });
+        }
+    }
+
+    /// Makes every label point to its root, and adds up the areas.
+    pub(super) fn flatten(&mut self) {
+        for label in 0..self.labels.len() {
+            let Label { parent, area, .. } = self.labels[label];
+            if parent as usize != label {
+                // A parent comes before its labels and points to the root already.
+                let root = self.labels[parent as usize].parent;
+                self.labels[root as usize].area += area;
+                self.labels[label].parent = root;
+            }
+        }
+    }
+
+    /// The root of a label, after [`Self::flatten`].
+    pub(super) fn flat_root(&self, label: usize) -> usize {
+        self.labels[label].parent as usize
+    }
+}

@@ -1,0 +1,117 @@
+//! Rows of a packed mask as 64-bit words. Column 0 is the highest bit of the first word.
+
+/// Bytes of a word.
+const WORD: usize = 8;
+/// Columns of a word.
+pub(super) const BITS: usize = 64;
+
+/// Words of a row.
+pub(super) fn words_of(width: usize) -> usize {
+    width.div_ceil(BITS)
+}
+
+/// Reads row `y` of a packed mask into `row`; a row that does not lie completely in `mask` is clear.
+/// Returns whether a pixel is marked. `row` holds [`words_of`] words; bits past the width are clear.
+pub(super) fn read(mask: &[u8], stride: usize, y: usize, width: usize, row: &mut [u64]) -> bool {
+    let len = width.div_ceil(8);
+    let bytes = (y.checked_mul(stride))
+        .and_then(|start| mask.get(start..start.checked_add(len)?))
+        .filter(|_| stride >= len);
+    let Some(bytes) = bytes else {
+        row.fill(0);
+        return false;
+    };
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    let mut any = 0;
+    for (word, bytes) in row.iter_mut().zip(whole) {
+        *word = u64::from_be_bytes(*bytes);
+        any |= *word;
+    }
+    if let Some(last) = row.last_mut() {
+        if !rest.is_empty() {
+            let mut bytes = [0; WORD];
+            bytes[..rest.len()].copy_from_slice(rest);
+            *last = u64::from_be_bytes(bytes);
+        }
+        let before = any;
+        *last &= inside(width);
+        // The last word may have been only bits past the width.
+        any = before | *last;
+    }
+    any != 0
+}
+
+/// The bits of a row's last word that lie inside the width.
+pub(super) fn inside(width: usize) -> u64 {
+    u64::MAX << ((BITS - width % BITS) % BITS)
+}
+
+/// The number of runs of a row.
+pub(super) fn count_runs(row: &[u64]) -> usize {
+    let mut before = 0;
+    let mut runs = 0;
+    for &word in row {
+        runs += (word & !(word >> 1 | before << 63)).count_ones() as usize;
+        before = word;
+    }
+    runs
+}
+
+/// Writes the columns where a row changes, and returns their number, which is even: the row counts as
+/// clear before its first and past its last column. `edges` holds at least `width + 1` columns.
+pub(super) fn find_edges(row: &[u64], width: usize, edges: &mut [u32]) -> usize {
+    let mut before = 0;
+    let mut count = 0;
+    let mut x = 0;
+    for &word in row {
+        let mut changes = word ^ (word >> 1 | before << 63);
+        while changes != 0 {
+            let at = changes.leading_zeros();
+            if let Some(edge) = edges.get_mut(count) {
+                *edge = x + at;
+            }
+            count += 1;
+            changes ^= 1 << 63 >> at;
+        }
+        before = word;
+        x += BITS as u32;
+    }
+    if count % 2 == 1 {
+        if let Some(edge) = edges.get_mut(count) {
+            *edge = width as u32;
+        }
+        count += 1;
+    }
+    count
+}
+
+/// Calls `visit` with each word that the columns `x0..x1` touch and the bits of these columns.
+pub(super) fn for_words(x0: u32, x1: u32, mut visit: impl FnMut(usize, u64)) {
+    let (mut x, end) = (x0 as usize, x1 as usize);
+    while x < end {
+        let word = x / BITS;
+        let stop = end.min((word + 1) * BITS);
+        let bits = u64::MAX >> (x % BITS);
+        let bits = bits & (u64::MAX << ((BITS - stop % BITS) % BITS));
+        visit(word, bits);
+        x = stop;
+    }
+}
+
+/// The number of marked pixels in the columns `x0..x1`.
+pub(super) fn count(row: &[u64], x0: u32, x1: u32) -> u64 {
+    let mut count = 0;
+    for_words(x0, x1, |word, bits| {
+        count += u64::from((row[word] & bits).count_ones());
+    });
+    count
+}
+
+/// The number of columns `x0..x1` that are marked in both rows.
+pub(super) fn count_both(a: &[u64], b: &[u64], x0: u32, x1: u32) -> u64 {
+    let mut count = 0;
+    for_words(x0, x1, |word, bits| {
+        count += u64::from((a[word] & b[word] & bits).count_ones());
+    });
+    count
+}

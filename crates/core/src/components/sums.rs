@@ -1,0 +1,188 @@
+//! Exact sums over the pixels of a defect, and the features computed from them.
+
+use super::{CONTINUED, CUT, MeasuredDefect, RunDifference};
+
+/// Differences are summed in units of 1/512 grey level.
+const DIFFERENCE_UNITS: f64 = 512.0;
+/// Bit of [`RunDifference::signs`]: the pattern is missing at a pixel.
+const MISSING: u32 = 8;
+/// Values of [`RunDifference::signs`]: every pixel is brighter, every pixel is darker.
+const ALL_BRIGHT: u32 = 1;
+const ALL_DARK: u32 = 2;
+
+/// Sums over the pixels of a defect in one row, or in some columns of the row.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RowSums {
+    pub x0: u32,
+    pub x1: u32,
+    pub area: u64,
+    pub x: u64,
+    pub xx: u64,
+    /// Pixel sides that the row adds to the boundary: less than 0 where the row closes gaps of the row
+    /// above.
+    pub sides: i64,
+}
+
+impl RowSums {
+    /// Adds the columns `x0..x1`. Sums of squares fit while a row has less than 2²¹ columns.
+    pub(super) fn add_run(&mut self, x0: u32, x1: u32) {
+        let (start, count) = (u64::from(x0), u64::from(x1 - x0));
+        // Sums of 0, 1, … count - 1, and of their squares.
+        let steps = count * (count - 1) / 2;
+        let squares = steps * (2 * count - 1) / 3;
+        self.area += count;
+        self.x += start * count + steps;
+        self.xx += start * start * count + 2 * start * steps + squares;
+        self.sides += 2 + 2 * count as i64;
+    }
+}
+
+/// Sums over the pixels of a defect. Rows count from the strip's row 0, so they are negative in earlier
+/// strips; the moments count rows from the defect's first row, so that they do not depend on the strip.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub first_row: i64,
+    /// The last row with a pixel.
+    last_row: i64,
+    x0: u32,
+    x1: u32,
+    pub area: u64,
+    x: u128,
+    y: u128,
+    xx: u128,
+    yy: u128,
+    xy: u128,
+    sides: i64,
+    difference: i128,
+    peak: i32,
+    /// Row and column of the run with the peak.
+    peak_at: (i64, u32),
+    signs: u32,
+    pub flags: u16,
+}
+
+impl Sums {
+    /// No pixels yet; the first one lies in `first_row`.
+    pub(super) fn new(first_row: i64) -> Self {
+        Self {
+            first_row,
+            last_row: first_row,
+            x0: u32::MAX,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn add_row(&mut self, row: i64, sums: &RowSums) {
+        let y = u128::from(row.abs_diff(self.first_row));
+        let (area, x) = (u128::from(sums.area), u128::from(sums.x));
+        self.last_row = self.last_row.max(row);
+        self.x0 = self.x0.min(sums.x0);
+        self.x1 = self.x1.max(sums.x1);
+        self.area += sums.area;
+        self.x += x;
+        self.y += y * area;
+        self.xx += u128::from(sums.xx);
+        self.yy += y * y * area;
+        self.xy += y * x;
+        self.sides += sums.sides;
+    }
+
+    /// Adds the pixels of another defect, which does not begin above this one.
+    pub(super) fn merge(&mut self, other: &Self) {
+        let shift = u128::from(other.first_row.abs_diff(self.first_row));
+        let area = u128::from(other.area);
+        self.last_row = self.last_row.max(other.last_row);
+        self.x0 = self.x0.min(other.x0);
+        self.x1 = self.x1.max(other.x1);
+        self.area += other.area;
+        self.x += other.x;
+        self.y += other.y + shift * area;
+        self.xx += other.xx;
+        self.yy += other.yy + 2 * shift * other.y + shift * shift * area;
+        self.xy += other.xy + shift * other.x;
+        self.sides += other.sides;
+        self.difference += other.difference;
+        self.signs |= other.signs;
+        self.flags |= other.flags;
+        let (own, its) = (self.peak.unsigned_abs(), other.peak.unsigned_abs());
+        if its > own || its == own && other.peak_at < self.peak_at {
+            self.peak = other.peak;
+            self.peak_at = other.peak_at;
+        }
+    }
+
+    /// Adds the differences of a run that begins at a row and column, after all earlier runs.
+    pub(super) fn add_difference(&mut self, at: (i64, u32), run: &RunDifference) {
+        self.difference += i128::from(run.sum);
+        self.signs |= run.signs;
+        // The first of equal ones stays.
+        if run.peak.unsigned_abs() > self.peak.unsigned_abs() {
+            self.peak = run.peak;
+            self.peak_at = at;
+        }
+    }
+
+    /// Counts rows from row `rows` of the strip: the next strip's row 0.
+    pub(super) fn advance(&mut self, rows: i64) {
+        self.first_row -= rows;
+        self.last_row -= rows;
+        self.peak_at.0 -= rows;
+    }
+
+    pub(super) fn defect(&self) -> MeasuredDefect {
+        let area = self.area.max(1);
+        let twice = (2 * area) as f64;
+        // Twice the pixel centres are integers, so each centroid is rounded once.
+        let twice_x = (2 * self.x + u128::from(area)) as f64;
+        let shift = 2 * i128::from(self.first_row) + 1;
+        let twice_y = (2 * self.y as i128 + shift * i128::from(area)) as f64;
+        let [xx, xy, yy] = self.central_moments();
+        let spread = ((xx - yy) * (xx - yy) + 4.0 * xy * xy).sqrt();
+        let axis = |twice_eigenvalue: f64| 4.0 * (twice_eigenvalue / 2.0).max(0.0).sqrt();
+        let height = self.last_row - self.first_row + 1;
+        MeasuredDefect {
+            x: i32::try_from(self.x0).unwrap_or(i32::MAX),
+            y: i32::try_from(self.first_row).unwrap_or(i32::MIN),
+            width: self.x1.saturating_sub(self.x0),
+            height: u32::try_from(height).unwrap_or(u32::MAX),
+            area: u32::try_from(self.area).unwrap_or(u32::MAX),
+            centroid_x: twice_x / twice,
+            centroid_y: twice_y / twice,
+            mean_difference: self.difference as f64 / (DIFFERENCE_UNITS * area as f64),
+            peak_difference: f64::from(self.peak) / DIFFERENCE_UNITS,
+            is_missing: self.signs & MISSING != 0,
+            polarity: match self.signs & !MISSING {
+                ALL_BRIGHT => 1,
+                ALL_DARK => -1,
+                _ => 0,
+            },
+            flags: self.flags & (CONTINUED | CUT),
+            major_axis: axis(xx + yy + spread),
+            minor_axis: axis(xx + yy - spread),
+            orientation: 0.5 * (2.0 * xy).atan2(xx - yy),
+            boundary_length: u32::try_from(self.sides).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The second central moments along x, along both and along y, divided by the area.
+    fn central_moments(&self) -> [f64; 3] {
+        let area = u128::from(self.area.max(1));
+        let moment = |second: u128, a: u128, b: u128| {
+            let square = (area * area) as f64;
+            match (area.checked_mul(second), a.checked_mul(b)) {
+                // Each is exact, and so is the difference before it becomes a float.
+                (Some(all), Some(mean)) => (all as i128 - mean as i128) as f64 / square,
+                // Only beyond a million rows and columns.
+                _ => {
+                    second as f64 / area as f64
+                        - (a as f64 / area as f64) * (b as f64 / area as f64)
+                }
+            }
+        };
+        [
+            moment(self.xx, self.x, self.x),
+            moment(self.xy, self.x, self.y),
+            moment(self.yy, self.y, self.y),
+        ]
+    }
+}
