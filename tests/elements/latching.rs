@@ -64,6 +64,8 @@ const PITCH_THRESHOLD: [(&str, &str); 29] = [
     ("interval", "0"),
     ("message-defects", "true"),
     ("send-events", "true"),
+    ("line-scan", "true"),
+    ("max-defect-rows", "7"),
     ("classes", "small: area < 4"),
     ("fail-classes", "other"),
     ("mm-per-pixel-x", "0.05"),

@@ -463,3 +463,170 @@ fn strips_that_cannot_be_joined_are_refused() {
         "{errors:?}"
     );
 }
+
+/// A listed defect with its place in the web: the first row and the rest of its box, and its features.
+fn in_web(results: &[DefectResult]) -> Vec<(i64, [u32; 4], String)> {
+    let mut all: Vec<(i64, [u32; 4], String)> = results
+        .iter()
+        .flat_map(|result| {
+            result.defects.iter().map(|d| {
+                let row = result.first_line as i64 + i64::from(d.y);
+                // Rounded: a 32-bit float has fewer digits left at a large y.
+                let centre = result.first_line as f64 + f64::from(d.centroid_y);
+                let features = format!(
+                    "{} {centre:.2} {} {} {} {} {} {} {} {}",
+                    d.centroid_x,
+                    d.mean_difference,
+                    d.peak_difference,
+                    d.polarity,
+                    d.major_axis,
+                    d.minor_axis,
+                    d.orientation,
+                    d.boundary_length,
+                    result.class_name(d.class),
+                );
+                (row, [d.x as u32, d.width, d.height, d.area], features)
+            })
+        })
+        .collect();
+    all.sort_by_key(|(row, place, _)| (*row, *place));
+    all
+}
+
+#[test]
+fn defects_of_strips_are_those_of_the_whole_web() {
+    if start().is_none() {
+        return;
+    }
+    for (seed, extra) in [
+        (21, ""),
+        (22, "merge-distance=3 min-area=4"),
+        (23, "pitch-y=0 merge-distance=9"),
+        (
+            24,
+            "classes=\"long: elongation > 3 and major > 8; small: area < 12\"",
+        ),
+    ] {
+        let element = format!("{JUDGED} max-defects=10000 {extra}");
+        let web = Web::cloth(Format::Gray8, 97, 360, seed);
+        let results = |height| -> Vec<DefectResult> {
+            let strips = web.through(&element, height);
+            strips
+                .iter()
+                .flat_map(|strip| DefectResult::read(strip))
+                .collect()
+        };
+        let whole = results(360);
+        let wanted = in_web(&whole);
+        assert!(wanted.len() > 5, "{extra}: {}", wanted.len());
+        if extra.is_empty() {
+            assert!(whole[0].missing_pixels > 0);
+            assert!(
+                wanted
+                    .iter()
+                    .any(|(_, _, text)| text.ends_with("pattern-missing"))
+            );
+        }
+        for height in HEIGHTS {
+            let strips = results(height);
+            assert_eq!(in_web(&strips), wanted, "{extra}, strips of {height} rows");
+            let ids: Vec<u32> = strips
+                .iter()
+                .flat_map(|strip| strip.defects.iter().map(|d| d.id))
+                .collect();
+            let counted: Vec<u32> = (1..=wanted.len() as u32).collect();
+            assert_eq!(ids, counted, "{extra}");
+            // Each strip tells its place.
+            for (n, strip) in strips.iter().enumerate() {
+                assert_eq!((strip.web, strip.first_line), (0, (n * height) as u64));
+                assert_eq!(
+                    strip.open_area > 0,
+                    strip.defects.len() < wanted.len() && strip.open_area > 0
+                );
+            }
+        }
+    }
+}
+
+/// A flat web with a bright line of one column.
+fn line(rows: usize, marked: std::ops::Range<usize>) -> Web {
+    let mut web = Web {
+        format: Format::Gray8,
+        width: 64,
+        rows,
+        bytes: vec![100; 64 * rows],
+    };
+    for row in marked {
+        web.bytes[64 * row + 30] = 200;
+    }
+    web
+}
+
+#[test]
+fn a_line_over_three_strips_is_listed_once_where_it_ends() {
+    if start().is_none() {
+        return;
+    }
+    // Rows 7 to 22 of column 30: it begins in strip 0, fills strip 1 and ends in strip 2 of 10 rows.
+    let web = line(50, 7..23);
+    let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
+                   line-scan=true fail-defect-area=15 fail-defect-count=-1 mm-per-pixel-x=0.5 \
+                   mm-per-pixel-y=2";
+    let sent = web.through(element, 10);
+    let results: Vec<DefectResult> = sent.iter().flat_map(|s| DefectResult::read(s)).collect();
+    let listed: Vec<usize> = results.iter().map(|r| r.defects.len()).collect();
+    assert_eq!(listed, [0, 0, 1, 0, 0]);
+    let defect = results[2].defects[0];
+    assert_eq!(
+        (defect.x, defect.y, defect.width, defect.height),
+        (30, -13, 1, 16)
+    );
+    assert_eq!((defect.area, defect.id, defect.flags), (16, 1, 0));
+    assert_eq!((defect.centroid_x, defect.centroid_y), (30.5, -5.0));
+    // Variance of 16 rows in a line: (16² − 1)/12.
+    assert!((defect.major_axis - 4.0 * (255.0_f32 / 12.0).sqrt()).abs() < 1e-4);
+    assert_eq!((defect.minor_axis, defect.boundary_length), (0.0, 34));
+    assert_eq!(defect.mean_difference, 100.0);
+    let open: Vec<u64> = results.iter().map(|r| r.open_area).collect();
+    assert_eq!(open, [3, 13, 0, 0, 0]);
+    // 16 pixels exceed the area of 15 in the strip that lists the line, not before.
+    let failed: Vec<bool> = results.iter().map(|r| r.verdict == Verdict::Fail).collect();
+    assert_eq!(failed, [false, false, true, false, false]);
+    // Its first pixel lies in column 30 and row 7 of the web: 15 mm across and 14 mm along.
+    assert_eq!(results[2].x_mm(&defect), Some(15.0));
+    assert!((results[2].y_m(&defect).unwrap() - 0.014).abs() < 1e-9);
+    // The box of the region of interest is cut to the strip.
+    let roi = sent[2]
+        .meta::<gst_video::VideoRegionOfInterestMeta>()
+        .unwrap();
+    assert_eq!(roi.rect(), (30, 0, 1, 3));
+}
+
+#[test]
+fn an_endless_line_is_cut_and_continued() {
+    if start().is_none() {
+        return;
+    }
+    let web = line(400, 5..400);
+    let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
+                   line-scan=true max-defect-rows=100";
+    let results: Vec<DefectResult> = web
+        .through(element, 10)
+        .iter()
+        .flat_map(|strip| DefectResult::read(strip))
+        .collect();
+    let listed: Vec<(u32, u16)> = results
+        .iter()
+        .flat_map(|strip| strip.defects.iter().map(|d| (d.area, d.flags)))
+        .collect();
+    assert_eq!(listed.iter().map(|(area, _)| area).sum::<u32>(), 395);
+    assert_eq!(
+        listed.first().map(|d| d.1),
+        Some(gstclinspect::results::Defect::CUT)
+    );
+    assert_eq!(
+        listed.last().map(|d| d.1),
+        Some(gstclinspect::results::Defect::CONTINUED)
+    );
+    assert!(listed.len() >= 4, "{listed:?}");
+}

@@ -249,7 +249,12 @@ impl PitchSettings {
     /// Rows of a web that a strip needs above and below it.
     pub(super) fn reach(&self, comparisons: &[Comparison]) -> Reach {
         let along_y = comparisons.iter().filter(|c| c.axis == Axis::Y);
-        let mut reach = Reach::default();
+        // Whether a defect in a strip's last row ends there is known when the next row has come, or the web
+        // has ended.
+        let mut reach = Reach {
+            both: 1,
+            ..Reach::default()
+        };
         for comparison in along_y {
             reach.both = reach.both.max(comparison.margin());
             if self.inward(comparison).is_some() {
