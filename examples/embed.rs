@@ -151,10 +151,14 @@ fn report(buffer: &gst::BufferRef) {
     }
     for result in DefectResult::read(buffer) {
         println!("frame {}: {}", result.frame_number, result.verdict.name());
-        for defect in result.defects {
+        for defect in &result.defects {
             println!(
-                "  {}x{} at {},{}: difference {:.1}",
-                defect.width, defect.height, defect.x, defect.y, defect.mean_difference
+                "  {} of {}x{} px at {}: difference {:.1}",
+                result.class_name(defect.class),
+                defect.width,
+                defect.height,
+                result.position(defect),
+                defect.mean_difference
             );
         }
     }

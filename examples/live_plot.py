@@ -22,6 +22,7 @@ gi.require_version("GstApp", "1.0")
 from gi.repository import Gst, GstApp  # noqa: E402, F401  (GstApp gives appsink its methods)
 import matplotlib  # noqa: E402
 import numpy as np  # noqa: E402
+from defect_records import class_name, defects, position  # noqa: E402
 
 # A repeating pattern of pitch 16 px with a bright spot on a dark square.
 PATTERN = """
@@ -62,6 +63,16 @@ def mask(buffer):
     width, height = fields["width"], fields["height"]
     with packed.map(Gst.MapFlags.READ) as info:
         yield np.frombuffer(info.data, np.uint8)[: height * ((width + 7) // 8)].reshape(height, -1), width
+
+
+def listed(buffer):
+    """A line about each defect of a frame."""
+    meta = buffer.get_custom_meta("GstClDefectMeta")
+    fields = meta.get_structure() if meta else None
+    return [
+        f"{class_name(fields, d) or 'defect'} {d['id']} of {d['area']} px at {position(fields, d)}"
+        for d in (defects(fields) if meta else [])
+    ]
 
 
 def names(fields, channels):
@@ -144,6 +155,8 @@ def main():
             plot.show(bins, fields, marked)
             pixels = "no mask" if marked is None else f"{marked.sum()} pixels marked"
             print(f"frame {fields['frame-number']}: {bins.sum(axis=1).tolist()} samples, {pixels}")
+            for line in listed(buffer):
+                print(f"  {line}")
     if options.save:
         plot.figure.savefig(options.save)
     message = pipeline.get_bus().pop_filtered(Gst.MessageType.ERROR)

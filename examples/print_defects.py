@@ -19,7 +19,7 @@ import gi
 gi.require_version("Gst", "1.0")
 gi.require_version("GstApp", "1.0")
 from gi.repository import Gst, GstApp  # noqa: E402, F401  (GstApp gives appsink its methods)
-import numpy as np  # noqa: E402
+from defect_records import class_name, defects, position, value  # noqa: E402
 
 # A repeating pattern of pitch 16 px with a bright spot on a dark square.
 PATTERN = """
@@ -32,13 +32,8 @@ PATTERN = """
     ! video/x-raw,format=I420,width=6,height=4,framerate=30/1 ! mix.
 """
 
-# The 40-byte records of defects-data.
-RECORD = np.dtype([
-    ("x", "<u4"), ("y", "<u4"), ("width", "<u4"), ("height", "<u4"), ("area", "<u4"),
-    ("centroid_x", "<f4"), ("centroid_y", "<f4"),
-    ("mean_difference", "<f4"), ("peak_difference", "<f4"), ("polarity", "<i4"),
-])
-assert RECORD.itemsize == 40
+# Bits of a defect's flags.
+FLAGS = {1: "continued", 2: "cut"}
 
 
 def structures(buffer, name):
@@ -50,25 +45,37 @@ def structures(buffer, name):
         rest.remove_meta(meta.meta)
 
 
+def describe(fields, d):
+    """A line about a defect."""
+    place, at = position(fields, d), f"{d['x']},{d['y']}"
+    text = (
+        f"{d['width']}x{d['height']} at {at}{'' if place == at else f' ({place})'}: area {d['area']}, "
+        f"centre {d['centroid_x']:.2f},{d['centroid_y']:.2f}, "
+        f"difference {d['mean_difference']:.2f}, peak {d['peak_difference']:.2f}, "
+        f"polarity {d['polarity']}"
+    )
+    if d["id"]:
+        text += f", id {d['id']}"
+    if name := class_name(fields, d):
+        text += f", class {name}"
+    return text + "".join(f", {word}" for bit, word in FLAGS.items() if d["flags"] & bit)
+
+
 def show(fields):
     """Prints a meta's structure."""
     number, marked, judged = (
-        fields.get_uint64(name)[1] for name in ("frame-number", "defect-pixels", "judged-pixels")
+        fields.get_value(name) for name in ("frame-number", "defect-pixels", "judged-pixels")
     )
-    # An empty list has no bytes.
-    defects = np.frombuffer(fields.get_value("defects-data").get_data() or b"", RECORD)
+    web, row = value(fields, "web"), value(fields, "first-line")
+    strip = f" (web {web}, row {row})" if web or row else ""
+    found = defects(fields)
     more = " and more" if fields.get_value("overflow") else ""
     print(
-        f"frame {number} by {fields.get_string('element')}: {fields.get_string('verdict')}, "
-        f"{marked} of {judged} judged pixels, {len(defects)} defects{more}"
+        f"frame {number} by {fields.get_string('element')}{strip}: {fields.get_string('verdict')}, "
+        f"{marked} of {judged} judged pixels, {len(found)} defects{more}"
     )
-    for d in defects:
-        print(
-            f"  {d['width']}x{d['height']} at {d['x']},{d['y']}: area {d['area']}, "
-            f"centre {d['centroid_x']:.2f},{d['centroid_y']:.2f}, "
-            f"difference {d['mean_difference']:.2f}, peak {d['peak_difference']:.2f}, "
-            f"polarity {d['polarity']}"
-        )
+    for d in found:
+        print(f"  {describe(fields, d)}")
 
 
 def main():

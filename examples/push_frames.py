@@ -18,6 +18,7 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstApp", "1.0")
 from gi.repository import GLib, Gst, GstApp  # noqa: E402, F401  (GstApp gives appsrc its methods)
 import numpy as np  # noqa: E402
+from defect_records import class_name, defects, position  # noqa: E402
 
 WIDTH, HEIGHT = 637, 480
 PITCH_X, PITCH_Y = 16.35, 12.0
@@ -25,13 +26,6 @@ FRAMES_PER_SECOND = 30
 # One frame in this many is bad.
 BAD_EVERY = 3
 INSPECTION = "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold"
-
-# The 40-byte records of defects-data.
-RECORD = np.dtype([
-    ("x", "<u4"), ("y", "<u4"), ("width", "<u4"), ("height", "<u4"), ("area", "<u4"),
-    ("centroid_x", "<f4"), ("centroid_y", "<f4"),
-    ("mean_difference", "<f4"), ("peak_difference", "<f4"), ("polarity", "<i4"),
-])
 
 
 def frames(count):
@@ -60,11 +54,12 @@ def to_buffer(frame, number):
 def show(fields):
     """Prints a meta's structure."""
     print(f"frame {fields['frame-number']}: {fields['verdict']}, {fields['defect-count']} defects")
-    # An empty list has no bytes.
-    for d in np.frombuffer(fields["defects-data"].get_data() or b"", RECORD):
+    for d in defects(fields):
+        at, place, name = f"{d['x']},{d['y']}", position(fields, d), class_name(fields, d)
         print(
-            f"  {d['width']}x{d['height']} px at {d['x']},{d['y']}: "
-            f"difference {d['mean_difference']:.1f} levels"
+            f"  {d['width']}x{d['height']} px at {at}: "
+            f"difference {d['mean_difference']:.1f} levels, id {d['id']}"
+            f"{f', class {name}' if name else ''}{'' if place == at else f', {place}'}"
         )
 
 

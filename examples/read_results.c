@@ -27,8 +27,12 @@ static const char pattern[] =
 static const char summary[] = "Reads histograms, defects and masks of a pipeline's frames. PIPELINE is "
     "one argument,\nas for gst-launch-1.0, without a sink; the default is a chessboard with one spot.";
 
-/* Bytes of a record in defects-data. */
-#define RECORD 40
+/* Bytes of a record in defects-data; those of version 1 are the first 40 bytes of it. */
+#define RECORD 64
+#define RECORD_OF_VERSION_1 40
+/* Numbers of the classes that have no name in the field classes. */
+#define OTHER 0
+#define PATTERN_MISSING 65535
 
 /* Reads a little-endian word at any address, on machines of either byte order. */
 static guint32
@@ -84,6 +88,35 @@ count_marked (GstBuffer *mask)
   return marked;
 }
 
+/* The class of a record, if the element has classes or the pattern is missing. */
+static void
+show_class (const GstStructure *fields, guint class)
+{
+  const char *classes = gst_structure_get_string (fields, "classes");
+  char **names = g_strsplit (classes ? classes : "", ";", -1);
+
+  if (class == PATTERN_MISSING)
+    printf (", class pattern-missing");
+  else if (class != OTHER && class <= g_strv_length (names))
+    printf (", class %s", names[class - 1]);
+  else if (classes || class != OTHER)
+    printf (", class other");
+  g_strfreev (names);
+}
+
+/* The place of a box, if the size of a pixel is known: in mm across and in m along a web. */
+static void
+show_position (const GstStructure *fields, gint x, gint y)
+{
+  gdouble mm_x = 0, mm_y = 0;
+  guint64 first_line = 0;
+
+  gst_structure_get (fields, "mm-per-pixel-x", G_TYPE_DOUBLE, &mm_x, "mm-per-pixel-y", G_TYPE_DOUBLE,
+      &mm_y, "first-line", G_TYPE_UINT64, &first_line, NULL);
+  if (mm_x > 0 && mm_y > 0)
+    printf (", at %.1f mm, %.3f m", x * mm_x, ((gdouble) first_line + y) * mm_y / 1000);
+}
+
 static void
 show_defects (const GstStructure *fields)
 {
@@ -91,21 +124,31 @@ show_defects (const GstStructure *fields)
   const GValue *value = gst_structure_get_value (fields, "defects-data");
   const GValue *mask = gst_structure_get_value (fields, "mask");
   guint64 number, pixels;
+  guint version;
 
   if (!gst_structure_get (fields, "frame-number", G_TYPE_UINT64, &number, "defect-pixels",
-          G_TYPE_UINT64, &pixels, NULL) || !verdict || !value)
+          G_TYPE_UINT64, &pixels, "version", G_TYPE_UINT, &version, NULL) || !verdict || !value)
     return;
   printf ("frame %" G_GUINT64_FORMAT ": %s, %" G_GUINT64_FORMAT " pixels", number, verdict, pixels);
   if (mask)
     printf (", %" G_GUINT64_FORMAT " in the mask", count_marked (gst_value_get_buffer (mask)));
   printf ("\n");
 
-  gsize size;
+  gsize size, len = version > 1 ? RECORD : RECORD_OF_VERSION_1;
   const guint8 *record = g_bytes_get_data (g_value_get_boxed (value), &size);
-  for (; size >= RECORD; size -= RECORD, record += RECORD)
-    printf ("  %ux%u at %u,%u: area %u, centre %.2f,%.2f, difference %.2f\n", word (record + 8),
-        word (record + 12), word (record), word (record + 4), word (record + 16),
-        real (record + 20), real (record + 24), real (record + 28));
+  for (; size >= len; size -= len, record += len) {
+    /* Negative if the defect began in an earlier strip of a web. */
+    gint x = (gint) word (record), y = (gint) word (record + 4);
+    printf ("  %ux%u at %d,%d: area %u, centre %.2f,%.2f, difference %.2f", word (record + 8),
+        word (record + 12), x, y, word (record + 16), real (record + 20), real (record + 24),
+        real (record + 28));
+    show_position (fields, x, y);
+    if (version > 1) {
+      printf (", id %u", word (record + 40));
+      show_class (fields, GST_READ_UINT16_LE (record + 44));
+    }
+    printf ("\n");
+  }
 }
 
 /* Shows all metas of ours; several elements attach one each. */

@@ -224,7 +224,9 @@ fn c_program_reads_what_the_others_read() {
              frame {i}: channel 1, 19200 samples, median 54\n\
              frame {i}: channel 2, 19200 samples, median 34\n\
              frame {i}: fail, 24 pixels, 24 in the mask\n  \
-             6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00\n"
+             6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
+             id {}\n",
+            i + 1
         )
     };
     assert_eq!(done.output(), (0..3).map(frame).collect::<String>());

@@ -57,7 +57,7 @@ fn defects_of_the_default_pattern_are_the_spot() {
         let begin = format!("frame {number} by inspect: fail, 24 of ");
         assert!(frame[0].starts_with(&begin), "{}", printed.text());
         assert!(frame[0].ends_with(" 1 defects"), "{}", printed.text());
-        assert_eq!(frame[1], SPOT);
+        assert_eq!(frame[1], format!("{SPOT}, id {}", number + 1));
     }
     if let Some(python) = python(&sandbox, "") {
         assert_eq!(python.succeeded().output(), printed.output());

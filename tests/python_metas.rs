@@ -44,6 +44,11 @@ fn documented_python_reads_every_meta_without_a_copy_and_sets_nested_regions() {
     script_prints("documented", "the lines of docs/metas.md work");
 }
 
+#[test]
+fn defects_of_both_versions_are_read_from_python() {
+    script_prints("read_defects", "both versions are read");
+}
+
 /// `examples/push_frames.py`; `None` if Python or a module is missing.
 fn push_frames(sandbox: &Sandbox, args: &[&str]) -> Option<Run> {
     let modules = "import gi, numpy; gi.require_version('GstApp', '1.0')";

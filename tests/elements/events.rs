@@ -447,6 +447,7 @@ fn event_with_more_defects_than_any_element_lists_is_ignored() {
 
 #[test]
 fn event_of_a_strip_has_defects_that_began_above_it() {
+    register();
     let above = |y, height, area| Defect {
         y,
         height,

@@ -6,6 +6,7 @@ Exits with 0 on success, 77 if gi, numpy or an OpenCL device is missing, else wi
 import ctypes
 import pathlib
 import re
+import struct
 import sys
 
 try:
@@ -13,7 +14,7 @@ try:
 
     gi.require_version("Gst", "1.0")
     gi.require_version("GstApp", "1.0")
-    from gi.repository import Gst, GstApp  # noqa: F401  (GstApp gives appsink its methods)
+    from gi.repository import GLib, Gst, GstApp  # noqa: F401  (GstApp gives appsink its methods)
     import numpy
 except (ImportError, ValueError) as error:
     print(error)
@@ -39,12 +40,31 @@ def bytes_address(data):
     return get_data(hash(data), None)
 
 
+def check_records(scope, records, fields, marked):
+    """Runs the lines that unpack records, on version 2 and on the same records of version 1."""
+    exec(records, scope)
+    defects = scope["defects"]
+    assert len(defects) == fields["defect-count"] > 0
+    assert [d["id"] for d in defects] == list(range(1, len(defects) + 1))
+    for d in defects:
+        inside = marked[d["y"] : d["y"] + d["height"], d["x"] : d["x"] + d["width"]]
+        assert 0 < d["area"] <= inside.sum() and d["polarity"] in (-1, 0, 1), d
+    old = Gst.Structure.new_from_string("GstClDefectMeta, version=(uint)1")
+    data = b"".join(scope["RECORD"].pack(*d.values())[:40] for d in defects)
+    old.set_value("defects-data", GLib.Bytes.new(data))
+    scope["inspection"] = old
+    exec(records, scope)
+    scope["inspection"] = fields
+    for new, old in zip(defects, scope["defects"], strict=True):
+        assert list(old.values())[:10] == list(new.values())[:10] and not any(list(old.values())[10:])
+
+
 def main():
-    names, view_bins, view_mask, regions = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    names, view_bins, records, view_mask, regions = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.S)
     Gst.init(None)
     pipeline = Gst.parse_launch(LINE)
     wide = pipeline.get_by_name("wide")
-    scope = {"Gst": Gst, "numpy": numpy, "element": wide}
+    scope = {"Gst": Gst, "numpy": numpy, "struct": struct, "element": wide}
 
     exec(regions, scope)
     assert str(wide.get_property("rois")) == "<<0,0,64,64>,<64,64,32,32>>", wide.get_property("rois")
@@ -82,6 +102,7 @@ def main():
         assert marked.shape == (HEIGHT, WIDTH)
         assert marked.sum() == fields["defect-pixels"] > 0
         assert isinstance(scope["info"].data, memoryview), "the mask was copied"
+        check_records(scope, records, fields, marked)
     pipeline.set_state(Gst.State.NULL)
     print("the lines of docs/metas.md work")
 

@@ -304,7 +304,7 @@ fn results_of_version_1_are_read_from_metas_and_events() {
     }
     let data = gst::glib::Bytes::from_owned(record.clone());
     meta.mut_structure().set("defects-data", data);
-    assert_eq!(DefectResult::read(&buffer), [expected.clone()]);
+    assert_eq!(DefectResult::read(&buffer), std::slice::from_ref(&expected));
 
     let hex: String = record.iter().map(|byte| format!("{byte:02x}")).collect();
     fields.set("defects-data", hex);

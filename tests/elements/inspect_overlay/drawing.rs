@@ -2,7 +2,7 @@
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
-use gstclinspect::results::{DefectResult, HistogramResult, Verdict};
+use gstclinspect::results::{Defect, DefectResult, HistogramResult, Verdict};
 
 use super::{LEVEL, NOTHING, Picture, caps, counted, drawn, found, frame_at, frame_bytes};
 use crate::{
@@ -75,6 +75,70 @@ fn box_has_its_colour_around_the_defect_whose_pixels_show() {
 }
 
 #[test]
+fn box_of_a_defect_that_began_in_an_earlier_strip_is_drawn_from_the_first_row_on() {
+    let mut rig = rig(SIZE, "show-boxes=true box-color=0xff00ff00");
+    let began_above = |height| {
+        let mut result = found(SIZE, &[[40, 0, 10, 8]]);
+        result.first_line = 900;
+        result.defects[0] = Defect {
+            y: -500,
+            height,
+            ..result.defects[0]
+        };
+        result
+    };
+    let out = picture(&mut rig, SIZE, with_defects(SIZE, &began_above(508)));
+    // It is open at the top.
+    assert_eq!(out.changed(), Some([36, 0, 54, 12]));
+    for x in 37..53 {
+        assert_eq!(out.at(x, 10), GREEN, "column {x}");
+    }
+    for (x, y) in (0..9).flat_map(|y| (39..51).map(move |x| (x, y))) {
+        assert_eq!(out.at(x, y), [LEVEL; 3], "({x}, {y})");
+    }
+    // No row of the picture belongs to this one.
+    let out = picture(&mut rig, SIZE, with_defects(SIZE, &began_above(500)));
+    assert_eq!(out.changed(), None);
+}
+
+#[test]
+fn pixels_that_are_not_judged_are_hatched_if_asked() {
+    let ignored = [40, 50, 100, 80];
+    let result = DefectResult {
+        ignored: found(SIZE, &[ignored]).mask,
+        ..found(SIZE, &[])
+    };
+    let mut rig = rig(SIZE, "");
+    let frame = || with_defects(SIZE, &result);
+    assert_eq!(picture(&mut rig, SIZE, frame()).changed(), None);
+    rig.only("inspectoverlay")
+        .set_property("show-ignored", true);
+    let out = picture(&mut rig, SIZE, frame());
+    let mut counts = [0; 3];
+    for (x, y) in (0..SIZE[1]).flat_map(|y| (0..SIZE[0]).map(move |x| (x, y))) {
+        let inside = (40..140).contains(&x) && (50..130).contains(&y);
+        let level = out.at(x, y)[0];
+        if inside {
+            counts[usize::from(level < LEVEL) + 2 * usize::from(level > LEVEL)] += 1;
+        } else {
+            assert_eq!(level, LEVEL, "({x}, {y})");
+        }
+    }
+    // A quarter of the pixels lies on dark stripes, a quarter on light ones.
+    assert_eq!(counts, [4000, 2000, 2000]);
+    assert_eq!(out.at(60, 70), out.at(61, 69), "the stripes are diagonal");
+    // A mask that does not fit its size leaves the rest of the overlay.
+    let short = DefectResult {
+        ignored: Some(gst::Buffer::from_slice([0xff; 9])),
+        ..found(SIZE, &[])
+    };
+    assert_eq!(
+        picture(&mut rig, SIZE, with_defects(SIZE, &short)).changed(),
+        None
+    );
+}
+
+#[test]
 fn opacity_mixes_the_defects_with_the_picture() {
     let line = "show-tint=true show-boxes=true tint-color=0xff0000ff defects-opacity=0.5";
     let mut rig = rig(SIZE, line);
@@ -111,6 +175,30 @@ fn labels_lie_beside_boxes_where_there_is_room() {
     );
     let [_, top, _, bottom] = out.changed().unwrap();
     assert!(top == 0 && bottom > 20, "{top} {bottom}");
+}
+
+#[test]
+fn labels_have_a_line_for_the_position_if_the_size_of_a_pixel_is_known() {
+    let mut rig = rig(SIZE, "show-boxes=true show-labels=true");
+    let plain = found(SIZE, &[[100, 150, 10, 8]]);
+    let classes = DefectResult {
+        class_names: vec!["scratch".into()],
+        ..plain.clone()
+    };
+    let placed = DefectResult {
+        mm_per_pixel_x: 0.1,
+        mm_per_pixel_y: 0.1,
+        ..plain.clone()
+    };
+    let mut size = |result: &DefectResult| {
+        let out = picture(&mut rig, SIZE, with_defects(SIZE, result));
+        let [_, top, right, _] = out.changed().unwrap();
+        [right, 146 - top]
+    };
+    let [plain, classes, placed] = [&plain, &classes, &placed].map(&mut size);
+    // One more word in the same line; one more line of 11 px.
+    assert!(classes[0] > plain[0] && classes[1] == plain[1]);
+    assert!(placed[0] > plain[0] && placed[1] == plain[1] + 11);
 }
 
 #[test]

@@ -17,7 +17,10 @@ const SIZE: [usize; 2] = [400, 300];
 #[test]
 fn nonsense_in_metas_never_stops_the_picture() {
     register();
-    let mut rig = Rig::new("inspectoverlay", &caps(Format::Bgrx, SIZE));
+    let mut rig = Rig::new(
+        "inspectoverlay show-ignored=true",
+        &caps(Format::Bgrx, SIZE),
+    );
     let (most, far) = (u32::MAX, i32::MAX);
     let defect = |x, y, width, height| Defect {
         x,
@@ -26,6 +29,7 @@ fn nonsense_in_metas_never_stops_the_picture() {
         height,
         area: most,
         mean_difference: f32::NAN,
+        class: 1,
         ..found(SIZE, &[[0, 0, 1, 1]]).defects[0]
     };
     let listed = vec![
@@ -51,6 +55,11 @@ fn nonsense_in_metas_never_stops_the_picture() {
             width,
             height,
             mask: Some(gst::Buffer::from_slice(vec![0x11_u8; mask])),
+            ignored: Some(gst::Buffer::from_slice(vec![0x77_u8; mask])),
+            class_names: vec!["\u{1f980}".repeat(400)],
+            first_line: u64::MAX,
+            mm_per_pixel_x: f64::INFINITY,
+            mm_per_pixel_y: f64::MAX,
             defects: listed.clone(),
             defect_pixels: u64::MAX,
             element: "\u{1f980}".repeat(400),

@@ -13,12 +13,13 @@ use crate::{
 const SIZE: [usize; 2] = [400, 300];
 
 /// A value of each property that is not the default.
-const OTHER_VALUES: [(&str, &str); 17] = [
+const OTHER_VALUES: [(&str, &str); 18] = [
     ("scale", "1.5"),
     ("show-defects", "false"),
     ("show-tint", "false"),
     ("show-boxes", "false"),
     ("show-labels", "false"),
+    ("show-ignored", "true"),
     ("defects-opacity", "0.4"),
     ("defects-element", "first"),
     ("tint-color", "0xff00ff00"),
@@ -39,6 +40,7 @@ fn frame() -> gst::Buffer {
     for (name, x) in [("first", 40), ("second", 100)] {
         let result = DefectResult {
             element: name.into(),
+            ignored: found(SIZE, &[[x, 120, 90, 20]]).mask,
             ..found(SIZE, &[[x, 90, 10, 8], [x + 70, 180, 4, 4]])
         };
         result.attach(writable).unwrap();

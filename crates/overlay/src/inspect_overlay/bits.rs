@@ -59,6 +59,25 @@ impl Bits {
         self.words.iter().map(|w| u64::from(w.count_ones())).sum()
     }
 
+    /// The marked pixels on diagonal stripes, `width` px wide. Stripe `number` of 0..4 and each fourth
+    /// one after it are taken. Widths are rounded up to a power of two, so that the stripes are the
+    /// same in every word; the maximum is a quarter of a word.
+    pub fn striped(&self, width: usize, number: usize) -> Self {
+        let width = width.clamp(1, WORD / 4).next_power_of_two();
+        let is_taken = |x: usize| x / width % 4 == number;
+        let first = (0..WORD).fold(0, |word, x| word << 1 | u64::from(is_taken(x)));
+        let rows = self.words.chunks(self.width.div_ceil(WORD).max(1));
+        let words = (0..).zip(rows).flat_map(|(y, row)| {
+            // Each row begins one pixel later in the pattern.
+            let stripes = first.rotate_left(y % WORD as u32);
+            row.iter().map(move |word| word & stripes)
+        });
+        Self {
+            width: self.width,
+            words: words.collect(),
+        }
+    }
+
     /// The marked pixels of a frame of `size` pixels. The mask may have another size: each marked
     /// pixel of the mask then marks every pixel of the frame that it touches.
     ///
@@ -234,6 +253,24 @@ mod tests {
                     count += u64::from(wanted);
                 }
                 assert_eq!(bits.count(), count, "{format:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn stripes_are_diagonal_and_continue_over_words() {
+        let format = MaskFormat::packed([200, 70]);
+        let bits = Bits::from_bytes(&bytes(&format), &format, format.size);
+        assert!(bits.is_ok(), "{bits:?}");
+        let Ok(bits) = bits else { return };
+        for (asked, width) in [(0, 1), (1, 1), (2, 2), (3, 4), (16, 16), (99, 16)] {
+            for number in 0..4 {
+                let striped = bits.striped(asked, number);
+                for (x, y) in pixels(format.size) {
+                    let wanted = marked(x, y) && (x + y) / width % 4 == number;
+                    let is_marked = is_marked(&striped, x, y);
+                    assert_eq!(is_marked, wanted, "({x}, {y}) {number} of {asked} px");
+                }
             }
         }
     }

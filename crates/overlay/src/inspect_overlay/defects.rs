@@ -8,7 +8,7 @@ use super::{
     shapes::Shape,
     text,
 };
-use clinspect_results::Defect;
+use clinspect_results::{Defect, DefectResult};
 
 /// Maximum number of labels; each must avoid all labels before it.
 const MOST_LABELS: usize = 200;
@@ -16,12 +16,12 @@ const MOST_LABELS: usize = 200;
 const BACKGROUND: Colour = Colour(0xc810_1418);
 const SHADOW: Colour = Colour(0x8000_0000);
 
-/// Boxes and labels of a frame's defects; labels avoid `kept_clear`.
+/// Boxes and labels of the defects that were `found` in a frame; labels avoid `kept_clear`.
 pub(super) fn draw(
     layout: &Placement,
     settings: &Settings,
     colours: &ColourSpace,
-    found: &[(Area, &Defect)],
+    (result, found): (&DefectResult, &[(Area, &Defect)]),
     kept_clear: &[Area],
 ) -> Vec<Shape> {
     let opacity = settings.defects_opacity;
@@ -44,17 +44,20 @@ pub(super) fn draw(
         if index >= labelled {
             continue;
         }
-        let text = label(defect.area, defect.mean_difference);
-        let width = text::width(&text, layout.small) + 4 * line;
-        let size = [width, layout.small + 2 * line];
+        let text = label(result, defect);
+        let widths = text.iter().map(|line| text::width(line, layout.small));
+        let width = widths.max().unwrap_or(0).saturating_add(4 * line);
+        let size = [width, text.len() as i32 * layout.small + 2 * line];
         let Some(place) = place(outer, size, layout.frame, &taken) else {
             continue;
         };
         taken.push(place);
         let mut canvas = Canvas::new(place, BACKGROUND);
-        let (x, y) = (place.x + line * 2, place.y + line);
         let style = (layout.small, colour.with_alpha(0xff));
-        canvas.text(&text, x, y, style);
+        for (row, text) in (0..).zip(&text) {
+            let (x, y) = (place.x + line * 2, place.y + line + row * layout.small);
+            canvas.text(text, x, y, style);
+        }
         labels.push(canvas.finish(colours, opacity));
     }
     // Labels are drawn above all boxes.
@@ -62,17 +65,22 @@ pub(super) fn draw(
     boxes
 }
 
-/// Area and, if it is finite, mean difference.
-fn label(area: u32, difference: f32) -> String {
-    let area = format!("{area} px");
-    if difference.is_finite() {
-        // Clamp the difference: a meta may contain any number.
-        let difference = difference.clamp(-99_999.0, 99_999.0);
-        let sign = if difference < 0.0 { '\u{2212}' } else { '+' };
-        format!("{area} {sign}{:.0}", difference.abs())
-    } else {
-        area
+/// The lines of a label: class, if there are classes, area and, if it is finite, mean difference;
+/// and the position, if the size of a pixel is known.
+fn label(result: &DefectResult, defect: &Defect) -> Vec<String> {
+    let mut first = format!("{} px", defect.area);
+    if result.is_classified(defect) {
+        first = format!("{} {first}", result.class_name(defect.class));
     }
+    if defect.mean_difference.is_finite() {
+        // Clamp the difference: a meta may contain any number.
+        let difference = defect.mean_difference.clamp(-99_999.0, 99_999.0);
+        let sign = if difference < 0.0 { '\u{2212}' } else { '+' };
+        first += &format!(" {sign}{:.0}", difference.abs());
+    }
+    let is_placed = result.x_mm(defect).or(result.y_m(defect)).is_some();
+    let position = is_placed.then(|| result.position(defect));
+    [first].into_iter().chain(position).collect()
 }
 
 /// A free place for a label beside a box and inside the frame.
@@ -99,11 +107,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_tell_numbers_only() {
-        assert_eq!(label(17, -12.4), "17 px \u{2212}12");
-        assert_eq!(label(17, f32::NAN), "17 px");
-        assert_eq!(label(17, f32::INFINITY), "17 px");
-        assert_eq!(label(17, 1e30), "17 px +99999");
+    fn labels_tell_what_is_known() {
+        let defect = |mean_difference, class| Defect {
+            x: 248,
+            y: -20,
+            area: 17,
+            mean_difference,
+            class,
+            ..Defect::default()
+        };
+        let plain = DefectResult::default();
+        for (difference, wanted) in [
+            (-12.4, "17 px \u{2212}12"),
+            (f32::NAN, "17 px"),
+            (f32::INFINITY, "17 px"),
+            (1e30, "17 px +99999"),
+        ] {
+            assert_eq!(label(&plain, &defect(difference, 0)), [wanted]);
+        }
+        let missing = defect(3.0, Defect::PATTERN_MISSING);
+        assert_eq!(label(&plain, &missing), ["pattern-missing 17 px +3"]);
+        let strip = DefectResult {
+            first_line: 2_072_420,
+            class_names: vec!["scratch".into()],
+            mm_per_pixel_x: 0.05,
+            mm_per_pixel_y: 0.05,
+            ..plain
+        };
+        let position = "12.4 mm, 103.62 m";
+        let lines = label(&strip, &defect(3.0, 1));
+        assert_eq!(lines, ["scratch 17 px +3", position]);
+        let lines = label(&strip, &defect(3.0, 0));
+        assert_eq!(lines, ["other 17 px +3", position]);
     }
 
     #[test]

@@ -24,8 +24,8 @@ mod verdict;
 use gst::glib;
 
 glib::wrapper! {
-    /// Draws defects (tint, boxes, labels), the histogram of each channel and a bar with the
-    /// verdict over the picture; needs no device. Frames with nothing to draw pass unchanged.
+    /// Draws defects (tint, boxes, labels), pixels that are not judged, the histogram of each channel
+    /// and a bar with the verdict over the picture; needs no device. Frames with nothing to draw pass unchanged.
     ///
     /// It reads `GstClDefectMeta` and `GstClHistogramMeta` on the frames (`clpitchthreshold` with
     /// `output=frame`, `clhistogram`), and masks with their metas on the request pad `mask`, as

@@ -3,7 +3,7 @@
 use super::{
     bits::{Bits, MaskFormat},
     canvas::{Canvas, Colour},
-    colours::ColourSpace,
+    colours::{ColourSpace, Pixel},
     defects,
     found::Found,
     histogram,
@@ -14,6 +14,10 @@ use super::{
     verdict::{self, Wording},
 };
 use clinspect_results::{DefectResult, HistogramResult};
+
+/// Stripes on pixels that are not judged.
+const HATCH_LIGHT: Colour = Colour(0x80ff_ffff);
+const HATCH_DARK: Colour = Colour(0x8010_1418);
 
 /// The overlay of a frame; empty if there is nothing to draw.
 pub(super) fn draw(
@@ -58,8 +62,12 @@ pub(super) fn draw(
     });
     let panel_place = panel.as_ref().map(|(place, _)| *place);
     let kept_clear: Vec<_> = [bar_place, panel_place].into_iter().flatten().collect();
-    if settings.draws_defects() && settings.show_boxes {
-        overlay.shapes = defects::draw(&layout, settings, colours, &found.defects, &kept_clear);
+    if let Some(result) = &result
+        && settings.draws_defects()
+        && settings.show_boxes
+    {
+        let found = (result, found.defects.as_slice());
+        overlay.shapes = defects::draw(&layout, settings, colours, found, &kept_clear);
     }
     let mut add = |mut canvas: Canvas, opacity| {
         if settings.draws_defects() {
@@ -76,13 +84,31 @@ pub(super) fn draw(
         let bar = verdict::draw(&layout, place, &wording);
         add(bar, settings.verdict_opacity);
     }
+    if let Some(result) = result.as_ref().filter(|_| settings.show_ignored) {
+        match packed(size, result, result.ignored.as_ref()) {
+            Ok(ignored) => overlay.tints.extend(hatch(&layout, ignored, colours)),
+            Err(fault) => overlay.faults.push(fault),
+        }
+    }
     if settings.draws_defects() && settings.show_tint {
         let drawn = Colour(settings.tint_color).pixel();
         let colour = colours.pixel(drawn, settings.defects_opacity);
         let bits = bits.filter(|bits| bits.count() > 0 && colour[0] > 0);
-        overlay.tint = bits.map(|bits| (bits, colour));
+        overlay.tints.extend(bits.map(|bits| (bits, colour)));
     }
     overlay
+}
+
+/// Light and dark stripes on pixels: one of them shows on every picture.
+fn hatch(layout: &Placement, bits: Option<Bits>, colours: &ColourSpace) -> Vec<(Bits, Pixel)> {
+    let Some(bits) = bits.filter(|bits| bits.count() > 0) else {
+        return Vec::new();
+    };
+    let stripe = 2 * layout.line as usize;
+    let stripes = [HATCH_LIGHT, HATCH_DARK].into_iter().zip(0..);
+    stripes
+        .map(|(colour, n)| (bits.striped(stripe, n), colours.pixel(colour.pixel(), 1.0)))
+        .collect()
 }
 
 /// The last result of the requested element, on the last buffer that has one.
@@ -100,18 +126,28 @@ fn newest<R>(
 
 /// The marked pixels: from the mask pad, otherwise from the result's own mask.
 fn marked(
-    [width, height]: [u32; 2],
+    size: [u32; 2],
     mask: Option<&TimedMask>,
     result: Option<&DefectResult>,
 ) -> Result<Option<Bits>, String> {
-    let size = [width as usize, height as usize];
-    if let Some(mask) = mask {
-        return Bits::read(&mask.buffer, &mask.format, size).map(Some);
+    match (mask, result) {
+        (Some(mask), _) => Bits::read(&mask.buffer, &mask.format, usizes(size)).map(Some),
+        (None, Some(result)) => packed(size, result, result.mask.as_ref()),
+        (None, None) => Ok(None),
     }
-    let Some((mask, result)) = result.and_then(|result| Some((result.mask.as_ref()?, result)))
-    else {
-        return Ok(None);
-    };
-    let format = MaskFormat::packed([result.width as usize, result.height as usize]);
-    Bits::read(mask, &format, size).map(Some)
+}
+
+/// The pixels of a packed mask of a result, if there is one.
+fn packed(
+    size: [u32; 2],
+    result: &DefectResult,
+    mask: Option<&gst::Buffer>,
+) -> Result<Option<Bits>, String> {
+    let format = MaskFormat::packed(usizes([result.width, result.height]));
+    let read = |mask: &gst::Buffer| Bits::read(mask, &format, usizes(size));
+    mask.map(read).transpose()
+}
+
+fn usizes(size: [u32; 2]) -> [usize; 2] {
+    size.map(|n| n as usize)
 }

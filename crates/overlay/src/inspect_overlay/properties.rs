@@ -89,7 +89,10 @@ settings! {
     "show-tint" show_tint: bool = true, ParamSpecBoolean, "Tint the pixels that the mask marks";
     "show-boxes" show_boxes: bool = true, ParamSpecBoolean, "Draw a box around each defect";
     "show-labels" show_labels: bool = true, ParamSpecBoolean,
-        "Write area in pixels and mean difference in grey levels beside each box if there is room";
+        "Write class, area in pixels, mean difference in grey levels and position in mm and m beside \
+         each box if there is room; class and position if they are known";
+    "show-ignored" show_ignored: bool = false, ParamSpecBoolean,
+        "Hatch the pixels that are not judged, if the inspecting element tells them";
     "defects-opacity" defects_opacity: f64 = 1.0, ParamSpecDouble.minimum(0.0).maximum(1.0),
         "Opacity of tint, boxes and labels; 0 = not drawn, 1 = full";
     "defects-element" defects_element: String = "", ParamSpecString,
@@ -119,7 +122,7 @@ settings! {
 impl Settings {
     /// Whether anything can be visible.
     pub fn draws_anything(&self) -> bool {
-        self.draws_defects() || self.draws_verdict() || self.draws_histogram()
+        self.draws_defects() || self.draws_verdict() || self.draws_histogram() || self.show_ignored
     }
 
     pub fn draws_defects(&self) -> bool {

@@ -26,8 +26,8 @@ pub(super) enum Shape {
 /// An overlay, and the problems found while it was drawn.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
-    /// Marked pixels and their colour; below all shapes.
-    pub tint: Option<(Bits, Pixel)>,
+    /// Pixels and their colour, from the lowest to the topmost; below all shapes.
+    pub tints: Vec<(Bits, Pixel)>,
     /// Shapes from the lowest to the topmost.
     pub shapes: Vec<Shape>,
     pub faults: Vec<String>,
@@ -77,7 +77,7 @@ impl Shape {
 impl Overlay {
     /// Whether there is nothing to draw.
     pub fn is_empty(&self) -> bool {
-        self.tint.is_none() && self.shapes.is_empty()
+        self.tints.is_empty() && self.shapes.is_empty()
     }
 
     /// Blends the overlay into a frame. Only rows with something drawn are unpacked, and each of
@@ -93,13 +93,16 @@ impl Overlay {
             }
         }
         for (y, shapes) in (0..).zip(shapes) {
-            let tint = self.tint.as_ref();
-            let tint = tint.filter(|(bits, _)| bits.row(y as usize).iter().any(|&word| word != 0));
-            if tint.is_none() && shapes.is_empty() {
+            let tints = self.tints.iter().filter(|(bits, _)| {
+                let mut words = bits.row(y as usize).iter();
+                words.any(|&word| word != 0)
+            });
+            let tints: Vec<_> = tints.collect();
+            if tints.is_empty() && shapes.is_empty() {
                 continue;
             }
             rows.edit(y, |row| {
-                if let Some((bits, colour)) = tint {
+                for (bits, colour) in tints {
                     for [begin, end] in runs(bits.row(y as usize)) {
                         row.fill(begin as i32, end as i32, *colour);
                     }

@@ -103,7 +103,7 @@ fn body(input: &mut Unstructured) -> Result<()> {
         std::ops::ControlFlow::Continue(())
     });
     assert_read(&frame, expected);
-    let drawn = Rig::new("inspectoverlay", &caps).pass(frame);
+    let drawn = Rig::new("inspectoverlay show-ignored=true", &caps).pass(frame);
     assert_eq!(drawn.size(), size);
     assert_read(&drawn, expected);
     Ok(())
