@@ -30,7 +30,7 @@ const READ_AT_RUN_TIME: [&str; 5] = [
     "XDG_CACHE_HOME",
 ];
 /// The only source files that may use files, and the calls that they may use.
-const READERS: [(&str, &[&str]); 2] = [
+const READERS: [(&str, &[&str]); 3] = [
     (
         "pocl_cache.rs",
         &[
@@ -42,6 +42,11 @@ const READERS: [(&str, &[&str]); 2] = [
             "fs::remove_file(",
             "File::open(",
         ],
+    ),
+    // The picture that `ignore-mask` names.
+    (
+        "ignore_file.rs",
+        &["fs::{self, File}", "fs::metadata(", "File::open("],
     ),
     // The names of the process's own threads.
     ("workers.rs", &["fs::read_dir(", "fs::read_to_string("]),

@@ -96,3 +96,8 @@ fn any_video_meta_is_counted_right_or_refused() {
 fn any_property_while_frames_flow_leaves_the_element_working() {
     check("properties", bodies::properties::run);
 }
+
+#[test]
+fn any_rules_of_classes_are_read_or_refused_with_a_place() {
+    check("rules", bodies::rules::run);
+}

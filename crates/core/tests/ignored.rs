@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn polygons_equal_the_reference_in_any_window(
         polygons in prop::collection::vec(polygon(), 0..4),
-        width in 1..50_usize,
+        width in prop_oneof![1..50_usize, 64..300_usize],
         first in prop_oneof![0..40_u64, Just(1_000_000_000_u64)],
         rows in 1..40_usize,
     ) {

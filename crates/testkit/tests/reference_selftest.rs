@@ -1508,3 +1508,20 @@ fn difference_of_spots_is_that_of_their_pixels() {
     let marked: Vec<_> = differences.iter().flatten().copied().collect();
     assert_eq!((outcome.defect_pixels, marked), (3, vec![60.0, 60.0, 80.0]));
 }
+
+#[test]
+fn ignored_pixels_of_a_triangle_by_hand() {
+    // The slanted edge runs from (4, 0) to (0, 4): the centres (0.5, 3.5), (1.5, 2.5), (2.5, 1.5) and
+    // (3.5, 0.5) lie on it, and a right edge is outside.
+    let triangle = vec![0.0, 0.0, 4.0, 0.0, 0.0, 4.0];
+    let rows = |polygon: &Vec<f64>| {
+        let pixels =
+            clinspect_testkit::reference::ignore::ignored(std::slice::from_ref(polygon), 5, 0, 4);
+        let row = |row: &[bool]| row.iter().map(|&p| if p { '#' } else { '.' }).collect();
+        pixels.chunks(5).map(row).collect::<Vec<String>>()
+    };
+    assert_eq!(rows(&triangle), ["###..", "##...", "#....", "....."]);
+    // From the other side the same edge is a left edge, and its centres are inside.
+    let other = vec![4.0, 0.0, 4.0, 4.0, 0.0, 4.0];
+    assert_eq!(rows(&other), ["...#.", "..##.", ".###.", "####."]);
+}

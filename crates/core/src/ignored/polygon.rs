@@ -114,28 +114,24 @@ impl Polygon {
             return;
         }
         let mut crossings = vec![0_u8; stride * drawn.len()];
-        let mut left = stride;
+        let (mut left, mut right) = (stride, 0);
         for edge in self.edges() {
             for row in window(edge.rows(), first, rows) {
                 let x = edge.first_pixel(row as i64 + first as i64).max(0);
                 if let Some(x) = usize::try_from(x).ok().filter(|&x| x < width) {
-                    left = left.min(x / 8);
+                    (left, right) = (left.min(x / 8), right.max(x / 8 + 1));
                     crossings[(row - drawn.start) * stride + x / 8] ^= 0x80 >> (x % 8);
                 }
             }
         }
+        if left >= right {
+            return;
+        }
         let last = 0xff_u8 << (8 * stride - width);
         for (row, crossings) in drawn.zip(crossings.chunks_exact(stride)) {
             let row = bitmap.row_mut(row);
-            let mut inside = 0_u8;
-            for (out, crossings) in row[left..].iter_mut().zip(&crossings[left..]) {
-                let mut bits = *crossings;
-                bits ^= bits >> 1;
-                bits ^= bits >> 2;
-                bits ^= bits >> 4;
-                bits ^= inside;
-                inside = if bits & 1 != 0 { 0xff } else { 0 };
-                *out |= bits;
+            if fill(&crossings[left..right], &mut row[left..right]) {
+                row[right..].fill(0xff);
             }
             // Bits past the width stay 0.
             if let Some(byte) = row.last_mut() {
@@ -143,6 +139,34 @@ impl Polygon {
             }
         }
     }
+}
+
+/// Sets the pixels with an odd number of crossings up to them; returns whether it is odd after the last
+/// one.
+fn fill(crossings: &[u8], row: &mut [u8]) -> bool {
+    let (words, bytes) = crossings.as_chunks::<8>();
+    let (out_words, out_bytes) = row.as_chunks_mut::<8>();
+    let mut inside = 0_u64;
+    for (crossings, out) in words.iter().zip(out_words) {
+        let mut bits = u64::from_be_bytes(*crossings);
+        for shift in [1, 2, 4, 8, 16, 32] {
+            bits ^= bits >> shift;
+        }
+        bits ^= inside;
+        inside = (bits & 1).wrapping_neg();
+        *out = (u64::from_be_bytes(*out) | bits).to_be_bytes();
+    }
+    let mut inside = inside as u8;
+    for (crossings, out) in bytes.iter().zip(out_bytes) {
+        let mut bits = *crossings;
+        for shift in [1, 2, 4] {
+            bits ^= bits >> shift;
+        }
+        bits ^= inside;
+        inside = (bits & 1).wrapping_neg();
+        *out |= bits;
+    }
+    inside != 0
 }
 
 /// The part of an edge's rows in a bitmap of `rows` rows that begins at row `first`.

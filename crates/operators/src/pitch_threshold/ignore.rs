@@ -13,8 +13,8 @@ use super::upload;
 use crate::to_u32;
 
 const KERNEL: &str = "mask_ignore";
-/// Bytes of a mask that the kernel clears at once.
-const WORD: usize = 4;
+/// The kernel's IGNORE_BLOCK: bytes of a mask that it looks at together.
+const BLOCK: usize = 32;
 /// Work-items per work-group on a GPU.
 const GROUP: usize = 64;
 /// Work-items per compute unit of a CPU, in work-groups of one.
@@ -29,7 +29,7 @@ pub(super) struct Ignore {
     first: u64,
     memory: Mem,
     kernel: Kernel,
-    /// Most work-items; `None` for one per word.
+    /// Most work-items; `None` for one per block.
     items: Option<usize>,
     group: usize,
 }
@@ -49,7 +49,7 @@ impl Ignore {
         let kernel = program.kernel(KERNEL)?;
         let caps = context.caps();
         Ok(Self {
-            memory: upload(context, bitmap.bytes(), "ignored pixels")?,
+            memory: Self::memory_of(context, &bitmap)?,
             items: caps.is_cpu.then_some(caps.compute_units * ITEMS_PER_UNIT),
             group: if caps.is_cpu {
                 1
@@ -61,6 +61,13 @@ impl Ignore {
             bitmap,
             first: 0,
         })
+    }
+
+    /// A bitmap on the device, with zeros up to a whole block.
+    fn memory_of(context: &ClContext, bitmap: &Bitmap) -> Result<Mem, ClError> {
+        let mut bytes = bitmap.bytes().to_vec();
+        bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
+        upload(context, &bytes, "ignored pixels")
     }
 
     /// The rows that are on the device.
@@ -91,10 +98,10 @@ impl Ignore {
         if bitmap == *self.bitmap {
             return Ok(false);
         }
-        if bitmap.bytes().len() > self.bitmap.bytes().len() {
-            self.memory = upload(context, bitmap.bytes(), "ignored pixels")?;
-        } else {
+        if bitmap.bytes().len() == self.bitmap.bytes().len() {
             context.write(&self.memory, 0, bitmap.bytes(), "ignored pixels")?;
+        } else {
+            self.memory = Self::memory_of(context, &bitmap)?;
         }
         self.bitmap = Arc::new(bitmap);
         Ok(true)
@@ -114,14 +121,14 @@ impl Ignore {
         submission: &mut Submission,
     ) -> Result<(), ClError> {
         let bytes = self.bitmap.bytes().len();
-        let words = bytes.div_ceil(WORD);
-        let items = self.items.map_or(words, |items| items.min(words)).max(1);
+        let blocks = bytes.div_ceil(BLOCK);
+        let items = self.items.map_or(blocks, |items| items.min(blocks)).max(1);
         let args = [
             Arg::Mem(&self.memory),
             Arg::Writes(mask),
             Arg::U64(mask_offset as u64),
             Arg::U32(to_u32(bytes, "a mask")?),
-            Arg::U32(to_u32(words.div_ceil(items), "words")?),
+            Arg::U32(to_u32(blocks.div_ceil(items), "blocks")?),
             Arg::Mem(counters),
             Arg::U32(to_u32(slot, "a counter")?),
         ];

@@ -9,4 +9,5 @@ pub mod events;
 pub mod mask;
 pub mod metas;
 pub mod properties;
+pub mod rules;
 pub mod video_meta;

@@ -248,7 +248,17 @@ fn array_of(input: &mut Unstructured, depth: u32, kind: u32) -> Result<gst::Arra
 
 /// A string, NULL, or bytes that are not UTF-8, as a C program may set.
 fn any_text(input: &mut Unstructured) -> Result<glib::Value> {
-    let texts = [c"auto", c"cpu:99", c"", c"\xff\xfe", c"ge\xe4ndert"];
+    let texts = [
+        c"auto",
+        c"cpu:99",
+        c"",
+        c"a: area < 9; b: mean > 0",
+        c"a: area <",
+        c"a, other",
+        c"/dev/null",
+        c"\xff\xfe",
+        c"ge\xe4ndert",
+    ];
     Ok(if input.ratio(7_u8, 8_u8)? {
         text(input.choose(&texts)?)
     } else {
