@@ -21,7 +21,8 @@ const OF_EVERY_DEVICE_ELEMENT: [(&str, &str); 3] = [
     ("memory-object", "image"),
     ("profile", "true"),
 ];
-const GAUSSIAN: [(&str, &str); 3] = [
+const GAUSSIAN: [(&str, &str); 4] = [
+    ("line-scan", "true"),
     ("kernel-size", "7"),
     ("sigma", "2.5"),
     ("arithmetic", "float"),
@@ -40,7 +41,7 @@ const HISTOGRAM: [(&str, &str); 12] = [
     ("alarm-drift", "10"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 29] = [
+const PITCH_THRESHOLD: [(&str, &str); 31] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
