@@ -188,7 +188,7 @@ fn column_that_never_ends_is_closed_by_force() {
 
 #[test]
 fn column_of_ten_hours_has_as_many_pixels_as_lines() {
-    // A strip per line and a low limit: 22 500 forced ends, as in ten hours at 10 000 lines per second with
+    // A strip per line and a low limit: 22 500 forced ends, about those of ten hours at 10 000 lines per second with
     // the default of 16384 rows.
     let limits = Limits {
         max_defect_rows: 16,
