@@ -40,7 +40,7 @@ const HISTOGRAM: [(&str, &str); 12] = [
     ("alarm-drift", "10"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 30] = [
+const PITCH_THRESHOLD: [(&str, &str); 31] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -65,6 +65,7 @@ const PITCH_THRESHOLD: [(&str, &str); 30] = [
     ("message-defects", "true"),
     ("send-events", "true"),
     ("max-defect-rows", "7"),
+    ("max-runs", "5"),
     ("classes", "small: area < 4"),
     ("fail-classes", "other"),
     ("mm-per-pixel-x", "0.05"),

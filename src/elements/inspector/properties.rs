@@ -55,7 +55,7 @@ impl Default for Reporting {
                 min_area: 1,
                 merge_distance: 0,
                 max_defects: 100,
-                max_runs: usize::MAX,
+                max_runs: 131_072,
                 max_defect_rows: 16_384,
             },
             output: Output::default(),
@@ -115,6 +115,22 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
         ) = send_events;
         choice_at_start("output", "Output", "What the element outputs") = output;
     });
+    rows.push(Row::new(
+        specs::uint(
+            "max-runs",
+            "Maximum runs",
+            "A frame whose mask has more runs of marked pixels than this is not listed: it fails with \
+             overflow, at once, so that a camera's pipeline stays live when the lamp fails",
+            1..=u32::MAX,
+            Reporting::default().listing.max_runs as u32,
+        ),
+        |reporting: &mut Reporting| (reporting.listing.max_runs as u32).to_value(),
+        |reporting, value| {
+            if let Ok(most) = value.get::<u32>() {
+                reporting.listing.max_runs = most as usize;
+            }
+        },
+    ));
     for (n, axis) in ["x", "y"].into_iter().enumerate() {
         rows.push(Row::new(
             specs::double(
