@@ -80,6 +80,22 @@ def operator_sections(gpu):
     return sections
 
 
+def list_section():
+    rows = [Row(f"1080p GRAY, {share} % marked", "random", GREY_HD, "list",
+                {**PITCH, "threshold": threshold})
+            for share, threshold in ((53, 61), (9, 137), (1, 190))]
+    return Section(
+        "List of defects of noise",
+        "The 100 largest defects of random samples, with their features and differences. cv2: "
+        "`connectedComponentsWithStats` on the same mask, unpacked, without differences.",
+        rows,
+        [ours(), Contestant("cv2, 2 threads", "cv2", {"threads": 2}),
+         Contestant("cv2, 1 thread", "cv2", {"threads": 1})],
+        ("ours", "cv2, 2 threads"),
+        shown="time",
+    )
+
+
 def variant_sections(gpu):
     gaussian = [ours()]
     if not gpu:
@@ -339,6 +355,7 @@ def all_sections(gpu):
     return [
         memory_section(gpu),
         *operator_sections(gpu),
+        list_section(),
         *variant_sections(gpu),
         *pipeline_sections(gpu),
         *growth_sections(gpu),
@@ -359,7 +376,7 @@ def tiny_sections():
         section.rows = [row]
         sections.append(section)
     small = (320, 240, 1)
-    for section in pipeline_sections(False):
+    for section in [list_section(), *pipeline_sections(False)]:
         section.rows = section.rows[:1]
         section.rows[0].size = small
         sections.append(section)

@@ -12,7 +12,7 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
         out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
 }
 
-/* Twins: core/components.rs (Run), operators/pitch_threshold/run_differences.rs (RunDifference). */
+/* Twins: core/components.rs (Run, RunDifference). */
 typedef struct { uint x0, x1, y, defect; } run_t;
 typedef struct { long sum; int peak; uint signs; } run_difference_t;
 
@@ -42,45 +42,95 @@ static int tile_difference(int x, int y, int width, int4 tiles, int4 tile_rows, 
     return found;
 }
 
-/* A work-item measures every get_global_size(0)-th run; row 0 of the runs is row `first` of the plane. `use_table`: whether there are tiles without the
- * pattern. */
-__kernel void run_differences(PLANE_ARGS, int width, int height, int first,
+/* Pixels of a run that are measured together. */
+#define RUN_STEP 8
+
+/* Measures `count` pixels from (x, y) on: the largest difference of the comparisons that mark a pixel, the first
+ * of equals. Returns a bit per marked pixel. */
+static uint measure_pixels(PLANE_ARGS, int x, int y, int count, int width, int height,
+                           __constant const comparison_t *comparisons, int comparison_count, int theta,
+                           int flags, int *largest)
+{
+    uint marked = 0;
+    for (int k = 0; k < RUN_STEP; k++)
+        largest[k] = 0;
+    for (int i = 0; i < comparison_count; i++) {
+        const comparison_t c = comparisons[i];
+        const int margin = comparison_margin(c);
+        const int has_both = margin > 0 && (c.axis ? y >= margin && y < height - margin
+                                                   : x >= margin && x + count <= width - margin);
+        /* Bytes along the axis from a pixel to the next one, and to the taps of its neighbours. */
+        const long next = c.axis ? (long)src_stride : SAMPLE_BYTES;
+        const long near = c.whole * next;
+        const long far = margin * next;
+        const int blur = flags & MATCHED ? c.blur : 0;
+        __global const uchar *at =
+            src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
+        for (int k = 0; k < count; k++, at += SAMPLE_BYTES) {
+            int difference;
+            int is_marked;
+            if (has_both) {
+                const int s = (int)load_sample(at);
+                const int left = (256 - c.fraction) * (int)load_sample(at - near) +
+                                 c.fraction * (int)load_sample(at - far);
+                const int right = (256 - c.fraction) * (int)load_sample(at + near) +
+                                  c.fraction * (int)load_sample(at + far);
+                int centre = 256 * s;
+                if (blur)
+                    centre += blur * ((int)load_sample(at - next) - 2 * s + (int)load_sample(at + next));
+                is_marked = is_marked_by(centre, left, right, theta, flags, &difference);
+            } else {
+                is_marked =
+                    compare_pixel(PLANE, x + k, y, width, height, c, theta, flags, &difference);
+            }
+            if (is_marked && (!(marked >> k & 1u) || abs(difference) > abs(largest[k]))) {
+                largest[k] = difference;
+                marked |= 1u << k;
+            }
+        }
+    }
+    return marked;
+}
+
+/* A work-item measures a sequence of runs, whose row 0 is row `first_row` of the plane. `use_table`: whether there
+ * are tiles without the pattern. */
+__kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                               __constant const comparison_t *comparisons, int comparison_count,
                               int theta, int flags, int4 tiles, int4 tile_rows,
                               __global const int *table, int use_table, __global const run_t *runs, uint run_count,
                               __global run_difference_t *out)
 {
-    for (uint n = get_global_id(0); n < run_count; n += get_global_size(0)) {
+    const uint items = get_global_size(0);
+    const uint share = run_count / items + (run_count % items > 0 ? 1 : 0);
+    const uint first = min((uint)get_global_id(0) * share, run_count);
+    const uint past = min(first + share, run_count);
+    for (uint n = first; n < past; n++) {
         const run_t run = runs[n];
-        const int y = first + (int)run.y;
+        const int y = first_row + (int)run.y;
         run_difference_t result = {0, 0, 0};
-        for (uint x = run.x0; x < run.x1; x++) {
-            /* The largest difference of the comparisons that mark the pixel, then of its tiles; the first
-             * of equals. */
-            int largest = 0;
-            int found = 0;
-            int difference;
-            for (int i = 0; i < comparison_count; i++) {
-                if (compare_pixel(PLANE, (int)x, y, width, height, comparisons[i], theta,
-                                  flags, &difference) &&
-                    (!found || abs(difference) > abs(largest))) {
-                    largest = difference;
-                    found = 1;
+        for (uint x = run.x0; x < run.x1; x += RUN_STEP) {
+            const int count = (int)min(run.x1 - x, (uint)RUN_STEP);
+            int largest[RUN_STEP];
+            const uint marked = measure_pixels(PLANE, (int)x, y, count, width, height, comparisons,
+                                               comparison_count, theta, flags, largest);
+            for (int k = 0; k < count; k++) {
+                int difference;
+                int d = largest[k];
+                uint sign = d > 0 ? 1 : d < 0 ? 2 : 4;
+                if (use_table &&
+                    tile_difference((int)x + k, y, width, tiles, tile_rows, table, &difference)) {
+                    result.signs |= 8;
+                    if (!(marked >> k & 1u) || abs(difference) > abs(d)) {
+                        d = difference;
+                        /* A tile that is not brighter than the mean counts as darker. */
+                        sign = d > 0 ? 1 : 2;
+                    }
                 }
+                result.sum += d;
+                result.signs |= sign;
+                if (abs(d) > abs(result.peak))
+                    result.peak = d;
             }
-            uint sign = largest > 0 ? 1 : largest < 0 ? 2 : 4;
-            if (use_table && tile_difference((int)x, y, width, tiles, tile_rows, table, &difference)) {
-                result.signs |= 8;
-                if (!found || abs(difference) > abs(largest)) {
-                    largest = difference;
-                    /* A tile that is not brighter than the mean counts as darker. */
-                    sign = largest > 0 ? 1 : 2;
-                }
-            }
-            result.sum += largest;
-            result.signs |= sign;
-            if (abs(largest) > abs(result.peak))
-                result.peak = largest;
         }
         out[n] = result;
     }

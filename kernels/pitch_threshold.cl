@@ -8,7 +8,7 @@
  * pitch_wide_*           GPU, buffer: one work-item per 16 bytes of a row, read as aligned words;
  *                        one kernel per mode; 32-bit integers or dot products of bytes.
  * pitch_fixed            The same with the comparisons as constants of the program, in exact f32.
- * run_differences        A work-item per run of marked pixels, or for some runs: sums a run's differences.
+ * run_differences        A work-item per run of marked pixels, or for some runs in a row: sums a run's differences.
  * mask_expand            Packed mask to one byte per pixel, 0 or 255: one work-item per packed byte.
  *
  * | argument      | meaning                                                                       |
@@ -90,6 +90,25 @@ static void find_taps(comparison_t c, int missing, taps_t *taps)
     taps->right_fraction = missing == 2 ? c.fraction2 : c.fraction;
 }
 
+/* Whether a centre and its neighbours, in 1/256 grey level, mark a pixel; `difference` as below. */
+static int is_marked_by(int centre, int left, int right, int theta, int flags, int *difference)
+{
+    int bright, dark;
+    if (flags & MINIMUM) {
+        const int l = centre - left;
+        const int r = centre - right;
+        bright = l >= theta && r >= theta;
+        dark = l <= -theta && r <= -theta;
+        *difference = 2 * (bright ? min(l, r) : max(l, r));
+    } else {
+        const int e = 2 * centre - (left + right);
+        bright = e >= 2 * theta;
+        dark = e <= -2 * theta;
+        *difference = e;
+    }
+    return ((flags & BRIGHT) && bright) || ((flags & DARK) && dark);
+}
+
 /* Whether one comparison marks a pixel. `difference` gets the pixel's difference in 1/512 grey level;
  * it is only meaningful for a marked pixel. */
 static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, comparison_t c, int theta,
@@ -122,20 +141,7 @@ static int compare_pixel(PLANE_ARGS, int x, int y, int width, int height, compar
         centre += c.blur * ((int)PLANE_SAMPLE(x - before * dx, y - before * dy) - 2 * s +
                             (int)PLANE_SAMPLE(x + after * dx, y + after * dy));
     }
-    int bright, dark;
-    if (flags & MINIMUM) {
-        const int l = centre - left;
-        const int r = centre - right;
-        bright = l >= theta && r >= theta;
-        dark = l <= -theta && r <= -theta;
-        *difference = 2 * (bright ? min(l, r) : max(l, r));
-    } else {
-        const int e = 2 * centre - (left + right);
-        bright = e >= 2 * theta;
-        dark = e <= -2 * theta;
-        *difference = e;
-    }
-    return ((flags & BRIGHT) && bright) || ((flags & DARK) && dark);
+    return is_marked_by(centre, left, right, theta, flags, difference);
 }
 
 /* Whether any comparison marks a pixel. */

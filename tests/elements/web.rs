@@ -640,3 +640,20 @@ fn an_endless_line_is_cut_and_continued() {
     );
     assert!(listed.len() >= 4, "{listed:?}");
 }
+
+#[test]
+fn line_scan_is_latched_at_the_start() {
+    if start().is_none() {
+        return;
+    }
+    let web = Web::cloth(Format::Gray8, 97, 360, 14);
+    let mut rig = Rig::new("clgaussian kernel-size=31", &web.caps(8));
+    rig.only("clgaussian").set_property("line-scan", true);
+    let mut strips = web.strips(8);
+    rig.push(strips.remove(0)).unwrap();
+    assert!(!rig.is_silent());
+    let mut rig = Rig::new("clgaussian kernel-size=31 line-scan=true", &web.caps(8));
+    rig.only("clgaussian").set_property("line-scan", false);
+    rig.push(strips.remove(0)).unwrap();
+    assert!(rig.is_silent());
+}

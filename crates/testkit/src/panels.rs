@@ -123,6 +123,10 @@ pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect
             mean_difference: d.mean_difference as f32,
             peak_difference: d.peak_difference as f32,
             polarity: d.polarity,
+            major_axis: d.major_axis as f32,
+            minor_axis: d.minor_axis as f32,
+            orientation: d.orientation as f32,
+            boundary_length: d.boundary_length,
             ..Defect::default()
         })
         .collect();

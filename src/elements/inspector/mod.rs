@@ -392,13 +392,16 @@ fn inspect<T: InspectorImpl>(
     finder: &mut Finder,
     limits: &Limits,
 ) -> Result<(Marked, Listed), ClError> {
+    let mut limits = *limits;
     if !frame.window.is_web {
         finder.reset();
+        // A frame ends before anything has to be closed by force.
+        limits.max_defect_rows = u32::MAX;
     }
     let marked = T::mark(operator, frame, mask)?;
     let is_listed = marked.pixels > 0 || finder.has_open();
     let listed = if is_listed && limits.max_defects > 0 {
-        T::list(operator, frame, mask, finder, limits)?
+        T::list(operator, frame, mask, finder, &limits)?
     } else {
         // Without a list, any marked pixel means overflow.
         Listed {

@@ -282,16 +282,13 @@ impl Finder {
         let mut columns = vec![0; self.row.len()];
         let cut_before = self.cut.len();
         self.front.retain(|span| {
-            let is_open = span.x0 == END.x0 || {
-                let root = self.labels.root(span.label);
-                let is_open = root as usize >= self.expired;
-                if !is_open {
-                    self.cut.push(root);
-                    for_words(span.x0, span.x1, |word, bits| columns[word] |= bits);
-                }
-                is_open
-            };
-            is_open
+            let root = self.labels.root(span.label);
+            if span.x0 == END.x0 || root as usize >= self.expired {
+                return true;
+            }
+            self.cut.push(root);
+            for_words(span.x0, span.x1, |word, bits| columns[word] |= bits);
+            false
         });
         if self.cut.len() > cut_before {
             self.dilate.take(&columns, &mut self.past);
@@ -404,35 +401,30 @@ impl Finder {
             for group in spans.chunk_by(|a, b| number_of(a) == number_of(b)) {
                 let number = number_of(&group[0]);
                 let (x0, x1) = (group[0].x0, group[group.len() - 1].x1);
-                let first_run = self.runs.len();
-                let mut sums = RowSums::default();
-                let mut add = |x0, x1| {
-                    sums.add_run(x0, x1);
-                    self.runs.push(Run {
-                        x0,
-                        x1,
-                        y: y as u32,
-                        defect: number,
-                    });
-                };
                 if number == NONE {
                     continue;
                 }
+                let run = |x0, x1| Run {
+                    x0,
+                    x1,
+                    y: y as u32,
+                    defect: number,
+                };
+                let first_run = self.runs.len();
                 if distance == 0 {
-                    for span in group {
-                        add(span.x0, span.x1);
-                    }
+                    (self.runs).extend(group.iter().map(|span| run(span.x0, span.x1)));
                 } else {
                     while edges.next_if(|edge| edge[0] < x0).is_some() {}
                     while let Some(edge) = edges.next_if(|edge| edge[0] < x1) {
-                        add(edge[0], edge[1]);
+                        self.runs.push(run(edge[0], edge[1]));
                     }
                 }
                 let runs = &self.runs[first_run..];
-                let (Some(first), Some(last)) = (runs.first(), runs.last()) else {
+                if runs.is_empty() {
+                    // The columns are only those that a pixel above reaches.
                     continue;
-                };
-                (sums.x0, sums.x1) = (first.x0, last.x1);
+                }
+                let mut sums = RowSums::of_runs(runs);
                 sums.sides -= 2 * count_both(&self.row, &self.last_row, x0, x1) as i64;
                 let number = number as usize;
                 let of_defect = if number < listed {

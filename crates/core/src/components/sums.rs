@@ -1,6 +1,6 @@
 //! Exact sums over the pixels of a defect, and the features computed from them.
 
-use super::{CONTINUED, CUT, MeasuredDefect, RunDifference};
+use super::{CONTINUED, CUT, MeasuredDefect, Run, RunDifference};
 
 /// Differences are summed in units of 1/512 grey level.
 const DIFFERENCE_UNITS: f64 = 512.0;
@@ -24,16 +24,26 @@ pub(super) struct RowSums {
 }
 
 impl RowSums {
-    /// Adds the columns `x0..x1`. Sums of squares fit while a row has less than 2²¹ columns.
-    pub(super) fn add_run(&mut self, x0: u32, x1: u32) {
-        let (start, count) = (u64::from(x0), u64::from(x1 - x0));
-        // Sums of 0, 1, … count - 1, and of their squares.
-        let steps = count * (count - 1) / 2;
-        let squares = steps * (2 * count - 1) / 3;
-        self.area += count;
-        self.x += start * count + steps;
-        self.xx += start * start * count + 2 * start * steps + squares;
-        self.sides += 2 + 2 * count as i64;
+    /// The sums of runs of one row. Sums of squares fit while a row has less than 2²¹ columns.
+    pub(super) fn of_runs(runs: &[Run]) -> Self {
+        let (mut area, mut x, mut xx) = (0, 0, 0);
+        for run in runs {
+            let (start, count) = (u64::from(run.x0), u64::from(run.x1 - run.x0));
+            // Sums of 0, 1, … count - 1, and of their squares.
+            let steps = count * (count - 1) / 2;
+            let squares = steps * (2 * count - 1) / 3;
+            area += count;
+            x += start * count + steps;
+            xx += start * (start * count + 2 * steps) + squares;
+        }
+        Self {
+            x0: runs.first().map_or(u32::MAX, |run| run.x0),
+            x1: runs.last().map_or(0, |run| run.x1),
+            area,
+            x,
+            xx,
+            sides: 2 * (runs.len() as i64 + area as i64),
+        }
     }
 }
 

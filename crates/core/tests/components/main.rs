@@ -3,6 +3,7 @@
 
 #![allow(clippy::panic, reason = "a test fails by panicking")]
 
+mod features;
 mod frames;
 mod webs;
 
