@@ -300,6 +300,7 @@ def main():
                       file=sys.stderr)
                 measured.append({
                     "title": row.title, "bytes": row.size[0] * row.size[1] * row.size[2],
+                    "lines": row.size[1],
                     "cells": bench.measure(row, section.contestants),
                 })
             done.append({

@@ -24,6 +24,7 @@ GREY_12M = (4096, 3072, 1)
 RGB_4K = (3840, 2160, 3)
 RGB_34M = (7728, 4354, 3)
 LONG_LINES = (16384, 1024, 1)
+STRIP_4K = (4096, 1024, 1)
 GREY_268M = (16384, 16384, 1)
 GROWTH = [(320, 240), (640, 480), (1280, 720), (1920, 1080), (4096, 3072), (8192, 8192), (16384, 16384)]
 
@@ -47,6 +48,13 @@ CHAIN = (
     "clgaussian kernel-size=5 sigma=0.8 {p} ! clhistogram post-messages=false {p} ! "
     "clpitchthreshold pitch-x=7.35 pitch-y=7.35 threshold=8 post-messages=false {p}"
 )
+
+# Strips of a web, and the same strips judged alone. No pixel reaches the threshold: the picture is the same
+# in all strips, so it jumps at each seam.
+WEB_PITCH = ("clpitchthreshold pitch-x=16.35 pitch-y=16.35 threshold=255 post-messages=false"
+             " line-scan={web}")
+WEB_CHAIN = ("clgaussian kernel-size=5 sigma=0.8 line-scan={web} ! clhistogram post-messages=false ! "
+             + WEB_PITCH)
 
 PLAIN_CHAIN = f"clgaussian ! clhistogram ! {PUBLISHED} threshold=40"
 

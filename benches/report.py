@@ -48,11 +48,13 @@ def parts(cell):
     return ", ".join(f"{step['name']} {amount(step['ns'])}" for step in steps if len(steps) > 1)
 
 
-def shown(cell, how):
+def shown(cell, how, lines=0):
     if time_of(cell) is None:
         return "**fault**" if "error" in cell else "-"
     if how == "frames":
         return f"{1e9 / cell['wall_ns']:.0f}"
+    if how == "lines":
+        return f"{1e9 * lines / cell['wall_ns']:.0f}"
     if how == "latency":
         return f"{amount(cell['wall_ns'])} (p99 {amount(cell['p99_ns'])})"
     if how in ("time", "difference"):
@@ -96,7 +98,8 @@ def table(section):
     grid = [heads]
     for row in rows:
         parts = [row["title"]]
-        parts += [shown(row["cells"].get(label, {}), section["shown"]) for label in labels]
+        parts += [shown(row["cells"].get(label, {}), section["shown"], row.get("lines", 0))
+                  for label in labels]
         if with_ratio:
             compare = difference_of if differs else ratio_of
             parts.append(compare(row["cells"], pair))

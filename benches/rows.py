@@ -2,8 +2,8 @@
 
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, PLAIN_CHAIN,
-    PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts,
-    ours, size_name,
+    PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH, Contestant, Row, Section,
+    by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
 )
 from published import published_sections
 
@@ -197,6 +197,32 @@ def bus_section(source):
     )
 
 
+def web_section(source):
+    rows = []
+    for title, size, text in [
+        ("clpitchthreshold, 4096-pixel lines", STRIP_4K, WEB_PITCH),
+        ("chain, 4096-pixel lines", STRIP_4K, WEB_CHAIN),
+        ("chain, 16384-pixel lines", LONG_LINES, WEB_CHAIN),
+    ]:
+        row = Row(title, "clean panel, pitch 16.35", size, "pipeline", {"variant": "read"})
+        row.settings["own"], row.settings["theirs"] = (text.format(web=w) for w in ("true", "false"))
+        rows.append(row)
+    return Section(
+        "Web of a line camera",
+        "Lines per second, GRAY8, strips of 1024 lines, pitch 16.35 px along both axes, multiples 1 and 4; "
+        "masks are read. The chain is that of \"Inspection chain\". `web`: with `line-scan=true` on "
+        "clgaussian and clpitchthreshold. `strips alone`: the same strips, each judged as a frame. "
+        "No pixel is marked.",
+        rows,
+        [
+            Contestant("web", "pipeline", {"side": "own", "source": source, "web": True}, None),
+            Contestant("strips alone", "pipeline", {"side": "theirs", "source": source}, None),
+        ],
+        ("web", "strips alone"),
+        shown="lines",
+    )
+
+
 def gpus_section():
     rows = [pipeline(size_name(s), s, CHAIN.format(p=""), variant="read")
             for s in (GREY_HD, (3840, 2160, 1), GREY_12M)]
@@ -236,6 +262,7 @@ def pipeline_sections(gpu):
             ],
             shown="frames",
         ),
+        web_section(source),
         *([bus_section(source)] * gpu),
         overhead_section("resident" if gpu else "system"),
         Section(

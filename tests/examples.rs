@@ -148,6 +148,67 @@ fn inspect_panel_without_defects_passes() {
     );
 }
 
+/// The map of 5120 rows of the simulated web, cut into strips of `rows`: position, size and class.
+fn roll(folder: &Folder, rows: u64) -> Vec<String> {
+    let (rows, strips) = (rows.to_string(), (5120 / rows).to_string());
+    let args = [
+        "--source",
+        "web",
+        "--width",
+        "512",
+        "--json",
+        "--pictures",
+        "0",
+    ];
+    let cut = [
+        "--strip-rows",
+        &rows,
+        "--frames",
+        &strips,
+        "--output",
+        folder.name(),
+    ];
+    let output = run("inspect", &[args.as_slice(), &cut].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let lines = printed.lines();
+    let lines = lines.map(|line| serde_json::from_str::<Value>(line).expect("an object"));
+    let (mut map, mut sums) = (Vec::new(), Vec::new());
+    for line in lines {
+        match line["type"].as_str() {
+            Some("defect") => {
+                assert!(line["planted"].as_str() > Some(""), "{line}");
+                let fields = ["line", "x", "width", "height", "area", "class", "along_m"];
+                map.push(fields.map(|name| line[name].to_string()).join(" "));
+            }
+            Some("summary") => sums.push(line["roll"].clone()),
+            _ => {}
+        }
+    }
+    let [sum] = &sums[..] else { panic!("{sums:?}") };
+    assert_eq!((&sum["lines"], &sum["webs"]), (&5120.into(), &1.into()));
+    let kinds = sum["planted"].as_object().expect("defects were planted");
+    assert_eq!(kinds.len(), 6, "{sum}");
+    for (kind, listed) in kinds {
+        assert_eq!(listed["once"], listed["planted"], "{kind}: {listed}");
+    }
+    let map_of_roll = image::open(folder.path("roll-map.png")).expect("the map is a picture");
+    // The margins, and the web at its own scale: 512 px by 2400 of 5120 rows.
+    assert_eq!(map_of_roll.height(), 2448);
+    map.sort();
+    map
+}
+
+#[test]
+fn inspect_web_lists_every_planted_defect_once_wherever_the_web_is_cut() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new("web");
+    let map = roll(&folder, 1024);
+    assert_eq!(map, roll(&folder, 40));
+}
+
 #[test]
 fn inspect_default_panels_pass_and_fail_and_are_summed_up_by_class() {
     if !has_device() {

@@ -1,26 +1,19 @@
 //! Pictures that are edited before the noise is added: panels and a woven cloth.
 
-use std::f32::consts::TAU;
-
 use anyhow::{Result, anyhow};
-use rand::{Rng, SeedableRng};
+use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-use crate::common::panel::{PanelGenerator, PanelSpec};
+use crate::common::{
+    cloth::{Weave, noise_share, quantised},
+    panel::{PanelGenerator, PanelSpec},
+};
 
-/// Mean level of the textures, grey levels.
-pub const MEAN_LEVEL: f32 = 128.0;
-/// Levels of the gaps between the threads, of the warp and of the weft.
-const GAP: f32 = 60.0;
-const WARP: f32 = 210.0;
-const WEFT: f32 = 170.0;
+pub use crate::common::cloth::{MEAN_LEVEL, WANDER_WAVES_PX};
+
 /// Largest shift of a thread against the mean pitch, along each axis, px.
 pub const WANDER_PX: f32 = 2.0;
-/// Shortest and longest wave of the wander, px.
-pub const WANDER_WAVES_PX: [f32; 2] = [400.0, 1000.0];
-/// Waves per axis of the wander.
-const WAVES: usize = 3;
 
 /// What is inspected.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +61,7 @@ impl Texture {
     pub fn picture(&self, seed: u64, number: u64) -> Result<Picture> {
         match *self {
             Self::Panel(spec) => panel(spec, seed, number),
-            Self::Weave { size, pitch_px } => Ok(weave(size, pitch_px as f32, seed, number)),
+            Self::Weave { size, pitch_px } => Ok(weave(size, pitch_px, seed, number)),
         }
     }
 }
@@ -122,10 +115,10 @@ impl Picture {
                 return 0.0;
             }
             let sample: f32 = StandardNormal.sample(&mut rng);
-            sample * sigma * (0.5 + 0.5 * level.max(0.0) / MEAN_LEVEL).sqrt()
+            sample * sigma * noise_share(level)
         };
-        let quantised = |level: &f32| (level + noise(*level) + 0.5).clamp(0.0, 255.0) as u8;
-        self.levels.iter().map(quantised).collect()
+        let sample = |&level: &f32| quantised(level + noise(level));
+        self.levels.iter().map(sample).collect()
     }
 }
 
@@ -146,42 +139,11 @@ fn panel(spec: PanelSpec, seed: u64, number: u64) -> Result<Picture> {
     })
 }
 
-/// A wave of the wander: turns per pixel along x and y, and phase in turns.
-struct Wave([f32; 3]);
-
-fn weave([width, height]: [usize; 2], pitch_px: f32, seed: u64, number: u64) -> Picture {
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    rng.set_stream(number);
-    let phase: [f32; 2] = [rng.random(), rng.random()];
-    let mut waves = || -> Vec<Wave> {
-        let [short, long] = WANDER_WAVES_PX;
-        (0..WAVES)
-            .map(|_| {
-                let (sin, cos) = (TAU * rng.random::<f32>()).sin_cos();
-                let length = rng.random_range(short..long);
-                Wave([cos / length, sin / length, rng.random()])
-            })
-            .collect()
-    };
-    let waves = [waves(), waves()];
-    let mut levels = Vec::with_capacity(width * height);
-    for y in 0..height {
-        for x in 0..width {
-            let at = [x as f32, y as f32];
-            let [u, v] = [0, 1].map(|axis| {
-                let shifts = waves[axis]
-                    .iter()
-                    .map(|Wave([a, b, c])| (TAU * (a * at[0] + b * at[1] + c)).sin());
-                let shift = WANDER_PX / WAVES as f32 * shifts.sum::<f32>();
-                TAU * ((at[axis] + shift) / pitch_px + phase[axis])
-            });
-            // The highest frequency is three turns per repeat: no aliasing above 6 px per repeat.
-            let warp_on_top = 0.5 + 0.5 * u.cos() * v.cos();
-            let [warp, weft] = [u, v].map(|turn| 0.5 + 0.5 * (2.0 * turn).cos());
-            let thread =
-                warp_on_top * warp * (WARP - GAP) + (1.0 - warp_on_top) * weft * (WEFT - GAP);
-            levels.push(GAP + thread);
-        }
+fn weave([width, height]: [usize; 2], pitch_px: f64, seed: u64, number: u64) -> Picture {
+    let weave = Weave::new(width, pitch_px, WANDER_PX, seed, number);
+    let mut levels = vec![0.0; width * height];
+    for (y, row) in levels.chunks_mut(width.max(1)).enumerate() {
+        weave.row(y as u64, row);
     }
     Picture {
         width,

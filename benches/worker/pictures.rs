@@ -8,8 +8,10 @@ use crate::{
     skip,
 };
 
-/// Panels are drawn once in this size, 200 pitches of 7.35 px, and repeated without a seam.
-const PANEL_TILE: usize = 1470;
+/// A panel's pitch along both axes, px, and the size in which it is drawn once and then repeated without a
+/// seam: 200 and 100 pitches.
+const FINE: (f64, usize) = (7.35, 1470);
+const COARSE: (f64, usize) = (16.35, 1635);
 const PLANTED: usize = 24;
 const SEED: u64 = 1;
 /// Two levels that differ in many bits.
@@ -57,8 +59,9 @@ pub fn draw(
         "half constant, half random" => fill(&mut |_, y, _| {
             if y < height / 2 { TWO[1] } else { noise.byte() }
         }),
-        "panel" => panel([width, height], channels, PLANTED)?,
-        "clean panel" => panel([width, height], channels, 0)?,
+        "panel" => panel([width, height], channels, FINE, PLANTED)?,
+        "clean panel" => panel([width, height], channels, FINE, 0)?,
+        "clean panel, pitch 16.35" => panel([width, height], channels, COARSE, 0)?,
         _ => match kind.strip_prefix("photograph ") {
             Some(number) => {
                 let index = number.parse::<usize>()?.saturating_sub(1);
@@ -101,11 +104,18 @@ impl Noise {
 }
 
 /// Each channel has its own phase of the panel, as subpixels have.
-fn panel([width, height]: [usize; 2], channels: usize, planted: usize) -> Result<Vec<u8>, Error> {
-    let tile = [width.min(PANEL_TILE), height.min(PANEL_TILE)];
+fn panel(
+    [width, height]: [usize; 2],
+    channels: usize,
+    (pitch, tile): (f64, usize),
+    planted: usize,
+) -> Result<Vec<u8>, Error> {
+    let tile = [width.min(tile), height.min(tile)];
     let spec = PanelSpec {
         width: tile[0],
         height: tile[1],
+        pitch_x: pitch,
+        pitch_y: pitch,
         ..PanelSpec::default()
     };
     let mut generator = PanelGenerator::new(spec, SEED)?;

@@ -25,6 +25,10 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Buffers filled before the first frame: more than a pipeline without queues holds.
 const FILLED: u32 = 8;
+/// Strips that a web gets before the first run: more than the elements hold.
+const STRIPS_AT_FIRST: u32 = 8;
+/// No strip arrives for this long: the others are held.
+const HELD: Duration = Duration::from_secs(2);
 /// Frames that wait in the source; more would only add latency.
 const WAITING: u64 = 3;
 
@@ -85,6 +89,9 @@ pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>
     let lines = (0..settings.pipelines.max(1))
         .map(|number| Line::new(frame, settings, number).and_then(Line::playing))
         .collect::<Result<Vec<_>, _>>()?;
+    if settings.web {
+        lines.iter().try_for_each(Line::begin_web)?;
+    }
     Ok(Box::new(Pipelines {
         lines,
         latency: settings.latency,
@@ -161,6 +168,16 @@ impl Line {
             .push_buffer(buffer)
             .map_err(|flow| format!("{flow}: {}", self.failure()))?;
         Ok(started)
+    }
+
+    /// Pushes the first strips. From now on a strip arrives for each one that is pushed.
+    fn begin_web(&self) -> Result<(), Error> {
+        for _ in 0..STRIPS_AT_FIRST {
+            self.push()?;
+        }
+        self.wait()?;
+        while self.arrivals.recv_timeout(HELD).is_ok() {}
+        Ok(())
     }
 
     fn wait(&self) -> Result<Instant, Error> {

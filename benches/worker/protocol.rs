@@ -124,6 +124,8 @@ pub struct Settings {
     pub source: String,
     /// One frame at a time.
     pub latency: bool,
+    /// Frames are strips of a web, and the pipeline holds some of them: it gets them before the first run.
+    pub web: bool,
     /// Measures from PLAYING to the first result, with a new pipeline each time.
     pub start: bool,
     /// Number of pipelines in this process.
@@ -158,6 +160,7 @@ impl Default for Settings {
             format: String::new(),
             source: "system".into(),
             latency: false,
+            web: false,
             start: false,
             pipelines: 1,
             gpus: 0,

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use gst::prelude::*;
+use gst_video::prelude::*;
 
 use gstclinspect::downstream_pool;
 
@@ -119,4 +120,49 @@ impl<F: Feed> Feeder<F> {
         };
         self.start + gst::ClockTime::from_nseconds((index as f64 * 1e9 / fps) as u64)
     }
+}
+
+/// A buffer of `pool`, or a new one.
+///
+/// # Errors
+/// There is no memory.
+pub fn buffer(
+    info: &gst_video::VideoInfo,
+    pool: Option<&gst::BufferPool>,
+) -> Result<gst::Buffer, String> {
+    pool.and_then(|pool| pool.acquire_buffer(None).ok())
+        .map_or_else(
+            || gst::Buffer::with_size(info.size()).map_err(|error| error.to_string()),
+            Ok,
+        )
+}
+
+/// Writes samples of so many rows, without padding, into the buffer, at the buffer's stride.
+///
+/// # Errors
+/// The buffer cannot be written, or is too small.
+pub fn fill(
+    buffer: gst::Buffer,
+    info: &gst_video::VideoInfo,
+    (samples, height): (&[u8], usize),
+) -> Result<gst::Buffer, String> {
+    let cannot = || "cannot write the frame into its buffer".to_owned();
+    let mut video =
+        gst_video::VideoFrame::from_buffer_writable(buffer, info).map_err(|_| cannot())?;
+    let stride = video
+        .plane_stride()
+        .first()
+        .and_then(|&stride| usize::try_from(stride).ok())
+        .ok_or_else(cannot)?;
+    let row_len = samples.len() / height.max(1);
+    let rows = video.plane_data_mut(0).map_err(|_| cannot())?;
+    for (to, from) in rows
+        .chunks_mut(stride.max(1))
+        .zip(samples.chunks(row_len.max(1)))
+    {
+        to.get_mut(..row_len)
+            .ok_or_else(cannot)?
+            .copy_from_slice(from);
+    }
+    Ok(video.into_buffer())
 }

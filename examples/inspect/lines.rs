@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use gstclinspect::results::{Defect, DefectResult};
 use serde::Serialize;
 
+use crate::roll::{RollLine, RollSummary};
+
 /// Space between two columns.
 const GAP: &str = "  ";
 
@@ -13,6 +15,7 @@ const GAP: &str = "  ";
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Line<'a> {
     Frame(FrameLine<'a>),
+    Defect(RollLine),
     Summary(Summary),
 }
 
@@ -116,6 +119,9 @@ pub struct Summary {
     pub first_result_ms: Option<f64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub planted: BTreeMap<&'static str, Found>,
+    /// Absent unless frames are strips.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roll: Option<RollSummary>,
     pub frames_zero_copy: u64,
     pub frames_wrapped: u64,
     pub frames_copied: u64,
@@ -307,6 +313,9 @@ impl Summary {
             "\nframes read in place {}, wrapped in place {}, copied to the device {}",
             self.frames_zero_copy, self.frames_wrapped, self.frames_copied
         );
+        if let Some(roll) = &self.roll {
+            text += &roll.to_text();
+        }
         if !self.planted.is_empty() {
             let total = self
                 .planted

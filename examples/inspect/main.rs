@@ -14,8 +14,11 @@ mod passages;
 mod pictures;
 mod pipeline;
 mod report;
+mod roll;
+mod roll_map;
 mod session;
 mod source;
+mod web;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,10 @@ use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::Parser;
 
-use crate::{common::panel::PanelSpec, failure::Failure};
+use crate::{
+    common::{cloth::ClothSpec, panel::PanelSpec},
+    failure::Failure,
+};
 
 const PANEL_FRAMES: u64 = 100;
 const PANEL_FPS: f64 = 30.0;
@@ -13,6 +16,13 @@ const THRESHOLD: f64 = 12.0;
 /// Other properties of `clpitchthreshold`. The outermost pixels of a smoothed frame hold mirrored
 /// samples, which do not repeat, so borders are not compared.
 const PROPERTIES: &str = "merge-distance=3";
+/// The same for `--source web`. The classes show what rules can tell apart.
+const WEB_PROPERTIES: &str = "merge-distance=3 min-area=12 classes=\"missing-weft: width > 200 and \
+                              elongation > 8; warp-streak: height > 200 and elongation > 8; hole: \
+                              mean < -40 and area > 150; slub: elongation > 2 and mean > 0; stain: \
+                              area > 400; knot: area < 400 and mean > 0\"";
+/// Size of a pixel of the simulated web, mm.
+const WEB_MM: f64 = 0.1;
 /// The pitch is estimated from the frames.
 const ESTIMATE: f64 = -1.0;
 
@@ -22,6 +32,10 @@ Examples:
   inspect --output out --list                     the same, with pictures and lists of defects
   inspect --source camera                         a GigE Vision or USB3 Vision camera
   inspect --source camera --pitch-x 61.13 --pitch-y 0
+  inspect --source web                            a simulated line camera over an endless woven web
+  inspect --source web --strip-rows 7 --frames 1000 --output out/web
+  inspect --source camera --line-scan --mm-per-pixel-x 0.05 --mm-per-pixel-y 0.05
+                                                  a line camera: its frames are strips of a web
   inspect --source 'v4l2src ! image/jpeg ! jpegdec' --json
   inspect --source 'photos/*.png' --pitch-x 0 --pitch-y 0
                                                   photographs: smoothed and counted only
@@ -35,17 +49,17 @@ Exit code: 0 after the last frame or Ctrl-C, 1 when inspecting failed, 2 for bad
 #[derive(Debug, Parser)]
 #[command(name = "inspect", after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct Args {
-    /// panel (simulated), camera (aravissrc), files ("photos/*.png"), or a gst-launch description
+    /// panel or web (simulated), camera (aravissrc), files ("photos/*.png"), or a gst-launch description
     #[arg(long, num_args = 1.., value_name = "SOURCE", default_value = "panel")]
     pub source: Vec<String>,
     /// auto, gpu, cpu, gpu:1, or part of a device's name [default: $CLINSPECT_DEVICE, else auto]
     #[arg(long)]
     device: Option<String>,
-    /// Frames to inspect, 0 = until stopped [default: 100 panels, every file, else 0]
+    /// Frames to inspect, 0 = until stopped [default: 100 panels or strips, every file, else 0]
     #[arg(long, value_name = "N")]
     frames: Option<u64>,
     /// Folder for pictures: the frame before smoothing, the smoothed frame with marked pixels in red
-    /// (PNG), the mask (PBM), the histogram (SVG)
+    /// (PNG), the mask (PBM), the histogram (SVG); of a web also its map (roll-map.png)
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
     /// Pictures of the first N frames, and of up to N failed ones after them
@@ -65,13 +79,19 @@ pub struct Args {
     #[arg(long, value_name = "LEVELS", value_parser = |s: &str| number(s, 0.0..=65_535.0), help_heading = "Inspection")]
     threshold: Option<f64>,
     /// Other properties of clpitchthreshold, as in gst-launch: "multiples=<1> min-area=4"
-    #[arg(
-        long,
-        value_name = "PROPERTIES",
-        default_value = PROPERTIES,
-        help_heading = "Inspection"
-    )]
-    inspection: String,
+    /// [default: merge-distance=3, for web also min-area and classes]
+    #[arg(long, value_name = "PROPERTIES", help_heading = "Inspection")]
+    inspection: Option<String>,
+    /// Frames are strips of a web, as line cameras send them: sets line-scan=true, and prints a map of
+    /// the roll instead of a line per frame; always so for --source web
+    #[arg(long, help_heading = "Inspection")]
+    line_scan: bool,
+    /// Width of a pixel, mm, for positions across; 0 = unknown [default: 0.1 for web, else 0]
+    #[arg(long, value_name = "MM", value_parser = |s: &str| number(s, 0.0..=1000.0), help_heading = "Inspection")]
+    mm_per_pixel_x: Option<f64>,
+    /// Height of a pixel, mm, for positions along; 0 = unknown [default: 0.1 for web, else 0]
+    #[arg(long, value_name = "MM", value_parser = |s: &str| number(s, 0.0..=1000.0), help_heading = "Inspection")]
+    mm_per_pixel_y: Option<f64>,
     /// List each frame's defects, and for panels which planted defect each one is
     #[arg(long, help_heading = "Inspection")]
     pub list: bool,
@@ -85,7 +105,7 @@ pub struct Args {
     #[arg(long, value_name = "PX", default_value_t = 0.8, value_parser = |s: &str| number(s, 0.0..=1000.0), help_heading = "Inspection")]
     sigma: f64,
 
-    /// Width of a panel frame, px
+    /// Width of a panel frame or of a web's lines, px
     #[arg(
         long,
         value_name = "PX",
@@ -115,7 +135,7 @@ pub struct Args {
         help_heading = "Panels"
     )]
     noise: f64,
-    /// Seed of the panel frames
+    /// Seed of the panel frames or of the web
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Panels")]
     seed: u64,
     /// Different panel frames, made before the start and shown in a cycle; 0 = make each when shown
@@ -124,6 +144,16 @@ pub struct Args {
     /// Panel frames or files per second, 0 = as fast as they are inspected [default: panels 30]
     #[arg(long, value_name = "RATE", value_parser = |s: &str| number(s, 0.0..=100_000.0), help_heading = "Panels")]
     fps: Option<f64>,
+
+    /// Rows of a strip: the web is the same, wherever it is cut
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Webs")]
+    strip_rows: u32,
+    /// Lines per second, 0 = as fast as they are inspected
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, value_parser = |s: &str| number(s, 0.0..=1e7), help_heading = "Webs")]
+    line_rate: f64,
+    /// Plant no defects in the web
+    #[arg(long, help_heading = "Webs")]
+    good: bool,
 
     /// Name of the camera, as listed by arv-tool-0.8 [default: the first camera found]
     #[arg(long, value_name = "NAME", help_heading = "Cameras")]
@@ -153,8 +183,21 @@ pub struct Inspection {
     pub kernel_size: u32,
     pub sigma: f64,
     pub bit_depth: u32,
+    /// Frames are strips of a web.
+    pub line_scan: bool,
+    /// Width and height of a pixel, mm; 0 = unknown.
+    pub mm_per_pixel: [f64; 2],
     /// `None`: both pitches are 0, frames are smoothed and counted only.
     pub comparison: Option<Comparison>,
+}
+
+/// A simulated web and its strips.
+#[derive(Debug, Clone, Copy)]
+pub struct Strips {
+    pub spec: ClothSpec,
+    pub seed: u64,
+    /// Rows of a strip.
+    pub rows: u32,
 }
 
 /// Settings of the panel frames.
@@ -201,8 +244,16 @@ impl Args {
                 // Without a bit depth, 8 bits are assumed.
                 THRESHOLD * f64::from(self.bit_depth.saturating_sub(8)).exp2()
             }),
-            properties: self.inspection.clone(),
+            properties: self.inspection.clone().unwrap_or_else(|| {
+                let of_source = if self.is_web() {
+                    WEB_PROPERTIES
+                } else {
+                    PROPERTIES
+                };
+                of_source.to_owned()
+            }),
         });
+        let unknown = if self.is_web() { WEB_MM } else { 0.0 };
         Inspection {
             device: self.device(),
             kernel_size: self.kernel_size,
@@ -213,8 +264,47 @@ impl Args {
             } else {
                 0
             },
+            line_scan: self.line_scan || self.is_web(),
+            mm_per_pixel: [self.mm_per_pixel_x, self.mm_per_pixel_y]
+                .map(|mm| mm.unwrap_or(unknown)),
             comparison,
         }
+    }
+
+    /// Whether the source is the simulated web.
+    pub fn is_web(&self) -> bool {
+        matches!(self.source.as_slice(), [word] if word == "web")
+    }
+
+    /// The simulated web.
+    ///
+    /// # Errors
+    /// A sentence for a web that cannot be drawn.
+    pub fn strips(&self) -> Result<Strips, Failure> {
+        let defaults = ClothSpec::default();
+        let spec = ClothSpec {
+            width: self.width,
+            pitch_px: if self.pitch_x > 0.0 {
+                self.pitch_x
+            } else {
+                defaults.pitch_px
+            },
+            noise_sigma: self.noise as f32,
+            defects: !self.good,
+            ..defaults
+        };
+        spec.validate()
+            .map_err(|why| Failure::Usage(format!("this web cannot be drawn: {why}")))?;
+        if self.bit_depth > 8 {
+            return Err(Failure::Usage(
+                "the simulated web has 8 bits: leave --bit-depth out".into(),
+            ));
+        }
+        Ok(Strips {
+            spec,
+            seed: self.seed,
+            rows: self.strip_rows,
+        })
     }
 
     /// Settings of the panel frames.
@@ -247,11 +337,15 @@ impl Args {
 
     /// Frames to inspect, 0 = until the source ends.
     pub fn frames(&self, panel: bool) -> u64 {
-        self.frames.unwrap_or(if panel { PANEL_FRAMES } else { 0 })
+        let made = panel || self.is_web();
+        self.frames.unwrap_or(if made { PANEL_FRAMES } else { 0 })
     }
 
     /// Frames per second of a source that this program feeds; 0 = as fast as they are inspected.
     pub fn fps(&self, panel: bool) -> f64 {
+        if self.is_web() {
+            return self.line_rate / f64::from(self.strip_rows);
+        }
         self.fps.unwrap_or(if panel { PANEL_FPS } else { 0.0 })
     }
 }

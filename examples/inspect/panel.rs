@@ -5,12 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use gst_video::prelude::*;
-
 use crate::{
     common::panel::{PanelFrame, PanelGenerator, PlantedDefect},
     failure::Failure,
-    feed::Feed,
+    feed::{self, Feed},
     options::Panels,
     source::Feeding,
 };
@@ -116,14 +114,6 @@ impl PanelFeed {
             count => self.ready[(index % count) as usize].clone(),
         }
     }
-
-    fn buffer(&self, pool: Option<&gst::BufferPool>) -> Result<gst::Buffer, String> {
-        pool.and_then(|pool| pool.acquire_buffer(None).ok())
-            .map_or_else(
-                || gst::Buffer::with_size(self.info.size()).map_err(|error| error.to_string()),
-                Ok,
-            )
-    }
 }
 
 impl Feed for PanelFeed {
@@ -140,35 +130,9 @@ impl Feed for PanelFeed {
             return Ok(None);
         }
         let frame = self.frame(index);
-        let buffer = fill(self.buffer(pool)?, &self.info, &frame)?;
+        let rows = (&frame.samples[..], frame.height);
+        let buffer = feed::fill(feed::buffer(&self.info, pool)?, &self.info, rows)?;
         self.feeding.truth.note(index, &frame);
         Ok(Some((buffer, self.caps.clone())))
     }
-}
-
-/// Writes the frame's rows into the buffer, at the buffer's stride.
-fn fill(
-    buffer: gst::Buffer,
-    info: &gst_video::VideoInfo,
-    frame: &PanelFrame,
-) -> Result<gst::Buffer, String> {
-    let cannot = || "cannot write the panel frame into its buffer".to_owned();
-    let mut video =
-        gst_video::VideoFrame::from_buffer_writable(buffer, info).map_err(|_| cannot())?;
-    let stride = video
-        .plane_stride()
-        .first()
-        .and_then(|&stride| usize::try_from(stride).ok())
-        .ok_or_else(cannot)?;
-    let row_len = frame.samples.len() / frame.height;
-    let rows = video.plane_data_mut(0).map_err(|_| cannot())?;
-    for (to, from) in rows
-        .chunks_mut(stride.max(1))
-        .zip(frame.samples.chunks(row_len))
-    {
-        to.get_mut(..row_len)
-            .ok_or_else(cannot)?
-            .copy_from_slice(from);
-    }
-    Ok(video.into_buffer())
 }

@@ -15,6 +15,8 @@ struct Under {
     /// Whether to keep the frames of the source until their results come.
     keeps_originals: bool,
     next: u64,
+    /// Offset of the last frame as the source set it.
+    offset: Option<u64>,
     last_entered: Option<Instant>,
     frames: BTreeMap<u64, Passage>,
 }
@@ -52,6 +54,7 @@ impl Passages {
     pub fn forget(&self) -> u64 {
         let mut under = self.lock();
         under.last_entered = None;
+        under.offset = None;
         std::mem::take(&mut under.frames).len() as u64
     }
 
@@ -60,6 +63,14 @@ impl Passages {
         let mut under = self.lock();
         let now = Instant::now();
         let number = under.next;
+        let offset = Some(buffer.offset()).filter(|&at| at != gst::ffi::GST_BUFFER_OFFSET_NONE);
+        // A gap in the source's numbers ends a web; it would not be seen in ours.
+        if let (Some(before), Some(offset)) = (under.offset, offset)
+            && before.checked_add(1) != Some(offset)
+        {
+            buffer.make_mut().set_flags(gst::BufferFlags::DISCONT);
+        }
+        under.offset = offset;
         // Frames that this program made have their number already; setting it would copy them.
         if buffer.offset() != number {
             buffer.make_mut().set_offset(number);

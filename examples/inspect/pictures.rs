@@ -133,7 +133,11 @@ fn failed(file: &Path, why: &dyn Display) -> String {
     format!("{}: {why}", file.display())
 }
 
-fn save(picture: &DynamicImage, file: &Path) -> Result<(), String> {
+/// Writes a PNG.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn save(picture: &DynamicImage, file: &Path) -> Result<(), String> {
     let created = File::create(file).map_err(|error| failed(file, &error))?;
     let encoder = png::PngEncoder::new_with_quality(
         BufWriter::new(created),

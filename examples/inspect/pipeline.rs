@@ -14,6 +14,9 @@ use crate::{
 
 /// Most results that wait in an appsink.
 const WAITING_RESULTS: u32 = 4;
+/// The same for histograms of strips, without limit: clpitchthreshold holds strips back until the rows that
+/// they need have come, and their histograms wait. The queue before clpitchthreshold limits both.
+const WAITING_HISTOGRAMS_OF_STRIPS: u32 = 0;
 /// Most frames that wait before a branch; each branch has its own thread.
 const QUEUED_FRAMES: u32 = 2;
 const STOP_TIMEOUT: gst::ClockTime = gst::ClockTime::from_seconds(10);
@@ -109,6 +112,7 @@ impl Pipeline {
         gaussian.set_property("device", &inspection.device);
         gaussian.set_property("kernel-size", inspection.kernel_size);
         gaussian.set_property("sigma", inspection.sigma);
+        gaussian.set_property("line-scan", inspection.line_scan);
         let tee = element("tee")?;
         pipeline.add_many([source.upcast_ref(), &gaussian, &tee])?;
         gst::Element::link_many([source.upcast_ref(), &gaussian, &tee])?;
@@ -116,7 +120,12 @@ impl Pipeline {
         let histogram = element("clhistogram")?;
         histogram.set_property("device", &inspection.device);
         histogram.set_property("bit-depth", inspection.bit_depth);
-        let histograms = branch(&pipeline, &tee, &histogram, None, passages)?;
+        let waiting = if inspection.line_scan {
+            WAITING_HISTOGRAMS_OF_STRIPS
+        } else {
+            WAITING_RESULTS
+        };
+        let histograms = branch(&pipeline, &tee, &histogram, (None, waiting), passages)?;
         let masks = inspection
             .comparison
             .as_ref()
@@ -124,8 +133,13 @@ impl Pipeline {
                 let pitch = pitch_threshold(comparison)?;
                 pitch.set_property("device", &inspection.device);
                 pitch.set_property("bit-depth", inspection.bit_depth);
+                pitch.set_property("line-scan", inspection.line_scan);
+                let [mm_x, mm_y] = inspection.mm_per_pixel;
+                pitch.set_property("mm-per-pixel-x", mm_x);
+                pitch.set_property("mm-per-pixel-y", mm_y);
                 let caps = gst::Caps::new_empty_simple("video/x-bitmask");
-                branch(&pipeline, &tee, &pitch, Some(&caps), passages)
+                let limits = (Some(&caps), WAITING_RESULTS);
+                branch(&pipeline, &tee, &pitch, limits, passages)
             })
             .transpose()?;
 
@@ -350,12 +364,12 @@ fn pitch_threshold(comparison: &Comparison) -> Result<gst::Element, Failure> {
     }
 }
 
-/// A queue, the analyzer and an appsink behind the tee.
+/// A queue, the analyzer and an appsink with these caps and most results behind the tee.
 fn branch(
     pipeline: &gst::Pipeline,
     tee: &gst::Element,
     analyzer: &gst::Element,
-    caps: Option<&gst::Caps>,
+    (caps, waiting): (Option<&gst::Caps>, u32),
     passages: &Passages,
 ) -> Result<gst_app::AppSink, Failure> {
     let queue = element("queue")?;
@@ -366,7 +380,7 @@ fn branch(
     let sink = gst_app::AppSink::builder()
         .sync(false)
         .async_(false)
-        .max_buffers(WAITING_RESULTS)
+        .max_buffers(waiting)
         .build();
     sink.set_caps(caps);
     pipeline.add_many([&queue, analyzer, sink.upcast_ref()])?;

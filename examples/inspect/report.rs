@@ -15,6 +15,7 @@ use crate::{
     lines::{DefectLine, FrameLine, Line, PlantedLine, Summary},
     panel::is_found,
     pipeline::Inspected,
+    roll::{RollLine, RollSummary},
 };
 
 /// Number of latest latencies kept for the percentiles; bounds the memory of long runs.
@@ -24,6 +25,10 @@ const KEPT_LATENCIES: usize = 100_000;
 pub struct Report {
     json: bool,
     list: bool,
+    /// Whether frames are strips: their defects are printed as the map of a roll.
+    strips: bool,
+    /// Whether the heading of the map is printed.
+    has_heading: bool,
     bar: ProgressBar,
     /// The pitches of the last frame.
     pitches: [f64; 2],
@@ -36,7 +41,7 @@ pub struct Report {
 
 impl Report {
     /// A report. On a terminal a progress bar counts to `frames`, if known.
-    pub fn new(json: bool, list: bool, frames: Option<u64>) -> Self {
+    pub fn new(json: bool, list: bool, frames: Option<u64>, strips: bool) -> Self {
         let bar = match frames {
             Some(frames) if io::stderr().is_terminal() => {
                 let bar = ProgressBar::new(frames);
@@ -52,6 +57,8 @@ impl Report {
         Self {
             json,
             list,
+            strips,
+            has_heading: false,
             bar,
             pitches: [0.0; 2],
             summary: Summary::default(),
@@ -128,6 +135,9 @@ impl Report {
         };
         let text = if self.json {
             to_json(&Line::Frame(line))?
+        } else if self.strips {
+            self.bar.set_position(self.summary.frames);
+            return Ok(());
         } else if self.summary.frames == 1 {
             format!("{}\n{}", line.header(), line.to_text(self.list))
         } else {
@@ -136,6 +146,22 @@ impl Report {
         let written = self.bar.suspend(|| say(&text));
         self.bar.set_position(self.summary.frames);
         written
+    }
+
+    /// Prints a line of the roll's map.
+    ///
+    /// # Errors
+    /// The output cannot be written.
+    pub fn defect(&mut self, line: RollLine) -> Result<(), Failure> {
+        let text = if self.json {
+            to_json(&Line::Defect(line))?
+        } else if self.has_heading {
+            line.to_text()
+        } else {
+            self.has_heading = true;
+            format!("{}\n{}", RollLine::HEADER, line.to_text())
+        };
+        self.bar.suspend(|| say(&text))
     }
 
     /// Prints the pitches in use when they change: an estimate comes with the frames.
@@ -234,9 +260,10 @@ impl Report {
     ///
     /// # Errors
     /// The output cannot be written.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self, roll: Option<RollSummary>) -> Result<(), Failure> {
         self.bar.finish_and_clear();
         let summary = &mut self.summary;
+        summary.roll = roll;
         let sorted = {
             let mut sorted: Vec<f64> = self.latencies_ms.into_iter().collect();
             sorted.sort_by(f64::total_cmp);

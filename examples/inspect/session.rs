@@ -17,6 +17,7 @@ use crate::{
     pictures::Pictures,
     pipeline::{Inspected, Next, Pipeline},
     report::Report,
+    roll::Roll,
     source::{Feeding, Source},
 };
 
@@ -59,7 +60,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let known = Some(feeding.frames).filter(|&n| n > 0);
     let known = known.into_iter().chain(source.length()).min();
-    let report = Report::new(args.json, args.list, known);
+    let roll = inspection.line_scan.then(|| {
+        let planted = match &source {
+            Source::Web(strips) => Some(*strips),
+            _ => None,
+        };
+        Roll::new(planted)
+    });
+    let report = Report::new(args.json, args.list, known, roll.is_some());
     report.note(&format!("device: {}", context.device_name()));
     report.note(&format!("source: {}", source.describe()));
     if inspection.comparison.is_none() {
@@ -75,14 +83,19 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         silence: Duration::from_secs_f64(args.silence),
         passages: Passages::new(pictures.is_some()),
         report,
+        roll,
         pictures,
     };
     let result = session.inspect(Retry::new(args.max_wait));
     let pictured = session.pictures.map_or(Ok(()), Pictures::finish);
+    let mut mapped = Ok(());
     if result.is_ok() || session.report.frames() > 0 {
-        session.report.finish()?;
+        if let (Some(roll), Some(folder)) = (&session.roll, &args.output) {
+            mapped = roll.draw(folder);
+        }
+        session.report.finish(session.roll.map(Roll::summary))?;
     }
-    result.and(pictured)
+    result.and(pictured).and(mapped)
 }
 
 fn open(device: &str) -> Result<Arc<clinspect_opencl::ClContext>, Failure> {
@@ -104,6 +117,7 @@ struct Session {
     silence: Duration,
     passages: Passages,
     report: Report,
+    roll: Option<Roll>,
     pictures: Option<Pictures>,
 }
 
@@ -132,7 +146,10 @@ impl Session {
     fn watch(&mut self, pipeline: &mut Pipeline) -> Result<Ending, Failure> {
         let camera = matches!(self.source, Source::Camera(_));
         // Frames that this program makes have no time limit.
-        let made = matches!(self.source, Source::Panel(_) | Source::Files(_));
+        let made = matches!(
+            self.source,
+            Source::Panel(_) | Source::Web(_) | Source::Files(_)
+        );
         self.report.starting();
         let live = match pipeline.start() {
             Ok(live) => live,
@@ -179,6 +196,11 @@ impl Session {
     fn take(&mut self, frame: Inspected) -> Result<(), Failure> {
         let panel = self.feeding.truth.take(frame.number);
         self.report.frame(&frame, panel.as_deref())?;
+        if let (Some(roll), Some(judged)) = (&mut self.roll, &frame.judged) {
+            for line in roll.take(&judged.result) {
+                self.report.defect(line)?;
+            }
+        }
         match &mut self.pictures {
             Some(pictures) => pictures.take(frame),
             None => Ok(()),

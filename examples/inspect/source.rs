@@ -8,8 +8,9 @@ use crate::{
     failure::Failure,
     feed,
     files::FileFeed,
-    options::{Args, Panels},
+    options::{Args, Panels, Strips},
     panel::{PanelFeed, Truth},
+    web::WebFeed,
 };
 
 /// Name of the last element after a description.
@@ -20,6 +21,8 @@ const LAST: &str = "clinspect-formats";
 pub enum Source {
     /// The panel generator.
     Panel(Panels),
+    /// A line camera over a web of cloth.
+    Web(Strips),
     /// A GigE Vision or USB3 Vision camera.
     Camera(Option<String>),
     /// Pictures or videos, in this order.
@@ -50,6 +53,7 @@ impl Source {
         let words = &args.source;
         match words.as_slice() {
             [word] if word == "panel" => return Ok(Self::Panel(args.panels()?)),
+            [word] if word == "web" => return Ok(Self::Web(args.strips()?)),
             [word] if word == "camera" => return Ok(Self::Camera(args.camera_name.clone())),
             _ => {}
         }
@@ -65,7 +69,7 @@ impl Source {
         let files = matching_files(Path::new(&text));
         if files.is_empty() {
             return Err(Failure::Usage(format!(
-                "unknown source \"{text}\": it is neither panel nor camera, no file matches it, and \
+                "unknown source \"{text}\": it is neither panel, web nor camera, no file matches it, and \
                  it does not start with a GStreamer element"
             )));
         }
@@ -83,6 +87,17 @@ impl Source {
                 panels.spec.pitch_y,
                 panels.defects,
                 panels.bad_every
+            ),
+            Self::Web(strips) => format!(
+                "a simulated line camera over woven cloth, {} px per line, pitch {} px, strips of {} rows{}",
+                strips.spec.width,
+                strips.spec.pitch_px,
+                strips.rows,
+                if strips.spec.defects {
+                    ", with defects"
+                } else {
+                    ""
+                }
             ),
             Self::Camera(Some(name)) => format!("camera {name}"),
             Self::Camera(None) => "the first camera found".into(),
@@ -114,6 +129,7 @@ impl Source {
             Self::Panel(panels) => {
                 feed::bin("panel", PanelFeed::new(panels, feeding)?, feeding.fps)
             }
+            Self::Web(strips) => feed::bin("web", WebFeed::new(strips, feeding)?, feeding.fps),
             Self::Files(files) => feed::bin("files", FileFeed::new(files, &caps), feeding.fps),
             Self::Camera(name) => camera(name.as_deref(), &caps),
             Self::Launch(description) => launch(description, &caps),

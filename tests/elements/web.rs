@@ -417,6 +417,16 @@ fn the_latency_has_the_strips_that_are_held() {
     assert!(sink.peer_query(&mut query));
     // Two strips hold the 15 rows below, at 100 strips a second.
     assert_eq!(query.result().1, gst::ClockTime::from_mseconds(20));
+
+    // Without a framerate the answer is that of the source.
+    let mut caps = web.caps(8);
+    caps.make_mut().set("framerate", gst::Fraction::new(0, 1));
+    let mut rig = Rig::new("clgaussian kernel-size=31 line-scan=true", &caps);
+    rig.push(web.strips(8).remove(0)).unwrap();
+    let mut query = gst::query::Latency::new();
+    assert!(rig.harness().sinkpad().unwrap().peer_query(&mut query));
+    assert_eq!(query.result().1, gst::ClockTime::ZERO);
+    assert!(rig.errors().is_empty());
 }
 
 #[test]

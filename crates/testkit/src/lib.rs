@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod cloth;
 pub mod content;
 pub mod device;
 pub mod frames;

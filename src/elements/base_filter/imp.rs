@@ -446,8 +446,9 @@ impl BaseTransformImpl for ClBaseFilter {
         if answered
             && let gst::QueryViewMut::Latency(latency) = query.view_mut()
             && let Some((frames, fps)) = self.held_frames()
-        {
             // Without a framerate nobody knows how long strips are held.
+            && fps.numer() > 0
+        {
             let nanoseconds = gst::ClockTime::SECOND.nseconds();
             let held = nanoseconds.mul_div_ceil(frames * fps.denom() as u64, fps.numer() as u64);
             let held = gst::ClockTime::from_nseconds(held.unwrap_or(0));
