@@ -6,7 +6,10 @@ use clinspect_core::{
     ClError,
     window::{Reach, Window},
 };
-use clinspect_opencl::frame::{ClFrame, Importer, WebRows};
+use clinspect_opencl::{
+    Taken,
+    frame::{ClFrame, Importer, WebRows},
+};
 
 /// Rows from which an element learns at a time, such as pitches: twice the rows that the search for a
 /// pitch of 170 pixels needs.
@@ -208,8 +211,9 @@ impl Web {
         }
         let copied = self.rows.append(&frame, self.height, keep)?;
         frame.wait_for_upload()?;
-        // The source may overwrite its memory when the buffer is released.
-        if !keeps_memory && frame.taken() != clinspect_opencl::Taken::Copied {
+        // The source may overwrite its memory when the buffer is released; the next user of OpenCL memory is
+        // ordered after the copy.
+        if !keeps_memory && frame.taken() == Taken::Wrapped {
             copied.wait("a strip")?;
         }
         drop(frame);
