@@ -223,7 +223,10 @@ fn stop_from_another_thread_while_a_kernel_runs_is_short_and_clean() {
         ));
         // A stop cannot interrupt a driver's compiler, which takes seconds on an empty cache: compile first.
         pipeline.set_state(gst::State::Paused).unwrap();
-        pipeline.state(Some(gst::ClockTime::from_seconds(120))).0.unwrap();
+        pipeline
+            .state(Some(gst::ClockTime::from_seconds(120)))
+            .0
+            .unwrap();
         pipeline.set_state(gst::State::Null).unwrap();
         // Check errors of the stop too.
         pipeline.set_auto_flush_bus(false);

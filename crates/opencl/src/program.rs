@@ -60,6 +60,8 @@ pub enum ProgramSource {
     PlaneImage,
     /// Copies a few rows or columns of a frame.
     ProbeLines,
+    /// Copies rows on a CPU.
+    CopyRows,
 }
 
 /// A file's name and text.
@@ -78,7 +80,7 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
@@ -93,6 +95,7 @@ impl ProgramSource {
         Self::PitchMask,
         Self::PlaneImage,
         Self::ProbeLines,
+        Self::CopyRows,
     ];
 
     /// The name of the last file, which holds the kernels.
@@ -113,7 +116,8 @@ impl ProgramSource {
             | Self::PitchThreshold
             | Self::PitchWords
             | Self::PitchMask
-            | Self::ProbeLines => true,
+            | Self::ProbeLines
+            | Self::CopyRows => true,
             Self::GaussianTile
             | Self::HistogramBanked
             | Self::PitchWide
@@ -181,6 +185,7 @@ impl ProgramSource {
             ],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
+            Self::CopyRows => &[COMMON, part!("copy_rows.cl")],
         }
     }
 }

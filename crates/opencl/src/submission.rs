@@ -231,6 +231,11 @@ impl Submission<'_> {
         Ok(())
     }
 
+    /// Number of the device's compute units.
+    pub fn compute_units(&self) -> usize {
+        self.context.caps().compute_units
+    }
+
     /// Counts a plane that a command copies into an image.
     pub fn count_image_copy(&self) {
         self.meter.count_image_copy();

@@ -98,7 +98,7 @@ impl Web {
             )));
         }
         Ok(Self {
-            rows: WebRows::new(importer.context(), importer.meter(), layout),
+            rows: WebRows::new(importer.context(), importer.meter(), layout)?,
             height: layout.height,
             number: 0,
             begins: Some(Reason::Start),

@@ -2,13 +2,20 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, layout::FrameLayout};
+use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange};
 
 use super::{ClFrame, Plane, PlaneMemory};
-use crate::{ClBuffer, ClContext, Completion, Meter, Rows, Taken};
+use crate::{
+    Arg, ClBuffer, ClContext, Completion, Kernel, Meter, ProgramSource, Rows, Submission, Taken,
+};
 
 /// Rows of the planes start at multiples of this, bytes: the fastest kernels need it.
 const ROW_ALIGNMENT: usize = 64;
+
+/// Name of the kernel that copies on a CPU.
+const KERNEL: &str = "copy_rows";
+/// Bands of rows per compute unit of a CPU.
+const BANDS_PER_UNIT: usize = 4;
 
 /// A plane of the kept rows.
 #[derive(Debug)]
@@ -25,6 +32,8 @@ struct WebPlane {
 pub struct WebRows {
     context: Arc<ClContext>,
     meter: Arc<Meter>,
+    /// Copies rows on a CPU.
+    copier: Option<Kernel>,
     planes: Vec<WebPlane>,
     /// Number of rows that fit.
     capacity: usize,
@@ -41,16 +50,33 @@ pub struct WebRows {
 
 impl WebRows {
     /// No rows, of frames of `layout`.
-    pub fn new(context: &Arc<ClContext>, meter: &Arc<Meter>, layout: &FrameLayout) -> Self {
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+        layout: &FrameLayout,
+    ) -> Result<Self, ClError> {
+        let copier = if context.caps().is_cpu {
+            Some(
+                context
+                    .program(ProgramSource::CopyRows, "")?
+                    .kernel(KERNEL)?,
+            )
+        } else {
+            None
+        };
         let planes = layout.planes.iter().enumerate();
         let planes = planes.map(|(index, plane)| WebPlane {
             row_bytes: plane.row_bytes,
             stride: plane.row_bytes.next_multiple_of(ROW_ALIGNMENT),
             shift: layout.row_shift(index),
         });
-        Self {
+        Ok(Self {
             context: context.clone(),
             meter: meter.clone(),
+            copier,
             planes: planes.collect(),
             capacity: 0,
             memory: None,
@@ -58,7 +84,7 @@ impl WebRows {
             first: 0,
             rows: 0,
             step: 1 << layout.largest_row_shift(),
-        }
+        })
     }
 
     /// Forgets all rows: a web begins.
@@ -105,7 +131,13 @@ impl WebRows {
             };
             let (to, row_bytes) = self.rows_of(&memory, index, self.at + self.rows)?;
             let rows = (height + (1 << self.planes[index].shift) - 1) >> self.planes[index].shift;
-            submission.copy(from, to, row_bytes, rows)?;
+            copy(
+                &mut submission,
+                self.copier.as_mut(),
+                from,
+                to,
+                [row_bytes, rows],
+            )?;
         }
         self.rows += height;
         submission.send()
@@ -117,7 +149,7 @@ impl WebRows {
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
         // Copies may not overlap, and a larger memory makes room for several strips.
         if needed > self.capacity || self.at < self.rows {
-            self.capacity = (2 * needed).next_multiple_of(self.step);
+            self.capacity = (2 * needed + height).next_multiple_of(self.step);
             let bytes = self.planes.iter().try_fold(0_usize, |sum, plane| {
                 let rows = self.capacity >> plane.shift;
                 sum.checked_add(plane.stride.checked_mul(rows)?)
@@ -134,7 +166,13 @@ impl WebRows {
                 let (to, _) = self.place(after, self.capacity, index, 0)?;
                 let rows =
                     (self.rows + (1 << self.planes[index].shift) - 1) >> self.planes[index].shift;
-                submission.copy(from, to, row_bytes, rows)?;
+                copy(
+                    &mut submission,
+                    self.copier.as_mut(),
+                    from,
+                    to,
+                    [row_bytes, rows],
+                )?;
             }
             submission.send()?;
         }
@@ -193,6 +231,35 @@ impl WebRows {
             source: None,
         })
     }
+}
+
+/// Enqueues a copy of rows that do not overlap; `extent`: bytes of a row, and rows.
+fn copy(
+    submission: &mut Submission,
+    copier: Option<&mut Kernel>,
+    from: Rows,
+    to: Rows,
+    [row_bytes, rows]: [usize; 2],
+) -> Result<(), ClError> {
+    let Some(kernel) = copier else {
+        return submission.copy(from, to, row_bytes, rows);
+    };
+    let number = |value: usize| {
+        u32::try_from(value)
+            .map_err(|_| ClError::Refused(format!("a row or a stride of {value} is too large")))
+    };
+    let args = [
+        Arg::Reads(from.memory),
+        Arg::U64(from.offset as u64),
+        Arg::U32(number(from.stride)?),
+        Arg::Writes(to.memory),
+        Arg::U64(to.offset as u64),
+        Arg::U32(number(to.stride)?),
+        Arg::U32(number(row_bytes)?),
+        Arg::U32(number(rows)?),
+    ];
+    let bands = rows.min(BANDS_PER_UNIT * submission.compute_units());
+    submission.run(kernel, KERNEL, &args, &NdRange::groups(bands.max(1), 1))
 }
 
 fn no_memory() -> ClError {
