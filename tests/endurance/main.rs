@@ -19,6 +19,7 @@ mod expected;
 mod latency;
 mod resources;
 mod soak;
+mod web;
 
 /// A number from the environment.
 pub fn setting(name: &str, default: usize) -> usize {

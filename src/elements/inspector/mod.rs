@@ -152,8 +152,8 @@ pub trait InspectorImpl:
         Learning::Off
     }
 
-    /// Notes what is in force for a frame.
-    fn note(_live: &Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
+    /// Notes what is in force for a frame, before it is marked.
+    fn note(_live: &mut Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
 
     /// Marks the defects of a frame; returns the numbers of marked pixels.
     ///

@@ -327,8 +327,13 @@ impl InspectorImpl for ClPitchThreshold {
         }
     }
 
-    fn note(live: &Live<Settings, Operator>, state: &mut State) {
+    fn note(live: &mut Live<Settings, Operator>, state: &mut State) {
         state.steady.note(&live.settings);
+        // Strips are looked at from time to time only, and the comparison may have been built since then.
+        if live.settings.contrast() == Contrast::Unknown {
+            let comparison = &mut live.operator.comparison;
+            comparison.set_contrast(state.learned.minimum(comparison.pitches()));
+        }
     }
 
     fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<Marked, ClError> {

@@ -72,6 +72,14 @@ impl Learned {
     pub fn is_known(&self) -> bool {
         self.contrast.is_some()
     }
+
+    /// The minimum contrast, unknown if none was learned for these pitches.
+    pub fn minimum(&self, pitches: [f64; 2]) -> Contrast {
+        match self.contrast {
+            Some((contrast, of)) if of == pitches => Contrast::Known(contrast / 2.0),
+            _ => Contrast::Unknown,
+        }
+    }
 }
 
 impl Presence {
@@ -129,10 +137,7 @@ impl Presence {
             self.tell(element, contrast);
             self.warn(element, learned, pitches);
         }
-        comparison.set_contrast(match learned.contrast {
-            Some((contrast, _)) => Contrast::Known(contrast / 2.0),
-            None => Contrast::Unknown,
-        });
+        comparison.set_contrast(learned.minimum(pitches));
         Ok(())
     }
 
