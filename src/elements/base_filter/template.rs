@@ -166,6 +166,14 @@ struct TypedWork<T: ClBaseFilterImpl> {
 /// An event to send before the buffer, or why the frame cannot be sent on.
 type Processed = Result<Option<gst::Event>, ClError>;
 
+/// Checks caps and builds the operator; `[images, line_scan]` are the modes latched at the start.
+type SetUp = fn(&ClBaseFilter, Option<Work>, &Negotiated, [bool; 2]) -> Result<Work, ClError>;
+/// Processes a strip: the rows around it, its place in them, and the number of its web.
+type ProcessStrip =
+    fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers, (ClFrame, Window, u64)) -> Processed;
+/// Learns from a frame with this number of rows.
+type Look = fn(&ClBaseFilter, &mut Work, &ClFrame, usize, &Arc<Meter>) -> Result<(), ClError>;
+
 /// The virtual methods of a subclass.
 pub struct Methods {
     pub(super) task: &'static str,
@@ -173,14 +181,11 @@ pub struct Methods {
     pub(super) started: fn(&ClBaseFilter),
     pub(super) stopped: fn(&ClBaseFilter),
     pub(super) other_caps: fn(&ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>,
-    pub(super) set_up:
-        fn(&ClBaseFilter, Option<Work>, &Negotiated, [bool; 2]) -> Result<Work, ClError>,
+    pub(super) set_up: SetUp,
     pub(super) process: fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers) -> Processed,
-    pub(super) process_strip:
-        fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers, (ClFrame, Window, u64)) -> Processed,
+    pub(super) process_strip: ProcessStrip,
     pub(super) follow: fn(&ClBaseFilter, &mut Work) -> Result<(), ClError>,
-    pub(super) look:
-        fn(&ClBaseFilter, &mut Work, &ClFrame, usize, &Arc<Meter>) -> Result<(), ClError>,
+    pub(super) look: Look,
     pub(super) reach: fn(&Work) -> Reach,
     pub(super) learning: fn(&ClBaseFilter, &Work) -> Learning,
     pub(super) web_begins: fn(&ClBaseFilter, &mut Work),

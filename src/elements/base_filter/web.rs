@@ -232,7 +232,7 @@ impl Web {
     ///
     /// # Errors
     /// Nothing has come.
-    pub fn to_learn(&mut self, ends: bool) -> Result<Option<(ClFrame, usize)>, ClError> {
+    pub fn learn_from(&mut self, ends: bool) -> Result<Option<(ClFrame, usize)>, ClError> {
         let past = self.rows.past();
         let is_first = self.learns_at == LEARNING_ROWS;
         if past < self.learns_at && !(ends && is_first && past > 0) {

@@ -155,7 +155,7 @@ impl ClBaseFilter {
             let (methods, element) = (self.methods()?, self.obj());
             let before = (methods.reach)(&stream.work);
             if (methods.learning)(&element, &stream.work) != super::Learning::Off
-                && let Some((frame, rows)) = web.to_learn(ends)?
+                && let Some((frame, rows)) = web.learn_from(ends)?
             {
                 let meter = stream.importer.meter().clone();
                 (methods.look)(&element, &mut stream.work, &frame, rows, &meter)?;

@@ -43,6 +43,7 @@ pub enum Contrast {
 
 /// What the comparison knows of a frame, for the kernels.
 pub(super) struct Judged<'a> {
+    pub window: Window,
     pub comparisons: &'a Mem,
     pub comparison_count: usize,
     pub rois: &'a Mem,
@@ -283,12 +284,12 @@ impl Presence {
         context: &Arc<ClContext>,
         contrast: f64,
         judged: &Judged,
-        window: &Window,
         mask: Memory,
         mask_offset: usize,
         meter: &Meter,
     ) -> Result<[u32; 2], ClError> {
         self.read_sums(context)?;
+        let window = &judged.window;
         let tiles = &self.rows.tiles;
         let table = if window.is_web {
             tiles.row_differences_q8(&self.host_sums, contrast_q4(contrast))

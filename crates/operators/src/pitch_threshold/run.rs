@@ -185,6 +185,7 @@ impl PitchThreshold {
             && counts[TILES + slot] > 0
         {
             let judged = Judged {
+                window,
                 comparisons: &self.comparisons,
                 comparison_count: self.comparison_list.len(),
                 rois: &self.rois.memory,
@@ -192,15 +193,8 @@ impl PitchThreshold {
                 flags: self.flags,
                 ignored: self.ignore.as_ref().map(Ignore::memory),
             };
-            let [fresh, missing] = presence.mark(
-                &self.context,
-                level,
-                &judged,
-                &window,
-                mask,
-                mask_offset,
-                meter,
-            )?;
+            let [fresh, missing] =
+                presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;
             marked.pixels += u64::from(fresh);
             marked.missing = u64::from(missing);
             if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
