@@ -40,7 +40,7 @@ enum Operator {
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
     Pitch(Box<PitchThreshold>, gst::Memory),
     /// Lists the defects of a mask that was made before; areas of the listed ones.
-    List(Box<PitchThreshold>, gst::Memory, Finder, Vec<u32>),
+    List(Box<PitchThreshold>, gst::Memory, Box<Finder>, Vec<u32>),
 }
 
 struct Ours {
@@ -140,7 +140,7 @@ pub fn prepare(
                 .ok_or("lists are timed without transfers")?;
             let buffer = buffer_of(&mask).ok_or("the mask is not in OpenCL memory")?;
             operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &meter)?;
-            Operator::List(Box::new(operator), mask, Finder::default(), Vec::new())
+            Operator::List(Box::new(operator), mask, Box::default(), Vec::new())
         }
         _ => return Err(format!("no operator is called {task}").into()),
     };

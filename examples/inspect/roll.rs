@@ -267,7 +267,7 @@ impl Roll {
             width: defect.width,
             height: defect.height,
             area: defect.area,
-            across_mm: known.then(|| columns.start as f64 * mm_x),
+            across_mm: known.then_some(columns.start as f64 * mm_x),
             along_m: known.then(|| line as f64 * mm_y / 1e3),
             size_mm: known.then(|| {
                 [

@@ -92,6 +92,7 @@ pub fn histogram_settings(region: Rect) -> HistogramSettings {
 pub fn pitch_settings() -> PitchSettings {
     let panel = PanelSpec::default();
     PitchSettings {
+        line_scan: false,
         may_be_blind: false,
         may_move: false,
         pitch_x: panel.pitch_x,

@@ -219,7 +219,7 @@ fn masks_and_counts_of_strips_are_those_of_the_whole_web() {
             for height in HEIGHTS {
                 let strips = web.through(&element, height);
                 assert_eq!(strips.len(), 360 / height, "{extra}");
-                let masks: Vec<u8> = strips.iter().flat_map(|strip| read(strip)).collect();
+                let masks: Vec<u8> = strips.iter().flat_map(read).collect();
                 assert!(
                     masks == mask,
                     "{extra}, {format:?}, strips of {height} rows"
@@ -337,7 +337,7 @@ fn a_web_ends_at_discont_offset_caps_flush_and_eos() {
     let sent: Vec<gst::Buffer> = std::iter::from_fn(|| rig.harness().try_pull()).collect();
     assert_eq!(sent.len(), came);
     // Each of the webs is judged as a frame of its rows.
-    let first: Vec<u8> = sent.iter().take(6).flat_map(|strip| read(strip)).collect();
+    let first: Vec<u8> = sent.iter().take(6).flat_map(read).collect();
     let mut alone = Web::cloth(Format::Gray8, 97, 360, 9);
     alone.rows = 120;
     alone.bytes.truncate(120 * 97);
@@ -443,7 +443,7 @@ fn estimated_pitches_and_contrast_do_not_depend_on_the_cut() {
     assert_eq!(result.verdict, Verdict::Fail);
     for height in [10, 75, 400] {
         let strips = web.through(element, height);
-        let masks: Vec<u8> = strips.iter().flat_map(|strip| read(strip)).collect();
+        let masks: Vec<u8> = strips.iter().flat_map(read).collect();
         assert!(masks == read(&whole[0]), "strips of {height} rows");
     }
 }
