@@ -253,3 +253,15 @@ fn held_strips_leave_at_eos_and_are_dropped_by_state_changes() {
         assert!(rig.errors().is_empty());
     }
 }
+
+#[test]
+fn a_region_may_reach_to_the_end_of_any_web() {
+    if start().is_none() {
+        return;
+    }
+    let rows = cloth(96);
+    let region = |height: u32| format!("{ALONG_X} rois=<<0,10,64,{height}>>");
+    let wanted = one_web(&region(1000), strips(&rows, 8), 8);
+    let sent = one_web(&region(i32::MAX as u32), strips(&rows, 8), 8);
+    assert!(bytes(&sent) == bytes(&wanted));
+}
