@@ -265,3 +265,33 @@ fn a_region_may_reach_to_the_end_of_any_web() {
     let sent = one_web(&region(i32::MAX as u32), strips(&rows, 8), 8);
     assert!(bytes(&sent) == bytes(&wanted));
 }
+
+#[test]
+fn defects_do_not_stay_open_while_no_list_is_made() {
+    if start().is_none() {
+        return;
+    }
+    let mut line = vec![100; 8 * WIDTH];
+    for row in 0..8 {
+        line[WIDTH * row + 30] = 200;
+    }
+    let strip = |rows: &[u8]| strips(rows, 8).remove(0);
+    let mut rig = Rig::new(ALONG_X, &caps(8));
+    let element = rig.only("clpitchthreshold");
+    // Strips wait for a row below: the second one lets the first one leave.
+    rig.push(strip(&line)).unwrap();
+    rig.push(strip(&line)).unwrap();
+    element.set_property("max-defects", 0_u32);
+    for _ in 0..4 {
+        rig.push(strip(&[100; 8 * WIDTH])).unwrap();
+    }
+    rig.push(strip(&line)).unwrap();
+    element.set_property("max-defects", 100_u32);
+    let listed: Vec<u32> = end(&mut rig)
+        .iter()
+        .flat_map(|strip| DefectResult::read(strip))
+        .flat_map(|result| result.defects)
+        .map(|defect| defect.area)
+        .collect();
+    assert_eq!(listed.last(), Some(&8));
+}
