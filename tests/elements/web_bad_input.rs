@@ -164,6 +164,29 @@ fn offsets_that_jump_back_begin_a_web() {
 }
 
 #[test]
+fn offsets_may_count_bytes() {
+    if start().is_none() {
+        return;
+    }
+    let rows = cloth(120);
+    let mut rig = Rig::new(SMOOTH, &caps(8));
+    let mut lost = Vec::new();
+    for (index, mut strip) in strips(&rows, 8).into_iter().enumerate() {
+        // As rawvideoparse does behind filesrc; two strips are lost.
+        let number = if index < 6 { index } else { index + 2 };
+        (strip.get_mut().unwrap()).set_offset((number * 8 * WIDTH) as u64);
+        rig.push(strip).unwrap();
+        let webs = rig.told("clgaussian-web");
+        lost.extend(
+            webs.iter()
+                .map(|web| web.get::<u64>("lost-buffers").unwrap()),
+        );
+    }
+    assert_eq!(lost, [0, 2]);
+    assert_eq!(order(&end(&mut rig)), (0..15).collect::<Vec<u64>>());
+}
+
+#[test]
 fn a_line_without_end_holds_few_buffers() {
     /// Bytes whose copies are counted while they live.
     struct Counted(Vec<u8>, Arc<AtomicUsize>);
@@ -254,6 +277,112 @@ fn held_strips_leave_at_eos_and_are_dropped_by_state_changes() {
     }
 }
 
+/// Lets downstream refuse buffers while the returned flag is set.
+fn refusing(rig: &mut Rig) -> Arc<AtomicBool> {
+    let refuses = Arc::new(AtomicBool::new(false));
+    let flag = refuses.clone();
+    let pad = rig.harness().sinkpad().unwrap();
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        if flag.load(Ordering::Relaxed) {
+            info.flow_res = Err(gst::FlowError::NotLinked);
+            return gst::PadProbeReturn::Handled;
+        }
+        gst::PadProbeReturn::Ok
+    });
+    refuses
+}
+
+#[test]
+fn strips_that_downstream_refuses_do_not_enter_the_next_web() {
+    if start().is_none() {
+        return;
+    }
+    let rows = cloth(96);
+    let wanted = one_web(SMOOTH, strips(&rows, 8), 8);
+    let mut rig = Rig::new(SMOOTH, &caps(8));
+    let refuses = refusing(&mut rig);
+    for strip in strips(&rows, 8).into_iter().take(5) {
+        rig.push(strip).unwrap();
+    }
+    assert_eq!(order(&drain(&mut rig)), [0, 1, 2]);
+    // A branch of a tee that is not linked: the end of the web cannot be sent.
+    refuses.store(true, Ordering::Relaxed);
+    let mut next = strips(&rows, 8);
+    (next[0].get_mut().unwrap()).set_flags(gst::BufferFlags::DISCONT);
+    assert_eq!(rig.push(next[0].copy()), Err(gst::FlowError::NotLinked));
+    refuses.store(false, Ordering::Relaxed);
+    for strip in next {
+        rig.push(strip).unwrap();
+    }
+    let sent = end(&mut rig);
+    assert_eq!(order(&sent), order(&wanted));
+    assert!(bytes(&sent) == bytes(&wanted));
+}
+
+#[test]
+fn a_strip_that_is_dropped_because_it_is_late_ends_the_web() {
+    if start().is_none() {
+        return;
+    }
+    let rows = cloth(96);
+    let mut rig = Rig::new(&format!("{SMOOTH} qos=true"), &caps(8));
+    let mut all = strips(&rows, 8).into_iter();
+    for strip in all.by_ref().take(3) {
+        rig.push(strip).unwrap();
+    }
+    // Late by 5 ms at 25 ms: twice as much is skipped.
+    let late = gst::event::Qos::builder(gst::QOSType::Underflow, 2.0, 5_000_000);
+    let late = late.timestamp(gst::ClockTime::from_mseconds(25)).build();
+    rig.harness().push_upstream_event(late);
+    for strip in all {
+        rig.push(strip).unwrap();
+    }
+    let sent = end(&mut rig);
+    assert_eq!(order(&sent), [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11]);
+    let webs = rig.told("clgaussian-web");
+    let webs = webs.iter();
+    let webs: Vec<(&str, u64)> = webs
+        .map(|web| (web.get("reason").unwrap(), web.get("lost-buffers").unwrap()))
+        .collect();
+    assert_eq!(webs, [("start", 0), ("discont", 1)]);
+    let before = one_web(SMOOTH, strips(&rows[..3 * 8 * WIDTH], 8), 8);
+    let after = one_web(SMOOTH, strips(&rows[4 * 8 * WIDTH..], 8), 8);
+    assert!(bytes(&sent) == [bytes(&before), bytes(&after)].concat());
+}
+
+#[test]
+fn a_pitch_may_be_estimated_from_the_middle_of_a_web_on() {
+    if start().is_none() {
+        return;
+    }
+    let rows = cloth(2000);
+    let mut rig = Rig::new(JUDGED, &caps(20));
+    let element = rig.only("clpitchthreshold");
+    let mut pushed = 0;
+    let mut push = |rig: &mut Rig| {
+        // 2000 rows are a whole number of periods.
+        for strip in strips(&rows, 20) {
+            if let Err(flow) = rig.push(strip) {
+                panic!("{flow:?}: {:?}", rig.errors());
+            }
+            pushed += 1;
+        }
+    };
+    push(&mut rig);
+    element.set_property("pitch-y", -1.0);
+    let began = Instant::now();
+    while element.property::<f64>("estimated-pitch-y") == 0.0 {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        push(&mut rig);
+    }
+    let pitch = element.property::<f64>("estimated-pitch-y");
+    assert!((pitch - 5.0).abs() < 0.1, "{pitch}");
+    let mut sent = drain(&mut rig).len();
+    sent += end(&mut rig).len();
+    assert_eq!(sent, pushed);
+    assert!(rig.errors().is_empty());
+}
+
 #[test]
 fn a_region_may_reach_to_the_end_of_any_web() {
     if start().is_none() {
@@ -294,4 +423,22 @@ fn defects_do_not_stay_open_while_no_list_is_made() {
         .map(|defect| defect.area)
         .collect();
     assert_eq!(listed.last(), Some(&8));
+}
+
+#[test]
+fn sticky_events_behind_held_strips_outlive_a_flush() {
+    if start().is_none() {
+        return;
+    }
+    let mut rig = Rig::new(SMOOTH, &caps(8));
+    rig.push(strips(&cloth(8), 8).remove(0)).unwrap();
+    let mut tags = gst::TagList::new();
+    (tags.get_mut().unwrap()).add::<gst::tags::Title>(&"roll 7", gst::TagMergeMode::Append);
+    rig.harness().push_event(gst::event::Tag::new(tags));
+    rig.harness().push_event(gst::event::FlushStart::new());
+    rig.harness()
+        .push_event(gst::event::FlushStop::builder(true).build());
+    let sink = rig.harness().sinkpad().unwrap();
+    assert!(sink.sticky_event::<gst::event::Tag>(0).is_some());
+    assert!(rig.is_silent());
 }

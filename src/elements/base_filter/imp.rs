@@ -333,9 +333,10 @@ impl BaseTransformImpl for ClBaseFilter {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         let mut event = event;
+        let mut outlive = Vec::new();
         if self.is_line_scan() {
             match event.type_() {
-                gst::EventType::FlushStop => self.flush_web(),
+                gst::EventType::FlushStop => outlive = self.flush_web(),
                 // The failure of a push is upstream's to see at its next buffer.
                 gst::EventType::Eos | gst::EventType::StreamStart => {
                     let _ = self.end_web(Reason::Start);
@@ -353,7 +354,11 @@ impl BaseTransformImpl for ClBaseFilter {
         ) {
             self.drain();
         }
-        self.parent_sink_event(event)
+        let is_handled = self.parent_sink_event(event);
+        for event in outlive {
+            self.parent_sink_event(event);
+        }
+        is_handled
     }
 
     fn transform_caps(
@@ -433,12 +438,13 @@ impl BaseTransformImpl for ClBaseFilter {
         self.check_memory().map_err(|()| gst::FlowError::Error)?;
         self.parent_submit_input_buffer(is_discont, input)?;
         // Without strips the parent class takes the buffer itself.
-        if self.is_line_scan()
-            && let Some(strip) = self.take_queued_buffer()
-        {
-            return self.take_strip(strip);
+        if !self.is_line_scan() {
+            return Ok(gst::FlowSuccess::Ok);
         }
-        Ok(gst::FlowSuccess::Ok)
+        match self.take_queued_buffer() {
+            Some(strip) => self.take_strip(strip),
+            None => self.skip_strip(),
+        }
     }
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {

@@ -40,6 +40,7 @@ impl ClBaseFilter {
             self.end_web(reason)?;
             lost = buffers;
         }
+        lost += self.with_web(Web::take_skipped).unwrap_or(0);
         let added = self.try_stream(|stream, web| {
             let (methods, element) = (self.methods()?, self.obj());
             (methods.follow)(&element, &mut stream.work)?;
@@ -58,16 +59,26 @@ impl ClBaseFilter {
         self.send_ready(false)
     }
 
-    /// Ends the web: sends what is held.
+    /// The next strip was dropped because it is late: the one behind it does not continue the web.
+    pub(super) fn skip_strip(&self) -> Result<gst::FlowSuccess, gst::FlowError> {
+        self.with_web(Web::skip);
+        self.end_web(Reason::Discont)
+    }
+
+    /// Ends the web: sends what is held. Strips behind one that downstream refuses are dropped.
     pub(super) fn end_web(&self, reason: Reason) -> Result<gst::FlowSuccess, gst::FlowError> {
         let sent = self.send_ready(true);
-        self.with_web(|web| web.end(reason));
+        for event in self.with_web(|web| web.end(reason)).unwrap_or_default() {
+            self.parent_sink_event(event);
+        }
         sent
     }
 
-    /// Drops what is held.
-    pub(super) fn flush_web(&self) {
-        self.with_web(Web::flush);
+    /// Drops what is held, and returns the events that outlive a flush.
+    pub(super) fn flush_web(&self) -> Vec<gst::Event> {
+        let mut events = (self.with_web(|web| web.end(Reason::Flush))).unwrap_or_default();
+        events.retain(|event| event.is_sticky() && event.type_() != gst::EventType::Segment);
+        events
     }
 
     /// Holds an event if strips are held before it; returns it otherwise.
