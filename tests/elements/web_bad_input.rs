@@ -426,6 +426,61 @@ fn defects_do_not_stay_open_while_no_list_is_made() {
 }
 
 #[test]
+fn upstream_is_asked_for_the_buffers_that_are_held() {
+    if start().is_none() {
+        return;
+    }
+    let asked = |element: &str| {
+        let mut rig = Rig::new(element, &caps(2));
+        rig.push(strips(&cloth(2), 2).remove(0)).unwrap();
+        let mut query = gst::query::Allocation::new(Some(&caps(2)), true);
+        let source = rig.harness().srcpad().unwrap();
+        assert!(source.peer_query(&mut query));
+        let pools = query.allocation_pools();
+        let (pool, _, min, _) = pools.into_iter().next().unwrap();
+        let config = pool.unwrap().config();
+        assert_eq!(config.params().unwrap().2, min);
+        min
+    };
+    let frames = asked(&ALONG_X.replace(" line-scan=true", ""));
+    // The rows of a mask are copied, and their buffers go back.
+    assert_eq!(asked(JUDGED), frames);
+    // The 10 rows below a web's first ones lie in five strips.
+    assert_eq!(asked(&format!("{JUDGED} output=frame")), frames + 5);
+}
+
+#[test]
+fn a_change_of_the_latency_is_told() {
+    if start().is_none() {
+        return;
+    }
+    let messages = |rig: &mut Rig, kernel: Option<u32>| {
+        let element = rig.only("clgaussian");
+        if let Some(kernel) = kernel {
+            element.set_property("kernel-size", kernel);
+        }
+        let bus = rig.harness().element().unwrap().bus().unwrap();
+        let began = Instant::now();
+        let mut told = 0;
+        loop {
+            for strip in strips(&cloth(96), 8) {
+                rig.push(strip).unwrap();
+            }
+            while bus.pop_filtered(&[gst::MessageType::Latency]).is_some() {
+                told += 1;
+            }
+            if told > 0 || began.elapsed() > Duration::from_secs(20) {
+                return told;
+            }
+        }
+    };
+    let mut rig = Rig::new(SMOOTH, &caps(8));
+    // Sinks may have asked before the caps were known.
+    assert_eq!(messages(&mut rig, None), 1);
+    assert_eq!(messages(&mut rig, Some(5)), 1);
+}
+
+#[test]
 fn sticky_events_behind_held_strips_outlive_a_flush() {
     if start().is_none() {
         return;

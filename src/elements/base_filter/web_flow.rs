@@ -56,7 +56,9 @@ impl ClBaseFilter {
         if let Some((reason, number)) = added {
             self.tell_web(reason, number, lost);
         }
-        self.send_ready(false)
+        let sent = self.send_ready(false);
+        self.tell_delay();
+        sent
     }
 
     /// The next strip was dropped because it is late: the one behind it does not continue the web.
@@ -97,10 +99,20 @@ impl ClBaseFilter {
         event
     }
 
+    /// Posts the message that the latency has changed, if the number of held strips has.
+    pub(super) fn tell_delay(&self) {
+        let now = self.held_frames().filter(|(frames, _)| *frames > 0);
+        // Compiling kernels occupies the stream for seconds, so queries read a copy.
+        if std::mem::replace(&mut *lock(&self.delay), now) != now {
+            self.obj()
+                .post(gst::message::Latency::builder().src(&*self.obj()).build());
+        }
+    }
+
     /// Frames by which the held strips delay the stream.
-    pub(super) fn held_frames(&self) -> Option<(u64, gst::Fraction)> {
-        let mut stream = lock(&self.stream);
-        let stream = stream.as_mut()?;
+    fn held_frames(&self) -> Option<(u64, gst::Fraction)> {
+        let stream = lock(&self.stream);
+        let stream = stream.as_ref()?;
         let methods = self.methods().ok()?;
         let web = stream.web.as_ref()?;
         let learning = (methods.learning)(&self.obj(), &stream.work);
@@ -162,9 +174,8 @@ impl ClBaseFilter {
         if self.with_web(|web| web.holds()) != Some(true) {
             return Ok(Next::Nothing);
         }
-        let (next, delays) = self.try_stream(|stream, web| {
+        self.try_stream(|stream, web| {
             let (methods, element) = (self.methods()?, self.obj());
-            let before = (methods.reach)(&stream.work);
             if (methods.learning)(&element, &stream.work) != super::Learning::Off
                 && let Some((frame, rows)) = web.to_learn(ends)?
             {
@@ -173,18 +184,12 @@ impl ClBaseFilter {
             }
             let reach = (methods.reach)(&stream.work);
             let learning = (methods.learning)(&element, &stream.work);
-            let next = match web.take(&reach, ends, learning) {
+            Ok(match web.take(&reach, ends, learning) {
                 None => Next::Nothing,
                 Some(Held::Event(event)) => Next::Event(event),
                 Some(Held::Strip(strip)) => Next::Strip(strip),
-            };
-            Ok((next, reach != before))
-        })?;
-        if delays {
-            self.obj()
-                .post(gst::message::Latency::builder().src(&*self.obj()).build());
-        }
-        Ok(next)
+            })
+        })
     }
 
     fn send_strip(&self, mut strip: Strip, ends: bool) -> Result<gst::FlowSuccess, gst::FlowError> {
