@@ -40,3 +40,4 @@ mod sharing;
 mod stats;
 mod two_devices;
 mod web;
+mod web_bad_input;

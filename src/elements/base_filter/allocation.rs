@@ -19,14 +19,19 @@ fn caps_and_size(caps: Option<gst::Caps>) -> Result<(gst::Caps, u32), ClError> {
     Ok((caps, size))
 }
 
-/// Proposes a pool of OpenCL memory to upstream.
-pub(super) fn propose(device: &Device, query: &mut gst::query::Allocation) -> Result<(), ClError> {
+/// Proposes a pool of OpenCL memory to upstream; `held` buffers wait in the element.
+pub(super) fn propose(
+    device: &Device,
+    query: &mut gst::query::Allocation,
+    held: u32,
+) -> Result<(), ClError> {
     let (caps, need_pool) = query.get_owned();
     let (caps, size) = caps_and_size(caps)?;
+    let min = MIN_BUFFERS.saturating_add(held);
     let pool = need_pool
-        .then(|| new_video_pool(&device.allocator, &caps, size, MIN_BUFFERS, false))
+        .then(|| new_video_pool(&device.allocator, &caps, size, min, false))
         .transpose()?;
-    query.add_allocation_pool(pool.as_ref(), size, MIN_BUFFERS, 0);
+    query.add_allocation_pool(pool.as_ref(), size, min, 0);
     query.add_allocation_param(
         Some(device.allocator.upcast_ref::<gst::Allocator>()),
         gst::AllocationParams::default(),

@@ -58,6 +58,9 @@ pub struct ClBaseFilter {
     settings: Mutex<Settings>,
     device: Mutex<Option<Device>>,
     pub(super) stream: Mutex<Option<Stream>>,
+    /// The frames by which strips that are held delay the stream, and their rate, as told last; `None`
+    /// for no delay.
+    pub(super) delay: Mutex<Option<(u64, gst::Fraction)>>,
     pub(super) faults: Faults,
     pub(super) counts: Counts,
 }
@@ -104,6 +107,7 @@ impl ClBaseFilter {
 
     fn close(&self) {
         *lock(&self.stream) = None;
+        *lock(&self.delay) = None;
         if let Ok(methods) = self.methods() {
             (methods.stopped)(&self.obj());
         }
@@ -208,6 +212,8 @@ impl ClBaseFilter {
             web,
             caps: [incaps.clone(), outcaps.clone()],
         });
+        drop(stream);
+        self.tell_delay();
         Ok(())
     }
 
@@ -333,9 +339,10 @@ impl BaseTransformImpl for ClBaseFilter {
 
     fn sink_event(&self, event: gst::Event) -> bool {
         let mut event = event;
+        let mut outlive = Vec::new();
         if self.is_line_scan() {
             match event.type_() {
-                gst::EventType::FlushStop => self.flush_web(),
+                gst::EventType::FlushStop => outlive = self.flush_web(),
                 // The failure of a push is upstream's to see at its next buffer.
                 gst::EventType::Eos | gst::EventType::StreamStart => {
                     let _ = self.end_web(Reason::Start);
@@ -353,7 +360,11 @@ impl BaseTransformImpl for ClBaseFilter {
         ) {
             self.drain();
         }
-        self.parent_sink_event(event)
+        let is_handled = self.parent_sink_event(event);
+        for event in outlive {
+            self.parent_sink_event(event);
+        }
+        is_handled
     }
 
     fn transform_caps(
@@ -409,9 +420,12 @@ impl BaseTransformImpl for ClBaseFilter {
         _decide: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
+        // Held strips keep their buffers only if these are sent on.
+        let held = lock(&self.delay).filter(|_| self.obj().is_in_place());
+        let held = held.map_or(0, |(frames, _)| u32::try_from(frames).unwrap_or(u32::MAX));
         let proposed = self
             .device()
-            .and_then(|device| allocation::propose(&device, query));
+            .and_then(|device| allocation::propose(&device, query, held));
         proposed.map_err(|error| gst::loggable_error!(CAT, "{error}"))
     }
 
@@ -433,19 +447,20 @@ impl BaseTransformImpl for ClBaseFilter {
         self.check_memory().map_err(|()| gst::FlowError::Error)?;
         self.parent_submit_input_buffer(is_discont, input)?;
         // Without strips the parent class takes the buffer itself.
-        if self.is_line_scan()
-            && let Some(strip) = self.take_queued_buffer()
-        {
-            return self.take_strip(strip);
+        if !self.is_line_scan() {
+            return Ok(gst::FlowSuccess::Ok);
         }
-        Ok(gst::FlowSuccess::Ok)
+        match self.take_queued_buffer() {
+            Some(strip) => self.take_strip(strip),
+            None => self.skip_strip(),
+        }
     }
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
         let answered = BaseTransformImplExt::parent_query(self, direction, query);
         if answered
             && let gst::QueryViewMut::Latency(latency) = query.view_mut()
-            && let Some((frames, fps)) = self.held_frames()
+            && let Some((frames, fps)) = *lock(&self.delay)
             // Without a framerate nobody knows how long strips are held.
             && fps.numer() > 0
         {
@@ -453,7 +468,8 @@ impl BaseTransformImpl for ClBaseFilter {
             let held = nanoseconds.mul_div_ceil(frames * fps.denom() as u64, fps.numer() as u64);
             let held = gst::ClockTime::from_nseconds(held.unwrap_or(0));
             let (live, min, max) = latency.result();
-            latency.set(live, min + held, max.map(|max| max + held));
+            let longer = |time: gst::ClockTime| time.saturating_add(held);
+            latency.set(live, longer(min), max.map(longer));
         }
         answered
     }

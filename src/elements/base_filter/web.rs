@@ -80,6 +80,12 @@ pub(super) struct Web {
     held: VecDeque<Held>,
     /// Offset of the last strip.
     offset: Option<u64>,
+    /// Bytes of a strip's buffer.
+    size: u64,
+    /// Offsets count bytes, as those of a file do, instead of buffers.
+    counts_bytes: bool,
+    /// Strips that did not come since the web before, because they were late.
+    skipped: u64,
     /// Number of the web's rows at which the element learns again.
     learns_at: u64,
 }
@@ -107,6 +113,9 @@ impl Web {
             begins: Some(Reason::Start),
             held: VecDeque::new(),
             offset: None,
+            size: 1,
+            counts_bytes: false,
+            skipped: 0,
             learns_at: LEARNING_ROWS,
         })
     }
@@ -139,15 +148,19 @@ impl Web {
     /// Whether the strip in `buffer` begins a web while another one is open: why, and the number of
     /// buffers that are lost between them.
     pub fn breaks(&self, buffer: &gst::BufferRef) -> Option<(Reason, u64)> {
-        let offset = offset_of(buffer);
-        let lost = match (self.offset, offset) {
-            (Some(before), Some(offset)) => offset.saturating_sub(before.saturating_add(1)),
-            _ => 0,
+        let (follows, lost) = match (self.offset, offset_of(buffer)) {
+            (Some(before), Some(offset)) => {
+                let step = offset.checked_sub(before).filter(|&step| step > 0);
+                let follows = step.is_some_and(|step| step == 1 || step == self.size);
+                let unit = if self.counts_bytes { self.size } else { 1 };
+                (
+                    follows,
+                    step.map_or(0, |step| (step / unit).saturating_sub(1)),
+                )
+            }
+            _ => (true, 0),
         };
-        let follows = match (self.offset, offset) {
-            (Some(before), Some(offset)) => before.checked_add(1) == Some(offset),
-            _ => true,
-        };
+        let lost = if follows { 0 } else { lost };
         if self.begins.is_some() {
             None
         } else if !follows {
@@ -159,8 +172,9 @@ impl Web {
         }
     }
 
-    /// The next strip begins a web.
-    pub fn end(&mut self, reason: Reason) {
+    /// The next strip begins a web. Strips that could not be sent are dropped; returns the events that
+    /// came behind them.
+    pub fn end(&mut self, reason: Reason) -> Vec<gst::Event> {
         if self.begins.is_none() {
             self.number += 1;
             self.begins = Some(reason);
@@ -168,12 +182,21 @@ impl Web {
         self.offset = None;
         self.rows.clear();
         self.learns_at = LEARNING_ROWS;
+        let events = self.held.drain(..).filter_map(|held| match held {
+            Held::Strip(_) => None,
+            Held::Event(event) => Some(event),
+        });
+        events.collect()
     }
 
-    /// Drops what is held.
-    pub fn flush(&mut self) {
-        self.held.clear();
-        self.end(Reason::Flush);
+    /// The strip that follows is dropped.
+    pub fn skip(&mut self) {
+        self.skipped += 1;
+    }
+
+    /// Number of strips that were dropped since the last call.
+    pub fn take_skipped(&mut self) -> u64 {
+        std::mem::take(&mut self.skipped)
     }
 
     /// Whether something is held.
@@ -207,7 +230,10 @@ impl Web {
         let mut keep = oldest.unwrap_or(past).saturating_sub(reach.above() as u64);
         if learning != Learning::Off {
             let next = past + self.height as u64;
-            keep = keep.min(next.saturating_sub(LEARNING_ROWS));
+            let is_first = self.learns_at == LEARNING_ROWS;
+            // The first look takes the first kept rows, so none of them is dropped before.
+            let from = if is_first { 0 } else { next };
+            keep = keep.min(from.saturating_sub(LEARNING_ROWS));
         }
         let copied = self.rows.append(&frame, self.height, keep)?;
         frame.wait_for_upload()?;
@@ -217,7 +243,13 @@ impl Web {
             copied.wait("a strip")?;
         }
         drop(frame);
-        self.offset = offset_of(&buffer);
+        let offset = offset_of(&buffer);
+        if let (Some(before), Some(offset)) = (self.offset, offset) {
+            let step = offset.saturating_sub(before);
+            self.counts_bytes = step > 1 && step == self.size;
+        }
+        self.offset = offset;
+        self.size = buffer.size() as u64;
         let buffer = if keeps_memory {
             buffer
         } else {
@@ -233,18 +265,24 @@ impl Web {
     /// # Errors
     /// Nothing has come.
     pub fn learn_from(&mut self, ends: bool) -> Result<Option<(ClFrame, usize)>, ClError> {
-        let past = self.rows.past();
+        let (first, past) = (self.rows.first(), self.rows.past());
         let is_first = self.learns_at == LEARNING_ROWS;
-        if past < self.learns_at && !(ends && is_first && past > 0) {
+        let due = if is_first {
+            // Not the web's first rows, if the element did not learn then.
+            past >= first + LEARNING_ROWS || (ends && past > 0)
+        } else {
+            past >= self.learns_at
+        };
+        if !due {
             return Ok(None);
         }
         // The first rows do not depend on where the web is cut.
         let end = if is_first {
-            past.min(LEARNING_ROWS)
+            past.min(first + LEARNING_ROWS)
         } else {
             past
         };
-        let from = end.saturating_sub(LEARNING_ROWS).max(self.rows.first());
+        let from = end.saturating_sub(LEARNING_ROWS).max(first);
         self.learns_at = past + LEARNING_ROWS;
         Ok(Some((self.rows.frame(from)?, (end - from) as usize)))
     }

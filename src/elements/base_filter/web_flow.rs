@@ -40,6 +40,7 @@ impl ClBaseFilter {
             self.end_web(reason)?;
             lost = buffers;
         }
+        lost += self.with_web(Web::take_skipped).unwrap_or(0);
         let added = self.try_stream(|stream, web| {
             let (methods, element) = (self.methods()?, self.obj());
             (methods.follow)(&element, &mut stream.work)?;
@@ -55,19 +56,31 @@ impl ClBaseFilter {
         if let Some((reason, number)) = added {
             self.tell_web(reason, number, lost);
         }
-        self.send_ready(false)
-    }
-
-    /// Ends the web: sends what is held.
-    pub(super) fn end_web(&self, reason: Reason) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let sent = self.send_ready(true);
-        self.with_web(|web| web.end(reason));
+        let sent = self.send_ready(false);
+        self.tell_delay();
         sent
     }
 
-    /// Drops what is held.
-    pub(super) fn flush_web(&self) {
-        self.with_web(Web::flush);
+    /// The next strip was dropped because it is late: the one behind it does not continue the web.
+    pub(super) fn skip_strip(&self) -> Result<gst::FlowSuccess, gst::FlowError> {
+        self.with_web(Web::skip);
+        self.end_web(Reason::Discont)
+    }
+
+    /// Ends the web: sends what is held. Strips behind one that downstream refuses are dropped.
+    pub(super) fn end_web(&self, reason: Reason) -> Result<gst::FlowSuccess, gst::FlowError> {
+        let sent = self.send_ready(true);
+        for event in self.with_web(|web| web.end(reason)).unwrap_or_default() {
+            self.parent_sink_event(event);
+        }
+        sent
+    }
+
+    /// Drops what is held, and returns the events that outlive a flush.
+    pub(super) fn flush_web(&self) -> Vec<gst::Event> {
+        let mut events = (self.with_web(|web| web.end(Reason::Flush))).unwrap_or_default();
+        events.retain(|event| event.is_sticky() && event.type_() != gst::EventType::Segment);
+        events
     }
 
     /// Holds an event if strips are held before it; returns it otherwise.
@@ -86,10 +99,20 @@ impl ClBaseFilter {
         event
     }
 
+    /// Posts the message that the latency has changed, if the number of held strips has.
+    pub(super) fn tell_delay(&self) {
+        let now = self.held_frames().filter(|(frames, _)| *frames > 0);
+        // Compiling kernels occupies the stream for seconds, so queries read a copy.
+        if std::mem::replace(&mut *lock(&self.delay), now) != now {
+            self.obj()
+                .post(gst::message::Latency::builder().src(&*self.obj()).build());
+        }
+    }
+
     /// Frames by which the held strips delay the stream.
-    pub(super) fn held_frames(&self) -> Option<(u64, gst::Fraction)> {
-        let mut stream = lock(&self.stream);
-        let stream = stream.as_mut()?;
+    fn held_frames(&self) -> Option<(u64, gst::Fraction)> {
+        let stream = lock(&self.stream);
+        let stream = stream.as_ref()?;
         let methods = self.methods().ok()?;
         let web = stream.web.as_ref()?;
         let learning = (methods.learning)(&self.obj(), &stream.work);
@@ -151,9 +174,8 @@ impl ClBaseFilter {
         if self.with_web(|web| web.holds()) != Some(true) {
             return Ok(Next::Nothing);
         }
-        let (next, delays) = self.try_stream(|stream, web| {
+        self.try_stream(|stream, web| {
             let (methods, element) = (self.methods()?, self.obj());
-            let before = (methods.reach)(&stream.work);
             if (methods.learning)(&element, &stream.work) != super::Learning::Off
                 && let Some((frame, rows)) = web.learn_from(ends)?
             {
@@ -162,18 +184,12 @@ impl ClBaseFilter {
             }
             let reach = (methods.reach)(&stream.work);
             let learning = (methods.learning)(&element, &stream.work);
-            let next = match web.take(&reach, ends, learning) {
+            Ok(match web.take(&reach, ends, learning) {
                 None => Next::Nothing,
                 Some(Held::Event(event)) => Next::Event(event),
                 Some(Held::Strip(strip)) => Next::Strip(strip),
-            };
-            Ok((next, reach != before))
-        })?;
-        if delays {
-            self.obj()
-                .post(gst::message::Latency::builder().src(&*self.obj()).build());
-        }
-        Ok(next)
+            })
+        })
     }
 
     fn send_strip(&self, mut strip: Strip, ends: bool) -> Result<gst::FlowSuccess, gst::FlowError> {

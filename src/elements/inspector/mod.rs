@@ -398,6 +398,10 @@ fn inspect<T: InspectorImpl>(
         // A frame ends before anything has to be closed by force.
         limits.max_defect_rows = u32::MAX;
     }
+    if limits.max_defects == 0 {
+        // Without a list nobody sees whether open defects continue.
+        finder.reset();
+    }
     let marked = T::mark(operator, frame, mask)?;
     let is_listed = marked.pixels > 0 || finder.has_open();
     let listed = if is_listed && limits.max_defects > 0 {

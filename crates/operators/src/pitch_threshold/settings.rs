@@ -209,9 +209,10 @@ impl PitchSettings {
             return vec![Rect::new(0, 0, width, window.height)];
         }
         let web_row = window.web_row as usize;
+        let row = |y: usize| y.saturating_sub(web_row).min(window.height);
         let in_plane = |roi: &Rect| Rect {
-            y0: roi.y0.saturating_sub(web_row),
-            y1: roi.y1.saturating_sub(web_row),
+            y0: row(roi.y0),
+            y1: row(roi.y1),
             ..*roi
         };
         self.rois.iter().map(in_plane).collect()
