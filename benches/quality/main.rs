@@ -11,6 +11,7 @@ mod measure;
 mod pictures;
 mod report;
 mod scene;
+mod web;
 
 use std::{
     fs,
@@ -52,6 +53,9 @@ struct Args {
     /// Only measure what the elements cannot find, and print its tables
     #[arg(long, conflicts_with = "output")]
     limits: bool,
+    /// Only measure a web in strips, and print its table
+    #[arg(long, conflicts_with_all = ["output", "limits"])]
+    web: bool,
     /// Only write the pictures of docs/limits.md into this folder
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     pictures: Option<PathBuf>,
@@ -73,6 +77,9 @@ struct Plan {
     recall: &'static [Detector],
     estimated_px: &'static [f64],
     limits: LimitsEffort,
+    /// Width and rows of the web; the rows are a multiple of each of the heights of strips.
+    web: [usize; 2],
+    strips: &'static [usize],
 }
 
 const FULL: Plan = Plan {
@@ -96,6 +103,8 @@ const FULL: Plan = Plan {
         threshold_frames: 16,
         scenes: 12,
     },
+    web: [256, 7 * 25_600],
+    strips: &[1024, 100, 7],
 };
 
 const QUICK: Plan = Plan {
@@ -117,6 +126,8 @@ const QUICK: Plan = Plan {
         threshold_frames: 4,
         scenes: 2,
     },
+    web: [256, 4200],
+    strips: &[600, 100, 7],
 };
 
 /// A panel with this pitch along both axes, on a frame with enough cells for a comparison four
@@ -282,6 +293,10 @@ fn measure(plan: &Plan) -> Result<Report> {
         mixed,
         estimates,
         limits: limits::measure(&plan.limits)?,
+        web: (
+            plan.web,
+            web::measure(plan.web[0], plan.web[1], plan.strips)?,
+        ),
     })
 }
 
@@ -294,7 +309,12 @@ fn main() -> Result<()> {
     if let Some(folder) = &args.pictures {
         return pictures::write(folder, &plan.limits);
     }
-    let document = if args.limits {
+    let document = if args.web {
+        let mut document = String::new();
+        let table = web::measure(plan.web[0], plan.web[1], plan.strips)?;
+        web::write(&mut document, plan.web, &table);
+        document
+    } else if args.limits {
         let mut document = String::new();
         limits::write(&mut document, &limits::measure(&plan.limits)?);
         document

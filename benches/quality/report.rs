@@ -11,6 +11,7 @@ use crate::{
         Blobs, CLASS_CONTRAST, Class, DIAMETERS_PX, Effort, MAX_CONTRAST, Outcome, PRECISION_AT,
         PitchEstimate, Recall, THRESHOLD_STEP,
     },
+    web::{self, WebRow},
 };
 
 /// Targets of the recommended settings.
@@ -65,6 +66,8 @@ pub struct Report {
     pub estimates: Vec<PitchEstimate>,
     /// What the elements cannot find.
     pub limits: Vec<Table>,
+    /// The web in strips, with its width and rows.
+    pub web: ([usize; 2], Vec<WebRow>),
 }
 
 /// A target and the measured value.
@@ -87,6 +90,7 @@ impl Report {
         self.class_section(&mut out);
         self.pitch_section(&mut out);
         limits::write(&mut out, &self.limits);
+        web::write(&mut out, self.web.0, &self.web.1);
         self.method_section(&mut out);
         out
     }

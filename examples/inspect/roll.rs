@@ -20,8 +20,6 @@ use crate::{
 const SHOWN: usize = 20_000;
 /// A defect is listed at most so many rows after its first one: `max-defect-rows`, and some strips.
 const LATEST_ROWS: u64 = 20 * SECTION_ROWS;
-/// A defect is that of a box if it lies in it or so close to it, px.
-const NEAR: u64 = 3;
 
 /// A defect on the roll.
 #[derive(Serialize, Clone)]
@@ -244,11 +242,9 @@ impl Roll {
         let columns =
             defect.x.max(0) as u64..(i64::from(defect.x) + i64::from(defect.width)) as u64;
         let rows = line..line + u64::from(defect.height);
-        let near = |a: &Range<u64>, b: Range<u64>| a.start < b.end + NEAR && b.start < a.end + NEAR;
         let mut planted = self.strips.map(|_| "");
         for (other, times) in &mut self.awaited {
-            let across = other.left as u64..(other.left + other.width) as u64;
-            if near(&rows, other.rows()) && near(&columns, across) {
+            if other.is_met(columns.clone(), rows.clone()) {
                 *times += 1;
                 planted = Some(other.kind.name());
             }

@@ -430,6 +430,26 @@ fn the_latency_has_the_strips_that_are_held() {
 }
 
 #[test]
+fn a_picture_of_one_row_ignores_columns_of_the_web() {
+    if start().is_none() {
+        return;
+    }
+    let web = Web::cloth(Format::Gray8, 97, 360, 21);
+    let file = std::env::temp_dir().join(format!("clinspect-columns-{}.pgm", std::process::id()));
+    let picture = [b"P5 97 1 255\n".as_slice(), &[255; 40], &[0; 57]].concat();
+    std::fs::write(&file, picture).unwrap();
+    let ignoring = format!("{JUDGED} ignore-mask={}", file.display());
+    for height in [20, 360] {
+        let rows = |element: &str| rows_of(&web.through(element, height), 13, 13);
+        let mut expected = rows(JUDGED);
+        assert!(expected.chunks(13).any(|row| row[..5] != [0; 5]));
+        expected.chunks_mut(13).for_each(|row| row[..5].fill(0));
+        assert!(rows(&ignoring) == expected, "strips of {height} rows");
+    }
+    std::fs::remove_file(&file).unwrap();
+}
+
+#[test]
 fn estimated_pitches_and_contrast_do_not_depend_on_the_cut() {
     if start().is_none() {
         return;

@@ -275,7 +275,8 @@ impl InspectorImpl for ClPitchThreshold {
                 edge_margin: settings.edge_margin,
                 contrast: settings.contrast(),
                 rois,
-                ignored: settings.ignore.pixels(layout.width, Some(layout.height))?,
+                ignored: (settings.ignore)
+                    .pixels(layout.width, (!target.line_scan).then_some(layout.height))?,
                 bit_depth: settings.bit_depth,
                 line_scan: target.line_scan,
                 image: target.images,

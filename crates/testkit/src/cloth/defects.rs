@@ -73,6 +73,8 @@ const PLACES: [Place; 10] = [
     (ClothKind::MissingWeft, 0.50, 3072, 0, 9),
     (ClothKind::Slub, 0.45, 3600, 48, 12),
 ];
+/// A listed defect is that of a planted one if their boxes are closer than this, px.
+const NEAR: u64 = 3;
 /// Largest random shift of a place along the line, as a share of it.
 const SHIFT: f32 = 0.03;
 
@@ -105,6 +107,13 @@ impl ClothDefect {
     /// Rows of its box.
     pub fn rows(&self) -> Range<u64> {
         self.top..self.top + self.height as u64
+    }
+
+    /// Whether a box of these columns and rows of the web touches this defect's, or almost.
+    pub fn is_met(&self, columns: Range<u64>, rows: Range<u64>) -> bool {
+        let near = |a: Range<u64>, b: Range<u64>| a.start < b.end + NEAR && b.start < a.end + NEAR;
+        let own = self.left as u64..(self.left + self.width) as u64;
+        near(columns, own) && near(rows, self.rows())
     }
 
     /// Changes the levels of the web's row `y`.
