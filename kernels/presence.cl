@@ -225,7 +225,7 @@ __kernel void mark_missing(int width, int height, int first, int rows, __global 
     if (bits)
         bits &= roi_bits(rois, roi_count, x, y, 8);
     if (use_ignored)
-        bits &= ~(uint)ignored[(size_t)y * mask_stride + column];
+        bits &= ~(uint)ignored[(size_t)row * mask_stride + column];
     if (!bits)
         return;
     uint judged = 0;
