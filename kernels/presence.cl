@@ -21,7 +21,7 @@
  * | missing    | two counters of missing tiles: the launch adds to missing[slot], which is 0 at entry,|
  * |            | and zeroes the other one for the next frame                                         |
  * | table      | per tile: difference of its mean in 1/256 grey level, or TILE_PRESENT               |
- * | ignored    | bitmap of ignored pixels with the layout of the mask; read if use_ignored is not 0     |
+ * | ignored    | bitmap of ignored pixels with the rows and layout of the mask; read if use_ignored is not 0 |
  * | counts     | mark_missing adds the pixels that were not marked before, and all pixels that it marks |
  * | out        | a pair_sums_t per tile                                                              |
  *
