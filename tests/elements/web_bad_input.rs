@@ -74,7 +74,7 @@ fn end(rig: &mut Rig) -> Vec<gst::Buffer> {
 }
 
 fn bytes(buffers: &[gst::Buffer]) -> Vec<u8> {
-    buffers.iter().flat_map(|buffer| read(buffer)).collect()
+    buffers.iter().flat_map(read).collect()
 }
 
 /// The times in units of 10 ms.
