@@ -256,6 +256,7 @@ impl InspectorImpl for ClPitchThreshold {
             rois.map(|&roi| user_region(roi, layout.width, height))
                 .collect()
         })?;
+        let frame_height = (!target.line_scan).then_some(layout.height);
         let [pitch_x, pitch_y] = settings.pitches;
         let [along_x, along_y] = settings.estimates();
         let comparison = PitchThreshold::new(
@@ -275,8 +276,7 @@ impl InspectorImpl for ClPitchThreshold {
                 edge_margin: settings.edge_margin,
                 contrast: settings.contrast(),
                 rois,
-                ignored: (settings.ignore)
-                    .pixels(layout.width, (!target.line_scan).then_some(layout.height))?,
+                ignored: settings.ignore.pixels(layout.width, frame_height)?,
                 bit_depth: settings.bit_depth,
                 line_scan: target.line_scan,
                 image: target.images,
