@@ -355,7 +355,8 @@ def all_sections(gpu):
     return [
         memory_section(gpu),
         *operator_sections(gpu),
-        list_section(),
+        # The host makes most of a list, so the device's time of a GPU says nothing.
+        *([] if gpu else [list_section()]),
         *variant_sections(gpu),
         *pipeline_sections(gpu),
         *growth_sections(gpu),
