@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Longest run time of a program, s.
-const TIME_LIMIT_S: u32 = 90;
+const TIME_LIMIT_S: u32 = 240;
 
 /// A folder with the plugin, a registry of its own, and files of the test.
 pub struct Sandbox {
@@ -40,7 +40,7 @@ impl Sandbox {
         dir
     }
 
-    /// A program that finds the plugin and is ended after 90 s (`TIME_LIMIT_S`).
+    /// A program that finds the plugin and is ended after 240 s (`TIME_LIMIT_S`).
     pub fn command(&self, program: &str) -> Command {
         self.command_within(TIME_LIMIT_S, program)
     }
