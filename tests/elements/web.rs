@@ -684,3 +684,33 @@ fn line_scan_is_latched_at_the_start() {
     rig.push(strips.remove(0)).unwrap();
     assert!(rig.is_silent());
 }
+
+#[test]
+fn stats_count_the_listed_defects_by_class() {
+    if start().is_none() {
+        return;
+    }
+    let web = Web::cloth(Format::Gray8, 97, 360, 24);
+    let element = format!("{JUDGED} classes=\"long: elongation > 3 and major > 8\"");
+    let mut rig = Rig::new(&element, &web.caps(20));
+    for strip in web.strips(20) {
+        rig.push(strip).unwrap();
+    }
+    rig.harness().push_event(gst::event::Eos::new());
+    let mut listed = std::collections::BTreeMap::<String, u64>::new();
+    while let Some(strip) = rig.harness().try_pull() {
+        for result in DefectResult::read(&strip) {
+            for defect in &result.defects {
+                *listed
+                    .entry(result.class_name(defect.class).to_owned())
+                    .or_default() += 1;
+            }
+        }
+    }
+    assert!(listed.len() > 1, "{listed:?}");
+    let stats: gst::Structure = rig.only("clpitchthreshold").property("stats");
+    let counts: gst::Structure = stats.get("class-counts").unwrap();
+    for (name, count) in &listed {
+        assert_eq!(counts.get::<u64>(name), Ok(*count), "{name}");
+    }
+}
