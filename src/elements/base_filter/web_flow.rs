@@ -88,15 +88,12 @@ impl ClBaseFilter {
         if !event.is_serialized() {
             return Some(event);
         }
-        let mut event = Some(event);
-        self.with_web(|web| {
-            if web.holds()
-                && let Some(event) = event.take()
-            {
-                web.hold_event(event);
-            }
-        });
-        event
+        // Only the streaming thread, which brings serialized events, changes what is held.
+        if self.with_web(|web| web.holds()) != Some(true) {
+            return Some(event);
+        }
+        self.with_web(|web| web.hold_event(event));
+        None
     }
 
     /// Posts the message that the latency has changed, if the number of held strips has.
@@ -194,12 +191,8 @@ impl ClBaseFilter {
 
     fn send_strip(&self, mut strip: Strip, ends: bool) -> Result<gst::FlowSuccess, gst::FlowError> {
         let output = if self.obj().is_in_place() {
-            let (buffer, event) = {
-                let mut buffer = std::mem::take(&mut strip.buffer);
-                let event =
-                    self.process_strip(&strip, Buffers::InPlace(buffer.make_mut()), ends)?;
-                (buffer, event)
-            };
+            let mut buffer = std::mem::take(&mut strip.buffer);
+            let event = self.process_strip(&strip, Buffers::InPlace(buffer.make_mut()), ends)?;
             self.push_event(event);
             buffer
         } else {
@@ -207,10 +200,8 @@ impl ClBaseFilter {
             let PrepareOutputBufferSuccess::Buffer(mut output) = prepared else {
                 return Err(gst::FlowError::Error);
             };
-            let event = {
-                let buffers = Buffers::Pair(&strip.buffer, output.make_mut());
-                self.process_strip(&strip, buffers, ends)?
-            };
+            let buffers = Buffers::Pair(&strip.buffer, output.make_mut());
+            let event = self.process_strip(&strip, buffers, ends)?;
             self.push_event(event);
             output
         };

@@ -26,6 +26,13 @@ struct WebPlane {
     shift: u32,
 }
 
+impl WebPlane {
+    /// Bytes of a row, and the rows of the plane for `rows` rows of the frame.
+    fn extent(&self, rows: usize) -> [usize; 2] {
+        [self.row_bytes, rows.div_ceil(1 << self.shift)]
+    }
+}
+
 /// The last rows of a web. Each strip is copied behind the one before; a plane's rows are adjacent, so
 /// any part of them is a frame for kernels.
 #[derive(Debug)]
@@ -129,15 +136,9 @@ impl WebRows {
                 offset: plane.offset,
                 stride: plane.stride,
             };
-            let (to, row_bytes) = self.rows_of(&memory, index, self.at + self.rows)?;
-            let rows = (height + (1 << self.planes[index].shift) - 1) >> self.planes[index].shift;
-            copy(
-                &mut submission,
-                self.copier.as_mut(),
-                from,
-                to,
-                [row_bytes, rows],
-            )?;
+            let to = self.place(&memory, self.capacity, index, self.at + self.rows)?;
+            let extent = self.planes[index].extent(height);
+            copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
         }
         self.rows += height;
         submission.send()
@@ -162,17 +163,10 @@ impl WebRows {
         {
             let mut submission = self.context.submit(&self.meter);
             for index in 0..self.planes.len() {
-                let (from, row_bytes) = self.place(before, old_capacity, index, self.at)?;
-                let (to, _) = self.place(after, self.capacity, index, 0)?;
-                let rows =
-                    (self.rows + (1 << self.planes[index].shift) - 1) >> self.planes[index].shift;
-                copy(
-                    &mut submission,
-                    self.copier.as_mut(),
-                    from,
-                    to,
-                    [row_bytes, rows],
-                )?;
+                let from = self.place(before, old_capacity, index, self.at)?;
+                let to = self.place(after, self.capacity, index, 0)?;
+                let extent = self.planes[index].extent(self.rows);
+                copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
             }
             submission.send()?;
         }
@@ -180,32 +174,22 @@ impl WebRows {
         Ok(())
     }
 
-    fn rows_of<'a>(
-        &self,
-        memory: &'a ClBuffer,
-        plane: usize,
-        row: usize,
-    ) -> Result<(Rows<'a>, usize), ClError> {
-        self.place(memory, self.capacity, plane, row)
-    }
-
-    /// Row `row` of a plane in a memory for `capacity` rows, and the bytes of a row.
+    /// Row `row` of a plane in a memory for `capacity` rows.
     fn place<'a>(
         &self,
         memory: &'a ClBuffer,
         capacity: usize,
         index: usize,
         row: usize,
-    ) -> Result<(Rows<'a>, usize), ClError> {
+    ) -> Result<Rows<'a>, ClError> {
         let plane = self.planes.get(index).ok_or_else(no_memory)?;
         let before = self.planes.iter().take(index);
         let start: usize = before.map(|p| p.stride * (capacity >> p.shift)).sum();
-        let rows = Rows {
+        Ok(Rows {
             memory: crate::Memory::Buffer(memory),
             offset: start + (row >> plane.shift) * plane.stride,
             stride: plane.stride,
-        };
-        Ok((rows, plane.row_bytes))
+        })
     }
 
     /// The kept rows from the web's row `from` on, as a frame.
@@ -217,7 +201,7 @@ impl WebRows {
         let skip = (from.clamp(self.first, self.past()) - self.first) as usize;
         let planes = (0..self.planes.len())
             .map(|index| {
-                let (rows, _) = self.rows_of(memory, index, self.at + skip)?;
+                let rows = self.place(memory, self.capacity, index, self.at + skip)?;
                 Ok(Plane {
                     memory: PlaneMemory::Ours(memory.clone()),
                     offset: rows.offset,
