@@ -1,4 +1,4 @@
-/* Appended to mask_ignore.cl. Kernels that read a packed mask or its runs. */
+/* Appended to scales_join.cl. Kernels that read a packed mask or its runs. */
 __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __global uchar *dst,
                           ulong dst_offset, uint dst_stride, int width, int height)
 {
@@ -92,12 +92,49 @@ static uint measure_pixels(PLANE_ARGS, int x, int y, int count, int width, int h
     return marked;
 }
 
+/* Bit of the level k in run_difference_t's signs. Twin: core/components.rs (LEVEL_BIT). */
+#define LEVEL_BIT(k) (256u << (k))
+
+/* The difference of pixel (x, y) at the finest of the coarser levels that marks it, in 1/512 grey level, rounded half
+ * away from zero. Returns the level, or 0 if none marks the pixel. */
+static int level_difference(int x, int y, __global const level_t *levels, __global const scale_level_t *table,
+                            int level_count, __global const scale_comparison_t *comparisons,
+                            __global const uchar *marks, int flags, int *difference)
+{
+    for (int k = 1; k <= level_count; k++) {
+        const scale_level_t level = table[k];
+        const int column = x >> k;
+        const int row = (y + level.remainder) >> k;
+        if (!marks[level.marks_at + (size_t)row * level.pitch + column])
+            continue;
+        sum_t largest = 0;
+        int found = 0;
+        for (int i = level.first; i < level.end; i++) {
+            const scale_comparison_t c = comparisons[i];
+            sum_t d;
+            if (row >= c.y0 && row < c.y1 && column >= c.x0 && column < c.x1 &&
+                is_block_marked(levels + c.base + (long)row * c.step + column, c, (sum_t)level.theta, flags, &d) &&
+                (!found || abs(d) > abs(largest))) {
+                largest = d;
+                found = 1;
+            }
+        }
+        const sum_t size = ((sum_t)abs(largest) + level.unit / 2) / level.unit;
+        *difference = (int)(largest < 0 ? -size : size);
+        return k;
+    }
+    return 0;
+}
+
 /* A work-item measures a sequence of runs, whose row 0 is row `first_row` of the plane. `use_table`: whether there
- * are tiles without the pattern. */
+ * are tiles without the pattern; `level_count`: whether there are coarser levels. */
 __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                               __constant const comparison_t *comparisons, int comparison_count,
                               int theta, int flags, int4 tiles, int4 tile_rows,
-                              __global const int *table, int use_table, __global const run_t *runs, uint run_count,
+                              __global const int *table, int use_table, __global const level_t *levels,
+                              __global const scale_level_t *level_table, int level_count,
+                              __global const scale_comparison_t *scale_comparisons, __global const uchar *marks,
+                              __global const run_t *runs, uint run_count,
                               __global run_difference_t *out)
 {
     const uint items = get_global_size(0);
@@ -116,11 +153,21 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
             for (int k = 0; k < count; k++) {
                 int difference;
                 int d = largest[k];
+                int is_marked = marked >> k & 1u;
+                if (is_marked) {
+                    result.signs |= LEVEL_BIT(0);
+                } else if (level_count > 0) {
+                    const int level = level_difference((int)x + k, y, levels, level_table, level_count,
+                                                       scale_comparisons, marks, flags, &d);
+                    is_marked = level > 0;
+                    if (is_marked)
+                        result.signs |= LEVEL_BIT(level);
+                }
                 uint sign = d > 0 ? 1 : d < 0 ? 2 : 4;
                 if (use_table &&
                     tile_difference((int)x + k, y, width, tiles, tile_rows, table, &difference)) {
                     result.signs |= 8;
-                    if (!(marked >> k & 1u) || abs(difference) > abs(d)) {
+                    if (!is_marked || abs(difference) > abs(d)) {
                         d = difference;
                         /* A tile that is not brighter than the mean counts as darker. */
                         sign = d > 0 ? 1 : 2;

@@ -254,6 +254,8 @@ fn pitch(
             Borders::Skip
         },
         edge_margin: 2,
+        scales: 0,
+        scale_factors: Vec::new(),
         contrast: if settings.min_contrast > 0.0 {
             Contrast::Known(settings.min_contrast)
         } else {

@@ -95,6 +95,8 @@ impl Sequential {
                     polarity: Polarity::Both,
                     inward: settings.inward,
                     edge_margin: 2,
+                    scales: 0,
+                    scale_factors: Vec::new(),
                     min_contrast: settings.min_contrast,
                     bit_depth: 0,
                     rois: Vec::new(),

@@ -104,6 +104,8 @@ pub fn pitch_settings() -> PitchSettings {
         polarity: Polarity::Both,
         borders: Borders::Skip,
         edge_margin: 0,
+        scales: 0,
+        scale_factors: Vec::new(),
         contrast: Contrast::Off,
         rois: Vec::new(),
         ignored: None,

@@ -93,6 +93,28 @@ impl Numbers for Vec<u32> {
     }
 }
 
+/// `<x, ...>`, finite numbers.
+impl Numbers for Vec<f64> {
+    fn read(value: &glib::Value) -> Result<Self, String> {
+        let array = value
+            .get::<gst::Array>()
+            .map_err(|_| "an array such as \"<0.6, 0.3>\" is expected".to_owned())?;
+        array
+            .iter()
+            .map(|number| {
+                let whole = |_| number.get::<i32>().map(f64::from);
+                let read = number.get::<f64>().or_else(whole).ok();
+                read.filter(|n| n.is_finite())
+                    .ok_or_else(|| format!("{number:?} is not a number"))
+            })
+            .collect()
+    }
+
+    fn write(&self) -> glib::Value {
+        gst::Array::new(self).to_value()
+    }
+}
+
 /// `<x, y, width, height>`; an empty array is four zeros.
 impl Numbers for [u32; 4] {
     fn read(value: &glib::Value) -> Result<Self, String> {

@@ -142,6 +142,11 @@ pub fn numbers<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::Par
     array(name, nick, blurb, &number())
 }
 
+/// A property `<x, ...>`. An array has no default in its description.
+pub fn reals<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    array(name, nick, blurb, &real("factor", "A factor"))
+}
+
 /// A property `<x, y, width, height>`.
 pub fn region<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
     array(name, nick, blurb, &number())
@@ -159,17 +164,10 @@ pub fn regions<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::Par
 
 /// A property `<<x0, y0, x1, y1, ...>, ...>`.
 pub fn polygons<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
-    // Any double: `Polygon` refuses what is out of range, where GObject would use another number.
-    let coordinate = glib::ParamSpecDouble::builder("coordinate")
-        .nick("Coordinate")
-        .blurb("A number of pixels")
-        .minimum(f64::MIN)
-        .maximum(f64::MAX)
-        .build();
     let polygon = gst::ParamSpecArray::builder("polygon")
         .nick("Polygon")
         .blurb("<x0, y0, x1, y1, x2, y2, ...>")
-        .element_spec(&coordinate)
+        .element_spec(&real("coordinate", "A number of pixels"))
         .build();
     array(name, nick, blurb, &polygon)
 }
@@ -180,6 +178,16 @@ fn array(name: &str, nick: &str, blurb: &str, element: &glib::ParamSpec) -> glib
         .blurb(blurb)
         .element_spec(element)
         .mutable_playing()
+        .build()
+}
+
+/// Any double: the user of the array refuses what is out of range, where GObject would use another number.
+fn real(name: &str, blurb: &str) -> glib::ParamSpec {
+    glib::ParamSpecDouble::builder(name)
+        .nick(blurb)
+        .blurb(blurb)
+        .minimum(f64::MIN)
+        .maximum(f64::MAX)
         .build()
 }
 

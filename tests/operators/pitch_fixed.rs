@@ -60,6 +60,8 @@ fn any(n: usize) -> (Frame, Job) {
         polarity: [Polarity::Both, Polarity::Bright, Polarity::Dark][pick(11, 3)],
         borders: [Borders::Inward, Borders::Skip][pick(12, 3) / 2],
         edge_margin: pick(13, 4) as u32,
+        scales: 0,
+        scale_factors: Vec::new(),
         min_contrast: [0.0, 4.0][pick(14, 2)],
         ..classic(0.0, [0.0, 0.5, 9.5, 37.3, 60.0][pick(15, 5)])
     };

@@ -48,6 +48,8 @@ pub struct Job {
     pub polarity: Polarity,
     pub borders: Borders,
     pub edge_margin: u32,
+    pub scales: usize,
+    pub scale_factors: Vec<f64>,
     /// Minimum contrast, grey levels of 8 bits; 0 = off.
     pub min_contrast: f64,
     pub rois: Vec<[u32; 4]>,
@@ -67,6 +69,8 @@ pub fn classic(pitch_x: f64, threshold: f64) -> Job {
         polarity: Polarity::Both,
         borders: Borders::Skip,
         edge_margin: 0,
+        scales: 0,
+        scale_factors: vec![0.6, 0.3, 0.15, 0.08],
         min_contrast: 0.0,
         rois: Vec::new(),
         ignored: Vec::new(),
@@ -91,6 +95,8 @@ impl Job {
             polarity: self.polarity,
             borders: self.borders,
             edge_margin: self.edge_margin,
+            scales: self.scales,
+            scale_factors: self.scale_factors.clone(),
             contrast: if self.min_contrast > 0.0 {
                 Contrast::Known(self.min_contrast)
             } else {
@@ -136,6 +142,8 @@ impl Job {
             },
             inward: self.borders == Borders::Inward,
             edge_margin: self.edge_margin as usize,
+            scales: self.scales as u32,
+            scale_factors: self.scale_factors.clone(),
             min_contrast: self.min_contrast,
             bit_depth: self.bit_depth,
             rois: self

@@ -150,6 +150,8 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
             prop::sample::select(vec![Borders::Inward, Borders::Skip]),
             prop_oneof![Just(0_u32), Just(2), 0_u32..40],
             prop_oneof![Just(0.0), 0.1..90.0_f64],
+            0_usize..5,
+            prop::collection::vec(0.005..0.7_f64, 4),
         ),
     )
         .prop_map(
@@ -161,18 +163,23 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
                 match_center,
                 polarity,
                 regions,
-                (borders, edge_margin, min_contrast),
+                (borders, edge_margin, min_contrast, scales, scale_factors),
             )| {
+                let threshold = threshold * highest;
+                // Thresholds of levels under 1/256 grey level are refused.
+                let is_usable = scale_factors.iter().all(|f| f * threshold > 0.01);
                 let job = Job {
                     // At least one axis.
                     pitch: [if x + y > 0.0 { x } else { 1.5 }, y],
                     multiples,
-                    threshold: threshold * highest,
+                    threshold,
                     compare,
                     match_center,
                     polarity,
                     borders,
                     edge_margin,
+                    scales: if is_usable { scales } else { 0 },
+                    scale_factors,
                     min_contrast,
                     rois: Vec::new(),
                     ignored: Vec::new(),

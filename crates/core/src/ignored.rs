@@ -66,6 +66,17 @@ impl Bitmap {
         (self.bytes.get_mut(y * stride..(y + 1) * stride)).unwrap_or(&mut [])
     }
 
+    /// A packed row whose bits are set where a bit of any of the rows is set.
+    pub(crate) fn any_of_rows(&self, rows: std::ops::Range<usize>) -> Vec<u8> {
+        let mut any = vec![0; packed_stride(self.width)];
+        for y in rows {
+            for (any, byte) in any.iter_mut().zip(self.row(y)) {
+                *any |= byte;
+            }
+        }
+        any
+    }
+
     /// Number of pixels that are not ignored, in rectangles without common pixels.
     pub fn count_judged(&self, rects: &[Rect]) -> u64 {
         let whole = Rect::new(0, 0, self.width, self.rows());
@@ -83,7 +94,7 @@ impl Bitmap {
 }
 
 /// Number of bits from `x0` to `x1` that are set.
-fn count_bits(row: &[u8], x0: usize, x1: usize) -> u64 {
+pub(crate) fn count_bits(row: &[u8], x0: usize, x1: usize) -> u64 {
     if x0 >= x1 {
         return 0;
     }

@@ -13,6 +13,7 @@ pub mod pitch;
 pub mod pitch_estimate;
 pub mod presence;
 pub mod region;
+pub mod scales;
 pub mod selector;
 pub mod statistics;
 pub mod variant;

@@ -56,6 +56,10 @@ pub enum ProgramSource {
     PitchFixed,
     /// Processing of packed masks, and of tiles without the pattern.
     PitchMask,
+    /// The comparison at coarser levels for a CPU.
+    ScalesRows,
+    /// The comparison at coarser levels for a GPU.
+    ScalesItems,
     /// Planes to images.
     PlaneImage,
     /// Copies a few rows or columns of a frame.
@@ -80,7 +84,7 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
@@ -93,6 +97,8 @@ impl ProgramSource {
         Self::PitchWords,
         Self::PitchWide,
         Self::PitchMask,
+        Self::ScalesRows,
+        Self::ScalesItems,
         Self::PlaneImage,
         Self::ProbeLines,
         Self::CopyRows,
@@ -116,6 +122,7 @@ impl ProgramSource {
             | Self::PitchThreshold
             | Self::PitchWords
             | Self::PitchMask
+            | Self::ScalesRows
             | Self::ProbeLines
             | Self::CopyRows => true,
             Self::GaussianTile
@@ -123,6 +130,7 @@ impl ProgramSource {
             | Self::PitchWide
             | Self::PitchWideDot
             | Self::PitchFixed
+            | Self::ScalesItems
             | Self::PlaneImage => false,
         }
     }
@@ -134,6 +142,7 @@ impl ProgramSource {
         const HISTOGRAM: Part = part!("histogram.cl");
         const PITCH_THRESHOLD: Part = part!("pitch_threshold.cl");
         const PRESENCE_TILES: Part = part!("presence_tiles.cl");
+        const SCALES: Part = part!("scales.cl");
         match self {
             Self::Gaussian => &[COMMON, GAUSSIAN],
             Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
@@ -181,8 +190,12 @@ impl ProgramSource {
                 PRESENCE_TILES,
                 part!("presence.cl"),
                 part!("mask_ignore.cl"),
+                SCALES,
+                part!("scales_join.cl"),
                 part!("pitch_mask.cl"),
             ],
+            Self::ScalesRows => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_rows.cl")],
+            Self::ScalesItems => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_items.cl")],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
             Self::CopyRows => &[COMMON, part!("copy_rows.cl")],

@@ -7,6 +7,7 @@ mod mask;
 mod presence;
 mod run;
 mod run_differences;
+mod scales;
 mod settings;
 mod wide;
 
@@ -31,6 +32,7 @@ use ignore::Ignore;
 pub use mask::MaskTarget;
 pub use presence::Contrast;
 use presence::Presence;
+use scales::Scales;
 pub use settings::{Borders, Compare, PitchSettings, Polarity};
 use settings::{ComparisonWords, check_forced};
 
@@ -44,10 +46,12 @@ use super::{
     to_i32,
 };
 
-/// Two counters of marked pixels, then two of tiles without the pattern.
-type Counters = [u32; 4];
+/// Two counters of marked pixels, then two of tiles without the pattern, and two that count where coarser levels mark.
+type Counters = [u32; 6];
 /// Index of the first counter of tiles.
 const TILES: usize = 2;
+/// Index of the first counter of levels.
+const LEVELS: usize = 4;
 /// Bytes of a row per work-item of the wide kernel.
 const WIDE_BYTES: usize = 16;
 /// Work-items per work-group of the wide kernel.
@@ -124,6 +128,7 @@ pub struct PitchThreshold {
     marked: Marked,
     presence: Option<Presence>,
     contrast: Contrast,
+    scales: Option<Scales>,
     settings: PitchSettings,
     /// The window of the last frame.
     window: Window,
@@ -299,6 +304,9 @@ impl PitchThreshold {
         let presence = (settings.contrast != Contrast::Off)
             .then(|| Presence::new(context, &plain, layout, pitches, depth, by_columns))
             .transpose()?;
+        let scales = (settings.scales > 0 && !comparisons.is_empty())
+            .then(|| Scales::new(context, &plain, settings, &comparisons, layout, by_columns))
+            .transpose()?;
         let at_pitches = [(Axis::X, pitches[0]), (Axis::Y, pitches[1])];
         let at_pitches = at_pitches
             .into_iter()
@@ -323,6 +331,7 @@ impl PitchThreshold {
             marked: Marked::default(),
             presence,
             contrast: settings.contrast,
+            scales,
             at_pitches,
             weak: weak.collect(),
             settings: settings.clone(),
@@ -395,6 +404,9 @@ impl PitchThreshold {
             self.window = *window;
             let regions = self.settings.regions(self.width, window);
             self.rois.update(&self.context, &regions)?;
+            if let Some(scales) = &mut self.scales {
+                scales.take(&self.context, window, &regions)?;
+            }
             self.judged = judged(&self.settings, &self.comparison_list, self.width, window);
             let first_line = window.web_row + window.first as u64;
             let ignored = match &mut self.ignore {

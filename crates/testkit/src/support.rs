@@ -54,7 +54,7 @@ pub struct Rig {
 
 /// What `PUBLISHED` means in the pipelines of [`Rig`] and [`line()`]: the published formula of
 /// `clpitchthreshold`, a verdict by marked pixels, and no search for the pattern.
-pub const PUBLISHED: &str = "compare=average match-center=false multiples=<1> pitch-y=0 borders=skip \
+pub const PUBLISHED: &str = "compare=average match-center=false multiples=<1> pitch-y=0 borders=skip scales=0 \
      min-contrast=0 threshold=10 fail-defect-pixels=0 fail-defect-area=0";
 
 /// A pipeline's text with the settings that `PUBLISHED` stands for.
@@ -355,6 +355,8 @@ pub fn pitch_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
         polarity: Polarity::Both,
         inward: false,
         edge_margin: 0,
+        scales: 0,
+        scale_factors: Vec::new(),
         min_contrast: 0.0,
         bit_depth: 0,
         rois: Vec::new(),

@@ -623,6 +623,8 @@ fn settings(pitch_x: f64) -> Settings {
         polarity: Polarity::Both,
         inward: false,
         edge_margin: 0,
+        scales: 0,
+        scale_factors: Vec::new(),
         min_contrast: 0.0,
         bit_depth: 0,
         rois: Vec::new(),

@@ -274,6 +274,10 @@ impl InspectorImpl for ClPitchThreshold {
                 polarity: settings.polarity,
                 borders: settings.borders,
                 edge_margin: settings.edge_margin,
+                scales: settings.scales as usize,
+                scale_factors: settings
+                    .scale_factors
+                    .check("scale-factors", |f| Ok(f.clone()))?,
                 contrast: settings.contrast(),
                 rois,
                 ignored: settings.ignore.pixels(layout.width, frame_height)?,

@@ -7,6 +7,7 @@ use crate::elements::{
     inspector::Ignore,
     property_table::{Row, properties},
 };
+use clinspect_core::scales::MAX_SCALES;
 use clinspect_operators::{Borders, Compare, Contrast, Polarity};
 
 /// Value of a pitch property that asks for an estimate.
@@ -35,6 +36,10 @@ pub struct Settings {
     pub polarity: Polarity,
     pub borders: Borders,
     pub edge_margin: u32,
+    /// Number of coarser levels.
+    pub scales: u32,
+    /// Thresholds of the levels as parts of the threshold.
+    pub scale_factors: Array<Vec<f64>>,
     /// Minimum contrast, grey levels of 8 bits; 0 for no search for the pattern, negative for half of
     /// the pattern's own contrast.
     pub min_contrast: f64,
@@ -58,6 +63,8 @@ impl Default for Settings {
             polarity: Polarity::default(),
             borders: Borders::default(),
             edge_margin: 2,
+            scales: 3,
+            scale_factors: vec![0.6, 0.3, 0.15, 0.08].into(),
             min_contrast: AUTOMATIC,
             rois: Array::default(),
             bit_depth: 0,
@@ -83,10 +90,13 @@ impl Settings {
             Contrast::Unknown => "unknown".into(),
         };
         format!(
-            "compare={} match-center={} multiples={:?} polarity={} borders={} min-contrast={contrast}",
+            "compare={} match-center={} multiples={:?} scales={} scale-factors={:?} polarity={} borders={} \
+             min-contrast={contrast}",
             nick(self.compare.to_value()),
             self.match_center,
             self.multiples.usable(),
+            self.scales,
+            self.scale_factors.usable(),
             nick(self.polarity.to_value()),
             nick(self.borders.to_value()),
         )
@@ -147,6 +157,17 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              element repeats edge samples; 2 fits clgaussian kernel-size=5",
             0..=65_536
         ) = edge_margin;
+        uint(
+            "scales", "Scales",
+            "Coarser levels at which means of blocks of pixels are compared too, so that faint stains \
+             wider than the noise are marked: 2, 4, 8 and 16 pixels a side; 0 = compare pixels only",
+            0..=MAX_SCALES as u32
+        ) = scales;
+        reals(
+            "scale-factors", "Scale factors",
+            "Thresholds of the coarser levels as parts of threshold, from the finest of them on; as many \
+             as scales, or more"
+        ) = scale_factors;
         double(
             "min-contrast", "Minimum contrast",
             "Tiles whose standard deviation is below this are marked, because the pattern is missing \

@@ -92,6 +92,15 @@ impl PitchThreshold {
             table,
             Arg::I32(i32::from(self.marked.missing > 0)),
         ];
+        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read.
+        let levels = match &self.scales {
+            Some(scales) => scales.difference_args()?,
+            None => {
+                let none = Arg::Mem(&self.comparisons);
+                [none, none, Arg::I32(0), none, none]
+            }
+        };
+        let frame_args = [&frame_args[..], &levels[..]].concat();
         let differences = &mut self.lister.differences;
         let measured = differences.run(&self.context, &frame_args, runs, meter)?;
         Ok(finder.list(measured))

@@ -11,7 +11,7 @@ use clinspect_opencl::{
 };
 
 use super::{
-    Contrast, Counters, Launch, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed,
+    Contrast, Counters, LEVELS, Launch, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed,
     ignore::Ignore, mask::packed_mask, presence::Judged,
 };
 use crate::{
@@ -162,6 +162,11 @@ impl PitchThreshold {
         {
             presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         }
+        if let Some(scales) = &mut self.scales
+            && comparison_count > 0
+        {
+            scales.run(frame, image, &self.counters, LEVELS + slot, &mut submission)?;
+        }
         if let Some(ignore) = &mut self.ignore {
             ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
         }
@@ -174,13 +179,21 @@ impl PitchThreshold {
             &mut submission,
         )?;
         submission.measure(self.width * window.rows);
-        let mut counts: Counters = [0; 4];
+        let mut counts: Counters = Counters::default();
         let bytes = bytemuck::cast_slice_mut(&mut counts);
         submission.read(&self.counters, 0, bytes, "the pixel count")?;
         let mut marked = Marked {
             pixels: u64::from(counts[slot]),
             missing: 0,
         };
+        let mut fresh = 0;
+        if let Some(scales) = &mut self.scales
+            && comparison_count > 0
+            && counts[LEVELS + slot] > 0
+        {
+            fresh = scales.join(&self.context, &window, mask, mask_offset, meter)?;
+            marked.pixels += u64::from(fresh);
+        }
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
             && counts[TILES + slot] > 0
         {
@@ -193,23 +206,24 @@ impl PitchThreshold {
                 flags: self.flags,
                 ignored: self.ignore.as_ref().map(Ignore::memory),
             };
-            let [fresh, missing] =
+            let [missing_fresh, missing] =
                 presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;
-            marked.pixels += u64::from(fresh);
+            fresh += missing_fresh;
+            marked.pixels += u64::from(missing_fresh);
             marked.missing = u64::from(missing);
-            if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
-                let mut submission = self.context.submit(meter);
-                let size = [self.width, window.rows];
-                Self::expand(
-                    &mut self.expand,
-                    self.expand_group,
-                    mask,
-                    target,
-                    size,
-                    &mut submission,
-                )?;
-                submission.send()?.wait("the mask")?;
-            }
+        }
+        if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
+            let mut submission = self.context.submit(meter);
+            let size = [self.width, window.rows];
+            Self::expand(
+                &mut self.expand,
+                self.expand_group,
+                mask,
+                target,
+                size,
+                &mut submission,
+            )?;
+            submission.send()?.wait("the mask")?;
         }
         Ok(marked)
     }

@@ -9,6 +9,7 @@ use clinspect_core::{
     pitch::{Axis, Comparison},
     presence::nominal_height,
     region::{Rect, area, union_of},
+    scales::{self, MAX_SCALES},
     variant::PitchVariant,
     window::{Reach, Window},
 };
@@ -131,6 +132,10 @@ pub struct PitchSettings {
     pub compare: Compare,
     /// Blur the centre as interpolation blurs the neighbours.
     pub match_center: bool,
+    /// Coarser levels at which the differences are compared too, 0 to [`MAX_SCALES`].
+    pub scales: usize,
+    /// The levels' thresholds as parts of the threshold, from level 1 on.
+    pub scale_factors: Vec<f64>,
     /// The deviations that are marked.
     pub polarity: Polarity,
     /// Pixels near the frame's edge.
@@ -194,6 +199,40 @@ impl PitchSettings {
 }
 
 impl PitchSettings {
+    /// The thresholds of the coarser levels, 1/256 grey level.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a number of levels, factors or thresholds that cannot be used.
+    pub(super) fn scale_thresholds_q8(&self) -> Result<Vec<i64>, ClError> {
+        if self.scales > MAX_SCALES {
+            return Err(ClError::Refused(format!(
+                "scales={} is too many; set it to 0..{MAX_SCALES}",
+                self.scales
+            )));
+        }
+        let Some(factors) = self.scale_factors.get(..self.scales) else {
+            return Err(ClError::Refused(format!(
+                "scale-factors has {} numbers, but scales={} needs one for each level; add the missing ones, or \
+                 lower scales",
+                self.scale_factors.len(),
+                self.scales
+            )));
+        };
+        let threshold = |(level, factor): (usize, &f64)| {
+            let theta = (256.0 * self.threshold * factor).round();
+            if (1.0..=1e9).contains(&theta) {
+                return Ok(theta as i64);
+            }
+            let level = level + 1;
+            Err(ClError::Refused(format!(
+                "threshold={} times scale-factor {factor} of level {level} is under 1/256 grey level or too large, so \
+                 the level cannot be judged; change scale-factors, raise threshold, or set scales to less than {level}",
+                self.threshold
+            )))
+        };
+        factors.iter().enumerate().map(threshold).collect()
+    }
+
     /// The edge margin of a comparison that judges pixels inward: the one at the smallest multiple. At
     /// several pitches both neighbours on one side would be so far away that shading and a slightly
     /// wrong pitch show as differences (docs/quality.md).
@@ -261,6 +300,15 @@ impl PitchSettings {
             if self.inward(comparison).is_some() {
                 reach.inward = reach.inward.max(comparison.margin2());
                 reach.first = reach.first.max(comparison.margin());
+            }
+        }
+        if self.scales > 0 {
+            // A block begins above its last pixel, and its mean reaches beyond the block.
+            let support = 2 * scales::behind(self.scales);
+            reach.both += support;
+            if reach.inward > 0 {
+                reach.inward += support;
+                reach.first += support;
             }
         }
         if self.contrast != Contrast::Off {

@@ -9,5 +9,6 @@ pub mod histogram;
 pub mod ignore;
 pub mod pitch_threshold;
 pub mod plane;
+mod scales;
 
 pub use plane::{Geometry, SampleKind, Samples, put};

@@ -2,7 +2,10 @@
 //!
 //! Source: docs/semantics.md, "Pitch comparison and threshold".
 
-use super::plane::{SampleKind, Samples};
+use super::{
+    plane::{SampleKind, Samples},
+    scales,
+};
 
 /// How a sample is compared with its two neighbours one pitch away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -45,6 +48,10 @@ pub struct Settings {
     pub inward: bool,
     /// With `inward`: pixels at the end that lacks the neighbour, which are not judged so.
     pub edge_margin: usize,
+    /// Coarser levels.
+    pub scales: u32,
+    /// Their thresholds as parts of the threshold.
+    pub scale_factors: Vec<f64>,
     /// Least standard deviation of a tile, grey levels of 8 bits; 0 = off.
     pub min_contrast: f64,
     /// Bits of a sample; 0 = 8, or 16 for two-byte samples.
@@ -115,6 +122,11 @@ pub fn difference(src: Samples, s: &Settings) -> Vec<Option<f64>> {
         .collect()
 }
 
+/// The finest level that marks each pixel; `None` where no level does. Row-major, `width * height`.
+pub fn finest_level(src: Samples, s: &Settings) -> Vec<Option<u32>> {
+    judge(src, s).iter().map(|pixel| pixel.level).collect()
+}
+
 /// Packs a row-major mask, most significant bit first, each row in `ceil(width / 8)` bytes.
 ///
 /// # Source
@@ -145,6 +157,8 @@ struct Pixel {
     judged: [bool; 2],
     /// The difference of the comparison or tile that marked the pixel, in 1/512 grey level.
     fired: Option<i64>,
+    /// The finest level that marked the pixel.
+    level: Option<u32>,
     /// The pixel is judged, and one of its tiles lacks the pattern.
     is_missing: bool,
     /// `fired` is a tile's, and the tile is not brighter than the mean.
@@ -158,13 +172,13 @@ impl Pixel {
 }
 
 /// One comparison: along rows or columns, at one distance.
-struct Comparison {
-    along_columns: bool,
-    distance_q8: usize,
+pub(super) struct Comparison {
+    pub along_columns: bool,
+    pub distance_q8: usize,
     /// Twice the distance, rounded on its own.
-    double_q8: usize,
+    pub double_q8: usize,
     /// Whether a missing neighbour is replaced: only at the smallest multiple.
-    is_inward: bool,
+    pub is_inward: bool,
 }
 
 fn comparisons(s: &Settings) -> Vec<Comparison> {
@@ -203,9 +217,31 @@ fn judge(src: Samples, s: &Settings) -> Vec<Pixel> {
                     let row = |i: usize| samples[y * width + i];
                     sums(row, x, width, &comparison, s)
                 };
-                if let Some(sums) = sums {
+                if let Some(Sums {
+                    centre,
+                    left,
+                    right,
+                }) = sums
+                {
                     pixels[at].judged[usize::from(comparison.along_columns)] = true;
-                    pixels[at].fired = larger(pixels[at].fired, fire(&sums, s));
+                    let theta = (256.0 * s.threshold).round() as i64;
+                    let fired = fire(centre, left, right, theta, s);
+                    pixels[at].fired = larger(pixels[at].fired, fired);
+                }
+            }
+        }
+    }
+    for pixel in &mut pixels {
+        pixel.level = pixel.fired.map(|_| 0);
+    }
+    for block in scales::marked_blocks(&samples, [width, height], s, &comparisons(s)) {
+        let size = 1 << block.level;
+        for y in block.y..(block.y + size).min(height) {
+            for x in block.x..(block.x + size).min(width) {
+                let pixel = &mut pixels[y * width + x];
+                if pixel.is_judged() && pixel.level.is_none() {
+                    pixel.level = Some(block.level);
+                    pixel.fired = Some(block.times_512);
                 }
             }
         }
@@ -394,19 +430,8 @@ fn sums(
     settings: &Settings,
 ) -> Option<Sums> {
     let f = (comparison.distance_q8 & 255) as i64;
-    // The neighbour at a distance, to the right or the left; `None` where a tap lies outside.
-    let neighbour = |distance_q8: usize, to_right: bool| -> Option<i64> {
-        let (p, f) = (distance_q8 >> 8, (distance_q8 & 255) as i64);
-        let tap = |steps: usize| -> Option<i64> {
-            let at = if to_right {
-                x.checked_add(steps)
-            } else {
-                x.checked_sub(steps)
-            };
-            at.filter(|&at| at < n).map(&s)
-        };
-        let near = (256 - f) * tap(p)?;
-        Some(if f > 0 { near + f * tap(p + 1)? } else { near })
+    let neighbour = |distance_q8, to_right| {
+        neighbour_of(x, distance_q8, to_right, |at| (at < n).then(|| s(at)))
     };
     let left = neighbour(comparison.distance_q8, false);
     let right = neighbour(comparison.distance_q8, true);
@@ -433,17 +458,36 @@ fn sums(
     })
 }
 
-/// The difference in 1/512 grey level, if the comparison marks the pixel.
-fn fire(sums: &Sums, s: &Settings) -> Option<i64> {
-    let theta = (256.0 * s.threshold).round() as i64;
+/// The neighbour of sample `x` at a distance, to the right or the left; `None` where `tap` has no sample.
+pub(super) fn neighbour_of(
+    x: usize,
+    distance_q8: usize,
+    to_right: bool,
+    tap: impl Fn(usize) -> Option<i64>,
+) -> Option<i64> {
+    let (p, f) = (distance_q8 >> 8, (distance_q8 & 255) as i64);
+    let tap = |steps: usize| -> Option<i64> {
+        let at = if to_right {
+            x.checked_add(steps)
+        } else {
+            x.checked_sub(steps)
+        };
+        at.and_then(&tap)
+    };
+    let near = (256 - f) * tap(p)?;
+    Some(if f > 0 { near + f * tap(p + 1)? } else { near })
+}
+
+/// The difference in 1/512 of a sample, if the comparison marks it. The other values are in 1/256.
+pub(super) fn fire(centre: i64, left: i64, right: i64, theta: i64, s: &Settings) -> Option<i64> {
     let (bright, dark, times_512) = match s.compare {
         Compare::Average => {
-            let e = 2 * sums.centre - (sums.left + sums.right);
+            let e = 2 * centre - (left + right);
             (e >= 2 * theta, e <= -2 * theta, e)
         }
         Compare::Minimum => {
-            let left = sums.centre - sums.left;
-            let right = sums.centre - sums.right;
+            let left = centre - left;
+            let right = centre - right;
             let bright = left >= theta && right >= theta;
             let dark = left <= -theta && right <= -theta;
             let magnitude = left.abs().min(right.abs());

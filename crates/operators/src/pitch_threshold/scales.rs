@@ -1,0 +1,376 @@
+//! The comparison at coarser levels; kernels in `kernels/scales.cl`.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    ignored::Ignored,
+    layout::FrameLayout,
+    mask::packed_stride,
+    ndrange::NdRange,
+    pitch::{Axis, Comparison},
+    region::Rect,
+    scales::{self, LevelWords, Levels, ScaleComparison},
+    window::Window,
+};
+use clinspect_opencl::{
+    Arg, ClContext, ClImage, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
+    frame::ClFrame,
+};
+
+use super::{settings::PitchSettings, upload};
+use crate::{
+    sample_options,
+    source::{plain_group, source_args},
+    to_i32, to_u32,
+};
+
+/// Blocks that a work-item of a GPU makes; the kernels' ITEM_BLOCKS.
+const ITEM_BLOCKS: usize = 4;
+/// Rows of the frame per work-item of `scales_first`; the kernel's FIRST_ROWS.
+const FIRST_ROWS: usize = 4;
+/// Work-items per work-group on a GPU.
+const GROUP: usize = 128;
+/// Bands of rows per compute unit of a CPU.
+const BANDS_PER_UNIT: usize = 4;
+
+/// Kernels and memory of the coarser levels.
+#[derive(Debug)]
+pub(super) struct Scales {
+    first: Kernel,
+    next: Kernel,
+    join: Kernel,
+    join_group: [usize; 2],
+    /// Work-items on a CPU; `None` on a GPU.
+    bands: Option<usize>,
+    group: usize,
+    comparisons: Vec<(Comparison, Option<usize>)>,
+    thetas_q8: Vec<i64>,
+    is_matched: bool,
+    sample_bytes: usize,
+    width: usize,
+    flags: i32,
+    levels: Levels,
+    height: usize,
+    pictures: Sized,
+    marks: Sized,
+    ignored: Option<IgnoredBlocks>,
+    table: Listed<LevelWords>,
+    judged: Listed<ScaleComparison>,
+    fresh: Mem,
+}
+
+/// Memory that grows.
+#[derive(Debug)]
+struct Sized {
+    memory: Mem,
+    bytes: usize,
+}
+
+impl Sized {
+    fn new(context: &ClContext, bytes: usize) -> Result<Self, ClError> {
+        let bytes = bytes.max(1);
+        let memory = context.device_memory(bytes)?;
+        Ok(Self { memory, bytes })
+    }
+
+    fn grow(&mut self, context: &ClContext, bytes: usize) -> Result<(), ClError> {
+        if bytes > self.bytes {
+            *self = Self::new(context, bytes)?;
+        }
+        Ok(())
+    }
+}
+
+/// A list on the device, which is written when it changes.
+#[derive(Debug)]
+struct Listed<T> {
+    words: Vec<T>,
+    memory: Mem,
+    capacity: usize,
+}
+
+impl<T: bytemuck::NoUninit + PartialEq> Listed<T> {
+    fn new(context: &ClContext, words: Vec<T>) -> Result<Self, ClError> {
+        Ok(Self {
+            memory: upload(context, &words, "levels")?,
+            capacity: words.len(),
+            words,
+        })
+    }
+
+    fn update(&mut self, context: &ClContext, words: Vec<T>) -> Result<(), ClError> {
+        if words == self.words {
+            return Ok(());
+        }
+        if words.len() > self.capacity {
+            *self = Self::new(context, words)?;
+            return Ok(());
+        }
+        if !words.is_empty() {
+            context.write(&self.memory, 0, bytemuck::cast_slice(&words), "levels")?;
+        }
+        self.words = words;
+        Ok(())
+    }
+}
+
+/// The blocks that have an ignored pixel among those whose mean is taken.
+#[derive(Debug)]
+struct IgnoredBlocks {
+    pixels: Arc<Ignored>,
+    blocks: Listed<u8>,
+    /// What the blocks were made for: the first row, and the levels.
+    made_for: Option<(u64, Levels)>,
+}
+
+impl Scales {
+    /// Prepares the levels of frames of `layout`. `plain` has the kernel that joins them; `by_rows` selects the
+    /// kernels for a CPU.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings that make no sense; the failing call.
+    pub fn new(
+        context: &ClContext,
+        plain: &Program,
+        settings: &PitchSettings,
+        comparisons: &[Comparison],
+        layout: &FrameLayout,
+        by_rows: bool,
+    ) -> Result<Self, ClError> {
+        let (sample, width, height) = (layout.sample, layout.width, layout.height);
+        let options = sample_options(sample, settings.image);
+        let source = if by_rows {
+            ProgramSource::ScalesRows
+        } else {
+            ProgramSource::ScalesItems
+        };
+        let program = context.program(source, &options)?;
+        let join = plain.kernel("scales_join")?;
+        let next = program.kernel("scales_next")?;
+        let bands = by_rows.then(|| context.caps().compute_units * BANDS_PER_UNIT);
+        let mut scales = Self {
+            first: program.kernel("scales_first")?,
+            group: GROUP.min(context.kernel_work_group(&next)?),
+            next,
+            join_group: plain_group(context, &join)?,
+            join,
+            bands,
+            comparisons: (comparisons.iter())
+                .map(|c| (*c, settings.inward(c)))
+                .collect(),
+            thetas_q8: settings.scale_thresholds_q8()?,
+            is_matched: settings.match_center,
+            sample_bytes: sample.bytes(),
+            width,
+            flags: settings.flags(),
+            levels: Levels::default(),
+            height,
+            pictures: Sized::new(context, 1)?,
+            marks: Sized::new(context, 1)?,
+            ignored: match &settings.ignored {
+                Some(pixels) => Some(IgnoredBlocks {
+                    pixels: pixels.clone(),
+                    blocks: Listed::new(context, Vec::new())?,
+                    made_for: None,
+                }),
+                None => None,
+            },
+            table: Listed::new(context, Vec::new())?,
+            judged: Listed::new(context, Vec::new())?,
+            fresh: context.device_memory(size_of::<u32>())?,
+        };
+        let window = Window::frame(height);
+        scales.take(context, &window, &settings.regions(width, &window))?;
+        Ok(scales)
+    }
+
+    /// Takes the levels of a window.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a frame whose levels are too large; the failing call.
+    pub fn take(
+        &mut self,
+        context: &ClContext,
+        window: &Window,
+        regions: &[Rect],
+    ) -> Result<(), ClError> {
+        let scales = scales::Scales {
+            levels: self.thetas_q8.len(),
+            width: self.width,
+            comparisons: &self.comparisons,
+            regions,
+            is_matched: self.is_matched,
+        };
+        let levels = scales.levels(window);
+        to_i32(levels.elements, "the levels of a comparison across scales")?;
+        let sample = 2 * self.sample_bytes;
+        self.pictures.grow(context, levels.elements * sample)?;
+        self.marks.grow(context, levels.marks)?;
+        // Level 0 has no comparisons here.
+        let mut table = vec![LevelWords::default()];
+        let mut judged = Vec::new();
+        for (level, &theta) in levels.levels.iter().zip(&self.thetas_q8) {
+            let from = judged.len();
+            judged.extend(scales.comparisons(level, window.height));
+            table.push(level.words(theta, from..judged.len()));
+        }
+        self.table.update(context, table)?;
+        self.judged.update(context, judged)?;
+        if let Some(ignored) = &mut self.ignored {
+            ignored.show(context, window, &levels)?;
+        }
+        self.levels = levels;
+        self.height = window.height;
+        Ok(())
+    }
+
+    /// The axes in use: 1 x, 2 y.
+    fn axes(&self) -> i32 {
+        let along = |axis| i32::from(self.comparisons.iter().any(|(c, _)| c.axis == axis));
+        along(Axis::X) | 2 * along(Axis::Y)
+    }
+
+    /// Compares at the levels, and adds to the counter `slot` where a block is marked. The counter beside it is
+    /// zeroed for the next frame.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn run(
+        &mut self,
+        frame: &ClFrame,
+        image: Option<&ClImage>,
+        counters: &Mem,
+        slot: usize,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let axes = Arg::I32(self.axes());
+        let height = Arg::I32(to_i32(self.height, "a height")?);
+        let slot = Arg::U32(to_u32(slot, "a counter")?);
+        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, image, 0)?;
+        let args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            height,
+            axes,
+            Arg::Mem(&self.pictures.memory),
+            Arg::Mem(&self.table.memory),
+            Arg::Mem(counters),
+            slot,
+        ];
+        let Some(first) = self.levels.levels.first() else {
+            return Ok(());
+        };
+        let range = match self.bands {
+            Some(bands) => NdRange::groups(bands.min(2 * first.rows), 1),
+            None => NdRange::cover(
+                [
+                    first.pitch / ITEM_BLOCKS,
+                    (2 * first.rows).div_ceil(FIRST_ROWS),
+                ],
+                [self.group, 1],
+            ),
+        };
+        submission.run(&mut self.first, "scales_first", &args, &range)?;
+        let ignored = self.ignored.as_ref();
+        for (index, level) in self.levels.levels.iter().enumerate() {
+            let to = self.levels.levels.get(index + 1);
+            let args = [
+                height,
+                axes,
+                Arg::Mem(&self.pictures.memory),
+                Arg::Mem(&self.table.memory),
+                Arg::I32(to_i32(level.shift, "a level")?),
+                Arg::I32(i32::from(to.is_none())),
+                Arg::Mem(&self.judged.memory),
+                Arg::I32(self.flags),
+                Arg::Mem(&self.marks.memory),
+                // Where no pixel is ignored the marks stand in for the blocks, which the kernel does not read.
+                Arg::Mem(ignored.map_or(&self.marks.memory, |ignored| &ignored.blocks.memory)),
+                Arg::I32(i32::from(ignored.is_some())),
+                Arg::Mem(counters),
+                slot,
+            ];
+            let judged = level.past - level.from;
+            let range = match self.bands {
+                Some(bands) => NdRange::groups(bands, 1),
+                None => {
+                    let rows_x = to.map_or(0, |to| to.rows << level.shift);
+                    let rows_y = to.map_or(0, |_| self.height);
+                    let rows = judged + if self.axes() & 1 == 1 { rows_x } else { 0 } + rows_y;
+                    NdRange::cover([level.count, rows], [self.group, 1])
+                }
+            };
+            submission.run(&mut self.next, "scales_next", &args, &range)?;
+        }
+        Ok(())
+    }
+
+    /// Marks the pixels of marked blocks in a packed mask, and returns the number of those that were not
+    /// marked before.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn join(
+        &mut self,
+        context: &Arc<ClContext>,
+        window: &Window,
+        mask: Memory,
+        mask_offset: usize,
+        meter: &Meter,
+    ) -> Result<u32, ClError> {
+        let stride = packed_stride(self.width);
+        let args = [
+            Arg::Mem(&self.marks.memory),
+            Arg::Mem(&self.table.memory),
+            Arg::I32(to_i32(self.levels.levels.len(), "levels")?),
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::I32(to_i32(window.rows, "rows")?),
+            Arg::Writes(mask),
+            Arg::U64(mask_offset as u64),
+            Arg::U32(to_u32(stride, "a stride")?),
+            Arg::Mem(&self.fresh),
+        ];
+        let range = NdRange::cover([stride, window.rows], self.join_group);
+        let mut submission = context.submit(meter);
+        submission.zero(&self.fresh, size_of::<u32>(), "the counter of levels")?;
+        submission.run(&mut self.join, "scales_join", &args, &range)?;
+        submission.measure(stride * window.rows);
+        let mut fresh = [0_u32];
+        let bytes = bytemuck::cast_slice_mut(&mut fresh);
+        submission.read(&self.fresh, 0, bytes, "the levels' pixels")?;
+        Ok(fresh[0])
+    }
+
+    /// The last arguments of `run_differences`: pictures, levels, their number, comparisons and marks.
+    pub fn difference_args(&self) -> Result<[Arg<'_>; 5], ClError> {
+        Ok([
+            Arg::Mem(&self.pictures.memory),
+            Arg::Mem(&self.table.memory),
+            Arg::I32(to_i32(self.levels.levels.len(), "levels")?),
+            Arg::Mem(&self.judged.memory),
+            Arg::Mem(&self.marks.memory),
+        ])
+    }
+}
+
+impl IgnoredBlocks {
+    /// Takes the blocks of a window, and uploads them if they differ.
+    fn show(
+        &mut self,
+        context: &ClContext,
+        window: &Window,
+        levels: &Levels,
+    ) -> Result<(), ClError> {
+        let made_for = Some((window.web_row, levels.clone()));
+        if self.made_for != made_for {
+            let bitmap = self.pixels.rows(window.web_row, window.height);
+            self.blocks.update(context, levels.ignored(&bitmap))?;
+            self.made_for = made_for;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+/* Appended to pitch_threshold.cl. The comparison at coarser levels; docs/semantics.md, "Stains", defines it.
+ *
+ * A level has two pictures. The samples of picture x are means of boxes at every 2^k-th row and at every column; those
+ * of picture y at every row and at every 2^k-th column. So the neighbours along an axis are samples of the axis' picture.
+ *
+ * scales_first  Makes level 1 from the frame.
+ * scales_next   Judges a level, and makes the next one unless it is the last.
+ * scales_join   Marks the pixels of the marked blocks of all levels in the packed mask; scales_join.cl.
+ *
+ * scales_rows.cl (CPU) and scales_items.cl (GPU) hold the first two.
+ *
+ * | argument    | meaning                                                                                    |
+ * | levels      | the levels' pictures; scale_level_t says where                                              |
+ * | table       | a scale_level_t per level; level 0 is the frame                                              |
+ * | comparisons | the judged blocks; see scale_comparison_t                                                   |
+ * | marks       | a byte per block: 1 = marked; the rows of scale_level_t's from .. past-1 are written          |
+ * | ignored     | the same layout: 1 = an ignored pixel is among those whose mean is taken; read if use_ignored |
+ * | counters    | the launches add to counters[slot], which is 0 at entry, where a block is marked; scales_first |
+ * |             | zeroes counters[slot ^ 1]                                                                   |
+ *
+ * Exactness: sums of integers. A sample of a level has 12 bits at level 1, else 16 (20 and 24 for 16-bit samples).
+ * Differences have at most 25 bits (33).
+ */
+#if SAMPLE_BYTES == 1
+typedef ushort level_t;
+typedef int sum_t;
+#else
+typedef uint level_t;
+typedef long sum_t;
+#endif
+
+/* Twin: core/scales.rs (LevelWords). */
+typedef struct {
+    /* 256 times the threshold, in the unit of the level's samples. */
+    long theta;
+    /* k, and the rows between the first row of a block and row 0 of the plane. */
+    int shift, remainder;
+    /* Blocks in a row, and elements between rows of the pictures and of the marks. */
+    int count, pitch;
+    /* Rows of picture x, and the elements at which the pictures start. */
+    int rows, x_at, y_at;
+    /* The byte of the first mark, and the rows of blocks that are judged. */
+    int marks_at, from, past;
+    /* The level's comparisons: first .. end-1. */
+    int first, end;
+    /* Samples of the level per grey level. */
+    int unit, unused;
+} scale_level_t;
+
+/* The blocks of a rectangle, which one comparison judges with the same taps. Twin: core/scales.rs. */
+typedef struct {
+    /* Element of block (0, 0), and elements between rows of blocks. */
+    int base, step;
+    /* Half-open, rows counted from the level's row 0. */
+    int x0, x1, y0, y1;
+    /* Elements from the centre to the samples beside it, and to the taps of its neighbours. */
+    int before, after, left_near, left_far, right_near, right_far;
+    int left_fraction, right_fraction, blur, unused;
+} scale_comparison_t;
+
+/* Whether a comparison marks the block whose sample is `at`. `difference`: as in is_marked_by, but in 1/512 of the
+ * samples' unit. */
+static int is_block_marked(__global const level_t *at, scale_comparison_t c, sum_t theta, int flags, sum_t *difference)
+{
+    const sum_t s = at[0];
+    const sum_t left_near = at[c.left_near];
+    const sum_t right_near = at[c.right_near];
+    const sum_t left = 256 * left_near + c.left_fraction * ((sum_t)at[c.left_far] - left_near);
+    const sum_t right = 256 * right_near + c.right_fraction * ((sum_t)at[c.right_far] - right_near);
+    const sum_t centre = 256 * s + c.blur * ((sum_t)at[c.before] - 2 * s + (sum_t)at[c.after]);
+    int bright, dark;
+    if (flags & MINIMUM) {
+        const sum_t l = centre - left;
+        const sum_t r = centre - right;
+        const sum_t smaller = min(l, r), larger = max(l, r);
+        bright = smaller >= theta;
+        dark = larger <= -theta;
+        *difference = 2 * (bright ? smaller : larger);
+    } else {
+        *difference = 2 * centre - (left + right);
+        bright = *difference >= 2 * theta;
+        dark = *difference <= -2 * theta;
+    }
+    return (((flags & BRIGHT) != 0) & bright) | (((flags & DARK) != 0) & dark);
+}

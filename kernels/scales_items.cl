@@ -1,0 +1,154 @@
+/* Appended to scales.cl. GPU: a work-item makes or judges some blocks of a row.
+ *
+ * Arguments: see scales.cl. Dimension 0 covers a row, dimension 1 the rows: in scales_first sets of FIRST_ROWS rows;
+ * in scales_next the judged rows, then those of the next level's pictures x and y.
+ */
+/* Blocks of the next level that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
+#define ITEM_BLOCKS 4
+/* Rows of the frame per work-item of scales_first. */
+#define FIRST_ROWS 4
+
+static int row_at(int row, int rows) { return clamp(row, 0, rows - 1); }
+
+/* Adds the samples of columns x .. x+10 of a row of the frame. */
+static void add_samples(PLANE_ARGS, int x, int row, int width, uint *columns)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
+        columns[i] += PLANE_SAMPLE(clamp(x + i, 0, width - 1), row);
+}
+
+/* Stores the boxes of four rows' columns: those at even columns to out0, those at odd ones to out1. */
+static void put_boxes(const uint *columns, int shift, __global level_t *out0, __global level_t *out1)
+{
+    const uint rounding = shift ? 8 : 0;
+    uint pairs[2 * ITEM_BLOCKS + 2];
+#pragma unroll
+    for (int i = 0; i < 2 * ITEM_BLOCKS + 2; i++)
+        pairs[i] = columns[i] + columns[i + 1];
+    level_t even[ITEM_BLOCKS], odd[ITEM_BLOCKS];
+#pragma unroll
+    for (int i = 0; i < ITEM_BLOCKS; i++) {
+        even[i] = (level_t)((pairs[2 * i] + pairs[2 * i + 2] + rounding) >> shift);
+        odd[i] = (level_t)((pairs[2 * i + 1] + pairs[2 * i + 3] + rounding) >> shift);
+    }
+#if SAMPLE_BYTES == 1
+    if (out0)
+        *(__global ushort4 *)out0 = (ushort4)(even[0], even[1], even[2], even[3]);
+    if (out1)
+        *(__global ushort4 *)out1 = (ushort4)(odd[0], odd[1], odd[2], odd[3]);
+#else
+    if (out0)
+        *(__global uint4 *)out0 = (uint4)(even[0], even[1], even[2], even[3]);
+    if (out1)
+        *(__global uint4 *)out1 = (uint4)(odd[0], odd[1], odd[2], odd[3]);
+#endif
+}
+
+__kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global level_t *levels,
+                           __global const scale_level_t *table, __global uint *counters, uint slot)
+{
+    if (get_global_id(0) == 0 && get_global_id(1) == 0)
+        counters[slot ^ 1u] = 0;
+    const scale_level_t to = table[1];
+    const int at = ITEM_BLOCKS * (int)get_global_id(0);
+    const int from = FIRST_ROWS * (int)get_global_id(1);
+    const int past = min(from + FIRST_ROWS, 2 * to.rows);
+    if (at >= to.pitch)
+        return;
+    for (int row = from; row < past; row++) {
+        const int y = row - to.remainder;
+        const int is_x = (axes & 1) && (row & 1) == 0;
+        const int is_y = (axes & 2) && y >= 0 && y < height;
+        if (!is_x && !is_y)
+            continue;
+        uint columns[2 * ITEM_BLOCKS + 3];
+#pragma unroll
+        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
+            columns[i] = 0;
+        for (int j = -1; j < 3; j++)
+            add_samples(PLANE, 2 * at - 1, row_at(y + j, height), width, columns);
+        __global level_t *along_x = is_x ? levels + to.x_at + (size_t)row * to.pitch + at : 0;
+        if (is_x)
+            put_boxes(columns, 0, along_x, along_x + to.pitch);
+        if (is_y)
+            put_boxes(columns, 0, levels + to.y_at + (size_t)y * to.pitch + at, 0);
+    }
+}
+
+/* Adds the samples at columns x .. x+10 of a row of a level with `count` samples. */
+static void add_row(__global const level_t *row, int x, int count, uint *columns)
+{
+    if (x >= 0 && x + 2 * ITEM_BLOCKS + 3 <= count) {
+#pragma unroll
+        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
+            columns[i] += row[x + i];
+    } else {
+#pragma unroll
+        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
+            columns[i] += row[clamp(x + i, 0, count - 1)];
+    }
+}
+
+/* Judges the block (x, y) of a level. */
+static void judge_block(__global const level_t *levels, scale_level_t level, __global const scale_comparison_t *comparisons,
+                        int flags, int x, int y, __global uchar *marks, __global const uchar *ignored, int use_ignored,
+                        __global uint *counter)
+{
+    const size_t at = level.marks_at + (size_t)y * level.pitch + x;
+    const sum_t theta = (sum_t)level.theta;
+    int marked = 0;
+    for (int i = level.first; i < level.end; i++) {
+        __global const scale_comparison_t *c = &comparisons[i];
+        sum_t difference;
+        if (y >= c->y0 && y < c->y1 && x >= c->x0 && x < c->x1)
+            marked |= is_block_marked(levels + c->base + (long)y * c->step + x, *c, theta, flags, &difference);
+    }
+    if (use_ignored && ignored[at])
+        marked = 0;
+    marks[at] = (uchar)marked;
+    if (marked)
+        atomic_add(counter, 1u);
+}
+
+__kernel void scales_next(int height, int axes, __global level_t *levels, __global const scale_level_t *table, int level,
+                          int is_last, __global const scale_comparison_t *comparisons, int flags, __global uchar *marks,
+                          __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
+{
+    const scale_level_t from = table[level];
+    const int judged = from.past - from.from;
+    int row = (int)get_global_id(1);
+    if (row < judged) {
+        for (int x = (int)get_global_id(0); x < from.count; x += (int)get_global_size(0))
+            judge_block(levels, from, comparisons, flags, x, from.from + row, marks, ignored, use_ignored, &counters[slot]);
+        return;
+    }
+    if (is_last)
+        return;
+    row -= judged;
+    const scale_level_t to = table[level + 1];
+    /* Level 1 has sums of 16 samples, level 2 of 256; then means are rounded. */
+    const int shift = level > 1 ? 4 : 0;
+    const int phases = 1 << level;
+    const int odd = (to.remainder >> level) & 1;
+    const int x_rows = axes & 1 ? to.rows * phases : 0;
+    const int is_x = row < x_rows;
+    row -= is_x ? 0 : x_rows;
+    if (!is_x && (!(axes & 2) || row >= height))
+        return;
+    const int phase = is_x ? row & (phases - 1) : 0;
+    const int y = is_x ? row >> level : row;
+    for (int at = ITEM_BLOCKS * (int)get_global_id(0); at < to.pitch; at += ITEM_BLOCKS * (int)get_global_size(0)) {
+        uint columns[2 * ITEM_BLOCKS + 3];
+#pragma unroll
+        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
+            columns[i] = 0;
+        for (int j = -1; j < 3; j++) {
+            const int source = is_x ? row_at(2 * y - odd + j, from.rows) * phases + phase : row_at(y + j * phases, height);
+            add_row(levels + (is_x ? from.x_at : from.y_at) + (size_t)source * from.pitch, 2 * at - 1, from.count, columns);
+        }
+        __global level_t *out =
+            levels + (is_x ? to.x_at + ((size_t)y * 2 * phases + phase) * to.pitch : to.y_at + (size_t)y * to.pitch) + at;
+        put_boxes(columns, shift, out, is_x ? out + (size_t)phases * to.pitch : 0);
+    }
+}
