@@ -58,9 +58,11 @@ fn drain_query_gives_memory_back_and_says_that_strips_are_held() {
             let mut strips = strips(rows, 8);
             for (strip, rows) in strips.iter_mut().zip(rows.chunks(8 * WIDTH)) {
                 alive.fetch_add(1, Ordering::Relaxed);
-                let memory = Counted(rows.to_vec(), alive.clone());
+                let memory = gst::Memory::from_slice(Counted(rows.to_vec(), alive.clone()));
                 let strip = strip.get_mut().unwrap();
-                strip.replace_all_memory(gst::Memory::from_slice(memory));
+                strip.replace_all_memory(memory);
+                // As a source does that sends parts of its buffers.
+                gst::meta::ParentBufferMeta::add(strip, &strip.copy());
             }
             strips
         };
