@@ -437,6 +437,33 @@ fn inspect_live_source_that_fails_is_started_anew_and_frames_count_on() {
 }
 
 #[test]
+fn inspect_line_camera_that_is_started_anew_begins_a_web() {
+    if !has_device() {
+        return;
+    }
+    let source = "videotestsrc is-live=true ! video/x-raw,framerate=100/1,width=64,height=48 \
+                  ! identity error-after=20";
+    let options =
+        "--line-scan --pitch-x 16 --pitch-y 0 --inspection min-contrast=0 --frames 30 --json";
+    let args: Vec<&str> = ["--source", source]
+        .into_iter()
+        .chain(options.split(' '))
+        .collect();
+    let output = run("inspect", &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let summary: Value =
+        serde_json::from_str(printed.lines().last().expect("a summary")).expect("an object");
+    let starts = 1 + text(&output.stderr)
+        .matches("waiting for the source")
+        .count();
+    assert!(starts > 1);
+    assert_eq!(summary["roll"]["webs"], starts);
+    assert_eq!(summary["roll"]["lines"], 30 * 48);
+    assert!(text(&output.stderr).contains(&format!("in {starts} webs")));
+}
+
+#[test]
 fn inspect_source_that_never_worked_is_not_waited_for() {
     if !has_device() {
         return;
