@@ -256,7 +256,7 @@ fn inspect_default_panels_pass_and_fail_and_are_summed_up_by_class() {
     }
     let [dark, mixed, bright] = classes;
     let expected = format!(
-        "4 passed, 2 failed, 0 without a verdict\ndefects by class\n  \
+        "4 passed, 2 failed, 0 without a verdict\ndefects by polarity\n  \
          bright           {bright:6}\n  dark             {dark:6}\n  mixed            {mixed:6}\n  \
          pattern missing       0 px in 0 frames\n"
     );
