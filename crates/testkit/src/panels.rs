@@ -73,8 +73,8 @@ pub fn recommended(threshold: f64) -> Settings {
         multiples: vec![1, 4],
         inward: true,
         edge_margin: 2,
-        scales: 0,
-        scale_factors: Vec::new(),
+        scales: 3,
+        scale_factors: vec![0.6, 0.3, 0.15, 0.08],
         ..pitch_settings(7.35, 7.35, threshold)
     }
 }
