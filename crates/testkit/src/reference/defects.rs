@@ -27,6 +27,8 @@ pub struct Web<'a> {
     pub mask: &'a [bool],
     /// The signed difference of each marked pixel in grey levels, a multiple of 1/512.
     pub differences: &'a [Option<f64>],
+    /// The finest level that marks each pixel; `None` for a pixel marked only for want of a pattern.
+    pub levels: &'a [Option<u32>],
     /// Pixels per row.
     pub width: usize,
 }
@@ -54,6 +56,8 @@ pub struct Defect {
     pub peak_difference: f64,
     /// 1 if every difference is above 0, -1 if every one is below, else 0.
     pub polarity: i32,
+    /// The finest level that marks a pixel; 0 also if no level does.
+    pub level: u32,
     /// A pixel is near a defect that was closed by force above it.
     pub is_continued: bool,
     /// The defect was closed by force.
@@ -90,6 +94,7 @@ pub fn defects(web: Web, rules: &Rules) -> List {
 pub fn defects_of_web(web: Web, heights: &[usize], rules: &Rules) -> Vec<List> {
     assert_eq!(web.mask.len(), web.width * heights.iter().sum::<usize>());
     assert_eq!(web.mask.len(), web.differences.len());
+    assert_eq!(web.mask.len(), web.levels.len());
     let mut strips: Vec<Range<usize>> = Vec::new();
     for height in heights {
         let start = strips.last().map_or(0, |strip| strip.end);
@@ -284,6 +289,7 @@ impl<'a> Groups<'a> {
                 dark += 1;
             }
         }
+        let levels = pixels.iter().filter_map(|&pixel| self.web.levels[pixel]);
         Defect {
             x: left,
             y: top,
@@ -301,6 +307,7 @@ impl<'a> Groups<'a> {
             } else {
                 0
             },
+            level: levels.min().unwrap_or(0),
             is_continued: self.is_continued[group],
             is_cut: self.is_cut(group),
             major_axis: 4.0 * (half_sum + spread).sqrt(),
