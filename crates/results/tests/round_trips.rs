@@ -71,6 +71,8 @@ fn name() -> impl Strategy<Value = String> {
 
 /// Any numbers, also contradictory ones.
 fn any_result() -> impl Strategy<Value = DefectResult> {
+    // Masks are buffers, which GStreamer must be ready for.
+    start();
     (
         (any::<[u64; 9]>(), any::<[u32; 2]>(), vec(double(), 6)),
         (vec(any_defect(), 0..4), vec(name(), 0..3), any::<bool>()),

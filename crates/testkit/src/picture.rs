@@ -253,8 +253,8 @@ pub fn compare(
     Ok(())
 }
 
-/// Whether a defect is that of the reference. All fields are exact except the axes: the reference sums
-/// floats, with errors of some 1e-12 of the squared major axis.
+/// Whether a defect is that of the reference. All fields are exact except the axes: the reference
+/// computes the eigenvalues in another way.
 pub fn equals(found: &MeasuredDefect, defect: &Defect) -> bool {
     let [major, minor] = [found.major_axis, found.minor_axis].map(|axis| axis * axis);
     let tolerance = 1e-9 * (1.0 + major);

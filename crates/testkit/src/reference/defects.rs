@@ -260,14 +260,13 @@ impl<'a> Groups<'a> {
         let centre =
             |axis: usize| along(axis).map(|v| 2 * v + 1).sum::<i64>() as f64 / (2.0 * area);
         let centroid = [centre(0), centre(1)];
+        // From integers, so that the mixed moment of a symmetric shape is exactly 0.
         let moment = |a: usize, b: usize| {
-            let from_mean =
-                |point: &[i64; 2], axis: usize| point[axis] as f64 + 0.5 - centroid[axis];
-            points
-                .iter()
-                .map(|point| from_mean(point, a) * from_mean(point, b))
-                .sum::<f64>()
-                / area
+            let n = points.len() as i128;
+            let sum = |axis: usize| along(axis).map(i128::from).sum::<i128>();
+            let products = |point: &[i64; 2]| i128::from(point[a]) * i128::from(point[b]);
+            let all: i128 = points.iter().map(products).sum();
+            (n * all - sum(a) * sum(b)) as f64 / (n * n) as f64
         };
         let (xx, xy, yy) = (moment(0, 0), moment(0, 1), moment(1, 1));
         // Eigenvalues of [[xx, xy], [xy, yy]].
