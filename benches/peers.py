@@ -82,7 +82,53 @@ def cv2_gaussian(array, settings):
     return run, lambda: as_result(out)
 
 
+def side_kernels(settings):
+    """The filters that yield the differences to the two neighbours, for each comparison."""
+    for pitch, is_column in ((settings["pitch-x"], False), (settings.get("pitch-y", 0), True)):
+        for multiple in settings.get("multiples", [1]):
+            distance = round(256 * multiple * pitch)
+            if distance == 0:
+                continue
+            whole, fraction = distance >> 8, distance & 255
+            blur = (fraction * (256 - fraction) + 256) // 512 if settings.get("match-center") else 0
+            sides = []
+            for side in (-1, 1):
+                row = np.zeros((1, 2 * whole + 3), np.float32)
+                row[0, whole : whole + 3] += np.float32([blur, 256 - 2 * blur, blur]) / 256
+                row[0, whole + 1 + side * whole] -= (256 - fraction) / 256
+                row[0, whole + 1 + side * (whole + 1)] -= fraction / 256
+                sides.append(row.T if is_column else row)
+            yield sides
+
+
+def cv2_scales(array, settings):
+    filters = list(side_kernels(settings))
+    threshold = settings["threshold"]
+    factors = [1, 0.6, 0.3, 0.15, 0.08][: settings["scales"] + 1]
+    height, width = array.shape
+    state = {}
+
+    def run():
+        sides = [[cv2.filter2D(array, cv2.CV_32F, side, borderType=cv2.BORDER_REPLICATE) for side in pair]
+                 for pair in filters]
+        mask = np.zeros(array.shape, np.uint8)
+        for level, factor in enumerate(factors):
+            if level:
+                sides = [[cv2.pyrDown(side) for side in pair] for pair in sides]
+            least = threshold * factor
+            marked = np.zeros(sides[0][0].shape, np.uint8)
+            for left, right in sides:
+                marked |= cv2.inRange(cv2.min(left, right), least, np.inf)
+                marked |= cv2.inRange(cv2.max(left, right), -np.inf, -least)
+            mask |= cv2.resize(marked, (width, height), interpolation=cv2.INTER_NEAREST)
+        state["packed"] = np.packbits(mask, axis=1)
+
+    return run, lambda: as_result(state["packed"])
+
+
 def cv2_pitch(array, settings):
+    if settings.get("scales"):
+        return cv2_scales(array, settings)
     whole, fraction, theta = pitch_numbers(settings)
     reach = whole + 1
     row = np.zeros((1, 2 * reach + 1), np.float32)

@@ -77,6 +77,24 @@ def operator_sections(gpu):
             ("ours", "sequential"),
         )
     )
+    scales = {**RECOMMENDED, "scales": 3}
+    sections.append(
+        Section(
+            "Pitch comparison across scales",
+            "The recommended settings with scales=3."
+            + ("" if gpu else " cv2: `filter2D` for each side of each comparison, `pyrDown`, `min`, `inRange`, "
+               "`resize`, `packbits`; its means are weighted, so results are not compared, and it does not look "
+               "for the pattern."),
+            by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"])], scales),
+            [
+                ours(),
+                Contestant("pixels only", "ours", {"scales": 0}, None),
+                *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, None)]),
+                Contestant("sequential", "reference", most=13_000_000),
+            ],
+            ("ours", "pixels only"),
+        )
+    )
     return sections
 
 

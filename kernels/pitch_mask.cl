@@ -42,34 +42,37 @@ static int tile_difference(int x, int y, int width, int4 tiles, int4 tile_rows, 
     return found;
 }
 
-/* Pixels of a run that are measured together. */
-#define RUN_STEP 8
+/* Pixels that are measured together: those of a byte of the mask. */
+#define STEP 8
 
-/* Measures `count` pixels from (x, y) on: the largest difference of the comparisons that mark a pixel, the first
- * of equals. Returns a bit per marked pixel. */
-static uint measure_pixels(PLANE_ARGS, int x, int y, int count, int width, int height,
+/* Pixel k of a byte of the mask. */
+static int is_set(uint byte, int k) { return byte >> (STEP - 1 - k) & 1u; }
+
+/* Measures the pixels of a byte of the mask from (x, y) on: the largest difference of the comparisons that mark a
+ * pixel, the first of equals; `is_marked`: whether any does. Only results of `wanted` pixels are meaningful. */
+static void measure_pixels(PLANE_ARGS, int x, int y, uint wanted, int width, int height,
                            __constant const comparison_t *comparisons, int comparison_count, int theta,
-                           int flags, int *largest)
+                           int flags, int *largest, int *is_marked)
 {
-    uint marked = 0;
-    for (int k = 0; k < RUN_STEP; k++)
-        largest[k] = 0;
+#pragma unroll
+    for (int k = 0; k < STEP; k++)
+        largest[k] = is_marked[k] = 0;
     for (int i = 0; i < comparison_count; i++) {
         const comparison_t c = comparisons[i];
         const int margin = comparison_margin(c);
-        const int has_both = margin > 0 && (c.axis ? y >= margin && y < height - margin
-                                                   : x >= margin && x + count <= width - margin);
-        /* Bytes along the axis from a pixel to the next one, and to the taps of its neighbours. */
-        const long next = c.axis ? (long)src_stride : SAMPLE_BYTES;
-        const long near = c.whole * next;
-        const long far = margin * next;
-        const int blur = flags & MATCHED ? c.blur : 0;
-        __global const uchar *at =
-            src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
-        for (int k = 0; k < count; k++, at += SAMPLE_BYTES) {
-            int difference;
-            int is_marked;
-            if (has_both) {
+        const int has_both = margin > 0 && (c.axis ? y >= margin && y < height - margin && x + STEP <= width
+                                                   : x >= margin && x + STEP <= width - margin);
+        if (has_both) {
+            /* Bytes along the axis from a pixel to the next one, and to the taps of its neighbours. */
+            const long next = c.axis ? (long)src_stride : SAMPLE_BYTES;
+            const long near = c.whole * next;
+            const long far = margin * next;
+            const int blur = flags & MATCHED ? c.blur : 0;
+            __global const uchar *at =
+                src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
+            /* Pixels that are not wanted are measured too, so that a CPU needs no branches. */
+#pragma unroll
+            for (int k = 0; k < STEP; k++, at += SAMPLE_BYTES) {
                 const int s = (int)load_sample(at);
                 const int left = (256 - c.fraction) * (int)load_sample(at - near) +
                                  c.fraction * (int)load_sample(at - far);
@@ -78,18 +81,25 @@ static uint measure_pixels(PLANE_ARGS, int x, int y, int count, int width, int h
                 int centre = 256 * s;
                 if (blur)
                     centre += blur * ((int)load_sample(at - next) - 2 * s + (int)load_sample(at + next));
-                is_marked = is_marked_by(centre, left, right, theta, flags, &difference);
-            } else {
-                is_marked =
-                    compare_pixel(PLANE, x + k, y, width, height, c, theta, flags, &difference);
+                int difference;
+                const int marks = is_marked_by(centre, left, right, theta, flags, &difference);
+                const int is_larger = marks & (!is_marked[k] | (abs(difference) > abs(largest[k])));
+                largest[k] = is_larger ? difference : largest[k];
+                is_marked[k] |= marks;
             }
-            if (is_marked && (!(marked >> k & 1u) || abs(difference) > abs(largest[k]))) {
-                largest[k] = difference;
-                marked |= 1u << k;
+        } else {
+#pragma unroll
+            for (int k = 0; k < STEP; k++) {
+                int difference;
+                if (is_set(wanted, k) &&
+                    compare_pixel(PLANE, x + k, y, width, height, c, theta, flags, &difference) &&
+                    (!is_marked[k] || abs(difference) > abs(largest[k]))) {
+                    largest[k] = difference;
+                    is_marked[k] = 1;
+                }
             }
         }
     }
-    return marked;
 }
 
 /* Bit of the level k in run_difference_t's signs. Twin: core/components/sums.rs (LEVELS). */
@@ -105,7 +115,7 @@ static int level_difference(int x, int y, __global const level_t *levels, __glob
         const scale_level_t level = table[k];
         const int column = x >> k;
         const int row = (y + level.remainder) >> k;
-        if (!marks[level.marks_at + (size_t)row * level.pitch + column])
+        if (!(marks[level.marks_at + (size_t)row * level.pitch + column] & MARK_COUNTS))
             continue;
         sum_t largest = 0;
         int found = 0;
@@ -126,12 +136,14 @@ static int level_difference(int x, int y, __global const level_t *levels, __glob
     return 0;
 }
 
-/* A work-item measures a sequence of runs, whose row 0 is row `first_row` of the plane. `use_table`: whether there
- * are tiles without the pattern; `level_count`: whether there are coarser levels. */
+/* A work-item measures the marked pixels of a sequence of runs of columns, whose row 0 is row `first_row` of the plane
+ * and row 0 of the packed mask. `use_table`: whether there are tiles without the pattern; `level_count`: of coarser
+ * levels. */
 __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                               __constant const comparison_t *comparisons, int comparison_count,
                               int theta, int flags, int4 tiles, int4 tile_rows,
-                              __global const int *table, int use_table, __global const level_t *levels,
+                              __global const int *table, int use_table, __global const uchar *mask,
+                              ulong mask_offset, __global const level_t *levels,
                               __global const scale_level_t *level_table, int level_count,
                               __global const scale_comparison_t *scale_comparisons, __global const uchar *marks,
                               __global const run_t *runs, uint run_count,
@@ -141,33 +153,46 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
     const uint share = run_count / items + (run_count % items > 0 ? 1 : 0);
     const uint first = min((uint)get_global_id(0) * share, run_count);
     const uint past = min(first + share, run_count);
+    const size_t mask_stride = (size_t)(width + STEP - 1) / STEP;
     for (uint n = first; n < past; n++) {
         const run_t run = runs[n];
         const int y = first_row + (int)run.y;
+        __global const uchar *row = mask + mask_offset + run.y * mask_stride;
         run_difference_t result = {0, 0, 0};
-        for (uint x = run.x0; x < run.x1; x += RUN_STEP) {
-            const int count = (int)min(run.x1 - x, (uint)RUN_STEP);
-            int largest[RUN_STEP];
-            const uint marked = measure_pixels(PLANE, (int)x, y, count, width, height, comparisons,
-                                               comparison_count, theta, flags, largest);
-            for (int k = 0; k < count; k++) {
+        for (uint byte = run.x0 / STEP; byte * STEP < run.x1; byte++) {
+            const uint x = byte * STEP;
+            uint wanted = row[byte];
+            if (x < run.x0)
+                wanted &= 0xffu >> (run.x0 - x);
+            if (x + STEP > run.x1)
+                wanted &= 0xff00u >> (run.x1 - x);
+            if (!wanted)
+                continue;
+            int largest[STEP];
+            int is_marked[STEP];
+            measure_pixels(PLANE, (int)x, y, wanted, width, height, comparisons, comparison_count, theta, flags,
+                           largest, is_marked);
+#pragma unroll
+            for (int k = 0; k < STEP; k++) {
+                if (!is_set(wanted, k))
+                    continue;
                 int difference;
                 int d = largest[k];
-                int is_marked = marked >> k & 1u;
-                if (is_marked) {
+                if (is_marked[k]) {
                     result.signs |= LEVEL_BIT(0);
                 } else if (level_count > 0) {
                     const int level = level_difference((int)x + k, y, levels, level_table, level_count,
                                                        scale_comparisons, marks, flags, &d);
-                    is_marked = level > 0;
-                    if (is_marked)
+                    if (level > 0) {
                         result.signs |= LEVEL_BIT(level);
+                        is_marked[k] = 1;
+                    }
                 }
                 uint sign = d > 0 ? 1 : d < 0 ? 2 : 4;
                 if (use_table &&
                     tile_difference((int)x + k, y, width, tiles, tile_rows, table, &difference)) {
                     result.signs |= 8;
-                    if (!is_marked || abs(difference) > abs(d)) {
+                    if (!is_marked[k] || abs(difference) > abs(d)) {
                         d = difference;
                         /* A tile that is not brighter than the mean counts as darker. */
                         sign = d > 0 ? 1 : 2;

@@ -8,7 +8,7 @@
  * pitch_wide_*           GPU, buffer: one work-item per 16 bytes of a row, read as aligned words;
  *                        one kernel per mode; 32-bit integers or dot products of bytes.
  * pitch_fixed            The same with the comparisons as constants of the program, in exact f32.
- * run_differences        A work-item per run of marked pixels, or for some runs in a row: sums a run's differences.
+ * run_differences        A work-item per run of columns, or for some in a row: sums its pixels' differences.
  * mask_expand            Packed mask to one byte per pixel, 0 or 255: one work-item per packed byte.
  *
  * | argument      | meaning                                                                       |

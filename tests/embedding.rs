@@ -230,4 +230,36 @@ fn c_program_reads_what_the_others_read() {
         )
     };
     assert_eq!(done.output(), (0..3).map(frame).collect::<String>());
+
+    // The names are numbered from 1 on; the spot is none of the first class, and black frames have no pattern.
+    let classed = |source: &str, inspection: &str| {
+        let line = format!(
+            "videotestsrc num-buffers=2 {source} ! video/x-raw,format=GRAY8,width=320,height=240 ! \
+             clpitchthreshold pitch-x=16 pitch-y=16 multiples=<1> {inspection} output=frame"
+        );
+        let mut program = sandbox.command(program.to_str().unwrap());
+        run(program.arg(line)).succeeded()
+    };
+    let classes = "min-contrast=0 classes=\"dot: area < 5; ball: area >= 5\"";
+    let named = classed("pattern=ball", classes).lines("  ");
+    assert!(!named.is_empty());
+    assert!(
+        named.iter().all(|line| line.ends_with(", class ball")),
+        "{named:?}"
+    );
+    let classes = "min-contrast=0 classes=\"dot: area < 5\"";
+    let other = classed("pattern=ball", classes).lines("  ");
+    assert_eq!(other.len(), named.len());
+    assert!(
+        other.iter().all(|line| line.ends_with(", class other")),
+        "{other:?}"
+    );
+    let black = classed("pattern=black", "min-contrast=20").lines("  ");
+    assert!(!black.is_empty());
+    assert!(
+        black
+            .iter()
+            .all(|line| line.ends_with(", class pattern-missing")),
+        "{black:?}"
+    );
 }

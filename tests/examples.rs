@@ -256,7 +256,7 @@ fn inspect_default_panels_pass_and_fail_and_are_summed_up_by_class() {
     }
     let [dark, mixed, bright] = classes;
     let expected = format!(
-        "4 passed, 2 failed, 0 without a verdict\ndefects by class\n  \
+        "4 passed, 2 failed, 0 without a verdict\ndefects by polarity\n  \
          bright           {bright:6}\n  dark             {dark:6}\n  mixed            {mixed:6}\n  \
          pattern missing       0 px in 0 frames\n"
     );
@@ -434,6 +434,33 @@ fn inspect_live_source_that_fails_is_started_anew_and_frames_count_on() {
     let lost = summary["lost"].as_u64().expect("lost frames are counted");
     assert_eq!(numbers.last(), Some(&(8 + lost)));
     assert!(text(&output.stderr).contains("waiting for the source"));
+}
+
+#[test]
+fn inspect_line_camera_that_is_started_anew_begins_a_web() {
+    if !has_device() {
+        return;
+    }
+    let source = "videotestsrc is-live=true ! video/x-raw,framerate=100/1,width=64,height=48 \
+                  ! identity error-after=20";
+    let options =
+        "--line-scan --pitch-x 16 --pitch-y 0 --inspection min-contrast=0 --frames 30 --json";
+    let args: Vec<&str> = ["--source", source]
+        .into_iter()
+        .chain(options.split(' '))
+        .collect();
+    let output = run("inspect", &args);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = text(&output.stdout);
+    let summary: Value =
+        serde_json::from_str(printed.lines().last().expect("a summary")).expect("an object");
+    let starts = 1 + text(&output.stderr)
+        .matches("waiting for the source")
+        .count();
+    assert!(starts > 1);
+    assert_eq!(summary["roll"]["webs"], starts);
+    assert_eq!(summary["roll"]["lines"], 30 * 48);
+    assert!(text(&output.stderr).contains(&format!("in {starts} webs")));
 }
 
 #[test]

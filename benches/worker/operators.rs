@@ -7,6 +7,7 @@ use clinspect_core::{
     layout::FrameLayout,
     mask::packed_stride,
     region::Rect,
+    scales::SCALE_FACTORS,
     variant::GaussianVariant,
 };
 use clinspect_opencl::frame::{ClFrame, Importer};
@@ -254,8 +255,8 @@ fn pitch(
             Borders::Skip
         },
         edge_margin: 2,
-        scales: 0,
-        scale_factors: Vec::new(),
+        scales: settings.scales,
+        scale_factors: SCALE_FACTORS.to_vec(),
         contrast: if settings.min_contrast > 0.0 {
             Contrast::Known(settings.min_contrast)
         } else {

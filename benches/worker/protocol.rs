@@ -114,6 +114,8 @@ pub struct Settings {
     pub inward: bool,
     /// Minimum contrast, grey levels of 8 bits; 0 = off.
     pub min_contrast: f64,
+    /// Coarser levels, with the element's default factors.
+    pub scales: usize,
     /// Whether frames start, and results end, in host memory.
     pub transfers: bool,
     /// Elements between source and sink.
@@ -155,6 +157,7 @@ impl Default for Settings {
             match_center: false,
             inward: false,
             min_contrast: 0.0,
+            scales: 0,
             transfers: false,
             pipeline: String::new(),
             format: String::new(),

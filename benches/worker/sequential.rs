@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use clinspect_core::scales::SCALE_FACTORS;
+
 use crate::{
     Contestant, Error,
     protocol::{Frame, Settings, Times},
@@ -95,8 +97,8 @@ impl Sequential {
                     polarity: Polarity::Both,
                     inward: settings.inward,
                     edge_margin: 2,
-                    scales: 0,
-                    scale_factors: Vec::new(),
+                    scales: settings.scales as u32,
+                    scale_factors: SCALE_FACTORS.to_vec(),
                     min_contrast: settings.min_contrast,
                     bit_depth: 0,
                     rois: Vec::new(),

@@ -134,7 +134,7 @@ pub struct Summary {
     pub frames_copied: u64,
 }
 
-/// Number of defects by class, over all frames.
+/// Number of defects by polarity, over all frames.
 #[derive(Serialize, Default, Clone, Copy)]
 pub struct Classes {
     /// All pixels of the defect are brighter than their neighbours.
@@ -158,7 +158,7 @@ pub struct Found {
     pub found: u64,
 }
 
-/// The class of a listed defect, by its polarity.
+/// The polarity of a listed defect in words.
 fn class(polarity: i32) -> &'static str {
     match polarity {
         1 => "bright",
@@ -188,7 +188,7 @@ impl Classes {
             frames => format!(" (and unlisted defects in {frames} frames)"),
         };
         format!(
-            "\ndefects by class{more}\n  bright           {:6}\n  dark             {:6}\n  \
+            "\ndefects by polarity{more}\n  bright           {:6}\n  dark             {:6}\n  \
              mixed            {:6}\n  pattern missing  {:6} px in {} frames",
             self.bright_defects,
             self.dark_defects,

@@ -126,8 +126,9 @@ impl RollSummary {
         if let Some(length) = self.length_m {
             text += &format!(", {length:.3} m");
         }
+        let plural = if self.webs == 1 { "" } else { "s" };
         text += &format!(
-            " in {} webs, {} defects listed",
+            " in {} web{plural}, {} defects listed",
             self.webs, self.listed_defects
         );
         if let Some(others) = self.not_planted {
@@ -194,7 +195,8 @@ impl Roll {
 
     /// Adds the defects that closed with a strip.
     pub fn take(&mut self, result: &DefectResult) -> Vec<RollLine> {
-        if self.web != Some(result.web) {
+        // An element that was started anew counts webs and lines from 0 again.
+        if self.web != Some(result.web) || result.first_line < self.rows {
             self.web = Some(result.web);
             self.before += self.rows;
             self.rows = 0;
@@ -268,7 +270,7 @@ impl Roll {
         RollLine {
             id: defect.id,
             class: result.class_name(defect.class).to_owned(),
-            web: result.web,
+            web: self.summary.webs.saturating_sub(1),
             line,
             x: columns.start as u32,
             width: defect.width,

@@ -42,3 +42,4 @@ mod stats;
 mod two_devices;
 mod web;
 mod web_bad_input;
+mod web_held;

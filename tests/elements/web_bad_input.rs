@@ -19,17 +19,17 @@ use crate::{
 };
 
 /// Pixels of a row; rows of strips need no padding.
-const WIDTH: usize = 64;
+pub const WIDTH: usize = 64;
 /// A Gaussian that needs 15 rows below.
-const SMOOTH: &str = "clgaussian kernel-size=31 line-scan=true";
+pub const SMOOTH: &str = "clgaussian kernel-size=31 line-scan=true";
 /// A comparison along both axes that needs 10 rows below the first rows of a web, and later 5.
-const JUDGED: &str =
+pub const JUDGED: &str =
     "clpitchthreshold pitch-x=8 pitch-y=5 multiples=<1> min-contrast=0 threshold=40 line-scan=true";
 /// A comparison along x.
 const ALONG_X: &str = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
                        line-scan=true";
 
-fn caps(height: usize) -> gst::Caps {
+pub fn caps(height: usize) -> gst::Caps {
     gst_video::VideoInfo::builder(Format::Gray8, WIDTH as u32, height as u32)
         .fps(gst::Fraction::new(100, 1))
         .build()
@@ -39,7 +39,7 @@ fn caps(height: usize) -> gst::Caps {
 }
 
 /// Rows of period 8 × 5 with a spot in every thirteenth row.
-fn cloth(rows: usize) -> Vec<u8> {
+pub fn cloth(rows: usize) -> Vec<u8> {
     let pixel = |i: usize| {
         let (x, y) = (i % WIDTH, i / WIDTH);
         let level = 60 + 10 * (x % 8) + 8 * (y % 5);
@@ -50,7 +50,7 @@ fn cloth(rows: usize) -> Vec<u8> {
 }
 
 /// Strips of `height` rows with times and without offsets.
-fn strips(rows: &[u8], height: usize) -> Vec<gst::Buffer> {
+pub fn strips(rows: &[u8], height: usize) -> Vec<gst::Buffer> {
     let strips = rows.chunks_exact(WIDTH * height).enumerate();
     strips
         .map(|(index, rows)| {
@@ -63,22 +63,22 @@ fn strips(rows: &[u8], height: usize) -> Vec<gst::Buffer> {
         .collect()
 }
 
-fn drain(rig: &mut Rig) -> Vec<gst::Buffer> {
+pub fn drain(rig: &mut Rig) -> Vec<gst::Buffer> {
     std::iter::from_fn(|| rig.harness().try_pull()).collect()
 }
 
 /// What comes out until EOS.
-fn end(rig: &mut Rig) -> Vec<gst::Buffer> {
+pub fn end(rig: &mut Rig) -> Vec<gst::Buffer> {
     rig.harness().push_event(gst::event::Eos::new());
     drain(rig)
 }
 
-fn bytes(buffers: &[gst::Buffer]) -> Vec<u8> {
+pub fn bytes(buffers: &[gst::Buffer]) -> Vec<u8> {
     buffers.iter().flat_map(read).collect()
 }
 
 /// The times in units of 10 ms.
-fn order(buffers: &[gst::Buffer]) -> Vec<u64> {
+pub fn order(buffers: &[gst::Buffer]) -> Vec<u64> {
     let time = |buffer: &gst::Buffer| buffer.pts().unwrap().mseconds() / 10;
     buffers.iter().map(time).collect()
 }
@@ -170,19 +170,26 @@ fn offsets_may_count_bytes() {
     }
     let rows = cloth(120);
     let mut rig = Rig::new(SMOOTH, &caps(8));
-    let mut lost = Vec::new();
+    let mut told = Vec::new();
     for (index, mut strip) in strips(&rows, 8).into_iter().enumerate() {
-        // As rawvideoparse does behind filesrc; two strips are lost.
-        let number = if index < 6 { index } else { index + 2 };
+        // As rawvideoparse does behind filesrc; two strips are lost, and later the file starts again.
+        let number = match index {
+            ..6 => index,
+            6..10 => index + 2,
+            10.. => index - 10,
+        };
         (strip.get_mut().unwrap()).set_offset((number * 8 * WIDTH) as u64);
         rig.push(strip).unwrap();
-        let webs = rig.told("clgaussian-web");
-        lost.extend(
-            webs.iter()
-                .map(|web| web.get::<u64>("lost-buffers").unwrap()),
-        );
+        for web in rig.told("clgaussian-web") {
+            let reason: String = web.get("reason").unwrap();
+            told.push((index, reason, web.get::<u64>("lost-buffers").unwrap()));
+        }
     }
-    assert_eq!(lost, [0, 2]);
+    let wanted = [(0, "start", 0), (6, "offset", 2), (10, "offset", 0)];
+    assert_eq!(
+        told,
+        wanted.map(|(at, why, lost)| (at, why.to_owned(), lost))
+    );
     assert_eq!(order(&end(&mut rig)), (0..15).collect::<Vec<u64>>());
 }
 

@@ -6,6 +6,7 @@ use clinspect_core::ClError;
 use clinspect_core::{
     ignored::{Ignored, Polygon},
     region::user_region,
+    scales::SCALE_FACTORS,
     variant::PitchVariant,
 };
 use clinspect_opencl::frame::layout_of;
@@ -70,7 +71,7 @@ pub fn classic(pitch_x: f64, threshold: f64) -> Job {
         borders: Borders::Skip,
         edge_margin: 0,
         scales: 0,
-        scale_factors: vec![0.6, 0.3, 0.15, 0.08],
+        scale_factors: SCALE_FACTORS.to_vec(),
         min_contrast: 0.0,
         rois: Vec::new(),
         ignored: Vec::new(),

@@ -12,6 +12,8 @@ use super::{
 
 /// Most levels besides the frame.
 pub const MAX_SCALES: usize = 4;
+/// Thresholds of the levels as parts of the threshold, unless the user sets others.
+pub const SCALE_FACTORS: [f64; MAX_SCALES] = [0.6, 0.3, 0.15, 0.08];
 /// Elements to which rows of a level are padded.
 const ROW_ALIGNMENT: usize = 8;
 
@@ -70,10 +72,12 @@ pub struct ScaleComparison {
     left_fraction: i32,
     right_fraction: i32,
     blur: i32,
-    unused: i32,
+    comparison: i32,
+    missing: i32,
+    unused: [i32; 3],
 }
 
-const _: () = assert!(size_of::<LevelWords>() == 64 && size_of::<ScaleComparison>() == 64);
+const _: () = assert!(size_of::<LevelWords>() == 64 && size_of::<ScaleComparison>() == 80);
 
 /// A level of the window of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -165,7 +169,7 @@ impl Scales<'_> {
     /// The comparisons of a level in a plane of `height` rows.
     pub fn comparisons(&self, level: &Level, height: usize) -> Vec<ScaleComparison> {
         let mut judged = Vec::new();
-        for (comparison, inward) in self.comparisons {
+        for (number, (comparison, inward)) in self.comparisons.iter().enumerate() {
             let along_x = comparison.axis == Axis::X;
             let n = if along_x { self.width } else { height };
             for (missing, [from, to]) in judged_along(comparison, level.shift, n, *inward)
@@ -189,6 +193,8 @@ impl Scales<'_> {
                             x1: x[1] as i32,
                             y0: y[0] as i32,
                             y1: y[1] as i32,
+                            comparison: number as i32,
+                            missing: missing as i32,
                             ..words
                         });
                     }
@@ -308,11 +314,15 @@ fn judged_along(c: &Comparison, level: usize, n: usize, inward: Option<usize>) -
     let both = [margin + before, end(margin)];
     match inward {
         None => [both, [0, 0], [0, 0]],
-        Some(edge) => [
-            both,
-            [before + edge, end(margin2).min(margin + before)],
-            [end(margin).max(margin2 + before), end(edge)],
-        ],
+        Some(edge) => {
+            // The blurred centre needs the samples beside it.
+            let edge = edge.max(1);
+            [
+                both,
+                [before + edge, end(margin2).min(margin + before)],
+                [end(margin).max(margin2 + before), end(edge)],
+            ]
+        }
     }
 }
 

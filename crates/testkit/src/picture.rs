@@ -118,11 +118,12 @@ fn level(x: usize, y: usize) -> Option<u32> {
     }
 }
 
-/// What the device would measure for runs of the strip that begins in row `first` of the web.
-fn measure(runs: &[Run], first: usize) -> Vec<RunDifference> {
+/// What the device would measure for runs of the strip, which begins in row `first` of the web.
+fn measure(runs: &[Run], strip: &Picture, first: usize) -> Vec<RunDifference> {
     let of_run = |run: &Run| {
         let mut result = RunDifference::default();
-        for x in run.x0 as usize..run.x1 as usize {
+        let row = run.y as usize * strip.width;
+        for x in (run.x0 as usize..run.x1 as usize).filter(|x| strip.mask[row + x]) {
             let y = first + run.y as usize;
             let d = difference(x, y);
             result.signs |= level(x, y).map_or(0, |level| 256 << level);
@@ -167,7 +168,7 @@ pub fn list(
             let stride = layout.stride(strip.width);
             let runs = finder.scan(mask, stride, strip.width, strip.height, limits, ends);
             check_runs(runs, &strip)?;
-            let measured = measure(runs, first);
+            let measured = measure(runs, &strip, first);
             lists.push(finder.list(&measured));
         }
         first += height;
@@ -175,7 +176,8 @@ pub fn list(
     Ok(lists)
 }
 
-/// Whether the runs are whole runs of marked pixels in scan order.
+/// Whether the runs of columns are in scan order, begin and end with a marked pixel, and divide no run of marked
+/// pixels.
 fn check_runs(runs: &[Run], strip: &Picture) -> Result<(), String> {
     let width = strip.width;
     let mut after = 0;
@@ -185,14 +187,15 @@ fn check_runs(runs: &[Run], strip: &Picture) -> Result<(), String> {
         if x0 >= x1 || x1 > width || run.y as usize >= strip.height {
             return Err(format!("{run:?} is empty or leaves the strip"));
         }
-        // Adjacent runs of a row would be one run.
         if row + x0 < after {
             return Err(format!("{run:?} is not in scan order"));
         }
         let past_left = x0 == 0 || !strip.mask[row + x0 - 1];
         let past_right = x1 == width || !strip.mask[row + x1];
-        if !past_left || !past_right || strip.mask[row + x0..row + x1].contains(&false) {
-            return Err(format!("{run:?} is not a whole run of marked pixels"));
+        if !past_left || !past_right || !strip.mask[row + x0] || !strip.mask[row + x1 - 1] {
+            return Err(format!(
+                "{run:?} is not from a first to a last marked pixel"
+            ));
         }
         after = row + x1;
     }

@@ -21,8 +21,8 @@ use super::{
     faults::Faults,
     frame::Buffers,
     properties::{self, MemoryObject, Settings},
-    template::{Class, Methods, Work},
-    web::{Reason, Web},
+    template::{AnyState, Class, Methods, Work},
+    web::{Beginning, Reason, Web},
 };
 use crate::elements::{
     debug_category, lock,
@@ -52,12 +52,20 @@ pub(super) struct Stream {
     caps: [gst::Caps; 2],
 }
 
+/// What new caps take over from the caps before; caps that are refused in between do not lose it.
+#[derive(Default)]
+struct Kept {
+    state: Option<AnyState>,
+    web: Beginning,
+}
+
 /// An element on a device.
 #[derive(Default)]
 pub struct ClBaseFilter {
     settings: Mutex<Settings>,
     device: Mutex<Option<Device>>,
     pub(super) stream: Mutex<Option<Stream>>,
+    kept: Mutex<Kept>,
     /// The frames by which strips that are held delay the stream, and their rate, as told last; `None`
     /// for no delay.
     pub(super) delay: Mutex<Option<(u64, gst::Fraction)>>,
@@ -107,6 +115,7 @@ impl ClBaseFilter {
 
     fn close(&self) {
         *lock(&self.stream) = None;
+        *lock(&self.kept) = Kept::default();
         *lock(&self.delay) = None;
         if let Ok(methods) = self.methods() {
             (methods.stopped)(&self.obj());
@@ -183,10 +192,13 @@ impl ClBaseFilter {
             }
         }
         let mut stream = lock(&self.stream);
-        let (before, web_before) = match stream.take() {
-            Some(stream) => (Some(stream.work), stream.web),
-            None => (None, None),
-        };
+        let mut kept = lock(&self.kept);
+        if let Some(Stream { work, web, .. }) = stream.take() {
+            *kept = Kept {
+                state: Some(work.into_state()),
+                web: web.map_or_else(Beginning::default, |web| web.next()),
+            };
+        }
         let importer = Importer::new(&device.context, &device.meter, info)?;
         let caps = Negotiated {
             incaps,
@@ -200,21 +212,34 @@ impl ClBaseFilter {
             ));
         }
         let modes = [device.images, device.line_scan];
-        let work = (methods.set_up)(&self.obj(), before, &caps, modes)?;
-        let web = device.line_scan.then(|| Web::new(&importer)).transpose()?;
-        let web = match (web, &web_before) {
-            (Some(web), Some(before)) => Some(web.after(before)),
-            (web, _) => web,
-        };
+        let web = device.line_scan.then(|| Web::new(&importer, kept.web));
+        let web = web.transpose()?;
+        let work = (methods.set_up)(&self.obj(), &mut kept.state, &caps, modes)?;
         *stream = Some(Stream {
             importer,
             work,
             web,
             caps: [incaps.clone(), outcaps.clone()],
         });
-        drop(stream);
+        drop((stream, kept));
         self.tell_delay();
         Ok(())
+    }
+
+    /// Sets the accepted caps again after others were refused: the parent class does not set caps that equal
+    /// those of the pads.
+    fn set_up_again(&self) -> Result<(), gst::FlowError> {
+        if lock(&self.stream).is_some() {
+            return Ok(());
+        }
+        let element = self.obj();
+        let pads = [element.sink_pad(), element.src_pad()];
+        match pads.map(|pad| pad.current_caps()) {
+            [Some(incaps), Some(outcaps)] => self
+                .set_caps(&incaps, &outcaps)
+                .map_err(|_| gst::FlowError::NotNegotiated),
+            _ => Ok(()),
+        }
     }
 
     fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -445,6 +470,7 @@ impl BaseTransformImpl for ClBaseFilter {
         input: gst::Buffer,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
         self.check_memory().map_err(|()| gst::FlowError::Error)?;
+        self.set_up_again()?;
         self.parent_submit_input_buffer(is_discont, input)?;
         // Without strips the parent class takes the buffer itself.
         if !self.is_line_scan() {
@@ -457,7 +483,10 @@ impl BaseTransformImpl for ClBaseFilter {
     }
 
     fn query(&self, direction: gst::PadDirection, query: &mut gst::QueryRef) -> bool {
-        let answered = BaseTransformImplExt::parent_query(self, direction, query);
+        let is_drain =
+            direction == gst::PadDirection::Sink && query.type_() == gst::QueryType::Drain;
+        let holds_strips = is_drain && self.drain_web();
+        let answered = BaseTransformImplExt::parent_query(self, direction, query) && !holds_strips;
         if answered
             && let gst::QueryViewMut::Latency(latency) = query.view_mut()
             && let Some((frames, fps)) = *lock(&self.delay)

@@ -11,7 +11,7 @@ use clinspect_core::{
     layout::FrameLayout,
     window::{Reach, Window},
 };
-use clinspect_opencl::frame::{ClFrame, Importer};
+use clinspect_opencl::frame::{ClFrame, Importer, WebRows};
 use clinspect_opencl::{ClAllocator, ClContext, Meter};
 
 /// The target of an operator: everything that it depends on besides its settings.
@@ -155,19 +155,28 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     }
 }
 
-/// The operator and the state of a subclass.
-pub(super) type Work = Box<dyn Any + Send>;
+/// A subclass's [`ClBaseFilterImpl::State`].
+pub(super) type AnyState = Box<dyn Any + Send>;
 
-struct TypedWork<T: ClBaseFilterImpl> {
-    live: Live<T::Settings, T::Operator>,
-    state: T::State,
+/// The operator and the state of a subclass.
+pub(super) struct Work {
+    live: Box<dyn Any + Send>,
+    state: AnyState,
+}
+
+impl Work {
+    pub fn into_state(self) -> AnyState {
+        self.state
+    }
 }
 
 /// An event to send before the buffer, or why the frame cannot be sent on.
 type Processed = Result<Option<gst::Event>, ClError>;
 
-/// Checks caps and builds the operator; `[images, line_scan]` are the modes latched at the start.
-type SetUp = fn(&ClBaseFilter, Option<Work>, &Negotiated, [bool; 2]) -> Result<Work, ClError>;
+/// Checks caps and builds the operator; takes the state, which stays if that fails. `[images, line_scan]`
+/// are the modes latched at the start.
+type SetUp =
+    fn(&ClBaseFilter, &mut Option<AnyState>, &Negotiated, [bool; 2]) -> Result<Work, ClError>;
 /// Processes a strip: the rows around it, its place in them, and the number of its web.
 type ProcessStrip =
     fn(&ClBaseFilter, &mut Work, &mut Importer, Buffers, (ClFrame, Window, u64)) -> Processed;
@@ -229,20 +238,23 @@ trait HasMethods: ClBaseFilterImpl {
         follow: follow::<Self>,
         look: look::<Self>,
         reach: |work| {
-            let work = work.downcast_ref::<TypedWork<Self>>();
-            work.map_or_else(Reach::default, |work| Self::reach(&work.live.operator))
+            let live = live::<Self>(work);
+            live.map_or_else(Reach::default, |live| Self::reach(&live.operator))
         },
         learning: |element, work| {
-            let work = work.downcast_ref::<TypedWork<Self>>();
-            match (element.downcast_ref::<Self::Type>(), work) {
-                (Some(this), Some(work)) => this.imp().learning(&work.live, &work.state),
+            let state = work.state.downcast_ref::<Self::State>();
+            match (
+                element.downcast_ref::<Self::Type>(),
+                live::<Self>(work),
+                state,
+            ) {
+                (Some(this), Some(live), Some(state)) => this.imp().learning(live, state),
                 _ => Learning::Off,
             }
         },
         web_begins: |element, work| {
-            let work = work.downcast_mut::<TypedWork<Self>>();
-            if let (Some(this), Some(work)) = (element.downcast_ref::<Self::Type>(), work) {
-                this.imp().web_begins(&mut work.live, &mut work.state);
+            if let Ok((this, live, state)) = typed::<Self>(element, work) {
+                this.imp().web_begins(live, state);
             }
         },
     };
@@ -264,43 +276,62 @@ fn other_type() -> ClError {
 
 fn set_up<T: ClBaseFilterImpl>(
     element: &ClBaseFilter,
-    before: Option<Work>,
+    kept: &mut Option<AnyState>,
     caps: &Negotiated,
     [images, line_scan]: [bool; 2],
 ) -> Result<Work, ClError> {
     let this = element.downcast_ref::<T::Type>().ok_or_else(other_type)?;
-    let mut state = before
-        .and_then(|work| work.downcast::<TypedWork<T>>().ok())
-        .map(|work| work.state)
-        .unwrap_or_default();
-    this.imp().set_up(&mut state, caps)?;
+    let state = kept.get_or_insert_with(|| Box::new(T::State::default()));
+    let state = state.downcast_mut::<T::State>().ok_or_else(other_type)?;
+    this.imp().set_up(state, caps)?;
     let target = Target {
         context: caps.importer.context().clone(),
         layout: caps.importer.layout().clone(),
         images,
         line_scan,
     };
-    let settings = this.imp().settings(&state);
+    let settings = this.imp().settings(state);
     let reporting = element.downgrade();
     let live = Live::new(settings, move |settings| {
-        progress::report(&reporting, || T::build(&target, settings))
+        progress::report(&reporting, || {
+            let operator = T::build(&target, settings)?;
+            if target.line_scan {
+                WebRows::check(&target.context, &target.layout, &T::reach(&operator))?;
+            }
+            Ok(operator)
+        })
     })?;
-    Ok(Box::new(TypedWork::<T> { live, state }))
+    let state = kept.take().ok_or_else(other_type)?;
+    Ok(Work {
+        live: Box::new(live),
+        state,
+    })
+}
+
+fn live<T: ClBaseFilterImpl>(work: &Work) -> Option<&Live<T::Settings, T::Operator>> {
+    work.live.downcast_ref()
 }
 
 /// The subclass, its operator and its state.
+type Typed<'a, T> = (
+    &'a <T as ObjectSubclass>::Type,
+    &'a mut Live<<T as ClBaseFilterImpl>::Settings, <T as ClBaseFilterImpl>::Operator>,
+    &'a mut <T as ClBaseFilterImpl>::State,
+);
+
 fn typed<'a, T: ClBaseFilterImpl>(
     element: &'a ClBaseFilter,
     work: &'a mut Work,
-) -> Result<(&'a T::Type, &'a mut TypedWork<T>), ClError> {
+) -> Result<Typed<'a, T>, ClError> {
     let this = element.downcast_ref::<T::Type>().ok_or_else(other_type)?;
-    let work = work.downcast_mut::<TypedWork<T>>().ok_or_else(other_type)?;
-    Ok((this, work))
+    let live = work.live.downcast_mut().ok_or_else(other_type)?;
+    let state = work.state.downcast_mut().ok_or_else(other_type)?;
+    Ok((this, live, state))
 }
 
 /// Applies the settings before a frame.
 fn follow<T: ClBaseFilterImpl>(element: &ClBaseFilter, work: &mut Work) -> Result<(), ClError> {
-    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
+    let (this, live, state) = typed::<T>(element, work)?;
     let wanted = this.imp().settings(state);
     if let Some(refusal) = live.follow(wanted.clone())? {
         let in_force = &live.settings;
@@ -316,7 +347,7 @@ fn look<T: ClBaseFilterImpl>(
     rows: usize,
     meter: &Arc<Meter>,
 ) -> Result<(), ClError> {
-    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
+    let (this, live, state) = typed::<T>(element, work)?;
     let view = View { frame, rows, meter };
     this.imp().look(live, state, &view)
 }
@@ -338,7 +369,7 @@ fn process<T: ClBaseFilterImpl>(
         importer,
         buffers,
     };
-    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
+    let (this, live, state) = typed::<T>(element, work)?;
     let event = this.imp().process(live, state, &mut frame)?;
     frame.input.wait_for_upload()?;
     Ok(event)
@@ -351,7 +382,7 @@ fn process_strip<T: ClBaseFilterImpl>(
     buffers: Buffers,
     (input, window, web): (ClFrame, Window, u64),
 ) -> Processed {
-    let (this, TypedWork { live, state }) = typed::<T>(element, work)?;
+    let (this, live, state) = typed::<T>(element, work)?;
     let mut frame = Frame {
         input,
         window,

@@ -69,6 +69,23 @@ pub(super) enum Held {
     Event(gst::Event),
 }
 
+/// What is known of a web before its first strip.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Beginning {
+    /// Counts webs since the start.
+    number: u64,
+    reason: Reason,
+}
+
+impl Default for Beginning {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            reason: Reason::Start,
+        }
+    }
+}
+
 /// A web and its held strips.
 pub(super) struct Web {
     rows: WebRows,
@@ -95,7 +112,7 @@ impl Web {
     ///
     /// # Errors
     /// [`ClError::Refused`] for frames that cannot be strips.
-    pub fn new(importer: &Importer) -> Result<Self, ClError> {
+    pub fn new(importer: &Importer, beginning: Beginning) -> Result<Self, ClError> {
         let layout = importer.layout();
         let step = 1 << layout.largest_row_shift();
         if !layout.height.is_multiple_of(step) {
@@ -109,8 +126,8 @@ impl Web {
         Ok(Self {
             rows: WebRows::new(importer.context(), importer.meter(), layout)?,
             height: layout.height,
-            number: 0,
-            begins: Some(Reason::Start),
+            number: beginning.number,
+            begins: Some(beginning.reason),
             held: VecDeque::new(),
             offset: None,
             size: 1,
@@ -120,24 +137,12 @@ impl Web {
         })
     }
 
-    /// The same after webs with other caps.
-    #[must_use]
-    pub fn after(self, before: &Self) -> Self {
-        let has_begun = before.begins.is_none();
-        Self {
-            number: before.next_number(),
-            begins: if has_begun {
-                Some(Reason::Caps)
-            } else {
-                before.begins
-            },
-            ..self
+    /// The beginning of the web that follows with other caps.
+    pub fn next(&self) -> Beginning {
+        Beginning {
+            number: self.number + u64::from(self.begins.is_none()),
+            reason: self.begins.unwrap_or(Reason::Caps),
         }
-    }
-
-    /// Number of the next web.
-    fn next_number(&self) -> u64 {
-        self.number + u64::from(self.begins.is_none())
     }
 
     /// Number of the web since the start.
@@ -202,6 +207,17 @@ impl Web {
     /// Whether something is held.
     pub fn holds(&self) -> bool {
         !self.held.is_empty()
+    }
+
+    /// Copies the strips that keep the memory of their source, which then has all of it again.
+    pub fn give_memory_back(&mut self) {
+        for held in &mut self.held {
+            if let Held::Strip(strip) = held
+                && let Ok(copy) = strip.buffer.copy_deep()
+            {
+                strip.buffer = copy;
+            }
+        }
     }
 
     /// Holds an event behind the strips.

@@ -96,6 +96,16 @@ impl ClBaseFilter {
         None
     }
 
+    /// Prepares for a query that waits until all data is consumed downstream; returns whether strips remain,
+    /// whose rows from below have not come. Sources ask to have their memory back, so that is given.
+    pub(super) fn drain_web(&self) -> bool {
+        let holds = self.with_web(|web| {
+            web.give_memory_back();
+            web.holds()
+        });
+        holds == Some(true)
+    }
+
     /// Posts the message that the latency has changed, if the number of held strips has.
     pub(super) fn tell_delay(&self) {
         let now = self.held_frames().filter(|(frames, _)| *frames > 0);

@@ -7,7 +7,7 @@ use crate::elements::{
     inspector::Ignore,
     property_table::{Row, properties},
 };
-use clinspect_core::scales::MAX_SCALES;
+use clinspect_core::scales::{MAX_SCALES, SCALE_FACTORS};
 use clinspect_operators::{Borders, Compare, Contrast, Polarity};
 
 /// Value of a pitch property that asks for an estimate.
@@ -64,7 +64,7 @@ impl Default for Settings {
             borders: Borders::default(),
             edge_margin: 2,
             scales: 3,
-            scale_factors: vec![0.6, 0.3, 0.15, 0.08].into(),
+            scale_factors: SCALE_FACTORS.to_vec().into(),
             min_contrast: AUTOMATIC,
             rois: Array::default(),
             bit_depth: 0,

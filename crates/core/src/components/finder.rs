@@ -4,7 +4,7 @@ use super::{
     CONTINUED, CUT, Limits, Listed, Run, RunDifference,
     dilate::Dilate,
     labels::{END, Labels, Span},
-    rows::{count, count_both, count_runs, find_edges, for_words, read, words_of},
+    rows::{add_runs, count, count_runs, find_edges, for_words, read, words_of},
     sums::{RowSums, Sums},
 };
 
@@ -111,7 +111,7 @@ impl Finder {
         } else {
             self.connect(mask, stride, limits, ends);
             self.select(limits);
-            self.measure(mask, stride, limits.merge_distance);
+            self.measure(mask, stride);
             if ends {
                 self.reset();
             }
@@ -372,7 +372,7 @@ impl Finder {
     }
 
     /// Adds up the listed and the open defects, and collects their runs.
-    fn measure(&mut self, mask: &[u8], stride: usize, distance: u32) {
+    fn measure(&mut self, mask: &[u8], stride: usize) {
         let listed = self.listed.len();
         let mut severed = self.severed.iter().peekable();
         let mut start = 0;
@@ -391,41 +391,23 @@ impl Finder {
             if let Some((_, columns)) = is_severed {
                 remove(&mut self.last_row, columns);
             }
-            let edges = if distance == 0 {
-                &[][..]
-            } else {
-                let count = find_edges(&self.row, self.width, &mut self.edges);
-                &self.edges[..count]
-            };
-            let mut edges = edges.chunks_exact(2).peekable();
             for group in spans.chunk_by(|a, b| number_of(a) == number_of(b)) {
                 let number = number_of(&group[0]);
-                let (x0, x1) = (group[0].x0, group[group.len() - 1].x1);
                 if number == NONE {
                     continue;
                 }
-                let run = |x0, x1| Run {
-                    x0,
-                    x1,
+                let (x0, x1) = (group[0].x0, group[group.len() - 1].x1);
+                let run = Run {
                     y: y as u32,
                     defect: number,
+                    ..Run::default()
                 };
-                let first_run = self.runs.len();
-                if distance == 0 {
-                    (self.runs).extend(group.iter().map(|span| run(span.x0, span.x1)));
-                } else {
-                    while edges.next_if(|edge| edge[0] < x0).is_some() {}
-                    while let Some(edge) = edges.next_if(|edge| edge[0] < x1) {
-                        self.runs.push(run(edge[0], edge[1]));
-                    }
-                }
-                let runs = &self.runs[first_run..];
-                if runs.is_empty() {
+                let sums = RowSums::of_columns(&self.row, &self.last_row, x0, x1);
+                if sums.area == 0 {
                     // The columns are only those that a pixel above reaches.
                     continue;
                 }
-                let mut sums = RowSums::of_runs(runs);
-                sums.sides -= 2 * count_both(&self.row, &self.last_row, x0, x1) as i64;
+                add_runs(&self.row, x0, x1, run, &mut self.runs);
                 let number = number as usize;
                 let of_defect = if number < listed {
                     &mut self.listed[number]

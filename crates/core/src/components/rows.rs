@@ -1,5 +1,7 @@
 //! Rows of a packed mask as 64-bit words. Column 0 is the highest bit of the first word.
 
+use super::Run;
+
 /// Bytes of a word.
 const WORD: usize = 8;
 /// Columns of a word.
@@ -64,14 +66,14 @@ pub(super) fn find_edges(row: &[u64], width: usize, edges: &mut [u32]) -> usize 
     let mut count = 0;
     let mut x = 0;
     for &word in row {
-        let mut changes = word ^ (word >> 1 | before << 63);
+        // Column 0 becomes the lowest bit, which is cheaper to clear.
+        let mut changes = (word ^ (word >> 1 | before << 63)).reverse_bits();
         while changes != 0 {
-            let at = changes.leading_zeros();
             if let Some(edge) = edges.get_mut(count) {
-                *edge = x + at;
+                *edge = x + changes.trailing_zeros();
             }
             count += 1;
-            changes ^= 1 << 63 >> at;
+            changes &= changes - 1;
         }
         before = word;
         x += BITS as u32;
@@ -107,11 +109,30 @@ pub(super) fn count(row: &[u64], x0: u32, x1: u32) -> u64 {
     count
 }
 
-/// The number of columns `x0..x1` that are marked in both rows.
-pub(super) fn count_both(a: &[u64], b: &[u64], x0: u32, x1: u32) -> u64 {
-    let mut count = 0;
+/// Adds the runs of the marked pixels in the columns `x0..x1`, each like `run`. Columns of different words are
+/// different runs, except where a pixel of one word touches a pixel of the next.
+pub(super) fn add_runs(row: &[u64], x0: u32, x1: u32, run: Run, runs: &mut Vec<Run>) {
+    let mut next = Run {
+        x1: u32::MAX,
+        ..run
+    };
     for_words(x0, x1, |word, bits| {
-        count += u64::from((a[word] & b[word] & bits).count_ones());
+        let marked = row[word] & bits;
+        if marked == 0 {
+            return;
+        }
+        let start = (word * BITS) as u32;
+        let first = start + marked.leading_zeros();
+        let end = start + BITS as u32 - marked.trailing_zeros();
+        if next.x1 != first {
+            if next.x1 != u32::MAX {
+                runs.push(next);
+            }
+            next.x0 = first;
+        }
+        next.x1 = end;
     });
-    count
+    if next.x1 != u32::MAX {
+        runs.push(next);
+    }
 }

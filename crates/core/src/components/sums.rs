@@ -1,6 +1,9 @@
 //! Exact sums over the pixels of a defect, and the features computed from them.
 
-use super::{CONTINUED, CUT, MeasuredDefect, Run, RunDifference};
+use super::{
+    CONTINUED, CUT, MeasuredDefect, RunDifference,
+    rows::{BITS, for_words},
+};
 
 /// Differences are summed in units of 1/512 grey level.
 const DIFFERENCE_UNITS: f64 = 512.0;
@@ -29,28 +32,75 @@ pub(super) struct RowSums {
 }
 
 impl RowSums {
-    /// The sums of runs of one row. Sums of squares fit while a row has less than 2²¹ columns.
-    pub(super) fn of_runs(runs: &[Run]) -> Self {
+    /// The sums of the marked pixels in the columns `x0..x1` of a row. Pixels left and right of the columns are
+    /// clear, or are not of the defect and do not touch it. Sums of squares fit while a row has less than 2²¹
+    /// columns.
+    pub(super) fn of_columns(row: &[u64], above: &[u64], x0: u32, x1: u32) -> Self {
+        let mut sums = Self {
+            x0: u32::MAX,
+            ..Self::default()
+        };
+        let (mut runs, mut both) = (0, 0);
+        let mut before = 0;
+        for_words(x0, x1, |word, bits| {
+            let marked = row[word] & bits;
+            if marked != 0 {
+                let start = (word * BITS) as u32;
+                sums.x0 = sums.x0.min(start + marked.leading_zeros());
+                sums.x1 = start + BITS as u32 - marked.trailing_zeros();
+                sums.add_word(u64::from(start), marked);
+                runs += (marked & !(marked >> 1 | before << 63)).count_ones();
+                both += u64::from((marked & above[word]).count_ones());
+            }
+            before = marked;
+        });
+        sums.sides = 2 * (i64::from(runs) + sums.area as i64 - both as i64);
+        sums
+    }
+
+    /// Adds the pixels of a word whose first column is `start`.
+    fn add_word(&mut self, start: u64, marked: u64) {
         let (mut area, mut x, mut xx) = (0, 0, 0);
-        for run in runs {
-            let (start, count) = (u64::from(run.x0), u64::from(run.x1 - run.x0));
-            // Sums of 0, 1, … count - 1, and of their squares.
-            let steps = count * (count - 1) / 2;
-            let squares = steps * (2 * count - 1) / 3;
-            area += count;
-            x += start * count + steps;
-            xx += start * (start * count + 2 * steps) + squares;
+        if marked == u64::MAX {
+            (area, x, xx) = (64, 2016, 85_344);
+        } else {
+            // The bytes from the first marked pixel to the last.
+            let first = marked.leading_zeros() / 8;
+            let last = 7 - marked.trailing_zeros() / 8;
+            for i in first..=last {
+                let left = 8 * i;
+                let byte = marked >> (56 - left) & 0xff;
+                let [count, sum, squares] = BYTES[byte as usize].map(u32::from);
+                area += count;
+                x += left * count + sum;
+                xx += left * (left * count + 2 * sum) + squares;
+            }
         }
-        Self {
-            x0: runs.first().map_or(u32::MAX, |run| run.x0),
-            x1: runs.last().map_or(0, |run| run.x1),
-            area,
-            x,
-            xx,
-            sides: 2 * (runs.len() as i64 + area as i64),
-        }
+        let (count, sum) = (u64::from(area), u64::from(x));
+        self.area += count;
+        self.x += start * count + sum;
+        self.xx += start * (start * count + 2 * sum) + u64::from(xx);
     }
 }
+
+/// By byte of a mask: the number of its pixels, the sum of their columns, and the sum of the squares.
+const BYTES: [[u8; 3]; 256] = {
+    let mut sums = [[0; 3]; 256];
+    let mut byte = 0;
+    while byte < sums.len() {
+        let mut x = 0;
+        while x < 8 {
+            if byte & 0x80 >> x != 0 {
+                sums[byte][0] += 1;
+                sums[byte][1] += x;
+                sums[byte][2] += x * x;
+            }
+            x += 1;
+        }
+        byte += 1;
+    }
+    sums
+};
 
 /// Sums over the pixels of a defect. Rows count from the strip's row 0, so they are negative in earlier
 /// strips; the moments count rows from the defect's first row, so that they do not depend on the strip.

@@ -3,7 +3,6 @@
 
 #![allow(clippy::panic, reason = "a test fails by panicking")]
 
-mod features;
 mod frames;
 mod webs;
 

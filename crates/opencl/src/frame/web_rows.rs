@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange};
+use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange, window::Reach};
 
 use super::{ClFrame, Plane, PlaneMemory};
 use crate::{
@@ -74,17 +74,11 @@ impl WebRows {
         } else {
             None
         };
-        let planes = layout.planes.iter().enumerate();
-        let planes = planes.map(|(index, plane)| WebPlane {
-            row_bytes: plane.row_bytes,
-            stride: plane.row_bytes.next_multiple_of(ROW_ALIGNMENT),
-            shift: layout.row_shift(index),
-        });
         Ok(Self {
             context: context.clone(),
             meter: meter.clone(),
             copier,
-            planes: planes.collect(),
+            planes: planes(layout),
             capacity: 0,
             memory: None,
             at: 0,
@@ -92,6 +86,28 @@ impl WebRows {
             rows: 0,
             step: 1 << layout.largest_row_shift(),
         })
+    }
+
+    /// Checks that the rows fit into a buffer that `context` allows.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] if they do not.
+    pub fn check(context: &ClContext, layout: &FrameLayout, reach: &Reach) -> Result<(), ClError> {
+        let (height, above, below) = (layout.height, reach.above(), reach.below());
+        // A strip waits for the rows below it, and the next one is appended before the strip leaves.
+        let most = (2 * height).saturating_add(above).saturating_add(below);
+        let bytes = bytes(&planes(layout), capacity(most, height));
+        let limit = context.caps().max_allocation;
+        if bytes.is_none_or(|bytes| bytes as u64 > limit) {
+            return Err(ClError::Refused(format!(
+                "strips need {above} rows of the web above them and {below} below, {} bytes in one buffer, \
+                 over the {limit} that {} allows: set smaller pitches, smaller multiples or smaller \
+                 strips, or set device to another one",
+                bytes.unwrap_or(usize::MAX),
+                context.device_name(),
+            )));
+        }
+        Ok(())
     }
 
     /// Forgets all rows: a web begins.
@@ -150,12 +166,8 @@ impl WebRows {
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
         // Copies may not overlap, and a larger memory makes room for several strips.
         if needed > self.capacity || self.at < self.rows {
-            self.capacity = (2 * needed + height).next_multiple_of(self.step);
-            let bytes = self.planes.iter().try_fold(0_usize, |sum, plane| {
-                let rows = self.capacity >> plane.shift;
-                sum.checked_add(plane.stride.checked_mul(rows)?)
-            });
-            let bytes = bytes.ok_or_else(no_memory)?;
+            self.capacity = capacity(needed, height).next_multiple_of(self.step);
+            let bytes = bytes(&self.planes, self.capacity).ok_or_else(no_memory)?;
             self.memory = Some(Arc::new(ClBuffer::new(&self.context, bytes, &self.meter)?));
         }
         if let (Some(before), Some(after)) = (&before, &self.memory)
@@ -215,6 +227,29 @@ impl WebRows {
             source: None,
         })
     }
+}
+
+fn planes(layout: &FrameLayout) -> Vec<WebPlane> {
+    let planes = layout.planes.iter().enumerate();
+    let planes = planes.map(|(index, plane)| WebPlane {
+        row_bytes: plane.row_bytes,
+        stride: plane.row_bytes.next_multiple_of(ROW_ALIGNMENT),
+        shift: layout.row_shift(index),
+    });
+    planes.collect()
+}
+
+/// Rows of a memory in which `needed` rows move seldom.
+fn capacity(needed: usize, height: usize) -> usize {
+    needed.saturating_mul(2).saturating_add(height)
+}
+
+/// Bytes of a memory for `capacity` rows; `None` if their number overflows.
+fn bytes(planes: &[WebPlane], capacity: usize) -> Option<usize> {
+    planes.iter().try_fold(0_usize, |sum, plane| {
+        let rows = capacity >> plane.shift;
+        sum.checked_add(plane.stride.checked_mul(rows)?)
+    })
 }
 
 /// Enqueues a copy of rows that do not overlap; `extent`: bytes of a row, and rows.

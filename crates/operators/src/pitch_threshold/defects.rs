@@ -14,7 +14,7 @@ use clinspect_core::{
     mask::packed_stride,
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Meter, Program};
+use clinspect_opencl::{Arg, ClContext, Memory, Meter, Program};
 
 /// Working memory.
 #[derive(Debug)]
@@ -52,16 +52,15 @@ impl PitchThreshold {
         let stride = packed_stride(self.width);
         let window = self.window;
         let (width, height) = (self.width, window.rows);
-        let runs = match packed_mask(target, &self.packed) {
-            Some((buffer, offset)) if self.marked.pixels > 0 => buffer.read_with(|bytes| {
-                let mask = bytes.get(offset..).unwrap_or(&[]);
-                finder.scan(mask, stride, width, height, limits, ends)
-            })?,
-            _ => {
-                finder.pass(width, height, limits, ends);
-                return Ok(finder.list(&[]));
-            }
+        let packed = packed_mask(target, &self.packed).filter(|_| self.marked.pixels > 0);
+        let Some((mask, mask_offset)) = packed else {
+            finder.pass(width, height, limits, ends);
+            return Ok(finder.list(&[]));
         };
+        let runs = mask.read_with(|bytes| {
+            let bytes = bytes.get(mask_offset..).unwrap_or(&[]);
+            finder.scan(bytes, stride, width, height, limits, ends)
+        })?;
         let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
         // Without a search the comparisons stand in for the table, which the kernel does not read.
         let (tiles, tile_rows, table) = match &self.presence {
@@ -91,6 +90,8 @@ impl PitchThreshold {
             tile_rows,
             table,
             Arg::I32(i32::from(self.marked.missing > 0)),
+            Arg::Reads(Memory::Buffer(mask)),
+            Arg::U64(mask_offset as u64),
         ];
         // Without coarser levels the comparisons stand in for their memory, which the kernel does not read.
         let levels = match &self.scales {

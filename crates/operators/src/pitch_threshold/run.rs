@@ -12,7 +12,7 @@ use clinspect_opencl::{
 
 use super::{
     Contrast, Counters, LEVELS, Launch, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed,
-    ignore::Ignore, mask::packed_mask, presence::Judged,
+    ignore::Ignore, mask::packed_mask, presence::Judged, scales::Pixels,
 };
 use crate::{
     source::{source_args, target_args},
@@ -191,7 +191,12 @@ impl PitchThreshold {
             && comparison_count > 0
             && counts[LEVELS + slot] > 0
         {
-            fresh = scales.join(&self.context, &window, mask, mask_offset, meter)?;
+            let pixels = Pixels {
+                window,
+                comparisons: &self.comparisons,
+                theta: self.theta,
+            };
+            fresh = scales.join(&self.context, frame, &pixels, mask, mask_offset, meter)?;
             marked.pixels += u64::from(fresh);
         }
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)

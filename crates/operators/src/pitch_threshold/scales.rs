@@ -39,6 +39,8 @@ const BANDS_PER_UNIT: usize = 4;
 pub(super) struct Scales {
     first: Kernel,
     next: Kernel,
+    thin: Kernel,
+    thin_group: [usize; 2],
     join: Kernel,
     join_group: [usize; 2],
     /// Work-items on a CPU; `None` on a GPU.
@@ -58,6 +60,14 @@ pub(super) struct Scales {
     table: Listed<LevelWords>,
     judged: Listed<ScaleComparison>,
     fresh: Mem,
+}
+
+/// What [`Scales::join`] needs of the comparison of pixels.
+pub(super) struct Pixels<'a> {
+    pub window: Window,
+    pub comparisons: &'a Mem,
+    /// Threshold, 1/256 grey level.
+    pub theta: i32,
 }
 
 /// Memory that grows.
@@ -146,6 +156,7 @@ impl Scales {
             ProgramSource::ScalesItems
         };
         let program = context.program(source, &options)?;
+        let thin = plain.kernel("scales_thin")?;
         let join = plain.kernel("scales_join")?;
         let next = program.kernel("scales_next")?;
         let bands = by_rows.then(|| context.caps().compute_units * BANDS_PER_UNIT);
@@ -153,6 +164,8 @@ impl Scales {
             first: program.kernel("scales_first")?,
             group: GROUP.min(context.kernel_work_group(&next)?),
             next,
+            thin_group: plain_group(context, &thin)?,
+            thin,
             join_group: plain_group(context, &join)?,
             join,
             bands,
@@ -308,20 +321,49 @@ impl Scales {
         Ok(())
     }
 
-    /// Marks the pixels of marked blocks in a packed mask, and returns the number of those that were not
-    /// marked before.
+    /// Marks the pixels of the blocks that count in a packed mask, which holds the marked pixels of the frame, and
+    /// returns the number of those that were not marked before.
     ///
     /// # Errors
     /// The failing call.
     pub fn join(
         &mut self,
         context: &Arc<ClContext>,
-        window: &Window,
+        frame: &ClFrame,
+        pixels: &Pixels,
         mask: Memory,
         mask_offset: usize,
         meter: &Meter,
     ) -> Result<u32, ClError> {
         let stride = packed_stride(self.width);
+        let window = pixels.window;
+        let mut submission = context.submit(meter);
+        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
+        for level in &self.levels.levels {
+            let args = [
+                src,
+                src_offset,
+                src_stride,
+                Arg::I32(to_i32(self.width, "a width")?),
+                Arg::I32(to_i32(window.height, "a height")?),
+                Arg::I32(to_i32(window.first, "a row")?),
+                Arg::I32(to_i32(window.rows, "rows")?),
+                Arg::Reads(mask),
+                Arg::U64(mask_offset as u64),
+                Arg::U32(to_u32(stride, "a stride")?),
+                Arg::Mem(pixels.comparisons),
+                Arg::I32(to_i32(self.comparisons.len(), "comparisons")?),
+                Arg::I32(pixels.theta),
+                Arg::I32(self.flags),
+                Arg::Mem(&self.pictures.memory),
+                Arg::Mem(&self.table.memory),
+                Arg::I32(to_i32(level.shift, "a level")?),
+                Arg::Mem(&self.judged.memory),
+                Arg::Mem(&self.marks.memory),
+            ];
+            let range = NdRange::cover([level.count, level.past - level.from], self.thin_group);
+            submission.run(&mut self.thin, "scales_thin", &args, &range)?;
+        }
         let args = [
             Arg::Mem(&self.marks.memory),
             Arg::Mem(&self.table.memory),
@@ -335,7 +377,6 @@ impl Scales {
             Arg::Mem(&self.fresh),
         ];
         let range = NdRange::cover([stride, window.rows], self.join_group);
-        let mut submission = context.submit(meter);
         submission.zero(&self.fresh, size_of::<u32>(), "the counter of levels")?;
         submission.run(&mut self.join, "scales_join", &args, &range)?;
         submission.measure(stride * window.rows);

@@ -234,7 +234,10 @@ fn judge(src: Samples, s: &Settings) -> Vec<Pixel> {
     for pixel in &mut pixels {
         pixel.level = pixel.fired.map(|_| 0);
     }
-    for block in scales::marked_blocks(&samples, [width, height], s, &comparisons(s)) {
+    let is_marked = |at: usize| pixels[at].fired.is_some();
+    let size = [width, height];
+    let blocks = scales::marked_blocks(&samples, size, s, &comparisons(s), is_marked);
+    for block in blocks {
         let size = 1 << block.level;
         for y in block.y..(block.y + size).min(height) {
             for x in block.x..(block.x + size).min(width) {

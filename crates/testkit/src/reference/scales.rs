@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Stains".
 
-use super::pitch_threshold::{Comparison, Settings, fire, neighbour_of};
+use super::pitch_threshold::{Comparison, Settings, neighbour_of};
 
 /// A block that a level marks.
 pub(super) struct Block {
@@ -69,12 +69,14 @@ impl Picture {
     }
 }
 
-/// The blocks that levels 1 to `s.scales` mark in a frame of these samples, row-major, level by level.
+/// The blocks that count at levels 1 to `s.scales` in a frame of these samples, row-major, level by level.
+/// `is_marked`: whether a pixel is marked itself.
 pub(super) fn marked_blocks(
     samples: &[i64],
     [width, height]: [usize; 2],
     s: &Settings,
     comparisons: &[Comparison],
+    is_marked: impl Fn(usize) -> bool,
 ) -> Vec<Block> {
     let frame = || Picture {
         size: [width, height],
@@ -93,16 +95,43 @@ pub(super) fn marked_blocks(
                     continue;
                 }
                 let mut largest: Option<i64> = None;
+                let mut counts = false;
                 for comparison in comparisons {
                     let picture = &pictures[usize::from(comparison.along_columns)];
-                    let found = compare([x, y], size, picture, comparison, theta, s);
+                    let theta = theta * picture.unit;
+                    let Some(sides) = sides([x, y], size, picture, comparison, s) else {
+                        continue;
+                    };
+                    let found = fire(sides, theta, s);
+                    if found.is_some() {
+                        let explained = explained([x, y], level, [width, height], |pixel| {
+                            let at = pixel[1] * width + pixel[0];
+                            is_marked(at).then(|| {
+                                let missing = sides.missing;
+                                sides_of_pixel(
+                                    samples,
+                                    [width, height],
+                                    pixel,
+                                    comparison,
+                                    missing,
+                                    s,
+                                )
+                            })
+                        });
+                        let rest = Sides {
+                            left: sides.left - explained[0],
+                            right: sides.right - explained[1],
+                            ..sides
+                        };
+                        counts |= fire(rest, theta, s).is_some();
+                    }
                     if let Some(found) = found
                         && largest.is_none_or(|before| found.abs() > before.abs())
                     {
                         largest = Some(found);
                     }
                 }
-                if let Some(largest) = largest {
+                if let Some(largest) = largest.filter(|_| counts) {
                     let unit = pictures[0].unit;
                     let rounded = (2 * largest.abs() + unit) / (2 * unit);
                     blocks.push(Block {
@@ -138,15 +167,50 @@ fn may_judge([x, y]: [usize; 2], size: usize, [width, height]: [usize; 2], s: &S
     })
 }
 
-/// The difference in 1/512 of the picture's unit, if the comparison marks the block.
-fn compare(
+/// Which neighbour lies outside the frame, and is replaced.
+#[derive(Clone, Copy, PartialEq)]
+enum Missing {
+    None,
+    Left,
+    Right,
+}
+
+/// The differences of a centre to its neighbours, 1/256.
+#[derive(Clone, Copy)]
+struct Sides {
+    left: i64,
+    right: i64,
+    missing: Missing,
+}
+
+fn fire(sides: Sides, theta: i64, s: &Settings) -> Option<i64> {
+    super::pitch_threshold::fire(0, -sides.left, -sides.right, theta, s)
+}
+
+/// The blurred or plain centre, 1/256.
+fn centre(sample: impl Fn(usize) -> i64, at: usize, comparison: &Comparison, s: &Settings) -> i64 {
+    let f = (comparison.distance_q8 & 255) as i64;
+    let a = if s.match_center {
+        (f * (256 - f) + 256) / 512
+    } else {
+        0
+    };
+    let beside = if a > 0 {
+        sample(at - 1) - 2 * sample(at) + sample(at + 1)
+    } else {
+        0
+    };
+    256 * sample(at) + a * beside
+}
+
+/// The differences of a block in 1/256 of the picture's unit; `None` if the comparison does not judge it.
+fn sides(
     [x, y]: [usize; 2],
     size: usize,
     picture: &Picture,
     comparison: &Comparison,
-    theta: i64,
     s: &Settings,
-) -> Option<i64> {
+) -> Option<Sides> {
     let [width, height] = picture.size;
     let (at, n, line) = if comparison.along_columns {
         (y, height, x / size)
@@ -163,6 +227,9 @@ fn compare(
     };
     // The pixels whose means are taken must lie inside the frame.
     let is_inside = |i: usize| i >= size - 1 && i + 2 * (size - 1) < n;
+    if !is_inside(at) {
+        return None;
+    }
     let neighbour = |distance_q8, to_right| {
         neighbour_of(at, distance_q8, to_right, |i| {
             is_inside(i).then(|| sample(i))
@@ -170,26 +237,108 @@ fn compare(
     };
     let left = neighbour(comparison.distance_q8, false);
     let right = neighbour(comparison.distance_q8, true);
-    let edge = s.edge_margin;
-    let (left, right) = match (left, right) {
-        (Some(left), Some(right)) => (left, right),
+    // The blurred centre needs the samples beside it.
+    let edge = s.edge_margin.max(1);
+    let (left, right, missing) = match (left, right) {
+        (Some(left), Some(right)) => (left, right, Missing::None),
         (None, Some(right)) if comparison.is_inward && at >= edge + size - 1 => {
-            (neighbour(comparison.double_q8, true)?, right)
+            (neighbour(comparison.double_q8, true)?, right, Missing::Left)
         }
-        (Some(left), None) if comparison.is_inward && at + 2 * (size - 1) + edge < n => {
-            (left, neighbour(comparison.double_q8, false)?)
-        }
+        (Some(left), None) if comparison.is_inward && at + 2 * (size - 1) + edge < n => (
+            left,
+            neighbour(comparison.double_q8, false)?,
+            Missing::Right,
+        ),
         _ => return None,
     };
-    if !is_inside(at) {
-        return None;
+    let centre = centre(sample, at, comparison, s);
+    Some(Sides {
+        left: centre - left,
+        right: centre - right,
+        missing,
+    })
+}
+
+/// The differences of a pixel to the neighbours that a block's comparison has, in 1/256 grey level.
+fn sides_of_pixel(
+    samples: &[i64],
+    [width, height]: [usize; 2],
+    [x, y]: [usize; 2],
+    comparison: &Comparison,
+    missing: Missing,
+    s: &Settings,
+) -> [i64; 2] {
+    let (at, n) = if comparison.along_columns {
+        (y, height)
+    } else {
+        (x, width)
+    };
+    let sample = |i: usize| {
+        if comparison.along_columns {
+            samples[i * width + x]
+        } else {
+            samples[y * width + i]
+        }
+    };
+    let neighbour = |distance_q8, to_right| {
+        let inside = |i: usize| (i < n).then(|| sample(i));
+        neighbour_of(at, distance_q8, to_right, inside).expect("a neighbour inside the frame")
+    };
+    let left = match missing {
+        Missing::Left => neighbour(comparison.double_q8, true),
+        _ => neighbour(comparison.distance_q8, false),
+    };
+    let right = match missing {
+        Missing::Right => neighbour(comparison.double_q8, false),
+        _ => neighbour(comparison.distance_q8, true),
+    };
+    let centre = centre(sample, at, comparison, s);
+    [centre - left, centre - right]
+}
+
+/// How often each sample is among those whose mean is a block's sample, along an axis: from `size - 1` samples before
+/// the block on.
+fn weights(level: u32) -> Vec<i64> {
+    let mut weights = vec![1];
+    for k in 0..level {
+        let step = 1 << k;
+        let mut wider = vec![0; weights.len() + 3 * step];
+        for (at, weight) in weights.iter().enumerate() {
+            for tap in 0..4 {
+                wider[at + tap * step] += weight;
+            }
+        }
+        weights = wider;
     }
-    let mut centre = 256 * sample(at);
-    if s.match_center {
-        let f = (comparison.distance_q8 & 255) as i64;
-        let a = (f * (256 - f) + 256) / 512;
-        centre += a * (sample(at - 1) - 2 * sample(at) + sample(at + 1));
+    weights
+}
+
+/// The part of a block's differences that marked pixels have; `sides_of` is `None` for a pixel that is not marked.
+fn explained(
+    [x, y]: [usize; 2],
+    level: u32,
+    [width, height]: [usize; 2],
+    sides_of: impl Fn([usize; 2]) -> Option<[i64; 2]>,
+) -> [i64; 2] {
+    let weights = weights(level);
+    let before = (1 << level) - 1;
+    let mut sums = [0; 2];
+    for (v, of_row) in weights.iter().enumerate() {
+        for (u, of_column) in weights.iter().enumerate() {
+            let (Some(px), Some(py)) = ((x + u).checked_sub(before), (y + v).checked_sub(before))
+            else {
+                continue;
+            };
+            if px >= width || py >= height {
+                continue;
+            }
+            if let Some([left, right]) = sides_of([px, py]) {
+                sums[0] += of_row * of_column * left;
+                sums[1] += of_row * of_column * right;
+            }
+        }
     }
-    let theta = theta * picture.unit;
-    fire(centre, left, right, theta, s)
+    // In the unit of the level's samples, rounded down.
+    let shift = 4 * level.saturating_sub(2);
+    sums.map(|sum| sum >> shift)
 }
