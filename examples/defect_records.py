@@ -18,6 +18,8 @@ assert RECORD.itemsize == 64
 BYTES_OF_VERSION_1 = 40
 
 OTHER, PATTERN_MISSING = 0, 65535
+# The level is in bits 8 to 11 of a record's flags.
+LEVEL_SHIFT, LEVEL_MASK = 8, 15
 
 
 def value(fields, name, default=0):
@@ -46,6 +48,22 @@ def class_name(fields, defect):
     if number == PATTERN_MISSING:
         return "pattern-missing"
     return names[number - 1] if OTHER < number <= len(names) else "other"
+
+
+def level(defect):
+    """The finest level that marks a pixel of a defect: 0 = single pixels, 1 and more = a coarser level."""
+    return int(defect["flags"]) >> LEVEL_SHIFT & LEVEL_MASK
+
+
+def semu(fields, defect):
+    """The visibility of a defect as SEMU (SEMI D31-1102); None if it is unknown."""
+    mm_x, mm_y = value(fields, "mm-per-pixel-x"), value(fields, "mm-per-pixel-y")
+    mean = value(fields, "mean-level")
+    if not (mm_x > 0 and mm_y > 0 and mean > 0) or int(defect["class"]) == PATTERN_MISSING:
+        return None
+    percent = 100 * abs(float(defect["mean_difference"])) / mean
+    area = int(defect["area"]) * mm_x * mm_y
+    return percent / (1.97 / area**0.33 + 0.72)
 
 
 def position(fields, defect):

@@ -19,7 +19,7 @@ import gi
 gi.require_version("Gst", "1.0")
 gi.require_version("GstApp", "1.0")
 from gi.repository import Gst, GstApp  # noqa: E402, F401  (GstApp gives appsink its methods)
-from defect_records import class_name, defects, position, value  # noqa: E402
+from defect_records import class_name, defects, level, position, semu, value  # noqa: E402
 
 # A repeating pattern of pitch 16 px with a bright spot on a dark square.
 PATTERN = """
@@ -58,6 +58,10 @@ def describe(fields, d):
         text += f", id {d['id']}"
     if name := class_name(fields, d):
         text += f", class {name}"
+    if of := level(d):
+        text += f", level {of}"
+    if (visibility := semu(fields, d)) is not None:
+        text += f", {visibility:.1f} SEMU"
     return text + "".join(f", {word}" for bit, word in FLAGS.items() if d["flags"] & bit)
 
 

@@ -18,7 +18,7 @@ gi.require_version("Gst", "1.0")
 gi.require_version("GstApp", "1.0")
 from gi.repository import GLib, Gst, GstApp  # noqa: E402, F401  (GstApp gives appsrc its methods)
 import numpy as np  # noqa: E402
-from defect_records import class_name, defects, position  # noqa: E402
+from defect_records import class_name, defects, level, position  # noqa: E402
 
 WIDTH, HEIGHT = 637, 480
 PITCH_X, PITCH_Y = 16.35, 12.0
@@ -59,7 +59,8 @@ def show(fields):
         print(
             f"  {d['width']}x{d['height']} px at {at}: "
             f"difference {d['mean_difference']:.1f} levels, id {d['id']}"
-            f"{f', class {name}' if name else ''}{'' if place == at else f', {place}'}"
+            f"{f', class {name}' if name else ''}{f', level {level(d)}' if level(d) else ''}"
+            f"{'' if place == at else f', {place}'}"
         )
 
 

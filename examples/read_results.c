@@ -1,7 +1,7 @@
 /* Reads histograms, defects and masks with GStreamer's C API alone.
  *
  *   cc -o read_results examples/read_results.c \
- *       $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0)
+ *       $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0) -lm
  *   GST_PLUGIN_PATH=target/release ./read_results
  *   GST_PLUGIN_PATH=target/release ./read_results \
  *       "v4l2src ! videoconvert ! clhistogram ! clpitchthreshold output=frame"
@@ -11,6 +11,7 @@
  */
 #include <gst/app/gstappsink.h>
 #include <gst/gst.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,6 +118,21 @@ show_position (const GstStructure *fields, gint x, gint y)
     printf (", at %.1f mm, %.3f m", x * mm_x, ((gdouble) first_line + y) * mm_y / 1000);
 }
 
+/* The visibility of a defect as SEMU (SEMI D31-1102), if mean level and size of a pixel are known. */
+static void
+show_semu (const GstStructure *fields, guint area, gfloat difference)
+{
+  gdouble mm_x = 0, mm_y = 0, mean = 0;
+
+  gst_structure_get (fields, "mm-per-pixel-x", G_TYPE_DOUBLE, &mm_x, "mm-per-pixel-y", G_TYPE_DOUBLE,
+      &mm_y, NULL);
+  /* Results of earlier versions lack this field, and gst_structure_get stops at a missing one. */
+  gst_structure_get_double (fields, "mean-level", &mean);
+  if (mm_x > 0 && mm_y > 0 && mean > 0)
+    printf (", %.1f SEMU",
+        100 * fabs (difference) / mean / (1.97 / pow (area * mm_x * mm_y, 0.33) + 0.72));
+}
+
 static void
 show_defects (const GstStructure *fields)
 {
@@ -144,8 +160,16 @@ show_defects (const GstStructure *fields)
         real (record + 28));
     show_position (fields, x, y);
     if (version > 1) {
+      guint class = GST_READ_UINT16_LE (record + 44);
+      /* Bits 8 to 11 of the flags: the finest level that marks a pixel of the defect. */
+      guint level = GST_READ_UINT16_LE (record + 46) >> 8 & 15;
+
       printf (", id %u", word (record + 40));
-      show_class (fields, GST_READ_UINT16_LE (record + 44));
+      show_class (fields, class);
+      if (level > 0)
+        printf (", level %u", level);
+      if (class != PATTERN_MISSING)
+        show_semu (fields, word (record + 16), real (record + 28));
     }
     printf ("\n");
   }

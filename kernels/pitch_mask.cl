@@ -102,7 +102,7 @@ static void measure_pixels(PLANE_ARGS, int x, int y, uint wanted, int width, int
     }
 }
 
-/* Bit of the level k in run_difference_t's signs. Twin: core/components.rs (LEVEL_BIT). */
+/* Bit of the level k in run_difference_t's signs. Twin: core/components/sums.rs (LEVELS). */
 #define LEVEL_BIT(k) (256u << (k))
 
 /* The difference of pixel (x, y) at the finest of the coarser levels that marks it, in 1/512 grey level, rounded half

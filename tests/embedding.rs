@@ -212,7 +212,7 @@ fn c_program_reads_what_the_others_read() {
     let program = sandbox.path().join("read_results");
     let build = format!(
         "cc -Wall -Wextra -Werror -o {} {}/examples/read_results.c \
-         $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0)",
+         $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0) -lm",
         program.display(),
         env!("CARGO_MANIFEST_DIR")
     );

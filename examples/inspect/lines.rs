@@ -81,10 +81,15 @@ pub struct DefectLine {
     pub mean_difference: f32,
     pub peak_difference: f32,
     pub polarity: i32,
+    /// The finest level of the comparison that marks a pixel: 0 = single pixels.
+    pub level: u8,
+    /// Visibility; absent if the size of a pixel or the mean level is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub semu: Option<f64>,
 }
 
-impl From<&Defect> for DefectLine {
-    fn from(d: &Defect) -> Self {
+impl DefectLine {
+    pub fn new(result: &DefectResult, d: &Defect) -> Self {
         Self {
             x: d.x,
             y: d.y,
@@ -95,6 +100,8 @@ impl From<&Defect> for DefectLine {
             mean_difference: d.mean_difference,
             peak_difference: d.peak_difference,
             polarity: d.polarity,
+            level: d.level(),
+            semu: result.semu(d),
         }
     }
 }
@@ -262,6 +269,12 @@ impl FrameLine<'_> {
                 d.mean_difference,
                 d.peak_difference
             );
+            if d.level > 0 {
+                text += &format!("  level {}", d.level);
+            }
+            if let Some(semu) = d.semu {
+                text += &format!("  {semu:.1} SEMU");
+            }
             let kinds: Vec<&str> = planted
                 .iter()
                 .filter(|p| p.defect == Some(i))

@@ -124,7 +124,10 @@ impl Report {
             missing_pixels: judged.map(|result| result.missing_pixels),
             pitch_x: judged.map(|result| result.pitch_x),
             pitch_y: judged.map(|result| result.pitch_y),
-            defects: judged.map(|result| result.defects.iter().map(DefectLine::from).collect()),
+            defects: judged.map(|result| {
+                let defects = result.defects.iter();
+                defects.map(|d| DefectLine::new(result, d)).collect()
+            }),
             overflow: judged.map(|result| result.overflow),
             median: values(|s| s.median),
             mean: values(|s| s.mean),

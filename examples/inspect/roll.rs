@@ -35,6 +35,11 @@ pub struct RollLine {
     pub width: u32,
     pub height: u32,
     pub area: u32,
+    /// The finest level of the comparison that marks a pixel: 0 = single pixels.
+    pub level: u8,
+    /// Visibility; absent if the size of a pixel or the mean level is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub semu: Option<f64>,
     /// Left edge, mm; absent, like the other lengths, if the size of a pixel is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub across_mm: Option<f64>,
@@ -73,6 +78,12 @@ impl RollLine {
             "{:6}  {:13}  {across:12}  {along:12}  {size:18}  {:10}",
             self.id, self.class, self.area
         );
+        if self.level > 0 {
+            text += &format!("  level {}", self.level);
+        }
+        if let Some(semu) = self.semu {
+            text += &format!("  {semu:.1} SEMU");
+        }
         match self.planted {
             Some("") => text += "  not planted",
             Some(kind) => text += &format!("  {kind}"),
@@ -265,6 +276,8 @@ impl Roll {
             width: defect.width,
             height: defect.height,
             area: defect.area,
+            level: defect.level(),
+            semu: result.semu(defect),
             across_mm: known.then_some(columns.start as f64 * mm_x),
             along_m: known.then(|| line as f64 * mm_y / 1e3),
             size_mm: known.then(|| {

@@ -30,6 +30,7 @@ fn assert_structure(fields: &gst::StructureRef, defect: &Defect) {
         ("area", defect.area),
         ("class", defect.class.into()),
         ("flags", defect.flags.into()),
+        ("level", defect.level().into()),
         ("boundary-length", defect.boundary_length),
     ] {
         assert_eq!(fields.get::<u32>(name), Ok(value), "{name}");
@@ -153,6 +154,7 @@ fn assert_told(message: &gst::StructureRef, wanted: &[Defect]) {
 fn defects_in_meta_regions_and_messages_equal_the_reference() {
     let Some(device) = start() else { return };
     let mut panels = spotted(SIZE);
+    let mut coarse = 0;
     for format in [
         Format::Gray8,
         Format::I420,
@@ -176,6 +178,7 @@ fn defects_in_meta_regions_and_messages_equal_the_reference() {
             let output = rig.pass(buffer_at(&frame, &device, 0));
             let (wanted, overflow) = listed(&frame, &recommended(threshold), DEFAULT);
             assert!(wanted.len() > 16, "{} defects say little", wanted.len());
+            coarse += wanted.iter().filter(|defect| defect.level() > 0).count();
             assert_records(&output, &wanted);
             assert_regions(&output, &wanted);
             let told = rig.told("clpitchthreshold");
@@ -185,6 +188,7 @@ fn defects_in_meta_regions_and_messages_equal_the_reference() {
             assert_eq!(told[0].get::<&str>("verdict"), Ok("fail"));
         }
     }
+    assert!(coarse > 0, "no defect is of a coarser level");
 }
 
 #[test]

@@ -74,6 +74,7 @@ pub fn assert_same_bits(actual: &DefectResult, expected: &DefectResult) {
             r.threshold,
             r.mm_per_pixel_x,
             r.mm_per_pixel_y,
+            r.mean_level,
         ];
         let of_frame = of_frame.map(f64::to_bits);
         (of_frame, r.defects.iter().map(floats).collect::<Vec<_>>())
@@ -93,6 +94,7 @@ fn result(frame_number: u64) -> DefectResult {
         height: 4,
         mm_per_pixel_x: 0.1,
         mm_per_pixel_y: 1.0 / 7.0,
+        mean_level: 100.0 / 3.0,
         pitch_x: 7.35,
         pitch_y: 1.0 / 3.0,
         threshold: 0.1,
@@ -115,7 +117,7 @@ fn result(frame_number: u64) -> DefectResult {
             polarity: -1,
             id: 9,
             class: 2,
-            flags: Defect::CONTINUED,
+            flags: Defect::CONTINUED | 4 << Defect::LEVEL_SHIFT,
             major_axis: 2.3,
             minor_axis: f32::MIN_POSITIVE,
             orientation: -0.0,
@@ -352,9 +354,10 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("defects-data", record(20, f32::NAN.to_le_bytes())),
         ("defects-data", record(28, f32::INFINITY.to_le_bytes())),
         ("defects-data", record(36, 2_i32.to_le_bytes())),
-        // A class without a name, an unknown flag, axes that no ellipse has, too many sides.
+        // A class without a name, unknown flags, axes that no ellipse has, too many sides.
         ("defects-data", record(44, [3, 0, 0, 0])),
         ("defects-data", record(44, [2, 0, 4, 0])),
+        ("defects-data", record(44, [2, 0, 0, 0x10])),
         ("defects-data", record(48, f32::INFINITY.to_le_bytes())),
         ("defects-data", record(48, 0_f32.to_le_bytes())),
         ("defects-data", record(52, f32::NAN.to_le_bytes())),
@@ -374,6 +377,7 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("first-line", "96".to_send_value()),
         ("mm-per-pixel-x", f64::NAN.to_send_value()),
         ("mm-per-pixel-y", (-1.0_f64).to_send_value()),
+        ("mean-level", f64::INFINITY.to_send_value()),
         ("classes", 2_u32.to_send_value()),
         ("classes", "scratch".to_send_value()),
         ("classes", "scratch;;hole".to_send_value()),
@@ -403,6 +407,7 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
             "first-line",
             "mm-per-pixel-x",
             "mm-per-pixel-y",
+            "mean-level",
             "open-area",
         ];
         assert_eq!(read, optional.contains(&missing.as_str()), "{missing}");

@@ -36,6 +36,7 @@ mod presence;
 mod refusals;
 mod results;
 mod rtp;
+mod semu;
 mod sharing;
 mod stats;
 mod two_devices;

@@ -102,7 +102,7 @@ fn defect_meta_holds_every_field_of_the_contract() {
     for name in ["web", "first-line", "open-area"] {
         assert_eq!(fields.get::<u64>(name), Ok(0), "{name}");
     }
-    for name in ["mm-per-pixel-x", "mm-per-pixel-y"] {
+    for name in ["mm-per-pixel-x", "mm-per-pixel-y", "mean-level"] {
         assert_eq!(fields.get::<f64>(name), Ok(0.0), "{name}");
     }
     assert!(!fields.has_field("classes"));

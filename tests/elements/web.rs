@@ -513,7 +513,7 @@ fn in_web(results: &[DefectResult]) -> Vec<(i64, [u32; 4], String)> {
                 // Rounded: a 32-bit float has fewer digits left at a large y.
                 let centre = result.first_line as f64 + f64::from(d.centroid_y);
                 let features = format!(
-                    "{} {centre:.2} {} {} {} {} {} {} {} {}",
+                    "{} {centre:.2} {} {} {} {} {} {} {} {} {}",
                     d.centroid_x,
                     d.mean_difference,
                     d.peak_difference,
@@ -522,6 +522,7 @@ fn in_web(results: &[DefectResult]) -> Vec<(i64, [u32; 4], String)> {
                     d.minor_axis,
                     d.orientation,
                     d.boundary_length,
+                    d.level(),
                     result.class_name(d.class),
                 );
                 (row, [d.x as u32, d.width, d.height, d.area], features)

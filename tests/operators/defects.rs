@@ -32,20 +32,20 @@ use crate::{
 use clinspect_testkit::picture::{MaskLayout, Picture, equals};
 
 /// List every defect; merge none.
-const ALL: Limits = Limits {
+pub const ALL: Limits = Limits {
     min_area: 1,
     merge_distance: 0,
     max_defects: 100_000,
     max_runs: usize::MAX,
     max_defect_rows: u32::MAX,
 };
-const NEAR: Limits = Limits {
+pub const NEAR: Limits = Limits {
     merge_distance: 3,
     ..ALL
 };
 const LARGE: Limits = Limits { min_area: 4, ..ALL };
 /// Fewer defects than most frames here have.
-const FEW: Limits = Limits {
+pub const FEW: Limits = Limits {
     min_area: 2,
     merge_distance: 1,
     max_defects: 3,
@@ -64,7 +64,7 @@ fn rules(limits: &Limits) -> Rules {
 }
 
 /// The list of the reference.
-fn expected(input: &Frame, job: &Job, limits: &Limits) -> List {
+pub fn expected(input: &Frame, job: &Job, limits: &Limits) -> List {
     expected_of_web(input, job, &[input.size()[1]], limits).remove(0)
 }
 
@@ -75,6 +75,7 @@ fn expected_of_web(input: &Frame, job: &Job, heights: &[usize], limits: &Limits)
     let web = Web {
         mask: &oracle::compare(samples, &settings).mask,
         differences: &oracle::difference(samples, &settings),
+        levels: &oracle::finest_level(samples, &settings),
         width: samples.width,
     };
     defects_of_web(web, heights, &rules(limits))
@@ -176,7 +177,7 @@ fn list_grey(
 
 /// Compares the lists of every choice and target with the reference; returns the most defects.
 #[track_caller]
-fn check(
+pub fn check(
     device: &Arc<ClContext>,
     input: &Frame,
     job: &Job,

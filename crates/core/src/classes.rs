@@ -32,12 +32,14 @@ pub struct Features {
     pub peak: f64,
     /// 1 bright, -1 dark, 0 mixed.
     pub polarity: f64,
+    /// The finest level that marks a pixel.
+    pub level: f64,
 }
 
 type Feature = fn(&Features) -> f64;
 
 /// The features that a condition may name.
-const FEATURES: [(&str, Feature); 11] = [
+const FEATURES: [(&str, Feature); 12] = [
     ("area", |f| f.area),
     ("width", |f| f.width),
     ("height", |f| f.height),
@@ -55,6 +57,7 @@ const FEATURES: [(&str, Feature); 11] = [
     ("mean", |f| f.mean),
     ("peak", |f| f.peak),
     ("polarity", |f| f.polarity),
+    ("level", |f| f.level),
 ];
 
 type Operator = fn(&f64, &f64) -> bool;

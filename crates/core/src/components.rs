@@ -77,7 +77,7 @@ pub struct RunDifference {
     /// The difference of largest magnitude, the leftmost of equal ones.
     pub peak: i32,
     /// Bit 0: a pixel is brighter; bit 1: a pixel is darker; bit 2: a pixel does not differ; bit 3: the
-    /// pattern is missing at a pixel.
+    /// pattern is missing at a pixel. Bit 8 + k: k is the finest level that marks a pixel.
     pub signs: u32,
 }
 
@@ -110,6 +110,8 @@ pub struct MeasuredDefect {
     pub flags: u16,
     /// The pattern is missing at a pixel.
     pub is_missing: bool,
+    /// The finest level that marks a pixel; 0 also if no level does.
+    pub level: u8,
     /// Long axis of the ellipse with the same second moments, pixels.
     pub major_axis: f64,
     /// Short axis of that ellipse, pixels; 0 for pixels on a line.

@@ -138,6 +138,17 @@ impl Tiles {
         (median as f64).sqrt() / self.samples() as f64
     }
 
+    /// The mean of the samples of the tiles in which the pattern is not missing, grey levels of 8 bits;
+    /// `None` without such a tile.
+    pub fn mean_level(&self, sums: &[TileSum], contrast_q4: u32) -> Option<f64> {
+        let samples = self.samples();
+        let shown = sums.iter().filter(|s| !s.is_missing(samples, contrast_q4));
+        let (count, total) = shown.fold((0_u128, 0_u128), |(count, total), sum| {
+            (count + u128::from(samples), total + u128::from(sum.s1))
+        });
+        (count > 0).then(|| total as f64 / count as f64)
+    }
+
     /// For each tile the difference of its mean from the mean of all tiles, in 1/256 grey level of 8
     /// bits, rounded half away from zero; [`PRESENT`] where the pattern is not missing.
     pub fn differences_q8(&self, sums: &[TileSum], contrast_q4: u32) -> Vec<i32> {
@@ -290,10 +301,15 @@ mod tests {
         assert_eq!(tiles.differences_q8(&sums, 1), [-171, -171, 341]);
         assert_eq!(tiles.differences_q8(&sums, 0), [PRESENT; 3]);
         assert_eq!(tiles.median_deviation(&sums), 0.0);
+        assert_eq!(tiles.mean_level(&sums, 0), Some(32.0 / 3.0));
+        assert_eq!(tiles.mean_level(&sums, 1), None);
         let mut wide = sums;
         wide[1].s2 += 128 * 9;
         wide[2].s2 += 128 * 4;
         assert_eq!(tiles.median_deviation(&wide), 2.0);
+        // Deviations 0, 3 and 2: the tiles with less than 2 and with less than 2 1/16.
+        assert_eq!(tiles.mean_level(&wide, contrast_q4(2.0)), Some(11.0));
+        assert_eq!(tiles.mean_level(&wide, contrast_q4(2.0) + 1), Some(10.0));
     }
 
     #[test]

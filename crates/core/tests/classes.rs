@@ -22,6 +22,7 @@ fn scratch() -> Features {
         mean: -10.0,
         peak: -14.5,
         polarity: -1.0,
+        level: 2.0,
     }
 }
 
@@ -63,6 +64,7 @@ fn every_feature_and_operator_compares_its_own_value() {
         ("mean", -10.0),
         ("peak", -14.5),
         ("polarity", -1.0),
+        ("level", 2.0),
     ] {
         for (operator, below, equal, above) in [
             ("<", 0, 0, 1),
@@ -271,11 +273,11 @@ fn class_numbers_end_before_that_of_a_missing_pattern() {
 
 fn rule() -> impl Strategy<Value = (String, Vec<(usize, usize, f64)>)> {
     let number = prop_oneof![-1e3..1e3, prop::num::f64::NORMAL, Just(0.0), Just(-0.0)];
-    let condition = (0..11_usize, 0..4_usize, number);
+    let condition = (0..12_usize, 0..4_usize, number);
     ("[A-Za-z0-9_-]{1,8}", prop::collection::vec(condition, 1..4))
 }
 
-const FEATURES: [&str; 11] = [
+const FEATURES: [&str; 12] = [
     "area",
     "width",
     "height",
@@ -287,6 +289,7 @@ const FEATURES: [&str; 11] = [
     "mean",
     "peak",
     "polarity",
+    "level",
 ];
 const OPERATORS: [&str; 4] = ["<", "<=", ">", ">="];
 

@@ -390,6 +390,20 @@ impl PitchThreshold {
         }
     }
 
+    /// Mean of the samples of the last frame where it shows the pattern, grey levels; `None` unless the
+    /// pattern is looked for and found.
+    ///
+    /// # Errors
+    /// The failing read.
+    pub fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
+        match (self.contrast, &mut self.presence) {
+            (Contrast::Known(contrast), Some(presence)) => {
+                presence.mean_level(&self.context, contrast)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Rows of a web that a strip needs besides its own.
     pub fn reach(&self) -> Reach {
         self.settings.reach(&self.comparison_list)

@@ -31,7 +31,7 @@ pub struct Defect {
     pub id: u32,
     /// [`Self::OTHER`], [`Self::PATTERN_MISSING`], or the number of a class, from 1.
     pub class: u16,
-    /// [`Self::CONTINUED`] and [`Self::CUT`].
+    /// [`Self::CONTINUED`] and [`Self::CUT`]; from bit [`Self::LEVEL_SHIFT`] on the [`Self::level`].
     pub flags: u16,
     /// Major axis of the ellipse with the same second moments, px; 0 in results of version 1.
     pub major_axis: f32,
@@ -52,6 +52,17 @@ impl Defect {
     pub const CONTINUED: u16 = 1;
     /// Flag: the defect is longer than a list can wait for, so it was closed before its end.
     pub const CUT: u16 = 2;
+
+    /// First of the four bits of [`Self::flags`] with the level.
+    pub const LEVEL_SHIFT: u32 = 8;
+    /// The bits of [`Self::flags`] with the level.
+    pub(super) const LEVEL_BITS: u16 = 0xf << Self::LEVEL_SHIFT;
+
+    /// The finest level that marks one of its pixels: 0 for single pixels, k for the means of blocks of
+    /// 2^k pixels a side. 0 also if the pattern is missing at all its pixels.
+    pub fn level(&self) -> u8 {
+        ((self.flags & Self::LEVEL_BITS) >> Self::LEVEL_SHIFT) as u8
+    }
 
     /// Major axis over minor axis; infinite if the minor axis is 0.
     pub fn elongation(&self) -> f32 {
@@ -161,7 +172,7 @@ mod tests {
         0xff, 0xff, 0xff, 0xff, // polarity -1
         0x04, 0x03, 0x02, 0x01, // id 16909060
         0x02, 0x00,             // class 2
-        0x03, 0x00,             // flags: continued, cut
+        0x03, 0x02,             // flags: continued, cut, level 2
         0x00, 0x00, 0x20, 0x41, // major axis 10
         0x00, 0x00, 0x20, 0x40, // minor axis 2.5
         0x00, 0x00, 0x40, 0xbf, // orientation -0.75
@@ -181,7 +192,7 @@ mod tests {
         polarity: -1,
         id: 16_909_060,
         class: 2,
-        flags: Defect::CONTINUED | Defect::CUT,
+        flags: Defect::CONTINUED | Defect::CUT | 2 << Defect::LEVEL_SHIFT,
         major_axis: 10.0,
         minor_axis: 2.5,
         orientation: -0.75,
@@ -226,6 +237,12 @@ mod tests {
 
     #[test]
     fn derived_features_follow_the_record() {
+        assert_eq!(DEFECT.level(), 2);
+        let all = Defect {
+            flags: u16::MAX,
+            ..DEFECT
+        };
+        assert_eq!(all.level(), 15);
         assert_eq!(DEFECT.elongation(), 4.0);
         assert_eq!(DEFECT.fill(), 777.0 / 1806.0);
         for major_axis in [0.0, 10.0] {

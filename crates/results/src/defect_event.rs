@@ -8,7 +8,7 @@ use super::{
 };
 
 /// The flags of a defect that have a meaning.
-const FLAGS: u16 = Defect::CONTINUED | Defect::CUT;
+const FLAGS: u16 = Defect::CONTINUED | Defect::CUT | Defect::LEVEL_BITS;
 
 /// Maximum number of defects that an element lists and that are accepted from an event: each
 /// becomes a meta.
@@ -65,7 +65,7 @@ impl DefectResult {
             && (self.judged_pixels == 0) == (self.verdict == Verdict::None)
             && u128::from(self.open_area) <= u128::from(self.width) * lines
             && are_lengths([self.pitch_x, self.pitch_y, self.threshold])
-            && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y])
+            && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y, self.mean_level])
             && self.class_names.len() < usize::from(Defect::PATTERN_MISSING)
             && self.class_names.iter().all(|name| !name.is_empty())
             && self.defects.iter().all(|defect| self.can_hold(defect))

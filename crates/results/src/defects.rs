@@ -37,6 +37,8 @@ pub struct DefectResult {
     pub mm_per_pixel_x: f64,
     /// Height of a pixel, mm; 0 if unknown.
     pub mm_per_pixel_y: f64,
+    /// Mean of the samples where the pattern is seen, grey levels; 0 if unknown.
+    pub mean_level: f64,
     /// Pitch along x, px; 0 for no comparison along x.
     pub pitch_x: f64,
     /// Pitch along y, px; 0 for no comparison along y.
@@ -80,6 +82,7 @@ impl DefectResult {
         fields.set("height", self.height);
         fields.set("mm-per-pixel-x", self.mm_per_pixel_x);
         fields.set("mm-per-pixel-y", self.mm_per_pixel_y);
+        fields.set("mean-level", self.mean_level);
         fields.set("pitch-x", self.pitch_x);
         fields.set("pitch-y", self.pitch_y);
         fields.set("threshold", self.threshold);
@@ -133,6 +136,8 @@ impl DefectResult {
             .field("class", u32::from(defect.class))
             .field("class-name", self.class_name(defect.class))
             .field("flags", u32::from(defect.flags))
+            .field("level", u32::from(defect.level()))
+            .field_if_some("semu", self.semu(defect))
             .field("major-axis", f64::from(defect.major_axis))
             .field("minor-axis", f64::from(defect.minor_axis))
             .field("orientation", f64::from(defect.orientation))
@@ -210,6 +215,7 @@ impl DefectResult {
             height: fields.get("height").ok()?,
             mm_per_pixel_x: later(fields, "mm-per-pixel-x")?,
             mm_per_pixel_y: later(fields, "mm-per-pixel-y")?,
+            mean_level: later(fields, "mean-level")?,
             pitch_x: fields.get("pitch-x").ok()?,
             pitch_y: fields.get("pitch-y").ok()?,
             threshold: fields.get("threshold").ok()?,

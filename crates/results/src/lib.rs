@@ -8,6 +8,7 @@ mod defect_event;
 mod defects;
 mod histogram;
 pub mod mask_caps;
+mod semu;
 mod verdict;
 mod words;
 
@@ -15,6 +16,7 @@ pub use defect::Defect;
 pub use defect_event::MOST_DEFECTS;
 pub use defects::{DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
+pub use semu::semu;
 pub use verdict::{Verdict, VerdictLimits};
 
 use std::sync::{Mutex, PoisonError};

@@ -149,6 +149,12 @@ impl DefectResult {
         if self.is_classified(d) {
             line += &format!(", class {}", self.class_name(d.class));
         }
+        if d.level() > 0 {
+            line += &format!(", level {}", d.level());
+        }
+        if let Some(semu) = self.semu(d) {
+            line += &format!(", {semu:.1} SEMU");
+        }
         for (flag, word) in [(Defect::CONTINUED, "continued"), (Defect::CUT, "cut")] {
             if d.flags & flag != 0 {
                 line += &format!(", {word}");
@@ -318,6 +324,25 @@ mod tests {
              polarity -1, class pattern-missing\n  \
              3x60 at 1,2 (1,2072422): area 30, centre 0.00,0.00, difference 0.00, peak 0.00, \
              polarity -1, class other\n"
+        );
+        let stain = Defect {
+            flags: Defect::CUT | 3 << Defect::LEVEL_SHIFT,
+            mean_difference: 8.0,
+            ..defect(1, 2, 1)
+        };
+        let placed = DefectResult {
+            mm_per_pixel_x: 0.5,
+            mm_per_pixel_y: 0.25,
+            mean_level: 200.0,
+            defects: vec![stain],
+            ..strip()
+        };
+        // 30 px are 3.75 mm²; 3.75^0.33 = 1.547: 4 % over 1.97 / 1.547 + 0.72 = 1.994.
+        assert!(
+            placed
+                .to_string()
+                .ends_with(", class scratch, level 3, 2.0 SEMU, cut\n"),
+            "{placed}"
         );
         let old = DefectResult {
             defects: vec![defect(1, 2, 0)],

@@ -71,8 +71,10 @@ fn name() -> impl Strategy<Value = String> {
 
 /// Any numbers, also contradictory ones.
 fn any_result() -> impl Strategy<Value = DefectResult> {
+    // Masks are buffers, which GStreamer must be ready for.
+    start();
     (
-        (any::<[u64; 9]>(), any::<[u32; 2]>(), vec(double(), 5)),
+        (any::<[u64; 9]>(), any::<[u32; 2]>(), vec(double(), 6)),
         (vec(any_defect(), 0..4), vec(name(), 0..3), any::<bool>()),
         (
             prop::sample::select(Verdict::ALL.to_vec()),
@@ -95,6 +97,7 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                 pitch_x: lengths[2],
                 pitch_y: lengths[3],
                 threshold: lengths[4],
+                mean_level: lengths[5],
                 judged_pixels: counts[3],
                 judged_x: counts[4],
                 judged_y: counts[5],
@@ -113,14 +116,16 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
 
 /// A strip with defects that a sender could have found in it.
 fn strip() -> impl Strategy<Value = DefectResult> {
+    // Continued, cut, and a level.
+    let flags = (0..4_u16, 0..16_u16).prop_map(|(cut, level)| cut | level << Defect::LEVEL_SHIFT);
     let defect = (
         (0..40_i32, -50..30_i32, 1..8_u32, 1..60_u32),
-        (1..=100_u32, 0..=4_u32, -1..=1_i32, 0..4_u16),
+        (1..=100_u32, 0..=4_u32, -1..=1_i32, flags),
         (vec(-1e6..1e6_f32, 5), vec(0.0..1e6_f32, 2), 0..=4_u16),
     );
     (
         any_result(),
-        (0..1_u64 << 40, 1..=60_u32, vec(0.0..1e3_f64, 5)),
+        (0..1_u64 << 40, 1..=60_u32, vec(0.0..1e3_f64, 6)),
         vec(defect, 0..6),
     )
         .prop_map(|(result, (lines, height, lengths), defects)| {
@@ -176,6 +181,7 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 pitch_x: lengths[2],
                 pitch_y: lengths[3],
                 threshold: lengths[4],
+                mean_level: lengths[5],
                 judged_pixels: pixels,
                 judged_x: pixels,
                 judged_y: 0,

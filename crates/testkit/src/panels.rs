@@ -104,6 +104,7 @@ pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect
         reference::defects::Web {
             mask: &oracle::compare(samples, settings).mask,
             differences: &oracle::difference(samples, settings),
+            levels: &oracle::finest_level(samples, settings),
             width: samples.width,
         },
         &reference::defects::Rules {
@@ -125,6 +126,7 @@ pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect
             mean_difference: d.mean_difference as f32,
             peak_difference: d.peak_difference as f32,
             polarity: d.polarity,
+            flags: (d.level as u16) << Defect::LEVEL_SHIFT,
             major_axis: d.major_axis as f32,
             minor_axis: d.minor_axis as f32,
             orientation: d.orientation as f32,

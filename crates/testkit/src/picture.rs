@@ -110,13 +110,23 @@ fn difference(x: usize, y: usize) -> i32 {
     ((7 * x + 13 * y + x * y) % 9) as i32 * 37 - 148
 }
 
+/// The finest level that marks a pixel of a web; some pixels lack the pattern only. Coarser levels mark blocks.
+fn level(x: usize, y: usize) -> Option<u32> {
+    match (x / 4 + 3 * (y / 4)) % 6 {
+        5 => None,
+        level => Some(level as u32),
+    }
+}
+
 /// What the device would measure for runs of the strip, which begins in row `first` of the web.
 fn measure(runs: &[Run], strip: &Picture, first: usize) -> Vec<RunDifference> {
     let of_run = |run: &Run| {
         let mut result = RunDifference::default();
         let row = run.y as usize * strip.width;
         for x in (run.x0 as usize..run.x1 as usize).filter(|x| strip.mask[row + x]) {
-            let d = difference(x, first + run.y as usize);
+            let y = first + run.y as usize;
+            let d = difference(x, y);
+            result.signs |= level(x, y).map_or(0, |level| 256 << level);
             result.sum += i64::from(d);
             result.signs |= match d.signum() {
                 1 => 1,
@@ -206,9 +216,13 @@ pub fn compare(
     let differences: Vec<Option<f64>> = (0..picture.mask.len())
         .map(|at| Some(f64::from(difference(at % width, at / width)) / 512.0))
         .collect();
+    let levels: Vec<Option<u32>> = (0..picture.mask.len())
+        .map(|at| level(at % width, at / width))
+        .collect();
     let web = Web {
         mask: &picture.mask,
         differences: &differences,
+        levels: &levels,
         width,
     };
     let rules = Rules {
@@ -242,8 +256,8 @@ pub fn compare(
     Ok(())
 }
 
-/// Whether a defect is that of the reference. All fields are exact except the axes: the reference sums
-/// floats, with errors of some 1e-12 of the squared major axis.
+/// Whether a defect is that of the reference. All fields are exact except the axes: the reference
+/// computes the eigenvalues in another way.
 pub fn equals(found: &MeasuredDefect, defect: &Defect) -> bool {
     let [major, minor] = [found.major_axis, found.minor_axis].map(|axis| axis * axis);
     let tolerance = 1e-9 * (1.0 + major);
@@ -258,6 +272,7 @@ pub fn equals(found: &MeasuredDefect, defect: &Defect) -> bool {
         && found.mean_difference == defect.mean_difference
         && found.peak_difference == defect.peak_difference
         && (found.polarity, found.flags) == (defect.polarity, flags)
+        && u32::from(found.level) == defect.level
         && near(major, defect.major_axis * defect.major_axis)
         && near(minor, defect.minor_axis * defect.minor_axis)
         && near((major - minor) * turned.sin(), 0.0)

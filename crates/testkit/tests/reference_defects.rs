@@ -2,9 +2,9 @@
 
 use clinspect_testkit::reference::defects::{Defect, List, Rules, Web, defects, defects_of_web};
 
-/// A drawing as a mask and its differences: `+` is 20 above, `*` 60 above, `-` 30 below,
-/// `=` 60 below.
-fn drawing(rows: &[&str]) -> (Vec<bool>, Vec<Option<f64>>) {
+/// A drawing as a mask, its differences and its levels: `+` is 20 above, `*` 60 above, `-` 30 below,
+/// `=` 60 below, all at level 0; a digit is 1 above at that level, and `?` is 1 above for want of a pattern.
+fn drawing(rows: &[&str]) -> (Vec<bool>, Vec<Option<f64>>, Vec<Option<u32>>) {
     let differences: Vec<Option<f64>> = rows
         .iter()
         .flat_map(|row| row.bytes())
@@ -13,13 +13,18 @@ fn drawing(rows: &[&str]) -> (Vec<bool>, Vec<Option<f64>>) {
             b'*' => Some(60.0),
             b'-' => Some(-30.0),
             b'=' => Some(-60.0),
+            b'?' | b'0'..=b'9' => Some(1.0),
             _ => None,
         })
         .collect();
-    (
-        differences.iter().map(Option::is_some).collect(),
-        differences,
-    )
+    let levels = (rows.iter().flat_map(|row| row.chars()))
+        .map(|c| match c {
+            '.' | '?' => None,
+            c => Some(c.to_digit(10).unwrap_or(0)),
+        })
+        .collect();
+    let mask = differences.iter().map(Option::is_some).collect();
+    (mask, differences, levels)
 }
 
 const RULES: Rules = Rules {
@@ -31,10 +36,11 @@ const RULES: Rules = Rules {
 
 /// The lists of a drawing cut into strips.
 fn listed_in(rows: &[&str], heights: &[usize], rules: &Rules) -> Vec<List> {
-    let (mask, differences) = drawing(rows);
+    let (mask, differences, levels) = drawing(rows);
     let web = Web {
         mask: &mask,
         differences: &differences,
+        levels: &levels,
         width: rows[0].len(),
     };
     defects_of_web(web, heights, rules)
@@ -83,6 +89,7 @@ fn defects_of_one_component_are_described() {
         mean_difference: 100.0 / 3.0,
         peak_difference: 60.0,
         polarity: 1,
+        level: 0,
         is_continued: false,
         is_cut: false,
         // The axes are checked below.
@@ -115,6 +122,13 @@ fn defects_by_sign_have_their_polarity() {
             (3, 1, 20.0, 20.0)
         ]
     );
+}
+
+#[test]
+fn defects_have_the_finest_level_of_their_pixels() {
+    let found = listed(&["33.4?2.?.0*4", "............"], &RULES).defects;
+    let levels: Vec<_> = found.iter().map(|d| (d.x, d.level)).collect();
+    assert_eq!(levels, [(3, 2), (9, 0), (0, 3), (7, 0)]);
 }
 
 #[test]
@@ -253,11 +267,12 @@ fn defects_past_the_maximum_keep_the_largest_and_overflow() {
 #[test]
 fn defects_with_one_pixel_mutated_differ() {
     let rows = [".+..++..+", "........+", "+........", "...+++..."];
-    let (mut mask, mut differences) = drawing(&rows);
+    let (mut mask, mut differences, levels) = drawing(&rows);
     let list = |mask: &[bool], differences: &[Option<f64>]| {
         let web = Web {
             mask,
             differences,
+            levels: &levels,
             width: 9,
         };
         defects(web, &RULES)

@@ -177,6 +177,14 @@ pub trait InspectorImpl:
         limits: &Limits,
     ) -> Result<Listed, ClError>;
 
+    /// Mean of the samples of the frame that was marked last, grey levels; `None` if unknown.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn mean_level(_operator: &mut Self::Operator) -> Result<Option<f64>, ClError> {
+        Ok(None)
+    }
+
     /// The comparison in use.
     fn basis(live: &Live<Self::Settings, Self::Operator>) -> Basis;
 
@@ -311,6 +319,13 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             inspect::<T>(&mut live.operator, frame, mask, finder, &reporting.listing)
         })?;
 
+        let is_scaled = reporting.mm_per_pixel.iter().all(|&mm| mm > 0.0);
+        let mean_level = if is_scaled && !listed.defects.is_empty() {
+            T::mean_level(&mut live.operator)?
+        } else {
+            // Nobody asks for the visibility of a defect, so the device is not read.
+            None
+        };
         let Basis {
             judged,
             pitches: [pitch_x, pitch_y],
@@ -329,6 +344,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             first_line: frame.first_line(),
             width: frame.info().width(),
             height: frame.info().height(),
+            mean_level: mean_level.unwrap_or(0.0),
             pitch_x,
             pitch_y,
             threshold,
@@ -430,7 +446,7 @@ fn record(defect: &MeasuredDefect, id: u32, class: u16) -> Defect {
         polarity: defect.polarity,
         id,
         class,
-        flags: defect.flags,
+        flags: defect.flags | u16::from(defect.level) << Defect::LEVEL_SHIFT,
         major_axis: defect.major_axis as f32,
         minor_axis: defect.minor_axis as f32,
         orientation: defect.orientation as f32,
@@ -450,6 +466,7 @@ fn features(defect: &MeasuredDefect) -> Features {
         mean: defect.mean_difference,
         peak: defect.peak_difference,
         polarity: f64::from(defect.polarity),
+        level: f64::from(defect.level),
     }
 }
 

@@ -137,7 +137,7 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
                 &format!("mm-per-pixel-{axis}"),
                 &format!("Millimetres per pixel along {axis}"),
                 &format!(
-                    "Size of a pixel along {axis} in mm, for positions in messages; 0 = unknown"
+                    "Size of a pixel along {axis} in mm, for positions and SEMU in messages; 0 = unknown"
                 ),
                 0.0..=f64::MAX,
                 0.0,

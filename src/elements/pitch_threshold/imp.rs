@@ -365,6 +365,10 @@ impl InspectorImpl for ClPitchThreshold {
         )
     }
 
+    fn mean_level(operator: &mut Operator) -> Result<Option<f64>, ClError> {
+        operator.comparison.mean_level()
+    }
+
     fn basis(live: &Live<Settings, Operator>) -> Basis {
         let comparison = &live.operator.comparison;
         Basis {

@@ -60,6 +60,7 @@ fn nonsense_in_metas_never_stops_the_picture() {
             first_line: u64::MAX,
             mm_per_pixel_x: f64::INFINITY,
             mm_per_pixel_y: f64::MAX,
+            mean_level: f64::MIN_POSITIVE,
             defects: listed.clone(),
             defect_pixels: u64::MAX,
             element: "\u{1f980}".repeat(400),

@@ -9,7 +9,12 @@ use super::{
 const DIFFERENCE_UNITS: f64 = 512.0;
 /// Bit of [`RunDifference::signs`]: the pattern is missing at a pixel.
 const MISSING: u32 = 8;
-/// Values of [`RunDifference::signs`]: every pixel is brighter, every pixel is darker.
+/// Bit of level 0 in [`RunDifference::signs`]; the bits of the coarser levels follow. Twin:
+/// `LEVEL_BIT` of `kernels/pitch_mask.cl`.
+const LEVELS: u32 = 8;
+/// Bits of [`RunDifference::signs`] with the signs of the pixels.
+const SIGNS: u32 = 7;
+/// Their values if every pixel is brighter, or every pixel is darker.
 const ALL_BRIGHT: u32 = 1;
 const ALL_DARK: u32 = 2;
 
@@ -211,7 +216,11 @@ impl Sums {
             mean_difference: self.difference as f64 / (DIFFERENCE_UNITS * area as f64),
             peak_difference: f64::from(self.peak) / DIFFERENCE_UNITS,
             is_missing: self.signs & MISSING != 0,
-            polarity: match self.signs & !MISSING {
+            level: match self.signs >> LEVELS {
+                0 => 0,
+                levels => levels.trailing_zeros() as u8,
+            },
+            polarity: match self.signs & SIGNS {
                 ALL_BRIGHT => 1,
                 ALL_DARK => -1,
                 _ => 0,

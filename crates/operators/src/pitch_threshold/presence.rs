@@ -276,6 +276,18 @@ impl Presence {
         context.read(&self.memory.sums, 0, bytes, "sums of tiles")
     }
 
+    /// The mean of the tiles that show the pattern, grey levels of the frame's samples, after a [`Self::sum`] or
+    /// a kernel that summed the tiles; `None` without such a tile.
+    pub fn mean_level(
+        &mut self,
+        context: &ClContext,
+        contrast: f64,
+    ) -> Result<Option<f64>, ClError> {
+        self.read_sums(context)?;
+        let mean = (self.rows.tiles).mean_level(&self.host_sums, contrast_q4(contrast));
+        Ok(mean.map(|mean| mean * f64::from(1_u32 << self.shift)))
+    }
+
     /// Marks the judged pixels of the tiles without the pattern in a packed mask, after a
     /// [`Self::sum`]. Returns the number of pixels that were not marked before, and of all pixels
     /// that are marked for want of a pattern.

@@ -12,6 +12,8 @@ use clinspect_results::{Defect, DefectResult};
 
 /// Maximum number of labels; each must avoid all labels before it.
 const MOST_LABELS: usize = 200;
+/// Largest number in a label: a meta may contain any number.
+const LARGEST: f32 = 99_999.0;
 /// Background of a label, and of the outline that keeps a box visible on bright pictures.
 const BACKGROUND: Colour = Colour(0xc810_1418);
 const SHADOW: Colour = Colour(0x8000_0000);
@@ -65,18 +67,23 @@ pub(super) fn draw(
     boxes
 }
 
-/// The lines of a label: class, if there are classes, area and, if it is finite, mean difference;
-/// and the position, if the size of a pixel is known.
+/// The lines of a label: class, if there are classes, area, mean difference, if it is finite, coarser
+/// level, and visibility, if it is known; and the position, if the size of a pixel is known.
 fn label(result: &DefectResult, defect: &Defect) -> Vec<String> {
     let mut first = format!("{} px", defect.area);
     if result.is_classified(defect) {
         first = format!("{} {first}", result.class_name(defect.class));
     }
     if defect.mean_difference.is_finite() {
-        // Clamp the difference: a meta may contain any number.
-        let difference = defect.mean_difference.clamp(-99_999.0, 99_999.0);
+        let difference = defect.mean_difference.clamp(-LARGEST, LARGEST);
         let sign = if difference < 0.0 { '\u{2212}' } else { '+' };
         first += &format!(" {sign}{:.0}", difference.abs());
+    }
+    if defect.level() > 0 {
+        first += &format!(" L{}", defect.level());
+    }
+    if let Some(semu) = result.semu(defect) {
+        first += &format!(" {:.1} SEMU", semu.min(LARGEST.into()));
     }
     let is_placed = result.x_mm(defect).or(result.y_m(defect)).is_some();
     let position = is_placed.then(|| result.position(defect));
@@ -139,6 +146,26 @@ mod tests {
         assert_eq!(lines, ["scratch 17 px +3", position]);
         let lines = label(&strip, &defect(3.0, 0));
         assert_eq!(lines, ["other 17 px +3", position]);
+        let stain = Defect {
+            area: 40_000,
+            flags: 2 << Defect::LEVEL_SHIFT,
+            ..defect(-3.0, 1)
+        };
+        let lines = label(&strip, &stain);
+        assert_eq!(lines, ["scratch 40000 px \u{2212}3 L2", position]);
+        let display = DefectResult {
+            mean_level: 150.0,
+            ..strip
+        };
+        // 2 % over 100 mm² are 1.74, see `clinspect_results::semu`.
+        let lines = label(&display, &stain);
+        assert_eq!(lines, ["scratch 40000 px \u{2212}3 L2 1.7 SEMU", position]);
+        let bright = DefectResult {
+            mean_level: f64::MIN_POSITIVE,
+            ..display
+        };
+        let line = label(&bright, &defect(3e-4, 0)).remove(0);
+        assert_eq!(line, "other 17 px +0 99999.0 SEMU");
     }
 
     #[test]

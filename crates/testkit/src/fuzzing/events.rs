@@ -133,7 +133,8 @@ fn result(
             polarity: input.int_in_range(-1..=1)?,
             id: u32::MAX - defects.len() as u32,
             class: *input.choose(&[Defect::OTHER, named, Defect::PATTERN_MISSING])?,
-            flags: input.int_in_range(0..=3)?,
+            flags: input.int_in_range(0..=3)?
+                | input.int_in_range(0..=15_u16)? << Defect::LEVEL_SHIFT,
             major_axis: axes[0].max(axes[1]),
             minor_axis: axes[0].min(axes[1]),
             orientation: finite(input)? as f32,
@@ -155,6 +156,7 @@ fn result(
         pitch_x: finite(input)?.abs(),
         pitch_y: finite(input)?.abs(),
         threshold: finite(input)?.abs(),
+        mean_level: finite(input)?.abs(),
         judged_pixels,
         judged_x,
         judged_y,
@@ -244,7 +246,8 @@ fn assert_can_be(result: &DefectResult) {
         assert!(defect.centroid_x.is_finite() && defect.peak_difference.is_finite());
         assert!(defect.major_axis >= defect.minor_axis && defect.minor_axis >= 0.0);
         assert!(defect.major_axis.is_finite() && defect.orientation.is_finite());
-        assert!(defect.flags <= 3 && (defect.id == 0 || ids.insert(defect.id)));
+        assert!(defect.flags & 0xff <= 3 && defect.flags >> 8 <= 15);
+        assert!(defect.id == 0 || ids.insert(defect.id));
         let names = result.class_names.len();
         assert!(usize::from(defect.class) <= names || defect.class == Defect::PATTERN_MISSING);
         if top >= 0 {
@@ -254,6 +257,8 @@ fn assert_can_be(result: &DefectResult) {
     assert!(area <= result.defect_pixels, "{result:?}");
     for defect in &result.defects {
         assert!(!result.position(defect).is_empty());
+        let semu = result.semu(defect);
+        assert!(semu.is_none_or(|semu| semu.is_finite() && semu >= 0.0));
     }
     assert!(!result.summary().is_empty() && !result.to_string().is_empty());
     let again = DefectResult::from_event(&result.to_event());

@@ -23,7 +23,7 @@ const DEFECT_FIELDS: [(&str, Kind); 11] = [
     ("verdict", Kind::Verdict),
 ];
 /// Fields that senders of earlier versions lack.
-const LATER_DEFECT_FIELDS: [(&str, Kind); 9] = [
+const LATER_DEFECT_FIELDS: [(&str, Kind); 10] = [
     ("judged-x", Kind::U64),
     ("judged-y", Kind::U64),
     ("missing-pixels", Kind::U64),
@@ -32,6 +32,7 @@ const LATER_DEFECT_FIELDS: [(&str, Kind); 9] = [
     ("open-area", Kind::U64),
     ("mm-per-pixel-x", Kind::F64),
     ("mm-per-pixel-y", Kind::F64),
+    ("mean-level", Kind::F64),
     ("classes", Kind::Text),
 ];
 /// Fields of a histogram meta with one value.

@@ -4,7 +4,7 @@
 use arbitrary::{Result, Unstructured};
 use clinspect_core::classes::{Classes, Features, OTHER, OWN_NAMES};
 
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 25] = [
     "scratch",
     "a",
     "b",
@@ -20,6 +20,7 @@ const WORDS: [&str; 24] = [
     "width",
     "elongation",
     "polarity",
+    "level",
     "mean",
     " < ",
     "<=",

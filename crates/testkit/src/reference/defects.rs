@@ -27,6 +27,8 @@ pub struct Web<'a> {
     pub mask: &'a [bool],
     /// The signed difference of each marked pixel in grey levels, a multiple of 1/512.
     pub differences: &'a [Option<f64>],
+    /// The finest level that marks each pixel; `None` for a pixel marked only for want of a pattern.
+    pub levels: &'a [Option<u32>],
     /// Pixels per row.
     pub width: usize,
 }
@@ -54,6 +56,8 @@ pub struct Defect {
     pub peak_difference: f64,
     /// 1 if every difference is above 0, -1 if every one is below, else 0.
     pub polarity: i32,
+    /// The finest level that marks a pixel; 0 also if no level does.
+    pub level: u32,
     /// A pixel is near a defect that was closed by force above it.
     pub is_continued: bool,
     /// The defect was closed by force.
@@ -90,6 +94,7 @@ pub fn defects(web: Web, rules: &Rules) -> List {
 pub fn defects_of_web(web: Web, heights: &[usize], rules: &Rules) -> Vec<List> {
     assert_eq!(web.mask.len(), web.width * heights.iter().sum::<usize>());
     assert_eq!(web.mask.len(), web.differences.len());
+    assert_eq!(web.mask.len(), web.levels.len());
     let mut strips: Vec<Range<usize>> = Vec::new();
     for height in heights {
         let start = strips.last().map_or(0, |strip| strip.end);
@@ -255,14 +260,13 @@ impl<'a> Groups<'a> {
         let centre =
             |axis: usize| along(axis).map(|v| 2 * v + 1).sum::<i64>() as f64 / (2.0 * area);
         let centroid = [centre(0), centre(1)];
+        // From integers, so that the mixed moment of a symmetric shape is exactly 0.
         let moment = |a: usize, b: usize| {
-            let from_mean =
-                |point: &[i64; 2], axis: usize| point[axis] as f64 + 0.5 - centroid[axis];
-            points
-                .iter()
-                .map(|point| from_mean(point, a) * from_mean(point, b))
-                .sum::<f64>()
-                / area
+            let n = points.len() as i128;
+            let sum = |axis: usize| along(axis).map(i128::from).sum::<i128>();
+            let products = |point: &[i64; 2]| i128::from(point[a]) * i128::from(point[b]);
+            let all: i128 = points.iter().map(products).sum();
+            (n * all - sum(a) * sum(b)) as f64 / (n * n) as f64
         };
         let (xx, xy, yy) = (moment(0, 0), moment(0, 1), moment(1, 1));
         // Eigenvalues of [[xx, xy], [xy, yy]].
@@ -284,6 +288,7 @@ impl<'a> Groups<'a> {
                 dark += 1;
             }
         }
+        let levels = pixels.iter().filter_map(|&pixel| self.web.levels[pixel]);
         Defect {
             x: left,
             y: top,
@@ -301,6 +306,7 @@ impl<'a> Groups<'a> {
             } else {
                 0
             },
+            level: levels.min().unwrap_or(0),
             is_continued: self.is_continued[group],
             is_cut: self.is_cut(group),
             major_axis: 4.0 * (half_sum + spread).sqrt(),

@@ -1,0 +1,135 @@
+//! The levels of listed defects, and their differences at coarser levels, compared with the reference.
+
+use clinspect_operators::{Borders, Compare, Polarity};
+use gst_video::VideoFormat as Format;
+
+use crate::{
+    content::{Content, random},
+    defects::{ALL, FEW, NEAR, check, expected},
+    device,
+    frames::{Arrangement, Frame, PADDED},
+    pitch_job::{CHOICES, Job, classic},
+    reference::{self, SampleKind},
+};
+
+/// A uniform frame with noise, faint stains and a few clear spots.
+fn stained(format: Format, size: [usize; 2], arrangement: Arrangement) -> Frame {
+    let mut frame = Frame::showing(format, size, arrangement, Content::Constant(0), 0);
+    let geometry = frame.geometry(0);
+    let scale = if frame.kind() == SampleKind::U8 {
+        1
+    } else {
+        256
+    };
+    // Left, top, diameter and difference.
+    let stains: Vec<[i64; 4]> = (0..size[0] * size[1] / 1500 + 2)
+        .map(|stain| {
+            let draw = |what: usize, below: u32| i64::from(random(11, what, stain, 1) % below);
+            let sign = if draw(3, 2) == 0 { -1 } else { 1 };
+            let (diameter, level) = match stain % 3 {
+                0 => (1 + draw(2, 4), 25),
+                1 => (6 + draw(2, 6), 7),
+                _ => (12 + draw(2, 12), 5),
+            };
+            let at = [draw(0, size[0] as u32), draw(1, size[1] as u32)];
+            [at[0], at[1], diameter, sign * level]
+        })
+        .collect();
+    for y in 0..size[1] {
+        for x in 0..size[0] {
+            let noise = i64::from(random(12, x, y, 0) % 7) - 3;
+            let stain = stains.iter().find(|[left, top, diameter, _]| {
+                let [dx, dy] = [2 * (x as i64 - left), 2 * (y as i64 - top)];
+                dx * dx + dy * dy <= diameter * diameter
+            });
+            let level = 120 + noise + stain.map_or(0, |stain| stain[3]);
+            reference::put(&mut frame.bytes, &geometry, x, y, scale * level as u32);
+        }
+    }
+    frame
+}
+
+fn scaled(pitch: [f64; 2], scales: usize, threshold: f64) -> Job {
+    Job {
+        pitch,
+        scales,
+        ..classic(0.0, threshold)
+    }
+}
+
+/// The levels of the defects that the reference lists.
+fn levels(input: &Frame, job: &Job) -> Vec<u32> {
+    let mut levels: Vec<u32> = (expected(input, job, &ALL).defects.iter())
+        .map(|defect| defect.level)
+        .collect();
+    levels.sort_unstable();
+    levels.dedup();
+    levels
+}
+
+#[test]
+fn levels_of_defects_in_every_mode_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let input = stained(Format::Gray8, [157, 91], PADDED);
+    let mut seen = Vec::new();
+    for (pitch, multiples) in [
+        ([27.35, 0.0], vec![1]),
+        ([0.0, 22.6], vec![1, 2]),
+        ([7.35, 5.5], vec![4]),
+    ] {
+        for compare in [Compare::Average, Compare::Minimum] {
+            for (polarity, borders, min_contrast, match_center) in [
+                (Polarity::Both, Borders::Inward, 0.0, true),
+                (Polarity::Both, Borders::Skip, 2.0, false),
+                (Polarity::Dark, Borders::Inward, 1.8, true),
+            ] {
+                let job = Job {
+                    multiples: multiples.clone(),
+                    compare,
+                    polarity,
+                    borders,
+                    min_contrast,
+                    match_center,
+                    ..scaled(pitch, 4, 10.5)
+                };
+                check(&device, &input, &job, &CHOICES[..1], &[ALL, NEAR, FEW]);
+                seen.extend(levels(&input, &job));
+            }
+        }
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    assert!(seen.len() > 3, "levels {seen:?} say little");
+}
+
+#[test]
+fn levels_of_defects_in_every_variant_and_format_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Gray16Le, Format::Gray16Be] {
+        let input = stained(format, [203, 67], PADDED);
+        let scale = f64::from(1_u32 << (8 * (input.kind().size() - 1)));
+        let job = Job {
+            compare: Compare::Minimum,
+            match_center: true,
+            borders: Borders::Inward,
+            ..scaled([31.35, 0.0], 3, 11.0 * scale)
+        };
+        let found = levels(&input, &job);
+        assert!(found.len() > 1, "levels {found:?} say little");
+        check(&device, &input, &job, &CHOICES, &[ALL, NEAR]);
+    }
+}
+
+#[test]
+fn levels_of_defects_in_regions_and_beside_ignored_pixels_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let input = stained(Format::Gray8, [157, 91], PADDED);
+    let job = Job {
+        rois: vec![[9, 3, 60, 80], [70, 20, 80, 69]],
+        ignored: vec![vec![30.0, 10.0, 60.0, 12.0, 40.0, 40.0]],
+        ..scaled([27.35, 0.0], 3, 10.5)
+    };
+    let found = levels(&input, &job);
+    assert!(found.len() > 1, "levels {found:?} say little");
+    check(&device, &input, &job, &CHOICES, &[ALL, NEAR]);
+}
