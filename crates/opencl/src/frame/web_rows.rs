@@ -16,6 +16,9 @@ const ROW_ALIGNMENT: usize = 64;
 const KERNEL: &str = "copy_rows";
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
+/// The memory holds this many times the rows that are kept while a strip comes. Kept rows are moved when it is
+/// full: with one held strip, every seventh strip.
+const ROOM: usize = 4;
 
 /// A plane of the kept rows.
 #[derive(Debug)]
@@ -110,7 +113,7 @@ impl WebRows {
     }
 
     /// Copies a strip of `height` rows behind the rows that are there. Rows before the web's row
-    /// `keep` are no longer needed.
+    /// `keep` are no longer needed. The copy is not flushed: the commands that judge a strip follow.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -141,22 +144,24 @@ impl WebRows {
             copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
         }
         self.rows += height;
-        submission.send()
+        submission.enqueued()
     }
 
-    /// Moves the kept rows to the start of the memory, or of a larger one.
+    /// Moves the kept rows to the start of the memory, or of a larger one. They do not overlap there: a memory that
+    /// is large enough is full, so more than half of it lies before them.
     fn make_room(&mut self, height: usize) -> Result<(), ClError> {
         let needed = self.rows + height;
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
-        // Copies may not overlap, and a larger memory makes room for several strips.
-        if needed > self.capacity || self.at < self.rows {
-            self.capacity = (2 * needed + height).next_multiple_of(self.step);
+        let wanted = ROOM.checked_mul(needed).ok_or_else(no_memory)?;
+        if wanted > self.capacity {
+            let capacity = wanted.next_multiple_of(self.step);
             let bytes = self.planes.iter().try_fold(0_usize, |sum, plane| {
-                let rows = self.capacity >> plane.shift;
+                let rows = capacity >> plane.shift;
                 sum.checked_add(plane.stride.checked_mul(rows)?)
             });
             let bytes = bytes.ok_or_else(no_memory)?;
             self.memory = Some(Arc::new(ClBuffer::new(&self.context, bytes, &self.meter)?));
+            self.capacity = capacity;
         }
         if let (Some(before), Some(after)) = (&before, &self.memory)
             && self.rows > 0
@@ -168,7 +173,7 @@ impl WebRows {
                 let extent = self.planes[index].extent(self.rows);
                 copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
             }
-            submission.send()?;
+            submission.enqueued()?;
         }
         self.at = 0;
         Ok(())
