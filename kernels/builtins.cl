@@ -9,6 +9,8 @@
  */
 /* Before a loop that few samples reach: PoCL takes longer to compile wider vectors. */
 #define VECTORS_OF_4 _Pragma("clang loop vectorize_width(4) interleave_count(1) unroll(disable)")
+/* Brings the cache line at `p` nearer; `writes`: 1 if it will be written. Any address will do. */
+#define PREFETCH(p, writes) __builtin_prefetch((const void *)(size_t)(p), writes)
 
 #define BUILTIN __attribute__((overloadable))
 #define BUILTIN_CONST __attribute__((overloadable, const))

@@ -111,6 +111,45 @@ fn list_of_defects_reads_the_mask_and_differences_but_no_frame() {
 }
 
 #[test]
+fn a_web_moves_no_byte_more_than_its_strips_judged_alone() {
+    if start().is_none() {
+        return;
+    }
+    let moved = |source: &str, output: &str, web: bool| {
+        let done = run(&format!(
+            "videotestsrc num-buffers=9 ! video/x-raw,format=GRAY8,width=320,height=48 ! {source} \
+             clgaussian name=g line-scan={web} ! \
+             clpitchthreshold name=p PUBLISHED pitch-x=8 pitch-y=6 max-defects=0 output={output} line-scan={web} ! \
+             filesink location=/dev/null sync=false"
+        ));
+        let fields = [
+            "frames",
+            "frames-zero-copy",
+            "frames-wrapped",
+            "frames-copied",
+            "image-copies",
+            "host-maps",
+            "frame-uploads",
+            "frame-downloads",
+            "bytes-uploaded",
+            "bytes-downloaded",
+        ];
+        ["g", "p"].map(|name| fields.map(|field| (name, field, stat(&done.get(name), field))))
+    };
+    // Frames in our memory, and in memory of the source.
+    for source in ["", "identity drop-allocation=true !"] {
+        for output in ["mask", "frame"] {
+            let strips_alone = moved(source, output, false);
+            assert_eq!(
+                moved(source, output, true),
+                strips_alone,
+                "{source} output={output}"
+            );
+        }
+    }
+}
+
+#[test]
 fn rgb_chain_of_the_issue_copies_no_frame() {
     let Some(device) = start() else { return };
     let done = run(

@@ -272,9 +272,18 @@ impl Submission<'_> {
     /// # Errors
     /// The failing call; [`ClError::Input`] if there was no command.
     pub fn send(self) -> Result<Completion, ClError> {
+        let completion = self.enqueued()?;
+        completion.context.flush(completion.context.commands())?;
+        Ok(completion)
+    }
+
+    /// Ends the commands without a flush: they run with the commands that follow, or when somebody waits.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] if there was no command.
+    pub fn enqueued(self) -> Result<Completion, ClError> {
         let last = self.last.clone();
         let last = last.ok_or_else(|| ClError::Input("the frame has no plane".into()))?;
-        self.context.flush(self.context.commands())?;
         Ok(Completion {
             context: self.context.clone(),
             last,

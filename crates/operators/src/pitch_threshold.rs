@@ -414,8 +414,15 @@ impl PitchThreshold {
         if let Some(presence) = &mut self.presence {
             presence.take(&self.context, window)?;
         }
-        if self.window != *window {
-            self.window = *window;
+        let before = std::mem::replace(&mut self.window, *window);
+        // Without regions and ignored pixels, strips at all places of a web are judged alike.
+        let is_alike = if self.settings.rois.is_empty() && self.ignore.is_none() {
+            let web_row = window.web_row;
+            *window == Window { web_row, ..before }
+        } else {
+            *window == before
+        };
+        if !is_alike {
             let regions = self.settings.regions(self.width, window);
             self.rois.update(&self.context, &regions)?;
             if let Some(scales) = &mut self.scales {

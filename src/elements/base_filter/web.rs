@@ -7,7 +7,7 @@ use clinspect_core::{
     window::{Reach, Window},
 };
 use clinspect_opencl::{
-    Taken,
+    Completion, Taken,
     frame::{ClFrame, Importer, WebRows},
 };
 
@@ -86,9 +86,18 @@ impl Default for Beginning {
     }
 }
 
+/// The strip that came last, while the device may still read it in the source's memory.
+struct Incoming {
+    // Dropped before the buffer: a pool uses a buffer again only if its memory is not mapped.
+    frame: ClFrame,
+    copied: Completion,
+    _buffer: gst::Buffer,
+}
+
 /// A web and its held strips.
 pub(super) struct Web {
     rows: WebRows,
+    incoming: Option<Incoming>,
     /// Rows of a strip.
     height: usize,
     /// Counts webs since the start.
@@ -125,6 +134,7 @@ impl Web {
         }
         Ok(Self {
             rows: WebRows::new(importer.context(), importer.meter(), layout)?,
+            incoming: None,
             height: layout.height,
             number: beginning.number,
             begins: Some(beginning.reason),
@@ -225,7 +235,8 @@ impl Web {
         self.held.push_back(Held::Event(event));
     }
 
-    /// Adds a strip. Returns why a web begins with it, if one does.
+    /// Adds a strip. Returns why a web begins with it, if one does. Its buffer stays in use until
+    /// [`Self::release_source`].
     ///
     /// # Errors
     /// The frame cannot be read; the device is out of memory; a failing call.
@@ -237,7 +248,7 @@ impl Web {
         learning: Learning,
         keeps_memory: bool,
     ) -> Result<Option<Reason>, ClError> {
-        let mut frame = importer.import(&buffer)?;
+        let frame = importer.import(&buffer)?;
         let past = self.rows.past();
         let oldest = self.held.iter().find_map(|held| match held {
             Held::Strip(strip) => Some(strip.rows.start),
@@ -252,13 +263,6 @@ impl Web {
             keep = keep.min(from.saturating_sub(LEARNING_ROWS));
         }
         let copied = self.rows.append(&frame, self.height, keep)?;
-        frame.wait_for_upload()?;
-        // The source may overwrite its memory when the buffer is released; the next user of OpenCL memory is
-        // ordered after the copy.
-        if !keeps_memory && frame.taken() == Taken::Wrapped {
-            copied.wait("a strip")?;
-        }
-        drop(frame);
         let offset = offset_of(&buffer);
         if let (Some(before), Some(offset)) = (self.offset, offset) {
             let step = offset.saturating_sub(before);
@@ -266,14 +270,37 @@ impl Web {
         }
         self.offset = offset;
         self.size = buffer.size() as u64;
-        let buffer = if keeps_memory {
-            buffer
+        let held = if keeps_memory {
+            buffer.clone()
         } else {
             without_memory(&buffer)?
         };
+        // The next user of OpenCL memory is ordered after the copy.
+        self.incoming = (frame.taken() != Taken::ZeroCopy).then_some(Incoming {
+            frame,
+            copied,
+            _buffer: buffer,
+        });
         let rows = past..past + self.height as u64;
-        self.held.push_back(Held::Strip(Strip { buffer, rows }));
+        self.held
+            .push_back(Held::Strip(Strip { buffer: held, rows }));
         Ok(self.begins.take())
+    }
+
+    /// Releases the buffer of the strip that came last, after the device has read it. Called when the commands
+    /// that judge a strip have run, so there is seldom anything left to wait for.
+    ///
+    /// # Errors
+    /// The copy or the upload has failed.
+    pub fn release_source(&mut self) -> Result<(), ClError> {
+        let Some(mut incoming) = self.incoming.take() else {
+            return Ok(());
+        };
+        incoming.frame.wait_for_upload()?;
+        if incoming.frame.taken() == Taken::Wrapped {
+            incoming.copied.wait("a strip")?;
+        }
+        Ok(())
     }
 
     /// The rows to learn from, if it is time: a frame and its number of rows. `ends`: no more rows come.

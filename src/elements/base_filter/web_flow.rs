@@ -57,8 +57,13 @@ impl ClBaseFilter {
             self.tell_web(reason, number, lost);
         }
         let sent = self.send_ready(false);
+        let released = self.with_web(Web::release_source).unwrap_or(Ok(()));
         self.tell_delay();
-        sent
+        match released {
+            // The error of a strip was posted already.
+            Err(error) if sent.is_ok() => Err(self.failed(&error)),
+            _ => sent,
+        }
     }
 
     /// The next strip was dropped because it is late: the one behind it does not continue the web.
@@ -155,11 +160,14 @@ impl ClBaseFilter {
                 },
             }
         };
-        result.map_err(|error| {
-            let task = self.methods().map_or("", |methods| methods.task);
-            self.faults.post(&self.obj(), &error, task);
-            gst::FlowError::Error
-        })
+        result.map_err(|error| self.failed(&error))
+    }
+
+    /// Posts an error.
+    fn failed(&self, error: &ClError) -> gst::FlowError {
+        let task = self.methods().map_or("", |methods| methods.task);
+        self.faults.post(&self.obj(), error, task);
+        gst::FlowError::Error
     }
 
     /// Sends the strips and events whose time has come, in order.
@@ -230,13 +238,10 @@ impl ClBaseFilter {
             let (frame, window) = web.around(strip, &reach, ends)?;
             let element = self.obj();
             let Stream { importer, work, .. } = stream;
-            (methods.process_strip)(
-                &element,
-                work,
-                importer,
-                buffers,
-                (frame, window, web.number()),
-            )
+            let strip = (frame, window, web.number());
+            let event = (methods.process_strip)(&element, work, importer, buffers, strip)?;
+            web.release_source()?;
+            Ok(event)
         })
     }
 

@@ -16,6 +16,9 @@ const ROW_ALIGNMENT: usize = 64;
 const KERNEL: &str = "copy_rows";
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
+/// The memory holds this many times the rows that are kept while a strip comes. Kept rows are moved when it is
+/// full: with one held strip, every seventh strip.
+const ROOM: usize = 4;
 
 /// A plane of the kept rows.
 #[derive(Debug)]
@@ -96,7 +99,7 @@ impl WebRows {
         let (height, above, below) = (layout.height, reach.above(), reach.below());
         // A strip waits for the rows below it, and the next one is appended before the strip leaves.
         let most = (2 * height).saturating_add(above).saturating_add(below);
-        let bytes = bytes(&planes(layout), capacity(most, height));
+        let bytes = bytes(&planes(layout), capacity(most));
         let limit = context.caps().max_allocation;
         if bytes.is_none_or(|bytes| bytes as u64 > limit) {
             return Err(ClError::Refused(format!(
@@ -126,7 +129,7 @@ impl WebRows {
     }
 
     /// Copies a strip of `height` rows behind the rows that are there. Rows before the web's row
-    /// `keep` are no longer needed.
+    /// `keep` are no longer needed. The copy is not flushed: the commands that judge a strip follow.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -157,18 +160,22 @@ impl WebRows {
             copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
         }
         self.rows += height;
-        submission.send()
+        submission.enqueued()
     }
 
-    /// Moves the kept rows to the start of the memory, or of a larger one.
+    /// Moves the kept rows to the start of the memory, or of a larger one. They do not overlap there: a memory that
+    /// is large enough is full, so more than half of it lies before them.
     fn make_room(&mut self, height: usize) -> Result<(), ClError> {
         let needed = self.rows + height;
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
-        // Copies may not overlap, and a larger memory makes room for several strips.
-        if needed > self.capacity || self.at < self.rows {
-            self.capacity = capacity(needed, height).next_multiple_of(self.step);
-            let bytes = bytes(&self.planes, self.capacity).ok_or_else(no_memory)?;
+        let wanted = capacity(needed);
+        if wanted > self.capacity {
+            let capacity = wanted
+                .checked_next_multiple_of(self.step)
+                .ok_or_else(no_memory)?;
+            let bytes = bytes(&self.planes, capacity).ok_or_else(no_memory)?;
             self.memory = Some(Arc::new(ClBuffer::new(&self.context, bytes, &self.meter)?));
+            self.capacity = capacity;
         }
         if let (Some(before), Some(after)) = (&before, &self.memory)
             && self.rows > 0
@@ -180,7 +187,7 @@ impl WebRows {
                 let extent = self.planes[index].extent(self.rows);
                 copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
             }
-            submission.send()?;
+            submission.enqueued()?;
         }
         self.at = 0;
         Ok(())
@@ -240,8 +247,8 @@ fn planes(layout: &FrameLayout) -> Vec<WebPlane> {
 }
 
 /// Rows of a memory in which `needed` rows move seldom.
-fn capacity(needed: usize, height: usize) -> usize {
-    needed.saturating_mul(2).saturating_add(height)
+fn capacity(needed: usize) -> usize {
+    needed.saturating_mul(ROOM)
 }
 
 /// Bytes of a memory for `capacity` rows; `None` if their number overflows.
