@@ -40,7 +40,7 @@ const HISTOGRAM: [(&str, &str); 12] = [
     ("alarm-drift", "10"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 31] = [
+const PITCH_THRESHOLD: [(&str, &str); 33] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -50,6 +50,8 @@ const PITCH_THRESHOLD: [(&str, &str); 31] = [
     ("polarity", "dark"),
     ("borders", "inward"),
     ("edge-margin", "1"),
+    ("scales", "2"),
+    ("scale-factors", "<0.5,0.25>"),
     ("min-contrast", "30"),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),

@@ -23,10 +23,9 @@ pub const WIDTH: usize = 64;
 /// A Gaussian that needs 15 rows below.
 pub const SMOOTH: &str = "clgaussian kernel-size=31 line-scan=true";
 /// A comparison along both axes that needs 10 rows below the first rows of a web, and later 5.
-pub const JUDGED: &str =
-    "clpitchthreshold pitch-x=8 pitch-y=5 multiples=<1> min-contrast=0 threshold=40 line-scan=true";
+pub const JUDGED: &str = "clpitchthreshold pitch-x=8 pitch-y=5 multiples=<1> scales=0 min-contrast=0 threshold=40 line-scan=true";
 /// A comparison along x.
-const ALONG_X: &str = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
+const ALONG_X: &str = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> scales=0 min-contrast=0 threshold=40 \
                        line-scan=true";
 
 pub fn caps(height: usize) -> gst::Caps {

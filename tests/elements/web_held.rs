@@ -184,7 +184,7 @@ fn rows_that_the_device_cannot_hold_are_refused() {
     // 69 GB.
     let wide = gst_video::VideoInfo::builder(Format::Gray8, 65536, 1);
     let wide = wide.build().unwrap().to_caps().unwrap();
-    let element = "clpitchthreshold pitch-x=8 pitch-y=65536 multiples=<1,4> min-contrast=0 \
+    let element = "clpitchthreshold pitch-x=8 pitch-y=65536 multiples=<1,4> scales=0 min-contrast=0 \
                    line-scan=true";
     let mut rig = Rig::new(element, &wide);
     let errors = rig.errors();

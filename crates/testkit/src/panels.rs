@@ -74,7 +74,7 @@ pub fn recommended(threshold: f64) -> Settings {
         inward: true,
         edge_margin: 2,
         scales: 3,
-        scale_factors: vec![0.6, 0.3, 0.15],
+        scale_factors: vec![0.6, 0.3, 0.15, 0.08],
         ..pitch_settings(7.35, 7.35, threshold)
     }
 }

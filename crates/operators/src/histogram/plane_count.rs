@@ -75,6 +75,16 @@ fn shared_group(context: &ClContext, period: usize) -> usize {
     wish.min(caps.max_work_group).min(caps.max_work_item[0])
 }
 
+/// 16-byte vectors that a work-item of `histogram_banked` reads at once. In patterns of three, three
+/// vectors hold whole patterns; single vectors are faster, but only in one long row.
+fn unit_vectors(period: usize, group: usize, is_one_run: bool) -> usize {
+    if period == 3 && !(is_one_run && group.is_multiple_of(period)) {
+        3
+    } else {
+        1
+    }
+}
+
 /// The samples that are counted: channel, begin and end of each sample of the pattern, and rows.
 #[derive(Debug, Default)]
 struct Pattern {
@@ -183,6 +193,14 @@ impl PlaneCount {
             "{} -DPERIOD={period}",
             sample_options(plan.layout.sample, plan.settings.image)
         );
+        let [begin, end] = pattern.span();
+        let row = end.max(0) as usize * period * plan.layout.sample.bytes();
+        let is_whole = begin == 0
+            && row == plane.row_bytes
+            && pattern
+                .used()
+                .all(|lane| pattern.begin[lane] == 0 && pattern.end[lane] == end);
+        let whole_row = if is_whole { row } else { 0 };
         let mut extra = Extra::Tables;
         if let HistogramVariant::Banked { .. } = plan.variant {
             let [first, channels] = pattern.channels();
@@ -200,11 +218,14 @@ impl PlaneCount {
             let copies = banked_copies(context.caps(), &shape).unwrap_or(1);
             // Frames in host memory may start at any byte.
             let aligned = !context.caps().shares_host_memory;
+            let group = shared_group(context, period);
+            // GStreamer pads rows to words.
+            let is_one_run = whole_row > 0 && whole_row.is_multiple_of(size_of::<u32>());
             options += &format!(
-                " -DGROUP_ITEMS={} -DCOPIES={copies} -DTABLE_LEN={table_len} -DBIN_SHIFT={shift} \
-                 -DALIGNED_BASE={}",
-                shared_group(context, period),
-                u8::from(aligned)
+                " -DGROUP_ITEMS={group} -DCOPIES={copies} -DTABLE_LEN={table_len} \
+                 -DBIN_SHIFT={shift} -DALIGNED_BASE={} -DUNIT_VECTORS={}",
+                u8::from(aligned),
+                unit_vectors(period, group, is_one_run)
             );
             extra = Extra::Banked {
                 table_len,
@@ -252,13 +273,6 @@ impl PlaneCount {
                 NdRange::groups(units * LOCAL_GROUPS_PER_UNIT, SHARED_GROUP.min(largest))
             }
         };
-        let [begin, end] = pattern.span();
-        let row = end.max(0) as usize * period * plan.layout.sample.bytes();
-        let whole = begin == 0
-            && row == plane.row_bytes
-            && pattern
-                .used()
-                .all(|lane| pattern.begin[lane] == 0 && pattern.end[lane] == end);
         Ok(Self {
             plane: index,
             program,
@@ -266,7 +280,7 @@ impl PlaneCount {
             name,
             range,
             pattern,
-            whole_row: if whole { row } else { 0 },
+            whole_row,
             extra,
             bins: to_u32(bins, "bins")?,
             shift,
