@@ -32,7 +32,11 @@ fn board(format: Format, bits: u32, dark: [usize; 2]) -> Frame {
 }
 
 fn eight_bits(x: usize, y: usize, is_dark: bool) -> u32 {
-    let square = if (x / 4 + y / 4) % 2 == 0 { 60 } else { 140 };
+    let square = if (x / 4 + y / 4).is_multiple_of(2) {
+        60
+    } else {
+        140
+    };
     let spot = (100..104).contains(&x) && (60..62).contains(&y);
     if is_dark {
         7
