@@ -229,6 +229,12 @@ impl Bench {
         })
     }
 
+    /// The property `scale-factors`.
+    pub fn factors(&self) -> Vec<f64> {
+        let factors: gst::Array = self.judge.property("scale-factors");
+        factors.iter().filter_map(|f| f.get().ok()).collect()
+    }
+
     /// Sets the property `scale-factors`.
     pub fn set_factors(&self, factors: &[f64]) {
         let factors = factors.iter().map(ToSendValue::to_send_value);

@@ -27,8 +27,6 @@ const LARGE_PX: f64 = 20.0;
 const LEVELS: usize = 4;
 /// `scales` of the tables, the default.
 const SCALES: usize = 3;
-/// `scale-factors` by default.
-const DEFAULT_FACTORS: [f64; LEVELS] = [0.6, 0.3, 0.15, 0.08];
 /// The default of `threshold`.
 const DEFAULT_THRESHOLD: f64 = 12.0;
 /// Thresholds are searched up to this many steps.
@@ -251,8 +249,8 @@ impl Levels {
             })
         };
         thresholds[0] = lowest_of(&pixels_alone, share)?;
-        for level in 1..=LEVELS {
-            thresholds[level] = level_threshold(&subject, &frames, level, share)?;
+        for (level, threshold) in thresholds.iter_mut().enumerate().skip(1) {
+            *threshold = level_threshold(&subject, &frames, level, share)?;
         }
 
         let searched: Vec<f64> = (1..=SCALES)
@@ -276,9 +274,10 @@ impl Levels {
                 c95: [None; DIAMETERS_PX.len()],
             })
         };
+        let by_default = pixels_alone.factors();
         let reaches = [
             reach(0, &[], None)?,
-            reach(SCALES, &DEFAULT_FACTORS[..SCALES], None)?,
+            reach(SCALES, &by_default, None)?,
             reach(SCALES, &searched, Some(thresholds[0]))?,
         ];
         Ok(Self {

@@ -18,6 +18,7 @@ const TARGETS: [(f64, f64); 4] = [(6.0, 7.5), (12.0, 4.0), (20.0, 2.5), (30.0, 2
 const NO_WORSE: [f64; 2] = [1.5, 3.0];
 /// C95 of two runs with equal thresholds differ by up to this share.
 const CHANCE: f64 = 0.01;
+const MIN_PRECISION: f64 = 0.95;
 /// Growth of small defects' boxes.
 const MAX_GROWTH_PX: i64 = 2;
 /// Share of the boxes to which the limit applies.
@@ -62,7 +63,8 @@ fn settings(reach: &Reach) -> String {
     if reach.scales == 0 {
         return "scales=0".into();
     }
-    let factors: Vec<_> = reach.factors.iter().map(|f| format!("{f:.3}")).collect();
+    let factors = reach.factors.iter().take(reach.scales);
+    let factors: Vec<_> = factors.map(|f| format!("{f:.3}")).collect();
     let trimmed = factors.iter().map(|f| f.trim_end_matches('0'));
     format!("<{}>", trimmed.collect::<Vec<_>>().join(", "))
 }
@@ -91,7 +93,8 @@ pub fn targets(stains: &Stains, precision: f64) -> Vec<Target> {
             measured: shown_c95(c95),
             met: c95.is_some_and(|c95| c95 <= limit),
             reason: format!(
-                "the default factors are higher than this panel needs; with its own thresholds C95 is {}",
+                "discs pass the same optics as the panel, and the default factors suit more textures than this \
+                 one; with the thresholds of this panel C95 is {}",
                 shown_c95(levels.reaches[2].c95[at(diameter_px)])
             ),
         });
@@ -117,10 +120,12 @@ pub fn targets(stains: &Stains, precision: f64) -> Vec<Target> {
     });
     all.push(Target {
         name: "scales=3: precision".into(),
-        wanted: "≥ 0.95".into(),
+        wanted: format!("≥ {MIN_PRECISION}"),
         measured: format!("{precision:.3}"),
-        met: precision >= 0.95,
-        reason: String::new(),
+        met: precision >= MIN_PRECISION,
+        reason: "ghosts: one distance from a defect one neighbour differs already, so the other one decides alone, and \
+                 a coarse level needs little"
+            .into(),
     });
     for boxes in &stains.boxes {
         let growth = boxes.quantile(GROWTH_QUANTILE);
