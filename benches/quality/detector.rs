@@ -25,6 +25,8 @@ pub struct Detector {
     pub every_way: bool,
     /// `borders=skip`; without [`Self::every_way`] always.
     pub skip: bool,
+    /// `scales`.
+    pub scales: u32,
 }
 
 impl Detector {
@@ -36,6 +38,7 @@ impl Detector {
         matched: false,
         every_way: false,
         skip: false,
+        scales: 0,
     };
     /// No ghosts.
     pub const MINIMUM: Self = Self {
@@ -55,7 +58,7 @@ impl Detector {
         gaussian: true,
         ..Self::MATCHED
     };
-    /// The defaults behind `clgaussian`, as README recommends.
+    /// The defaults behind `clgaussian`, as README recommends, but pixels alone are compared.
     pub const RECOMMENDED: Self = Self {
         name: "recommended",
         every_way: true,
@@ -67,13 +70,20 @@ impl Detector {
         skip: true,
         ..Self::RECOMMENDED
     };
+    /// The defaults.
+    pub const SCALES: Self = Self {
+        name: "recommended, scales=3 (default)",
+        scales: 3,
+        ..Self::RECOMMENDED
+    };
     /// Every configuration, the recommended one last.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::CLASSIC,
         Self::MINIMUM,
         Self::MATCHED,
         Self::ONE_WAY,
         Self::SKIP,
+        Self::SCALES,
         Self::RECOMMENDED,
     ];
 
@@ -92,14 +102,16 @@ impl Detector {
         if self.every_way {
             let borders = if self.skip { " borders=skip" } else { "" };
             return format!(
-                "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x} pitch-y={pitch_y}{borders}"
+                "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x} pitch-y={pitch_y}{borders} \
+                 scales={}",
+                self.scales
             );
         }
         let compare = if self.minimum { "minimum" } else { "average" };
         format!(
             "{gaussian}clpitchthreshold name=judge pitch-x={pitch_x} pitch-y=0 multiples=\"<1>\" \
-             compare={compare} match-center={} borders=skip min-contrast=0",
-            self.matched
+             compare={compare} match-center={} borders=skip min-contrast=0 scales={}",
+            self.matched, self.scales
         )
     }
 }
@@ -215,6 +227,19 @@ impl Bench {
             stride: usize::try_from(stride)?,
             result,
         })
+    }
+
+    /// The property `scale-factors`.
+    pub fn factors(&self) -> Vec<f64> {
+        let factors: gst::Array = self.judge.property("scale-factors");
+        factors.iter().filter_map(|f| f.get().ok()).collect()
+    }
+
+    /// Sets the property `scale-factors`.
+    pub fn set_factors(&self, factors: &[f64]) {
+        let factors = factors.iter().map(ToSendValue::to_send_value);
+        self.judge
+            .set_property("scale-factors", gst::Array::from_iter(factors));
     }
 
     /// The estimated pitches along x and y, px; 0 while unknown.

@@ -4,7 +4,10 @@ use anyhow::{Result, anyhow};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::common::panel::{Defect, DefectKind, PanelFrame, PanelGenerator, PanelSpec};
+use crate::{
+    common::panel::{Defect, DefectKind, PanelFrame, PanelGenerator, PanelSpec, PlantedDefect},
+    scene::Picture,
+};
 
 /// Discs on a frame.
 pub const DISCS_PER_FRAME: usize = 25;
@@ -51,6 +54,31 @@ impl Discs {
         self.generator
             .next_frame(&discs)
             .map_err(|why| anyhow!(why))
+    }
+
+    /// The discs of frame `number` with ±1 grey level on a picture of level 0, and their places.
+    ///
+    /// # Errors
+    /// The generator refuses the specification.
+    pub fn alone(&self, number: u64) -> Result<(Picture, Vec<PlantedDefect>)> {
+        // Drawn with a high contrast, so that the blurred edge is not left out.
+        const CONTRAST: f64 = 64.0;
+        const LEVEL: f64 = 128.0;
+        let discs = self.places(number, CONTRAST);
+        let spec = PanelSpec {
+            contrast: 0.0,
+            mean_level: LEVEL,
+            noise_sigma: 0.0,
+            jitter_px: 0.0,
+            vignetting: 0.0,
+            bit_depth: 16,
+            ..*self.generator.spec()
+        };
+        let mut generator = PanelGenerator::new(spec, self.seed).map_err(|why| anyhow!(why))?;
+        let frame = generator.next_frame(&discs).map_err(|why| anyhow!(why))?;
+        let mut picture = Picture::of_16_bits(&frame);
+        picture.change_all(|_, _, level| (level - LEVEL as f32) / CONTRAST as f32);
+        Ok((picture, frame.planted))
     }
 
     fn places(&self, number: u64, contrast: f64) -> Vec<Defect> {

@@ -11,6 +11,7 @@ mod measure;
 mod pictures;
 mod report;
 mod scene;
+mod stains;
 mod web;
 
 use std::{
@@ -32,6 +33,7 @@ use detector::Detector;
 use limits::LimitsEffort;
 use measure::{CLASSES, Effort, Scenario, estimate_pitch};
 use report::{ClassRow, PanelRow, Report};
+use stains::StainEffort;
 
 /// Noise of the panels whose pitch is estimated, grey levels.
 const ESTIMATE_NOISE: f64 = 8.0;
@@ -56,7 +58,10 @@ struct Args {
     /// Only measure a web in strips, and print its table
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     web: bool,
-    /// Only write the pictures of docs/limits.md into this folder
+    /// Only measure the comparison across scales, and print its tables
+    #[arg(long, conflicts_with_all = ["output", "limits", "web"])]
+    stains: bool,
+    /// Only write the pictures of docs/limits.md and docs/stains.md into this folder
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     pictures: Option<PathBuf>,
 }
@@ -76,6 +81,7 @@ struct Plan {
     /// Detectors in the recall table.
     recall: &'static [Detector],
     estimated_px: &'static [f64],
+    stains: StainEffort,
     limits: LimitsEffort,
     /// Width and rows of the web; the rows are a multiple of each of the heights of strips.
     web: [usize; 2],
@@ -98,6 +104,11 @@ const FULL: Plan = Plan {
     estimated_px: &[
         3.0, 3.4, 4.27, 5.5, 7.35, 7.5, 9.81, 12.6, 16.35, 23.77, 37.2, 61.13, 98.4, 149.5, 200.0,
     ],
+    stains: StainEffort {
+        clean_mpx: 32.0,
+        discs: [500, 200],
+        short: false,
+    },
     limits: LimitsEffort {
         clean_frames: 100,
         threshold_frames: 16,
@@ -119,8 +130,13 @@ const QUICK: Plan = Plan {
     noises: &[4.0],
     even: None,
     skip: &[],
-    recall: &[Detector::SKIP, Detector::RECOMMENDED],
+    recall: &[Detector::SCALES, Detector::RECOMMENDED],
     estimated_px: &[3.4, 7.35, 61.13],
+    stains: StainEffort {
+        clean_mpx: 8.0,
+        discs: [75, 40],
+        short: true,
+    },
     limits: LimitsEffort {
         clean_frames: 4,
         threshold_frames: 4,
@@ -292,6 +308,7 @@ fn measure(plan: &Plan) -> Result<Report> {
         classes,
         mixed,
         estimates,
+        stains: stains::measure(&plan.stains)?,
         limits: limits::measure(&plan.limits)?,
         web: (
             plan.web,
@@ -313,6 +330,10 @@ fn main() -> Result<()> {
         let mut document = String::new();
         let table = web::measure(plan.web[0], plan.web[1], plan.strips)?;
         web::write(&mut document, plan.web, &table);
+        document
+    } else if args.stains {
+        let mut document = String::new();
+        stains::write(&mut document, &stains::measure(&plan.stains)?);
         document
     } else if args.limits {
         let mut document = String::new();

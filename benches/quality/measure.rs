@@ -16,7 +16,7 @@ const MAX_THRESHOLD: f64 = 128.0;
 /// Highest contrast tried.
 pub const MAX_CONTRAST: f64 = 160.0;
 /// Share of discs found at C95.
-const FOUND_SHARE: f64 = 0.95;
+pub const FOUND_SHARE: f64 = 0.95;
 /// False blobs per megapixel that the threshold allows.
 pub const FALSE_BLOBS_PER_MPX: f64 = 1.0;
 /// A clean frame fails above this share of marked pixels, because its false blobs merge into few.
@@ -198,7 +198,8 @@ impl Recall {
         self.found as f64 / self.planted.max(1) as f64
     }
 
-    fn add(&mut self, defect: &PlantedDefect, judgement: &Judgement) {
+    /// Counts a defect.
+    pub fn add(&mut self, defect: &PlantedDefect, judgement: &Judgement) {
         let marked = |(x, y): &(usize, usize)| judgement.is_marked(*x, *y);
         let found = match defect.kind {
             DefectKind::ColumnLine | DefectKind::RowLine => {
@@ -226,7 +227,7 @@ impl Recall {
 
 /// The lowest step in `1..=last` at which `holds` is true; `holds` must stay true above it. `None`
 /// if `holds` is false at `last`.
-fn lowest(last: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
+pub fn lowest(last: u32, mut holds: impl FnMut(u32) -> Result<bool>) -> Result<Option<u32>> {
     if !holds(last)? {
         return Ok(None);
     }
@@ -506,18 +507,24 @@ pub fn estimate_pitch(spec: PanelSpec, effort: &Effort) -> Result<PitchEstimate>
 pub fn clean_threshold(bench: &Bench, frames: &[&[u8]]) -> Result<f64> {
     let pixels: usize = frames.iter().map(|samples| samples.len()).sum();
     let allowed = FALSE_BLOBS_PER_MPX * pixels as f64 / 1e6;
-    search_threshold(|threshold| {
-        let mut blobs = 0;
-        for samples in frames {
-            let result = bench.judge(samples, threshold)?.result;
-            blobs += result.defects.len();
-            let share = result.defect_pixels as f64 / result.judged_pixels.max(1) as f64;
-            if blobs as f64 > allowed || share > NOISE_SHARE {
-                return Ok(false);
-            }
+    search_threshold(|threshold| is_clean(bench, frames, threshold, allowed))
+}
+
+/// Whether clean frames have at most this many blobs.
+///
+/// # Errors
+/// A pipeline's error.
+pub fn is_clean(bench: &Bench, frames: &[&[u8]], threshold: f64, allowed: f64) -> Result<bool> {
+    let mut blobs = 0;
+    for samples in frames {
+        let result = bench.judge(samples, threshold)?.result;
+        blobs += result.defects.len();
+        let share = result.defect_pixels as f64 / result.judged_pixels.max(1) as f64;
+        if blobs as f64 > allowed || share > NOISE_SHARE {
+            return Ok(false);
         }
-        Ok(true)
-    })
+    }
+    Ok(true)
 }
 
 fn disc_frames(effort: &Effort) -> u64 {

@@ -1,4 +1,4 @@
-//! The pictures of docs/limits.md: scenes with the marked pixels in red.
+//! The pictures of docs/limits.md and docs/stains.md: scenes with the marked pixels in red.
 
 use std::path::Path;
 
@@ -15,6 +15,9 @@ use crate::{
 const CROP: [usize; 4] = [190, 115, 260, 250];
 const GAP_PX: usize = 6;
 const RED: [u8; 3] = [255, 40, 30];
+/// Contrast of the stains, grey levels.
+const PANEL_STAIN: f32 = 4.0;
+const CLOTH_STAIN: f32 = 5.0;
 /// Longest wait for the encoder.
 const ENCODER_TIMEOUT: gst::ClockTime = gst::ClockTime::from_seconds(30);
 
@@ -94,7 +97,48 @@ impl Strip {
     }
 }
 
-/// Writes `limit-*.jpg` into the folder.
+/// A stain without an edge: its grey levels fall like a bell's outline, steeper than a Gaussian.
+fn add_stain(picture: &mut Picture, [x0, y0]: [f32; 2], diameter_px: f32, contrast: f32) {
+    picture.change_all(|x, y, level| {
+        let r = (x as f32 - x0).hypot(y as f32 - y0) / (diameter_px / 2.0);
+        level + contrast / (1.0 + r.powi(6))
+    });
+}
+
+/// Stains that nobody sees: the frame, the marks of pixels alone, the marks of all levels.
+fn stains(folder: &Path, effort: &LimitsEffort) -> Result<()> {
+    let across = Settings {
+        scales: 3,
+        ..DEFAULTS
+    };
+    let cloth = Texture::Weave {
+        size: [640, 480],
+        pitch_px: 16.35,
+        wander_px: 0.4,
+    };
+    for (name, texture, contrast) in [
+        ("panel", Texture::Panel(panel()), PANEL_STAIN),
+        ("cloth", cloth, CLOTH_STAIN),
+    ] {
+        let edit = |picture: &mut Picture| {
+            add_stain(picture, [300.0, 220.0], 40.0, contrast);
+            add_stain(picture, [375.0, 290.0], 24.0, -contrast);
+        };
+        let mut strip = Strip::default();
+        for (settings, marks) in [(across, false), (DEFAULTS, true), (across, true)] {
+            let inspector = Inspector::new(settings, texture, effort)?;
+            eprintln!(
+                "{name}, scales={}: T {}",
+                settings.scales, inspector.threshold
+            );
+            strip.add(&inspector.shown(edit)?, marks);
+        }
+        strip.write(&folder.join(format!("stain-{name}.jpg")))?;
+    }
+    Ok(())
+}
+
+/// Writes `limit-*.jpg` and `stain-*.jpg` into the folder.
 ///
 /// # Errors
 /// A pipeline's error, or a file that cannot be written.
@@ -158,5 +202,6 @@ pub fn write(folder: &Path, effort: &LimitsEffort) -> Result<()> {
     for s in [16.0, 32.0, 64.0] {
         strip.add(&on.shown(|picture| add_spot(picture, s, 30.0))?, true);
     }
-    strip.write(&file("shading"))
+    strip.write(&file("shading"))?;
+    stains(folder, effort)
 }

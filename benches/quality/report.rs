@@ -11,6 +11,7 @@ use crate::{
         Blobs, CLASS_CONTRAST, Class, DIAMETERS_PX, Effort, MAX_CONTRAST, Outcome, PRECISION_AT,
         PitchEstimate, Recall, THRESHOLD_STEP,
     },
+    stains::{self, Stains},
     web::{self, WebRow},
 };
 
@@ -64,6 +65,8 @@ pub struct Report {
     pub mixed: Vec<(Blobs, Blobs)>,
     /// Estimated pitches.
     pub estimates: Vec<PitchEstimate>,
+    /// The comparison across scales.
+    pub stains: Stains,
     /// What the elements cannot find.
     pub limits: Vec<Table>,
     /// The web in strips, with its width and rows.
@@ -71,13 +74,17 @@ pub struct Report {
 }
 
 /// A target and the measured value.
-struct Target {
-    name: String,
-    wanted: String,
-    measured: String,
-    met: bool,
+pub struct Target {
+    /// What is measured.
+    pub name: String,
+    /// The limit.
+    pub wanted: String,
+    /// The value.
+    pub measured: String,
+    /// Whether the value is within the limit.
+    pub met: bool,
     /// Likely reason for a miss.
-    reason: String,
+    pub reason: String,
 }
 
 impl Report {
@@ -89,6 +96,7 @@ impl Report {
         self.panel_section(&mut out);
         self.class_section(&mut out);
         self.pitch_section(&mut out);
+        stains::write(&mut out, &self.stains);
         limits::write(&mut out, &self.limits);
         web::write(&mut out, self.web.0, &self.web.1);
         self.method_section(&mut out);
@@ -203,13 +211,17 @@ impl Report {
                 "",
             )
         });
+        let across = self.detectors.iter().find(|(d, _)| *d == Detector::SCALES);
+        if let Some((_, outcome)) = across {
+            targets.extend(stains::targets(&self.stains, outcome.blobs.precision()));
+        }
         targets
     }
 
     fn targets_section(&self, out: &mut String) {
         let targets = self.targets();
         out.push_str(
-            "## Targets\n\nThe recommended settings at σ 4, p 7.35, unless the row says otherwise.\n\n",
+            "## Targets\n\nThe recommended settings with `scales=0` at σ 4, p 7.35, unless the row says otherwise.\n\n",
         );
         header(out, &["target", "wanted", "measured", "", "likely reason"]);
         for target in &targets {
@@ -478,7 +490,9 @@ impl Report {
 const INTRODUCTION: &str = "# Detection quality\n\n\
     How well the elements find defects planted on synthetic panels, measured with the real elements. \
     [limits.md](limits.md) says what cannot be found, [first-camera.md](first-camera.md) how to choose the \
-    settings. Written by `scripts/quality`; do not edit.\n\n";
+    settings, [stains.md](stains.md) how faint a defect may be. Written by `scripts/quality`; do not edit.\n\n\
+    The comparison across scales (`scales=3`, the default) has its own section, *Stains*. The other tables \
+    compare pixels alone (`scales=0`) unless a row or a column says `scales=3`.\n\n";
 
 const SHARP: &str = "The same with defects drawn sharper than the optics allow (a point-spread \
     function of 0.5 px for the defects, 0.8 px for the panel), as in benchmarks that paint discs into \
@@ -554,11 +568,13 @@ fn contrast(value: Option<f64>) -> String {
     value.map_or(format!("> {MAX_CONTRAST}"), |value| format!("{value:.1}"))
 }
 
-fn header(out: &mut String, titles: &[&str]) {
+/// The first rows of a table.
+pub fn header(out: &mut String, titles: &[&str]) {
     row(out, titles);
     row(out, &vec!["---"; titles.len()]);
 }
 
-fn row(out: &mut String, cells: &[&str]) {
+/// A row of a table.
+pub fn row(out: &mut String, cells: &[&str]) {
     let _ = writeln!(out, "| {} |", cells.join(" | "));
 }

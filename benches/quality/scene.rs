@@ -7,13 +7,10 @@ use rand_distr::{Distribution, StandardNormal};
 
 use crate::common::{
     cloth::{Weave, noise_share, quantised},
-    panel::{PanelGenerator, PanelSpec},
+    panel::{PanelFrame, PanelGenerator, PanelSpec},
 };
 
 pub use crate::common::cloth::{MEAN_LEVEL, WANDER_WAVES_PX};
-
-/// Largest shift of a thread against the mean pitch, along each axis, px.
-pub const WANDER_PX: f32 = 2.0;
 
 /// What is inspected.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +23,8 @@ pub enum Texture {
         size: [usize; 2],
         /// Repeat along both axes, px.
         pitch_px: f64,
+        /// Largest shift of a thread against the mean pitch, along each axis, px.
+        wander_px: f32,
     },
 }
 
@@ -61,7 +60,14 @@ impl Texture {
     pub fn picture(&self, seed: u64, number: u64) -> Result<Picture> {
         match *self {
             Self::Panel(spec) => panel(spec, seed, number),
-            Self::Weave { size, pitch_px } => Ok(weave(size, pitch_px, seed, number)),
+            Self::Weave {
+                size,
+                pitch_px,
+                wander_px,
+            } => {
+                let weave = Weave::new(size[0], pitch_px, wander_px, seed, number);
+                Ok(woven(&weave, size))
+            }
         }
     }
 }
@@ -73,10 +79,21 @@ pub struct Picture {
     pub width: usize,
     /// Rows, px.
     pub height: usize,
-    levels: Vec<f32>,
+    /// Row-major.
+    pub levels: Vec<f32>,
 }
 
 impl Picture {
+    /// The levels of a frame of 16 bits.
+    pub fn of_16_bits(frame: &PanelFrame) -> Self {
+        let level = |bytes: &[u8]| f32::from(u16::from_le_bytes([bytes[0], bytes[1]])) / 256.0;
+        Self {
+            width: frame.width,
+            height: frame.height,
+            levels: frame.samples.chunks_exact(2).map(level).collect(),
+        }
+    }
+
     /// A picture of one level.
     pub fn flat([width, height]: [usize; 2], level: f32) -> Self {
         Self {
@@ -122,6 +139,7 @@ impl Picture {
     }
 }
 
+/// A panel without its noise.
 fn panel(spec: PanelSpec, seed: u64, number: u64) -> Result<Picture> {
     let spec = PanelSpec {
         noise_sigma: 0.0,
@@ -130,17 +148,10 @@ fn panel(spec: PanelSpec, seed: u64, number: u64) -> Result<Picture> {
     };
     let mut generator = PanelGenerator::new(spec, seed).map_err(|why| anyhow!(why))?;
     generator.seek(number);
-    let samples = generator.clean_frame().samples;
-    let level = |bytes: &[u8]| f32::from(u16::from_le_bytes([bytes[0], bytes[1]])) / 256.0;
-    Ok(Picture {
-        width: spec.width,
-        height: spec.height,
-        levels: samples.chunks_exact(2).map(level).collect(),
-    })
+    Ok(Picture::of_16_bits(&generator.clean_frame()))
 }
 
-fn weave([width, height]: [usize; 2], pitch_px: f64, seed: u64, number: u64) -> Picture {
-    let weave = Weave::new(width, pitch_px, WANDER_PX, seed, number);
+fn woven(weave: &Weave, [width, height]: [usize; 2]) -> Picture {
     let mut levels = vec![0.0; width * height];
     for (y, row) in levels.chunks_mut(width.max(1)).enumerate() {
         weave.row(y as u64, row);

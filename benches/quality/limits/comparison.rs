@@ -249,10 +249,14 @@ pub fn shared_period(effort: &LimitsEffort) -> Result<Table> {
 
 /// Soft spots: the pattern stays, the light changes slowly.
 pub fn shading(effort: &LimitsEffort) -> Result<Table> {
-    let settings = [("<1>", ONE), ("<1,4>", DEFAULTS)];
+    let across_scales = Settings {
+        scales: 3,
+        ..DEFAULTS
+    };
+    let settings = [ONE, DEFAULTS, across_scales];
     let inspectors = settings
         .iter()
-        .map(|(_, s)| Inspector::new(*s, Texture::Panel(panel()), effort))
+        .map(|s| Inspector::new(*s, Texture::Panel(panel()), effort))
         .collect::<Result<Vec<_>>>()?;
     let mut table = Table::new(
         "Slow shading",
@@ -263,7 +267,12 @@ pub fn shading(effort: &LimitsEffort) -> Result<Table> {
             percent(FOUND_SHARE),
             effort.scenes
         ),
-        &["s, px", "multiples <1>", "multiples <1,4>"],
+        &[
+            "s, px",
+            "multiples <1>",
+            "multiples <1,4>",
+            "multiples <1,4>, scales=3",
+        ],
     );
     for s in SPOTS_PX {
         let mut cells = vec![s.to_string()];

@@ -14,13 +14,15 @@ use crate::{
     detector::{Bench, Judgement},
     measure::clean_threshold,
     on_every_core,
-    scene::{Picture, Texture, WANDER_PX, WANDER_WAVES_PX},
+    scene::{Picture, Texture, WANDER_WAVES_PX},
 };
 
 /// Pitch along both axes of the textures, px.
 const PITCH_PX: f64 = 16.35;
 const SIZE: [usize; 2] = [640, 480];
 const NOISE: f32 = 4.0;
+/// Largest shift of the cloth's threads against the mean pitch, px.
+const WANDER_PX: f32 = 2.0;
 const SEED_THRESHOLD: u64 = 11;
 const SEED_SCENE: u64 = 13;
 
@@ -73,13 +75,16 @@ pub struct Settings {
     pub axes: [bool; 2],
     /// `min-contrast=-1` instead of 0.
     pub presence: bool,
+    /// `scales`.
+    pub scales: u32,
 }
 
-/// The defaults.
+/// The defaults, but pixels alone are compared.
 pub const DEFAULTS: Settings = Settings {
     multiples: "1,4",
     axes: [true; 2],
     presence: true,
+    scales: 0,
 };
 /// One distance only.
 const ONE: Settings = Settings {
@@ -98,9 +103,10 @@ impl Settings {
         let [x, y] = [0, 1].map(|axis| if self.axes[axis] { pitch[axis] } else { 0.0 });
         format!(
             "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold name=judge pitch-x={x} \
-             pitch-y={y} multiples=\"<{}>\" min-contrast={}",
+             pitch-y={y} multiples=\"<{}>\" min-contrast={} scales={}",
             self.multiples,
-            if self.presence { -1 } else { 0 }
+            if self.presence { -1 } else { 0 },
+            self.scales
         )
     }
 }
@@ -171,6 +177,7 @@ pub fn panel() -> PanelSpec {
 const WEAVE: Texture = Texture::Weave {
     size: SIZE,
     pitch_px: PITCH_PX,
+    wander_px: WANDER_PX,
 };
 fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
@@ -180,8 +187,8 @@ fn percent(share: f64) -> String {
 fn textures() -> String {
     format!(
         "Panels and cloth of 640×480 px, pitch {PITCH_PX} along both axes, σ {NOISE} unless the table says \
-         otherwise, `clgaussian kernel-size=5 sigma=0.8` before the comparison, T as in the \
-         first tables. The cloth is \
+         otherwise, `clgaussian kernel-size=5 sigma=0.8` before the comparison, `scales=0` unless a column \
+         says otherwise, T as in the first tables. The cloth is \
          a plain weave (`benches/quality/scene.rs`); its threads wander by up to {WANDER_PX} px in waves of \
          {} to {} px. [limits.md](limits.md) says what follows from these tables.\n\n",
         WANDER_WAVES_PX[0], WANDER_WAVES_PX[1]

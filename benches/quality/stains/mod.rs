@@ -1,0 +1,358 @@
+//! Measures the comparison across scales: thresholds of the levels, and how faint a stain may be.
+
+mod boxes;
+mod report;
+mod scenes;
+
+use anyhow::{Context, Result};
+
+use crate::{
+    common::panel::PanelSpec,
+    detector::Bench,
+    measure::{FALSE_BLOBS_PER_MPX, FOUND_SHARE, Recall, THRESHOLD_STEP, is_clean, lowest},
+    on_every_core,
+    scene::Texture,
+};
+
+pub use boxes::BoxGrowth;
+pub use report::{targets, write};
+pub use scenes::Light;
+use scenes::{Scenes, clean_frames};
+
+/// Diameters of the discs, px.
+pub const DIAMETERS_PX: [f64; 7] = [1.5, 3.0, 6.0, 12.0, 20.0, 30.0, 60.0];
+/// Discs of at least this diameter need much room; fewer are planted.
+const LARGE_PX: f64 = 20.0;
+/// Levels besides the frame whose thresholds are searched.
+const LEVELS: usize = 4;
+/// `scales` of the tables, the default.
+const SCALES: usize = 3;
+/// The default of `threshold`.
+const DEFAULT_THRESHOLD: f64 = 12.0;
+/// Thresholds are searched up to this many steps.
+const THRESHOLD_STEPS: u32 = 512;
+/// A threshold that no difference of pixels reaches.
+const NEVER: f64 = 255.0;
+/// Contrasts that are tried: the lowest, and the ratio of one to the one before.
+const LEAST_CONTRAST: f64 = 0.25;
+const CONTRAST_RATIO: f64 = 1.04;
+/// Steps from [`LEAST_CONTRAST`] to about 160.
+const CONTRAST_STEPS: u32 = 165;
+const SEED_SEARCH: u64 = 21;
+const SEED_CHECK: u64 = 22;
+const SEED_DISCS: u64 = 23;
+
+/// What is inspected.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject {
+    /// Panel or cloth.
+    pub texture: Texture,
+    /// Noise, grey levels.
+    pub sigma: f32,
+    /// Light.
+    pub light: Light,
+}
+
+impl Subject {
+    fn elements(&self, scales: usize, factors: &[f64]) -> String {
+        let [x, y] = self.texture.pitch();
+        let mut line = format!(
+            "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold name=judge pitch-x={x} \
+             pitch-y={y} scales={scales}"
+        );
+        if scales > 0 {
+            let factors: Vec<_> = factors.iter().map(ToString::to_string).collect();
+            line += &format!(" scale-factors=\"<{}>\"", factors.join(", "));
+        }
+        line
+    }
+
+    fn bench(&self, scales: usize, factors: &[f64]) -> Result<Bench> {
+        Bench::launch(&self.elements(scales, factors), self.texture.size())
+    }
+}
+
+/// Extent of the measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct StainEffort {
+    /// Clean megapixels for a threshold, and as many to check it.
+    pub clean_mpx: f64,
+    /// Discs per contrast, and of large ones.
+    pub discs: [usize; 2],
+    /// Whether only the subject of the targets is measured.
+    pub short: bool,
+}
+
+/// Settings and what they reach.
+#[derive(Clone, Debug)]
+pub struct Reach {
+    /// `scales`.
+    pub scales: usize,
+    /// `scale-factors`.
+    pub factors: Vec<f64>,
+    /// `threshold`.
+    pub threshold: f64,
+    /// False blobs per megapixel on frames that the search has not seen.
+    pub false_per_mpx: f64,
+    /// C95 by diameter; `None` above the highest contrast tried.
+    pub c95: [Option<f64>; DIAMETERS_PX.len()],
+}
+
+/// Thresholds of a subject.
+#[derive(Clone, Debug)]
+pub struct Levels {
+    /// Subject.
+    pub subject: Subject,
+    /// By level, the frame first: the lowest threshold with a quarter of the false blobs.
+    pub thresholds: [f64; LEVELS + 1],
+    /// Without scales, with the default factors, and with the level thresholds of this subject.
+    pub reaches: [Reach; 3],
+    /// False blobs per megapixel with the default threshold and factors.
+    pub false_at_default: f64,
+}
+
+/// Everything measured.
+pub struct Stains {
+    effort: StainEffort,
+    /// With C95.
+    subjects: Vec<Levels>,
+    /// By light, without C95.
+    lights: Vec<Levels>,
+    boxes: Vec<BoxGrowth>,
+}
+
+fn panel(pitch: [f64; 2]) -> Texture {
+    let large = pitch[0].max(pitch[1]) > 40.0;
+    let [width, height] = if large { [1280, 960] } else { [640, 480] };
+    Texture::Panel(PanelSpec {
+        width,
+        height,
+        pitch_x: pitch[0],
+        pitch_y: pitch[1],
+        vignetting: 0.0,
+        ..PanelSpec::default()
+    })
+}
+
+fn cloth(wander_px: f32) -> Texture {
+    Texture::Weave {
+        size: [640, 480],
+        pitch_px: 16.35,
+        wander_px,
+    }
+}
+
+/// The subjects whose C95 is measured; the first is that of the targets.
+fn subjects(effort: &StainEffort) -> Vec<Subject> {
+    let subject = |texture, sigma| Subject {
+        texture,
+        sigma,
+        light: Light::Corners(0.1),
+    };
+    let mut all = vec![subject(panel([7.35; 2]), 4.0)];
+    if !effort.short {
+        for sigma in [2.0, 8.0] {
+            all.push(subject(panel([7.35; 2]), sigma));
+        }
+        for sigma in [2.0, 4.0, 8.0] {
+            all.push(subject(panel([7.35, 22.1]), sigma));
+        }
+        all.push(subject(panel([16.35; 2]), 4.0));
+        for sigma in [2.0, 4.0, 8.0] {
+            all.push(subject(cloth(0.4), sigma));
+        }
+        all.push(subject(cloth(2.0), 4.0));
+    }
+    all
+}
+
+/// The subjects of the table of lights.
+fn lit(effort: &StainEffort) -> Vec<Subject> {
+    let textures = [
+        panel([7.35; 2]),
+        panel([16.35; 2]),
+        panel([61.13; 2]),
+        cloth(0.4),
+    ];
+    let lights = [
+        Light::Corners(0.0),
+        Light::Corners(0.1),
+        Light::Corners(0.3),
+        Light::Slope(0.1),
+        Light::Slope(0.3),
+    ];
+    let textures = &textures[..if effort.short { 1 } else { textures.len() }];
+    let pairs = textures
+        .iter()
+        .flat_map(|&texture| lights.map(|light| (texture, light)));
+    pairs
+        .map(|(texture, light)| Subject {
+            texture,
+            sigma: 4.0,
+            light,
+        })
+        .collect()
+}
+
+/// The lowest threshold, in steps, with at most `allowed` false blobs per megapixel; `judges` tells whether there are
+/// at most this many blobs at a threshold.
+fn search(
+    frames: &[&[u8]],
+    step: f64,
+    allowed: f64,
+    judges: impl Fn(f64, f64) -> Result<bool>,
+) -> Result<f64> {
+    let pixels: usize = frames.iter().map(|samples| samples.len()).sum();
+    let allowed = allowed * pixels as f64 / 1e6;
+    lowest(THRESHOLD_STEPS, |steps| {
+        judges(f64::from(steps) * step, allowed)
+    })?
+    .map(|steps| f64::from(steps) * step)
+    .context("clean frames have false blobs even at the highest threshold")
+}
+
+/// The lowest threshold of a level while nothing but the level marks pixels.
+fn level_threshold(subject: &Subject, frames: &[&[u8]], level: usize, allowed: f64) -> Result<f64> {
+    let factors = vec![1.0; level];
+    let bench = subject.bench(level, &factors)?;
+    let step = THRESHOLD_STEP / f64::from(1 << level);
+    search(frames, step, allowed, |threshold, blobs| {
+        let mut factors = factors.clone();
+        factors[level - 1] = threshold / NEVER;
+        bench.set_factors(&factors);
+        is_clean(&bench, frames, NEVER, blobs)
+    })
+}
+
+fn false_per_mpx(bench: &Bench, frames: &[&[u8]], threshold: f64) -> Result<f64> {
+    let (mut blobs, mut pixels) = (0, 0);
+    for samples in frames {
+        blobs += bench.judge(samples, threshold)?.result.defects.len();
+        pixels += samples.len();
+    }
+    Ok(blobs as f64 * 1e6 / pixels as f64)
+}
+
+impl Levels {
+    fn measure(subject: Subject, effort: &StainEffort) -> Result<Self> {
+        let frames = clean_frames(&subject, SEED_SEARCH, effort.clean_mpx)?;
+        let frames: Vec<&[u8]> = frames.iter().map(|frame| &frame[..]).collect();
+        let check = clean_frames(&subject, SEED_CHECK, effort.clean_mpx)?;
+        let check: Vec<&[u8]> = check.iter().map(|frame| &frame[..]).collect();
+
+        let share = FALSE_BLOBS_PER_MPX / (SCALES + 1) as f64;
+        let pixels_alone = subject.bench(0, &[])?;
+        let mut thresholds = [0.0; LEVELS + 1];
+        let lowest_of = |bench: &Bench, blobs: f64| {
+            search(&frames, THRESHOLD_STEP, blobs, |threshold, blobs| {
+                is_clean(bench, &frames, threshold, blobs)
+            })
+        };
+        thresholds[0] = lowest_of(&pixels_alone, share)?;
+        for (level, threshold) in thresholds.iter_mut().enumerate().skip(1) {
+            *threshold = level_threshold(&subject, &frames, level, share)?;
+        }
+
+        let searched: Vec<f64> = (1..=SCALES)
+            .map(|level| thresholds[level] / thresholds[0])
+            .collect();
+        let mut false_at_default = 0.0;
+        let mut reach = |scales: usize, factors: &[f64], known: Option<f64>| -> Result<Reach> {
+            let bench = subject.bench(scales, factors)?;
+            let threshold = match known {
+                Some(threshold) => threshold,
+                None => lowest_of(&bench, FALSE_BLOBS_PER_MPX)?,
+            };
+            if scales > 0 && known.is_none() {
+                false_at_default = false_per_mpx(&bench, &check, DEFAULT_THRESHOLD)?;
+            }
+            Ok(Reach {
+                scales,
+                factors: factors.to_vec(),
+                threshold,
+                false_per_mpx: false_per_mpx(&bench, &check, threshold)?,
+                c95: [None; DIAMETERS_PX.len()],
+            })
+        };
+        let by_default = pixels_alone.factors();
+        let reaches = [
+            reach(0, &[], None)?,
+            reach(SCALES, &by_default, None)?,
+            reach(SCALES, &searched, Some(thresholds[0]))?,
+        ];
+        Ok(Self {
+            subject,
+            thresholds,
+            reaches,
+            false_at_default,
+        })
+    }
+
+    /// C95 of the discs of a diameter with each of the settings.
+    fn c95(&self, diameter_px: f64, effort: &StainEffort) -> Result<[Option<f64>; 3]> {
+        let discs = effort.discs[usize::from(diameter_px >= LARGE_PX)];
+        let scenes = Scenes::new(&self.subject, SEED_DISCS, diameter_px, discs)?;
+        let mut c95 = [None; 3];
+        for (c95, reach) in c95.iter_mut().zip(&self.reaches) {
+            let bench = self.subject.bench(reach.scales, &reach.factors)?;
+            *c95 = lowest_contrast(&bench, reach.threshold, &scenes)?;
+        }
+        Ok(c95)
+    }
+}
+
+fn lowest_contrast(bench: &Bench, threshold: f64, scenes: &Scenes) -> Result<Option<f64>> {
+    let contrast = |step: u32| LEAST_CONTRAST * CONTRAST_RATIO.powi(step as i32);
+    let mut tried = vec![None; CONTRAST_STEPS as usize + 1];
+    let found = lowest(CONTRAST_STEPS, |step| {
+        let mut recall = Recall::default();
+        for number in 0..scenes.len() {
+            let judgement = bench.judge(&scenes.frame(number, contrast(step)), threshold)?;
+            for defect in scenes.planted(number) {
+                recall.add(defect, &judgement);
+            }
+        }
+        tried[step as usize] = Some(recall.share());
+        Ok(recall.share() >= FOUND_SHARE)
+    })?;
+    // The search has tried this step and, unless it is the first, the step below.
+    Ok(found.map(|step| {
+        let (low, high) = (contrast(step - 1), contrast(step));
+        match (tried[step as usize - 1], tried[step as usize]) {
+            (Some(below), Some(above)) if above > below => {
+                high - (high - low) * (above - FOUND_SHARE) / (above - below)
+            }
+            _ => high,
+        }
+    }))
+}
+
+/// Measures all tables.
+///
+/// # Errors
+/// A pipeline's or the generator's error.
+pub fn measure(effort: &StainEffort) -> Result<Stains> {
+    let search = |subject: &Subject| Levels::measure(*subject, effort);
+    let mut subjects = on_every_core("stains: thresholds", &subjects(effort), search)?;
+    // The large diameters take longest, so they come first.
+    let jobs: Vec<(usize, usize)> = (0..DIAMETERS_PX.len())
+        .rev()
+        .flat_map(|diameter| (0..subjects.len()).map(move |subject| (subject, diameter)))
+        .collect();
+    let found = on_every_core("stains: C95", &jobs, |&(subject, diameter)| {
+        subjects[subject].c95(DIAMETERS_PX[diameter], effort)
+    })?;
+    for (&(subject, diameter), c95) in jobs.iter().zip(found) {
+        for (reach, c95) in subjects[subject].reaches.iter_mut().zip(c95) {
+            reach.c95[diameter] = c95;
+        }
+    }
+    let boxes = boxes::measure(subjects.first().context("no subject")?, effort)?;
+    let lights = on_every_core("stains: lights", &lit(effort), search)?;
+    Ok(Stains {
+        effort: *effort,
+        subjects,
+        lights,
+        boxes,
+    })
+}

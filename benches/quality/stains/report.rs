@@ -1,0 +1,315 @@
+//! Tables of the comparison across scales.
+
+use std::fmt::Write as _;
+
+use super::{
+    DEFAULT_THRESHOLD, DIAMETERS_PX, LARGE_PX, LEVELS, Levels, Reach, SCALES, Stains, Subject,
+};
+use crate::{
+    report::{Target, header, row},
+    scene::{MEAN_LEVEL, Texture},
+};
+
+/// Side of a pixel on the product for which SEMU is given, mm.
+const PIXEL_MM: f64 = 0.05;
+/// C95 that the default settings shall reach, by diameter.
+const TARGETS: [(f64, f64); 4] = [(6.0, 7.5), (12.0, 4.0), (20.0, 2.5), (30.0, 2.2)];
+/// Diameters at which the comparison across scales shall be no worse than pixels alone.
+const NO_WORSE: [f64; 2] = [1.5, 3.0];
+/// C95 of two runs with equal thresholds differ by up to this share.
+const CHANCE: f64 = 0.01;
+const MIN_PRECISION: f64 = 0.95;
+/// Growth of small defects' boxes.
+const MAX_GROWTH_PX: i64 = 2;
+/// Share of the boxes to which the limit applies.
+const GROWTH_QUANTILE: f64 = 0.95;
+
+/// SEMU of a mura with this contrast, percent of the luminance around it, and area.
+///
+/// # Source
+/// SEMI D31-1102, Definition of Measurement Index (SEMU) for Luminance Mura in FPD Image Quality Inspection.
+fn semu(percent: f64, area_mm2: f64) -> f64 {
+    percent / (1.97 / area_mm2.powf(0.33) + 0.72)
+}
+
+fn percent_of_mean(contrast: f64) -> f64 {
+    100.0 * contrast / f64::from(MEAN_LEVEL)
+}
+
+/// A contrast with the digits that it has.
+fn shown_c95(c95: Option<f64>) -> String {
+    match c95 {
+        None => "> 160".into(),
+        Some(c95) if c95 < 10.0 => format!("{c95:.2}"),
+        Some(c95) => format!("{c95:.1}"),
+    }
+}
+
+fn shown(subject: &Subject) -> [String; 4] {
+    let [x, y] = subject.texture.pitch();
+    let pitch = if x == y {
+        x.to_string()
+    } else {
+        format!("{x} × {y}")
+    };
+    let name = match subject.texture {
+        Texture::Panel(_) => "panel".into(),
+        Texture::Weave { wander_px, .. } => format!("weave, wanders {wander_px} px"),
+    };
+    [name, pitch, subject.sigma.to_string(), subject.light.name()]
+}
+
+fn settings(reach: &Reach) -> String {
+    if reach.scales == 0 {
+        return "scales=0".into();
+    }
+    let factors = reach.factors.iter().take(reach.scales);
+    let factors: Vec<_> = factors.map(|f| format!("{f:.3}")).collect();
+    let trimmed = factors.iter().map(|f| f.trim_end_matches('0'));
+    format!("<{}>", trimmed.collect::<Vec<_>>().join(", "))
+}
+
+fn cells(out: &mut String, all: &[String]) {
+    row(out, &all.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+fn at(diameter_px: f64) -> usize {
+    let found = DIAMETERS_PX.iter().position(|&d| d == diameter_px);
+    found.unwrap_or_default()
+}
+
+/// The targets of the default settings. `precision`: with discs of Ø3.
+pub fn targets(stains: &Stains, precision: f64) -> Vec<Target> {
+    let Some(levels) = stains.subjects.first() else {
+        return Vec::new();
+    };
+    let [alone, across, _] = &levels.reaches;
+    let mut all = Vec::new();
+    for (diameter_px, limit) in TARGETS {
+        let c95 = across.c95[at(diameter_px)];
+        all.push(Target {
+            name: format!("scales=3: C95 Ø{diameter_px}"),
+            wanted: format!("≤ {limit}"),
+            measured: shown_c95(c95),
+            met: c95.is_some_and(|c95| c95 <= limit),
+            reason: format!(
+                "discs pass the same optics as the panel, and the default factors suit more textures than this \
+                 one; with the thresholds of this panel C95 is {}",
+                shown_c95(levels.reaches[2].c95[at(diameter_px)])
+            ),
+        });
+    }
+    for diameter_px in NO_WORSE {
+        let [before, after] = [alone, across].map(|reach| reach.c95[at(diameter_px)]);
+        all.push(Target {
+            name: format!("scales=3: C95 Ø{diameter_px}"),
+            wanted: format!("no worse than {} with scales=0", shown_c95(before)),
+            measured: shown_c95(after),
+            met: before
+                .zip(after)
+                .is_some_and(|(before, after)| after <= before * (1.0 + CHANCE)),
+            reason: "T is higher, because all levels share the one false blob per megapixel".into(),
+        });
+    }
+    all.push(Target {
+        name: "scales=3: false blobs per Mpx over all levels".into(),
+        wanted: "≤ 1".into(),
+        measured: format!("{:.2}", across.false_per_mpx),
+        met: across.false_per_mpx <= 1.0,
+        reason: "T was searched on other frames; chance".into(),
+    });
+    all.push(Target {
+        name: "scales=3: precision".into(),
+        wanted: format!("≥ {MIN_PRECISION}"),
+        measured: format!("{precision:.3}"),
+        met: precision >= MIN_PRECISION,
+        reason: "ghosts: one distance from a defect one neighbour differs already, so the other one decides alone, and \
+                 a coarse level needs little"
+            .into(),
+    });
+    for boxes in &stains.boxes {
+        let growth = boxes.quantile(GROWTH_QUANTILE);
+        all.push(Target {
+            name: format!(
+                "scales=3: growth of the box, Ø{}, contrast {}",
+                boxes.diameter_px, boxes.contrast
+            ),
+            wanted: format!("≤ {MAX_GROWTH_PX} px"),
+            measured: growth.map_or("?".into(), |px| format!("{px} px")),
+            met: growth.is_some_and(|px| px <= MAX_GROWTH_PX),
+            reason: "coarse levels see a strong small defect in every block whose mean it enters"
+                .into(),
+        });
+    }
+    all
+}
+
+/// The section in Markdown.
+pub fn write(out: &mut String, stains: &Stains) {
+    out.push_str("## Stains: the comparison across scales\n\n");
+    let _ = writeln!(
+        out,
+        "`clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold`, defaults except where a column says \
+         otherwise, both pitches set. This run: {} clean megapixels per threshold and as many to check \
+         it, {} discs per contrast and {} of Ø{LARGE_PX} px and more. [stains.md](stains.md) says what \
+         follows from these tables.\n",
+        stains.effort.clean_mpx, stains.effort.discs[0], stains.effort.discs[1],
+    );
+    thresholds(out, &stains.subjects);
+    contrasts(out, &stains.subjects);
+    in_semu(out, &stains.subjects);
+    lights(out, &stains.lights);
+    boxes(out, stains);
+}
+
+fn thresholds(out: &mut String, subjects: &[Levels]) {
+    let _ = writeln!(
+        out,
+        "### Thresholds of the levels\n\nEach level alone: the lowest threshold, in grey levels, with at \
+         most {} of a false blob per megapixel. The steps are 0.25 grey levels for the frame and half \
+         of the step before for each level. The factors are the thresholds of the levels as parts of that of the frame: \
+         the recommended `scale-factors` of this texture.\n",
+        1.0 / (SCALES + 1) as f64
+    );
+    let mut titles = vec!["texture", "pitch", "σ", "frame"];
+    let names: Vec<_> = (1..=LEVELS).map(|k| format!("level {k}")).collect();
+    titles.extend(names.iter().map(String::as_str));
+    titles.push("scale-factors");
+    header(out, &titles);
+    for levels in subjects {
+        let [name, pitch, sigma, _] = shown(&levels.subject);
+        let mut line = vec![name, pitch, sigma];
+        line.extend(levels.thresholds.iter().map(ToString::to_string));
+        let factors = levels.thresholds[1..].iter();
+        let factors: Vec<_> = factors
+            .map(|t| format!("{:.2}", t / levels.thresholds[0]))
+            .collect();
+        line.push(format!("<{}>", factors.join(", ")));
+        cells(out, &line);
+    }
+    out.push('\n');
+}
+
+fn contrasts(out: &mut String, subjects: &[Levels]) {
+    out.push_str(
+        "### C95 by diameter\n\nWith pixels alone, with the default factors, and with the factors of the \
+         texture's own thresholds. T: lowest `threshold` with at most one false blob per megapixel over \
+         all levels; in the last row of a texture that of the frame in the table above.\n\n",
+    );
+    let mut titles = vec![
+        "texture",
+        "pitch",
+        "σ",
+        "scale-factors",
+        "T",
+        "false blobs per Mpx",
+    ];
+    let names: Vec<_> = DIAMETERS_PX.iter().map(|d| format!("Ø{d}")).collect();
+    titles.extend(names.iter().map(String::as_str));
+    header(out, &titles);
+    for levels in subjects {
+        for reach in &levels.reaches {
+            let [name, pitch, sigma, _] = shown(&levels.subject);
+            let mut line = vec![name, pitch, sigma, settings(reach)];
+            line.push(reach.threshold.to_string());
+            line.push(format!("{:.2}", reach.false_per_mpx));
+            line.extend(reach.c95.iter().map(|&c95| shown_c95(c95)));
+            cells(out, &line);
+        }
+    }
+    out.push('\n');
+}
+
+fn in_semu(out: &mut String, subjects: &[Levels]) {
+    let _ = writeln!(
+        out,
+        "### C95 in percent and in SEMU\n\nThe rows of the default factors: the contrast in percent of the \
+         mean level, and after the stroke its SEMU if a pixel is {PIXEL_MM} mm wide on the product. SEMU, \
+         the display industry's measure of mura (SEMI D31-1102), is the contrast in percent over \
+         `1.97 / area^0.33 + 0.72` with the area in mm²; 1 is what an observer just sees. The first \
+         row has the areas.\n"
+    );
+    let mut titles = vec!["texture", "pitch", "σ"];
+    let names: Vec<_> = DIAMETERS_PX.iter().map(|d| format!("Ø{d}")).collect();
+    titles.extend(names.iter().map(String::as_str));
+    header(out, &titles);
+    let area = |diameter_px: f64| (diameter_px * PIXEL_MM).powi(2) * std::f64::consts::FRAC_PI_4;
+    let mut line = vec![String::from("area, mm²"), String::new(), String::new()];
+    line.extend(DIAMETERS_PX.map(|d| format!("{:.3}", area(d))));
+    cells(out, &line);
+    for levels in subjects {
+        let [name, pitch, sigma, _] = shown(&levels.subject);
+        let mut line = vec![name, pitch, sigma];
+        let c95 = DIAMETERS_PX.iter().zip(&levels.reaches[1].c95);
+        line.extend(c95.map(|(&diameter, c95)| {
+            c95.map_or("> 160 levels".into(), |c95| {
+                let percent = percent_of_mean(c95);
+                format!("{percent:.1} % / {:.2}", semu(percent, area(diameter)))
+            })
+        }));
+        cells(out, &line);
+    }
+    out.push('\n');
+}
+
+fn lights(out: &mut String, all: &[Levels]) {
+    let _ = writeln!(
+        out,
+        "### Uneven light\n\nσ 4. T as above, thresholds of the levels alone, and the false blobs \
+         per megapixel with `threshold={DEFAULT_THRESHOLD}`, the default factors and uneven light. `minimum` \
+         cancels an even slope, because one neighbour is brighter and the other darker. A curvature stays, and \
+         so does a slope near the edges, where both neighbours lie on one side (`borders=inward`).\n"
+    );
+    let mut titles = vec!["texture", "pitch", "light", "T, scales=0", "T, scales=3"];
+    let names: Vec<_> = (0..=LEVELS).map(|k| format!("level {k}")).collect();
+    titles.extend(names.iter().map(String::as_str));
+    titles.push("false blobs per Mpx by default");
+    header(out, &titles);
+    for levels in all {
+        let [name, pitch, _, light] = shown(&levels.subject);
+        let mut line = vec![name, pitch, light];
+        let reaches = levels.reaches.iter().take(2);
+        line.extend(reaches.map(|reach| reach.threshold.to_string()));
+        line.extend(levels.thresholds.iter().map(ToString::to_string));
+        line.push(format!("{:.2}", levels.false_at_default));
+        cells(out, &line);
+    }
+    out.push('\n');
+}
+
+fn boxes(out: &mut String, stains: &Stains) {
+    out.push_str(
+        "### Boxes of small defects\n\nGrowth of the longer side of a disc's box, default factors against \
+         `scales=0`, each at its T, σ 4, p 7.35.\n\n",
+    );
+    header(
+        out,
+        &[
+            "disc",
+            "contrast",
+            "discs",
+            "median, px",
+            "95 % at most, px",
+            "largest, px",
+        ],
+    );
+    for boxes in &stains.boxes {
+        let quantile = |share| {
+            boxes
+                .quantile(share)
+                .map_or("?".into(), |px: i64| px.to_string())
+        };
+        cells(
+            out,
+            &[
+                format!("Ø{}", boxes.diameter_px),
+                boxes.contrast.to_string(),
+                boxes.growth_px.len().to_string(),
+                quantile(0.5),
+                quantile(GROWTH_QUANTILE),
+                quantile(1.0),
+            ],
+        );
+    }
+    out.push('\n');
+}
