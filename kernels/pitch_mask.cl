@@ -115,7 +115,7 @@ static int level_difference(int x, int y, __global const level_t *levels, __glob
         const scale_level_t level = table[k];
         const int column = x >> k;
         const int row = (y + level.remainder) >> k;
-        if (!(marks[level.marks_at + (size_t)row * level.pitch + column] & MARK_COUNTS))
+        if (!marks[level.marks_at + (size_t)row * level.pitch + column])
             continue;
         sum_t largest = 0;
         int found = 0;

@@ -14,6 +14,7 @@
  * | table       | a scale_level_t per level; level 0 is the frame                                              |
  * | comparisons | the judged blocks; see scale_comparison_t                                                   |
  * | marks       | a byte per block: 1 = marked; the rows of scale_level_t's from .. past-1 are written          |
+ * | is_again    | the levels are those of a repaired frame: marks are cleared, none is set                     |
  * | ignored     | the same layout: 1 = an ignored pixel is among those whose mean is taken; read if use_ignored |
  * | counters    | the launches add to counters[slot], which is 0 at entry, where a block is marked; scales_first |
  * |             | zeroes counters[slot ^ 1]                                                                   |
@@ -55,47 +56,30 @@ typedef struct {
     int x0, x1, y0, y1;
     /* Elements from the centre to the samples beside it, and to the taps of its neighbours. */
     int before, after, left_near, left_far, right_near, right_far;
-    int left_fraction, right_fraction, blur;
-    /* The comparison of the pixels, and the neighbour that lies outside: 1 the left (upper) one, 2 the right one. */
-    int comparison, missing, unused[3];
+    int fraction, blur;
+    int unused[2];
 } scale_comparison_t;
 
-/* A block's differences to its neighbours, in 1/256 of the samples' unit. */
-typedef struct {
-    sum_t left, right;
-} sum2_t;
-
-static sum2_t block_sides(__global const level_t *at, scale_comparison_t c)
+/* Whether a comparison marks the block whose sample is `at`. `difference`: as in is_marked_by, but in 1/512 of the
+ * samples' unit. */
+static int is_block_marked(__global const level_t *at, scale_comparison_t c, sum_t theta, int flags, sum_t *difference)
 {
     const sum_t s = at[0];
     const sum_t left_near = at[c.left_near];
     const sum_t right_near = at[c.right_near];
     const sum_t centre = 256 * s + c.blur * ((sum_t)at[c.before] - 2 * s + (sum_t)at[c.after]);
-    sum2_t sides;
-    sides.left = centre - 256 * left_near - c.left_fraction * ((sum_t)at[c.left_far] - left_near);
-    sides.right = centre - 256 * right_near - c.right_fraction * ((sum_t)at[c.right_far] - right_near);
-    return sides;
-}
-
-/* Whether differences mark a block. `difference`: as in is_marked_by, but in 1/512 of the samples' unit. */
-static int is_block_marked_by(sum2_t sides, sum_t theta, int flags, sum_t *difference)
-{
+    const sum_t l = centre - 256 * left_near - c.fraction * ((sum_t)at[c.left_far] - left_near);
+    const sum_t r = centre - 256 * right_near - c.fraction * ((sum_t)at[c.right_far] - right_near);
     int bright, dark;
     if (flags & MINIMUM) {
-        const sum_t smaller = min(sides.left, sides.right), larger = max(sides.left, sides.right);
+        const sum_t smaller = min(l, r), larger = max(l, r);
         bright = smaller >= theta;
         dark = larger <= -theta;
         *difference = 2 * (bright ? smaller : larger);
     } else {
-        *difference = sides.left + sides.right;
+        *difference = l + r;
         bright = *difference >= 2 * theta;
         dark = *difference <= -2 * theta;
     }
     return (((flags & BRIGHT) != 0) & bright) | (((flags & DARK) != 0) & dark);
-}
-
-/* Whether a comparison marks the block whose sample is `at`. */
-static int is_block_marked(__global const level_t *at, scale_comparison_t c, sum_t theta, int flags, sum_t *difference)
-{
-    return is_block_marked_by(block_sides(at, c), theta, flags, difference);
 }

@@ -92,8 +92,8 @@ static void add_row(__global const level_t *row, int x, int count, uint *columns
 
 /* Judges the block (x, y) of a level. */
 static void judge_block(__global const level_t *levels, scale_level_t level, __global const scale_comparison_t *comparisons,
-                        int flags, int x, int y, __global uchar *marks, __global const uchar *ignored, int use_ignored,
-                        __global uint *counter)
+                        int flags, int x, int y, __global uchar *marks, int is_again, __global const uchar *ignored,
+                        int use_ignored, __global uint *counter)
 {
     const size_t at = level.marks_at + (size_t)y * level.pitch + x;
     const sum_t theta = (sum_t)level.theta;
@@ -104,7 +104,7 @@ static void judge_block(__global const level_t *levels, scale_level_t level, __g
         if (y >= c->y0 && y < c->y1 && x >= c->x0 && x < c->x1)
             marked |= is_block_marked(levels + c->base + (long)y * c->step + x, *c, theta, flags, &difference);
     }
-    if (use_ignored && ignored[at])
+    if ((use_ignored && ignored[at]) || (is_again && !marks[at]))
         marked = 0;
     marks[at] = (uchar)marked;
     if (marked)
@@ -113,14 +113,15 @@ static void judge_block(__global const level_t *levels, scale_level_t level, __g
 
 __kernel void scales_next(int height, int axes, __global level_t *levels, __global const scale_level_t *table, int level,
                           int is_last, __global const scale_comparison_t *comparisons, int flags, __global uchar *marks,
-                          __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
+                          int is_again, __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
 {
     const scale_level_t from = table[level];
     const int judged = from.past - from.from;
     int row = (int)get_global_id(1);
     if (row < judged) {
         for (int x = (int)get_global_id(0); x < from.count; x += (int)get_global_size(0))
-            judge_block(levels, from, comparisons, flags, x, from.from + row, marks, ignored, use_ignored, &counters[slot]);
+            judge_block(levels, from, comparisons, flags, x, from.from + row, marks, is_again, ignored, use_ignored,
+                        &counters[slot]);
         return;
     }
     if (is_last)

@@ -100,43 +100,46 @@ __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global
 
 /* Judges a row of blocks. */
 static void judge_row(__global const level_t *levels, scale_level_t level, __global const scale_comparison_t *comparisons,
-                      int flags, int y, __global uchar *marks, __global const uchar *ignored, int use_ignored,
-                      __global uint *counter)
+                      int flags, int y, __global uchar *marks, int is_again, __global const uchar *ignored,
+                      int use_ignored, __global uint *counter)
 {
     __global uchar *out = marks + level.marks_at + (size_t)y * level.pitch;
+    /* Bit 1: the block may be marked; bit 0: a comparison marks it. */
     for (int x = 0; x < level.count; x++)
-        out[x] = 0;
+        out[x] = is_again ? (uchar)(out[x] << 1) : (uchar)2;
+    if (use_ignored) {
+        __global const uchar *clear = ignored + level.marks_at + (size_t)y * level.pitch;
+        for (int x = 0; x < level.count; x++)
+            out[x] &= (uchar)(2 - 2 * clear[x]);
+    }
+    const sum_t theta = (sum_t)level.theta;
     for (int i = level.first; i < level.end; i++) {
         const scale_comparison_t c = comparisons[i];
         if (y < c.y0 || y >= c.y1)
             continue;
         __global const level_t *row = levels + c.base + (long)y * c.step;
-        const sum_t theta = (sum_t)level.theta;
         for (int x = c.x0; x < c.x1; x++) {
             sum_t difference;
             out[x] |= (uchar)is_block_marked(row + x, c, theta, flags, &difference);
         }
     }
     uint any = 0;
-    if (use_ignored) {
-        __global const uchar *clear = ignored + level.marks_at + (size_t)y * level.pitch;
-        for (int x = 0; x < level.count; x++)
-            out[x] &= (uchar)(1 - clear[x]);
-    }
-    for (int x = 0; x < level.count; x++)
+    for (int x = 0; x < level.count; x++) {
+        out[x] = (uchar)(out[x] == 3);
         any |= out[x];
+    }
     if (any)
         atomic_add(counter, 1u);
 }
 
 __kernel void scales_next(int height, int axes, __global level_t *levels, __global const scale_level_t *table, int level,
                           int is_last, __global const scale_comparison_t *comparisons, int flags, __global uchar *marks,
-                          __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
+                          int is_again, __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
 {
     const scale_level_t at = table[level];
     BAND_OF(at.past - at.from, judged, past_judged);
     for (int row = judged; row < past_judged; row++)
-        judge_row(levels, at, comparisons, flags, at.from + row, marks, ignored, use_ignored, &counters[slot]);
+        judge_row(levels, at, comparisons, flags, at.from + row, marks, is_again, ignored, use_ignored, &counters[slot]);
     if (is_last)
         return;
     const scale_level_t to = table[level + 1];

@@ -69,15 +69,12 @@ pub struct ScaleComparison {
     left_far: i32,
     right_near: i32,
     right_far: i32,
-    left_fraction: i32,
-    right_fraction: i32,
+    fraction: i32,
     blur: i32,
-    comparison: i32,
-    missing: i32,
-    unused: [i32; 3],
+    unused: [i32; 2],
 }
 
-const _: () = assert!(size_of::<LevelWords>() == 64 && size_of::<ScaleComparison>() == 80);
+const _: () = assert!(size_of::<LevelWords>() == 64 && size_of::<ScaleComparison>() == 64);
 
 /// A level of the window of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -111,8 +108,8 @@ pub struct Scales<'a> {
     pub levels: usize,
     /// Pixels in a row.
     pub width: usize,
-    /// The comparisons of level 0, each with its edge margin if it judges inward.
-    pub comparisons: &'a [(Comparison, Option<usize>)],
+    /// The comparisons of the pixels.
+    pub comparisons: &'a [Comparison],
     /// The regions of interest in the plane.
     pub regions: &'a [Rect],
     /// Whether the centre is blurred as its neighbours are.
@@ -133,7 +130,7 @@ pub struct Levels {
 impl Scales<'_> {
     /// The levels of the rows of a window.
     pub fn levels(&self, window: &Window) -> Levels {
-        let along = |axis| self.comparisons.iter().any(|(c, _)| c.axis == axis);
+        let along = |axis| self.comparisons.iter().any(|c| c.axis == axis);
         let mut all = Levels::default();
         for shift in 1..=self.levels {
             let size = 1_u64 << shift;
@@ -169,43 +166,37 @@ impl Scales<'_> {
     /// The comparisons of a level in a plane of `height` rows.
     pub fn comparisons(&self, level: &Level, height: usize) -> Vec<ScaleComparison> {
         let mut judged = Vec::new();
-        for (number, (comparison, inward)) in self.comparisons.iter().enumerate() {
+        for comparison in self.comparisons {
             let along_x = comparison.axis == Axis::X;
             let n = if along_x { self.width } else { height };
-            for (missing, [from, to]) in judged_along(comparison, level.shift, n, *inward)
-                .into_iter()
-                .enumerate()
-            {
-                for region in self.regions {
-                    let [x0, x1] = inside(level.shift, [region.x0, region.x1], self.width);
-                    let [y0, y1] = inside(level.shift, [region.y0, region.y1], height);
-                    let (x, y) = if along_x {
-                        ([x0.max(from), x1.min(to)], [y0, y1])
-                    } else {
-                        ([x0, x1], [y0.max(from), y1.min(to)])
-                    };
-                    let x = blocks(level.shift, x, 0);
-                    let y = blocks(level.shift, y, level.remainder);
-                    if x[0] < x[1] && y[0] < y[1] {
-                        let words = self.words(level, comparison, missing);
-                        judged.push(ScaleComparison {
-                            x0: x[0] as i32,
-                            x1: x[1] as i32,
-                            y0: y[0] as i32,
-                            y1: y[1] as i32,
-                            comparison: number as i32,
-                            missing: missing as i32,
-                            ..words
-                        });
-                    }
+            let reach = comparison.margin() + before(level.shift);
+            let end = n.saturating_sub(comparison.margin() + behind(level.shift));
+            for region in self.regions {
+                let [x0, x1] = inside(level.shift, [region.x0, region.x1], self.width);
+                let [y0, y1] = inside(level.shift, [region.y0, region.y1], height);
+                let (x, y) = if along_x {
+                    ([x0.max(reach), x1.min(end)], [y0, y1])
+                } else {
+                    ([x0, x1], [y0.max(reach), y1.min(end)])
+                };
+                let x = blocks(level.shift, x, 0);
+                let y = blocks(level.shift, y, level.remainder);
+                if x[0] < x[1] && y[0] < y[1] {
+                    judged.push(ScaleComparison {
+                        x0: x[0] as i32,
+                        x1: x[1] as i32,
+                        y0: y[0] as i32,
+                        y1: y[1] as i32,
+                        ..self.words(level, comparison)
+                    });
                 }
             }
         }
         judged
     }
 
-    /// The taps of a comparison; `missing`: 0 none, 1 the left neighbour, 2 the right one.
-    fn words(&self, level: &Level, c: &Comparison, missing: usize) -> ScaleComparison {
+    /// The taps of a comparison.
+    fn words(&self, level: &Level, c: &Comparison) -> ScaleComparison {
         let pitch = level.pitch as i32;
         let size = 1 << level.shift;
         let along_x = c.axis == Axis::X;
@@ -217,38 +208,22 @@ impl Scales<'_> {
                 px * pitch
             }
         };
-        let tap = |whole: i32, fraction: i32, is_right: bool| {
-            let sign = if is_right { 1 } else { -1 };
-            let far = whole + i32::from(fraction > 0);
-            (element(sign * whole), element(sign * far), fraction)
-        };
-        let (left_near, left_far, left_fraction) = match missing {
-            1 => tap(c.whole2, c.fraction2, true),
-            _ => tap(c.whole, c.fraction, false),
-        };
-        let (right_near, right_far, right_fraction) = match missing {
-            2 => tap(c.whole2, c.fraction2, false),
-            _ => tap(c.whole, c.fraction, true),
-        };
-        let (base, step) = if along_x {
-            (level.x_at as i32, size * pitch)
+        let far = c.margin() as i32;
+        let base = if along_x {
+            level.x_at as i32
         } else {
-            (
-                level.y_at as i32 - level.remainder as i32 * pitch,
-                size * pitch,
-            )
+            level.y_at as i32 - level.remainder as i32 * pitch
         };
         ScaleComparison {
             base,
-            step,
+            step: size * pitch,
             before: element(-1),
             after: element(1),
-            left_near,
-            left_far,
-            right_near,
-            right_far,
-            left_fraction,
-            right_fraction,
+            left_near: element(-c.whole),
+            left_far: element(-far),
+            right_near: element(c.whole),
+            right_far: element(far),
+            fraction: c.fraction,
             blur: if self.is_matched { c.blur } else { 0 },
             ..ScaleComparison::default()
         }
@@ -301,27 +276,6 @@ impl Level {
             end: comparisons.end as i32,
             unit: unit(self.shift),
             unused: 0,
-        }
-    }
-}
-
-/// The first samples of the blocks that a comparison judges along an axis of `n` samples: with both neighbours, without
-/// the left (upper) one, and without the right (lower) one. All samples whose means are taken lie within the axis.
-fn judged_along(c: &Comparison, level: usize, n: usize, inward: Option<usize>) -> [[usize; 2]; 3] {
-    let (before, behind) = (before(level), behind(level));
-    let (margin, margin2) = (c.margin(), c.margin2());
-    let end = |reach: usize| n.saturating_sub(reach + behind);
-    let both = [margin + before, end(margin)];
-    match inward {
-        None => [both, [0, 0], [0, 0]],
-        Some(edge) => {
-            // The blurred centre needs the samples beside it.
-            let edge = edge.max(1);
-            [
-                both,
-                [before + edge, end(margin2).min(margin + before)],
-                [end(margin).max(margin2 + before), end(edge)],
-            ]
         }
     }
 }

@@ -118,6 +118,10 @@ pub struct PitchThreshold {
     comparisons: Mem,
     comparison_list: Vec<Comparison>,
     rois: Rois,
+    /// The whole plane as a region.
+    everywhere: Rois,
+    /// Counters of a comparison whose counts are not used.
+    unused_counters: Mem,
     /// A faster kernel for some frames.
     fixed: Option<Fixed>,
     /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
@@ -136,7 +140,7 @@ pub struct PitchThreshold {
     at_pitches: Vec<Comparison>,
     weak: Vec<Comparison>,
     /// Memory for a packed mask that is then expanded; allocated at first use.
-    packed: Option<ClBuffer>,
+    packed: Option<Arc<ClBuffer>>,
     lister: Lister,
     theta: i32,
     flags: i32,
@@ -340,6 +344,8 @@ impl PitchThreshold {
             comparisons: upload(context, &comparison_words, "comparisons")?,
             comparison_list: comparisons,
             rois: Rois::new(context, &settings.regions(width, &window))?,
+            everywhere: Rois::new(context, &[Rect::new(0, 0, width, height)])?,
+            unused_counters: counters(context)?,
             counters: counters(context)?,
             packed: None,
             lister: Lister::new(context, &plain)?,
@@ -425,6 +431,8 @@ impl PitchThreshold {
         if !is_alike {
             let regions = self.settings.regions(self.width, window);
             self.rois.update(&self.context, &regions)?;
+            let plane = Rect::new(0, 0, self.width, window.height);
+            self.everywhere.update(&self.context, &[plane])?;
             if let Some(scales) = &mut self.scales {
                 scales.take(&self.context, window, &regions)?;
             }

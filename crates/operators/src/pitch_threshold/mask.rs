@@ -1,5 +1,7 @@
 //! The target of a mask.
 
+use std::sync::Arc;
+
 use clinspect_opencl::ClBuffer;
 use clinspect_opencl::frame::ClFrame;
 
@@ -21,10 +23,10 @@ pub enum MaskTarget<'a> {
 /// packed.
 pub(super) fn packed_mask<'a>(
     target: MaskTarget<'a>,
-    own: &'a Option<ClBuffer>,
+    own: &'a Option<Arc<ClBuffer>>,
 ) -> Option<(&'a ClBuffer, usize)> {
     match target {
         MaskTarget::Packed { buffer, offset } => Some((buffer, offset)),
-        MaskTarget::Grey(_) => own.as_ref().map(|buffer| (buffer, 0)),
+        MaskTarget::Grey(_) => own.as_ref().map(|buffer| (&**buffer, 0)),
     }
 }

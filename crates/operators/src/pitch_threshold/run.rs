@@ -19,6 +19,16 @@ use crate::{
     to_i32, to_u32,
 };
 
+/// Rows of the plane, and where their packed mask goes.
+struct MaskedRows<'a> {
+    first: usize,
+    rows: usize,
+    mask: Memory<'a>,
+    mask_offset: usize,
+    /// All pixels of the plane are marked, wherever they lie, and nothing is counted.
+    is_all: bool,
+}
+
 impl PitchThreshold {
     /// [`Self::run_window`] for a whole frame.
     ///
@@ -73,16 +83,15 @@ impl PitchThreshold {
                 .as_ref()
                 .is_none_or(|packed| packed.size() < bytes)
         {
-            self.packed = Some(ClBuffer::new(&self.context, bytes, meter)?);
+            self.packed = Some(Arc::new(ClBuffer::new(&self.context, bytes, meter)?));
         }
-        let (mask, mask_offset) = packed_mask(target, &self.packed)
+        let packed = self.packed.clone();
+        let (mask, mask_offset) = packed_mask(target, &packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(mask);
-        let comparison_count = match self.contrast {
-            Contrast::Unknown => 0,
-            _ => self.comparison_list.len(),
-        };
-        let mut submission = self.context.submit(meter);
+        let comparison_count = self.comparisons_in_use();
+        let context = self.context.clone();
+        let mut submission = context.submit(meter);
         if let Some(images) = &mut self.images {
             images.update(frame, &mut submission)?;
         }
@@ -91,72 +100,14 @@ impl PitchThreshold {
             self.clean = true;
             submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
         }
-        let plane = frame.plane(0)?;
-        let image = self.images.as_ref().and_then(|images| images.get(0));
-        let [src, src_offset, src_stride] = source_args(plane, image, 0)?;
-        let mut args = vec![
-            src,
-            src_offset,
-            src_stride,
-            Arg::I32(to_i32(self.width, "a width")?),
-            Arg::I32(to_i32(window.height, "a height")?),
-            Arg::I32(to_i32(window.first, "a row")?),
-            Arg::I32(to_i32(window.rows, "rows")?),
-            Arg::Writes(mask),
-            Arg::U64(mask_offset as u64),
-            Arg::U32(to_u32(stride, "a stride")?),
-            Arg::Mem(&self.comparisons),
-            Arg::I32(to_i32(comparison_count, "comparisons")?),
-            Arg::Mem(&self.rois.memory),
-            Arg::I32(to_i32(self.rois.words.len(), "regions")?),
-            Arg::I32(self.theta),
-            Arg::I32(self.flags),
-            Arg::Mem(&self.counters),
-            Arg::U32(to_u32(slot, "a counter")?),
-        ];
-        let fixed = self.fixed.as_mut().filter(|fixed| {
-            // The kernel compares whatever the number of comparisons.
-            comparison_count > 0 && plane.aligned_len().is_some() && fixed.reads(plane)
-        });
-        let (kernel, name, launch) = match fixed {
-            Some(fixed) => (
-                &mut fixed.kernel,
-                Fixed::NAME,
-                Launch::Wide(fixed.split, fixed.group),
-            ),
-            None => (&mut self.kernel, self.name, self.launch),
+        let rows = MaskedRows {
+            first: window.first,
+            rows: window.rows,
+            mask,
+            mask_offset,
+            is_all: false,
         };
-        let mut is_summed = false;
-        let range = match launch {
-            Launch::Bytes(group) => NdRange::cover([stride, window.rows], group),
-            Launch::Bands(bands) => NdRange::groups(bands.min(window.rows.max(1)), 1),
-            Launch::Wide(split, group) => {
-                let split = split.of_rows(window.rows);
-                // The kernel also sums up the tiles: another launch would cost as much as the sums.
-                let tiles = match (self.contrast, &self.presence) {
-                    (Contrast::Known(level), Some(presence)) => Some((level, presence)),
-                    _ => None,
-                };
-                is_summed = tiles.is_some();
-                let tile_groups = tiles.map_or(0, |(_, presence)| presence.groups(group));
-                args.push(Arg::U32(memory_bytes(plane, name)?));
-                args.extend(split.args(group, tile_groups)?);
-                match tiles {
-                    Some((level, presence)) => args.extend(presence.tile_args(level)?),
-                    None => args.extend([
-                        Arg::I32x4([1; 4]),
-                        Arg::U32(0),
-                        Arg::I32(0),
-                        Arg::Mem(&self.counters),
-                        Arg::I32(1),
-                        Arg::I32(0),
-                        Arg::I32(1),
-                    ]),
-                }
-                split.range(group, tile_groups)
-            }
-        };
-        submission.run(kernel, name, &args, &range)?;
+        let is_summed = self.compare_rows(frame, &rows, slot, &mut submission)?;
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
             && !is_summed
         {
@@ -165,7 +116,7 @@ impl PitchThreshold {
         if let Some(scales) = &mut self.scales
             && comparison_count > 0
         {
-            scales.run(frame, image, &self.counters, LEVELS + slot, &mut submission)?;
+            scales.run(frame, &self.counters, LEVELS + slot, &mut submission)?;
         }
         if let Some(ignore) = &mut self.ignore {
             ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
@@ -187,16 +138,15 @@ impl PitchThreshold {
             missing: 0,
         };
         let mut fresh = 0;
-        if let Some(scales) = &mut self.scales
+        if self.scales.is_some()
             && comparison_count > 0
             && counts[LEVELS + slot] > 0
         {
-            let pixels = Pixels {
-                window,
-                comparisons: &self.comparisons,
-                theta: self.theta,
-            };
-            fresh = scales.join(&self.context, frame, &pixels, mask, mask_offset, meter)?;
+            let has_marked = counts[slot] > 0
+                || window.is_web
+                || self.ignore.is_some()
+                || !self.settings.rois.is_empty();
+            fresh = self.join_levels(frame, mask, mask_offset, has_marked, meter)?;
             marked.pixels += u64::from(fresh);
         }
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
@@ -231,6 +181,139 @@ impl PitchThreshold {
             submission.send()?.wait("the mask")?;
         }
         Ok(marked)
+    }
+
+    /// Enqueues the comparison of rows. Returns whether it sums up the tiles, too.
+    fn compare_rows(
+        &mut self,
+        frame: &ClFrame,
+        rows: &MaskedRows,
+        slot: usize,
+        submission: &mut Submission,
+    ) -> Result<bool, ClError> {
+        let stride = packed_stride(self.width);
+        let comparison_count = self.comparisons_in_use();
+        let (rois, counters) = if rows.is_all {
+            (&self.everywhere, &self.unused_counters)
+        } else {
+            (&self.rois, &self.counters)
+        };
+        let plane = frame.plane(0)?;
+        let image = self.images.as_ref().and_then(|images| images.get(0));
+        let [src, src_offset, src_stride] = source_args(plane, image, 0)?;
+        let mut args = vec![
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.window.height, "a height")?),
+            Arg::I32(to_i32(rows.first, "a row")?),
+            Arg::I32(to_i32(rows.rows, "rows")?),
+            Arg::Writes(rows.mask),
+            Arg::U64(rows.mask_offset as u64),
+            Arg::U32(to_u32(stride, "a stride")?),
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(comparison_count, "comparisons")?),
+            Arg::Mem(&rois.memory),
+            Arg::I32(to_i32(rois.words.len(), "regions")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+            Arg::Mem(counters),
+            Arg::U32(to_u32(slot, "a counter")?),
+        ];
+        let fixed = self.fixed.as_mut().filter(|fixed| {
+            // The kernel compares whatever the number of comparisons.
+            comparison_count > 0 && plane.aligned_len().is_some() && fixed.reads(plane)
+        });
+        let (kernel, name, launch) = match fixed {
+            Some(fixed) => (
+                &mut fixed.kernel,
+                Fixed::NAME,
+                Launch::Wide(fixed.split, fixed.group),
+            ),
+            None => (&mut self.kernel, self.name, self.launch),
+        };
+        let mut is_summed = false;
+        let range = match launch {
+            Launch::Bytes(group) => NdRange::cover([stride, rows.rows], group),
+            Launch::Bands(bands) => NdRange::groups(bands.min(rows.rows.max(1)), 1),
+            Launch::Wide(split, group) => {
+                let split = split.of_rows(rows.rows);
+                // The kernel also sums up the tiles: another launch would cost as much as the sums.
+                let tiles = match (self.contrast, &self.presence) {
+                    (Contrast::Known(level), Some(presence)) if !rows.is_all => Some((level, presence)),
+                    _ => None,
+                };
+                is_summed = tiles.is_some();
+                let tile_groups = tiles.map_or(0, |(_, presence)| presence.groups(group));
+                args.push(Arg::U32(memory_bytes(plane, name)?));
+                args.extend(split.args(group, tile_groups)?);
+                match tiles {
+                    Some((level, presence)) => args.extend(presence.tile_args(level)?),
+                    None => args.extend([
+                        Arg::I32x4([1; 4]),
+                        Arg::U32(0),
+                        Arg::I32(0),
+                        Arg::Mem(&self.counters),
+                        Arg::I32(1),
+                        Arg::I32(0),
+                        Arg::I32(1),
+                    ]),
+                }
+                split.range(group, tile_groups)
+            }
+        };
+        submission.run(kernel, name, &args, &range)?;
+        Ok(is_summed)
+    }
+
+    /// Number of comparisons that judge pixels; none while the minimum contrast is unknown.
+    fn comparisons_in_use(&self) -> usize {
+        match self.contrast {
+            Contrast::Unknown => 0,
+            _ => self.comparison_list.len(),
+        }
+    }
+
+    /// Marks the pixels of the blocks that levels mark. Returns the number of those that were not marked before.
+    /// `has_marked`: pixels of the frame may be marked themselves.
+    fn join_levels(
+        &mut self,
+        frame: &ClFrame,
+        mask: Memory,
+        mask_offset: usize,
+        has_marked: bool,
+        meter: &Arc<Meter>,
+    ) -> Result<u32, ClError> {
+        let context = self.context.clone();
+        let window = self.window;
+        let mut submission = context.submit(meter);
+        let all = match &mut self.scales {
+            Some(scales) if has_marked => Some(scales.mask_of_all(&context, meter)?),
+            _ => None,
+        };
+        if let Some(all) = &all {
+            let rows = MaskedRows {
+                first: 0,
+                rows: window.height,
+                mask: Memory::Buffer(all),
+                mask_offset: 0,
+                is_all: true,
+            };
+            self.compare_rows(frame, &rows, 0, &mut submission)?;
+        }
+        let Some(scales) = &mut self.scales else {
+            return Ok(0);
+        };
+        if let Some(all) = &all {
+            let pixels = Pixels {
+                comparisons: &self.comparisons,
+                counters: &self.unused_counters,
+                theta: self.theta,
+            };
+            scales.judge_repaired(&context, frame, all, &pixels, &mut submission)?;
+        }
+        scales.join(&window, mask, mask_offset, submission)
     }
 
     /// Expands the packed mask if the target has a byte per pixel.

@@ -14,12 +14,13 @@ use clinspect_core::{
     window::Window,
 };
 use clinspect_opencl::{
-    Arg, ClContext, ClImage, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
     frame::ClFrame,
 };
 
 use super::{settings::PitchSettings, upload};
 use crate::{
+    histogram::effective_depth,
     sample_options,
     source::{plain_group, source_args},
     to_i32, to_u32,
@@ -39,33 +40,39 @@ const BANDS_PER_UNIT: usize = 4;
 pub(super) struct Scales {
     first: Kernel,
     next: Kernel,
-    thin: Kernel,
-    thin_group: [usize; 2],
+    repair: Kernel,
+    repair_group: [usize; 2],
     join: Kernel,
     join_group: [usize; 2],
     /// Work-items on a CPU; `None` on a GPU.
     bands: Option<usize>,
     group: usize,
-    comparisons: Vec<(Comparison, Option<usize>)>,
+    comparisons: Vec<Comparison>,
     thetas_q8: Vec<i64>,
     is_matched: bool,
     sample_bytes: usize,
+    /// The highest value of a sample.
+    highest: i32,
     width: usize,
     flags: i32,
     levels: Levels,
     height: usize,
     pictures: Sized,
     marks: Sized,
+    /// Packed mask of all rows of the plane, and the repaired plane; for frames in which a level marks a block.
+    all: Option<Arc<ClBuffer>>,
+    repaired: Sized,
     ignored: Option<IgnoredBlocks>,
     table: Listed<LevelWords>,
     judged: Listed<ScaleComparison>,
     fresh: Mem,
 }
 
-/// What [`Scales::join`] needs of the comparison of pixels.
+/// What [`Scales::judge_repaired`] needs of the comparison of pixels.
 pub(super) struct Pixels<'a> {
-    pub window: Window,
     pub comparisons: &'a Mem,
+    /// Two counters for a comparison whose counts are not used.
+    pub counters: &'a Mem,
     /// Threshold, 1/256 grey level.
     pub theta: i32,
 }
@@ -149,14 +156,15 @@ impl Scales {
         by_rows: bool,
     ) -> Result<Self, ClError> {
         let (sample, width, height) = (layout.sample, layout.width, layout.height);
-        let options = sample_options(sample, settings.image);
+        // Planes are buffers even where the comparison of pixels reads their image.
+        let options = sample_options(sample, false);
         let source = if by_rows {
             ProgramSource::ScalesRows
         } else {
             ProgramSource::ScalesItems
         };
         let program = context.program(source, &options)?;
-        let thin = plain.kernel("scales_thin")?;
+        let repair = plain.kernel("scales_repair")?;
         let join = plain.kernel("scales_join")?;
         let next = program.kernel("scales_next")?;
         let bands = by_rows.then(|| context.caps().compute_units * BANDS_PER_UNIT);
@@ -164,23 +172,24 @@ impl Scales {
             first: program.kernel("scales_first")?,
             group: GROUP.min(context.kernel_work_group(&next)?),
             next,
-            thin_group: plain_group(context, &thin)?,
-            thin,
+            repair_group: plain_group(context, &repair)?,
+            repair,
             join_group: plain_group(context, &join)?,
             join,
             bands,
-            comparisons: (comparisons.iter())
-                .map(|c| (*c, settings.inward(c)))
-                .collect(),
+            comparisons: comparisons.to_vec(),
             thetas_q8: settings.scale_thresholds_q8()?,
             is_matched: settings.match_center,
             sample_bytes: sample.bytes(),
+            highest: (1 << effective_depth(settings.bit_depth, sample)?) - 1,
             width,
             flags: settings.flags(),
             levels: Levels::default(),
             height,
             pictures: Sized::new(context, 1)?,
             marks: Sized::new(context, 1)?,
+            all: None,
+            repaired: Sized::new(context, 1)?,
             ignored: match &settings.ignored {
                 Some(pixels) => Some(IgnoredBlocks {
                     pixels: pixels.clone(),
@@ -240,8 +249,8 @@ impl Scales {
 
     /// The axes in use: 1 x, 2 y.
     fn axes(&self) -> i32 {
-        let along = |axis| i32::from(self.comparisons.iter().any(|(c, _)| c.axis == axis));
-        along(Axis::X) | 2 * along(Axis::Y)
+        let along = |axis| i32::from(self.comparisons.iter().any(|c| c.axis == axis));
+        along(Axis::X) | (2 * along(Axis::Y))
     }
 
     /// Compares at the levels, and adds to the counter `slot` where a block is marked. The counter beside it is
@@ -252,7 +261,17 @@ impl Scales {
     pub fn run(
         &mut self,
         frame: &ClFrame,
-        image: Option<&ClImage>,
+        counters: &Mem,
+        slot: usize,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        self.compare(Some(frame), counters, slot, submission)
+    }
+
+    /// Compares a frame at the levels, or the repaired frame, which only clears marks.
+    fn compare(
+        &mut self,
+        frame: Option<&ClFrame>,
         counters: &Mem,
         slot: usize,
         submission: &mut Submission,
@@ -260,7 +279,14 @@ impl Scales {
         let axes = Arg::I32(self.axes());
         let height = Arg::I32(to_i32(self.height, "a height")?);
         let slot = Arg::U32(to_u32(slot, "a counter")?);
-        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, image, 0)?;
+        let [src, src_offset, src_stride] = match frame {
+            Some(frame) => source_args(frame.plane(0)?, None, 0)?,
+            None => [
+                Arg::Mem(&self.repaired.memory),
+                Arg::U64(0),
+                Arg::U32(to_u32(self.width * self.sample_bytes, "a stride")?),
+            ],
+        };
         let args = [
             src,
             src_offset,
@@ -300,6 +326,7 @@ impl Scales {
                 Arg::Mem(&self.judged.memory),
                 Arg::I32(self.flags),
                 Arg::Mem(&self.marks.memory),
+                Arg::I32(i32::from(frame.is_none())),
                 // Where no pixel is ignored the marks stand in for the blocks, which the kernel does not read.
                 Arg::Mem(ignored.map_or(&self.marks.memory, |ignored| &ignored.blocks.memory)),
                 Arg::I32(i32::from(ignored.is_some())),
@@ -321,49 +348,76 @@ impl Scales {
         Ok(())
     }
 
-    /// Marks the pixels of the blocks that count in a packed mask, which holds the marked pixels of the frame, and
-    /// returns the number of those that were not marked before.
+    /// Memory for a packed mask of all rows of the plane.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn mask_of_all(
+        &mut self,
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+    ) -> Result<Arc<ClBuffer>, ClError> {
+        let bytes = packed_stride(self.width) * self.height;
+        match &self.all {
+            Some(all) if all.size() >= bytes => Ok(all.clone()),
+            _ => {
+                let all = Arc::new(ClBuffer::new(context, bytes, meter)?);
+                self.all = Some(all.clone());
+                Ok(all)
+            }
+        }
+    }
+
+    /// Clears the marks of blocks that no comparison marks in the frame whose pixels that are marked in `all`, a
+    /// packed mask of all rows of the plane, are repaired.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn judge_repaired(
+        &mut self,
+        context: &ClContext,
+        frame: &ClFrame,
+        all: &ClBuffer,
+        pixels: &Pixels,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let row_bytes = self.width * self.sample_bytes;
+        self.repaired.grow(context, row_bytes * self.height)?;
+        let stride = packed_stride(self.width);
+        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
+        let args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.height, "a height")?),
+            Arg::Reads(Memory::Buffer(all)),
+            Arg::U32(to_u32(stride, "a stride")?),
+            Arg::Mem(pixels.comparisons),
+            Arg::I32(to_i32(self.comparisons.len(), "comparisons")?),
+            Arg::I32(pixels.theta),
+            Arg::I32(self.flags),
+            Arg::I32(self.highest),
+            Arg::Mem(&self.repaired.memory),
+        ];
+        let range = NdRange::cover([stride, self.height], self.repair_group);
+        submission.run(&mut self.repair, "scales_repair", &args, &range)?;
+        self.compare(None, pixels.counters, 0, submission)
+    }
+
+    /// Marks the pixels of the marked blocks in a packed mask, and returns the number of those that were not marked
+    /// before.
     ///
     /// # Errors
     /// The failing call.
     pub fn join(
         &mut self,
-        context: &Arc<ClContext>,
-        frame: &ClFrame,
-        pixels: &Pixels,
+        window: &Window,
         mask: Memory,
         mask_offset: usize,
-        meter: &Meter,
+        mut submission: Submission,
     ) -> Result<u32, ClError> {
         let stride = packed_stride(self.width);
-        let window = pixels.window;
-        let mut submission = context.submit(meter);
-        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
-        for level in &self.levels.levels {
-            let args = [
-                src,
-                src_offset,
-                src_stride,
-                Arg::I32(to_i32(self.width, "a width")?),
-                Arg::I32(to_i32(window.height, "a height")?),
-                Arg::I32(to_i32(window.first, "a row")?),
-                Arg::I32(to_i32(window.rows, "rows")?),
-                Arg::Reads(mask),
-                Arg::U64(mask_offset as u64),
-                Arg::U32(to_u32(stride, "a stride")?),
-                Arg::Mem(pixels.comparisons),
-                Arg::I32(to_i32(self.comparisons.len(), "comparisons")?),
-                Arg::I32(pixels.theta),
-                Arg::I32(self.flags),
-                Arg::Mem(&self.pictures.memory),
-                Arg::Mem(&self.table.memory),
-                Arg::I32(to_i32(level.shift, "a level")?),
-                Arg::Mem(&self.judged.memory),
-                Arg::Mem(&self.marks.memory),
-            ];
-            let range = NdRange::cover([level.count, level.past - level.from], self.thin_group);
-            submission.run(&mut self.thin, "scales_thin", &args, &range)?;
-        }
         let args = [
             Arg::Mem(&self.marks.memory),
             Arg::Mem(&self.table.memory),

@@ -303,18 +303,21 @@ impl PitchSettings {
             }
         }
         if self.scales > 0 {
-            // A block begins above its last pixel, and its mean reaches beyond the block.
-            let support = 2 * scales::behind(self.scales);
-            reach.both += support;
-            if reach.inward > 0 {
-                reach.inward += support;
-                reach.first += support;
-            }
+            // A block begins above its last pixel, and its mean reaches beyond the block. The pixels in the means of
+            // the block and of its neighbours are repaired by their own neighbours.
+            let margin = Self::margin_y(comparisons);
+            reach.both += margin + 2 * scales::behind(self.scales);
         }
         if self.contrast != Contrast::Off {
             reach.tile = nominal_height(self.pitch_y);
         }
         reach
+    }
+
+    /// The largest margin along y.
+    fn margin_y(comparisons: &[Comparison]) -> usize {
+        let along_y = comparisons.iter().filter(|c| c.axis == Axis::Y);
+        along_y.map(Comparison::margin).max().unwrap_or(0)
     }
 
     /// The height of the frame, or of a web: so large that a distance along y never exceeds it.

@@ -234,9 +234,13 @@ fn judge(src: Samples, s: &Settings) -> Vec<Pixel> {
     for pixel in &mut pixels {
         pixel.level = pixel.fired.map(|_| 0);
     }
-    let is_marked = |at: usize| pixels[at].fired.is_some();
     let size = [width, height];
-    let blocks = scales::marked_blocks(&samples, size, s, &comparisons(s), is_marked);
+    let blocks = if s.scales > 0 {
+        let repaired = repaired(src, s);
+        scales::marked_blocks(&samples, &repaired, size, s, &comparisons(s))
+    } else {
+        Vec::new()
+    };
     for block in blocks {
         let size = 1 << block.level;
         for y in block.y..(block.y + size).min(height) {
@@ -251,6 +255,27 @@ fn judge(src: Samples, s: &Settings) -> Vec<Pixel> {
     }
     mark_missing(&mut pixels, src, s);
     pixels
+}
+
+/// The samples, with those that are marked themselves, wherever they lie, replaced by what their neighbours say.
+fn repaired(src: Samples, s: &Settings) -> Vec<i64> {
+    let everywhere = Settings {
+        scales: 0,
+        min_contrast: 0.0,
+        rois: Vec::new(),
+        ignored: Vec::new(),
+        ..s.clone()
+    };
+    let full = if src.depth == SampleKind::U8 { 8 } else { 16 };
+    let depth = if s.bit_depth == 0 { full } else { s.bit_depth };
+    let repair = |(value, pixel): (u32, Pixel)| {
+        let Some(times_512) = pixel.fired else {
+            return i64::from(value);
+        };
+        let rounded = (times_512.abs() + 256) / 512 * times_512.signum();
+        (i64::from(value) - rounded).clamp(0, (1 << depth) - 1)
+    };
+    src.values().into_iter().zip(judge(src, &everywhere)).map(repair).collect()
 }
 
 /// A tile of the search for the pattern: left, top, width, height.

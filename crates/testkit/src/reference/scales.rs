@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Stains".
 
-use super::pitch_threshold::{Comparison, Settings, neighbour_of};
+use super::pitch_threshold::{Comparison, Settings, fire, neighbour_of};
 
 /// A block that a level marks.
 pub(super) struct Block {
@@ -69,24 +69,26 @@ impl Picture {
     }
 }
 
-/// The blocks that count at levels 1 to `s.scales` in a frame of these samples, row-major, level by level.
-/// `is_marked`: whether a pixel is marked itself.
+/// The blocks that levels 1 to `s.scales` mark in a frame of these samples and in the repaired frame, row-major, level by
+/// level.
 pub(super) fn marked_blocks(
     samples: &[i64],
+    repaired: &[i64],
     [width, height]: [usize; 2],
     s: &Settings,
     comparisons: &[Comparison],
-    is_marked: impl Fn(usize) -> bool,
 ) -> Vec<Block> {
-    let frame = || Picture {
+    let frame = |samples: &[i64]| Picture {
         size: [width, height],
         samples: samples.to_vec(),
         unit: 1,
     };
-    let mut pictures = [frame(), frame()];
+    let mut pictures = [frame(samples), frame(samples)];
+    let mut of_repaired = [frame(repaired), frame(repaired)];
     let mut blocks = Vec::new();
     for level in 1..=s.scales {
         pictures = [0, 1].map(|axis: usize| pictures[axis].next(level, axis == 1));
+        of_repaired = [0, 1].map(|axis: usize| of_repaired[axis].next(level, axis == 1));
         let size = 1 << level;
         let theta = (256.0 * s.threshold * s.scale_factors[level as usize - 1]).round() as i64;
         for y in (0..height).step_by(size) {
@@ -94,44 +96,21 @@ pub(super) fn marked_blocks(
                 if !may_judge([x, y], size, [width, height], s) {
                     continue;
                 }
-                let mut largest: Option<i64> = None;
-                let mut counts = false;
-                for comparison in comparisons {
-                    let picture = &pictures[usize::from(comparison.along_columns)];
-                    let theta = theta * picture.unit;
-                    let Some(sides) = sides([x, y], size, picture, comparison, s) else {
-                        continue;
-                    };
-                    let found = fire(sides, theta, s);
-                    if found.is_some() {
-                        let explained = explained([x, y], level, [width, height], |pixel| {
-                            let at = pixel[1] * width + pixel[0];
-                            is_marked(at).then(|| {
-                                let missing = sides.missing;
-                                sides_of_pixel(
-                                    samples,
-                                    [width, height],
-                                    pixel,
-                                    comparison,
-                                    missing,
-                                    s,
-                                )
-                            })
-                        });
-                        let rest = Sides {
-                            left: sides.left - explained[0],
-                            right: sides.right - explained[1],
-                            ..sides
-                        };
-                        counts |= fire(rest, theta, s).is_some();
+                let largest = |pictures: &[Picture; 2]| {
+                    let mut largest: Option<i64> = None;
+                    for comparison in comparisons {
+                        let picture = &pictures[usize::from(comparison.along_columns)];
+                        let found = compare([x, y], size, picture, comparison, theta, s);
+                        if let Some(found) = found
+                            && largest.is_none_or(|before| found.abs() > before.abs())
+                        {
+                            largest = Some(found);
+                        }
                     }
-                    if let Some(found) = found
-                        && largest.is_none_or(|before| found.abs() > before.abs())
-                    {
-                        largest = Some(found);
-                    }
-                }
-                if let Some(largest) = largest.filter(|_| counts) {
+                    largest
+                };
+                // The difference is that of the repaired frame.
+                if let (Some(_), Some(largest)) = (largest(&pictures), largest(&of_repaired)) {
                     let unit = pictures[0].unit;
                     let rounded = (2 * largest.abs() + unit) / (2 * unit);
                     blocks.push(Block {
@@ -167,50 +146,15 @@ fn may_judge([x, y]: [usize; 2], size: usize, [width, height]: [usize; 2], s: &S
     })
 }
 
-/// Which neighbour lies outside the frame, and is replaced.
-#[derive(Clone, Copy, PartialEq)]
-enum Missing {
-    None,
-    Left,
-    Right,
-}
-
-/// The differences of a centre to its neighbours, 1/256.
-#[derive(Clone, Copy)]
-struct Sides {
-    left: i64,
-    right: i64,
-    missing: Missing,
-}
-
-fn fire(sides: Sides, theta: i64, s: &Settings) -> Option<i64> {
-    super::pitch_threshold::fire(0, -sides.left, -sides.right, theta, s)
-}
-
-/// The blurred or plain centre, 1/256.
-fn centre(sample: impl Fn(usize) -> i64, at: usize, comparison: &Comparison, s: &Settings) -> i64 {
-    let f = (comparison.distance_q8 & 255) as i64;
-    let a = if s.match_center {
-        (f * (256 - f) + 256) / 512
-    } else {
-        0
-    };
-    let beside = if a > 0 {
-        sample(at - 1) - 2 * sample(at) + sample(at + 1)
-    } else {
-        0
-    };
-    256 * sample(at) + a * beside
-}
-
-/// The differences of a block in 1/256 of the picture's unit; `None` if the comparison does not judge it.
-fn sides(
+/// The difference in 1/512 of the picture's unit, if the comparison marks the block.
+fn compare(
     [x, y]: [usize; 2],
     size: usize,
     picture: &Picture,
     comparison: &Comparison,
+    theta: i64,
     s: &Settings,
-) -> Option<Sides> {
+) -> Option<i64> {
     let [width, height] = picture.size;
     let (at, n, line) = if comparison.along_columns {
         (y, height, x / size)
@@ -227,118 +171,16 @@ fn sides(
     };
     // The pixels whose means are taken must lie inside the frame.
     let is_inside = |i: usize| i >= size - 1 && i + 2 * (size - 1) < n;
-    if !is_inside(at) {
-        return None;
+    let neighbour = |to_right| {
+        let distance = comparison.distance_q8;
+        neighbour_of(at, distance, to_right, |i| is_inside(i).then(|| sample(i)))
+    };
+    let (left, right) = (neighbour(false)?, neighbour(true)?);
+    let mut centre = 256 * sample(at);
+    if s.match_center {
+        let f = (comparison.distance_q8 & 255) as i64;
+        let a = (f * (256 - f) + 256) / 512;
+        centre += a * (sample(at - 1) - 2 * sample(at) + sample(at + 1));
     }
-    let neighbour = |distance_q8, to_right| {
-        neighbour_of(at, distance_q8, to_right, |i| {
-            is_inside(i).then(|| sample(i))
-        })
-    };
-    let left = neighbour(comparison.distance_q8, false);
-    let right = neighbour(comparison.distance_q8, true);
-    // The blurred centre needs the samples beside it.
-    let edge = s.edge_margin.max(1);
-    let (left, right, missing) = match (left, right) {
-        (Some(left), Some(right)) => (left, right, Missing::None),
-        (None, Some(right)) if comparison.is_inward && at >= edge + size - 1 => {
-            (neighbour(comparison.double_q8, true)?, right, Missing::Left)
-        }
-        (Some(left), None) if comparison.is_inward && at + 2 * (size - 1) + edge < n => (
-            left,
-            neighbour(comparison.double_q8, false)?,
-            Missing::Right,
-        ),
-        _ => return None,
-    };
-    let centre = centre(sample, at, comparison, s);
-    Some(Sides {
-        left: centre - left,
-        right: centre - right,
-        missing,
-    })
-}
-
-/// The differences of a pixel to the neighbours that a block's comparison has, in 1/256 grey level.
-fn sides_of_pixel(
-    samples: &[i64],
-    [width, height]: [usize; 2],
-    [x, y]: [usize; 2],
-    comparison: &Comparison,
-    missing: Missing,
-    s: &Settings,
-) -> [i64; 2] {
-    let (at, n) = if comparison.along_columns {
-        (y, height)
-    } else {
-        (x, width)
-    };
-    let sample = |i: usize| {
-        if comparison.along_columns {
-            samples[i * width + x]
-        } else {
-            samples[y * width + i]
-        }
-    };
-    let neighbour = |distance_q8, to_right| {
-        let inside = |i: usize| (i < n).then(|| sample(i));
-        neighbour_of(at, distance_q8, to_right, inside).expect("a neighbour inside the frame")
-    };
-    let left = match missing {
-        Missing::Left => neighbour(comparison.double_q8, true),
-        _ => neighbour(comparison.distance_q8, false),
-    };
-    let right = match missing {
-        Missing::Right => neighbour(comparison.double_q8, false),
-        _ => neighbour(comparison.distance_q8, true),
-    };
-    let centre = centre(sample, at, comparison, s);
-    [centre - left, centre - right]
-}
-
-/// How often each sample is among those whose mean is a block's sample, along an axis: from `size - 1` samples before
-/// the block on.
-fn weights(level: u32) -> Vec<i64> {
-    let mut weights = vec![1];
-    for k in 0..level {
-        let step = 1 << k;
-        let mut wider = vec![0; weights.len() + 3 * step];
-        for (at, weight) in weights.iter().enumerate() {
-            for tap in 0..4 {
-                wider[at + tap * step] += weight;
-            }
-        }
-        weights = wider;
-    }
-    weights
-}
-
-/// The part of a block's differences that marked pixels have; `sides_of` is `None` for a pixel that is not marked.
-fn explained(
-    [x, y]: [usize; 2],
-    level: u32,
-    [width, height]: [usize; 2],
-    sides_of: impl Fn([usize; 2]) -> Option<[i64; 2]>,
-) -> [i64; 2] {
-    let weights = weights(level);
-    let before = (1 << level) - 1;
-    let mut sums = [0; 2];
-    for (v, of_row) in weights.iter().enumerate() {
-        for (u, of_column) in weights.iter().enumerate() {
-            let (Some(px), Some(py)) = ((x + u).checked_sub(before), (y + v).checked_sub(before))
-            else {
-                continue;
-            };
-            if px >= width || py >= height {
-                continue;
-            }
-            if let Some([left, right]) = sides_of([px, py]) {
-                sums[0] += of_row * of_column * left;
-                sums[1] += of_row * of_column * right;
-            }
-        }
-    }
-    // In the unit of the level's samples, rounded down.
-    let shift = 4 * level.saturating_sub(2);
-    sums.map(|sum| sum >> shift)
+    fire(centre, left, right, theta * picture.unit, s)
 }
