@@ -446,7 +446,7 @@ fn messages_begin_with_a_line_for_people_and_name_the_settings_in_force() {
     let settings: &str = told[1].get("settings").unwrap();
     assert!(
         settings.starts_with(
-            "compare=minimum match-center=true multiples=[1, 4] scales=3 scale-factors=[0.6, 0.3, 0.15, 0.08] \
+            "compare=minimum match-center=true multiples=[1, 4] scales=0 scale-factors=[0.6, 0.3, 0.15, 0.08] \
              polarity=both borders=inward"
         ),
         "{settings}"

@@ -180,8 +180,7 @@ fn gaussian_of_strips_is_that_of_the_whole_web() {
 }
 
 /// Settings along both axes, with borders and presence.
-const JUDGED: &str =
-    "clpitchthreshold pitch-x=7.35 pitch-y=5.25 threshold=40 min-contrast=15 line-scan=true";
+const JUDGED: &str = "clpitchthreshold pitch-x=7.35 pitch-y=5.25 threshold=40 min-contrast=15 scales=3 line-scan=true";
 
 #[test]
 fn masks_and_counts_of_strips_are_those_of_the_whole_web() {

@@ -189,6 +189,7 @@ impl PitchThreshold {
             warm.contrast = Contrast::Known(1.0);
         }
         warm.run(&input, MaskTarget::Grey(&output), &meter)?;
+        warm.warm_up_levels(&input, &meter)?;
         warm.warm_up_list(&input, &meter)?;
         Ok(operator)
     }

@@ -63,7 +63,7 @@ pub fn spotted(size: [usize; 2]) -> Panels {
 
 /// Properties of the recommended comparison at the pitch of `spotted`.
 pub const RECOMMENDED: &str = "pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true multiples=\"<1,4>\" \
-     min-contrast=0 fail-defect-pixels=0 fail-defect-area=0";
+     scales=3 min-contrast=0 fail-defect-pixels=0 fail-defect-area=0";
 
 /// The same settings for the reference.
 pub fn recommended(threshold: f64) -> Settings {

@@ -63,7 +63,7 @@ impl Default for Settings {
             polarity: Polarity::default(),
             borders: Borders::default(),
             edge_margin: 2,
-            scales: 3,
+            scales: 0,
             scale_factors: SCALE_FACTORS.to_vec().into(),
             min_contrast: AUTOMATIC,
             rois: Array::default(),

@@ -138,10 +138,7 @@ impl PitchThreshold {
             missing: 0,
         };
         let mut fresh = 0;
-        if self.scales.is_some()
-            && comparison_count > 0
-            && counts[LEVELS + slot] > 0
-        {
+        if self.scales.is_some() && comparison_count > 0 && counts[LEVELS + slot] > 0 {
             let has_marked = counts[slot] > 0
                 || window.is_web
                 || self.ignore.is_some()
@@ -241,7 +238,9 @@ impl PitchThreshold {
                 let split = split.of_rows(rows.rows);
                 // The kernel also sums up the tiles: another launch would cost as much as the sums.
                 let tiles = match (self.contrast, &self.presence) {
-                    (Contrast::Known(level), Some(presence)) if !rows.is_all => Some((level, presence)),
+                    (Contrast::Known(level), Some(presence)) if !rows.is_all => {
+                        Some((level, presence))
+                    }
                     _ => None,
                 };
                 is_summed = tiles.is_some();
@@ -273,6 +272,21 @@ impl PitchThreshold {
             Contrast::Unknown => 0,
             _ => self.comparison_list.len(),
         }
+    }
+
+    /// Runs the kernels that follow where a level marks a block.
+    pub(super) fn warm_up_levels(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        match self.packed.clone() {
+            Some(mask) if self.scales.is_some() => {
+                self.join_levels(frame, Memory::Buffer(&mask), 0, true, meter)?;
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Marks the pixels of the blocks that levels mark. Returns the number of those that were not marked before.

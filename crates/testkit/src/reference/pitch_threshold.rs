@@ -275,7 +275,11 @@ fn repaired(src: Samples, s: &Settings) -> Vec<i64> {
         let rounded = (times_512.abs() + 256) / 512 * times_512.signum();
         (i64::from(value) - rounded).clamp(0, (1 << depth) - 1)
     };
-    src.values().into_iter().zip(judge(src, &everywhere)).map(repair).collect()
+    src.values()
+        .into_iter()
+        .zip(judge(src, &everywhere))
+        .map(repair)
+        .collect()
 }
 
 /// A tile of the search for the pattern: left, top, width, height.
