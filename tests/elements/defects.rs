@@ -9,7 +9,7 @@ use gstclinspect::results::{Defect, DefectResult, Verdict};
 use crate::{
     frames::{ARRANGEMENTS, PADDED, PLAIN, read},
     panels::{DEFAULT, RECOMMENDED, Wanted, listed, recommended, spotted, without_ids},
-    reference::pitch_threshold::compare,
+    reference::pitch_threshold::{Settings, compare},
     support::{Rig, buffer_at, buffer_of, caps_of, constant, noise, pitch_settings, start},
 };
 
@@ -171,12 +171,17 @@ fn defects_in_meta_regions_and_messages_equal_the_reference() {
         ] {
             let frame = panels.next_as(format, arrangement, 9);
             let element = format!(
-                "clpitchthreshold {RECOMMENDED} message-defects=true threshold={threshold} interval=0"
+                "clpitchthreshold {RECOMMENDED} message-defects=true threshold={threshold} interval=0 \
+                 scale-factors=<0.3,0.15,0.07>"
             );
             let caps = wanted_caps.parse().unwrap();
             let mut rig = Rig::between(&element, &caps_of(&frame), &caps);
             let output = rig.pass(buffer_at(&frame, &device, 0));
-            let (wanted, overflow) = listed(&frame, &recommended(threshold), DEFAULT);
+            let settings = Settings {
+                scale_factors: vec![0.3, 0.15, 0.07],
+                ..recommended(threshold)
+            };
+            let (wanted, overflow) = listed(&frame, &settings, DEFAULT);
             assert!(wanted.len() > 16, "{} defects say little", wanted.len());
             coarse += wanted.iter().filter(|defect| defect.level() > 0).count();
             assert_records(&output, &wanted);

@@ -29,6 +29,7 @@ fn defaults(threshold: f64, min_contrast: f64) -> Settings {
         pitch_x: PITCH,
         pitch_y: PITCH,
         min_contrast,
+        scales: 0,
         ..recommended(threshold)
     }
 }

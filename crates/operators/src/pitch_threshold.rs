@@ -429,14 +429,18 @@ impl PitchThreshold {
         } else {
             *window == before
         };
+        if let Some(scales) = &mut self.scales
+            && *window != before
+        {
+            // Blocks count from the web's first row.
+            let regions = self.settings.regions(self.width, window);
+            scales.take(&self.context, window, &regions)?;
+        }
         if !is_alike {
             let regions = self.settings.regions(self.width, window);
             self.rois.update(&self.context, &regions)?;
             let plane = Rect::new(0, 0, self.width, window.height);
             self.everywhere.update(&self.context, &[plane])?;
-            if let Some(scales) = &mut self.scales {
-                scales.take(&self.context, window, &regions)?;
-            }
             self.judged = judged(&self.settings, &self.comparison_list, self.width, window);
             let first_line = window.web_row + window.first as u64;
             let ignored = match &mut self.ignore {
