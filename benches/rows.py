@@ -89,6 +89,8 @@ def operator_sections(gpu):
             [
                 ours(),
                 Contestant("pixels only", "ours", {"scales": 0}, None),
+                Contestant("nothing marked", "ours", {"threshold": 60}, None),
+                Contestant("pixels only, nothing marked", "ours", {"threshold": 60, "scales": 0}, None),
                 *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, None)]),
                 Contestant("sequential", "reference", most=13_000_000),
             ],
