@@ -85,12 +85,13 @@ def operator_sections(gpu):
             + ("" if gpu else " cv2: `filter2D` for each side of each comparison, `pyrDown`, `min`, `inRange`, "
                "`resize`, `packbits`; its means are weighted, so results are not compared, and it does not look "
                "for the pattern."),
-            by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"])], scales),
+            by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"])], scales)
+            # Nothing is marked, as in most frames of a line.
+            + by_kind("pitch", [(GREY_HD, ["constant 128"]), (GREY_12M, ["constant 128"])],
+                      {**scales, "min-contrast": 0}),
             [
                 ours(),
                 Contestant("pixels only", "ours", {"scales": 0}, None),
-                Contestant("nothing marked", "ours", {"threshold": 60}, None),
-                Contestant("pixels only, nothing marked", "ours", {"threshold": 60, "scales": 0}, None),
                 *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, None)]),
                 Contestant("sequential", "reference", most=13_000_000),
             ],

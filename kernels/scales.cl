@@ -31,7 +31,7 @@ typedef long sum_t;
 #endif
 
 /* Twin: core/scales.rs (LevelWords). */
-typedef struct {
+typedef struct __attribute__((aligned(16))) {
     /* 256 times the threshold, in the unit of the level's samples. */
     long theta;
     /* k, and the rows between the first row of a block and row 0 of the plane. */
@@ -49,7 +49,7 @@ typedef struct {
 } scale_level_t;
 
 /* The blocks of a rectangle, which one comparison judges with the same taps. Twin: core/scales.rs. */
-typedef struct {
+typedef struct __attribute__((aligned(16))) {
     /* Element of block (0, 0), and elements between rows of blocks. */
     int base, step;
     /* Half-open, rows counted from the level's row 0. */

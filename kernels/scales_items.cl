@@ -45,6 +45,63 @@ static void put_boxes(const uint *columns, int shift, __global level_t *out0, __
 #endif
 }
 
+#if SAMPLE_BYTES == 1
+/* The last half of a pair and the first half of the next one. */
+static uint between(uint a, uint b) { return as_uint((ushort2)(as_ushort2(a).y, as_ushort2(b).x)); }
+
+/* Words of a row of the frame that hold the columns of an item: from 4 before its first block on. */
+#define FIRST_WORDS 4
+
+/* Makes FIRST_ROWS rows of an item from row y on, whose columns lie inside the frame; rows start at words. Sums of
+ * columns are pairs of 16 bits: even columns in `even`, odd ones in `odd`. */
+static void first_rows(PLANE_ARGS, int y, int row, int past, int height, int axes, int at, __global level_t *levels,
+                       scale_level_t to)
+{
+    uint even[FIRST_ROWS + 3][FIRST_WORDS], odd[FIRST_ROWS + 3][FIRST_WORDS];
+#pragma unroll
+    for (int j = 0; j < FIRST_ROWS + 3; j++) {
+        __global const uint *p =
+            (__global const uint *)(src + src_offset + (size_t)row_at(y + j - 1, height) * src_stride + 2 * at - 4);
+#pragma unroll
+        for (int i = 0; i < FIRST_WORDS; i++) {
+            even[j][i] = p[i] & 0x00ff00ffu;
+            odd[j][i] = (p[i] >> 8) & 0x00ff00ffu;
+        }
+    }
+    /* Sums of two rows, then of four. */
+#pragma unroll
+    for (int j = 0; j < FIRST_ROWS + 2; j++)
+#pragma unroll
+        for (int i = 0; i < FIRST_WORDS; i++) {
+            even[j][i] += even[j + 1][i];
+            odd[j][i] += odd[j + 1][i];
+        }
+#pragma unroll
+    for (int j = 0; j < FIRST_ROWS; j++) {
+        if (row + j >= past)
+            return;
+        uint e[FIRST_WORDS], o[FIRST_WORDS];
+#pragma unroll
+        for (int i = 0; i < FIRST_WORDS; i++) {
+            e[i] = even[j][i] + even[j + 2][i];
+            o[i] = odd[j][i] + odd[j + 2][i];
+        }
+        uint2 first, second;
+        const uint middle0 = e[1] + o[1] + between(e[1], e[2]);
+        const uint middle1 = e[2] + o[2] + between(e[2], e[3]);
+        first = (uint2)(middle0 + between(o[0], o[1]), middle1 + between(o[1], o[2]));
+        second = (uint2)(middle0 + between(o[1], o[2]), middle1 + between(o[2], o[3]));
+        if ((axes & 1) && ((row + j) & 1) == 0) {
+            __global level_t *along_x = levels + to.x_at + (size_t)(row + j) * to.pitch + at;
+            *(__global uint2 *)along_x = first;
+            *(__global uint2 *)(along_x + to.pitch) = second;
+        }
+        if ((axes & 2) && y + j >= 0 && y + j < height)
+            *(__global uint2 *)(levels + to.y_at + (size_t)(y + j) * to.pitch + at) = first;
+    }
+}
+#endif
+
 __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global level_t *levels,
                            __global const scale_level_t *table, __global uint *counters, uint slot)
 {
@@ -56,6 +113,12 @@ __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global
     const int past = min(from + FIRST_ROWS, 2 * to.rows);
     if (at >= to.pitch)
         return;
+#if SAMPLE_BYTES == 1
+    if (at >= ITEM_BLOCKS && 2 * at + 12 <= width && (((uint)(ulong)(src + src_offset) | src_stride) & 3u) == 0) {
+        first_rows(PLANE, from - to.remainder, from, past, height, axes, at, levels, to);
+        return;
+    }
+#endif
     for (int row = from; row < past; row++) {
         const int y = row - to.remainder;
         const int is_x = (axes & 1) && (row & 1) == 0;
@@ -76,9 +139,28 @@ __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global
     }
 }
 
-/* Adds the samples at columns x .. x+10 of a row of a level with `count` samples. */
+/* Adds the samples at columns x .. x+10 of a row of a level with `count` samples; x+1 is a multiple of 8. */
 static void add_row(__global const level_t *row, int x, int count, uint *columns)
 {
+#if SAMPLE_BYTES == 1
+    if (x >= 1 && x + 2 * ITEM_BLOCKS + 3 <= count) {
+        const ushort2 before = *(__global const ushort2 *)(row + x - 1);
+        const ushort8 v = *(__global const ushort8 *)(row + x + 1);
+        const ushort2 after = *(__global const ushort2 *)(row + x + 9);
+        columns[0] += before.y;
+        columns[1] += v.s0;
+        columns[2] += v.s1;
+        columns[3] += v.s2;
+        columns[4] += v.s3;
+        columns[5] += v.s4;
+        columns[6] += v.s5;
+        columns[7] += v.s6;
+        columns[8] += v.s7;
+        columns[9] += after.x;
+        columns[10] += after.y;
+        return;
+    }
+#endif
     if (x >= 0 && x + 2 * ITEM_BLOCKS + 3 <= count) {
 #pragma unroll
         for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
@@ -99,10 +181,10 @@ static void judge_block(__global const level_t *levels, scale_level_t level, __g
     const sum_t theta = (sum_t)level.theta;
     int marked = 0;
     for (int i = level.first; i < level.end; i++) {
-        __global const scale_comparison_t *c = &comparisons[i];
+        const scale_comparison_t c = comparisons[i];
         sum_t difference;
-        if (y >= c->y0 && y < c->y1 && x >= c->x0 && x < c->x1)
-            marked |= is_block_marked(levels + c->base + (long)y * c->step + x, *c, theta, flags, &difference);
+        if (y >= c.y0 && y < c.y1 && x >= c.x0 && x < c.x1)
+            marked |= is_block_marked(levels + c.base + (long)y * c.step + x, c, theta, flags, &difference);
     }
     if ((use_ignored && ignored[at]) || (is_again && !marks[at]))
         marked = 0;

@@ -72,7 +72,7 @@ impl Detector {
     };
     /// The defaults.
     pub const SCALES: Self = Self {
-        name: "recommended, scales=3 (default)",
+        name: "recommended, scales=3",
         scales: 3,
         ..Self::RECOMMENDED
     };

@@ -491,7 +491,7 @@ const INTRODUCTION: &str = "# Detection quality\n\n\
     How well the elements find defects planted on synthetic panels, measured with the real elements. \
     [limits.md](limits.md) says what cannot be found, [first-camera.md](first-camera.md) how to choose the \
     settings, [stains.md](stains.md) how faint a defect may be. Written by `scripts/quality`; do not edit.\n\n\
-    The comparison across scales (`scales=3`, the default) has its own section, *Stains*. The other tables \
+    The comparison across scales (`scales=3`) has its own section, *Stains*. The other tables \
     compare pixels alone (`scales=0`) unless a row or a column says `scales=3`.\n\n";
 
 const SHARP: &str = "The same with defects drawn sharper than the optics allow (a point-spread \

@@ -25,7 +25,7 @@ pub const DIAMETERS_PX: [f64; 7] = [1.5, 3.0, 6.0, 12.0, 20.0, 30.0, 60.0];
 const LARGE_PX: f64 = 20.0;
 /// Levels besides the frame whose thresholds are searched.
 const LEVELS: usize = 4;
-/// `scales` of the tables, the default.
+/// `scales` of the tables.
 const SCALES: usize = 3;
 /// The default of `threshold`.
 const DEFAULT_THRESHOLD: f64 = 12.0;
