@@ -96,7 +96,7 @@ fn c_examples_explain_themselves() {
     for name in names("c") {
         let program = sandbox.path().join(&name);
         let build = format!(
-            "cc -o {} {}/{name}.c $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0)",
+            "cc -o {} {}/{name}.c $(pkg-config --cflags --libs gstreamer-1.0 gstreamer-app-1.0) -lm",
             program.display(),
             examples().display()
         );

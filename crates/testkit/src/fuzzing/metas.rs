@@ -285,7 +285,9 @@ fn scalars(
             continue;
         }
         let (value, right) = value(input, kind)?;
-        whole &= right || !is_read;
+        // A text without a value counts as a field that is left out.
+        let is_no_text = !needed && matches!(value.get::<Option<&str>>(), Ok(None));
+        whole &= right || is_no_text && matches!(kind, Kind::Text) || !is_read;
         values.push((name, value));
     }
     Ok((values, whole))
