@@ -184,8 +184,10 @@ impl Finder {
         }
         let mut runs = 0;
         for y in 0..self.height {
-            read(mask, stride, y, self.width, &mut self.row);
-            runs += count_runs(&self.row);
+            // Most rows of most frames are clear.
+            if read(mask, stride, y, self.width, &mut self.row) {
+                runs += count_runs(&self.row);
+            }
             if runs > max_runs {
                 return true;
             }
