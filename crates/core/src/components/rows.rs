@@ -24,6 +24,14 @@ pub(super) fn read(mask: &[u8], stride: usize, y: usize, width: usize, row: &mut
         return false;
     };
     let (whole, rest) = bytes.as_chunks::<WORD>();
+    // Most rows are clear, and this is several times faster than the conversion below.
+    let set = whole
+        .iter()
+        .fold(0, |set, word| set | u64::from_ne_bytes(*word));
+    if set == 0 && rest.iter().all(|&byte| byte == 0) {
+        row.fill(0);
+        return false;
+    }
     let mut any = 0;
     for (word, bytes) in row.iter_mut().zip(whole) {
         *word = u64::from_be_bytes(*bytes);
