@@ -192,20 +192,23 @@ fn offsets_may_count_bytes() {
     assert_eq!(order(&end(&mut rig)), (0..15).collect::<Vec<u64>>());
 }
 
+/// Bytes that are counted while they live.
+pub struct Counted(pub Vec<u8>, pub Arc<AtomicUsize>);
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_line_without_end_holds_few_buffers() {
-    /// Bytes whose copies are counted while they live.
-    struct Counted(Vec<u8>, Arc<AtomicUsize>);
-    impl AsRef<[u8]> for Counted {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-    impl Drop for Counted {
-        fn drop(&mut self) {
-            self.1.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
     if start().is_none() {
         return;
     }

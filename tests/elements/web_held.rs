@@ -11,23 +11,10 @@ use gstclinspect::results::DefectResult;
 
 use crate::{
     support::{ON_DEVICE, Rig, start},
-    web_bad_input::{JUDGED, SMOOTH, WIDTH, bytes, caps, cloth, drain, end, order, strips},
+    web_bad_input::{
+        Counted, JUDGED, SMOOTH, WIDTH, bytes, caps, cloth, drain, end, order, strips,
+    },
 };
-
-/// Bytes that are counted while they live.
-struct Counted(Vec<u8>, Arc<AtomicUsize>);
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.1.fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// Asks from upstream; downstream answers that all is consumed.
 fn is_drained(rig: &mut Rig, asked: &Arc<AtomicUsize>) -> bool {

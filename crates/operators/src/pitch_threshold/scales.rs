@@ -57,14 +57,14 @@ pub(super) struct Scales {
     flags: i32,
     levels: Levels,
     height: usize,
-    pictures: Sized,
-    marks: Sized,
+    pictures: GrowingMemory,
+    marks: GrowingMemory,
     /// Packed mask of all rows of the plane, and the repaired plane; for frames in which a level marks a block.
     all: Option<Arc<ClBuffer>>,
-    repaired: Sized,
+    repaired: GrowingMemory,
     ignored: Option<IgnoredBlocks>,
-    table: Listed<LevelWords>,
-    judged: Listed<ScaleComparison>,
+    table: DeviceList<LevelWords>,
+    judged: DeviceList<ScaleComparison>,
     fresh: Mem,
 }
 
@@ -79,12 +79,12 @@ pub(super) struct Pixels<'a> {
 
 /// Memory that grows.
 #[derive(Debug)]
-struct Sized {
+struct GrowingMemory {
     memory: Mem,
     bytes: usize,
 }
 
-impl Sized {
+impl GrowingMemory {
     fn new(context: &ClContext, bytes: usize) -> Result<Self, ClError> {
         let bytes = bytes.max(1);
         let memory = context.device_memory(bytes)?;
@@ -101,13 +101,13 @@ impl Sized {
 
 /// A list on the device, which is written when it changes.
 #[derive(Debug)]
-struct Listed<T> {
+struct DeviceList<T> {
     words: Vec<T>,
     memory: Mem,
     capacity: usize,
 }
 
-impl<T: bytemuck::NoUninit + PartialEq> Listed<T> {
+impl<T: bytemuck::NoUninit + PartialEq> DeviceList<T> {
     fn new(context: &ClContext, words: Vec<T>) -> Result<Self, ClError> {
         Ok(Self {
             memory: upload(context, &words, "levels")?,
@@ -136,7 +136,7 @@ impl<T: bytemuck::NoUninit + PartialEq> Listed<T> {
 #[derive(Debug)]
 struct IgnoredBlocks {
     pixels: Arc<Ignored>,
-    blocks: Listed<u8>,
+    blocks: DeviceList<u8>,
     /// What the blocks were made for: the first row, and the levels.
     made_for: Option<(u64, Levels)>,
 }
@@ -186,20 +186,20 @@ impl Scales {
             flags: settings.flags(),
             levels: Levels::default(),
             height,
-            pictures: Sized::new(context, 1)?,
-            marks: Sized::new(context, 1)?,
+            pictures: GrowingMemory::new(context, 1)?,
+            marks: GrowingMemory::new(context, 1)?,
             all: None,
-            repaired: Sized::new(context, 1)?,
+            repaired: GrowingMemory::new(context, 1)?,
             ignored: match &settings.ignored {
                 Some(pixels) => Some(IgnoredBlocks {
                     pixels: pixels.clone(),
-                    blocks: Listed::new(context, Vec::new())?,
+                    blocks: DeviceList::new(context, Vec::new())?,
                     made_for: None,
                 }),
                 None => None,
             },
-            table: Listed::new(context, Vec::new())?,
-            judged: Listed::new(context, Vec::new())?,
+            table: DeviceList::new(context, Vec::new())?,
+            judged: DeviceList::new(context, Vec::new())?,
             fresh: context.device_memory(size_of::<u32>())?,
         };
         let window = Window::frame(height);
