@@ -16,8 +16,8 @@
  * | marks       | a byte per block: 1 = marked; the rows of scale_level_t's from .. past-1 are written          |
  * | is_again    | the levels are those of a repaired frame: marks are cleared, none is set                     |
  * | ignored     | the same layout: 1 = an ignored pixel is among those whose mean is taken; read if use_ignored |
- * | counters    | the launches add to counters[slot], which is 0 at entry, where a block is marked; scales_first |
- * |             | zeroes counters[slot ^ 1]                                                                   |
+ * | counters    | counters[slot] is 0 at entry, and another number at the end if a block is marked;           |
+ * |             | scales_first zeroes counters[slot ^ 1]                                                      |
  *
  * Exactness: sums of integers. A sample of a level has 12 bits at level 1, else 16 (20 and 24 for 16-bit samples).
  * Differences have at most 25 bits (33).
@@ -60,16 +60,24 @@ typedef struct __attribute__((aligned(16))) {
     int unused[2];
 } scale_comparison_t;
 
-/* Whether a comparison marks the block whose sample is `at`. `difference`: as in is_marked_by, but in 1/512 of the
- * samples' unit. */
-static int is_block_marked(__global const level_t *at, scale_comparison_t c, sum_t theta, int flags, sum_t *difference)
+/* A sample, blurred as its neighbours are, in 1/256 of the samples' unit. */
+static sum_t block_centre(__global const level_t *at, scale_comparison_t c)
 {
     const sum_t s = at[0];
-    const sum_t left_near = at[c.left_near];
-    const sum_t right_near = at[c.right_near];
-    const sum_t centre = 256 * s + c.blur * ((sum_t)at[c.before] - 2 * s + (sum_t)at[c.after]);
-    const sum_t l = centre - 256 * left_near - c.fraction * ((sum_t)at[c.left_far] - left_near);
-    const sum_t r = centre - 256 * right_near - c.fraction * ((sum_t)at[c.right_far] - right_near);
+    return 256 * s + c.blur * ((sum_t)at[c.before] - 2 * s + (sum_t)at[c.after]);
+}
+
+/* What the centre exceeds a neighbour by; `near` and `far`: elements from the sample to the neighbour's taps. */
+static sum_t block_side(__global const level_t *at, sum_t centre, int near, int far, int fraction)
+{
+    const sum_t nearest = at[near];
+    return centre - 256 * nearest - fraction * ((sum_t)at[far] - nearest);
+}
+
+/* Whether a block is marked whose centre exceeds its neighbours by l and r. `difference`: as in is_marked_by, but in
+ * 1/512 of the samples' unit. */
+static int is_marked_block(sum_t l, sum_t r, sum_t theta, int flags, sum_t *difference)
+{
     int bright, dark;
     if (flags & MINIMUM) {
         const sum_t smaller = min(l, r), larger = max(l, r);
@@ -82,4 +90,13 @@ static int is_block_marked(__global const level_t *at, scale_comparison_t c, sum
         dark = *difference <= -2 * theta;
     }
     return (((flags & BRIGHT) != 0) & bright) | (((flags & DARK) != 0) & dark);
+}
+
+/* Whether a comparison marks the block whose sample is `at`. */
+static int is_block_marked(__global const level_t *at, scale_comparison_t c, sum_t theta, int flags, sum_t *difference)
+{
+    const sum_t centre = block_centre(at, c);
+    const sum_t l = block_side(at, centre, c.left_near, c.left_far, c.fraction);
+    const sum_t r = block_side(at, centre, c.right_near, c.right_far, c.fraction);
+    return is_marked_block(l, r, theta, flags, difference);
 }

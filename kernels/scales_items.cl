@@ -1,7 +1,7 @@
 /* Appended to scales.cl. GPU: a work-item makes or judges some blocks of a row.
  *
  * Arguments: see scales.cl. Dimension 0 covers a row, dimension 1 the rows: in scales_first sets of FIRST_ROWS rows;
- * in scales_next the judged rows, then those of the next level's pictures x and y.
+ * in scales_next sets of JUDGED_ROWS judged rows, then the rows of the next level's pictures x and y.
  */
 /* Blocks of the next level that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
 #define ITEM_BLOCKS 4
@@ -172,25 +172,57 @@ static void add_row(__global const level_t *row, int x, int count, uint *columns
     }
 }
 
-/* Judges the block (x, y) of a level. */
-static void judge_block(__global const level_t *levels, scale_level_t level, __global const scale_comparison_t *comparisons,
-                        int flags, int x, int y, __global uchar *marks, int is_again, __global const uchar *ignored,
-                        int use_ignored, __global uint *counter)
+/* Rows of blocks that a work-item judges. Twin: operators/pitch_threshold/scales.rs. */
+#define JUDGED_ROWS 4
+
+/* Judges the blocks of column x in rows top .. top+JUDGED_ROWS-1 of a level. */
+static void judge_blocks(__global const level_t *levels, scale_level_t level,
+                         __global const scale_comparison_t *comparisons, int flags, int x, int top,
+                         __global uchar *marks, int is_again, __global const uchar *ignored, int use_ignored,
+                         __global uint *counter)
 {
-    const size_t at = level.marks_at + (size_t)y * level.pitch + x;
-    const sum_t theta = (sum_t)level.theta;
-    int marked = 0;
-    for (int i = level.first; i < level.end; i++) {
-        const scale_comparison_t c = comparisons[i];
-        sum_t difference;
-        if (y >= c.y0 && y < c.y1 && x >= c.x0 && x < c.x1)
-            marked |= is_block_marked(levels + c.base + (long)y * c.step + x, c, theta, flags, &difference);
+    const size_t first = level.marks_at + (size_t)top * level.pitch + x;
+    const int rows = min(JUDGED_ROWS, level.past - top);
+    /* A bit per row. */
+    uint open = (1u << rows) - 1, marked = 0;
+    for (int j = 0; j < rows; j++) {
+        const size_t at = first + (size_t)j * level.pitch;
+        if ((is_again && !marks[at]) || (use_ignored && ignored[at]))
+            open &= ~(1u << j);
     }
-    if ((use_ignored && ignored[at]) || (is_again && !marks[at]))
-        marked = 0;
-    marks[at] = (uchar)marked;
-    if (marked)
-        atomic_add(counter, 1u);
+    const sum_t theta = (sum_t)level.theta;
+    for (int i = level.first; open && i < level.end; i++) {
+        const scale_comparison_t c = comparisons[i];
+        if (x < c.x0 || x >= c.x1 || top + JUDGED_ROWS <= c.y0 || top >= c.y1)
+            continue;
+        __global const level_t *at = levels + c.base + (long)top * c.step + x;
+        sum_t centre[JUDGED_ROWS], l[JUDGED_ROWS];
+        uint inside = 0;
+#pragma unroll
+        for (int j = 0; j < JUDGED_ROWS; j++) {
+            if (!(open >> j & 1u) || top + j < c.y0 || top + j >= c.y1)
+                continue;
+            centre[j] = block_centre(at + (long)j * c.step, c);
+            l[j] = block_side(at + (long)j * c.step, centre[j], c.left_near, c.left_far, c.fraction);
+            /* The minimum needs both sides, and most blocks exceed neither. */
+            if (!(flags & MINIMUM) || l[j] >= theta || l[j] <= -theta)
+                inside |= 1u << j;
+        }
+#pragma unroll
+        for (int j = 0; j < JUDGED_ROWS; j++) {
+            if (!(inside >> j & 1u))
+                continue;
+            sum_t difference;
+            const sum_t r =
+                block_side(at + (long)j * c.step, centre[j], c.right_near, c.right_far, c.fraction);
+            marked |= (uint)is_marked_block(l[j], r, theta, flags, &difference) << j;
+        }
+    }
+    for (int j = 0; j < rows; j++)
+        marks[first + (size_t)j * level.pitch] = (uchar)(marked >> j & 1u);
+    /* A stale 0 costs another addition, which changes nothing. */
+    if (marked && *counter == 0)
+        atomic_inc(counter);
 }
 
 __kernel void scales_next(int height, int axes, __global level_t *levels, __global const scale_level_t *table, int level,
@@ -198,12 +230,12 @@ __kernel void scales_next(int height, int axes, __global level_t *levels, __glob
                           int is_again, __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
 {
     const scale_level_t from = table[level];
-    const int judged = from.past - from.from;
+    const int judged = (from.past - from.from + JUDGED_ROWS - 1) / JUDGED_ROWS;
     int row = (int)get_global_id(1);
     if (row < judged) {
         for (int x = (int)get_global_id(0); x < from.count; x += (int)get_global_size(0))
-            judge_block(levels, from, comparisons, flags, x, from.from + row, marks, is_again, ignored, use_ignored,
-                        &counters[slot]);
+            judge_blocks(levels, from, comparisons, flags, x, from.from + JUDGED_ROWS * row, marks, is_again, ignored,
+                         use_ignored, &counters[slot]);
         return;
     }
     if (is_last)

@@ -1,4 +1,4 @@
-/* Appended to scales.cl. Any device: a work-item per byte of a packed mask. What follows where a level marks a block;
+/* Appended to scales.cl and pitch_measure.cl. Any device: a work-item per byte of a packed mask. What follows where a level marks a block;
  * most frames have no such block.
  *
  * scales_repair  Copies the plane. A pixel that is marked in `all` gets the value that its neighbours say: its own
@@ -7,30 +7,38 @@
  *
  * | argument    | meaning                                                                     |
  * | all         | mask of all rows of the plane                                                |
- * | repaired    | adjacent samples without gaps between rows                                   |
+ * | repaired    | aligned to 4 bytes, as `repaired_stride` is                                 |
  * | fresh       | the pixels that were not marked before are added                            |
  */
 __kernel void scales_repair(PLANE_ARGS, int width, int height, __global const uchar *all, uint mask_stride,
                             __constant const comparison_t *comparisons, int comparison_count, int theta, int flags,
-                            int highest, __global uchar *repaired)
+                            int highest, __global uchar *repaired, uint repaired_stride)
 {
     const int column = get_global_id(0);
     const int y = get_global_id(1);
     if (column >= (int)mask_stride || y >= height)
         return;
-    const uint marked = all[(size_t)y * mask_stride + column];
-    for (int x = 8 * column; x < min(8 * column + 8, width); x++) {
-        int value = (int)PLANE_SAMPLE(x, y);
-        if (marked & (0x80u >> (x & 7))) {
-            int largest = 0, difference;
-            for (int i = 0; i < comparison_count; i++)
-                if (compare_pixel(PLANE, x, y, width, height, comparisons[i], theta, flags, &difference) &&
-                    abs(difference) > abs(largest))
-                    largest = difference;
-            const int size = ((int)abs(largest) + 256) / 512;
-            value = clamp(value - (largest < 0 ? -size : size), 0, highest);
-        }
-        store_sample(repaired + ((size_t)y * width + x) * SAMPLE_BYTES, (uint)value);
+    const int x = STEP * column;
+    const int count = min(STEP, width - x);
+    __global const uchar *from = src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
+    __global uchar *to = repaired + (size_t)y * repaired_stride + (size_t)x * SAMPLE_BYTES;
+    if (count == STEP && ((ulong)from & 3u) == 0)
+        for (int i = 0; i < STEP / 4 * SAMPLE_BYTES; i++)
+            ((__global uint *)to)[i] = ((__global const uint *)from)[i];
+    else
+        for (int i = 0; i < count * SAMPLE_BYTES; i++)
+            to[i] = from[i];
+    const uint marked = all[(size_t)y * mask_stride + column] & (0xff00u >> count);
+    if (!marked)
+        return;
+    int difference[STEP], is_marked[STEP];
+    measure_pixels(PLANE, x, y, marked, width, height, comparisons, comparison_count, theta, flags, difference, is_marked);
+    for (int k = 0; k < STEP; k++) {
+        if (!is_set(marked, k))
+            continue;
+        const int size = ((int)abs(difference[k]) + 256) / 512;
+        const int value = (int)PLANE_SAMPLE(x + k, y) - (difference[k] < 0 ? -size : size);
+        store_sample(to + k * SAMPLE_BYTES, (uint)clamp(value, 0, highest));
     }
 }
 

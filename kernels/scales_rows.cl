@@ -104,6 +104,13 @@ static void judge_row(__global const level_t *levels, scale_level_t level, __glo
                       int use_ignored, __global uint *counter)
 {
     __global uchar *out = marks + level.marks_at + (size_t)y * level.pitch;
+    if (is_again) {
+        uint any = 0;
+        for (int x = 0; x < level.count; x++)
+            any |= out[x];
+        if (!any)
+            return;
+    }
     /* Bit 1: the block may be marked; bit 0: a comparison marks it. */
     for (int x = 0; x < level.count; x++)
         out[x] = is_again ? (uchar)(out[x] << 1) : (uchar)2;

@@ -191,6 +191,7 @@ impl ProgramSource {
                 part!("presence.cl"),
                 part!("mask_ignore.cl"),
                 SCALES,
+                part!("pitch_measure.cl"),
                 part!("scales_join.cl"),
                 part!("pitch_mask.cl"),
             ],

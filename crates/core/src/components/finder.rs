@@ -4,7 +4,7 @@ use super::{
     CONTINUED, CUT, Limits, Listed, Run, RunDifference,
     dilate::Dilate,
     labels::{END, Labels, Span},
-    rows::{add_runs, count, count_runs, find_edges, for_words, read, words_of},
+    rows::{add_runs, bytes_of, count, count_runs, find_edges, for_words, is_set, read, words_of},
     sums::{RowSums, Sums},
 };
 
@@ -32,6 +32,8 @@ pub struct Finder {
     last_row: Vec<u64>,
 
     // The strip's own memory.
+    /// By row: whether a byte of it is set.
+    is_set: Vec<bool>,
     row: Vec<u64>,
     wide: Vec<u64>,
     edges: Vec<u32>,
@@ -106,7 +108,7 @@ impl Finder {
         ends: bool,
     ) -> &[Run] {
         self.begin(width, height, limits.merge_distance);
-        if self.exceeds(mask, stride, limits.max_runs) {
+        if self.survey(mask, stride, limits.max_runs) {
             self.give_up(limits);
         } else {
             self.connect(mask, stride, limits, ends);
@@ -177,19 +179,20 @@ impl Finder {
         self.expired = 0;
     }
 
-    /// Whether the strip has more than `max_runs` runs.
-    fn exceeds(&mut self, mask: &[u8], stride: usize, max_runs: usize) -> bool {
-        if self.height.saturating_mul(self.width.div_ceil(2)) <= max_runs {
-            return false;
-        }
+    /// Finds the rows that are not clear. Returns whether the strip has more than `max_runs` runs.
+    fn survey(&mut self, mask: &[u8], stride: usize, max_runs: usize) -> bool {
+        let may_exceed = self.height.saturating_mul(self.width.div_ceil(2)) > max_runs;
         let mut runs = 0;
+        self.is_set.clear();
         for y in 0..self.height {
-            // Most rows of most frames are clear.
-            if read(mask, stride, y, self.width, &mut self.row) {
+            let is_set = bytes_of(mask, stride, y, self.width).is_some_and(is_set);
+            self.is_set.push(is_set);
+            if is_set && may_exceed {
+                read(mask, stride, y, self.width, &mut self.row);
                 runs += count_runs(&self.row);
-            }
-            if runs > max_runs {
-                return true;
+                if runs > max_runs {
+                    return true;
+                }
             }
         }
         false
@@ -221,7 +224,11 @@ impl Finder {
         for y in 0..self.height {
             self.expire(y, limits.max_defect_rows);
             self.row_spans.clear();
-            let mut any = read(mask, stride, y, self.width, &mut self.row);
+            // Most rows of most frames are clear, and nothing reads the pixels of a clear row without a distance.
+            let mut any = self.is_set[y];
+            if any || distance > 0 {
+                any = read(mask, stride, y, self.width, &mut self.row);
+            }
             if distance > 0 {
                 self.wide.copy_from_slice(&self.row);
                 any = self.dilate.step(&mut self.wide, self.width);

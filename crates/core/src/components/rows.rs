@@ -15,23 +15,13 @@ pub(super) fn words_of(width: usize) -> usize {
 /// Reads row `y` of a packed mask into `row`; a row that does not lie completely in `mask` is clear.
 /// Returns whether a pixel is marked. `row` holds [`words_of`] words; bits past the width are clear.
 pub(super) fn read(mask: &[u8], stride: usize, y: usize, width: usize, row: &mut [u64]) -> bool {
-    let len = width.div_ceil(8);
-    let bytes = (y.checked_mul(stride))
-        .and_then(|start| mask.get(start..start.checked_add(len)?))
-        .filter(|_| stride >= len);
+    // Most rows are clear, and this is several times faster than the conversion below.
+    let bytes = bytes_of(mask, stride, y, width).filter(|bytes| is_set(bytes));
     let Some(bytes) = bytes else {
         row.fill(0);
         return false;
     };
     let (whole, rest) = bytes.as_chunks::<WORD>();
-    // Most rows are clear, and this is several times faster than the conversion below.
-    let set = whole
-        .iter()
-        .fold(0, |set, word| set | u64::from_ne_bytes(*word));
-    if set == 0 && rest.iter().all(|&byte| byte == 0) {
-        row.fill(0);
-        return false;
-    }
     let mut any = 0;
     for (word, bytes) in row.iter_mut().zip(whole) {
         *word = u64::from_be_bytes(*bytes);
@@ -49,6 +39,23 @@ pub(super) fn read(mask: &[u8], stride: usize, y: usize, width: usize, row: &mut
         any = before | *last;
     }
     any != 0
+}
+
+/// The bytes of row `y` of a packed mask, if they all lie in `mask`.
+pub(super) fn bytes_of(mask: &[u8], stride: usize, y: usize, width: usize) -> Option<&[u8]> {
+    let len = width.div_ceil(8);
+    let start = y.checked_mul(stride)?;
+    mask.get(start..start.checked_add(len)?)
+        .filter(|_| stride >= len)
+}
+
+/// Whether a byte is set.
+pub(super) fn is_set(bytes: &[u8]) -> bool {
+    let (whole, rest) = bytes.as_chunks::<WORD>();
+    let set = whole
+        .iter()
+        .fold(0, |set, word| set | u64::from_ne_bytes(*word));
+    set != 0 || rest.iter().any(|&byte| byte != 0)
 }
 
 /// The bits of a row's last word that lie inside the width.

@@ -30,6 +30,8 @@ use crate::{
 const ITEM_BLOCKS: usize = 4;
 /// Rows of the frame per work-item of `scales_first`; the kernel's FIRST_ROWS.
 const FIRST_ROWS: usize = 4;
+/// Rows of blocks that a work-item of a GPU judges; the kernels' JUDGED_ROWS.
+const JUDGED_ROWS: usize = 4;
 /// Work-items per work-group on a GPU.
 const GROUP: usize = 128;
 /// Bands of rows per compute unit of a CPU.
@@ -247,6 +249,11 @@ impl Scales {
         Ok(())
     }
 
+    /// Bytes between rows of the repaired plane.
+    fn repaired_stride(&self) -> usize {
+        (self.width * self.sample_bytes).next_multiple_of(4)
+    }
+
     /// The axes in use: 1 x, 2 y.
     fn axes(&self) -> i32 {
         let along = |axis| i32::from(self.comparisons.iter().any(|c| c.axis == axis));
@@ -284,7 +291,7 @@ impl Scales {
             None => [
                 Arg::Mem(&self.repaired.memory),
                 Arg::U64(0),
-                Arg::U32(to_u32(self.width * self.sample_bytes, "a stride")?),
+                Arg::U32(to_u32(self.repaired_stride(), "a stride")?),
             ],
         };
         let args = [
@@ -333,7 +340,7 @@ impl Scales {
                 Arg::Mem(counters),
                 slot,
             ];
-            let judged = level.past - level.from;
+            let judged = (level.past - level.from).div_ceil(JUDGED_ROWS);
             let range = match self.bands {
                 Some(bands) => NdRange::groups(bands, 1),
                 None => {
@@ -381,8 +388,8 @@ impl Scales {
         pixels: &Pixels,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        let row_bytes = self.width * self.sample_bytes;
-        self.repaired.grow(context, row_bytes * self.height)?;
+        let repaired_stride = self.repaired_stride();
+        self.repaired.grow(context, repaired_stride * self.height)?;
         let stride = packed_stride(self.width);
         let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
         let args = [
@@ -399,6 +406,7 @@ impl Scales {
             Arg::I32(self.flags),
             Arg::I32(self.highest),
             Arg::Mem(&self.repaired.memory),
+            Arg::U32(to_u32(repaired_stride, "a stride")?),
         ];
         let range = NdRange::cover([stride, self.height], self.repair_group);
         submission.run(&mut self.repair, "scales_repair", &args, &range)?;
