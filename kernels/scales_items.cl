@@ -1,7 +1,8 @@
 /* Appended to scales.cl. GPU: a work-item makes or judges some blocks of a row.
  *
- * Arguments: see scales.cl. Dimension 0 covers a row, dimension 1 the rows: in scales_first sets of FIRST_ROWS rows;
- * in scales_next sets of JUDGED_ROWS judged rows, then the rows of the next level's pictures x and y.
+ * Arguments: see scales.cl. scales_first: dimension 0 covers a row, dimension 1 sets of FIRST_ROWS rows. scales_next has
+ * one dimension: columns of blocks in sets of JUDGED_ROWS judged rows, then ITEM_BLOCKS blocks of the rows of the next
+ * level's pictures x and y; each of the three fills its work-groups.
  */
 /* Blocks of the next level that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
 #define ITEM_BLOCKS 4
@@ -225,45 +226,55 @@ static void judge_blocks(__global const level_t *levels, scale_level_t level,
         atomic_inc(counter);
 }
 
+/* Items, and those that fill their last work-group. */
+static uint whole_groups(uint items)
+{
+    const uint group = get_local_size(0);
+    return (items + group - 1) / group * group;
+}
+
 __kernel void scales_next(int height, int axes, __global level_t *levels, __global const scale_level_t *table, int level,
                           int is_last, __global const scale_comparison_t *comparisons, int flags, __global uchar *marks,
                           int is_again, __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
 {
     const scale_level_t from = table[level];
-    const int judged = (from.past - from.from + JUDGED_ROWS - 1) / JUDGED_ROWS;
-    int row = (int)get_global_id(1);
-    if (row < judged) {
-        for (int x = (int)get_global_id(0); x < from.count; x += (int)get_global_size(0))
-            judge_blocks(levels, from, comparisons, flags, x, from.from + JUDGED_ROWS * row, marks, is_again, ignored,
-                         use_ignored, &counters[slot]);
+    const uint sets = (uint)(from.past - from.from + JUDGED_ROWS - 1) / JUDGED_ROWS;
+    const uint judged = whole_groups((uint)from.count * sets);
+    uint item = get_global_id(0);
+    if (item < judged) {
+        const uint set = item / (uint)from.count;
+        if (set < sets)
+            judge_blocks(levels, from, comparisons, flags, (int)(item % (uint)from.count),
+                         from.from + JUDGED_ROWS * (int)set, marks, is_again, ignored, use_ignored, &counters[slot]);
         return;
     }
     if (is_last)
         return;
-    row -= judged;
+    item -= judged;
     const scale_level_t to = table[level + 1];
     /* Level 1 has sums of 16 samples, level 2 of 256; then means are rounded. */
     const int shift = level > 1 ? 4 : 0;
     const int phases = 1 << level;
     const int odd = (to.remainder >> level) & 1;
-    const int x_rows = axes & 1 ? to.rows * phases : 0;
-    const int is_x = row < x_rows;
-    row -= is_x ? 0 : x_rows;
-    if (!is_x && (!(axes & 2) || row >= height))
+    const uint columns = (uint)to.pitch / ITEM_BLOCKS;
+    const uint in_x = axes & 1 ? whole_groups(columns * (uint)(to.rows * phases)) : 0;
+    const int is_x = item < in_x;
+    item -= is_x ? 0 : in_x;
+    const int row = (int)(item / columns);
+    const int at = ITEM_BLOCKS * (int)(item % columns);
+    if (is_x ? row >= to.rows * phases : !(axes & 2) || row >= height)
         return;
     const int phase = is_x ? row & (phases - 1) : 0;
     const int y = is_x ? row >> level : row;
-    for (int at = ITEM_BLOCKS * (int)get_global_id(0); at < to.pitch; at += ITEM_BLOCKS * (int)get_global_size(0)) {
-        uint columns[2 * ITEM_BLOCKS + 3];
+    uint sums[2 * ITEM_BLOCKS + 3];
 #pragma unroll
-        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
-            columns[i] = 0;
-        for (int j = -1; j < 3; j++) {
-            const int source = is_x ? row_at(2 * y - odd + j, from.rows) * phases + phase : row_at(y + j * phases, height);
-            add_row(levels + (is_x ? from.x_at : from.y_at) + (size_t)source * from.pitch, 2 * at - 1, from.count, columns);
-        }
-        __global level_t *out =
-            levels + (is_x ? to.x_at + ((size_t)y * 2 * phases + phase) * to.pitch : to.y_at + (size_t)y * to.pitch) + at;
-        put_boxes(columns, shift, out, is_x ? out + (size_t)phases * to.pitch : 0);
+    for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
+        sums[i] = 0;
+    for (int j = -1; j < 3; j++) {
+        const int source = is_x ? row_at(2 * y - odd + j, from.rows) * phases + phase : row_at(y + j * phases, height);
+        add_row(levels + (is_x ? from.x_at : from.y_at) + (size_t)source * from.pitch, 2 * at - 1, from.count, sums);
     }
+    __global level_t *out =
+        levels + (is_x ? to.x_at + ((size_t)y * 2 * phases + phase) * to.pitch : to.y_at + (size_t)y * to.pitch) + at;
+    put_boxes(sums, shift, out, is_x ? out + (size_t)phases * to.pitch : 0);
 }

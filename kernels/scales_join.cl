@@ -10,8 +10,8 @@
  * | repaired    | aligned to 4 bytes, as `repaired_stride` is                                 |
  * | fresh       | the pixels that were not marked before are added                            |
  */
-__kernel void scales_repair(PLANE_ARGS, int width, int height, __global const uchar *all, uint mask_stride,
-                            __constant const comparison_t *comparisons, int comparison_count, int theta, int flags,
+__kernel void scales_repair(PLANE_ARGS, int width, int height, __global const uchar *all, ulong all_offset,
+                            uint mask_stride, __constant const comparison_t *comparisons, int comparison_count, int theta, int flags,
                             int highest, __global uchar *repaired, uint repaired_stride)
 {
     const int column = get_global_id(0);
@@ -28,7 +28,7 @@ __kernel void scales_repair(PLANE_ARGS, int width, int height, __global const uc
     else
         for (int i = 0; i < count * SAMPLE_BYTES; i++)
             to[i] = from[i];
-    const uint marked = all[(size_t)y * mask_stride + column] & (0xff00u >> count);
+    const uint marked = all[all_offset + (size_t)y * mask_stride + column] & (0xff00u >> count);
     if (!marked)
         return;
     int difference[STEP], is_marked[STEP];

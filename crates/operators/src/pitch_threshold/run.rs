@@ -139,10 +139,7 @@ impl PitchThreshold {
         };
         let mut fresh = 0;
         if self.scales.is_some() && comparison_count > 0 && counts[LEVELS + slot] > 0 {
-            let has_marked = counts[slot] > 0
-                || window.is_web
-                || self.ignore.is_some()
-                || !self.settings.rois.is_empty();
+            let has_marked = counts[slot] > 0 || !self.marks_whole_frame();
             fresh = self.join_levels(frame, mask, mask_offset, has_marked, meter)?;
             marked.pixels += u64::from(fresh);
         }
@@ -300,34 +297,47 @@ impl PitchThreshold {
         meter: &Arc<Meter>,
     ) -> Result<u32, ClError> {
         let context = self.context.clone();
-        let window = self.window;
         let mut submission = context.submit(meter);
-        let all = match &mut self.scales {
-            Some(scales) if has_marked => Some(scales.mask_of_all(&context, meter)?),
-            _ => None,
-        };
-        if let Some(all) = &all {
-            let rows = MaskedRows {
-                first: 0,
-                rows: window.height,
-                mask: Memory::Buffer(all),
-                mask_offset: 0,
-                is_all: true,
+        if has_marked {
+            let is_whole = self.marks_whole_frame();
+            let all = match &mut self.scales {
+                Some(scales) if !is_whole => Some(scales.mask_of_all(&context, meter)?),
+                _ => None,
             };
-            self.compare_rows(frame, &rows, 0, &mut submission)?;
-        }
-        let Some(scales) = &mut self.scales else {
-            return Ok(0);
-        };
-        if let Some(all) = &all {
-            let pixels = Pixels {
-                comparisons: &self.comparisons,
-                counters: &self.unused_counters,
-                theta: self.theta,
+            if let Some(all) = &all {
+                let rows = MaskedRows {
+                    first: 0,
+                    rows: self.window.height,
+                    mask: Memory::Buffer(all),
+                    mask_offset: 0,
+                    is_all: true,
+                };
+                self.compare_rows(frame, &rows, 0, &mut submission)?;
+            }
+            let (marked, marked_offset) = match &all {
+                Some(all) => (Memory::Buffer(all), 0),
+                None => (mask, mask_offset),
             };
-            scales.judge_repaired(&context, frame, all, &pixels, &mut submission)?;
+            if let Some(scales) = &mut self.scales {
+                let pixels = Pixels {
+                    marked,
+                    marked_offset,
+                    comparisons: &self.comparisons,
+                    counters: &self.unused_counters,
+                    theta: self.theta,
+                };
+                scales.judge_repaired(&context, frame, &pixels, &mut submission)?;
+            }
         }
-        scales.join(&window, mask, mask_offset, submission)
+        match &mut self.scales {
+            Some(scales) => scales.join(&self.window, mask, mask_offset, submission),
+            None => Ok(0),
+        }
+    }
+
+    /// Whether the mask of a frame has all pixels of the plane that a comparison marks.
+    fn marks_whole_frame(&self) -> bool {
+        !self.window.is_web && self.ignore.is_none() && self.settings.rois.is_empty()
     }
 
     /// Expands the packed mask if the target has a byte per pixel.

@@ -72,6 +72,9 @@ pub(super) struct Scales {
 
 /// What [`Scales::judge_repaired`] needs of the comparison of pixels.
 pub(super) struct Pixels<'a> {
+    /// Packed mask of all rows of the plane, and its first byte.
+    pub marked: Memory<'a>,
+    pub marked_offset: usize,
     pub comparisons: &'a Mem,
     /// Two counters for a comparison whose counts are not used.
     pub counters: &'a Mem,
@@ -340,14 +343,23 @@ impl Scales {
                 Arg::Mem(counters),
                 slot,
             ];
-            let judged = (level.past - level.from).div_ceil(JUDGED_ROWS);
+            let judged = level.past - level.from;
             let range = match self.bands {
                 Some(bands) => NdRange::groups(bands, 1),
                 None => {
-                    let rows_x = to.map_or(0, |to| to.rows << level.shift);
-                    let rows_y = to.map_or(0, |_| self.height);
-                    let rows = judged + if self.axes() & 1 == 1 { rows_x } else { 0 } + rows_y;
-                    NdRange::cover([level.count, rows], [self.group, 1])
+                    let groups = |items: usize| items.div_ceil(self.group);
+                    let judged = judged.div_ceil(JUDGED_ROWS);
+                    let mut all = groups(level.count * judged);
+                    if let Some(to) = to {
+                        let columns = to.pitch / ITEM_BLOCKS;
+                        if self.axes() & 1 == 1 {
+                            all += groups(columns * (to.rows << level.shift));
+                        }
+                        if self.axes() & 2 == 2 {
+                            all += groups(columns * self.height);
+                        }
+                    }
+                    NdRange::groups(all, self.group)
                 }
             };
             submission.run(&mut self.next, "scales_next", &args, &range)?;
@@ -375,8 +387,7 @@ impl Scales {
         }
     }
 
-    /// Clears the marks of blocks that no comparison marks in the frame whose pixels that are marked in `all`, a
-    /// packed mask of all rows of the plane, are repaired.
+    /// Clears the marks of blocks that no comparison marks in the frame whose marked pixels are repaired.
     ///
     /// # Errors
     /// The failing call.
@@ -384,7 +395,6 @@ impl Scales {
         &mut self,
         context: &ClContext,
         frame: &ClFrame,
-        all: &ClBuffer,
         pixels: &Pixels,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
@@ -398,7 +408,8 @@ impl Scales {
             src_stride,
             Arg::I32(to_i32(self.width, "a width")?),
             Arg::I32(to_i32(self.height, "a height")?),
-            Arg::Reads(Memory::Buffer(all)),
+            Arg::Reads(pixels.marked),
+            Arg::U64(pixels.marked_offset as u64),
             Arg::U32(to_u32(stride, "a stride")?),
             Arg::Mem(pixels.comparisons),
             Arg::I32(to_i32(self.comparisons.len(), "comparisons")?),
