@@ -12,6 +12,39 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
         out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
 }
 
+/* Copies the rows of a packed mask that have a marked pixel. A work-group per row. `out`: two counters of these rows,
+ * of which out[slot] is 0 at entry and the other one is zeroed; then the numbers of the first `capacity` rows, in any
+ * order; then their bytes. */
+__kernel void mask_set_rows(__global const uchar *mask, ulong mask_offset, uint stride, __global uint *out, uint slot,
+                            uint capacity)
+{
+    __local uint is_set;
+    __local uint place;
+    const uint item = get_local_id(0), items = get_local_size(0), row = get_group_id(0);
+    __global const uchar *from = mask + mask_offset + (size_t)row * stride;
+    if (get_global_id(0) == 0)
+        out[slot ^ 1u] = 0;
+    if (item == 0)
+        is_set = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint bits = 0;
+    for (uint i = item; i < stride; i += items)
+        bits |= from[i];
+    if (bits)
+        is_set = 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (item == 0 && is_set)
+        place = atomic_inc(&out[slot]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (!is_set || place >= capacity)
+        return;
+    if (item == 0)
+        out[2 + place] = row;
+    __global uchar *to = (__global uchar *)(out + 2 + capacity) + (size_t)place * stride;
+    for (uint i = item; i < stride; i += items)
+        to[i] = from[i];
+}
+
 /* Twins: core/components.rs (Run, RunDifference). */
 typedef struct { uint x0, x1, y, defect; } run_t;
 typedef struct { long sum; int peak; uint signs; } run_difference_t;

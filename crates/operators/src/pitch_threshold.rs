@@ -8,6 +8,7 @@ mod presence;
 mod run;
 mod run_differences;
 mod scales;
+mod set_rows;
 mod settings;
 mod wide;
 
@@ -349,7 +350,7 @@ impl PitchThreshold {
             unused_counters: counters(context)?,
             counters: counters(context)?,
             packed: None,
-            lister: Lister::new(context, &plain)?,
+            lister: Lister::new(context, &plain, !by_columns)?,
             theta: threshold_q8(settings.threshold),
             flags: settings.flags(),
             width,

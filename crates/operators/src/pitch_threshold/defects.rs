@@ -6,6 +6,7 @@ use super::{
     PitchThreshold,
     mask::{MaskTarget, packed_mask},
     run_differences::RunDifferences,
+    set_rows::SetRows,
 };
 use crate::{source::source_args, to_i32};
 use clinspect_core::ClError;
@@ -20,12 +21,21 @@ use clinspect_opencl::{Arg, ClContext, Memory, Meter, Program};
 #[derive(Debug)]
 pub(super) struct Lister {
     differences: RunDifferences,
+    /// Where masks cross a bus to the host.
+    set_rows: Option<SetRows>,
 }
 
 impl Lister {
-    pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
+    /// Prepares lists. `has_bus`: masks cross a bus to the host.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
         Ok(Self {
             differences: RunDifferences::new(context, program)?,
+            set_rows: has_bus
+                .then(|| SetRows::new(context, program))
+                .transpose()?,
         })
     }
 }
@@ -57,10 +67,20 @@ impl PitchThreshold {
             finder.pass(width, height, limits, ends);
             return Ok(finder.list(&[]));
         };
-        let runs = mask.read_with(|bytes| {
-            let bytes = bytes.get(mask_offset..).unwrap_or(&[]);
-            finder.scan(bytes, stride, width, height, limits, ends)
-        })?;
+        let read = match &mut self.lister.set_rows {
+            Some(set_rows) if SetRows::may_suffice(self.marked.pixels) => {
+                let mask = (mask, mask_offset);
+                set_rows.read(&self.context, mask, [stride, height], meter)?
+            }
+            _ => None,
+        };
+        let runs = match read {
+            Some(bytes) => finder.scan(bytes, stride, width, height, limits, ends),
+            None => mask.read_with(|bytes| {
+                let bytes = bytes.get(mask_offset..).unwrap_or(&[]);
+                finder.scan(bytes, stride, width, height, limits, ends)
+            })?,
+        };
         let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
         // Without a search the comparisons stand in for the table, which the kernel does not read.
         let (tiles, tile_rows, table) = match &self.presence {
