@@ -12,37 +12,29 @@ __kernel void mask_expand(__global const uchar *packed, uint packed_stride, __gl
         out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
 }
 
-/* Copies the rows of a packed mask that have a marked pixel. A work-group per row. `out`: two counters of these rows,
- * of which out[slot] is 0 at entry and the other one is zeroed; then the numbers of the first `capacity` rows, in any
- * order; then their bytes. */
-__kernel void mask_set_rows(__global const uchar *mask, ulong mask_offset, uint stride, __global uint *out, uint slot,
-                            uint capacity)
+/* Collects the words that are not 0 of the first `bytes` bytes of a mask. A work-item per 4 bytes. `out`: two counters of
+ * these words, of which out[slot] is 0 at entry and the other one is zeroed; then the number and the bytes of the first
+ * `capacity` words, in any order. */
+__kernel void mask_set_words(__global const uchar *mask, ulong mask_offset, uint bytes, __global uint *out, uint slot,
+                             uint capacity)
 {
-    __local uint is_set;
-    __local uint place;
-    const uint item = get_local_id(0), items = get_local_size(0), row = get_group_id(0);
-    __global const uchar *from = mask + mask_offset + (size_t)row * stride;
-    if (get_global_id(0) == 0)
+    const uint number = get_global_id(0);
+    if (number == 0)
         out[slot ^ 1u] = 0;
-    if (item == 0)
-        is_set = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    uint bits = 0;
-    for (uint i = item; i < stride; i += items)
-        bits |= from[i];
-    if (bits)
-        is_set = 1;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (item == 0 && is_set)
-        place = atomic_inc(&out[slot]);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (!is_set || place >= capacity)
+    __global const uchar *from = mask + mask_offset + 4 * (size_t)number;
+    uint word = 0;
+    if (4 * (ulong)number + 4 <= bytes && ((ulong)from & 3u) == 0)
+        word = *(__global const uint *)from;
+    else
+        for (uint i = 0; i < 4 && 4 * (ulong)number + i < bytes; i++)
+            ((uchar *)&word)[i] = from[i];
+    if (!word)
         return;
-    if (item == 0)
-        out[2 + place] = row;
-    __global uchar *to = (__global uchar *)(out + 2 + capacity) + (size_t)place * stride;
-    for (uint i = item; i < stride; i += items)
-        to[i] = from[i];
+    const uint place = atomic_inc(&out[slot]);
+    if (place >= capacity)
+        return;
+    out[2 + 2 * place] = number;
+    out[3 + 2 * place] = word;
 }
 
 /* Twins: core/components.rs (Run, RunDifference). */

@@ -8,7 +8,7 @@ mod presence;
 mod run;
 mod run_differences;
 mod scales;
-mod set_rows;
+mod set_words;
 mod settings;
 mod wide;
 

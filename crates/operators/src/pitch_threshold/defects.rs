@@ -6,7 +6,7 @@ use super::{
     PitchThreshold,
     mask::{MaskTarget, packed_mask},
     run_differences::RunDifferences,
-    set_rows::SetRows,
+    set_words::SetWords,
 };
 use crate::{source::source_args, to_i32};
 use clinspect_core::ClError;
@@ -22,7 +22,7 @@ use clinspect_opencl::{Arg, ClContext, Memory, Meter, Program};
 pub(super) struct Lister {
     differences: RunDifferences,
     /// Where masks cross a bus to the host.
-    set_rows: Option<SetRows>,
+    set_words: Option<SetWords>,
 }
 
 impl Lister {
@@ -33,8 +33,8 @@ impl Lister {
     pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
         Ok(Self {
             differences: RunDifferences::new(context, program)?,
-            set_rows: has_bus
-                .then(|| SetRows::new(context, program))
+            set_words: has_bus
+                .then(|| SetWords::new(context, program))
                 .transpose()?,
         })
     }
@@ -67,12 +67,12 @@ impl PitchThreshold {
             finder.pass(width, height, limits, ends);
             return Ok(finder.list(&[]));
         };
-        let read = match &mut self.lister.set_rows {
-            Some(set_rows) if SetRows::may_suffice(self.marked.pixels) => {
-                let mask = (mask, mask_offset);
-                set_rows.read(&self.context, mask, [stride, height], meter)?
+        let read = match &mut self.lister.set_words {
+            Some(set_words) => {
+                let (mask, pixels) = ((mask, mask_offset), self.marked.pixels);
+                set_words.read(&self.context, mask, stride * height, pixels, meter)?
             }
-            _ => None,
+            None => None,
         };
         let runs = match read {
             Some(bytes) => finder.scan(bytes, stride, width, height, limits, ends),
