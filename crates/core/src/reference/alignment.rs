@@ -133,15 +133,8 @@ impl Patches {
         range: usize,
         is_judged: impl Fn(usize, usize) -> bool,
     ) -> Result<Self, String> {
+        let side = Self::side_of([width, height], range)?;
         let margin = range + 1;
-        let fits = |side: &usize| width.min(height) >= side + 2 * margin;
-        let Some(side) = SIDES.into_iter().find(fits) else {
-            let least = 8 + 2 * margin;
-            return Err(format!(
-                "frames of {width}x{height} pixels are too small to be aligned with search-range={range}, which needs \
-                 {least}x{least}; lower search-range, or set align=none"
-            ));
-        };
         let origins = choose(picture, [width, height], side, margin, is_judged);
         let mut patches = Self {
             side,
@@ -164,6 +157,22 @@ impl Patches {
             patches.levels[0].push(grid);
         }
         Ok(patches)
+    }
+
+    /// The side of patches in frames of this size, px.
+    ///
+    /// # Errors
+    /// A sentence, if the frames are too small.
+    pub fn side_of([width, height]: [usize; 2], range: usize) -> Result<usize, String> {
+        let margins = 2 * (range + 1);
+        let fits = |side: &usize| width.min(height) >= side + margins;
+        SIDES.into_iter().find(fits).ok_or_else(|| {
+            let least = SIDES[SIDES.len() - 1] + margins;
+            format!(
+                "frames of {width}x{height} pixels are too small to be aligned with search-range={range}, which needs \
+                 {least}x{least}; lower search-range, or set align=none"
+            )
+        })
     }
 
     /// The first pixel of each patch.
