@@ -2,7 +2,7 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use gst::{glib, prelude::*, subclass::prelude::*};
+use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::ObjectSubclassIsExt};
+use gst::{glib::subclass::Signal, subclass::prelude::ObjectSubclassIsExt};
 
 use super::{ClReference, imp::Operator, properties::Settings};
 use crate::elements::{
