@@ -64,7 +64,7 @@ impl Default for LabelSpec {
             jitter_px: 0.15,
             light: 0.1,
             texture_sigma: 2.0,
-            noise_sigma: 2.0,
+            noise_sigma: 4.0,
         }
     }
 }

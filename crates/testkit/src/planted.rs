@@ -48,6 +48,20 @@ impl<K> Planted<K> {
         }
     }
 
+    /// The same with another kind.
+    pub fn of_kind<L>(self, kind: L) -> Planted<L> {
+        Planted {
+            kind,
+            x: self.x,
+            y: self.y,
+            size_px: self.size_px,
+            contrast: self.contrast,
+            peak: self.peak,
+            bbox: self.bbox,
+            footprint: self.footprint,
+        }
+    }
+
     /// Crops a drawing (left, top, width, height, and the changes row by row) to the pixels that
     /// change visibly, and records them; `None` if no pixel does.
     pub(crate) fn drawn(mut self, bounds: [usize; 4], change: &[f64]) -> Option<Patch<K>> {
