@@ -1,21 +1,4 @@
-/* Appended to scales_join.cl. Kernels that read a packed mask or its runs. */
-__kernel void mask_expand(__global const uchar *packed, uint packed_stride, __global uchar *dst,
-                          ulong dst_offset, uint dst_stride, int width, int height)
-{
-    const int column = get_global_id(0);
-    const int y = get_global_id(1);
-    if (column >= (int)packed_stride || y >= height)
-        return;
-    const uint bits = packed[(size_t)y * packed_stride + column];
-    __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
-    for (int i = 0; i < 8 && 8 * column + i < width; i++)
-        out[8 * column + i] = (bits & (0x80u >> i)) ? 255 : 0;
-}
-
-/* Twins: core/components.rs (Run, RunDifference). */
-typedef struct { uint x0, x1, y, defect; } run_t;
-typedef struct { long sum; int peak; uint signs; } run_difference_t;
-
+/* Appended to mask_expand.cl. Measures the runs of a packed mask. */
 /* Difference of pixel (x, y) in the tiles without the pattern, in 1/512 grey level: the one of largest
  * magnitude, the first of equals. Returns 0 if the pattern is present. */
 static int tile_difference(int x, int y, int width, int4 tiles, int4 tile_rows, __global const int *table,
