@@ -44,6 +44,7 @@ INTEGER_BUILTINS(uint, uint)
 INTEGER_BUILTINS(long, ulong)
 INTEGER_BUILTINS(ulong, ulong)
 INTEGER_BUILTINS(ushort16, ushort16)
+INTEGER_BUILTINS(int16, uint16)
 INTEGER_BUILTINS(uint16, uint16)
 
 char16 BUILTIN_CONST convert_char16(short16 x);
@@ -54,6 +55,9 @@ uchar16 BUILTIN_CONST convert_uchar16(int16 x);
 ushort16 BUILTIN_CONST convert_ushort16(uchar16 x);
 ushort16 BUILTIN_CONST convert_ushort16(ushort16 x);
 ushort16 BUILTIN_CONST convert_ushort16(uint16 x);
+ushort16 BUILTIN_CONST convert_ushort16(int16 x);
+int16 BUILTIN_CONST convert_int16(uchar16 x);
+int16 BUILTIN_CONST convert_int16(ushort16 x);
 uint16 BUILTIN_CONST convert_uint16(uchar16 x);
 uint16 BUILTIN_CONST convert_uint16(ushort16 x);
 uint16 BUILTIN_CONST convert_uint16(uint16 x);

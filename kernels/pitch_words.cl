@@ -1,4 +1,4 @@
-/* Appended to pitch_threshold.cl. CPU, buffer: writes whole 32-bit words of the mask.
+/* Appended to mask_bits.cl. CPU, buffer: writes whole 32-bit words of the mask.
  *
  * pitch_threshold_words  Local size 1; each work-item judges a band of rows. For each row it clears
  *                        the mask, ORs in the words of each comparison, clears the bits outside the
@@ -62,22 +62,6 @@ typedef struct {
 /* a + theta <= b in each lane. The sum saturates at LANE_MAX, which no b reaches. min() of two vectors:
  * Oclgrind 21.10 applies a scalar to the first lane only. */
 #define REACHES(a, theta, b) (min((a), (lanes_t)(lane_t)(LANE_MAX - (theta))) + (theta) <= (b))
-
-/* Packs 0 or -1 per pixel into a bit per pixel: byte 0 holds the first 8 pixels, the first one in the
- * highest bit. */
-static uint pack_bits16(char16 marked)
-{
-#ifdef __SSE2__
-    typedef char bytes16_t __attribute__((vector_size(16)));
-    const char16 reversed = marked.s76543210fedcba98;
-    return (uint)__builtin_ia32_pmovmskb128((bytes16_t)reversed);
-#else
-    /* The product gathers the lowest bits of 8 bytes in its highest byte. */
-    const ulong2 lanes = as_ulong2(marked) & 0x0101010101010101UL;
-    const ulong2 bits = (lanes * 0x8040201008040201UL) >> 56;
-    return (uint)bits.x | ((uint)bits.y << 8);
-#endif
-}
 
 /* Compares 16 pixels from `p`. `odd` (F is odd) is a constant in the inner loop. */
 static __attribute__((always_inline)) uint compare16(__global const uchar *p, lane_comparison_t c,

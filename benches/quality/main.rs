@@ -6,6 +6,7 @@
 use clinspect_testkit::{self as common};
 mod detector;
 mod discs;
+mod labels;
 mod limits;
 mod measure;
 mod pictures;
@@ -30,6 +31,7 @@ use clap::Parser;
 
 use common::panel::PanelSpec;
 use detector::Detector;
+use labels::LabelEffort;
 use limits::LimitsEffort;
 use measure::{CLASSES, Effort, Scenario, estimate_pitch};
 use report::{ClassRow, PanelRow, Report};
@@ -58,8 +60,11 @@ struct Args {
     /// Only measure a web in strips, and print its table
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     web: bool,
-    /// Only measure the comparison across scales, and print its tables
+    /// Only measure printed labels, and print their tables
     #[arg(long, conflicts_with_all = ["output", "limits", "web"])]
+    labels: bool,
+    /// Only measure the comparison across scales, and print its tables
+    #[arg(long, conflicts_with_all = ["output", "limits", "web", "labels"])]
     stains: bool,
     /// Only write the pictures of docs/limits.md and docs/stains.md into this folder
     #[arg(long, conflicts_with_all = ["output", "limits"])]
@@ -83,6 +88,7 @@ struct Plan {
     estimated_px: &'static [f64],
     stains: StainEffort,
     limits: LimitsEffort,
+    labels: LabelEffort,
     /// Width and rows of the web; the rows are a multiple of each of the heights of strips.
     web: [usize; 2],
     strips: &'static [usize],
@@ -114,6 +120,7 @@ const FULL: Plan = Plan {
         threshold_frames: 16,
         scenes: 12,
     },
+    labels: LabelEffort { good: 100, bad: 50 },
     web: [256, 7 * 25_600],
     strips: &[1024, 100, 7],
 };
@@ -142,6 +149,7 @@ const QUICK: Plan = Plan {
         threshold_frames: 4,
         scenes: 2,
     },
+    labels: LabelEffort { good: 10, bad: 3 },
     web: [256, 4200],
     strips: &[600, 100, 7],
 };
@@ -310,6 +318,7 @@ fn measure(plan: &Plan) -> Result<Report> {
         estimates,
         stains: stains::measure(&plan.stains)?,
         limits: limits::measure(&plan.limits)?,
+        labels: labels::measure(&plan.labels)?,
         web: (
             plan.web,
             web::measure(plan.web[0], plan.web[1], plan.strips)?,
@@ -330,6 +339,10 @@ fn main() -> Result<()> {
         let mut document = String::new();
         let table = web::measure(plan.web[0], plan.web[1], plan.strips)?;
         web::write(&mut document, plan.web, &table);
+        document
+    } else if args.labels {
+        let mut document = String::new();
+        labels::write(&mut document, &labels::measure(&plan.labels)?);
         document
     } else if args.stains {
         let mut document = String::new();

@@ -6,6 +6,7 @@ use crate::{
     common::panel::{DefectKind, PanelSpec},
     detector::Detector,
     discs::DISCS_PER_FRAME,
+    labels::{self, Labels},
     limits::{self, Table},
     measure::{
         Blobs, CLASS_CONTRAST, Class, DIAMETERS_PX, Effort, MAX_CONTRAST, Outcome, PRECISION_AT,
@@ -69,6 +70,8 @@ pub struct Report {
     pub stains: Stains,
     /// What the elements cannot find.
     pub limits: Vec<Table>,
+    /// Printed labels.
+    pub labels: Labels,
     /// The web in strips, with its width and rows.
     pub web: ([usize; 2], Vec<WebRow>),
 }
@@ -98,6 +101,7 @@ impl Report {
         self.pitch_section(&mut out);
         stains::write(&mut out, &self.stains);
         limits::write(&mut out, &self.limits);
+        labels::write(&mut out, &self.labels);
         web::write(&mut out, self.web.0, &self.web.1);
         self.method_section(&mut out);
         out
@@ -215,6 +219,7 @@ impl Report {
         if let Some((_, outcome)) = across {
             targets.extend(stains::targets(&self.stains, outcome.blobs.precision()));
         }
+        targets.extend(labels::targets(&self.labels));
         targets
     }
 

@@ -9,7 +9,6 @@ mod feed;
 mod files;
 mod lines;
 mod options;
-mod panel;
 mod passages;
 mod pictures;
 mod pipeline;
@@ -17,6 +16,7 @@ mod report;
 mod roll;
 mod roll_map;
 mod session;
+mod simulated;
 mod source;
 mod web;
 

@@ -5,7 +5,7 @@ use std::{ops::RangeInclusive, path::PathBuf};
 use clap::Parser;
 
 use crate::{
-    common::{cloth::ClothSpec, panel::PanelSpec},
+    common::{cloth::ClothSpec, label::LabelSpec, panel::PanelSpec},
     failure::Failure,
 };
 
@@ -21,6 +21,12 @@ const WEB_PROPERTIES: &str = "merge-distance=3 min-area=12 classes=\"missing-wef
                               elongation > 8; warp-streak: height > 200 and elongation > 8; hole: \
                               mean < -40 and area > 150; slub: elongation > 2 and mean > 0; stain: \
                               area > 400; knot: area < 400 and mean > 0\"";
+/// The same for a comparison with a reference, and its threshold (docs/quality.md, "Labels").
+const REFERENCE_PROPERTIES: &str =
+    "align=translation normalize=gain edge-tolerance=1 min-area=3 merge-distance=3";
+const REFERENCE_THRESHOLD: f64 = 20.0;
+/// Good labels from which the reference is learned.
+const LABELS_TO_TRAIN: u32 = 32;
 /// Size of a pixel of the simulated web, mm.
 const WEB_MM: f64 = 0.1;
 /// The pitch is estimated from the frames.
@@ -32,6 +38,8 @@ Examples:
   inspect --output out --list                     the same, with pictures and lists of defects
   inspect --source camera                         a GigE Vision or USB3 Vision camera
   inspect --source camera --pitch-x 61.13 --pitch-y 0
+  inspect --source label --output out/label       printed labels, compared with a trained reference
+  inspect --source camera --train 50              a camera: the first 50 frames must be good
   inspect --source web                            a simulated line camera over an endless woven web
   inspect --source web --strip-rows 7 --frames 1000 --output out/web
   inspect --source camera --line-scan --mm-per-pixel-x 0.05 --mm-per-pixel-y 0.05
@@ -42,20 +50,21 @@ Examples:
 
 Exit code: 0 after the last frame or Ctrl-C, 1 when inspecting failed, 2 for bad arguments.";
 
-/// Inspects live frames with OpenCL: source → clgaussian → clpitchthreshold and clhistogram.
+/// Inspects live frames with OpenCL: source → clgaussian → clpitchthreshold (or clreference) and
+/// clhistogram.
 ///
 /// Prints a line per frame with verdict, defects, median grey level and latency, and a summary.
-/// The verdict is none while no repeating pattern is found.
+/// The verdict is none while no repeating pattern is found, and while a reference is trained.
 #[derive(Debug, Parser)]
 #[command(name = "inspect", after_help = EXAMPLES, allow_negative_numbers = true)]
 pub struct Args {
-    /// panel or web (simulated), camera (aravissrc), files ("photos/*.png"), or a gst-launch description
+    /// panel, label or web (simulated), camera (aravissrc), files ("photos/*.png"), or a gst-launch description
     #[arg(long, num_args = 1.., value_name = "SOURCE", default_value = "panel")]
     pub source: Vec<String>,
     /// auto, gpu, cpu, gpu:1, or part of a device's name [default: $CLINSPECT_DEVICE, else auto]
     #[arg(long)]
     device: Option<String>,
-    /// Frames to inspect, 0 = until stopped [default: 100 panels or strips, every file, else 0]
+    /// Frames to inspect, 0 = until stopped [default: 100 panels, labels or strips, every file, else 0]
     #[arg(long, value_name = "N")]
     frames: Option<u64>,
     /// Folder for pictures: the frame before smoothing, the smoothed frame with marked pixels in red
@@ -75,11 +84,15 @@ pub struct Args {
     /// Height of the repeating cell, px; -1 = estimate, 0 = no comparison along columns
     #[arg(long, value_name = "PX", default_value_t = ESTIMATE, value_parser = pitch, help_heading = "Inspection")]
     pitch_y: f64,
-    /// Difference that marks a pixel, grey levels of a sample [default: 12 at 8 bits]
+    /// Compare with a reference that is learned from the first N frames, which must be good, instead of
+    /// with a repeating pattern; 0 = compare with the pattern [default: 32 for label, else 0]
+    #[arg(long, value_name = "N", conflicts_with = "line_scan", value_parser = clap::value_parser!(u32).range(0..=65_536), help_heading = "Inspection")]
+    train: Option<u32>,
+    /// Difference that marks a pixel, grey levels of a sample [default at 8 bits: 12, with --train 20]
     #[arg(long, value_name = "LEVELS", value_parser = |s: &str| number(s, 0.0..=65_535.0), help_heading = "Inspection")]
     threshold: Option<f64>,
-    /// Other properties of clpitchthreshold, as in gst-launch: "multiples=<1> min-area=4"
-    /// [default: merge-distance=3, for web also min-area and classes]
+    /// Other properties of clpitchthreshold or clreference, as in gst-launch: "multiples=<1> min-area=4"
+    /// [default: merge-distance=3, for web also min-area and classes, with --train those of docs/quality.md]
     #[arg(long, value_name = "PROPERTIES", help_heading = "Inspection")]
     inspection: Option<String>,
     /// Frames are strips of a web, as line cameras send them: sets line-scan=true, and prints a map of
@@ -92,7 +105,7 @@ pub struct Args {
     /// Height of a pixel, mm, for positions along; 0 = unknown [default: 0.1 for web, else 0]
     #[arg(long, value_name = "MM", value_parser = |s: &str| number(s, 0.0..=1000.0), help_heading = "Inspection")]
     mm_per_pixel_y: Option<f64>,
-    /// List each frame's defects, and for panels which planted defect each one is
+    /// List each frame's defects, and for simulated frames which planted defect each one is
     #[arg(long, help_heading = "Inspection")]
     pub list: bool,
     /// Bits that samples fill, for 10- to 16-bit cameras and panels; 0 = from the format
@@ -105,44 +118,59 @@ pub struct Args {
     #[arg(long, value_name = "PX", default_value_t = 0.8, value_parser = |s: &str| number(s, 0.0..=1000.0), help_heading = "Inspection")]
     sigma: f64,
 
-    /// Width of a panel frame or of a web's lines, px
+    /// Width of a simulated frame or of a web's lines, px
     #[arg(
         long,
         value_name = "PX",
         default_value_t = 640,
-        help_heading = "Panels"
+        help_heading = "Panels and labels"
     )]
     width: usize,
-    /// Height of a panel frame, px
+    /// Height of a simulated frame, px
     #[arg(
         long,
         value_name = "PX",
         default_value_t = 480,
-        help_heading = "Panels"
+        help_heading = "Panels and labels"
     )]
     height: usize,
-    /// Defects planted in a bad panel frame
-    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Panels")]
+    /// Defects planted in a bad frame
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 8,
+        help_heading = "Panels and labels"
+    )]
     defects: usize,
-    /// Every N-th panel frame is bad; 1 = each
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = "Panels")]
+    /// Every N-th frame is bad; 1 = each. Labels of the training are good
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000), help_heading = "Panels and labels")]
     bad_every: u64,
     /// Standard deviation of the simulated camera's noise, grey levels of 8 bits
     #[arg(
         long,
         value_name = "LEVELS",
         default_value_t = 4.0,
-        help_heading = "Panels"
+        help_heading = "Panels and labels"
     )]
     noise: f64,
-    /// Seed of the panel frames or of the web
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Panels")]
+    /// Seed of the frames or of the web
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        help_heading = "Panels and labels"
+    )]
     seed: u64,
-    /// Different panel frames, made before the start and shown in a cycle; 0 = make each when shown
-    #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Panels")]
+    /// Different frames, made before the start and shown in a cycle; 0 = make each when shown
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 16,
+        help_heading = "Panels and labels"
+    )]
     distinct: u64,
-    /// Panel frames or files per second, 0 = as fast as they are inspected [default: panels 30]
-    #[arg(long, value_name = "RATE", value_parser = |s: &str| number(s, 0.0..=100_000.0), help_heading = "Panels")]
+    /// Simulated frames or files per second, 0 = as fast as they are inspected [default: panels, labels 30]
+    #[arg(long, value_name = "RATE", value_parser = |s: &str| number(s, 0.0..=100_000.0), help_heading = "Panels and labels")]
     fps: Option<f64>,
 
     /// Rows of a strip: the web is the same, wherever it is cut
@@ -166,12 +194,13 @@ pub struct Args {
     pub max_wait: Option<f64>,
 }
 
-/// Settings of `clpitchthreshold`.
+/// The element that compares, and its settings.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    pub pitch_x: f64,
-    pub pitch_y: f64,
-    pub threshold: f64,
+    /// `clpitchthreshold` or `clreference`.
+    pub element: &'static str,
+    /// Properties that options of their own set, as in gst-launch.
+    pub settings: String,
     /// Other properties, as in gst-launch.
     pub properties: String,
 }
@@ -187,7 +216,7 @@ pub struct Inspection {
     pub line_scan: bool,
     /// Width and height of a pixel, mm; 0 = unknown.
     pub mm_per_pixel: [f64; 2],
-    /// `None`: both pitches are 0, frames are smoothed and counted only.
+    /// `None`: both pitches are 0 and there is no reference, frames are smoothed and counted only.
     pub comparison: Option<Comparison>,
 }
 
@@ -205,11 +234,28 @@ pub struct Strips {
 pub struct Panels {
     pub spec: PanelSpec,
     pub seed: u64,
+    pub sequence: Sequence,
+}
+
+/// Settings of the labels.
+#[derive(Debug, Clone)]
+pub struct Labels {
+    pub spec: LabelSpec,
+    pub seed: u64,
+    pub sequence: Sequence,
+}
+
+/// Which simulated frames are good and bad.
+#[derive(Debug, Clone, Copy)]
+pub struct Sequence {
+    /// Good frames before the others, for the training.
+    pub good: u64,
     /// Defects planted in a bad frame.
     pub defects: usize,
     /// One in this many frames is bad.
     pub bad_every: u64,
-    /// Frames made before the start; 0 = each frame is made when it is shown.
+    /// Frames made before the start, besides those for the training; 0 = each frame is made when it is
+    /// shown.
     pub distinct: u64,
 }
 
@@ -236,23 +282,8 @@ impl Args {
 
     /// Settings of the elements.
     pub fn inspection(&self) -> Inspection {
-        let compared = self.pitch_x != 0.0 || self.pitch_y != 0.0;
-        let comparison = compared.then(|| Comparison {
-            pitch_x: self.pitch_x,
-            pitch_y: self.pitch_y,
-            threshold: self.threshold.unwrap_or_else(|| {
-                // Without a bit depth, 8 bits are assumed.
-                THRESHOLD * f64::from(self.bit_depth.saturating_sub(8)).exp2()
-            }),
-            properties: self.inspection.clone().unwrap_or_else(|| {
-                let of_source = if self.is_web() {
-                    WEB_PROPERTIES
-                } else {
-                    PROPERTIES
-                };
-                of_source.to_owned()
-            }),
-        });
+        let compared = self.pitch_x != 0.0 || self.pitch_y != 0.0 || self.train() > 0;
+        let comparison = compared.then(|| self.comparison());
         let unknown = if self.is_web() { WEB_MM } else { 0.0 };
         Inspection {
             device: self.device(),
@@ -271,9 +302,49 @@ impl Args {
         }
     }
 
+    /// The comparison: with a reference, or with the pattern itself.
+    fn comparison(&self) -> Comparison {
+        let train = self.train();
+        let threshold = |of_8_bits: f64| {
+            self.threshold.unwrap_or_else(|| {
+                // Without a bit depth, 8 bits are assumed.
+                of_8_bits * f64::from(self.bit_depth.saturating_sub(8)).exp2()
+            })
+        };
+        let (element, settings, usual) = if train > 0 {
+            let threshold = threshold(REFERENCE_THRESHOLD);
+            let settings = format!("train-frames={train} threshold={threshold}");
+            ("clreference", settings, REFERENCE_PROPERTIES)
+        } else {
+            let (x, y, threshold) = (self.pitch_x, self.pitch_y, threshold(THRESHOLD));
+            let settings = format!("pitch-x={x} pitch-y={y} threshold={threshold}");
+            let usual = if self.is_web() {
+                WEB_PROPERTIES
+            } else {
+                PROPERTIES
+            };
+            ("clpitchthreshold", settings, usual)
+        };
+        Comparison {
+            element,
+            settings,
+            properties: self.inspection.clone().unwrap_or_else(|| usual.to_owned()),
+        }
+    }
+
+    /// Good frames from which the reference is learned; 0 = there is no reference.
+    fn train(&self) -> u32 {
+        let usual = if self.is("label") { LABELS_TO_TRAIN } else { 0 };
+        self.train.unwrap_or(usual)
+    }
+
+    fn is(&self, source: &str) -> bool {
+        matches!(self.source.as_slice(), [word] if word == source)
+    }
+
     /// Whether the source is the simulated web.
     pub fn is_web(&self) -> bool {
-        matches!(self.source.as_slice(), [word] if word == "web")
+        self.is("web")
     }
 
     /// The simulated web.
@@ -298,6 +369,11 @@ impl Args {
         if self.bit_depth > 8 {
             return Err(Failure::Usage(
                 "the simulated web has 8 bits: leave --bit-depth out".into(),
+            ));
+        }
+        if self.train() > 0 {
+            return Err(Failure::Usage(
+                "a web is not compared with a reference: leave --train out".into(),
             ));
         }
         Ok(Strips {
@@ -329,24 +405,56 @@ impl Args {
         Ok(Panels {
             spec,
             seed: self.seed,
-            defects: self.defects,
-            bad_every: self.bad_every,
-            distinct: self.distinct,
+            sequence: self.sequence(),
         })
     }
 
+    /// Settings of the labels.
+    ///
+    /// # Errors
+    /// A sentence for a label that cannot be drawn.
+    pub fn labels(&self) -> Result<Labels, Failure> {
+        let spec = LabelSpec {
+            width: self.width,
+            height: self.height,
+            noise_sigma: self.noise,
+            ..LabelSpec::default()
+        };
+        spec.validate()
+            .map_err(|why| Failure::Usage(format!("this label cannot be drawn: {why}")))?;
+        if self.bit_depth > 8 {
+            return Err(Failure::Usage(
+                "the simulated labels have 8 bits: leave --bit-depth out".into(),
+            ));
+        }
+        Ok(Labels {
+            spec,
+            seed: self.seed,
+            sequence: self.sequence(),
+        })
+    }
+
+    fn sequence(&self) -> Sequence {
+        Sequence {
+            good: u64::from(self.train()),
+            defects: self.defects,
+            bad_every: self.bad_every,
+            distinct: self.distinct,
+        }
+    }
+
     /// Frames to inspect, 0 = until the source ends.
-    pub fn frames(&self, panel: bool) -> u64 {
-        let made = panel || self.is_web();
+    pub fn frames(&self, simulated: bool) -> u64 {
+        let made = simulated || self.is_web();
         self.frames.unwrap_or(if made { PANEL_FRAMES } else { 0 })
     }
 
     /// Frames per second of a source that this program feeds; 0 = as fast as they are inspected.
-    pub fn fps(&self, panel: bool) -> f64 {
+    pub fn fps(&self, simulated: bool) -> f64 {
         if self.is_web() {
             return self.line_rate / f64::from(self.strip_rows);
         }
-        self.fps.unwrap_or(if panel { PANEL_FPS } else { 0.0 })
+        self.fps.unwrap_or(if simulated { PANEL_FPS } else { 0.0 })
     }
 }
 

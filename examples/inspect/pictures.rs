@@ -15,7 +15,7 @@ use gstclinspect::results::{HistogramResult, Verdict};
 use image::{DynamicImage, GrayImage, ImageBuffer, Luma, Rgb, RgbImage, codecs::png};
 use plotters::prelude::*;
 
-use crate::{failure::Failure, pipeline::Inspected};
+use crate::{failure::Failure, pipeline::Inspected, simulated::shift};
 
 /// Distance of the outline from marked pixels, px: single pixels are hard to see without it.
 const OUTLINE_PX: usize = 5;
@@ -117,7 +117,7 @@ fn write(folder: &Path, inspected: &Inspected, bit_depth: u32) -> Result<(), Str
             .mask
             .map_readable()
             .map_err(|_| "the mask cannot be read".to_owned())?;
-        tint(&mut picture, &mask);
+        tint(&mut picture, &mask, shift(&judged.result));
         let file = path("mask.pbm");
         let header = pbm_header(picture.width() as usize, picture.height() as usize);
         let pbm = [header.as_bytes(), &mask].concat();
@@ -191,8 +191,8 @@ fn picture(sample: &gst::Sample, bit_depth: u32) -> Result<RgbImage, String> {
     Ok(RgbImage::from_fn(levels.width(), levels.height(), pixel))
 }
 
-/// Tints the mask's pixels red and outlines them.
-fn tint(picture: &mut RgbImage, mask: &[u8]) {
+/// Tints the mask's pixels, moved by `shift`, red and outlines them.
+fn tint(picture: &mut RgbImage, mask: &[u8], [dx, dy]: [isize; 2]) {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let stride = packed_stride(width);
     let marked: Vec<(usize, usize)> = (0..height)
@@ -201,6 +201,8 @@ fn tint(picture: &mut RgbImage, mask: &[u8]) {
             mask.get(y * stride + x / 8)
                 .is_some_and(|byte| byte >> (7 - x % 8) & 1 == 1)
         })
+        .filter_map(|(x, y)| x.checked_add_signed(dx).zip(y.checked_add_signed(dy)))
+        .filter(|&(x, y)| x < width && y < height)
         .collect();
     let near = around(&marked, [width, height], OUTLINE_PX - 1);
     for (at, _) in around(&marked, [width, height], OUTLINE_PX)

@@ -1,5 +1,5 @@
-//! The pipeline: source ! clgaussian ! tee, with a branch to clhistogram and one to
-//! clpitchthreshold; each ends in an appsink.
+//! The pipeline: source ! clgaussian ! tee, with a branch to clhistogram and one to the element that
+//! compares; each ends in an appsink.
 
 use std::time::Instant;
 
@@ -36,7 +36,7 @@ pub struct Inspected {
     pub passage: Passage,
 }
 
-/// What `clpitchthreshold` found in a frame.
+/// What the comparison found in a frame.
 #[derive(Debug)]
 pub struct Judged {
     /// Verdict and defects.
@@ -130,16 +130,18 @@ impl Pipeline {
             .comparison
             .as_ref()
             .map(|comparison| {
-                let pitch = pitch_threshold(comparison)?;
-                pitch.set_property("device", &inspection.device);
-                pitch.set_property("bit-depth", inspection.bit_depth);
-                pitch.set_property("line-scan", inspection.line_scan);
+                let inspector = inspector(comparison)?;
+                inspector.set_property("device", &inspection.device);
+                inspector.set_property("bit-depth", inspection.bit_depth);
                 let [mm_x, mm_y] = inspection.mm_per_pixel;
-                pitch.set_property("mm-per-pixel-x", mm_x);
-                pitch.set_property("mm-per-pixel-y", mm_y);
+                inspector.set_property("mm-per-pixel-x", mm_x);
+                inspector.set_property("mm-per-pixel-y", mm_y);
+                if inspection.line_scan {
+                    inspector.set_property("line-scan", true);
+                }
                 let caps = gst::Caps::new_empty_simple("video/x-bitmask");
                 let limits = (Some(&caps), WAITING_RESULTS);
-                branch(&pipeline, &tee, &pitch, limits, passages)
+                branch(&pipeline, &tee, &inspector, limits, passages)
             })
             .transpose()?;
 
@@ -346,21 +348,21 @@ fn element(name: &str) -> Result<gst::Element, Failure> {
     })
 }
 
-/// `clpitchthreshold` with its settings.
+/// The element that compares, with its settings.
 ///
 /// # Errors
 /// A property that the element does not have, or a value that it does not take.
-fn pitch_threshold(comparison: &Comparison) -> Result<gst::Element, Failure> {
-    let description = format!(
-        "clpitchthreshold pitch-x={} pitch-y={} threshold={} {}",
-        comparison.pitch_x, comparison.pitch_y, comparison.threshold, comparison.properties
-    );
+fn inspector(comparison: &Comparison) -> Result<gst::Element, Failure> {
+    let wanted = comparison.element;
+    let description = format!("{wanted} {} {}", comparison.settings, comparison.properties);
     let refused = |why: &str| Failure::Usage(format!("--inspection: {why}"));
     let element = gst::parse::launch_full(&description, None, gst::ParseFlags::FATAL_ERRORS)
         .map_err(|error| refused(error.message()))?;
     match element.factory() {
-        Some(factory) if factory.name() == "clpitchthreshold" => Ok(element),
-        _ => Err(refused("it holds more than properties of clpitchthreshold")),
+        Some(factory) if factory.name() == wanted => Ok(element),
+        _ => Err(refused(&format!(
+            "it holds more than properties of {wanted}"
+        ))),
     }
 }
 

@@ -10,12 +10,11 @@ use gstclinspect::results::{Defect, DefectResult, Verdict};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{
-    common::panel::PanelFrame,
     failure::Failure,
     lines::{DefectLine, FrameLine, Line, PlantedLine, Summary},
-    panel::is_found,
     pipeline::Inspected,
     roll::{RollLine, RollSummary},
+    simulated::{Shown, is_found, shift},
 };
 
 /// Number of latest latencies kept for the percentiles; bounds the memory of long runs.
@@ -83,20 +82,16 @@ impl Report {
         self.bar.suspend(|| eprintln!("{text}"));
     }
 
-    /// Prints a frame's line; `panel` is the frame as the generator made it.
+    /// Prints a frame's line; `shown` is the frame as the generator made it.
     ///
     /// # Errors
     /// The output cannot be written, or the mask cannot be read.
-    pub fn frame(
-        &mut self,
-        inspected: &Inspected,
-        panel: Option<&PanelFrame>,
-    ) -> Result<(), Failure> {
+    pub fn frame(&mut self, inspected: &Inspected, shown: Option<&Shown>) -> Result<(), Failure> {
         let latency_ms = inspected.passage.latency().as_secs_f64() * 1e3;
         self.count(inspected, latency_ms);
-        let planted = match (panel, &inspected.judged) {
-            (Some(panel), Some(judged)) => {
-                Some(self.compare(panel, &judged.result, &judged.mask)?)
+        let planted = match (shown, &inspected.judged) {
+            (Some(shown), Some(judged)) => {
+                Some(self.compare(shown, &judged.result, &judged.mask)?)
             }
             _ => None,
         };
@@ -215,21 +210,25 @@ impl Report {
     /// Which planted defects have a pixel in the packed mask.
     fn compare(
         &mut self,
-        panel: &PanelFrame,
+        shown: &Shown,
         result: &DefectResult,
         mask: &gst::Buffer,
     ) -> Result<Vec<PlantedLine>, Failure> {
         let mask = mask
             .map_readable()
             .map_err(|_| Failure::Runtime("the mask cannot be read".into()))?;
-        let stride = panel.width.div_ceil(8);
+        let [width, height] = [result.width, result.height].map(|len| len as usize);
+        let stride = width.div_ceil(8);
+        let [dx, dy] = shift(result);
         let marked = |x: usize, y: usize| {
-            let byte = mask.get(y * stride + x / 8).copied().unwrap_or(0);
-            byte >> (7 - x % 8) & 1 == 1
+            let at = x.checked_add_signed(-dx).zip(y.checked_add_signed(-dy));
+            let at = at.filter(|&(x, y)| x < width && y < height);
+            let byte = at.and_then(|(x, y)| Some((x, mask.get(y * stride + x / 8)?)));
+            byte.is_some_and(|(x, byte)| byte >> (7 - x % 8) & 1 == 1)
         };
-        let lines = panel.planted.iter().map(|defect| {
+        let lines = shown.planted.iter().map(|defect| {
             let found = is_found(defect, marked);
-            let kind = defect.kind.name();
+            let kind = defect.kind;
             let count = self.summary.planted.entry(kind).or_default();
             count.planted += 1;
             count.found += u64::from(found);
@@ -239,7 +238,10 @@ impl Report {
                 y: defect.y,
                 found,
                 defect: found
-                    .then(|| result.defects.iter().position(|d| meets(d, defect.bbox)))
+                    .then(|| {
+                        let listed = result.defects.iter();
+                        listed.clone().position(|d| meets(d, [dx, dy], defect.bbox))
+                    })
                     .flatten(),
             }
         });
@@ -295,13 +297,14 @@ fn percentile(sorted: &[f64], percent: usize) -> Option<f64> {
     sorted.get(rank - 1).copied()
 }
 
-/// Whether a listed defect's box and x, y, width, height share a pixel.
-fn meets(defect: &Defect, [x, y, width, height]: [usize; 4]) -> bool {
-    let overlap = |a: i32, len: u32, b: usize, other: usize| {
-        let (a, b) = (i64::from(a), b as i64);
+/// Whether a listed defect's box, moved by `shift`, and x, y, width, height share a pixel.
+fn meets(defect: &Defect, shift: [isize; 2], [x, y, width, height]: [usize; 4]) -> bool {
+    let overlap = |a: i32, shift: isize, len: u32, b: usize, other: usize| {
+        let (a, b) = (i64::from(a) + shift as i64, b as i64);
         a < b + other as i64 && b < a + i64::from(len)
     };
-    overlap(defect.x, defect.width, x, width) && overlap(defect.y, defect.height, y, height)
+    overlap(defect.x, shift[0], defect.width, x, width)
+        && overlap(defect.y, shift[1], defect.height, y, height)
 }
 
 fn to_json(line: &Line) -> Result<String, Failure> {

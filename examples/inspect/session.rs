@@ -12,12 +12,12 @@ use crate::{
     failure::Failure,
     live::stop::{on_ctrl_c, stopped},
     options::{Args, Inspection},
-    panel::Truth,
     passages::Passages,
     pictures::Pictures,
     pipeline::{Inspected, Next, Pipeline},
     report::Report,
     roll::Roll,
+    simulated::Truth,
     source::{Feeding, Source},
 };
 
@@ -43,7 +43,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     gst::init().map_err(|error| Failure::Runtime(format!("GStreamer does not start: {error}")))?;
     gstclinspect::register_static()?;
     let source = Source::parse(args)?;
-    let panel = matches!(source, Source::Panel(_));
+    let simulated = matches!(source, Source::Panel(_) | Source::Label(_));
     let inspection = args.inspection();
     // Held for the whole run, so that compiled programs survive a restart of the source.
     let context = open(&inspection.device)?;
@@ -53,8 +53,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .map(|folder| Pictures::new(folder, args.pictures, inspection.bit_depth))
         .transpose()?;
     let feeding = Feeding {
-        frames: args.frames(panel),
-        fps: args.fps(panel),
+        frames: args.frames(simulated),
+        fps: args.fps(simulated),
         formats: inspection.formats(),
         truth: Truth::default(),
     };
@@ -148,7 +148,7 @@ impl Session {
         // Frames that this program makes have no time limit.
         let made = matches!(
             self.source,
-            Source::Panel(_) | Source::Web(_) | Source::Files(_)
+            Source::Panel(_) | Source::Label(_) | Source::Web(_) | Source::Files(_)
         );
         self.report.starting();
         let live = match pipeline.start() {
@@ -194,8 +194,8 @@ impl Session {
     }
 
     fn take(&mut self, frame: Inspected) -> Result<(), Failure> {
-        let panel = self.feeding.truth.take(frame.number);
-        self.report.frame(&frame, panel.as_deref())?;
+        let shown = self.feeding.truth.take(frame.number);
+        self.report.frame(&frame, shown.as_deref())?;
         if let (Some(roll), Some(judged)) = (&mut self.roll, &frame.judged) {
             for line in roll.take(&judged.result) {
                 self.report.defect(line)?;

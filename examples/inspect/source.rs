@@ -8,8 +8,8 @@ use crate::{
     failure::Failure,
     feed,
     files::FileFeed,
-    options::{Args, Panels, Strips},
-    panel::{PanelFeed, Truth},
+    options::{Args, Labels, Panels, Strips},
+    simulated::{SimulatedFeed, Truth},
     web::WebFeed,
 };
 
@@ -21,6 +21,8 @@ const LAST: &str = "clinspect-formats";
 pub enum Source {
     /// The panel generator.
     Panel(Panels),
+    /// The label generator.
+    Label(Labels),
     /// A line camera over a web of cloth.
     Web(Strips),
     /// A GigE Vision or USB3 Vision camera.
@@ -53,6 +55,7 @@ impl Source {
         let words = &args.source;
         match words.as_slice() {
             [word] if word == "panel" => return Ok(Self::Panel(args.panels()?)),
+            [word] if word == "label" => return Ok(Self::Label(args.labels()?)),
             [word] if word == "web" => return Ok(Self::Web(args.strips()?)),
             [word] if word == "camera" => return Ok(Self::Camera(args.camera_name.clone())),
             _ => {}
@@ -69,7 +72,7 @@ impl Source {
         let files = matching_files(Path::new(&text));
         if files.is_empty() {
             return Err(Failure::Usage(format!(
-                "unknown source \"{text}\": it is neither panel, web nor camera, no file matches it, and \
+                "unknown source \"{text}\": it is neither panel, label, web nor camera, no file matches it, and \
                  it does not start with a GStreamer element"
             )));
         }
@@ -85,8 +88,16 @@ impl Source {
                 panels.spec.height,
                 panels.spec.pitch_x,
                 panels.spec.pitch_y,
-                panels.defects,
-                panels.bad_every
+                panels.sequence.defects,
+                panels.sequence.bad_every
+            ),
+            Self::Label(labels) => format!(
+                "simulated printed labels, {}x{} px, shifted by up to {} px, {} misprints planted in one frame of {}",
+                labels.spec.width,
+                labels.spec.height,
+                labels.spec.shift_px,
+                labels.sequence.defects,
+                labels.sequence.bad_every
             ),
             Self::Web(strips) => format!(
                 "a simulated line camera over woven cloth, {} px per line, pitch {} px, strips of {} rows{}",
@@ -126,9 +137,16 @@ impl Source {
             .field("format", gst::List::new(feeding.formats))
             .build();
         match self {
-            Self::Panel(panels) => {
-                feed::bin("panel", PanelFeed::new(panels, feeding)?, feeding.fps)
-            }
+            Self::Panel(panels) => feed::bin(
+                "panel",
+                SimulatedFeed::panels(panels, feeding)?,
+                feeding.fps,
+            ),
+            Self::Label(labels) => feed::bin(
+                "label",
+                SimulatedFeed::labels(labels, feeding)?,
+                feeding.fps,
+            ),
             Self::Web(strips) => feed::bin("web", WebFeed::new(strips, feeding)?, feeding.fps),
             Self::Files(files) => feed::bin("files", FileFeed::new(files, &caps), feeding.fps),
             Self::Camera(name) => camera(name.as_deref(), &caps),

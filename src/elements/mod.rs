@@ -8,6 +8,7 @@ mod inspector;
 pub mod mask_unpack;
 pub mod pitch_threshold;
 mod property_table;
+pub mod reference;
 mod specs;
 mod text;
 mod told;
@@ -29,6 +30,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
             "clpitchthreshold",
             pitch_threshold::ClPitchThreshold::static_type(),
         ),
+        ("clreference", reference::ClReference::static_type()),
     ] {
         gst::Element::register(Some(plugin), name, gst::Rank::NONE, element)?;
     }

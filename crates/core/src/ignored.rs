@@ -56,6 +56,12 @@ impl Bitmap {
         &self.bytes
     }
 
+    /// Whether a pixel is set; pixels outside are clear.
+    pub fn get(&self, x: usize, y: usize) -> bool {
+        let byte = self.row(y).get(x / 8).copied().unwrap_or(0);
+        byte & (0x80 >> (x % 8)) != 0
+    }
+
     fn row(&self, y: usize) -> &[u8] {
         let stride = packed_stride(self.width);
         self.bytes.get(y * stride..(y + 1) * stride).unwrap_or(&[])

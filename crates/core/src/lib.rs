@@ -12,6 +12,7 @@ pub mod ndrange;
 pub mod pitch;
 pub mod pitch_estimate;
 pub mod presence;
+pub mod reference;
 pub mod region;
 pub mod scales;
 pub mod selector;

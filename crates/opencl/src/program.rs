@@ -60,6 +60,8 @@ pub enum ProgramSource {
     ScalesRows,
     /// The comparison at coarser levels for a GPU.
     ScalesItems,
+    /// The comparison with a trained picture.
+    Reference,
     /// Planes to images.
     PlaneImage,
     /// Copies a few rows or columns of a frame.
@@ -84,7 +86,7 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
@@ -99,6 +101,7 @@ impl ProgramSource {
         Self::PitchMask,
         Self::ScalesRows,
         Self::ScalesItems,
+        Self::Reference,
         Self::PlaneImage,
         Self::ProbeLines,
         Self::CopyRows,
@@ -123,6 +126,7 @@ impl ProgramSource {
             | Self::PitchWords
             | Self::PitchMask
             | Self::ScalesRows
+            | Self::Reference
             | Self::ProbeLines
             | Self::CopyRows => true,
             Self::GaussianTile
@@ -142,6 +146,8 @@ impl ProgramSource {
         const HISTOGRAM: Part = part!("histogram.cl");
         const PITCH_THRESHOLD: Part = part!("pitch_threshold.cl");
         const PRESENCE_TILES: Part = part!("presence_tiles.cl");
+        const MASK_BITS: Part = part!("mask_bits.cl");
+        const MASK_EXPAND: Part = part!("mask_expand.cl");
         const SCALES: Part = part!("scales.cl");
         match self {
             Self::Gaussian => &[COMMON, GAUSSIAN],
@@ -153,7 +159,7 @@ impl ProgramSource {
             Self::HistogramBanked => &[COMMON, HISTOGRAM, part!("histogram_banked.cl")],
             Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
             Self::PitchThreshold => &[COMMON, PITCH_THRESHOLD],
-            Self::PitchWords => &[COMMON, PITCH_THRESHOLD, part!("pitch_words.cl")],
+            Self::PitchWords => &[COMMON, PITCH_THRESHOLD, MASK_BITS, part!("pitch_words.cl")],
             Self::PitchWide => &[
                 COMMON,
                 PITCH_THRESHOLD,
@@ -193,10 +199,12 @@ impl ProgramSource {
                 SCALES,
                 part!("pitch_measure.cl"),
                 part!("scales_join.cl"),
+                MASK_EXPAND,
                 part!("pitch_mask.cl"),
             ],
             Self::ScalesRows => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_rows.cl")],
             Self::ScalesItems => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_items.cl")],
+            Self::Reference => &[COMMON, MASK_BITS, MASK_EXPAND, part!("reference.cl")],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
             Self::CopyRows => &[COMMON, part!("copy_rows.cl")],

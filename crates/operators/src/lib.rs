@@ -5,6 +5,7 @@ mod gaussian;
 mod histogram;
 mod pitch_threshold;
 mod probe;
+mod reference;
 mod source;
 
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
@@ -14,6 +15,9 @@ pub use pitch_threshold::{
     PitchSettings, PitchThreshold, Polarity,
 };
 pub use probe::Probe;
+pub use reference::{
+    Align, Alignment, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Show, Training,
+};
 
 use clinspect_core::ClError;
 use clinspect_core::layout::SampleType;

@@ -62,7 +62,7 @@ impl DefectResult {
             && self.defect_pixels <= self.judged_pixels
             && self.missing_pixels <= self.defect_pixels
             && self.judged_x.max(self.judged_y) <= self.judged_pixels
-            && (self.judged_pixels == 0) == (self.verdict == Verdict::None)
+            && self.is_judged_as_it_says()
             && u128::from(self.open_area) <= u128::from(self.width) * lines
             && are_lengths([self.pitch_x, self.pitch_y, self.threshold])
             && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y, self.mean_level])
@@ -71,6 +71,23 @@ impl DefectResult {
             && self.defects.iter().all(|defect| self.can_hold(defect))
             && in_strip <= self.defect_pixels
             && have_ids_of_their_own(&self.defects)
+    }
+
+    /// Without a judged pixel the verdict is none, and fail if the frame was not found in the picture.
+    fn is_judged_as_it_says(&self) -> bool {
+        let is_none = self.verdict == Verdict::None;
+        match &self.alignment {
+            Some(found) => {
+                [found.shift_x, found.shift_y].iter().all(|v| v.is_finite())
+                    && (0.0..=1.0).contains(&found.match_score)
+                    && if found.matched {
+                        (self.judged_pixels == 0) == is_none
+                    } else {
+                        self.judged_pixels == 0 && self.verdict == Verdict::Fail
+                    }
+            }
+            None => (self.judged_pixels == 0) == is_none,
+        }
     }
 
     fn can_hold(&self, defect: &Defect) -> bool {

@@ -1,4 +1,4 @@
-//! `GstClDefectMeta` and the message `clpitchthreshold`.
+//! `GstClDefectMeta`, and the messages of the elements that find defects.
 
 use gst::glib;
 
@@ -17,6 +17,42 @@ pub(super) const VERSION: u32 = 2;
 const MESSAGE_DEFECTS: usize = 16;
 /// Between the names of classes in the field `classes`.
 const BETWEEN_CLASSES: &str = ";";
+
+/// Where a frame was found in the picture that it was compared with.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Alignment {
+    /// Shift along x, px: the frame was read at `x + shift_x`.
+    pub shift_x: f64,
+    /// Shift along y, px.
+    pub shift_y: f64,
+    /// The correlation at the shift, 0 to 1.
+    pub match_score: f64,
+    /// Whether the score was high enough for a comparison.
+    pub matched: bool,
+}
+
+impl Alignment {
+    fn write(&self, fields: &mut gst::StructureRef) {
+        fields.set("shift-x", self.shift_x);
+        fields.set("shift-y", self.shift_y);
+        fields.set("match-score", self.match_score);
+        fields.set("matched", self.matched);
+    }
+
+    /// The alignment in these fields, if there is one; `None` if a field is missing or has another type.
+    fn read(fields: &gst::StructureRef) -> Option<Option<Self>> {
+        let names = ["shift-x", "shift-y", "match-score", "matched"];
+        if !names.iter().any(|name| fields.has_field(*name)) {
+            return Some(None);
+        }
+        Some(Some(Self {
+            shift_x: fields.get("shift-x").ok()?,
+            shift_y: fields.get("shift-y").ok()?,
+            match_score: fields.get("match-score").ok()?,
+            matched: fields.get("matched").ok()?,
+        }))
+    }
+}
 
 /// A frame's defects.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -45,6 +81,8 @@ pub struct DefectResult {
     pub pitch_y: f64,
     /// Threshold, grey levels.
     pub threshold: f64,
+    /// Of a comparison with a picture: where the frame was found in it.
+    pub alignment: Option<Alignment>,
     /// Pixels that could be judged.
     pub judged_pixels: u64,
     /// Pixels that at least one comparison along x could judge.
@@ -86,6 +124,9 @@ impl DefectResult {
         fields.set("pitch-x", self.pitch_x);
         fields.set("pitch-y", self.pitch_y);
         fields.set("threshold", self.threshold);
+        if let Some(alignment) = &self.alignment {
+            alignment.write(fields);
+        }
         fields.set("judged-pixels", self.judged_pixels);
         fields.set("judged-x", self.judged_x);
         fields.set("judged-y", self.judged_y);
@@ -219,6 +260,7 @@ impl DefectResult {
             pitch_x: fields.get("pitch-x").ok()?,
             pitch_y: fields.get("pitch-y").ok()?,
             threshold: fields.get("threshold").ok()?,
+            alignment: Alignment::read(fields)?,
             judged_pixels: fields.get("judged-pixels").ok()?,
             judged_x: later(fields, "judged-x")?,
             judged_y: later(fields, "judged-y")?,

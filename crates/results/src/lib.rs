@@ -14,7 +14,7 @@ mod words;
 
 pub use defect::Defect;
 pub use defect_event::MOST_DEFECTS;
-pub use defects::{DEFECT_META, DefectResult};
+pub use defects::{Alignment, DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
 pub use semu::semu;
 pub use verdict::{Verdict, VerdictLimits};

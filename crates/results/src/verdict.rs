@@ -7,7 +7,7 @@ use super::{Defect, DefectResult};
 pub enum Verdict {
     /// No limit was exceeded.
     Pass,
-    /// A limit was exceeded.
+    /// A limit was exceeded, or the frame was not found in the picture to compare it with.
     Fail,
     /// No pixel could be judged.
     #[default]
@@ -53,7 +53,9 @@ impl Verdict {
             Some(last) => is_large(last),
             None => limits.defect_area >= 0,
         };
-        if result.judged_pixels == 0 {
+        if result.alignment.is_some_and(|alignment| !alignment.matched) {
+            Self::Fail
+        } else if result.judged_pixels == 0 {
             Self::None
         } else if exceeds(result.defect_pixels, limits.defect_pixels)
             || exceeds(counted().count() as u64, limits.defect_count)
@@ -84,6 +86,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Alignment;
 
     const PASSES: Verdict = Verdict::Pass;
     const FAILS: Verdict = Verdict::Fail;
@@ -147,6 +150,20 @@ mod tests {
         assert_each(&cut(&[]), &[], &[([-1, -1, 5], FAILS), off]);
         // A defect of class 3 that is not listed has at most 3 pixels.
         assert_each(&two, &[3], &[([-1, -1, 2], FAILS), ([-1, -1, 3], PASSES)]);
+    }
+
+    #[test]
+    fn verdict_of_a_frame_without_a_match_is_fail() {
+        let found = |matched| DefectResult {
+            alignment: Some(Alignment {
+                matched,
+                ..Alignment::default()
+            }),
+            ..DefectResult::default()
+        };
+        let off = [-1, -1, -1];
+        assert_each(&found(false), &[], &[(off, FAILS)]);
+        assert_each(&found(true), &[], &[(off, Verdict::None)]);
     }
 
     #[test]

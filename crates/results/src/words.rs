@@ -90,6 +90,12 @@ impl DefectResult {
         if self.verdict == Verdict::None {
             return "none: no pixel could be judged".into();
         }
+        if let Some(found) = self.alignment.filter(|found| !found.matched) {
+            return format!(
+                "fail: the frame does not match the model, score {:.2}",
+                found.match_score
+            );
+        }
         let count = self.defects.len();
         let (more, plural) = match (self.overflow, count) {
             (true, _) => (" or more", "s"),
@@ -291,6 +297,16 @@ mod tests {
             "fail: 3 defects (1 other, 1 scratch, 1 pattern-missing), 37 of 1000 judged pixels \
              marked, largest 30 px at 248,2072400, one of 400 px continues"
         );
+        let unmatched = DefectResult {
+            verdict: Verdict::Fail,
+            alignment: Some(crate::Alignment {
+                match_score: 0.127,
+                ..crate::Alignment::default()
+            }),
+            ..DefectResult::default()
+        };
+        let line = "fail: the frame does not match the model, score 0.13";
+        assert_eq!(unmatched.summary(), line);
         let one = DefectResult {
             defects: vec![defect(12, 40, 0)],
             first_line: 0,

@@ -7,7 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_results::{Defect, DefectResult, Verdict};
+use clinspect_results::{Alignment, Defect, DefectResult, Verdict};
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 
 /// The seed is fixed, so that a failure can be repeated.
@@ -98,6 +98,12 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                 pitch_y: lengths[3],
                 threshold: lengths[4],
                 mean_level: lengths[5],
+                alignment: has_ignored.then(|| Alignment {
+                    shift_x: lengths[0],
+                    shift_y: lengths[1],
+                    match_score: lengths[2],
+                    matched: overflow,
+                }),
                 judged_pixels: counts[3],
                 judged_x: counts[4],
                 judged_y: counts[5],
@@ -182,6 +188,12 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 pitch_y: lengths[3],
                 threshold: lengths[4],
                 mean_level: lengths[5],
+                alignment: overflow.then(|| Alignment {
+                    shift_x: -lengths[0],
+                    shift_y: lengths[1],
+                    match_score: 0.75,
+                    matched: true,
+                }),
                 judged_pixels: pixels,
                 judged_x: pixels,
                 judged_y: 0,

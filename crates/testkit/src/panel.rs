@@ -21,10 +21,12 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use cell::{CellImage, TERMS, turns};
+use defects::Scene;
 pub use defects::{Defect, DefectKind, PlantedDefect};
-use defects::{Patch, Scene};
 use optics::Optics;
 use placement::Field;
+
+use crate::planted::Patch;
 
 /// Share of shot noise in the noise's variance at the mean level; the rest is read noise.
 const SHOT_SHARE: f32 = 0.5;
@@ -330,7 +332,7 @@ impl PanelGenerator {
         self.spec.contrast / self.cell.range.max(1e-3)
     }
 
-    fn render(&mut self, pose: &Pose, patches: Vec<Patch>) -> PanelFrame {
+    fn render(&mut self, pose: &Pose, patches: Vec<Patch<DefectKind>>) -> PanelFrame {
         let spec = &self.spec;
         let (width, height) = (spec.width, spec.height);
         let cell_contrast = self.cell_contrast();

@@ -73,6 +73,14 @@ pub(super) fn transform(direction: gst::PadDirection, caps: &gst::CapsRef) -> gs
     out
 }
 
+/// Frame caps to the caps of a GRAY8 picture (`Sink`), or the other way (`Src`).
+pub(super) fn transform_to_picture(direction: gst::PadDirection, caps: &gst::CapsRef) -> gst::Caps {
+    if direction == gst::PadDirection::Src {
+        return transform(direction, caps);
+    }
+    caps.iter().map(grey).collect()
+}
+
 /// The structure of a GRAY8 mask.
 fn grey(from: &gst::StructureRef) -> gst::Structure {
     // Keep all fields of a grey frame, colorimetry too, so that the frame's own caps match.

@@ -8,7 +8,7 @@ use super::caps::MaskForm;
 use crate::elements::base_filter::{Frame, Negotiated};
 use clinspect_core::ClError;
 use clinspect_core::mask::pbm_header;
-use clinspect_opencl::frame::Importer;
+use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClBuffer, buffer_of, new_plain_pool};
 use clinspect_operators::MaskTarget;
 use clinspect_results::mask_caps::{bitmask, buffer_size};
@@ -23,12 +23,20 @@ pub(super) enum Masks {
     Pbm(String),
     /// A meta of the frame.
     Meta(MaskPool),
+    /// A meta of a GRAY8 picture.
+    Picture(Importer, MaskPool),
 }
 
 impl Masks {
     /// Masks in a meta of the frame.
     pub fn in_meta(caps: &Negotiated) -> Result<Self, ClError> {
         Ok(Self::Meta(MaskPool::new(caps.allocator, caps.incaps)?))
+    }
+
+    /// Masks in a meta of a picture with the negotiated caps.
+    pub fn with_pictures(caps: &Negotiated) -> Result<Self, ClError> {
+        let masks = MaskPool::new(caps.allocator, caps.incaps)?;
+        Ok(Self::Picture(grey_importer(caps)?, masks))
     }
 
     /// Masks as buffers with the negotiated caps.
@@ -40,48 +48,58 @@ impl Masks {
                 let layout = importer.layout();
                 Ok(Self::Pbm(pbm_header(layout.width, layout.height)))
             }
-            Some(MaskForm::Grey) => {
-                let info = gst_video::VideoInfo::from_caps(outcaps)
-                    .map_err(|_| ClError::Refused(format!("not raw video caps: {outcaps}")))?;
-                let masks = Importer::new(importer.context(), importer.meter(), &info)?;
-                Ok(Self::Grey(masks))
-            }
+            Some(MaskForm::Grey) => Ok(Self::Grey(grey_importer(caps)?)),
             None => Err(ClError::Refused(format!(
                 "{outcaps} are not caps of a mask"
             ))),
         }
     }
 
-    /// Calls `mark` with the target of a frame's mask; returns the mask if it travels in a meta.
+    /// Calls `mark` with the target of a frame's mask, and of a picture if one is sent; returns the mask if it
+    /// travels in a meta.
     pub fn write<R>(
         &self,
         frame: &Frame,
-        mark: impl FnOnce(MaskTarget) -> Result<R, ClError>,
+        mark: impl FnOnce(MaskTarget, Option<&ClFrame>) -> Result<R, ClError>,
     ) -> Result<(R, Option<gst::Buffer>), ClError> {
         match self {
             Self::Grey(masks) => {
                 let mask = masks.output(frame.target()?)?;
-                Ok((mark(MaskTarget::Grey(&mask))?, None))
+                Ok((mark(MaskTarget::Grey(&mask), None)?, None))
             }
             Self::Packed => {
                 let (buffer, offset) = memory_of(frame.target()?)?;
-                Ok((mark(MaskTarget::Packed { buffer, offset })?, None))
+                Ok((mark(MaskTarget::Packed { buffer, offset }, None)?, None))
             }
             Self::Pbm(header) => {
                 let (buffer, offset) = memory_of(frame.target()?)?;
                 let bytes = header.as_bytes();
                 buffer.write(offset, bytes, "a PBM header")?;
                 let offset = offset + bytes.len();
-                Ok((mark(MaskTarget::Packed { buffer, offset })?, None))
+                Ok((mark(MaskTarget::Packed { buffer, offset }, None)?, None))
             }
             Self::Meta(pool) => {
                 let mask = pool.acquire()?;
                 let (buffer, offset) = memory_of(&mask)?;
-                let done = mark(MaskTarget::Packed { buffer, offset })?;
+                let done = mark(MaskTarget::Packed { buffer, offset }, None)?;
+                Ok((done, Some(mask)))
+            }
+            Self::Picture(pictures, pool) => {
+                let picture = pictures.output(frame.target()?)?;
+                let mask = pool.acquire()?;
+                let (buffer, offset) = memory_of(&mask)?;
+                let done = mark(MaskTarget::Packed { buffer, offset }, Some(&picture))?;
                 Ok((done, Some(mask)))
             }
         }
     }
+}
+
+/// Imports output buffers with GRAY8 caps.
+fn grey_importer(caps: &Negotiated) -> Result<Importer, ClError> {
+    let info = gst_video::VideoInfo::from_caps(caps.outcaps)
+        .map_err(|_| ClError::Refused(format!("not raw video caps: {}", caps.outcaps)))?;
+    Importer::new(caps.importer.context(), caps.importer.meter(), &info)
 }
 
 /// Packed masks for metas.

@@ -29,11 +29,13 @@ use clinspect_core::{
     ignored::Bitmap,
     window::Reach,
 };
+use clinspect_opencl::frame::ClFrame;
 use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect};
-use clinspect_results::{Defect, DefectResult, Verdict, VerdictLimits};
+use clinspect_results::{Alignment, Defect, DefectResult, Verdict, VerdictLimits};
 pub use ignore::Ignore;
 use masks::Masks;
-use properties::{Output, Reporting};
+use properties::Reporting;
+pub use properties::{Output, OutputChoice, Picture, PitchOutput};
 
 const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
 
@@ -72,7 +74,10 @@ impl Inspector {
 /// The table with the properties that every inspector has.
 pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTable<T> {
     table
-        .with(|this| &this.inspector().reporting, properties::rows())
+        .with(
+            |this| &this.inspector().reporting,
+            properties::rows::<T::Output>(),
+        )
         .with(|this| &this.inspector().rules, classify::rows())
         .with(|this| &this.inspector().ignore, ignore::rows())
 }
@@ -92,6 +97,8 @@ pub struct Basis {
     pub pitches: [f64; 2],
     /// Threshold, grey levels.
     pub threshold: f64,
+    /// Where the frame was found in the picture that it was compared with.
+    pub alignment: Option<Alignment>,
     /// Pixels that are not judged, if there are any.
     pub ignored: Option<Arc<Bitmap>>,
 }
@@ -102,6 +109,8 @@ pub trait InspectorImpl:
 {
     /// Name of the message with the results.
     const MESSAGE: &'static str;
+    /// The values of `output`.
+    type Output: OutputChoice + 'static;
     /// Settings from which an operator is built.
     type Settings: Clone + PartialEq + Send + Sync + 'static;
     /// Marks defects on the device.
@@ -124,8 +133,11 @@ pub trait InspectorImpl:
     /// See there.
     fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
 
+    /// The element starts; see [`ClBaseFilterImpl::started`].
+    fn started(&self) {}
+
     /// Caps were negotiated.
-    fn set_up(&self, _state: &mut Self::State) {}
+    fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) {}
 
     /// See [`ClBaseFilterImpl::look`].
     ///
@@ -176,6 +188,19 @@ pub trait InspectorImpl:
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError>;
+
+    /// Draws a picture of the frame that was marked last.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn draw(
+        _operator: &mut Self::Operator,
+        _frame: &Frame,
+        _picture: Picture,
+        _out: &ClFrame,
+    ) -> Result<(), ClError> {
+        Ok(())
+    }
 
     /// Mean of the samples of the frame that was marked last, grey levels; `None` if unknown.
     ///
@@ -244,6 +269,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         let inspector = self.inspector();
         let output = inspector.reporting().output;
         *lock(&inspector.output) = Some(output);
+        InspectorImpl::started(self);
         let element = self.obj();
         let element: &ClBaseFilter = element.upcast_ref();
         // With a meta the frame passes in place, without a copy.
@@ -258,17 +284,19 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         Some(match self.inspector().output() {
             Output::Mask => caps::transform(direction, caps),
             Output::Frame => caps.clone(),
+            Output::Picture(_) => caps::transform_to_picture(direction, caps),
         })
     }
 
     fn set_up(&self, state: &mut State<T::State>, caps: &Negotiated) -> Result<(), ClError> {
-        InspectorImpl::set_up(self, &mut state.own);
+        InspectorImpl::set_up(self, &mut state.own, caps);
         lock(&self.inspector().ignore).read_again();
         let rules = lock(&self.inspector().rules).clone();
         state.classifier = Some(Live::new(rules, Classifier::new)?);
         state.masks = Some(match self.inspector().output() {
             Output::Frame => Masks::in_meta(caps)?,
             Output::Mask => Masks::as_buffers(caps)?,
+            Output::Picture(_) => Masks::with_pictures(caps)?,
         });
         Ok(())
     }
@@ -314,9 +342,14 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         let classifier = &classifier.operator;
         let reporting = self.inspector().reporting().clone();
         let masks = state.masks.as_ref().ok_or_else(before_caps)?;
-        let ((marked, listed), mask) = masks.write(frame, |mask| {
-            let finder = &mut state.finder;
-            inspect::<T>(&mut live.operator, frame, mask, finder, &reporting.listing)
+        let output = self.inspector().output();
+        let ((marked, listed), mask) = masks.write(frame, |mask, picture| {
+            let operator = &mut live.operator;
+            let found = inspect::<T>(operator, frame, mask, &mut state.finder, &reporting.listing)?;
+            if let (Some(out), Output::Picture(kind)) = (picture, output) {
+                T::draw(operator, frame, kind, out)?;
+            }
+            Ok(found)
         })?;
 
         let is_scaled = reporting.mm_per_pixel.iter().all(|&mm| mm > 0.0);
@@ -330,6 +363,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             judged,
             pitches: [pitch_x, pitch_y],
             threshold,
+            alignment,
             ignored,
         } = T::basis(live);
         let defects = listed.defects.iter().map(|defect| {
@@ -348,6 +382,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             pitch_x,
             pitch_y,
             threshold,
+            alignment,
             judged_pixels: judged.any,
             judged_x: judged.x,
             judged_y: judged.y,

@@ -10,10 +10,43 @@ use crate::elements::{
 use clinspect_core::components::Limits;
 use clinspect_results::{MOST_DEFECTS, VerdictLimits};
 
-/// The element's output.
+/// An element's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Output {
+    /// The mask.
+    #[default]
+    Mask,
+    /// The frame.
+    Frame,
+    /// A GRAY8 picture of this kind.
+    Picture(Picture),
+}
+
+/// A picture that an element draws.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Picture {
+    /// What frames are compared with.
+    Model,
+    /// The difference of the frame.
+    Difference,
+}
+
+/// The values of the property `output` of an element.
+pub trait OutputChoice:
+    StaticType
+    + ToValue
+    + for<'a> glib::value::FromValue<'a>
+    + glib::translate::FromGlib<i32>
+    + glib::translate::IntoGlib<GlibType = i32>
+    + From<Output>
+    + Into<Output>
+{
+}
+
+/// The output of `clpitchthreshold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
 #[enum_type(name = "GstClPitchOutput")]
-pub(super) enum Output {
+pub enum PitchOutput {
     /// The mask.
     #[default]
     #[enum_value(
@@ -27,6 +60,26 @@ pub(super) enum Output {
         nick = "frame"
     )]
     Frame,
+}
+
+impl OutputChoice for PitchOutput {}
+
+impl From<PitchOutput> for Output {
+    fn from(choice: PitchOutput) -> Self {
+        match choice {
+            PitchOutput::Mask => Self::Mask,
+            PitchOutput::Frame => Self::Frame,
+        }
+    }
+}
+
+impl From<Output> for PitchOutput {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Frame => Self::Frame,
+            Output::Mask | Output::Picture(_) => Self::Mask,
+        }
+    }
 }
 
 /// Settings of the list, the verdict and the reports.
@@ -67,7 +120,7 @@ impl Default for Reporting {
     }
 }
 
-pub(super) fn rows() -> Vec<Row<Reporting>> {
+pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
     let mut rows = properties!(Reporting {
         uint(
             "min-area", "Minimum area",
@@ -113,8 +166,21 @@ pub(super) fn rows() -> Vec<Row<Reporting>> {
             "Also send the results as an event before each buffer, for transports that drop metas, \
              such as rtpgstpay"
         ) = send_events;
-        choice_at_start("output", "Output", "What the element outputs") = output;
     });
+    rows.push(Row::new(
+        specs::choice_at_start(
+            "output",
+            "Output",
+            "What the element outputs",
+            O::from(Output::default()),
+        ),
+        |reporting: &mut Reporting| O::from(reporting.output).to_value(),
+        |reporting, value| {
+            if let Ok(choice) = value.get::<O>() {
+                reporting.output = choice.into();
+            }
+        },
+    ));
     rows.push(Row::new(
         specs::uint(
             "max-runs",

@@ -14,7 +14,8 @@ use super::{
 };
 use crate::elements::{
     base_filter::{
-        self, ClBaseFilter, ClBaseFilterExt, Frame, Learning, Live, Target, View, put_back,
+        self, ClBaseFilter, ClBaseFilterExt, Frame, Learning, Live, Negotiated, Target, View,
+        put_back,
     },
     debug_category,
     inspector::{self, Basis, Ignore, Inspector, InspectorImpl},
@@ -210,6 +211,7 @@ impl BaseTransformImpl for ClPitchThreshold {
 
 impl InspectorImpl for ClPitchThreshold {
     const MESSAGE: &'static str = "clpitchthreshold";
+    type Output = inspector::PitchOutput;
     type Settings = Settings;
     type Operator = Operator;
     type State = State;
@@ -293,7 +295,7 @@ impl InspectorImpl for ClPitchThreshold {
         })
     }
 
-    fn set_up(&self, state: &mut State) {
+    fn set_up(&self, state: &mut State, _caps: &Negotiated) {
         self.presence.forget(&self.obj(), &mut state.learned);
         self.estimated.set(&self.obj(), [None; 2]);
         *state = State::default();
@@ -375,6 +377,7 @@ impl InspectorImpl for ClPitchThreshold {
             judged: comparison.judged_pixels(),
             pitches: comparison.pitches(),
             threshold: live.settings.threshold,
+            alignment: None,
             ignored: comparison.ignored().cloned(),
         }
     }

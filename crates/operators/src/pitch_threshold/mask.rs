@@ -21,7 +21,7 @@ pub enum MaskTarget<'a> {
 
 /// The memory of a frame's packed mask, and the offset of its first row; `own` if the target is not
 /// packed.
-pub(super) fn packed_mask<'a>(
+pub(crate) fn packed_mask<'a>(
     target: MaskTarget<'a>,
     own: &'a Option<Arc<ClBuffer>>,
 ) -> Option<(&'a ClBuffer, usize)> {

@@ -1,5 +1,5 @@
-//! Measures the differences of the pixels of runs; kernel `run_differences` in
-//! `kernels/pitch_threshold.cl`.
+//! Measures the differences of the pixels of runs; kernels `run_differences` in `kernels/pitch_mask.cl` and
+//! `kernels/reference.cl`.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const MOST_CPU_ITEMS: usize = 256;
 
 /// The kernel and its buffers.
 #[derive(Debug)]
-pub(super) struct RunDifferences {
+pub(crate) struct RunDifferences {
     kernel: Kernel,
     runs: Mem,
     out: Mem,

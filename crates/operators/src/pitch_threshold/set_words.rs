@@ -1,5 +1,5 @@
 //! Reads a mask of few marked pixels that lies in a GPU's memory: only the words that are not 0 cross the bus; kernel
-//! `mask_set_words` in `kernels/pitch_mask.cl`.
+//! `mask_set_words` in `kernels/mask_expand.cl`.
 
 use std::sync::Arc;
 

@@ -87,10 +87,10 @@ pub enum Polarity {
     #[enum_value(name = "Both: brighter and darker", nick = "both")]
     Both,
     /// Brighter.
-    #[enum_value(name = "Bright: brighter than the neighbours", nick = "bright")]
+    #[enum_value(name = "Bright: brighter only", nick = "bright")]
     Bright,
     /// Darker.
-    #[enum_value(name = "Dark: darker than the neighbours", nick = "dark")]
+    #[enum_value(name = "Dark: darker only", nick = "dark")]
     Dark,
 }
 

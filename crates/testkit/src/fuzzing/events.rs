@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use arbitrary::{Result, Unstructured};
 use clinspect_core::mask::packed_stride;
 use gst::{glib, prelude::*};
-use gstclinspect::results::{Defect, DefectResult, Verdict};
+use gstclinspect::results::{Alignment, Defect, DefectResult, Verdict};
 
 use crate::{
     frames::foreign_memory,
@@ -157,6 +157,7 @@ fn result(
         pitch_y: finite(input)?.abs(),
         threshold: finite(input)?.abs(),
         mean_level: finite(input)?.abs(),
+        alignment: alignment(input)?,
         judged_pixels,
         judged_x,
         judged_y,
@@ -170,6 +171,18 @@ fn result(
         mask: None,
         ignored: None,
     })
+}
+
+fn alignment(input: &mut Unstructured) -> Result<Option<Alignment>> {
+    if !input.arbitrary()? {
+        return Ok(None);
+    }
+    Ok(Some(Alignment {
+        shift_x: finite(input)?,
+        shift_y: finite(input)?,
+        match_score: f64::from(input.int_in_range(0..=8_u8)?) / 8.0,
+        matched: true,
+    }))
 }
 
 /// A number that is also exact as a float.

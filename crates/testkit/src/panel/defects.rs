@@ -2,9 +2,8 @@
 
 use super::cell;
 use super::optics::Optics;
+use crate::planted::{Patch, Planted};
 
-/// Changes below this many grey levels (of 8 bits) are left out, which bounds the box.
-const LEAST_CHANGE: f64 = 0.25;
 /// Discs and scratches are drawn on a grid of 1/8 px before the optics.
 const OVERSAMPLING: usize = 8;
 /// Largest size or length, px; bounds the time that one defect costs.
@@ -111,46 +110,7 @@ impl Defect {
 }
 
 /// Ground truth of a defect in a frame.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlantedDefect {
-    /// Kind.
-    pub kind: DefectKind,
-    /// Centre, px; after the move to the nearest place of the pattern.
-    pub x: f64,
-    /// Centre, px.
-    pub y: f64,
-    /// Size, px, see [`DefectKind`].
-    pub size_px: f64,
-    /// Signed change before the optics, grey levels of 8 bits.
-    pub contrast: f64,
-    /// Signed change of the most changed pixel after the optics, grey levels of 8 bits, before
-    /// vignetting and noise.
-    pub peak: f64,
-    /// Every pixel that differs from the clean frame: x, y, width, height.
-    pub bbox: [usize; 4],
-    /// Per pixel of the box: changed by at least half of the peak.
-    footprint: Vec<bool>,
-}
-
-impl PlantedDefect {
-    /// Whether the defect changes the pixel by at least half of its peak.
-    pub fn covers(&self, x: usize, y: usize) -> bool {
-        let [left, top, width, height] = self.bbox;
-        x >= left
-            && y >= top
-            && x - left < width
-            && y - top < height
-            && self.footprint[(y - top) * width + (x - left)]
-    }
-
-    /// The covered pixels, in scan order.
-    pub fn pixels(&self) -> impl Iterator<Item = (usize, usize)> {
-        let [left, top, width, _] = self.bbox;
-        (0..self.footprint.len())
-            .filter(|&i| self.footprint[i])
-            .map(move |i| (left + i % width, top + i / width))
-    }
-}
+pub type PlantedDefect = Planted<DefectKind>;
 
 /// Geometry of pattern and frame, for drawing defects.
 pub struct Scene<'a> {
@@ -170,14 +130,6 @@ pub struct Scene<'a> {
     pub row_shifts: &'a [f32],
 }
 
-/// A drawn defect: its ground truth, and the change of each pixel of its box.
-pub struct Patch {
-    /// Ground truth.
-    pub truth: PlantedDefect,
-    /// Change in grey levels of 8 bits, row-major.
-    pub change: Vec<f32>,
-}
-
 /// A rectangle before the optics; an unbounded axis is `None`.
 struct Rectangle {
     /// Centre and width.
@@ -191,20 +143,16 @@ struct Rectangle {
 /// # Errors
 /// A sentence for values that are not finite or out of range, and for a defect that changes no
 /// pixel of the frame.
-pub fn draw(defect: &Defect, scene: &Scene) -> Result<Patch, String> {
+pub fn draw(defect: &Defect, scene: &Scene) -> Result<Patch<DefectKind>, String> {
     check(defect)?;
     let magnitude = defect.contrast.abs();
     let [pitch_x, pitch_y] = scene.pitch;
-    let mut truth = PlantedDefect {
-        kind: defect.kind,
-        x: defect.x,
-        y: defect.y,
-        size_px: defect.size_px,
-        contrast: defect.contrast,
-        peak: 0.0,
-        bbox: [0; 4],
-        footprint: Vec::new(),
-    };
+    let mut truth = Planted::new(
+        defect.kind,
+        [defect.x, defect.y],
+        defect.size_px,
+        defect.contrast,
+    );
     let (bounds, change) = match defect.kind {
         DefectKind::Particle | DefectKind::Blob => capsule(&truth, [0.0, 0.0], scene),
         DefectKind::Pinhole => {
@@ -264,7 +212,9 @@ pub fn draw(defect: &Defect, scene: &Scene) -> Result<Patch, String> {
             rectangles(&[line], scene)
         }
     };
-    trim(truth, bounds, &change)
+    truth
+        .drawn(bounds, &change)
+        .ok_or_else(|| changes_nothing(defect))
 }
 
 fn check(defect: &Defect) -> Result<(), String> {
@@ -424,41 +374,13 @@ fn capsule(truth: &PlantedDefect, half_axis: [f64; 2], scene: &Scene) -> ([usize
     ([columns.0, rows.0, width, height], change)
 }
 
-/// Crops a drawing to the pixels that change visibly, and records them in the ground truth.
-fn trim(mut truth: PlantedDefect, bounds: [usize; 4], change: &[f64]) -> Result<Patch, String> {
-    let [left, top, width, _] = bounds;
-    let (mut x0, mut y0, mut x1, mut y1) = (usize::MAX, usize::MAX, 0, 0);
-    for (i, value) in change.iter().enumerate() {
-        if value.abs() >= LEAST_CHANGE {
-            let (x, y) = (i % width, i / width);
-            (x0, x1) = (x0.min(x), x1.max(x + 1));
-            (y0, y1) = (y0.min(y), y1.max(y + 1));
-        }
-        if value.abs() > truth.peak.abs() {
-            truth.peak = *value;
-        }
-    }
-    if x1 == 0 {
-        return Err(format!(
-            "{} at ({}, {}) with contrast {} changes no pixel of the frame; move it inside or \
-             raise its size or contrast",
-            truth.kind.name(),
-            truth.x,
-            truth.y,
-            truth.contrast
-        ));
-    }
-    let cut: Vec<f64> = (y0..y1)
-        .flat_map(|y| &change[y * width + x0..y * width + x1])
-        .copied()
-        .collect();
-    truth.bbox = [left + x0, top + y0, x1 - x0, y1 - y0];
-    truth.footprint = cut
-        .iter()
-        .map(|v| v * truth.peak.signum() >= 0.5 * truth.peak.abs())
-        .collect();
-    Ok(Patch {
-        truth,
-        change: cut.iter().map(|&v| v as f32).collect(),
-    })
+fn changes_nothing(defect: &Defect) -> String {
+    format!(
+        "{} at ({}, {}) with contrast {} changes no pixel of the frame; move it inside or raise its size or \
+         contrast",
+        defect.kind.name(),
+        defect.x,
+        defect.y,
+        defect.contrast
+    )
 }

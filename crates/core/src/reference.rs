@@ -1,0 +1,13 @@
+//! Comparison of a frame with a trained picture: docs/semantics.md, "Comparison with a reference".
+
+mod alignment;
+mod brightness;
+mod judged;
+mod limits;
+mod model;
+
+pub use alignment::{Match, Patches, QUARTERS, Shift};
+pub use brightness::{Brightness, FrameSums, Normalize};
+pub use judged::{Judged, Totals};
+pub use limits::{Deviations, Limits};
+pub use model::{MOST_FRAMES, Model};

@@ -1,0 +1,222 @@
+//! Properties of `clreference` besides those of every inspector.
+
+use std::sync::Arc;
+
+use gst::{glib, prelude::*};
+
+use crate::elements::{
+    arrays::Array,
+    inspector::{Ignore, Output, OutputChoice, Picture},
+    property_table::{Row, properties},
+    text::Location,
+};
+use clinspect_core::reference::{MOST_FRAMES, Model};
+use clinspect_operators::{Align, NormalizeBy, Polarity};
+
+const MAX_THRESHOLD: f64 = 65_535.0;
+const MAX_FACTOR: f64 = 1000.0;
+const MAX_TOLERANCE: u32 = 64;
+const MAX_RANGE: u32 = 256;
+const MAX_GAIN: f64 = 256.0;
+
+/// The element's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClReferenceOutput")]
+pub enum ReferenceOutput {
+    /// The mask.
+    #[default]
+    #[enum_value(
+        name = "Mask: the defect mask, with the results as meta",
+        nick = "mask"
+    )]
+    Mask,
+    /// The frame.
+    #[enum_value(
+        name = "Frame: frames unchanged, with the results and the packed mask as meta",
+        nick = "frame"
+    )]
+    Frame,
+    /// The model's mean.
+    #[enum_value(
+        name = "Model: the mean of the training as GRAY8, with the results and the packed mask as meta",
+        nick = "model"
+    )]
+    Model,
+    /// The difference from the model.
+    #[enum_value(
+        name = "Difference: the difference from the mean as GRAY8, 128 for none, with the results and the packed \
+                mask as meta",
+        nick = "difference"
+    )]
+    Difference,
+}
+
+impl OutputChoice for ReferenceOutput {}
+
+impl From<ReferenceOutput> for Output {
+    fn from(choice: ReferenceOutput) -> Self {
+        match choice {
+            ReferenceOutput::Mask => Self::Mask,
+            ReferenceOutput::Frame => Self::Frame,
+            ReferenceOutput::Model => Self::Picture(Picture::Model),
+            ReferenceOutput::Difference => Self::Picture(Picture::Difference),
+        }
+    }
+}
+
+impl From<Output> for ReferenceOutput {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Mask => Self::Mask,
+            Output::Frame => Self::Frame,
+            Output::Picture(Picture::Model) => Self::Model,
+            Output::Picture(Picture::Difference) => Self::Difference,
+        }
+    }
+}
+
+/// A model in use; two are equal if they are the same object.
+#[derive(Debug, Clone, Default)]
+pub struct InUse(pub Option<Arc<Model>>);
+
+impl PartialEq for InUse {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        }
+    }
+}
+
+/// Settings of the comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The trained picture. Not a property.
+    pub model: InUse,
+    pub threshold: f64,
+    pub deviation_factor: f64,
+    pub edge_tolerance: u32,
+    pub polarity: Polarity,
+    pub align: Align,
+    pub search_range: u32,
+    pub match_score: f64,
+    pub normalize: NormalizeBy,
+    pub train_frames: u32,
+    pub difference_gain: f64,
+    pub rois: Array<Vec<[u32; 4]>>,
+    pub bit_depth: u32,
+    /// Pixels that are not judged. The inspector has the properties.
+    pub ignore: Ignore,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            model: InUse::default(),
+            threshold: 20.0,
+            deviation_factor: 4.0,
+            edge_tolerance: 1,
+            polarity: Polarity::default(),
+            align: Align::default(),
+            search_range: 16,
+            match_score: 0.3,
+            normalize: NormalizeBy::default(),
+            train_frames: 0,
+            difference_gain: 1.0,
+            rois: Array::default(),
+            bit_depth: 0,
+            ignore: Ignore::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The settings in force, for messages.
+    pub fn in_words(&self) -> String {
+        let nick = |value: glib::Value| {
+            glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
+        };
+        format!(
+            "deviation-factor={} edge-tolerance={} polarity={} align={} search-range={} match-score={} normalize={}",
+            self.deviation_factor,
+            self.edge_tolerance,
+            nick(self.polarity.to_value()),
+            nick(self.align.to_value()),
+            self.search_range,
+            self.match_score,
+            nick(self.normalize.to_value()),
+        )
+    }
+}
+
+/// What takes effect at the start.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    pub location: Location,
+}
+
+pub(super) fn file_rows() -> Vec<Row<Files>> {
+    properties!(Files {
+        file_at_start(
+            "location", "Location",
+            "File of the model, an .npz of NumPy with the arrays mean and deviation in 1/256 grey level, and frames: \
+             read when frames start, written after a training; \"\" = none"
+        ) = location;
+    })
+}
+
+pub(super) fn rows() -> Vec<Row<Settings>> {
+    properties!(Settings {
+        double(
+            "threshold", "Threshold",
+            "A pixel is marked if it differs from the mean of the training by more than this, in grey levels of a \
+             sample, and by more than deviation-factor says",
+            0.0..=MAX_THRESHOLD
+        ) = threshold;
+        double(
+            "deviation-factor", "Deviation factor",
+            "A pixel is marked if it differs from the mean of the training by more than this many of its standard \
+             deviations, and by more than threshold; 0 = threshold decides alone",
+            0.0..=MAX_FACTOR
+        ) = deviation_factor;
+        uint(
+            "edge-tolerance", "Edge tolerance",
+            "Edges may move by this many pixels: the limits of a pixel are the widest of those around it; \
+             0 = its own limits",
+            0..=MAX_TOLERANCE
+        ) = edge_tolerance;
+        choice("polarity", "Polarity", "Which deviations are marked") = polarity;
+        choice("align", "Align", "How frames are aligned with the model before they are compared") = align;
+        uint(
+            "search-range", "Search range",
+            "With align=translation: largest shift of a frame along x and along y, in pixels",
+            1..=MAX_RANGE
+        ) = search_range;
+        double(
+            "match-score", "Match score",
+            "With align=translation: a frame whose correlation with the model is lower than this fails, because it \
+             shows something else; 0 = every frame is compared",
+            0.0..=1.0
+        ) = match_score;
+        choice(
+            "normalize", "Normalize",
+            "Whether a frame's brightness is brought to that of the model before they are compared"
+        ) = normalize;
+        uint(
+            "train-frames", "Training frames",
+            "Good frames of a training: the signal train begins one, and a start without a model does; \
+             0 = no training",
+            0..=MOST_FRAMES
+        ) = train_frames;
+        double(
+            "difference-gain", "Difference gain",
+            "With output=difference: grey levels of the picture per grey level of difference",
+            0.0..=MAX_GAIN
+        ) = difference_gain;
+        regions(
+            "rois", "Regions of interest",
+            "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
+        ) = rois;
+        bit_depth() = bit_depth;
+    })
+}

@@ -1,0 +1,300 @@
+//! The model of the element, and its trainings.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use gst::{glib::subclass::Signal, prelude::ObjectExt, subclass::prelude::ObjectSubclassIsExt};
+
+use super::{ClReference, file, imp::Operator, properties::Settings};
+use crate::elements::{
+    base_filter::{ClBaseFilterExt, Negotiated, View},
+    told::Told,
+};
+use clinspect_core::{ClError, layout::SampleType, reference::Model};
+use clinspect_operators::{Progress, Training};
+
+/// What the signal tells the streaming thread.
+#[derive(Default)]
+pub struct Requests {
+    /// `train` was emitted.
+    is_wanted: AtomicBool,
+}
+
+/// The model, and the training in progress; kept from frame to frame.
+#[derive(Default)]
+pub struct Trained {
+    model: Option<Arc<Model>>,
+    /// Size and samples of the frames.
+    frames: Option<([usize; 2], SampleType)>,
+    training: Option<Training>,
+    /// This frame belongs to a training.
+    is_trained_on: bool,
+    /// A training by itself was considered, which happens once after a start.
+    is_started: bool,
+    unmatched: Told<()>,
+    missing: Told<()>,
+    location: PathBuf,
+    /// There is a file that cannot be used: a training by itself would replace it.
+    is_refused: bool,
+    saving: Option<JoinHandle<()>>,
+}
+
+impl Drop for Trained {
+    fn drop(&mut self) {
+        self.wait_until_saved();
+    }
+}
+
+/// The action signal `train`.
+pub fn signals() -> &'static [Signal] {
+    static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
+        let train = Signal::builder("train").action().class_handler(|args| {
+            let element = args.first()?.get::<ClReference>().ok()?;
+            let requests = &element.imp().requests;
+            requests.is_wanted.store(true, Ordering::Relaxed);
+            None
+        });
+        vec![train.build()]
+    });
+    SIGNALS.as_ref()
+}
+
+impl Trained {
+    /// The model, if frames of the current caps can be compared with it.
+    pub fn usable(&self) -> Option<Arc<Model>> {
+        let (size, sample) = self.frames?;
+        let model = self.model.as_ref()?;
+        (model.check_fits(size, sample.bits()).is_ok()).then(|| model.clone())
+    }
+
+    /// Whether the frame must not be compared: it belongs to a training.
+    pub fn is_training(&self) -> bool {
+        self.is_trained_on || self.training.is_some()
+    }
+
+    /// Caps were negotiated.
+    pub fn set_up(&mut self, element: &ClReference, caps: &Negotiated, location: &Path) {
+        self.location = location.into();
+        let layout = caps.importer.layout();
+        let frames = ([layout.width, layout.height], layout.sample);
+        let before = self.frames.replace(frames);
+        if before == Some(frames) {
+            return;
+        }
+        let ([width, height], _) = frames;
+        if let (Some(training), Some(([w, h], _))) = (self.training.take(), before) {
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                (
+                    "the training ended after {} of {} frames, because frames changed from {}x{} to {}x{} or to \
+                     another format; emit train again",
+                    training.frames(),
+                    training.wanted(),
+                    w,
+                    h,
+                    width,
+                    height
+                ),
+                ["the model before the training stays in force, if there is one"]
+            );
+        }
+        self.missing.clear();
+        if self.usable().is_none() && !location.as_os_str().is_empty() {
+            self.wait_until_saved();
+            match file::read(location, [width, height], layout.sample.bits()) {
+                Ok(Some(model)) => {
+                    self.model = Some(model);
+                    return;
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    self.is_refused = true;
+                    self.missing.is_news(());
+                    gst::element_warning!(
+                        element,
+                        gst::ResourceError::Read,
+                        ("{}", why),
+                        ["frames get the verdict none and a clear mask"]
+                    );
+                    return;
+                }
+            }
+        }
+        let fits = |model: &Arc<Model>| model.check_fits([width, height], layout.sample.bits());
+        if let Some(Err(why)) = self.model.as_ref().map(fits) {
+            self.missing.is_news(());
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                (
+                    "{}; train with these frames, or set location to a model of them",
+                    why
+                ),
+                ["frames get the verdict none and a clear mask"]
+            );
+        }
+    }
+
+    /// Trains with a frame, if a training is wanted or in progress.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn look(
+        &mut self,
+        element: &ClReference,
+        settings: &Settings,
+        operator: &Operator,
+        view: &View,
+    ) -> Result<(), ClError> {
+        self.is_trained_on = false;
+        let requests = &element.imp().requests;
+        let is_wanted = requests.is_wanted.swap(false, Ordering::Relaxed);
+        let is_first = !std::mem::replace(&mut self.is_started, true);
+        let has_none = self.model.is_none() && !self.is_refused;
+        if is_wanted || (is_first && has_none && settings.train_frames > 0) {
+            self.begin(element, settings, operator)?;
+        }
+        let Some(training) = &mut self.training else {
+            if !operator.reference.is_comparing() && self.usable().is_none() {
+                self.warn_missing(element);
+            }
+            return Ok(());
+        };
+        self.is_trained_on = true;
+        match training.add(view.frame, view.meter) {
+            Ok(Progress::Added) => {}
+            Ok(Progress::Unmatched) => {
+                if self.unmatched.is_news(()) {
+                    gst::element_warning!(
+                        element,
+                        gst::StreamError::Format,
+                        ("a frame of the training does not match the first one, and is left out; check that all \
+                             frames show a good part, raise search-range, or lower match-score")
+                    );
+                }
+            }
+            Ok(Progress::Done(model)) => {
+                self.training = None;
+                self.missing.clear();
+                post(element, &model);
+                self.save(element, &model);
+                self.model = Some(model);
+            }
+            Err(ClError::Refused(why)) => {
+                self.training = None;
+                gst::element_warning!(
+                    element,
+                    gst::LibraryError::Settings,
+                    ("the training ended: {}", why),
+                    ["the model before the training stays in force, if there is one"]
+                );
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        element: &ClReference,
+        settings: &Settings,
+        operator: &Operator,
+    ) -> Result<(), ClError> {
+        if settings.train_frames == 0 {
+            gst::element_warning!(
+                element,
+                gst::LibraryError::Settings,
+                ("train-frames is 0, so no training begins; set it to the number of good frames to train with")
+            );
+            return Ok(());
+        }
+        self.unmatched.clear();
+        self.training = Some(operator.reference.training()?);
+        Ok(())
+    }
+
+    /// Writes the model on a thread: a disk can take seconds.
+    fn save(&mut self, element: &ClReference, model: &Arc<Model>) {
+        if self.location.as_os_str().is_empty() {
+            return;
+        }
+        self.wait_until_saved();
+        self.is_refused = false;
+        let (path, model) = (self.location.clone(), model.clone());
+        let reporting = element.downgrade();
+        let write = move || {
+            let written = file::write(&path, &model);
+            let Some(element) = reporting.upgrade() else {
+                return;
+            };
+            match written {
+                Ok(()) => {
+                    let fields = gst::Structure::builder("clreference-saved")
+                        .field("location", path.display().to_string())
+                        .build();
+                    element.post(gst::message::Element::builder(fields).src(&element).build());
+                }
+                Err(why) => gst::element_warning!(
+                    element,
+                    gst::ResourceError::Write,
+                    ("the model is in use, but was not saved: {}", why)
+                ),
+            }
+        };
+        let thread = std::thread::Builder::new().name("clreference-save".into());
+        match thread.spawn(write) {
+            Ok(thread) => self.saving = Some(thread),
+            Err(error) => gst::element_warning!(
+                element,
+                gst::ResourceError::Write,
+                (
+                    "the model is in use, but was not saved: no thread could be started: {}",
+                    error
+                )
+            ),
+        }
+    }
+
+    fn wait_until_saved(&mut self) {
+        if let Some(thread) = self.saving.take() {
+            // The thread has posted why it failed.
+            let _ = thread.join();
+        }
+    }
+
+    fn warn_missing(&mut self, element: &ClReference) {
+        if self.missing.is_news(()) {
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                ("there is no model of these frames; set train-frames and emit the signal train while good frames \
+                     pass"),
+                ["frames get the verdict none and a clear mask"]
+            );
+        }
+    }
+}
+
+/// Posts a message about a new model.
+fn post(element: &ClReference, model: &Model) {
+    let [width, height] = model.size().map(|v| v as u32);
+    let mean = |values: &[u32]| {
+        let sum: u64 = values.iter().map(|&v| u64::from(v)).sum();
+        sum as f64 / 256.0 / values.len() as f64
+    };
+    let fields = gst::Structure::builder("clreference-model")
+        .field("frames", model.frames())
+        .field("width", width)
+        .field("height", height)
+        .field("mean-level", mean(model.mean()))
+        .field("mean-deviation", mean(model.deviation()))
+        .build();
+    element.post(gst::message::Element::builder(fields).src(element).build());
+}
