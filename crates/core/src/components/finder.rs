@@ -32,7 +32,7 @@ pub struct Finder {
     last_row: Vec<u64>,
 
     // The strip's own memory.
-    /// By row: whether a byte of it is set.
+    /// By row: whether it may have a marked pixel.
     is_set: Vec<bool>,
     row: Vec<u64>,
     wide: Vec<u64>,
@@ -108,19 +108,27 @@ impl Finder {
         ends: bool,
     ) -> &[Run] {
         self.begin(width, height, limits.merge_distance);
-        if self.survey(mask, stride, limits.max_runs) {
-            self.give_up(limits);
-        } else {
-            self.connect(mask, stride, limits, ends);
-            self.select(limits);
-            self.measure(mask, stride);
-            if ends {
-                self.reset();
-            }
-        }
-        &self.runs
+        let rows = 0..height;
+        self.is_set
+            .extend(rows.map(|y| bytes_of(mask, stride, y, width).is_some_and(is_set)));
+        self.find(mask, stride, limits, ends)
     }
 
+    /// Like [`Self::scan`], where it is known which rows have marked pixels: row `y` of the strip, of which there are
+    /// `is_set.len()`, is clear and not read unless `is_set[y]`.
+    pub fn scan_rows(
+        &mut self,
+        mask: &[u8],
+        stride: usize,
+        width: usize,
+        is_set: &[bool],
+        limits: &Limits,
+        ends: bool,
+    ) -> &[Run] {
+        self.begin(width, is_set.len(), limits.merge_distance);
+        self.is_set.extend_from_slice(is_set);
+        self.find(mask, stride, limits, ends)
+    }
     /// Takes the differences of the runs that [`Self::scan`] returned, in their order, and lists the
     /// defects that close with this strip.
     pub fn list(&mut self, differences: &[RunDifference]) -> Listed {
@@ -168,6 +176,7 @@ impl Finder {
             row.resize(words, 0);
         }
         self.edges.resize(width + 1, 0);
+        self.is_set.clear();
         self.labels.clear();
         self.spans.clear();
         self.row_ends.clear();
@@ -179,20 +188,34 @@ impl Finder {
         self.expired = 0;
     }
 
-    /// Finds the rows that are not clear. Returns whether the strip has more than `max_runs` runs.
-    fn survey(&mut self, mask: &[u8], stride: usize, max_runs: usize) -> bool {
-        let may_exceed = self.height.saturating_mul(self.width.div_ceil(2)) > max_runs;
+    /// Finds the defects of the rows that `is_set` tells.
+    fn find(&mut self, mask: &[u8], stride: usize, limits: &Limits, ends: bool) -> &[Run] {
+        if self.exceeds(mask, stride, limits.max_runs) {
+            self.give_up(limits);
+        } else {
+            self.connect(mask, stride, limits, ends);
+            self.select(limits);
+            self.measure(mask, stride);
+            if ends {
+                self.reset();
+            }
+        }
+        &self.runs
+    }
+
+    /// Whether the strip has more than `max_runs` runs.
+    fn exceeds(&mut self, mask: &[u8], stride: usize, max_runs: usize) -> bool {
+        if self.height.saturating_mul(self.width.div_ceil(2)) <= max_runs {
+            return false;
+        }
         let mut runs = 0;
-        self.is_set.clear();
         for y in 0..self.height {
-            let is_set = bytes_of(mask, stride, y, self.width).is_some_and(is_set);
-            self.is_set.push(is_set);
-            if is_set && may_exceed {
+            if self.is_set[y] {
                 read(mask, stride, y, self.width, &mut self.row);
                 runs += count_runs(&self.row);
-                if runs > max_runs {
-                    return true;
-                }
+            }
+            if runs > max_runs {
+                return true;
             }
         }
         false
@@ -226,10 +249,13 @@ impl Finder {
             self.row_spans.clear();
             // Most rows of most frames are clear, and nothing reads the pixels of a clear row without a distance.
             let mut any = self.is_set[y];
-            if any || distance > 0 {
+            if any {
                 any = read(mask, stride, y, self.width, &mut self.row);
             }
             if distance > 0 {
+                if !any {
+                    self.row.fill(0);
+                }
                 self.wide.copy_from_slice(&self.row);
                 any = self.dilate.step(&mut self.wide, self.width);
             }

@@ -70,12 +70,12 @@ impl PitchThreshold {
         let read = match &mut self.lister.set_words {
             Some(set_words) => {
                 let (mask, pixels) = ((mask, mask_offset), self.marked.pixels);
-                set_words.read(&self.context, mask, stride * height, pixels, meter)?
+                set_words.read(&self.context, mask, [stride, height], pixels, meter)?
             }
             None => None,
         };
         let runs = match read {
-            Some(bytes) => finder.scan(bytes, stride, width, height, limits, ends),
+            Some(mask) => finder.scan_rows(mask.bytes, stride, width, mask.is_set, limits, ends),
             None => mask.read_with(|bytes| {
                 let bytes = bytes.get(mask_offset..).unwrap_or(&[]);
                 finder.scan(bytes, stride, width, height, limits, ends)

@@ -29,6 +29,17 @@ pub(super) struct SetWords {
     /// The last mask, and its words that are not 0.
     mask: Vec<u32>,
     set: Vec<u32>,
+    /// By row of the mask: whether it has a marked pixel.
+    is_set: Vec<bool>,
+}
+
+/// A mask on the host.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostMask<'a> {
+    /// The packed rows.
+    pub bytes: &'a [u8],
+    /// By row: whether it has a marked pixel.
+    pub is_set: &'a [bool],
 }
 
 impl SetWords {
@@ -46,11 +57,12 @@ impl SetWords {
             read: Vec::new(),
             mask: Vec::new(),
             set: Vec::new(),
+            is_set: Vec::new(),
         })
     }
 
-    /// The first `bytes` bytes of a mask of which `pixels` pixels are marked, and no other bit is set; `None` if these
-    /// are too many.
+    /// A mask of `rows` rows and `stride` bytes a row, of which `pixels` pixels are marked, and no other bit is set;
+    /// `None` if these are too many.
     ///
     /// # Errors
     /// The failing call.
@@ -58,13 +70,14 @@ impl SetWords {
         &mut self,
         context: &Arc<ClContext>,
         (mask, mask_offset): (&ClBuffer, usize),
-        bytes: usize,
+        [stride, rows]: [usize; 2],
         pixels: u64,
         meter: &Arc<Meter>,
-    ) -> Result<Option<&[u8]>, ClError> {
+    ) -> Result<Option<HostMask<'_>>, ClError> {
         if pixels > CAPACITY as u64 {
             return Ok(None);
         }
+        let bytes = stride * rows;
         // After a failure below the counters are unknown, and the memory is made again.
         let out = match self.out.take() {
             Some(out) => out,
@@ -108,12 +121,24 @@ impl SetWords {
         for word in self.set.drain(..) {
             self.mask[word as usize] = 0;
         }
-        for &[number, bytes] in &found[..count] {
-            if let Some(word) = self.mask.get_mut(number as usize) {
-                *word = bytes;
-                self.set.push(number);
+        self.is_set.clear();
+        self.is_set.resize(rows, false);
+        for &[number, value] in &found[..count] {
+            let Some(word) = self.mask.get_mut(number as usize) else {
+                continue;
+            };
+            *word = value;
+            self.set.push(number);
+            // A word may lie in several rows.
+            let first = number as usize * WORD;
+            for row in first / stride..=(first + WORD - 1) / stride {
+                if let Some(is_set) = self.is_set.get_mut(row) {
+                    *is_set = true;
+                }
             }
         }
-        Ok(bytemuck::cast_slice(&self.mask).get(..bytes))
+        let bytes = bytemuck::cast_slice(&self.mask).get(..bytes);
+        let is_set = &self.is_set;
+        Ok(bytes.map(|bytes| HostMask { bytes, is_set }))
     }
 }
