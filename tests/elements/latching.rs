@@ -40,7 +40,7 @@ const HISTOGRAM: [(&str, &str); 12] = [
     ("alarm-drift", "10"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 33] = [
+const PITCH_THRESHOLD: [(&str, &str); 37] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -55,6 +55,10 @@ const PITCH_THRESHOLD: [(&str, &str); 33] = [
     ("min-contrast", "30"),
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
+    ("difference-gain", "3"),
+    ("learn-frames", "2"),
+    ("learn-rate", "5"),
+    ("learn-margin", "1"),
     ("min-area", "4"),
     ("merge-distance", "2"),
     ("max-defects", "3"),

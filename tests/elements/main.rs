@@ -23,6 +23,7 @@ mod guard_pages;
 mod ignored;
 mod inspect_overlay;
 mod latching;
+mod learn_threshold;
 mod lifecycle;
 mod live;
 mod mask_unpack;

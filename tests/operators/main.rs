@@ -19,6 +19,7 @@ mod histogram;
 mod histogram_job;
 mod importer;
 mod memory;
+mod pitch_difference;
 mod pitch_fixed;
 mod pitch_job;
 mod pitch_modes;

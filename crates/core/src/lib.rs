@@ -17,6 +17,7 @@ pub mod region;
 pub mod scales;
 pub mod selector;
 pub mod statistics;
+pub mod threshold;
 pub mod variant;
 pub mod weights;
 pub mod window;

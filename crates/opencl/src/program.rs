@@ -60,6 +60,8 @@ pub enum ProgramSource {
     ScalesRows,
     /// The comparison at coarser levels for a GPU.
     ScalesItems,
+    /// Differences before the threshold.
+    PitchDifference,
     /// The comparison with a trained picture.
     Reference,
     /// Planes to images.
@@ -86,7 +88,7 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
@@ -101,6 +103,7 @@ impl ProgramSource {
         Self::PitchMask,
         Self::ScalesRows,
         Self::ScalesItems,
+        Self::PitchDifference,
         Self::Reference,
         Self::PlaneImage,
         Self::ProbeLines,
@@ -126,6 +129,7 @@ impl ProgramSource {
             | Self::PitchWords
             | Self::PitchMask
             | Self::ScalesRows
+            | Self::PitchDifference
             | Self::Reference
             | Self::ProbeLines
             | Self::CopyRows => true,
@@ -205,6 +209,7 @@ impl ProgramSource {
             Self::ScalesRows => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_rows.cl")],
             Self::ScalesItems => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_items.cl")],
             Self::Reference => &[COMMON, MASK_BITS, MASK_EXPAND, part!("reference.cl")],
+            Self::PitchDifference => &[COMMON, PITCH_THRESHOLD, part!("pitch_difference.cl")],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
             Self::CopyRows => &[COMMON, part!("copy_rows.cl")],

@@ -1,6 +1,7 @@
 //! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
 
 mod defects;
+mod difference;
 mod fixed;
 mod ignore;
 mod mask;
@@ -28,6 +29,7 @@ use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
 
 pub use clinspect_core::components::{Listed, MeasuredDefect};
 use defects::Lister;
+use difference::Differences;
 use fixed::Fixed;
 use ignore::Ignore;
 pub use mask::MaskTarget;
@@ -145,6 +147,8 @@ pub struct PitchThreshold {
     /// Memory for a packed mask that is then expanded; allocated at first use.
     packed: Option<Arc<ClBuffer>>,
     lister: Lister,
+    differences: Option<Differences>,
+    sample: SampleType,
     theta: i32,
     flags: i32,
     width: usize,
@@ -352,6 +356,8 @@ impl PitchThreshold {
             unused_counters: counters(context)?,
             counters: counters(context)?,
             packed: None,
+            differences: None,
+            sample: layout.sample,
             lister: Lister::new(context, &plain, !by_columns)?,
             theta: threshold_q8(settings.threshold),
             flags: settings.flags(),

@@ -202,6 +202,19 @@ pub trait InspectorImpl:
         Ok(())
     }
 
+    /// Learns from the frame that was marked last.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn learn(
+        &self,
+        _live: &mut Live<Self::Settings, Self::Operator>,
+        _state: &mut Self::State,
+        _frame: &Frame,
+    ) -> Result<(), ClError> {
+        Ok(())
+    }
+
     /// Mean of the samples of the frame that was marked last, grey levels; `None` if unknown.
     ///
     /// # Errors
@@ -352,6 +365,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             Ok(found)
         })?;
 
+        InspectorImpl::learn(self, live, &mut state.own, frame)?;
         let is_scaled = reporting.mm_per_pixel.iter().all(|&mm| mm > 0.0);
         let mean_level = if is_scaled && !listed.defects.is_empty() {
             T::mean_level(&mut live.operator)?

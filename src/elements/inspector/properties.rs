@@ -60,6 +60,13 @@ pub enum PitchOutput {
         nick = "frame"
     )]
     Frame,
+    /// The difference before the threshold.
+    #[enum_value(
+        name = "Difference: the difference before the threshold as GRAY8, 128 for none, with the results and the \
+                packed mask as meta",
+        nick = "difference"
+    )]
+    Difference,
 }
 
 impl OutputChoice for PitchOutput {}
@@ -69,6 +76,7 @@ impl From<PitchOutput> for Output {
         match choice {
             PitchOutput::Mask => Self::Mask,
             PitchOutput::Frame => Self::Frame,
+            PitchOutput::Difference => Self::Picture(Picture::Difference),
         }
     }
 }
@@ -77,7 +85,8 @@ impl From<Output> for PitchOutput {
     fn from(output: Output) -> Self {
         match output {
             Output::Frame => Self::Frame,
-            Output::Mask | Output::Picture(_) => Self::Mask,
+            Output::Picture(Picture::Difference) => Self::Difference,
+            Output::Mask | Output::Picture(Picture::Model) => Self::Mask,
         }
     }
 }

@@ -2,12 +2,18 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use gst::{glib, prelude::*, subclass::prelude::*};
+use gst::{
+    glib::{self, subclass::Signal},
+    prelude::*,
+    subclass::prelude::*,
+};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
     estimate::{Estimation, News, Probes, probes},
     estimated::{Estimated, tell_missing},
+    learn_threshold::{GoodFrames, LearnThreshold, learning_rows},
+    learn_threshold,
     presence::{self, Learned, Presence},
     properties::{Settings, rows},
     steady::Steady,
@@ -18,7 +24,7 @@ use crate::elements::{
         put_back,
     },
     debug_category,
-    inspector::{self, Basis, Ignore, Inspector, InspectorImpl},
+    inspector::{self, Basis, Ignore, Inspector, InspectorImpl, Picture},
     lock,
     property_table::{PropertyTable, property_methods},
     told::Told,
@@ -30,6 +36,7 @@ use clinspect_core::{
     region::user_region,
     window::Reach,
 };
+use clinspect_opencl::frame::ClFrame;
 use clinspect_operators::{Contrast, Listed, Marked, MaskTarget, PitchSettings, PitchThreshold};
 
 /// Instance of `clpitchthreshold`.
@@ -39,6 +46,7 @@ pub struct ClPitchThreshold {
     settings: Mutex<Settings>,
     estimated: Estimated,
     pub(super) presence: Presence,
+    pub(super) learning: LearnThreshold,
 }
 
 /// What the element keeps from frame to frame.
@@ -47,6 +55,7 @@ pub struct State {
     estimation: Estimation,
     steady: Steady,
     learned: Learned,
+    reached: GoodFrames,
     /// Axes and multiples of the comparisons that judge few pixels.
     weak: Told<Vec<(Axis, u32)>>,
 }
@@ -55,6 +64,7 @@ pub struct State {
 pub struct Operator {
     pub(super) comparison: PitchThreshold,
     probes: Probes,
+    difference_gain: f64,
 }
 
 static CAT: LazyLock<gst::DebugCategory> =
@@ -158,6 +168,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
     let table = inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
+        .with(|this| &this.learning.settings, learning_rows())
         .with_read_only(Estimated::spec("x"), |this| {
             this.estimated.get()[0].to_value()
         })
@@ -178,7 +189,9 @@ impl ObjectImpl for ClPitchThreshold {
     property_methods!(PROPERTIES);
 
     fn signals() -> &'static [glib::subclass::Signal] {
-        presence::signals()
+        static SIGNALS: LazyLock<Vec<Signal>> =
+            LazyLock::new(|| vec![presence::signal(), learn_threshold::signal()]);
+        SIGNALS.as_ref()
     }
 }
 
@@ -292,12 +305,14 @@ impl InspectorImpl for ClPitchThreshold {
         Ok(Operator {
             comparison,
             probes: probes(target, settings.estimates())?,
+            difference_gain: settings.difference_gain,
         })
     }
 
     fn set_up(&self, state: &mut State, _caps: &Negotiated) {
         self.presence.forget(&self.obj(), &mut state.learned);
         self.estimated.set(&self.obj(), [None; 2]);
+        self.learning.begin_again(&state.reached);
         *state = State::default();
     }
 
@@ -365,6 +380,32 @@ impl InspectorImpl for ClPitchThreshold {
             frame.ends(),
             frame.meter(),
         )
+    }
+
+    fn draw(
+        operator: &mut Operator,
+        frame: &Frame,
+        _picture: Picture,
+        out: &ClFrame,
+    ) -> Result<(), ClError> {
+        let gain = operator.difference_gain;
+        (operator.comparison).show_difference(&frame.input, out, gain, frame.meter())
+    }
+
+    fn learn(
+        &self,
+        live: &mut Live<Settings, Operator>,
+        state: &mut State,
+        frame: &Frame,
+    ) -> Result<(), ClError> {
+        let learned = self.learning.look(live, &mut state.reached, frame)?;
+        if let Some(learned) = learned {
+            // The next frame is judged by the new threshold.
+            lock(&self.settings).threshold = learned.threshold;
+            self.obj().notify("threshold");
+            learned.post(&self.obj());
+        }
+        Ok(())
     }
 
     fn mean_level(operator: &mut Operator) -> Result<Option<f64>, ClError> {

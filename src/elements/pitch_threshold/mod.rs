@@ -3,6 +3,7 @@
 mod estimate;
 mod estimated;
 mod imp;
+mod learn_threshold;
 mod presence;
 mod properties;
 mod steady;

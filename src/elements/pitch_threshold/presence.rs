@@ -1,7 +1,7 @@
 //! The contrast of the pattern: learned from a frame, and told in a property.
 
 use std::sync::{
-    LazyLock, Mutex,
+    Mutex,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -52,19 +52,16 @@ pub fn spec() -> glib::ParamSpec {
 }
 
 /// The action signal `take-contrast`.
-pub fn signals() -> &'static [Signal] {
-    static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
-        let take_contrast = Signal::builder("take-contrast")
-            .action()
-            .class_handler(|args| {
-                let element = args.first()?.get::<ClPitchThreshold>().ok()?;
-                let presence = &element.imp().presence;
-                presence.is_wanted.store(true, Ordering::Relaxed);
-                None
-            });
-        vec![take_contrast.build()]
-    });
-    SIGNALS.as_ref()
+pub fn signal() -> Signal {
+    Signal::builder("take-contrast")
+        .action()
+        .class_handler(|args| {
+            let element = args.first()?.get::<ClPitchThreshold>().ok()?;
+            let presence = &element.imp().presence;
+            presence.is_wanted.store(true, Ordering::Relaxed);
+            None
+        })
+        .build()
 }
 
 impl Learned {

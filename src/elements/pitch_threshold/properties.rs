@@ -17,6 +17,7 @@ const AUTOMATIC: f64 = -1.0;
 const MAX_CONTRAST: f64 = 255.0;
 pub(super) const MAX_PITCH: f64 = 65_536.0;
 const MAX_THRESHOLD: f64 = 65_535.0;
+const MAX_GAIN: f64 = 256.0;
 
 /// Settings of the comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +46,7 @@ pub struct Settings {
     pub min_contrast: f64,
     pub rois: Array<Vec<[u32; 4]>>,
     pub bit_depth: u32,
+    pub difference_gain: f64,
     /// Pixels that are not judged. The inspector has the properties.
     pub ignore: Ignore,
 }
@@ -68,6 +70,7 @@ impl Default for Settings {
             min_contrast: AUTOMATIC,
             rois: Array::default(),
             bit_depth: 0,
+            difference_gain: 1.0,
             ignore: Ignore::default(),
         }
     }
@@ -185,5 +188,10 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
         ) = rois;
         bit_depth() = bit_depth;
+        double(
+            "difference-gain", "Difference gain",
+            "With output=difference: grey levels of the picture per grey level of difference",
+            0.0..=MAX_GAIN
+        ) = difference_gain;
     })
 }

@@ -264,7 +264,7 @@ impl PitchThreshold {
     }
 
     /// Number of comparisons that judge pixels; none while the minimum contrast is unknown.
-    fn comparisons_in_use(&self) -> usize {
+    pub(super) fn comparisons_in_use(&self) -> usize {
         match self.contrast {
             Contrast::Unknown => 0,
             _ => self.comparison_list.len(),

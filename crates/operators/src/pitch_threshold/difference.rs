@@ -1,0 +1,144 @@
+//! Differences before the threshold: drawn, or counted to learn a threshold; kernels in `kernels/pitch_difference.cl`.
+
+use std::sync::Arc;
+
+use clinspect_core::{ClError, ndrange::NdRange, threshold::Reached};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, frame::ClFrame};
+
+use super::{PitchThreshold, ignore::Ignore};
+use crate::{
+    histogram::effective_depth,
+    sample_options,
+    source::{plain_group, source_args, target_args},
+    to_i32,
+};
+
+/// The kernels and their memory; made when they are needed first.
+#[derive(Debug)]
+pub(super) struct Differences {
+    show: Kernel,
+    count: Kernel,
+    group: [usize; 2],
+    /// A counter per quarter of a grey level, and the judged pixels.
+    counts: Option<Mem>,
+    read: Vec<u32>,
+}
+
+impl Differences {
+    fn new(context: &ClContext, sample: clinspect_core::layout::SampleType) -> Result<Self, ClError> {
+        // Planes are buffers even where the comparison reads their image.
+        let program = context.program(ProgramSource::PitchDifference, &sample_options(sample, false))?;
+        let show = program.kernel("pitch_difference")?;
+        Ok(Self {
+            group: plain_group(context, &show)?,
+            show,
+            count: program.kernel("pitch_reached")?,
+            counts: None,
+            read: Vec::new(),
+        })
+    }
+}
+
+impl PitchThreshold {
+    /// Whether frames are judged: the pitches and, if it is looked for, the pattern's contrast are known.
+    pub fn is_judging(&self) -> bool {
+        self.comparisons_in_use() > 0
+    }
+
+    /// Draws the differences of the frame of the last [`Self::run_window`] into plane 0 of a GRAY8 frame, and waits: 128
+    /// plus `gain` times the difference in grey levels of 8 bits; 128 where nothing is judged.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn show_difference(
+        &mut self,
+        frame: &ClFrame,
+        out: &ClFrame,
+        gain: f64,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        let mut differences = self.take_differences()?;
+        let depth = effective_depth(self.settings.bit_depth, self.sample)?;
+        let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
+        let mut args = self.difference_args(frame)?;
+        args.extend([
+            Arg::I32(to_i32(depth.saturating_sub(8) as usize, "bits")?),
+            Arg::I32((256.0 * gain).round() as i32),
+            dst,
+            dst_offset,
+            dst_stride,
+        ]);
+        let range = NdRange::cover([self.width, self.window.rows], differences.group);
+        let mut submission = self.context.submit(meter);
+        submission.run(&mut differences.show, "pitch_difference", &args, &range)?;
+        submission.measure(self.width * self.window.rows);
+        submission.send()?.wait("the picture")?;
+        self.differences = Some(differences);
+        Ok(())
+    }
+
+    /// Adds the pixels of the frame of the last [`Self::run_window`] to the counts from which a threshold is learned.
+    ///
+    /// # Errors
+    /// The failing call; nothing is added.
+    pub fn count_reached(
+        &mut self,
+        frame: &ClFrame,
+        reached: &mut Reached,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        let mut differences = self.take_differences()?;
+        let depth = effective_depth(self.settings.bit_depth, self.sample)?;
+        let last = Reached::last(depth);
+        let len = last + 2;
+        let bytes = len * size_of::<u32>();
+        let counts = match differences.counts.take() {
+            Some(counts) => counts,
+            None => self.context.device_memory(bytes)?,
+        };
+        let mut args = self.difference_args(frame)?;
+        args.extend([Arg::Mem(&counts), Arg::I32(to_i32(last, "counts")?)]);
+        let range = NdRange::cover([self.width, self.window.rows], differences.group);
+        let mut submission = self.context.submit(meter);
+        submission.zero(&counts, bytes, "the counts of differences")?;
+        submission.run(&mut differences.count, "pitch_reached", &args, &range)?;
+        submission.measure(self.width * self.window.rows);
+        differences.read.resize(len, 0);
+        let read = bytemuck::cast_slice_mut(&mut differences.read);
+        submission.read(&counts, 0, read, "the counts of differences")?;
+        reached.add(&differences.read);
+        differences.counts = Some(counts);
+        self.differences = Some(differences);
+        Ok(())
+    }
+
+    fn take_differences(&mut self) -> Result<Differences, ClError> {
+        match self.differences.take() {
+            Some(differences) => Ok(differences),
+            None => Differences::new(&self.context, self.sample),
+        }
+    }
+
+    /// The arguments that both kernels begin with.
+    fn difference_args<'a>(&'a self, frame: &'a ClFrame) -> Result<Vec<Arg<'a>>, ClError> {
+        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
+        let ignored = self.ignore.as_ref().map(Ignore::memory);
+        Ok(vec![
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.window.height, "a height")?),
+            Arg::I32(to_i32(self.window.first, "a row")?),
+            Arg::I32(to_i32(self.window.rows, "rows")?),
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(self.comparisons_in_use(), "comparisons")?),
+            Arg::Mem(&self.rois.memory),
+            Arg::I32(to_i32(self.rois.words.len(), "regions")?),
+            Arg::I32(self.flags),
+            // Where no pixel is ignored the regions stand in for the bitmap, which the kernels do not read.
+            Arg::Mem(ignored.unwrap_or(&self.rois.memory)),
+            Arg::I32(i32::from(ignored.is_some())),
+        ])
+    }
+}

@@ -1,0 +1,175 @@
+//! The threshold is learned from good frames.
+
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
+
+use gst::{glib::subclass::Signal, subclass::prelude::*};
+
+use super::{ClPitchThreshold, imp::Operator, properties::Settings};
+use crate::elements::{
+    base_filter::{ClBaseFilterExt, Frame, Live},
+    lock,
+    property_table::{Row, properties},
+};
+use clinspect_core::{ClError, threshold::Reached};
+
+const MOST_FRAMES: u32 = 100_000;
+const PIXELS: f64 = 1e6;
+const MAX_MARGIN: f64 = 65_535.0;
+
+/// How the threshold is learned.
+#[derive(Debug, Clone, Copy)]
+pub struct LearnSettings {
+    frames: u32,
+    rate: f64,
+    margin: f64,
+}
+
+impl Default for LearnSettings {
+    fn default() -> Self {
+        Self {
+            frames: 25,
+            rate: 1.0,
+            margin: 0.5,
+        }
+    }
+}
+
+/// The properties.
+pub fn learning_rows() -> Vec<Row<LearnSettings>> {
+    properties!(LearnSettings {
+        uint(
+            "learn-frames", "Frames to learn from",
+            "Good frames from which the signal learn-threshold learns the threshold; strips of a web count as frames",
+            1..=MOST_FRAMES
+        ) = frames;
+        double(
+            "learn-rate", "Learning rate",
+            "Pixels of a million judged ones of the good frames that may reach the learned threshold",
+            0.0..=PIXELS
+        ) = rate;
+        double(
+            "learn-margin", "Learning margin",
+            "Grey levels that are added to the learned threshold",
+            0.0..=MAX_MARGIN
+        ) = margin;
+    })
+}
+
+/// What the element knows of learning a threshold.
+#[derive(Default)]
+pub struct LearnThreshold {
+    pub settings: Mutex<LearnSettings>,
+    /// `learn-threshold` was emitted.
+    is_wanted: AtomicBool,
+}
+
+/// The good frames so far, kept from frame to frame.
+#[derive(Default)]
+pub struct GoodFrames {
+    frames: u32,
+    reached: Reached,
+    /// The settings under which the frames were counted; `None` while no threshold is learned.
+    settings: Option<Settings>,
+}
+
+/// A learned threshold.
+pub struct Learned {
+    /// Grey levels.
+    pub threshold: f64,
+    frames: u32,
+    judged: u64,
+    of: LearnSettings,
+}
+
+/// The action signal `learn-threshold`.
+pub fn signal() -> Signal {
+    Signal::builder("learn-threshold")
+        .action()
+        .class_handler(|args| {
+            let element = args.first()?.get::<ClPitchThreshold>().ok()?;
+            let learning = &element.imp().learning;
+            learning.is_wanted.store(true, Ordering::Relaxed);
+            None
+        })
+        .build()
+}
+
+impl LearnThreshold {
+    /// New caps: learns from the new frames if a threshold was being learned.
+    pub fn begin_again(&self, good: &GoodFrames) {
+        if good.settings.is_some() {
+            self.is_wanted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a frame that was judged. Returns the threshold after the last one.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn look(
+        &self,
+        live: &mut Live<Settings, Operator>,
+        good: &mut GoodFrames,
+        frame: &Frame,
+    ) -> Result<Option<Learned>, ClError> {
+        let is_new = self.is_wanted.swap(false, Ordering::Relaxed);
+        if !is_new && good.settings.is_none() {
+            return Ok(None);
+        }
+        let settings = counted_under(&live.settings);
+        // Counts of different comparisons do not add up.
+        if is_new || good.settings.as_ref() != Some(&settings) {
+            *good = GoodFrames {
+                settings: Some(settings),
+                ..GoodFrames::default()
+            };
+        }
+        let comparison = &mut live.operator.comparison;
+        if !comparison.is_judging() {
+            return Ok(None);
+        }
+        comparison.count_reached(&frame.input, &mut good.reached, frame.meter())?;
+        good.frames += 1;
+        let of = *lock(&self.settings);
+        if good.frames < of.frames {
+            return Ok(None);
+        }
+        let GoodFrames {
+            frames, reached, ..
+        } = std::mem::take(good);
+        let threshold = reached.threshold(of.rate, of.margin);
+        Ok(threshold.map(|threshold| Learned {
+            threshold,
+            frames,
+            judged: reached.judged(),
+            of,
+        }))
+    }
+}
+
+/// The settings on which counts depend.
+fn counted_under(settings: &Settings) -> Settings {
+    Settings {
+        threshold: 0.0,
+        may_move: false,
+        ..settings.clone()
+    }
+}
+
+impl Learned {
+    /// Posts a message with the threshold.
+    pub fn post(&self, element: &ClPitchThreshold) {
+        let fields = gst::Structure::builder("clpitchthreshold-learned")
+            .field("threshold", self.threshold)
+            .field("frames", self.frames)
+            .field("judged-pixels", self.judged)
+            .field("learn-rate", self.of.rate)
+            .field("learn-margin", self.of.margin)
+            .build();
+        let message = gst::message::Element::builder(fields).src(element);
+        element.post(message.build());
+    }
+}
