@@ -131,7 +131,9 @@ impl Correction {
     ) -> Result<Self, String> {
         let shape = white.shape;
         if dark.is_some_and(|dark| dark.shape != shape) {
-            return Err("the dark and the white reference have different sizes; take both again".into());
+            return Err(
+                "the dark and the white reference have different sizes; take both again".into(),
+            );
         }
         let dark = dark.map(|dark| &dark.values);
         if let Some(dark) = dark
@@ -162,7 +164,10 @@ impl Correction {
             ));
         }
         let target = if target == 0 {
-            let (sum, good) = (ranges.iter().flatten().map(|&r| u64::from(r)).sum::<u64>(), good as u64);
+            let (sum, good) = (
+                ranges.iter().flatten().map(|&r| u64::from(r)).sum::<u64>(),
+                good as u64,
+            );
             ((2 * sum + good) / (2 * good.max(1))) as u32
         } else {
             target
@@ -175,12 +180,21 @@ impl Correction {
             shape,
             dark: dark.map(|dark| {
                 let values = dark.iter().zip(&ranges);
-                values.map(|(&dark, range)| range.map_or(0, |_| dark)).collect()
+                values
+                    .map(|(&dark, range)| range.map_or(0, |_| dark))
+                    .collect()
             }),
-            gain: ranges.iter().map(|range| range.map_or(UNIT_GAIN, gain)).collect(),
+            gain: ranges
+                .iter()
+                .map(|range| range.map_or(UNIT_GAIN, gain))
+                .collect(),
             target,
             bad,
-            runs: if bad == 0 { Vec::new() } else { bad_runs(shape, &ranges) },
+            runs: if bad == 0 {
+                Vec::new()
+            } else {
+                bad_runs(shape, &ranges)
+            },
         })
     }
 }
@@ -267,7 +281,10 @@ mod tests {
 
     #[test]
     fn gains_bring_white_to_the_target() {
-        let (dark, white) = (line(&[256, 0, 512, 0]), line(&[25_856, 51_200, 25_600, 2047]));
+        let (dark, white) = (
+            line(&[256, 0, 512, 0]),
+            line(&[25_856, 51_200, 25_600, 2047]),
+        );
         let correction = Correction::new(Some(&dark), &white, 0, 2048).unwrap();
         // The ranges are 25600, 51200, 25088; the last is below 2048.
         assert_eq!(correction.target, 33_963);
@@ -305,7 +322,10 @@ mod tests {
             .map(|run| (run.row, run.first, run.count, run.neighbours))
             .collect();
         // The middle row has no good sample.
-        assert_eq!(found, [(0, 0, 1, [None, Some(1)]), (0, 2, 2, [Some(1), None])]);
+        assert_eq!(
+            found,
+            [(0, 0, 1, [None, Some(1)]), (0, 2, 2, [Some(1), None])]
+        );
     }
 
     #[test]
@@ -314,7 +334,10 @@ mod tests {
         let error = Correction::new(Some(&dark), &white, 0, 1).unwrap_err();
         assert!(error.contains("darker than the dark"), "{error}");
         let error = Correction::new(None, &line(&[300; 4]), 0, 2048).unwrap_err();
-        assert!(error.contains("4 of 4") && error.contains("min-range=8"), "{error}");
+        assert!(
+            error.contains("4 of 4") && error.contains("min-range=8"),
+            "{error}"
+        );
         let error = Correction::new(Some(&line(&[1; 3])), &white, 0, 1).unwrap_err();
         assert!(error.contains("different sizes"), "{error}");
         assert!(check_saturation(0.01).is_ok());

@@ -167,7 +167,8 @@ impl FlatField {
             ));
         }
         let image = settings.image;
-        let variant = (settings.variant).unwrap_or_else(|| flat_field_variant(context.caps(), image));
+        let variant =
+            (settings.variant).unwrap_or_else(|| flat_field_variant(context.caps(), image));
         if image && variant == FlatFieldVariant::Rows {
             return Err(ClError::Refused("Rows reads buffers, not images".into()));
         }
@@ -298,7 +299,10 @@ impl PlaneCorrection {
             values
         };
         let words = |values: &[u32]| -> Vec<u8> {
-            values.iter().flat_map(|&v| (v as u16).to_ne_bytes()).collect()
+            values
+                .iter()
+                .flat_map(|&v| (v as u16).to_ne_bytes())
+                .collect()
         };
         let upload = |bytes: &[u8], what: &str| -> Result<Mem, ClError> {
             let memory = context.device_memory(bytes.len())?;
@@ -321,7 +325,9 @@ impl PlaneCorrection {
             (FlatFieldVariant::Rows, None) => (ProgramSource::FlatFieldRows, "flat_field_rows"),
             (FlatFieldVariant::Rows, _) => (ProgramSource::FlatFieldRows, "flat_field_rows_dark"),
             (FlatFieldVariant::Items, None) => (ProgramSource::FlatFieldItems, "flat_field_items"),
-            (FlatFieldVariant::Items, _) => (ProgramSource::FlatFieldItems, "flat_field_items_dark"),
+            (FlatFieldVariant::Items, _) => {
+                (ProgramSource::FlatFieldItems, "flat_field_items_dark")
+            }
         };
         let options = match variant {
             FlatFieldVariant::Rows => options,
@@ -334,7 +340,10 @@ impl PlaneCorrection {
                 NdRange::groups(items.min(plane.rows.max(1)), 1)
             }
             FlatFieldVariant::Items => {
-                let items = [plane.row_bytes.div_ceil(ITEM[0]), plane.rows.div_ceil(ITEM[1])];
+                let items = [
+                    plane.row_bytes.div_ceil(ITEM[0]),
+                    plane.rows.div_ceil(ITEM[1]),
+                ];
                 NdRange::cover(items, plain_group(context, &kernel)?)
             }
         };
@@ -383,7 +392,11 @@ fn is_line(settings: &FlatFieldSettings) -> bool {
 
 /// The highest level of a sample of `bit_depth` bits; 0 for the depth of the format.
 fn highest_level(sample: SampleType, bit_depth: u32) -> Result<u32, ClError> {
-    let bits = if bit_depth == 0 { sample.bits() } else { bit_depth };
+    let bits = if bit_depth == 0 {
+        sample.bits()
+    } else {
+        bit_depth
+    };
     if bits > sample.bits() {
         return Err(ClError::Refused(format!(
             "bit-depth={bits} is more than the {} bits of a sample; set bit-depth=0",
@@ -398,8 +411,16 @@ fn numbers(run: &BadRun) -> impl Iterator<Item = i32> + use<> {
     let run = *run;
     let column = |x: Option<u32>| x.map_or(-1, |x| x as i32);
     let [left, right] = run.neighbours.map(column);
-    (0..run.count).step_by(MOST_RUN as usize).flat_map(move |done| {
-        let count = (run.count - done).min(MOST_RUN);
-        [run.row as i32, (run.first + done) as i32, count as i32, left, right]
-    })
+    (0..run.count)
+        .step_by(MOST_RUN as usize)
+        .flat_map(move |done| {
+            let count = (run.count - done).min(MOST_RUN);
+            [
+                run.row as i32,
+                (run.first + done) as i32,
+                count as i32,
+                left,
+                right,
+            ]
+        })
 }

@@ -53,7 +53,9 @@ impl FrameSums {
             ("flat_field_sum_area", size_of::<u32>())
         };
         let options = sample_options(layout.sample, false);
-        let kernel = context.program(ProgramSource::FlatField, &options)?.kernel(name)?;
+        let kernel = context
+            .program(ProgramSource::FlatField, &options)?
+            .kernel(name)?;
         let bytes = shape.len() * size;
         let sums = context.device_memory(bytes)?;
         context.zero(&sums, bytes, "sums of frames")?;
@@ -61,7 +63,12 @@ impl FrameSums {
             context: context.clone(),
             shape,
             height: layout.height,
-            components: layout.components.iter().take(shape.components).cloned().collect(),
+            components: layout
+                .components
+                .iter()
+                .take(shape.components)
+                .cloned()
+                .collect(),
             group: plain_group(context, &kernel)?,
             kernel,
             name,
@@ -80,7 +87,9 @@ impl FrameSums {
     /// [`ClError::Refused`] after 65536 frames; the failing call.
     pub fn add(&mut self, frame: &ClFrame, meter: &Meter) -> Result<(), ClError> {
         if self.frames >= MOST_FRAMES {
-            return Err(ClError::Refused(format!("sums hold at most {MOST_FRAMES} frames")));
+            return Err(ClError::Refused(format!(
+                "sums hold at most {MOST_FRAMES} frames"
+            )));
         }
         let mut submission = self.context.submit(meter);
         submission.zero(&self.saturated, size_of::<u32>(), "saturated samples")?;
@@ -128,14 +137,27 @@ impl FrameSums {
     /// The failing call.
     pub fn average(&self) -> Result<Reference, ClError> {
         let mut bytes = vec![0; self.shape.len() * self.size];
-        self.context.read(&self.sums, 0, &mut bytes, "sums of frames")?;
-        let rows = if self.shape.rows == 1 { self.height as u64 } else { 1 };
+        self.context
+            .read(&self.sums, 0, &mut bytes, "sums of frames")?;
+        let rows = if self.shape.rows == 1 {
+            self.height as u64
+        } else {
+            1
+        };
         let count = self.frames * rows;
         Ok(if self.size == size_of::<u64>() {
-            let sums = bytes.as_chunks().0.iter().map(|&sum| u64::from_ne_bytes(sum));
+            let sums = bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&sum| u64::from_ne_bytes(sum));
             Reference::average(self.shape, sums, count)
         } else {
-            let sums = bytes.as_chunks().0.iter().map(|&sum| u32::from_ne_bytes(sum).into());
+            let sums = bytes
+                .as_chunks()
+                .0
+                .iter()
+                .map(|&sum| u32::from_ne_bytes(sum).into());
             Reference::average(self.shape, sums, count)
         })
     }
