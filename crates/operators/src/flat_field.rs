@@ -97,7 +97,7 @@ struct Replacement {
 #[derive(Debug)]
 pub struct FlatField {
     context: Arc<ClContext>,
-    layout: FrameLayout,
+    layout: Arc<FrameLayout>,
     shape: Shape,
     most: u32,
     planes: Vec<PlaneCorrection>,
@@ -148,7 +148,7 @@ impl FlatField {
         let shape = Shape::of(layout, is_line(settings));
         let mut built = Self {
             context: context.clone(),
-            layout: layout.clone(),
+            layout: layout.clone().into(),
             shape,
             most: highest_level(layout.sample, settings.bit_depth)?,
             planes: Vec::new(),
@@ -194,6 +194,11 @@ impl FlatField {
     /// Whether there is a correction.
     pub fn corrects(&self) -> bool {
         !self.planes.is_empty()
+    }
+
+    /// The layout of the frames.
+    pub fn layout(&self) -> &Arc<FrameLayout> {
+        &self.layout
     }
 
     /// The shape of references for these frames.
