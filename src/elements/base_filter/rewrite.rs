@@ -60,6 +60,7 @@ impl ClBaseFilter {
         let stream = stream
             .as_mut()
             .ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
+        stream.importer.check(buffer)?;
         (methods.follow)(&self.obj(), &mut stream.work)?;
         let treatment = (methods.treatment)(&self.obj(), &mut stream.work)?;
         let is_ours = buffer.is_all_memory_writable() && stream.importer.output(buffer).is_ok();
