@@ -21,6 +21,8 @@ use crate::{
 };
 
 const SIZE: [usize; 2] = [37, 11];
+/// Higher than the frame that warms up the kernels.
+const HIGH: [usize; 2] = [64, 80];
 const FORMATS: [Format; 7] = [
     Format::Gray8,
     Format::Gray16Le,
@@ -249,7 +251,7 @@ fn flat_field_corrects_every_format_with_the_references_that_were_taken() {
 #[test]
 fn flat_field_corrects_in_place_what_is_ours_to_write() {
     let Some(device) = start() else { return };
-    let white = shade(Format::Rgb, [64, 16], [90, 240]);
+    let white = shade(Format::Rgb, HIGH, [90, 240]);
     let mut rig = Rig::new("clflatfield average-frames=1", &caps_of(&white));
     take(&mut rig, "white", &white, &device);
     let names = [
@@ -260,7 +262,7 @@ fn flat_field_corrects_in_place_what_is_ours_to_write() {
     ];
     let before = names.map(|name| count(&rig, name));
     for arrangement in [PLAIN, PADDED] {
-        let input = noise(Format::Rgb, [64, 16], arrangement);
+        let input = noise(Format::Rgb, HIGH, arrangement);
         let mut expected = input.clone();
         let field = field(&white, None, false);
         let values: Vec<Vec<u32>> = (0..3)
@@ -276,7 +278,7 @@ fn flat_field_corrects_in_place_what_is_ours_to_write() {
         assert_eq!(read(&output), expected.bytes);
     }
     // Of a frame that a branch of a tee has too, or of a part of memory, the original stays.
-    let input = noise(Format::Rgb, [64, 16], PLAIN);
+    let input = noise(Format::Rgb, HIGH, PLAIN);
     let wanted = corrected(&input, &field(&white, None, false));
     let buffer = buffer_of(&input, &device);
     let part = buffer

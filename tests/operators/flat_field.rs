@@ -309,6 +309,24 @@ fn flat_field_targets_and_bad_samples_equal_reference() {
     }
 }
 
+/// The operator is warmed up with fewer rows.
+#[test]
+fn flat_field_of_more_rows_than_the_warm_up_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Bgr, Format::Gray16Le] {
+        for line in [false, true] {
+            let size = [33, clinspect_operators::WARM_UP_ROWS + 7];
+            let input = Frame::showing(format, size, PLAIN, Content::Random, 0);
+            let wanted = Wanted {
+                line,
+                min_range: 130,
+                ..WANTED
+            };
+            check(&device, &input, &wanted, &CHOICES, PADDED);
+        }
+    }
+}
+
 #[test]
 fn flat_field_of_a_12_bit_camera_ends_at_its_highest_level() {
     let Some(device) = device::open() else { return };

@@ -135,7 +135,11 @@ impl FlatField {
             let mut warm = Self::prepare(context, &small, &settings)?;
             warm.run(&frame, &frame, &meter)?.wait("the flat field")?;
         }
-        let warm = Self::prepare(context, &small, settings)?;
+        let without = FlatFieldSettings {
+            correction: None,
+            ..settings.clone()
+        };
+        let warm = Self::prepare(context, &small, &without)?;
         warm.sums()?.add(&frame, &meter)?;
         Self::prepare(context, layout, settings)
     }
