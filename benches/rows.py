@@ -127,7 +127,7 @@ def flat_section(gpu):
             *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, 1),
                               Contestant("cv2, 1 thread", "cv2", {"threads": 1}, 1)]),
             Contestant("numpy", "numpy", most=13_000_000),
-            *([ours("items", variant="items")] * (not gpu)),
+            *(ours(f"items {n}", variant=f"items {n}") for n in ((1, 2, 4) if gpu else (2,))),
         ],
         ("ours", "copy of the same bytes"),
     )

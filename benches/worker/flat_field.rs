@@ -34,8 +34,13 @@ pub fn prepare(
     let variant = match settings.variant.as_str() {
         "" => None,
         "rows" => Some(FlatFieldVariant::Rows),
-        "items" => Some(FlatFieldVariant::Items),
-        other => return Err(format!("no variant is called {other}").into()),
+        other => {
+            let rows = other.strip_prefix("items ");
+            let rows = rows.ok_or_else(|| format!("no variant is called {other}"))?;
+            Some(FlatFieldVariant::Items {
+                rows: rows.parse()?,
+            })
+        }
     };
     let settings = FlatFieldSettings {
         mode: if settings.line {

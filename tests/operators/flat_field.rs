@@ -28,10 +28,11 @@ use crate::{
 pub type Choice = (Option<FlatFieldVariant>, bool);
 
 /// Every variant, and the one chosen for the device.
-pub const CHOICES: [Choice; 4] = [
+pub const CHOICES: [Choice; 5] = [
     (None, false),
     (Some(FlatFieldVariant::Rows), false),
-    (Some(FlatFieldVariant::Items), false),
+    (Some(FlatFieldVariant::Items { rows: 2 }), false),
+    (Some(FlatFieldVariant::Items { rows: 3 }), false),
     (None, true),
 ];
 

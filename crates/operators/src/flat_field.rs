@@ -27,8 +27,8 @@ use super::{
 const BANDS_PER_UNIT: usize = 4;
 /// Rows of gains and dark values start at multiples of this number of samples.
 const PITCH: usize = 16;
-/// Bytes of a row per work-item of `flat_field_items.cl`, and rows.
-const ITEM: [usize; 2] = [16, 2];
+/// Bytes of a row per work-item of `flat_field_items.cl`.
+const ITEM_BYTES: usize = 16;
 /// Samples of a run that a work-item replaces.
 const MOST_RUN: u32 = 64;
 /// Numbers of a run in `flat_field_replace`.
@@ -173,6 +173,9 @@ impl FlatField {
         let image = settings.image;
         let variant =
             (settings.variant).unwrap_or_else(|| flat_field_variant(context.caps(), image));
+        if variant == (FlatFieldVariant::Items { rows: 0 }) {
+            return Err(ClError::Refused("a work-item has at least one row".into()));
+        }
         if image && variant == FlatFieldVariant::Rows {
             return Err(ClError::Refused("Rows reads buffers, not images".into()));
         }
@@ -333,14 +336,16 @@ impl PlaneCorrection {
         let (source, name) = match (variant, &dark) {
             (FlatFieldVariant::Rows, None) => (ProgramSource::FlatFieldRows, "flat_field_rows"),
             (FlatFieldVariant::Rows, _) => (ProgramSource::FlatFieldRows, "flat_field_rows_dark"),
-            (FlatFieldVariant::Items, None) => (ProgramSource::FlatFieldItems, "flat_field_items"),
-            (FlatFieldVariant::Items, _) => {
+            (FlatFieldVariant::Items { .. }, None) => {
+                (ProgramSource::FlatFieldItems, "flat_field_items")
+            }
+            (FlatFieldVariant::Items { .. }, _) => {
                 (ProgramSource::FlatFieldItems, "flat_field_items_dark")
             }
         };
         let options = match variant {
             FlatFieldVariant::Rows => options,
-            FlatFieldVariant::Items => format!("{options} -DITEM_ROWS={}", ITEM[1]),
+            FlatFieldVariant::Items { rows } => format!("{options} -DITEM_ROWS={rows}"),
         };
         let kernel = context.program(source, &options)?.kernel(name)?;
         let range = match variant {
@@ -348,10 +353,10 @@ impl PlaneCorrection {
                 let items = context.caps().compute_units * BANDS_PER_UNIT;
                 NdRange::groups(items.min(plane.rows.max(1)), 1)
             }
-            FlatFieldVariant::Items => {
+            FlatFieldVariant::Items { rows } => {
                 let items = [
-                    plane.row_bytes.div_ceil(ITEM[0]),
-                    plane.rows.div_ceil(ITEM[1]),
+                    plane.row_bytes.div_ceil(ITEM_BYTES),
+                    plane.rows.div_ceil(rows),
                 ];
                 NdRange::cover(items, plain_group(context, &kernel)?)
             }
