@@ -13,7 +13,8 @@
  *
  * Exactness: the result is min(most, (x * gain + 2^19) >> 20) with x = max(0, 256 * sample - dark).
  *   8 bits: x has 16 bits. x * gain = h * 2^16 + l, and l < 2^16 cannot carry, so the shift equals
- *     (h + 8) >> 4; h + 8 has 16 bits. h is mul_hi(x, gain).
+ *     (h + 8) >> 4; h + 8 has 16 bits. Clang makes one instruction of the wide product and its shift, but not of
+ *     PoCL's mul_hi().
  *   16 bits: x has 24 bits, x = a * 2^12 + b. The shift equals (a * gain + ((b * gain + 2^19) >> 12)) >> 8,
  *     because a * gain is whole; every term has at most 29 bits.
  */
@@ -38,7 +39,8 @@ static __attribute__((always_inline)) raw_t correct(raw_t s, wide_t dark, ushort
 {
 #if SAMPLE_BYTES == 1
     const ushort16 x = convert_ushort16(s) << (ushort)8;
-    const ushort16 h = mul_hi(max(x, dark) - dark, gain);
+    const uint16 product = convert_uint16(max(x, dark) - dark) * convert_uint16(gain);
+    const ushort16 h = convert_ushort16(product >> 16);
     return convert_uchar16(min((h + (ushort)8) >> (ushort)4, most));
 #else
 #if BIG_ENDIAN_SAMPLES
