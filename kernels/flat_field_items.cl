@@ -29,20 +29,31 @@ static uint correct_value(uint s, uint dark, uint gain, uint most)
 }
 
 #if !USE_IMAGE
-/* 16 bytes of samples, and as many values of the references. */
-typedef union {
-    uint4 v;
-    uchar bytes[16];
-    ushort pairs[8];
-} raw_t;
-typedef union {
-    uint4 v[2 / SAMPLE_BYTES];
-    ushort one[ITEM_SAMPLES];
-} gains_t;
-typedef union {
-    uint4 v[2];
-    dark_t one[ITEM_SAMPLES];
-} darks_t;
+/* Words of 16 bytes of samples, of their gains and of their dark values. */
+#define GAIN_WORDS (ITEM_SAMPLES / 2)
+#define DARK_WORDS 8
+
+/* Reads 4 words at a time. */
+static void load_words(uint *words, __global const void *p, int count)
+{
+#pragma unroll
+    for (int i = 0; i < count; i += 4) {
+        const uint4 v = ((__global const uint4 *)p)[i / 4];
+        words[i] = v.x;
+        words[i + 1] = v.y;
+        words[i + 2] = v.z;
+        words[i + 3] = v.w;
+    }
+}
+
+/* Value i of words that hold values of `bytes` bytes. */
+static uint value_of(const uint *words, int i, int bytes)
+{
+    if (bytes == 4)
+        return words[i];
+    const uint word = words[i * bytes / 4] >> (8 * bytes * (i % (4 / bytes)));
+    return bytes == 1 ? word & 0xffu : word & 0xffffu;
+}
 
 static uint swapped(uint s)
 {
@@ -73,37 +84,30 @@ correct_item(PLANE_ARGS, __global uchar *dst, uint dst_stride, int samples, int 
 #if !USE_IMAGE
     if (x + ITEM_SAMPLES <= samples && is_aligned(src + src_offset, src_stride) &&
         is_aligned(dst, dst_stride)) {
-        raw_t s[ITEM_ROWS];
-        gains_t g[ITEM_ROWS];
-        darks_t d[ITEM_ROWS];
+        uint s[ITEM_ROWS][4], g[ITEM_ROWS][GAIN_WORDS], d[ITEM_ROWS][DARK_WORDS];
 #pragma unroll
         for (int r = 0; r < ITEM_ROWS; r++) {
             const size_t y = min(top + r, height - 1);
             const size_t at = y * pitch + x;
-            s[r].v = *(__global const uint4 *)(src + src_offset + y * src_stride + x * SAMPLE_BYTES);
-#pragma unroll
-            for (int i = 0; i < 2 / SAMPLE_BYTES; i++)
-                g[r].v[i] = ((__global const uint4 *)(gain + at))[i];
-            if (has_dark) {
-                d[r].v[0] = ((__global const uint4 *)(dark + at))[0];
-                d[r].v[1] = ((__global const uint4 *)(dark + at))[1];
-            }
+            load_words(s[r], src + src_offset + y * src_stride + x * SAMPLE_BYTES, 4);
+            load_words(g[r], gain + at, GAIN_WORDS);
+            if (has_dark)
+                load_words(d[r], dark + at, DARK_WORDS);
         }
 #pragma unroll
         for (int r = 0; r < ITEM_ROWS; r++) {
             if (top + r >= height)
                 return;
+            uint out[4] = {0, 0, 0, 0};
 #pragma unroll
             for (int i = 0; i < ITEM_SAMPLES; i++) {
-                const uint black = has_dark ? d[r].one[i] : 0;
-#if SAMPLE_BYTES == 1
-                s[r].bytes[i] = (uchar)correct_value(s[r].bytes[i], black, g[r].one[i], most);
-#else
-                s[r].pairs[i] =
-                    (ushort)swapped(correct_value(swapped(s[r].pairs[i]), black, g[r].one[i], most));
-#endif
+                const uint black = has_dark ? value_of(d[r], i, sizeof(dark_t)) : 0;
+                const uint sample = swapped(value_of(s[r], i, SAMPLE_BYTES));
+                const uint v = swapped(correct_value(sample, black, value_of(g[r], i, 2), most));
+                out[i * SAMPLE_BYTES / 4] |= v << (8 * (i * SAMPLE_BYTES % 4));
             }
-            *(__global uint4 *)(dst + (size_t)(top + r) * dst_stride + x * SAMPLE_BYTES) = s[r].v;
+            *(__global uint4 *)(dst + (size_t)(top + r) * dst_stride + x * SAMPLE_BYTES) =
+                (uint4)(out[0], out[1], out[2], out[3]);
         }
         return;
     }

@@ -61,8 +61,8 @@ static __attribute__((always_inline)) raw_t correct(raw_t s, wide_t dark, ushort
 /* One sample, for rows of less than 16. */
 static void correct_one(__global const uchar *from, __global uchar *to, uint dark, uint gain, uint most)
 {
-    const uint whole = load_sample(from) << 8;
-    const ulong x = whole > dark ? whole - dark : 0;
+    /* max() instead of a condition, for which Oclgrind 21.10 lacks an instruction. */
+    const ulong x = max(load_sample(from) << 8, dark) - dark;
     store_sample(to, min((uint)((x * gain + (1 << 19)) >> 20), most));
 }
 

@@ -53,7 +53,7 @@ pub fn measure(effort: &Effort) -> Result<Vec<LightRow>> {
 pub fn write(out: &mut String, rows: &[LightRow]) {
     let _ = write!(
         out,
-        "## Uneven light\n\nThe recommended settings on panels of pitch {} px with noise σ {}, without and with \
+        "## Flat field\n\nThe recommended settings on panels of pitch {} px with noise σ {}, without and with \
          [`clflatfield`](elements/clflatfield.md) in front. Its white reference is the average of {} frames of an even \
          surface under the same light, with noise.\n\n",
         PANEL.0,

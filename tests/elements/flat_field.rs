@@ -369,7 +369,7 @@ fn flat_field_frames_that_change_while_averaging_end_the_average() {
 fn flat_field_file_keeps_the_references_over_a_restart() {
     let Some(device) = start() else { return };
     for format in [Format::Gray16Be, Format::Bgrx] {
-        let folder = Folder::new(&format.to_str());
+        let folder = Folder::new(format.to_str());
         let (white, dark) = (shade(format, SIZE, [90, 240]), shade(format, SIZE, [0, 40]));
         let expected = field(&white, Some(&dark), false);
         let mut rig = Rig::new(&folder.line(), &caps_of(&white));
