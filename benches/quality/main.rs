@@ -6,6 +6,7 @@
 use clinspect_testkit::{self as common};
 mod detector;
 mod discs;
+mod light;
 mod limits;
 mod measure;
 mod pictures;
@@ -61,6 +62,9 @@ struct Args {
     /// Only measure the comparison across scales, and print its tables
     #[arg(long, conflicts_with_all = ["output", "limits", "web"])]
     stains: bool,
+    /// Only measure uneven light, and print its table
+    #[arg(long, conflicts_with_all = ["output", "limits", "web", "stains"])]
+    light: bool,
     /// Only write the pictures of docs/limits.md and docs/stains.md into this folder
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     pictures: Option<PathBuf>,
@@ -308,6 +312,7 @@ fn measure(plan: &Plan) -> Result<Report> {
         classes,
         mixed,
         estimates,
+        light: light::measure(effort)?,
         stains: stains::measure(&plan.stains)?,
         limits: limits::measure(&plan.limits)?,
         web: (
@@ -330,6 +335,10 @@ fn main() -> Result<()> {
         let mut document = String::new();
         let table = web::measure(plan.web[0], plan.web[1], plan.strips)?;
         web::write(&mut document, plan.web, &table);
+        document
+    } else if args.light {
+        let mut document = String::new();
+        light::write(&mut document, &light::measure(&plan.effort)?);
         document
     } else if args.stains {
         let mut document = String::new();

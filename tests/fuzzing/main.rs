@@ -101,3 +101,8 @@ fn any_property_while_frames_flow_leaves_the_element_working() {
 fn any_rules_of_classes_are_read_or_refused_with_a_place() {
     check("rules", bodies::rules::run);
 }
+
+#[test]
+fn any_model_file_is_read_or_refused_with_a_sentence() {
+    check("models", bodies::models::run);
+}

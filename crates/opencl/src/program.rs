@@ -27,6 +27,12 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 /// A program: files of `kernels/`, concatenated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramSource {
+    /// Sums of frames for the flat field's references, and the replacement of bad samples.
+    FlatField,
+    /// The flat field for a CPU.
+    FlatFieldRows,
+    /// The flat field on any device.
+    FlatFieldItems,
     /// The Gaussian on any device.
     Gaussian,
     /// The Gaussian of adjacent 8-bit samples for a CPU.
@@ -84,7 +90,10 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
+        Self::FlatField,
+        Self::FlatFieldRows,
+        Self::FlatFieldItems,
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
@@ -113,7 +122,9 @@ impl ProgramSource {
     /// images.
     fn is_for_cpus(self) -> bool {
         match self {
-            Self::Gaussian
+            Self::FlatField
+            | Self::FlatFieldRows
+            | Self::Gaussian
             | Self::GaussianBytes
             | Self::GaussianRows
             | Self::Histogram
@@ -125,7 +136,8 @@ impl ProgramSource {
             | Self::ScalesRows
             | Self::ProbeLines
             | Self::CopyRows => true,
-            Self::GaussianTile
+            Self::FlatFieldItems
+            | Self::GaussianTile
             | Self::HistogramBanked
             | Self::PitchWide
             | Self::PitchWideDot
@@ -144,6 +156,9 @@ impl ProgramSource {
         const PRESENCE_TILES: Part = part!("presence_tiles.cl");
         const SCALES: Part = part!("scales.cl");
         match self {
+            Self::FlatField => &[COMMON, part!("flat_field.cl")],
+            Self::FlatFieldRows => &[COMMON, part!("flat_field_rows.cl")],
+            Self::FlatFieldItems => &[COMMON, part!("flat_field_items.cl")],
             Self::Gaussian => &[COMMON, GAUSSIAN],
             Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
             Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],

@@ -14,6 +14,7 @@ pub mod device;
 pub mod frames;
 pub mod fuzzing;
 pub mod live;
+pub mod npz;
 pub mod panel;
 pub mod panels;
 pub mod picture;

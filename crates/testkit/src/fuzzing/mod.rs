@@ -8,6 +8,7 @@ pub mod components;
 pub mod events;
 pub mod mask;
 pub mod metas;
+pub mod models;
 pub mod properties;
 pub mod rules;
 pub mod video_meta;
