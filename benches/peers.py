@@ -82,6 +82,54 @@ def cv2_gaussian(array, settings):
     return run, lambda: as_result(out)
 
 
+def flat_references(array, settings):
+    """Dark and white values in 1/256 grey level of 8 bits, and gains in 1/4096, as benches/worker/flat_field.rs."""
+    height, row = (1 if settings.get("line") else array.shape[0]), array.shape[1] * channels_of(array)
+    i, y = np.arange(row)[None, :], np.arange(height)[:, None]
+    white = 256 * (150 + (7 * i + 3 * y) % 64)
+    dark = 256 * ((i + y) % 8) if settings.get("dark") else np.zeros_like(white)
+    spread = white - dark
+    target = (2 * int(spread.sum()) + spread.size) // (2 * spread.size)
+    gain = (2 * 4096 * target + spread) // (2 * spread)
+    shape = (height, *array.shape[1:])
+    return [np.ascontiguousarray(np.broadcast_to(a.reshape(shape), array.shape)) for a in (dark, gain)]
+
+
+def words_of(array, settings):
+    return np.ascontiguousarray(array).view("<u2") if settings.get("words") else array
+
+
+def cv2_flat(array, settings):
+    array = words_of(array, settings)
+    dark, gain = flat_references(array, settings)
+    depth = cv2.CV_16U if settings.get("words") else cv2.CV_8U
+    # In grey levels of the samples: whole, so nothing is lost.
+    dark = (dark // 256 * (256 if settings.get("words") else 1)).astype(array.dtype)
+    gain = (gain / 4096).astype(np.float32)
+    out = np.empty_like(array)
+
+    def run():
+        light = cv2.subtract(array, dark) if settings.get("dark") else array
+        cv2.multiply(light, gain, out, 1, depth)
+
+    return run, lambda: as_result(out)
+
+
+def numpy_flat(array, settings):
+    array = words_of(array, settings)
+    dark, gain = flat_references(array, settings)
+    scale = 256 if settings.get("words") else 1
+    wide = np.uint64 if settings.get("words") else np.uint32
+    dark, gain = (dark * scale).astype(np.int32), gain.astype(wide)
+    state = {}
+
+    def run():
+        light = np.maximum(array.astype(np.int32) * 256 - dark, 0).astype(wide)
+        state["out"] = np.minimum((light * gain + (1 << 19)) >> 20, 256 * scale - 1).astype(array.dtype)
+
+    return run, lambda: as_result(state["out"])
+
+
 def side_kernels(settings):
     """The filters that yield the differences to the two neighbours, for each comparison."""
     for pitch, is_column in ((settings["pitch-x"], False), (settings.get("pitch-y", 0), True)):
@@ -285,6 +333,8 @@ def numpy_pitch(array, settings):
 CONTESTANTS = {
     ("cv2", "histogram"): cv2_histogram,
     ("cv2", "gaussian"): cv2_gaussian,
+    ("cv2", "flat"): cv2_flat,
+    ("numpy", "flat"): numpy_flat,
     ("cv2", "pitch"): cv2_pitch,
     ("cv2", "list"): cv2_list,
     ("cv2-opencl", "histogram"): ocl_histogram,

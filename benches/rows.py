@@ -101,6 +101,38 @@ def operator_sections(gpu):
     return sections
 
 
+def flat_section(gpu):
+    """The flat field beside copies that move the same bytes: frame, gains and dark values, read and written."""
+    rows = []
+    grey16 = (2 * 4096, 3072, 1)
+    for title, size, settings, moved in [
+        ("1080p GRAY, dark and white", GREY_HD, {"dark": True}, 6 / 2),
+        ("4096x3072 GRAY, dark and white", GREY_12M, {"dark": True}, 6 / 2),
+        ("4096x3072 GRAY, white only", GREY_12M, {}, 4 / 2),
+        ("4096x3072 GRAY, by the column", GREY_12M, {"dark": True, "line": True}, 1),
+        ("4096x3072 GRAY16, dark and white", grey16, {"dark": True, "words": True}, 10 / 4),
+        ("4096x3072 GRAY16, white only", grey16, {"words": True}, 6 / 4),
+        ("4K RGB, dark and white", RGB_4K, {"dark": True}, 6 / 2),
+    ]:
+        rows.append(Row(title, "panel", size, "flat", {**settings, "copied": moved}))
+    return Section(
+        "Flat field",
+        "clflatfield's kernel. `copy of the same bytes`: a copy on the device that moves as many bytes as the frame, "
+        "its gains, its dark values and the corrected frame have. cv2: `subtract` and `multiply` by floats, within a "
+        "grey level.",
+        rows,
+        [
+            ours(),
+            Contestant("copy of the same bytes", "limit:copy", {}, None),
+            *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, 1),
+                              Contestant("cv2, 1 thread", "cv2", {"threads": 1}, 1)]),
+            Contestant("numpy", "numpy", most=13_000_000),
+            *(ours(f"items {n}", variant=f"items {n}") for n in ((1, 2, 4) if gpu else (2,))),
+        ],
+        ("ours", "copy of the same bytes"),
+    )
+
+
 def list_section():
     rows = [Row(f"1080p GRAY, {share} % marked", "random", GREY_HD, "list",
                 {**PITCH, "threshold": threshold})
@@ -376,6 +408,7 @@ def all_sections(gpu):
     return [
         memory_section(gpu),
         *operator_sections(gpu),
+        flat_section(gpu),
         # The host makes most of a list, so the device's time of a GPU says nothing.
         *([] if gpu else [list_section()]),
         *variant_sections(gpu),
@@ -398,7 +431,7 @@ def tiny_sections():
         section.rows = [row]
         sections.append(section)
     small = (320, 240, 1)
-    for section in [list_section(), *pipeline_sections(False)]:
+    for section in [flat_section(False), list_section(), *pipeline_sections(False)]:
         section.rows = section.rows[:1]
         section.rows[0].size = small
         sections.append(section)

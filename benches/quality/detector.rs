@@ -6,6 +6,8 @@ use gstclinspect::results::{Defect, DefectResult};
 
 /// Longest wait for a mask; the first one includes the kernels' build.
 const MASK_TIMEOUT: gst::ClockTime = gst::ClockTime::from_seconds(120);
+/// A threshold that no pixel reaches.
+const MAX_LEVEL: f64 = 255.0;
 /// Limit of the defect list; a frame of the benchmark with more defects counts as noise.
 const MAX_DEFECTS: u32 = 5000;
 
@@ -27,6 +29,8 @@ pub struct Detector {
     pub skip: bool,
     /// `scales`.
     pub scales: u32,
+    /// Whether `clflatfield` comes first.
+    pub even: bool,
 }
 
 impl Detector {
@@ -39,6 +43,7 @@ impl Detector {
         every_way: false,
         skip: false,
         scales: 0,
+        even: false,
     };
     /// No ghosts.
     pub const MINIMUM: Self = Self {
@@ -76,6 +81,14 @@ impl Detector {
         scales: 3,
         ..Self::RECOMMENDED
     };
+    /// Pixels alone are compared, and the light is evened out before.
+    pub const EVEN: Self = Self {
+        name: "recommended behind clflatfield",
+        even: true,
+        ..Self::RECOMMENDED
+    };
+    /// Frames of a white reference.
+    pub const WHITE_FRAMES: u32 = 64;
     /// Every configuration, the recommended one last.
     pub const ALL: [Self; 7] = [
         Self::CLASSIC,
@@ -94,10 +107,18 @@ impl Detector {
 
     /// The elements as `gst-launch-1.0` takes them.
     pub fn elements(&self, pitch_x: f64, pitch_y: f64) -> String {
-        let gaussian = if self.gaussian {
-            "clgaussian kernel-size=5 sigma=0.8 ! "
+        let even = if self.even {
+            format!(
+                "clflatfield name=flat average-frames={} ! ",
+                Self::WHITE_FRAMES
+            )
         } else {
-            ""
+            String::new()
+        };
+        let gaussian = if self.gaussian {
+            even + "clgaussian kernel-size=5 sigma=0.8 ! "
+        } else {
+            even
         };
         if self.every_way {
             let borders = if self.skip { " borders=skip" } else { "" };
@@ -227,6 +248,28 @@ impl Bench {
             stride: usize::try_from(stride)?,
             result,
         })
+    }
+
+    /// Takes a white reference from frames of an even surface.
+    ///
+    /// # Errors
+    /// There is no `clflatfield` in the pipeline, or it refuses the reference.
+    pub fn take_white(&self, frames: impl IntoIterator<Item = Vec<u8>>) -> Result<()> {
+        let flat = self.pipeline.by_name("flat").context("no clflatfield")?;
+        flat.emit_by_name::<()>("take-white", &[]);
+        for frame in frames {
+            self.judge(&frame, MAX_LEVEL)?;
+        }
+        let bus = self.pipeline.bus().context("no bus")?;
+        while let Some(message) = bus.pop() {
+            if message
+                .structure()
+                .is_some_and(|s| s.name() == "clflatfield-reference")
+            {
+                return Ok(());
+            }
+        }
+        bail!("the white reference was not taken")
     }
 
     /// The property `scale-factors`.

@@ -7,6 +7,7 @@ use clinspect_testkit::{self as common};
 mod detector;
 mod discs;
 mod labels;
+mod light;
 mod limits;
 mod measure;
 mod pictures;
@@ -66,6 +67,9 @@ struct Args {
     /// Only measure the comparison across scales, and print its tables
     #[arg(long, conflicts_with_all = ["output", "limits", "web", "labels"])]
     stains: bool,
+    /// Only measure uneven light, and print its table
+    #[arg(long, conflicts_with_all = ["output", "limits", "web", "labels", "stains"])]
+    light: bool,
     /// Only write the pictures of docs/limits.md and docs/stains.md into this folder
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     pictures: Option<PathBuf>,
@@ -316,6 +320,7 @@ fn measure(plan: &Plan) -> Result<Report> {
         classes,
         mixed,
         estimates,
+        light: light::measure(effort)?,
         stains: stains::measure(&plan.stains)?,
         limits: limits::measure(&plan.limits)?,
         labels: labels::measure(&plan.labels)?,
@@ -343,6 +348,10 @@ fn main() -> Result<()> {
     } else if args.labels {
         let mut document = String::new();
         labels::write(&mut document, &labels::measure(&plan.labels)?);
+        document
+    } else if args.light {
+        let mut document = String::new();
+        light::write(&mut document, &light::measure(&plan.effort)?);
         document
     } else if args.stains {
         let mut document = String::new();

@@ -43,6 +43,9 @@ const SEED_CLASSES: u64 = 3;
 const SEED_RESIDUAL: u64 = 4;
 const SEED_PRECISION: u64 = 5;
 const SEED_PITCH: u64 = 100;
+const SEED_WHITE: u64 = 6;
+/// Level of the even surface of a white reference, grey levels.
+const WHITE_LEVEL: f64 = 200.0;
 
 /// Extent of the measurement.
 #[derive(Clone, Copy, Debug)]
@@ -256,7 +259,18 @@ impl Scenario {
     fn bench(&self) -> Result<Bench> {
         let spec = &self.spec;
         let pitch = [spec.pitch_x, spec.pitch_y].map(|pitch| pitch + self.pitch_error_px);
-        Bench::new(&self.detector, [spec.width, spec.height], pitch)
+        let bench = Bench::new(&self.detector, [spec.width, spec.height], pitch)?;
+        if self.detector.even {
+            let white = PanelSpec {
+                contrast: 0.0,
+                mean_level: WHITE_LEVEL,
+                ..*spec
+            };
+            let mut generator = generator(white, SEED_WHITE)?;
+            let frames = (0..Detector::WHITE_FRAMES).map(|_| generator.clean_frame().samples);
+            bench.take_white(frames)?;
+        }
+        Ok(bench)
     }
 
     /// Measures all fields of an [`Outcome`].

@@ -7,6 +7,7 @@ use crate::{
     detector::Detector,
     discs::DISCS_PER_FRAME,
     labels::{self, Labels},
+    light::{self, LightRow},
     limits::{self, Table},
     measure::{
         Blobs, CLASS_CONTRAST, Class, DIAMETERS_PX, Effort, MAX_CONTRAST, Outcome, PRECISION_AT,
@@ -66,6 +67,8 @@ pub struct Report {
     pub mixed: Vec<(Blobs, Blobs)>,
     /// Estimated pitches.
     pub estimates: Vec<PitchEstimate>,
+    /// Uneven light.
+    pub light: Vec<LightRow>,
     /// The comparison across scales.
     pub stains: Stains,
     /// What the elements cannot find.
@@ -97,6 +100,7 @@ impl Report {
         self.targets_section(&mut out);
         self.detector_section(&mut out);
         self.panel_section(&mut out);
+        light::write(&mut out, &self.light);
         self.class_section(&mut out);
         self.pitch_section(&mut out);
         stains::write(&mut out, &self.stains);
@@ -569,7 +573,7 @@ fn outcome_table<'a>(out: &mut String, rows: impl Iterator<Item = &'a (Detector,
     out.push('\n');
 }
 
-fn contrast(value: Option<f64>) -> String {
+pub fn contrast(value: Option<f64>) -> String {
     value.map_or(format!("> {MAX_CONTRAST}"), |value| format!("{value:.1}"))
 }
 

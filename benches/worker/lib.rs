@@ -7,6 +7,7 @@ use clinspect_testkit::{self as common, reference};
 pub mod baselines;
 mod contestant;
 pub mod device;
+pub mod flat_field;
 pub mod limits;
 pub mod operators;
 pub mod pictures;

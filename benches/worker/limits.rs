@@ -22,7 +22,9 @@ pub fn prepare(
     frame: &Frame,
     settings: &Settings,
 ) -> Result<Box<dyn Contestant>, Error> {
-    let bytes = frame.read()?;
+    let frame = frame.read()?;
+    let len = (frame.len() as f64 * settings.copied) as usize;
+    let bytes: Vec<u8> = frame.iter().copied().cycle().take(len).collect();
     if task == "memcpy" {
         return Ok(Box::new(HostCopy {
             to: vec![0; bytes.len()],

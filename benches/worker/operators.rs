@@ -13,14 +13,14 @@ use clinspect_core::{
 use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
-    Arithmetic, Borders, Compare, Contrast, Gaussian, GaussianSettings, Histogram,
+    Arithmetic, Borders, Compare, Contrast, FlatField, Gaussian, GaussianSettings, Histogram,
     HistogramSettings, MaskTarget, PitchSettings, PitchThreshold, Polarity, Strategy,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
 
 use crate::{
-    Contestant, Error,
+    Contestant, Error, flat_field,
     protocol::{Frame, Settings, Times},
     skip,
     steps::{self, Steps},
@@ -39,6 +39,7 @@ const LIST: Limits = Limits {
 enum Operator {
     Histogram(Box<Histogram>, Vec<u32>),
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
+    FlatField(Box<FlatField>, ClFrame, gst::Buffer),
     Pitch(Box<PitchThreshold>, gst::Memory),
     /// Lists the defects of a mask that was made before; areas of the listed ones.
     List(Box<PitchThreshold>, gst::Memory, Box<Finder>, Vec<u32>),
@@ -98,13 +99,23 @@ pub fn info_of(frame: &Frame) -> Result<gst_video::VideoInfo, Error> {
     Ok(gst_video::VideoInfo::builder(format, width, height).build()?)
 }
 
+/// A frame of GRAY16_LE whose width is in bytes.
+fn words_of(frame: &Frame) -> Result<gst_video::VideoInfo, Error> {
+    let (width, height) = ((frame.width / 2).try_into()?, frame.height.try_into()?);
+    Ok(gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray16Le, width, height).build()?)
+}
+
 pub fn prepare(
     task: &str,
     frame: &Frame,
     settings: &Settings,
 ) -> Result<Box<dyn Contestant>, Error> {
     let context = clinspect_opencl::open(&settings.device)?;
-    let info = info_of(frame)?;
+    let info = if settings.words {
+        words_of(frame)?
+    } else {
+        info_of(frame)?
+    };
     let meter = Meter::new(true);
     let allocator = ClAllocator::new(&context, &meter);
     let mut importer = Importer::new(&context, &meter, &info)?;
@@ -126,6 +137,12 @@ pub fn prepare(
             let blank = vec![0; bytes.len()];
             let out = buffer(frame, &info, blank, Some(&allocator))?;
             Operator::Gaussian(Box::new(operator), importer.output(&out)?, out)
+        }
+        "flat" => {
+            let operator = flat_field::prepare(&context, &layout, settings)?;
+            let blank = vec![0; bytes.len()];
+            let out = buffer(frame, &info, blank, Some(&allocator))?;
+            Operator::FlatField(Box::new(operator), importer.output(&out)?, out)
         }
         "pitch" => {
             let size = packed_stride(frame.width) * frame.height;
@@ -293,6 +310,14 @@ impl Contestant for Ours {
                     drop(out.map_readable()?);
                 }
             }
+            Operator::FlatField(operator, output, out) => {
+                operator
+                    .run(input, output, &self.meter)?
+                    .wait("the flat field")?;
+                if self.transfers {
+                    drop(out.map_readable()?);
+                }
+            }
             Operator::Pitch(operator, mask) => {
                 let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
                 operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &self.meter)?;
@@ -328,7 +353,7 @@ impl Contestant for Ours {
     fn result(&mut self) -> Result<Vec<u8>, Error> {
         Ok(match &self.operator {
             Operator::Histogram(_, bins) => bins.iter().flat_map(|n| n.to_le_bytes()).collect(),
-            Operator::Gaussian(_, _, out) => out
+            Operator::Gaussian(_, _, out) | Operator::FlatField(_, _, out) => out
                 .map_readable()?
                 .chunks(self.frame.stride)
                 .flat_map(|row| &row[..self.frame.row()])
@@ -346,6 +371,7 @@ impl Contestant for Ours {
         match &self.operator {
             Operator::Histogram(operator, _) => json!(format!("{:?}", operator.variant())),
             Operator::Gaussian(operator, ..) => json!(operator.kernels().next()),
+            Operator::FlatField(operator, ..) => json!(operator.kernels().next()),
             Operator::Pitch(..) | Operator::List(..) => Value::Null,
         }
     }

@@ -116,6 +116,14 @@ pub struct Settings {
     pub min_contrast: f64,
     /// Coarser levels, with the element's default factors.
     pub scales: usize,
+    /// The flat field has a dark reference.
+    pub dark: bool,
+    /// All rows share a reference of the flat field.
+    pub line: bool,
+    /// Samples are GRAY16_LE; the frame's width is in bytes.
+    pub words: bool,
+    /// Bytes that a copy moves, in parts of the frame's.
+    pub copied: f64,
     /// Whether frames start, and results end, in host memory.
     pub transfers: bool,
     /// Elements between source and sink.
@@ -158,6 +166,10 @@ impl Default for Settings {
             inward: false,
             min_contrast: 0.0,
             scales: 0,
+            dark: false,
+            line: false,
+            words: false,
+            copied: 1.0,
             transfers: false,
             pipeline: String::new(),
             format: String::new(),

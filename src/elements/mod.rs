@@ -2,6 +2,7 @@
 
 mod arrays;
 pub mod base_filter;
+pub mod flat_field;
 pub mod gaussian;
 pub mod histogram;
 mod inspector;
@@ -23,6 +24,7 @@ use gst::{glib, prelude::*};
 /// GStreamer refuses the registration.
 pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
     for (name, element) in [
+        ("clflatfield", flat_field::ClFlatField::static_type()),
         ("clgaussian", gaussian::ClGaussian::static_type()),
         ("clhistogram", histogram::ClHistogram::static_type()),
         ("clmaskunpack", mask_unpack::ClMaskUnpack::static_type()),

@@ -26,6 +26,14 @@ const GAUSSIAN: [(&str, &str); 3] = [
     ("sigma", "2.5"),
     ("arithmetic", "float"),
 ];
+const FLAT_FIELD: [(&str, &str); 6] = [
+    ("mode", "line"),
+    ("target", "100"),
+    ("min-range", "1"),
+    ("average-frames", "2"),
+    ("bit-depth", "7"),
+    ("location", ""),
+];
 const HISTOGRAM: [(&str, &str); 12] = [
     ("bins", "16"),
     ("roi", "<3,1,20,5>"),
@@ -294,6 +302,12 @@ fn assert_latched(line: &str, own: &[(&str, &str)]) {
 #[test]
 fn gaussian_properties_in_every_state_leave_no_frame_unwritten() {
     assert_latched("clgaussian", &GAUSSIAN);
+}
+
+/// Its settings while it corrects frames are tested in `flat_field.rs`.
+#[test]
+fn flat_field_properties_in_every_state_leave_frames_unchanged() {
+    assert_latched("clflatfield", &FLAT_FIELD);
 }
 
 #[test]

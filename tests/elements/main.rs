@@ -18,6 +18,7 @@ mod defects;
 mod estimation;
 mod events;
 mod first_start;
+mod flat_field;
 mod gaps;
 mod guard_pages;
 mod ignored;

@@ -269,7 +269,7 @@ fn assert_laden(buffer: &gst::BufferRef, about: &str) {
 fn elements_pass_foreign_metas_timestamps_offsets_and_flags() {
     let Some(device) = start() else { return };
     let frame = frame();
-    for element in ON_DEVICE {
+    for element in ON_DEVICE.into_iter().chain(["clflatfield"]) {
         for (element, wanted) in [
             (element.to_owned(), "ANY"),
             (element.to_owned(), "video/x-raw"),

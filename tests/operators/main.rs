@@ -13,6 +13,7 @@
 use clinspect_testkit::{content, device, frames, reference};
 mod defect_levels;
 mod defects;
+mod flat_field;
 mod gaussian;
 mod hazards;
 mod histogram;

@@ -2,7 +2,7 @@
 //! every run and every device tests the same cases.
 
 use clinspect_core::variant::GaussianVariant;
-use clinspect_opencl::frame::{FORMATS, LUMA_FORMATS};
+use clinspect_opencl::frame::{FLAT_FORMATS, FORMATS, LUMA_FORMATS};
 use clinspect_operators::{Borders, Compare, Polarity};
 use gst_video::VideoFormat as Format;
 use proptest::{
@@ -13,6 +13,7 @@ use proptest::{
 use crate::{
     content::Content,
     device,
+    flat_field::{self, Wanted},
     frames::{Arrangement, Frame, Owner, Split, Stride},
     gaussian, histogram_job,
     pitch_job::{self, Job},
@@ -118,6 +119,31 @@ fn gaussian_random_tile_equals_reference() {
         if output.split != Split::Middle {
             gaussian::check(&device, &input, (5, 0.0), &[choice], output);
         }
+    });
+}
+
+#[test]
+fn flat_field_random_frame_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let wanted = (
+        any::<bool>(),
+        any::<bool>(),
+        0_u32..200,
+        prop_oneof![Just(0), 1_u32..65_281],
+    );
+    let wanted = wanted.prop_map(|(line, has_dark, min_range, target)| Wanted {
+        line,
+        has_dark,
+        target,
+        min_range,
+    });
+    let values = (
+        frames(FLAT_FORMATS.clone(), 0),
+        wanted,
+        arrangements(&[Owner::Ours]),
+    );
+    run(120, values, |(input, wanted, output)| {
+        flat_field::check(&device, &input, &wanted, &flat_field::CHOICES, output);
     });
 }
 

@@ -9,6 +9,7 @@ use gst_video::VideoFormat as Format;
 use crate::{
     content::Content,
     device,
+    flat_field::{self, WANTED, Wanted},
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
     gaussian, histogram_job,
     pitch_job::{self, Job, classic},
@@ -49,6 +50,28 @@ fn small_gaussian_integer_equals_reference() {
         }
         let input = Frame::showing(format, [19, 6], TIGHT, Content::Random, 0);
         gaussian::check(&device, &input, (5, 0.8), &gaussian::CHOICES, PADDED);
+    }
+}
+
+#[test]
+fn small_flat_field_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for format in [
+        Format::Gray8,
+        Format::Rgb,
+        Format::Bgrx,
+        Format::Gbr,
+        Format::Gray16Be,
+    ] {
+        for (n, input) in frames(format, Content::Random).enumerate() {
+            let wanted = Wanted {
+                line: n % 2 == 0,
+                has_dark: n % 3 == 0,
+                min_range: 130,
+                ..WANTED
+            };
+            flat_field::check(&device, &input, &wanted, &flat_field::CHOICES, PLAIN);
+        }
     }
 }
 

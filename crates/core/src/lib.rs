@@ -5,6 +5,7 @@ pub mod classes;
 pub mod components;
 pub mod device_caps;
 mod error;
+pub mod flat_field;
 pub mod ignored;
 pub mod layout;
 pub mod mask;

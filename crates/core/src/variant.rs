@@ -1,9 +1,11 @@
 //! Chooses kernel variants: pure functions of the device's limits and of the shape of the work.
 
+mod flat_field;
 mod gaussian;
 mod histogram;
 mod pitch;
 
+pub use flat_field::{FlatFieldVariant, flat_field_variant};
 pub use gaussian::{
     COLUMN_SAMPLES, GaussianShape, GaussianVariant, RowKernel, gaussian_variant, row_kernel,
     tile_bytes, tile_halo,

@@ -56,6 +56,16 @@ pub static LUMA_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|
         .collect()
 });
 
+/// Formats of grey, and of red, green and blue: the formats whose samples are proportional to light.
+pub static FLAT_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
+    let mut formats = FORMATS.clone();
+    formats.retain(|&format| {
+        let info = gst_video::VideoFormatInfo::from_format(format);
+        info.is_gray() || info.is_rgb()
+    });
+    formats
+});
+
 fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
     let info = gst_video::VideoFormatInfo::from_format(format);
     match format {

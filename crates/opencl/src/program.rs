@@ -27,6 +27,12 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
 /// A program: files of `kernels/`, concatenated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ProgramSource {
+    /// Sums of frames for the flat field's references, and the replacement of bad samples.
+    FlatField,
+    /// The flat field for a CPU.
+    FlatFieldRows,
+    /// The flat field on any device.
+    FlatFieldItems,
     /// The Gaussian on any device.
     Gaussian,
     /// The Gaussian of adjacent 8-bit samples for a CPU.
@@ -88,7 +94,10 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 22] = [
+        Self::FlatField,
+        Self::FlatFieldRows,
+        Self::FlatFieldItems,
         Self::Gaussian,
         Self::GaussianBytes,
         Self::GaussianRows,
@@ -119,7 +128,9 @@ impl ProgramSource {
     /// images.
     fn is_for_cpus(self) -> bool {
         match self {
-            Self::Gaussian
+            Self::FlatField
+            | Self::FlatFieldRows
+            | Self::Gaussian
             | Self::GaussianBytes
             | Self::GaussianRows
             | Self::Histogram
@@ -133,7 +144,8 @@ impl ProgramSource {
             | Self::Reference
             | Self::ProbeLines
             | Self::CopyRows => true,
-            Self::GaussianTile
+            Self::FlatFieldItems
+            | Self::GaussianTile
             | Self::HistogramBanked
             | Self::PitchWide
             | Self::PitchWideDot
@@ -154,6 +166,9 @@ impl ProgramSource {
         const MASK_EXPAND: Part = part!("mask_expand.cl");
         const SCALES: Part = part!("scales.cl");
         match self {
+            Self::FlatField => &[COMMON, part!("flat_field.cl")],
+            Self::FlatFieldRows => &[COMMON, part!("flat_field_rows.cl")],
+            Self::FlatFieldItems => &[COMMON, part!("flat_field_items.cl")],
             Self::Gaussian => &[COMMON, GAUSSIAN],
             Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
             Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],

@@ -1,6 +1,7 @@
 //! One struct per algorithm: it checks its settings, chooses a kernel variant and enqueues. No
 //! GStreamer element is defined here.
 
+mod flat_field;
 mod gaussian;
 mod histogram;
 mod pitch_threshold;
@@ -8,6 +9,7 @@ mod probe;
 mod reference;
 mod source;
 
+pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy};
 pub use pitch_threshold::{

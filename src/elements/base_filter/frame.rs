@@ -82,11 +82,15 @@ impl Frame<'_> {
         }
     }
 
-    /// The output frame to write, of the input's format and size.
+    /// The output frame to write, of the input's format and size; the input itself if it is rewritten in
+    /// place.
     ///
     /// # Errors
     /// [`ClError::Input`] if the output buffer has no OpenCL memory.
     pub fn target_frame(&self) -> Result<ClFrame, ClError> {
-        self.importer.output(self.target()?)
+        self.importer.output(match &self.buffers {
+            Buffers::InPlace(buffer) => buffer,
+            Buffers::Pair(_, output) => output,
+        })
     }
 }

@@ -10,7 +10,7 @@ use gst_base::{
     prelude::*,
     subclass::{
         BaseTransformMode,
-        base_transform::{InputBuffer, PrepareOutputBufferSuccess},
+        base_transform::{GenerateOutputSuccess, InputBuffer, PrepareOutputBufferSuccess},
         prelude::*,
     },
 };
@@ -242,7 +242,7 @@ impl ClBaseFilter {
         }
     }
 
-    fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
+    pub(super) fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
         let event = self.methods().and_then(|methods| {
             let mut stream = lock(&self.stream);
             let Stream { importer, work, .. } = stream
@@ -479,6 +479,13 @@ impl BaseTransformImpl for ClBaseFilter {
         match self.take_queued_buffer() {
             Some(strip) => self.take_strip(strip),
             None => self.skip_strip(),
+        }
+    }
+
+    fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
+        match self.methods() {
+            Ok(methods) if methods.rewrites => self.rewrite(methods),
+            _ => self.parent_generate_output(),
         }
     }
 

@@ -9,6 +9,7 @@ mod live;
 mod message_gate;
 mod progress;
 mod properties;
+mod rewrite;
 mod template;
 mod web;
 mod web_flow;
@@ -28,7 +29,7 @@ pub use frame::Frame;
 pub use live::Live;
 pub use message_gate::{MessageGate, MessageSettings};
 pub use properties::with_line_scan;
-pub use template::{ClBaseFilterImpl, Negotiated, Target, View};
+pub use template::{ClBaseFilterImpl, Negotiated, Target, Treatment, View};
 pub use web::Learning;
 
 glib::wrapper! {

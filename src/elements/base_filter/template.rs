@@ -49,6 +49,18 @@ pub struct Negotiated<'a> {
     pub allocator: &'a ClAllocator,
 }
 
+/// What an element that rewrites frames does with a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Treatment {
+    /// The frame is sent as it is, and is not brought to the device.
+    Pass,
+    /// `process` reads the frame, which is then sent as it is.
+    Read,
+    /// `process` writes [`Frame::target_frame`], which is the frame itself where its memory is ours to
+    /// write.
+    Rewrite,
+}
+
 /// A subclass of [`ClBaseFilter`].
 ///
 /// The parent class opens the device at the start, imports each frame, requests an operator for new
@@ -58,6 +70,8 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     const TASK: &'static str;
     /// Names of the element's own counts in `stats`.
     const COUNTS: &'static [&'static str] = &[];
+    /// The element rewrites frames, in place where their memory allows; [`Self::treatment`] says which.
+    const REWRITES: bool = false;
     /// What an operator is built from, and nothing else: each change builds another operator. `()` if
     /// the element has no such properties.
     type Settings: Clone + PartialEq + Send + Sync + 'static;
@@ -133,6 +147,15 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError>;
 
+    /// What an element that [`REWRITES`](Self::REWRITES) does with the next frame.
+    fn treatment(
+        &self,
+        _live: &mut Live<Self::Settings, Self::Operator>,
+        _state: &mut Self::State,
+    ) -> Result<Treatment, ClError> {
+        Ok(Treatment::Rewrite)
+    }
+
     /// The element starts: properties that take effect at the start (`mutable_ready`) are read here,
     /// once.
     fn started(&self) {}
@@ -187,6 +210,8 @@ type Look = fn(&ClBaseFilter, &mut Work, &ClFrame, usize, &Arc<Meter>) -> Result
 pub struct Methods {
     pub(super) task: &'static str,
     pub(super) counts: &'static [&'static str],
+    pub(super) rewrites: bool,
+    pub(super) treatment: fn(&ClBaseFilter, &mut Work) -> Result<Treatment, ClError>,
     pub(super) started: fn(&ClBaseFilter),
     pub(super) stopped: fn(&ClBaseFilter),
     pub(super) other_caps: fn(&ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>,
@@ -218,6 +243,11 @@ trait HasMethods: ClBaseFilterImpl {
     const METHODS: &'static Methods = &Methods {
         task: Self::TASK,
         counts: Self::COUNTS,
+        rewrites: Self::REWRITES,
+        treatment: |element, work| {
+            let (this, live, state) = typed::<Self>(element, work)?;
+            this.imp().treatment(live, state)
+        },
         started: |element| {
             if let Some(this) = element.downcast_ref::<Self::Type>() {
                 this.imp().started();

@@ -152,6 +152,14 @@ impl Importer {
         })
     }
 
+    /// Whether every plane lies inside the buffer, without bringing the frame to the device.
+    ///
+    /// # Errors
+    /// [`ClError::Input`] for a frame that is shorter than its caps or its GstVideoMeta say.
+    pub fn check(&self, buffer: &gst::BufferRef) -> Result<(), ClError> {
+        self.places(buffer).map(drop)
+    }
+
     /// Offsets and strides of the planes, checked against the buffer's size.
     fn places(&self, buffer: &gst::BufferRef) -> Result<Vec<PlaneBytes>, ClError> {
         let size = buffer.size();

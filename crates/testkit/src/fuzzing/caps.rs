@@ -8,7 +8,8 @@ use gst::prelude::*;
 
 use crate::support::register;
 
-const ELEMENTS: [&str; 5] = [
+const ELEMENTS: [&str; 6] = [
+    "clflatfield",
     "clgaussian",
     "clhistogram",
     "clpitchthreshold",

@@ -11,11 +11,18 @@ use std::{ffi::CString, sync::Arc};
 
 use crate::{
     frames::{Frame, PADDED, PLAIN},
-    reference::{histogram::histogram, put},
+    reference::{
+        flat_field::{Field, average},
+        histogram::histogram,
+        put,
+    },
     support::{Rig, buffer_of, caps_of, is_compiling, judged, set_unchecked, start, text},
 };
 
-const ELEMENTS: [&str; 4] = [
+/// The first frame becomes its white reference.
+const FLAT_FIELD: &str = "clflatfield average-frames=1";
+const ELEMENTS: [&str; 5] = [
+    FLAT_FIELD,
     "clgaussian",
     "clhistogram",
     "clpitchthreshold PUBLISHED pitch-x=4",
@@ -34,12 +41,19 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     let factory = line.split(' ').next().expect("a factory");
     let size = [input.int_in_range(12..=60)?, input.int_in_range(2..=24)?];
     let format = *input.choose(&FORMATS)?;
+    let format = match format {
+        Format::I420 if line == FLAT_FIELD => Format::Gray8,
+        format => format,
+    };
     let arrangement = if input.arbitrary()? { PLAIN } else { PADDED };
     let mut frame = Frame::poisoned(format, size, arrangement, 0xa5);
     paint(input, &mut frame)?;
     let mut rig = Rig::new(line, &caps_of(&frame));
     let element = rig.only(factory);
     let before = settings(&element);
+    if line == FLAT_FIELD {
+        element.emit_by_name::<()>("take-white", &[]);
+    }
     rig.pass(buffer_of(&frame, device));
 
     let mut told = String::new();
@@ -332,9 +346,33 @@ fn assert_defaults(line: &str, frame: &Frame, output: &gst::Buffer, about: &str)
         let expected = judged(frame, 4.0, 0.0, 10.0);
         assert_eq!(results[0].defect_pixels, expected.defect_pixels, "{about}");
         assert_eq!(results[0].judged_pixels, expected.judged_pixels, "{about}");
+    } else if line == FLAT_FIELD {
+        assert_even(frame, output, about);
     } else {
         assert_smoothed(frame, output, about);
     }
+}
+
+/// The output of clflatfield's defaults, with the frame as its own white reference.
+fn assert_even(frame: &Frame, output: &gst::Buffer, about: &str) {
+    let source = frame.component(0);
+    let white = average(&[source], false);
+    let field = Field {
+        dark: vec![vec![0; white.len()]],
+        white: vec![white],
+        line: false,
+        target: 0,
+        min_range: 8 * 256,
+        most: (1 << (8 * frame.kind().size())) - 1,
+    };
+    // Corrected in place, so the output has the input's layout.
+    let mut shown = frame.clone();
+    shown.bytes = crate::frames::read(output);
+    assert_eq!(
+        shown.component(0).values(),
+        field.correct(0, source),
+        "{about}"
+    );
 }
 
 /// The output of clgaussian's defaults.

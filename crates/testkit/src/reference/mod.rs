@@ -4,6 +4,7 @@
 //! compared with the definitions line by line.
 
 pub mod defects;
+pub mod flat_field;
 pub mod gaussian;
 pub mod histogram;
 pub mod ignore;
