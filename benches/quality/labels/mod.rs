@@ -313,8 +313,9 @@ fn find(
 }
 
 /// How far the frame's pixels lie from those of the mask, px: an aligned frame was read elsewhere.
-fn shift(_result: &DefectResult) -> [isize; 2] {
-    [0, 0]
+fn shift(result: &DefectResult) -> [isize; 2] {
+    let alignment = result.alignment.unwrap_or_default();
+    [alignment.shift_x, alignment.shift_y].map(|shift| shift.round() as isize)
 }
 
 /// Whether a listed defect has a marked pixel that the misprint changes by at least half of its peak.
