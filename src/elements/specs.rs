@@ -114,6 +114,16 @@ pub fn file<T>(name: &str, nick: &str, blurb: &str, default: T) -> glib::ParamSp
     text(name, nick, blurb, default)
 }
 
+/// The path of a file, set before the element starts; "" is the default.
+pub fn file_at_start<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    glib::ParamSpecString::builder(name)
+        .nick(nick)
+        .blurb(blurb)
+        .default_value(Some(""))
+        .mutable_ready()
+        .build()
+}
+
 /// The property `interval`, a time without the value that GStreamer uses for "none".
 pub fn interval(default: u64) -> glib::ParamSpec {
     glib::ParamSpecUInt64::builder("interval")

@@ -21,6 +21,20 @@ impl Field for Text {
     }
 }
 
+/// The path of a file.
+#[derive(Debug, Clone, Default)]
+pub struct Location(pub PathBuf);
+
+impl Field for Location {
+    fn to_property(&self) -> glib::Value {
+        self.0.to_value()
+    }
+
+    fn set_property(&mut self, value: &glib::Value) {
+        self.0 = path(value).unwrap_or_default();
+    }
+}
+
 /// The text of a property as a path: a C program may set any bytes, and glib-rs panics on a string that
 /// is not UTF-8.
 pub fn path(value: &glib::Value) -> Option<PathBuf> {

@@ -54,7 +54,7 @@ pub const FEW: Limits = Limits {
 const LIMITS: [Limits; 4] = [ALL, NEAR, LARGE, FEW];
 
 /// The rules of the reference.
-fn rules(limits: &Limits) -> Rules {
+pub fn rules(limits: &Limits) -> Rules {
     Rules {
         min_area: limits.min_area,
         merge_distance: limits.merge_distance,
@@ -83,7 +83,7 @@ fn expected_of_web(input: &Frame, job: &Job, heights: &[usize], limits: &Limits)
 
 /// Asserts that the lists are equal, defect by defect.
 #[track_caller]
-fn assert_listed(listed: &Listed, wanted: &List, about: impl Fn() -> String) {
+pub fn assert_listed(listed: &Listed, wanted: &List, about: impl Fn() -> String) {
     for (at, (found, wanted)) in listed.defects.iter().zip(&wanted.defects).enumerate() {
         assert!(
             equals(found, wanted),

@@ -25,6 +25,7 @@ mod pitch_modes;
 mod pitch_threshold;
 mod planted;
 mod properties;
+mod reference_job;
 mod small;
 mod uploads;
 mod workers;

@@ -133,6 +133,9 @@ pub trait InspectorImpl:
     /// See there.
     fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
 
+    /// The element starts; see [`ClBaseFilterImpl::started`].
+    fn started(&self) {}
+
     /// Caps were negotiated.
     fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) {}
 
@@ -266,6 +269,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         let inspector = self.inspector();
         let output = inspector.reporting().output;
         *lock(&inspector.output) = Some(output);
+        InspectorImpl::started(self);
         let element = self.obj();
         let element: &ClBaseFilter = element.upcast_ref();
         // With a meta the frame passes in place, without a copy.

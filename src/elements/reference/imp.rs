@@ -1,12 +1,12 @@
 //! Implementation of `clreference`.
 
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use gst::{glib, prelude::*, subclass::prelude::*};
+use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
-    properties::{InUse, ReferenceOutput, Settings, rows},
+    properties::{Files, InUse, ReferenceOutput, Settings, file_rows, rows},
     training::{self, Requests, Trained},
 };
 use crate::elements::{
@@ -15,6 +15,7 @@ use crate::elements::{
     inspector::{self, Basis, Ignore, Inspector, InspectorImpl, Picture},
     lock,
     property_table::{PropertyTable, property_methods},
+    text::Location,
 };
 use clinspect_core::{
     ClError,
@@ -32,13 +33,16 @@ use clinspect_results::Alignment;
 pub struct ClReference {
     inspector: Inspector,
     settings: Mutex<Settings>,
+    files: Mutex<Files>,
+    /// The value of `location`, latched at the start.
+    latched: Mutex<Location>,
     pub(super) requests: Requests,
 }
 
 /// Compares frames with the model.
 pub struct Operator {
     pub(super) reference: Reference,
-    ignored: Option<std::sync::Arc<Bitmap>>,
+    ignored: Option<Arc<Bitmap>>,
     difference_gain: f64,
 }
 
@@ -48,6 +52,7 @@ static CAT: LazyLock<gst::DebugCategory> =
 static PROPERTIES: LazyLock<PropertyTable<ClReference>> = LazyLock::new(|| {
     inspector::with_properties(PropertyTable::<ClReference>::new(&CAT))
         .with(|this| &this.settings, rows())
+        .with(|this| &this.files, file_rows())
 });
 
 #[glib::object_subclass]
@@ -163,8 +168,13 @@ impl InspectorImpl for ClReference {
         })
     }
 
+    fn started(&self) {
+        *lock(&self.latched) = lock(&self.files).location.clone();
+    }
+
     fn set_up(&self, state: &mut Trained, caps: &Negotiated) {
-        state.set_up(&self.obj(), caps);
+        let Location(location) = lock(&self.latched).clone();
+        state.set_up(&self.obj(), caps, &location);
     }
 
     fn look(

@@ -1,5 +1,6 @@
 //! `clreference`: compares frames with a trained picture and sends a packed defect mask.
 
+mod file;
 mod imp;
 mod properties;
 mod training;
@@ -15,6 +16,8 @@ glib::wrapper! {
     /// without a model begins one too. A pixel is marked if it differs from the mean of the training by more than
     /// `threshold` grey levels, and by more than `deviation-factor` times its standard deviation. Frames can be shifted
     /// to where they fit the model (`align`), and their brightness can follow it (`normalize`).
+    ///
+    /// With `location` the model is read from a file at the start, and written there after a training.
     ///
     /// Formats: GRAY8, GRAY16, and the luma of planar and semi-planar YUV. The mask is sent as `video/x-bitmask`
     /// (packed rows), GRAY8 (0 and 255) or `image/x-portable-bitmap`, whichever comes first in what downstream takes.

@@ -8,6 +8,7 @@ use crate::elements::{
     arrays::Array,
     inspector::{Ignore, Output, OutputChoice, Picture},
     property_table::{Row, properties},
+    text::Location,
 };
 use clinspect_core::reference::{MOST_FRAMES, Model};
 use clinspect_operators::{Align, NormalizeBy, Polarity};
@@ -146,6 +147,22 @@ impl Settings {
             nick(self.normalize.to_value()),
         )
     }
+}
+
+/// What takes effect at the start.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    pub location: Location,
+}
+
+pub(super) fn file_rows() -> Vec<Row<Files>> {
+    properties!(Files {
+        file_at_start(
+            "location", "Location",
+            "File of the model, an .npz of NumPy with the arrays mean and deviation in 1/256 grey level, and frames: \
+             read when frames start, written after a training; \"\" = none"
+        ) = location;
+    })
 }
 
 pub(super) fn rows() -> Vec<Row<Settings>> {

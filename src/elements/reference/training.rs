@@ -1,13 +1,17 @@
 //! The model of the element, and its trainings.
 
-use std::sync::{
-    Arc, LazyLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
 };
 
-use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::ObjectSubclassIsExt};
+use gst::{glib::subclass::Signal, prelude::ObjectExt, subclass::prelude::ObjectSubclassIsExt};
 
-use super::{ClReference, imp::Operator, properties::Settings};
+use super::{ClReference, file, imp::Operator, properties::Settings};
 use crate::elements::{
     base_filter::{ClBaseFilterExt, Negotiated, View},
     told::Told,
@@ -35,6 +39,16 @@ pub struct Trained {
     is_started: bool,
     unmatched: Told<()>,
     missing: Told<()>,
+    location: PathBuf,
+    /// There is a file that cannot be used: a training by itself would replace it.
+    is_refused: bool,
+    saving: Option<JoinHandle<()>>,
+}
+
+impl Drop for Trained {
+    fn drop(&mut self) {
+        self.wait_until_saved();
+    }
 }
 
 /// The action signal `train`.
@@ -65,7 +79,8 @@ impl Trained {
     }
 
     /// Caps were negotiated.
-    pub fn set_up(&mut self, element: &ClReference, caps: &Negotiated) {
+    pub fn set_up(&mut self, element: &ClReference, caps: &Negotiated, location: &Path) {
+        self.location = location.into();
         let layout = caps.importer.layout();
         let frames = ([layout.width, layout.height], layout.sample);
         let before = self.frames.replace(frames);
@@ -90,8 +105,31 @@ impl Trained {
                 ["the model before the training stays in force, if there is one"]
             );
         }
+        self.missing.clear();
+        if self.usable().is_none() && !location.as_os_str().is_empty() {
+            self.wait_until_saved();
+            match file::read(location, [width, height], layout.sample.bits()) {
+                Ok(Some(model)) => {
+                    self.model = Some(model);
+                    return;
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    self.is_refused = true;
+                    self.missing.is_news(());
+                    gst::element_warning!(
+                        element,
+                        gst::ResourceError::Read,
+                        ("{}", why),
+                        ["frames get the verdict none and a clear mask"]
+                    );
+                    return;
+                }
+            }
+        }
         let fits = |model: &Arc<Model>| model.check_fits([width, height], layout.sample.bits());
         if let Some(Err(why)) = self.model.as_ref().map(fits) {
+            self.missing.is_news(());
             gst::element_warning!(
                 element,
                 gst::StreamError::Format,
@@ -102,7 +140,6 @@ impl Trained {
                 ["frames get the verdict none and a clear mask"]
             );
         }
-        self.missing.clear();
     }
 
     /// Trains with a frame, if a training is wanted or in progress.
@@ -120,7 +157,8 @@ impl Trained {
         let requests = &element.imp().requests;
         let is_wanted = requests.is_wanted.swap(false, Ordering::Relaxed);
         let is_first = !std::mem::replace(&mut self.is_started, true);
-        if is_wanted || (is_first && self.model.is_none() && settings.train_frames > 0) {
+        let has_none = self.model.is_none() && !self.is_refused;
+        if is_wanted || (is_first && has_none && settings.train_frames > 0) {
             self.begin(element, settings, operator)?;
         }
         let Some(training) = &mut self.training else {
@@ -146,6 +184,7 @@ impl Trained {
                 self.training = None;
                 self.missing.clear();
                 post(element, &model);
+                self.save(element, &model);
                 self.model = Some(model);
             }
             Err(ClError::Refused(why)) => {
@@ -179,6 +218,55 @@ impl Trained {
         self.unmatched.clear();
         self.training = Some(operator.reference.training()?);
         Ok(())
+    }
+
+    /// Writes the model on a thread: a disk can take seconds.
+    fn save(&mut self, element: &ClReference, model: &Arc<Model>) {
+        if self.location.as_os_str().is_empty() {
+            return;
+        }
+        self.wait_until_saved();
+        self.is_refused = false;
+        let (path, model) = (self.location.clone(), model.clone());
+        let reporting = element.downgrade();
+        let write = move || {
+            let written = file::write(&path, &model);
+            let Some(element) = reporting.upgrade() else {
+                return;
+            };
+            match written {
+                Ok(()) => {
+                    let fields = gst::Structure::builder("clreference-saved")
+                        .field("location", path.display().to_string())
+                        .build();
+                    element.post(gst::message::Element::builder(fields).src(&element).build());
+                }
+                Err(why) => gst::element_warning!(
+                    element,
+                    gst::ResourceError::Write,
+                    ("the model is in use, but was not saved: {}", why)
+                ),
+            }
+        };
+        let thread = std::thread::Builder::new().name("clreference-save".into());
+        match thread.spawn(write) {
+            Ok(thread) => self.saving = Some(thread),
+            Err(error) => gst::element_warning!(
+                element,
+                gst::ResourceError::Write,
+                (
+                    "the model is in use, but was not saved: no thread could be started: {}",
+                    error
+                )
+            ),
+        }
+    }
+
+    fn wait_until_saved(&mut self) {
+        if let Some(thread) = self.saving.take() {
+            // The thread has posted why it failed.
+            let _ = thread.join();
+        }
     }
 
     fn warn_missing(&mut self, element: &ClReference) {

@@ -10,5 +10,6 @@ pub mod ignore;
 pub mod pitch_threshold;
 pub mod plane;
 mod scales;
+pub mod trained;
 
 pub use plane::{Geometry, SampleKind, Samples, put};

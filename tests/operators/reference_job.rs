@@ -1,0 +1,563 @@
+//! `Reference` compared with its sequential reference: masks, counts, lists, pictures and trainings.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    components::{Finder, Limits},
+    ignored::{Ignored, Polygon},
+    reference::Model,
+    region::user_region,
+};
+use clinspect_opencl::frame::{ClFrame, layout_of};
+use clinspect_opencl::{ClContext, Meter, buffer_of};
+use clinspect_operators::{
+    Align, MaskTarget, NormalizeBy, Polarity, Progress, Reference, ReferenceSettings, Show,
+};
+use gst_video::VideoFormat as Format;
+
+use crate::{
+    SIZES,
+    content::{Content, random},
+    defects::{ALL, NEAR, assert_listed, rules},
+    device,
+    frames::{
+        ARRANGEMENTS, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PADDED, PLAIN, assert_same,
+        our_memory, read,
+    },
+    reference::{
+        defects::{Web, defects},
+        ignore, put,
+        trained::{self as oracle, Normalize},
+    },
+};
+
+const FORMATS: [Format; 5] = [
+    Format::Gray8,
+    Format::Gray16Le,
+    Format::Gray16Be,
+    Format::I420,
+    Format::Nv12,
+];
+
+/// A comparison as a user sets it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    pub threshold: f64,
+    pub deviation_factor: f64,
+    pub edge_tolerance: u32,
+    pub polarity: Polarity,
+    /// `None`: no alignment.
+    pub search_range: Option<u32>,
+    pub normalize: NormalizeBy,
+    pub rois: Vec<[u32; 4]>,
+    pub ignored: Vec<Vec<f64>>,
+    pub bit_depth: u32,
+    /// Of the model.
+    pub seed: u64,
+}
+
+pub const PLAIN_JOB: Job = Job {
+    threshold: 12.0,
+    deviation_factor: 1.5,
+    edge_tolerance: 0,
+    polarity: Polarity::Both,
+    search_range: None,
+    normalize: NormalizeBy::None,
+    rois: Vec::new(),
+    ignored: Vec::new(),
+    bit_depth: 0,
+    seed: 1,
+};
+
+impl Job {
+    /// A model near the frame, in which some pixels differ much and deviations vary.
+    fn model(&self, input: &Frame) -> Arc<Model> {
+        let samples = input.component(0).values();
+        let bits = 8 * input.kind().size() as u32;
+        let highest = (1_i64 << bits) - 1;
+        let mut deviation = Vec::new();
+        let mean = samples.iter().enumerate().map(|(at, &s)| {
+            let [kind, by, v] = [0, 1, 2].map(|n| random(self.seed, n, at, 0));
+            let reach = if kind % 4 == 0 { 256 * 60 } else { 256 * 9 };
+            let by = (i64::from(by) % (2 * reach)) - reach;
+            deviation.push(v as u32 % 4000);
+            (256 * i64::from(s) + by).clamp(0, 256 * highest) as u32
+        });
+        let mean = mean.collect();
+        let model = Model::new(input.size(), bits, 7, mean, deviation);
+        Arc::new(model.expect("a model"))
+    }
+
+    fn settings(&self, input: &Frame, model: Option<Arc<Model>>) -> ReferenceSettings {
+        let [width, height] = input.size();
+        let polygons = self
+            .ignored
+            .iter()
+            .map(|p| Polygon::new(p).expect("a polygon"));
+        let ignored = Ignored::new(width, Some(height), None, polygons.collect());
+        ReferenceSettings {
+            model,
+            threshold: self.threshold,
+            deviation_factor: self.deviation_factor,
+            edge_tolerance: self.edge_tolerance,
+            polarity: self.polarity,
+            align: match self.search_range {
+                Some(_) => Align::Translation,
+                None => Align::None,
+            },
+            search_range: self.search_range.unwrap_or(1),
+            // Frames of noise are compared too.
+            match_score: 0.0,
+            normalize: self.normalize,
+            train_frames: 3,
+            rois: (self.rois.iter())
+                .map(|&roi| user_region(roi, width, height).expect("a region inside"))
+                .collect(),
+            ignored: (!self.ignored.is_empty()).then(|| Arc::new(ignored.expect("no picture"))),
+            bit_depth: self.bit_depth,
+        }
+    }
+
+    fn oracle(&self, input: &Frame, shift: [f64; 2]) -> oracle::Settings {
+        let [width, height] = input.size();
+        oracle::Settings {
+            threshold: self.threshold,
+            deviation_factor: self.deviation_factor,
+            edge_tolerance: self.edge_tolerance.into(),
+            bright: self.polarity != Polarity::Dark,
+            dark: self.polarity != Polarity::Bright,
+            shift: shift.map(|v| (4.0 * v) as i64),
+            normalize: match self.normalize {
+                NormalizeBy::None => Normalize::None,
+                NormalizeBy::Offset => Normalize::Offset,
+                NormalizeBy::Gain => Normalize::Gain,
+            },
+            rois: self
+                .rois
+                .iter()
+                .map(|roi| roi.map(|v| v as usize))
+                .collect(),
+            ignored: ignore::ignored(&self.ignored, width, 0, height),
+            bit_depth: self.bit_depth,
+        }
+    }
+}
+
+fn for_oracle(model: &Model) -> oracle::Model {
+    let wide = |values: &[u32]| values.iter().map(|&v| v.into()).collect();
+    oracle::Model {
+        mean: wide(model.mean()),
+        deviation: wide(model.deviation()),
+    }
+}
+
+/// Runs with a packed mask between poisoned bytes; returns the mask, the count and the list.
+fn packed(
+    device: &Arc<ClContext>,
+    operator: &mut Reference,
+    frame: &ClFrame,
+    [width, height]: [usize; 2],
+    limits: &Limits,
+) -> (Vec<u8>, u64, clinspect_operators::Listed) {
+    const BEFORE: usize = 5;
+    let meter = Meter::new(false);
+    let len = width.div_ceil(8) * height;
+    let bytes = vec![OUTPUT_POISON; BEFORE + len + 9];
+    let memory = our_memory(device, &meter, &bytes, 3);
+    let target = MaskTarget::Packed {
+        buffer: buffer_of(&memory).expect("memory of ours"),
+        offset: memory.offset() + BEFORE,
+    };
+    let marked = operator
+        .run(frame, target, &meter)
+        .expect("the comparison runs");
+    let mut finder = Finder::default();
+    let listed = operator.list(frame, target, &mut finder, limits, &meter);
+    let bytes = memory.map_readable().expect("a reading map").to_vec();
+    let (before, rest) = bytes.split_at(BEFORE);
+    let (mask, after) = rest.split_at(len);
+    let is_untouched = |bytes: &[u8]| bytes.iter().all(|&byte| byte == OUTPUT_POISON);
+    assert!(
+        is_untouched(before) && is_untouched(after),
+        "bytes around the mask are written"
+    );
+    (mask.to_vec(), marked.pixels, listed.expect("the list"))
+}
+
+/// Compares masks, counts, lists and the picture of differences with the reference.
+#[track_caller]
+pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
+    let model = job.model(input);
+    let about = || format!("{} {job:?}", input.describe());
+    let layout = layout_of(&input.info).expect("a layout");
+    let mut operator =
+        match Reference::new(device, &layout, &job.settings(input, Some(model.clone()))) {
+            Ok(operator) => operator,
+            Err(ClError::Refused(why)) => {
+                let all = oracle::compare(
+                    input.component(0),
+                    &for_oracle(&model),
+                    &job.oracle(input, [0.0; 2]),
+                );
+                assert_eq!(all.judged_pixels, 0, "{}: {why}", about());
+                return;
+            }
+            Err(error) => panic!("{}: {error}", about()),
+        };
+    let frame = input.import(device);
+    let size @ [width, _] = input.size();
+    for limits in [&ALL, &NEAR] {
+        let (mask, count, listed) = packed(device, &mut operator, &frame, size, limits);
+        let found = operator.alignment().expect("an alignment");
+        let wanted = oracle::compare(
+            input.component(0),
+            &for_oracle(&model),
+            &job.oracle(input, found.shift),
+        );
+        let differ = (0..mask.len()).find(|&at| mask[at] != wanted.packed[at]);
+        if let Some(at) = differ {
+            let stride = width.div_ceil(8);
+            panic!(
+                "{}, shift {:?}: row {}, byte {}: {:08b} instead of {:08b}",
+                about(),
+                found.shift,
+                at / stride,
+                at % stride,
+                mask[at],
+                wanted.packed[at]
+            );
+        }
+        assert_eq!(count, wanted.defect_pixels, "{}", about());
+        let judged = operator.judged_pixels();
+        assert_eq!(
+            (judged.any, judged.x, judged.y),
+            (wanted.judged_pixels, 0, 0),
+            "{}",
+            about()
+        );
+        let list = defects(
+            Web {
+                mask: &wanted.mask,
+                differences: &wanted.differences,
+                levels: &wanted
+                    .mask
+                    .iter()
+                    .map(|&marked| marked.then_some(0))
+                    .collect::<Vec<_>>(),
+                width,
+            },
+            &rules(limits),
+        );
+        assert_listed(&listed, &list, about);
+    }
+    check_pictures(device, &mut operator, input, job, &model);
+}
+
+/// Compares the GRAY8 mask and the drawn pictures with the reference, padding included.
+#[track_caller]
+fn check_pictures(
+    device: &Arc<ClContext>,
+    operator: &mut Reference,
+    input: &Frame,
+    job: &Job,
+    model: &Model,
+) {
+    let size = input.size();
+    let meter = Meter::new(false);
+    let frame = input.import(device);
+    let arrangement = OUTPUT_ARRANGEMENTS[size[0] % OUTPUT_ARRANGEMENTS.len()];
+    let bits = match job.bit_depth {
+        0 => 8 * input.kind().size() as u32,
+        bits => bits,
+    };
+    let mut draw = |what: &str,
+                    draw: &mut dyn FnMut(&mut Reference, &ClFrame),
+                    pixels: &dyn Fn(&Reference) -> Vec<u32>| {
+        let mut wanted = Frame::poisoned(Format::Gray8, size, arrangement, OUTPUT_POISON);
+        let (output, buffer) = wanted.output(device);
+        draw(operator, &output);
+        wanted.set(&[pixels(operator)], input);
+        assert_same(&read(&buffer), &wanted, || {
+            format!("{what} of {} {job:?}", input.describe())
+        });
+    };
+    let outcome = |operator: &Reference| {
+        let shift = operator.alignment().expect("an alignment").shift;
+        oracle::compare(
+            input.component(0),
+            &for_oracle(model),
+            &job.oracle(input, shift),
+        )
+    };
+    draw(
+        "mask",
+        &mut |operator, out| {
+            operator
+                .run(&frame, MaskTarget::Grey(out), &meter)
+                .expect("a mask");
+        },
+        &|operator| {
+            outcome(operator)
+                .mask
+                .iter()
+                .map(|&set| if set { 255 } else { 0 })
+                .collect()
+        },
+    );
+    draw(
+        "model",
+        &mut |operator, out| {
+            operator
+                .show(&frame, out, Show::Model, &meter)
+                .expect("a picture")
+        },
+        &|_| {
+            let byte = |&mean: &u32| (((mean + 128) >> 8) >> bits.saturating_sub(8)).min(255);
+            model.mean().iter().map(byte).collect()
+        },
+    );
+    for gain in [1.0, 2.5] {
+        draw(
+            "difference",
+            &mut |operator, out| {
+                let show = Show::Difference(gain);
+                operator.show(&frame, out, show, &meter).expect("a picture");
+            },
+            &|operator| {
+                let shade = |d: &Option<f64>| {
+                    // Exact: the difference has 8 bits after the point, and the gain has 1.
+                    let d = d.unwrap_or(0.0) / f64::from(1 << bits.saturating_sub(8));
+                    (128.0 + (d * gain).round()).clamp(0.0, 255.0) as u32
+                };
+                outcome(operator).differences.iter().map(shade).collect()
+            },
+        );
+    }
+}
+
+#[test]
+fn reference_of_every_size_format_and_arrangement_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for (n, size) in SIZES.into_iter().enumerate() {
+        for (k, format) in FORMATS.into_iter().enumerate() {
+            let arrangement = ARRANGEMENTS[(3 * n + k) % ARRANGEMENTS.len()];
+            let input = Frame::showing(format, size, arrangement, Content::Random, 0);
+            let fits = size[0].min(size[1]) >= 12;
+            for job in [
+                PLAIN_JOB,
+                Job {
+                    edge_tolerance: 1 + (n % 2) as u32,
+                    normalize: [NormalizeBy::Offset, NormalizeBy::Gain][k % 2],
+                    search_range: fits.then_some(1 + (n as u32 % 2)),
+                    ..PLAIN_JOB
+                },
+            ] {
+                check(&device, &input, &job);
+            }
+        }
+    }
+}
+
+#[test]
+fn reference_with_every_polarity_depth_region_and_ignored_pixel_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for (format, bit_depth) in [
+        (Format::Gray8, 0),
+        (Format::Gray16Le, 12),
+        (Format::Gray16Be, 0),
+    ] {
+        for polarity in [Polarity::Both, Polarity::Bright, Polarity::Dark] {
+            for content in [
+                Content::Natural,
+                Content::BeyondDepth,
+                Content::Constant(128),
+            ] {
+                let input = Frame::showing(format, [83, 41], PADDED, content, bit_depth);
+                for normalize in [NormalizeBy::None, NormalizeBy::Offset, NormalizeBy::Gain] {
+                    let job = Job {
+                        polarity,
+                        normalize,
+                        bit_depth,
+                        search_range: (polarity != Polarity::Dark).then_some(4),
+                        rois: vec![[3, 2, 40, 30], [30, 20, 53, 21]],
+                        ignored: vec![vec![10.0, 5.0, 33.3, 7.5, 20.0, 25.0]],
+                        ..PLAIN_JOB
+                    };
+                    check(&device, &input, &job);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn limits_at_their_edge_are_exact() {
+    let Some(device) = device::open() else { return };
+    // A mean of 100 and a threshold of 10 mark 111 and 89, but neither 110 nor 90.
+    let mut input = Frame::poisoned(Format::Gray8, [8, 1], PLAIN, 0);
+    let geometry = input.geometry(0);
+    for (x, s) in [89, 90, 100, 110, 111, 0, 255, 100].into_iter().enumerate() {
+        put(&mut input.bytes, &geometry, x, 0, s);
+    }
+    for (mean, expected) in [
+        (25_600, 0b1000_1110),
+        // The lower limit is 90 1/256, the upper one 110 1/256: 90 is below.
+        (25_601, 0b1100_1110),
+        (25_599, 0b1001_1110),
+    ] {
+        let model = Model::new([8, 1], 8, 1, vec![mean; 8], vec![0; 8]).expect("a model");
+        let job = Job {
+            threshold: 10.0,
+            ..PLAIN_JOB
+        };
+        let settings = job.settings(&input, Some(Arc::new(model)));
+        let layout = layout_of(&input.info).expect("a layout");
+        let mut operator = Reference::new(&device, &layout, &settings).expect("an operator");
+        let (mask, ..) = packed(&device, &mut operator, &input.import(&device), [8, 1], &ALL);
+        assert_eq!(mask, [expected], "{mean}");
+    }
+}
+
+#[test]
+fn training_equals_reference_and_is_aligned_with_its_first_frame() {
+    let Some(device) = device::open() else { return };
+    for format in [Format::Gray8, Format::Gray16Be, Format::I420] {
+        for (search_range, normalize) in [(None, NormalizeBy::None), (Some(3), NormalizeBy::Gain)] {
+            let frames: Vec<Frame> = [Content::Natural, Content::Random, Content::HalfRandom]
+                .map(|content| Frame::showing(format, [61, 37], PADDED, content, 0))
+                .into();
+            let job = Job {
+                search_range,
+                normalize,
+                ..PLAIN_JOB
+            };
+            let layout = layout_of(&frames[0].info).expect("a layout");
+            let meter = Meter::new(false);
+            let settings = job.settings(&frames[0], None);
+            let operator = Reference::new(&device, &layout, &settings).expect("an operator");
+            let mut training = operator.training().expect("a training");
+            let first = oracle::train(&[oracle::shifted(frames[0].component(0), [0; 2])]);
+            let mut read: Vec<Vec<i64>> = Vec::new();
+            for (n, input) in frames.iter().enumerate() {
+                let frame = input.import(&device);
+                let progress = training.add(&frame, &meter).expect("a frame");
+                // The shift is that of a comparison with a model of the first frame.
+                let model = Model::new(
+                    input.size(),
+                    8 * input.kind().size() as u32,
+                    1,
+                    first.mean.iter().map(|&v| v as u32).collect(),
+                    vec![0; first.mean.len()],
+                );
+                let settings = job.settings(input, Some(Arc::new(model.expect("a model"))));
+                let mut aligned = Reference::new(&device, &layout, &settings).expect("an operator");
+                packed(&device, &mut aligned, &frame, input.size(), &ALL);
+                let found = aligned.alignment().expect("an alignment");
+                let shift = if n == 0 { [0.0; 2] } else { found.shift };
+                let wanted = job.oracle(input, shift);
+                let samples = oracle::shifted(input.component(0), wanted.shift);
+                let judged = oracle::compare(input.component(0), &first, &wanted).differences;
+                let judged: Vec<bool> = judged.iter().map(Option::is_some).collect();
+                let normalize = if n == 0 {
+                    Normalize::None
+                } else {
+                    wanted.normalize
+                };
+                let highest = (1 << (8 * input.kind().size())) - 1;
+                read.push(oracle::levelled(
+                    &samples, &first, &judged, normalize, highest,
+                ));
+                match progress {
+                    Progress::Done(model) => {
+                        assert_eq!(n, 2);
+                        assert_eq!(
+                            for_oracle(&model),
+                            oracle::train(&read),
+                            "{format} {search_range:?}"
+                        );
+                    }
+                    other => assert_eq!(other, Progress::Added, "{n}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_model_and_during_a_training_nothing_is_judged() {
+    let Some(device) = device::open() else { return };
+    let input = Frame::showing(Format::Gray8, [45, 17], PADDED, Content::Random, 0);
+    let layout = layout_of(&input.info).expect("a layout");
+    for model in [None, Some(PLAIN_JOB.model(&input))] {
+        let settings = PLAIN_JOB.settings(&input, model);
+        let mut operator = Reference::new(&device, &layout, &settings).expect("an operator");
+        operator.set_blind(true);
+        let frame = input.import(&device);
+        let (mask, count, listed) = packed(&device, &mut operator, &frame, input.size(), &ALL);
+        assert!(mask.iter().all(|&byte| byte == 0));
+        assert_eq!(
+            (count, operator.judged_pixels().any, listed.defects.len()),
+            (0, 0, 0)
+        );
+        assert_eq!(operator.alignment(), None);
+    }
+}
+
+#[test]
+fn frame_of_something_else_is_not_matched() {
+    let Some(device) = device::open() else { return };
+    let good = Frame::showing(Format::Gray8, [160, 120], PLAIN, Content::Natural, 0);
+    let other = Frame::showing(Format::Gray8, [160, 120], PLAIN, Content::Random, 0);
+    let layout = layout_of(&good.info).expect("a layout");
+    let job = Job {
+        search_range: Some(8),
+        ..PLAIN_JOB
+    };
+    let settings = ReferenceSettings {
+        match_score: 0.3,
+        ..job.settings(&good, Some(job.model(&good)))
+    };
+    let mut operator = Reference::new(&device, &layout, &settings).expect("an operator");
+    for (input, is_matched) in [(&good, true), (&other, false)] {
+        let frame = input.import(&device);
+        let (mask, count, _) = packed(&device, &mut operator, &frame, input.size(), &ALL);
+        let found = operator.alignment().expect("an alignment");
+        assert_eq!(found.is_matched, is_matched, "{found:?}");
+        assert_eq!(operator.judged_pixels().any > 0, is_matched);
+        assert!(is_matched || count == 0 && mask.iter().all(|&byte| byte == 0));
+        if is_matched {
+            assert_eq!(found.shift, [0.0; 2]);
+        }
+    }
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused() {
+    let Some(device) = device::open() else { return };
+    let input = Frame::showing(Format::Gray8, [45, 17], PLAIN, Content::Random, 0);
+    let layout = layout_of(&input.info).expect("a layout");
+    let refused = |job: &Job, model: Option<Arc<Model>>, word: &str| match Reference::new(
+        &device,
+        &layout,
+        &job.settings(&input, model),
+    ) {
+        Err(ClError::Refused(why)) => assert!(why.contains(word), "{why}"),
+        other => panic!("{word}: {other:?}"),
+    };
+    let job = |change: &dyn Fn(&mut Job)| {
+        let mut job = PLAIN_JOB;
+        change(&mut job);
+        job
+    };
+    refused(&job(&|job| job.threshold = 300.0), None, "threshold=300");
+    refused(&job(&|job| job.bit_depth = 12), None, "bit-depth=12");
+    refused(&job(&|job| job.search_range = Some(16)), None, "42x42");
+    let all = vec![vec![-1.0, -1.0, 99.0, -1.0, 99.0, 99.0, -1.0, 99.0]];
+    let blind = job(&|job| job.ignored = all.clone());
+    refused(&blind, Some(PLAIN_JOB.model(&input)), "no pixel");
+    let other = Model::new([44, 17], 8, 1, vec![0; 44 * 17], vec![0; 44 * 17]).expect("a model");
+    refused(&PLAIN_JOB, Some(Arc::new(other)), "44x17");
+    let words = Model::new([45, 17], 16, 1, vec![0; 45 * 17], vec![0; 45 * 17]).expect("a model");
+    refused(&PLAIN_JOB, Some(Arc::new(words)), "16-bit");
+}
