@@ -7,6 +7,7 @@ use clap::Parser;
 use crate::{
     common::{cloth::ClothSpec, label::LabelSpec, panel::PanelSpec},
     failure::Failure,
+    settings::{Comparison, Inspection, Labels, Panels, Sequence, Strips},
 };
 
 const PANEL_FRAMES: u64 = 100;
@@ -192,83 +193,6 @@ pub struct Args {
     /// Seconds to wait for a missing camera; 0 = do not wait [default: for ever]
     #[arg(long, value_name = "SECONDS", value_parser = |s: &str| number(s, 0.0..=1e9), help_heading = "Cameras")]
     pub max_wait: Option<f64>,
-}
-
-/// The element that compares, and its settings.
-#[derive(Debug, Clone)]
-pub struct Comparison {
-    /// `clpitchthreshold` or `clreference`.
-    pub element: &'static str,
-    /// Properties that options of their own set, as in gst-launch.
-    pub settings: String,
-    /// Other properties, as in gst-launch.
-    pub properties: String,
-}
-
-/// Settings of the elements.
-#[derive(Debug, Clone)]
-pub struct Inspection {
-    pub device: String,
-    pub kernel_size: u32,
-    pub sigma: f64,
-    pub bit_depth: u32,
-    /// Frames are strips of a web.
-    pub line_scan: bool,
-    /// Width and height of a pixel, mm; 0 = unknown.
-    pub mm_per_pixel: [f64; 2],
-    /// `None`: both pitches are 0 and there is no reference, frames are smoothed and counted only.
-    pub comparison: Option<Comparison>,
-}
-
-/// A simulated web and its strips.
-#[derive(Debug, Clone, Copy)]
-pub struct Strips {
-    pub spec: ClothSpec,
-    pub seed: u64,
-    /// Rows of a strip.
-    pub rows: u32,
-}
-
-/// Settings of the panel frames.
-#[derive(Debug, Clone)]
-pub struct Panels {
-    pub spec: PanelSpec,
-    pub seed: u64,
-    pub sequence: Sequence,
-}
-
-/// Settings of the labels.
-#[derive(Debug, Clone)]
-pub struct Labels {
-    pub spec: LabelSpec,
-    pub seed: u64,
-    pub sequence: Sequence,
-}
-
-/// Which simulated frames are good and bad.
-#[derive(Debug, Clone, Copy)]
-pub struct Sequence {
-    /// Good frames before the others, for the training.
-    pub good: u64,
-    /// Defects planted in a bad frame.
-    pub defects: usize,
-    /// One in this many frames is bad.
-    pub bad_every: u64,
-    /// Frames made before the start, besides those for the training; 0 = each frame is made when it is
-    /// shown.
-    pub distinct: u64,
-}
-
-impl Inspection {
-    /// Formats that the elements and the pictures support, the preferred first.
-    pub fn formats(&self) -> &'static [&'static str] {
-        match (self.bit_depth, &self.comparison) {
-            (9.., _) => &["GRAY16_LE"],
-            // A comparison needs grey; frames that are only counted keep their colours.
-            (_, Some(_)) => &["GRAY8"],
-            (_, None) => &["GRAY8", "RGB"],
-        }
-    }
 }
 
 impl Args {

@@ -8,8 +8,8 @@ use gstclinspect::results::{DefectResult, HistogramResult};
 
 use crate::{
     failure::Failure,
-    options::{Comparison, Inspection},
     passages::{Passage, Passages},
+    settings::{Comparison, Inspection},
 };
 
 /// Most results that wait in an appsink.

@@ -15,7 +15,7 @@ use crate::{
     },
     failure::Failure,
     feed::{self, Feed},
-    options::{Labels, Panels, Sequence},
+    settings::{Labels, Panels, Sequence},
     source::Feeding,
 };
 
