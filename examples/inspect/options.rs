@@ -24,8 +24,8 @@ const WEB_PROPERTIES: &str = "merge-distance=3 min-area=12 classes=\"missing-wef
                               area > 400; knot: area < 400 and mean > 0\"";
 /// The same for a comparison with a reference, and its threshold (docs/quality.md, "Labels").
 const REFERENCE_PROPERTIES: &str =
-    "align=translation normalize=gain edge-tolerance=1 min-area=3 merge-distance=3";
-const REFERENCE_THRESHOLD: f64 = 20.0;
+    "align=translation normalize=gain edge-tolerance=1 min-area=2 merge-distance=3";
+const REFERENCE_THRESHOLD: f64 = 14.0;
 /// Good labels from which the reference is learned.
 const LABELS_TO_TRAIN: u32 = 32;
 /// Size of a pixel of the simulated web, mm.
@@ -89,7 +89,7 @@ pub struct Args {
     /// with a repeating pattern; 0 = compare with the pattern [default: 32 for label, else 0]
     #[arg(long, value_name = "N", conflicts_with = "line_scan", value_parser = clap::value_parser!(u32).range(0..=65_536), help_heading = "Inspection")]
     train: Option<u32>,
-    /// Difference that marks a pixel, grey levels of a sample [default at 8 bits: 12, with --train 20]
+    /// Difference that marks a pixel, grey levels of a sample [default at 8 bits: 12, with --train 14]
     #[arg(long, value_name = "LEVELS", value_parser = |s: &str| number(s, 0.0..=65_535.0), help_heading = "Inspection")]
     threshold: Option<f64>,
     /// Other properties of clpitchthreshold or clreference, as in gst-launch: "multiples=<1> min-area=4"
