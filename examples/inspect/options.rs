@@ -24,7 +24,7 @@ const WEB_PROPERTIES: &str = "merge-distance=3 min-area=12 classes=\"missing-wef
                               area > 400; knot: area < 400 and mean > 0\"";
 /// The same for a comparison with a reference, and its threshold (docs/quality.md, "Labels").
 const REFERENCE_PROPERTIES: &str =
-    "align=translation normalize=gain edge-tolerance=1 min-area=2 merge-distance=3";
+    "align=translation normalize=gain edge-tolerance=1 merge-distance=3";
 const REFERENCE_THRESHOLD: f64 = 14.0;
 /// Good labels from which the reference is learned.
 const LABELS_TO_TRAIN: u32 = 32;

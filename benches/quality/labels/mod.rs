@@ -60,7 +60,7 @@ impl Settings {
         train: 32,
         factor: 4.0,
         threshold: 14.0,
-        min_area: 2,
+        min_area: 1,
     };
 
     /// The elements as `gst-launch-1.0` takes them.
@@ -210,7 +210,7 @@ fn choices() -> Vec<Settings> {
     choices.extend(
         [8.0, 10.0, 12.0, 16.0, 20.0, 30.0].map(|threshold| Settings { threshold, ..best }),
     );
-    choices.extend([1, 3, 6].map(|min_area| Settings { min_area, ..best }));
+    choices.extend([2, 3, 6].map(|min_area| Settings { min_area, ..best }));
     choices.push(Settings {
         gaussian: false,
         ..best

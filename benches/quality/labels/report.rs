@@ -8,6 +8,20 @@ use crate::{
     report::{Target, header, row},
 };
 
+const WHAT_FOLLOWS: &str = "
+### How to choose
+
+- `align` and `normalize`: without them the training takes shift and light for deviations of the print. The limits become \
+  so wide that misprints pass, and labels that lie or shine otherwise than those of the training fail.
+- `edge-tolerance`: the errors of the print at edges decide. With 0, good labels fail at edges whose place differs by \
+  parts of a pixel; with 2, small misprints near edges are lost.
+- `threshold`: the noise decides. Take the lowest value at which no good label fails, and a little more. Do without \
+  `clgaussian` only if the noise is low.
+- `train-frames` and `deviation-factor` matter little here, because the printed parts vary little. Train with 16 frames or \
+  more that show every shift, light and material that is good.
+
+";
+
 /// Least recall of misprints of [`SIZE_PX`] and [`CONTRAST`].
 const LEAST_RECALL: f64 = 0.98;
 
@@ -108,7 +122,7 @@ pub fn write(out: &mut String, labels: &Labels) {
         line.extend(shares(recalls));
         write_row(out, &line);
     }
-    out.push('\n');
+    out.push_str(WHAT_FOLLOWS);
 }
 
 /// Columns of [`cells`] before the kinds.
