@@ -76,6 +76,42 @@ const PITCH_THRESHOLD: [(&str, &str); 33] = [
     ("ignore-regions", "<<10.0,-1.0,70.5,20.0,4.0,66.0>>"),
 ];
 
+const REFERENCE: [(&str, &str); 33] = [
+    ("threshold", "90"),
+    ("deviation-factor", "0"),
+    ("edge-tolerance", "0"),
+    ("polarity", "dark"),
+    ("align", "translation"),
+    ("search-range", "3"),
+    ("match-score", "0"),
+    ("normalize", "gain"),
+    ("train-frames", "2"),
+    ("difference-gain", "3"),
+    ("location", ""),
+    ("rois", "<<9,1,60,50>>"),
+    ("bit-depth", "8"),
+    ("min-area", "4"),
+    ("merge-distance", "2"),
+    ("max-defects", "3"),
+    ("fail-defect-pixels", "-1"),
+    ("fail-defect-count", "-1"),
+    ("fail-defect-area", "-1"),
+    ("output", "mask"),
+    ("post-messages", "false"),
+    ("interval", "0"),
+    ("message-defects", "true"),
+    ("send-events", "true"),
+    ("max-defect-rows", "7"),
+    ("max-runs", "5"),
+    ("classes", "small: area < 4"),
+    ("fail-classes", "other"),
+    ("mm-per-pixel-x", "0.05"),
+    ("mm-per-pixel-y", "0.04"),
+    ("ignore-mask", ""),
+    ("ignore-regions", "<<10.0,-1.0,70.5,20.0,4.0,66.0>>"),
+    ("memory-object", "buffer"),
+];
+
 /// Verdict, marked and judged pixels, listed defects, mask in the meta.
 type Judged = (String, u64, u64, usize, Option<Vec<u8>>);
 
@@ -259,6 +295,12 @@ fn gaussian_properties_in_every_state_leave_no_frame_unwritten() {
 #[test]
 fn histogram_properties_in_every_state_leave_no_frame_uncounted() {
     assert_latched("clhistogram", &HISTOGRAM);
+}
+
+/// The first frame after a start is the model; frames of the other size have none.
+#[test]
+fn reference_properties_in_every_state_leave_no_frame_unjudged() {
+    assert_latched("clreference train-frames=1 output=frame", &REFERENCE);
 }
 
 #[test]

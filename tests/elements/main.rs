@@ -33,6 +33,7 @@ mod negotiation;
 mod output_frame;
 mod planted;
 mod presence;
+mod reference_picture;
 mod refusals;
 mod results;
 mod rtp;

@@ -14,8 +14,13 @@ use crate::{
     reference::pitch_threshold::{Compare, Outcome, Polarity, Settings, compare},
 };
 
-/// The three elements that need a device.
-pub const ON_DEVICE: [&str; 3] = ["clgaussian", "clhistogram", "clpitchthreshold pitch-x=4"];
+/// The elements that need a device.
+pub const ON_DEVICE: [&str; 4] = [
+    "clgaussian",
+    "clhistogram",
+    "clpitchthreshold pitch-x=4",
+    "clreference",
+];
 
 /// Registers the elements, with or without a device.
 pub fn register() {
