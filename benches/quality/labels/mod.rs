@@ -349,3 +349,33 @@ fn is_found(planted: &PlantedMisprint, judgement: &Judgement) -> bool {
     let meets = |defect: &Defect| judgement.marked_in(defect).any(|(x, y)| covers(x, y));
     judgement.result.defects.iter().any(meets)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recommended_settings_pass_good_labels_and_find_misprints() {
+        gst::init().unwrap();
+        gstclinspect::register_static().unwrap();
+        if let Err(why) = clinspect_opencl::open("auto") {
+            assert!(
+                std::env::var_os("CLINSPECT_REQUIRE_DEVICE").is_none(),
+                "{why}"
+            );
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+        let shots = Shots::new(&LabelEffort { good: 8, bad: 2 }).unwrap();
+        let outcome = shots.judge(&Settings::RECOMMENDED).unwrap();
+        assert_eq!((outcome.failed, outcome.blobs), (0, 0));
+        // Of 8 misprints per kind one may be missed.
+        assert!(outcome.lowest() > 0.8, "{:?}", outcome.recalls);
+        // Labels that are not aligned fail, so the figures above are not those of any setting.
+        let apart = Settings {
+            align: false,
+            ..Settings::RECOMMENDED
+        };
+        assert!(shots.judge(&apart).unwrap().failed > 4);
+    }
+}
