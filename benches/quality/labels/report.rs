@@ -17,8 +17,9 @@ const WHAT_FOLLOWS: &str = "
   parts of a pixel; with 2, small misprints near edges are lost.
 - `threshold`: the noise decides. Take the lowest value at which no good label fails, and a little more. Do without \
   `clgaussian` only if the noise is low.
-- `train-frames` and `deviation-factor` matter little here, because the printed parts vary little. Train with 16 frames or \
-  more that show every shift, light and material that is good.
+- `deviation-factor`: where good labels differ among themselves, the limits are wider. With less than 4 a pixel at an edge \
+  can fail a good label; with 6 smears are lost, because they begin at edges.
+- `train-frames`: 16 or more, which show every shift, light and material that is good.
 
 ";
 
@@ -112,7 +113,7 @@ pub fn write(out: &mut String, labels: &Labels) {
     let _ = writeln!(
         out,
         "\n### Size and contrast\n\nRecall with the recommended settings. The contrast is that before the optics: a disc \
-         of 3 px reaches 0.73 of it.\n"
+         of 3 px reaches three quarters of it.\n"
     );
     let mut titles = vec!["size", "contrast"];
     titles.extend(MisprintKind::ALL.map(MisprintKind::name));
