@@ -12,6 +12,7 @@ pub mod operators;
 pub mod pictures;
 pub mod pipelines;
 pub mod protocol;
+mod reference;
 pub mod sequential;
 pub mod steps;
 
