@@ -12,8 +12,8 @@ pub mod operators;
 pub mod pictures;
 pub mod pipelines;
 pub mod protocol;
-mod reference;
 pub mod sequential;
 pub mod steps;
+mod trained;
 
 pub use contestant::{Contestant, Error, Skip, skip};

@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 use crate::{
     Contestant, Error,
     protocol::{Frame, Settings, Times},
-    reference, skip,
+    skip,
     steps::{self, Steps},
+    trained,
 };
 
 /// The list that is timed: the defaults of the element, for a frame of any number of runs.
@@ -138,12 +139,12 @@ pub fn prepare(
         "reference" => {
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;
-            let operator = reference::prepare(&context, &layout, frame, settings, Align::None)?;
+            let operator = trained::prepare(&context, &layout, frame, settings, Align::None)?;
             Operator::Reference(Box::new(operator), mask)
         }
         "align" => {
             let operator =
-                reference::prepare(&context, &layout, frame, settings, Align::Translation)?;
+                trained::prepare(&context, &layout, frame, settings, Align::Translation)?;
             Operator::Align(Box::new(operator))
         }
         "list" => {
