@@ -18,7 +18,12 @@ use std::{
 
 use tools::{Sandbox, exists, run, skip};
 
-const ELEMENTS: [&str; 3] = ["clgaussian", "clhistogram", "clpitchthreshold pitch-x=8"];
+const ELEMENTS: [&str; 4] = [
+    "clgaussian",
+    "clhistogram",
+    "clpitchthreshold pitch-x=8",
+    "clreference",
+];
 const SOURCE: &str = "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=64,height=16";
 
 /// Inspects and runs the plugin under an environment that hides the device, then without it.
@@ -36,6 +41,7 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
         "clgaussian",
         "clhistogram",
         "clpitchthreshold",
+        "clreference",
         "clmaskunpack",
     ] {
         assert!(listed.output().contains(element), "{}", listed.text());

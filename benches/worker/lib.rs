@@ -14,5 +14,6 @@ pub mod pipelines;
 pub mod protocol;
 pub mod sequential;
 pub mod steps;
+mod trained;
 
 pub use contestant::{Contestant, Error, Skip, skip};
