@@ -480,6 +480,38 @@ fn inspect_live_source_that_fails_is_started_anew_and_frames_count_on() {
 }
 
 #[test]
+fn inspect_source_that_is_started_anew_keeps_the_trained_reference() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new("kept");
+    let source = "videotestsrc is-live=true ! video/x-raw,framerate=20/1,width=64,height=48 \
+                  ! identity error-after=12";
+    let args = [
+        "--source",
+        source,
+        "--train",
+        "4",
+        "--pictures",
+        "0",
+        "--frames",
+        "18",
+        "--json",
+    ];
+    let output = run(
+        "inspect",
+        &[&args[..], &["--output", folder.name()]].concat(),
+    );
+    assert!(text(&output.stderr).contains("waiting for the source"));
+    let (frames, _) = json_lines(&output);
+    for (number, frame) in frames.iter().enumerate() {
+        let expected = if number < 4 { "none" } else { "pass" };
+        assert_eq!(frame["verdict"], expected, "frame {number}");
+    }
+    assert!(folder.path("reference.npz").exists());
+}
+
+#[test]
 fn inspect_line_camera_that_is_started_anew_begins_a_web() {
     if !has_device() {
         return;

@@ -7,7 +7,7 @@ use clap::Parser;
 use crate::{
     common::{cloth::ClothSpec, label::LabelSpec, panel::PanelSpec},
     failure::Failure,
-    settings::{Comparison, Inspection, Labels, Panels, Sequence, Strips},
+    settings::{Comparison, Inspection, Labels, Model, Panels, Sequence, Strips},
 };
 
 const PANEL_FRAMES: u64 = 100;
@@ -86,7 +86,8 @@ pub struct Args {
     #[arg(long, value_name = "PX", default_value_t = ESTIMATE, value_parser = pitch, help_heading = "Inspection")]
     pitch_y: f64,
     /// Compare with a reference that is learned from the first N frames, which must be good, instead of
-    /// with a repeating pattern; 0 = compare with the pattern [default: 32 for label, else 0]
+    /// with a repeating pattern; 0 = compare with the pattern. --output keeps it as reference.npz
+    /// [default: 32 for label, else 0]
     #[arg(long, value_name = "N", conflicts_with = "line_scan", value_parser = clap::value_parser!(u32).range(0..=65_536), help_heading = "Inspection")]
     train: Option<u32>,
     /// Difference that marks a pixel, grey levels of a sample [default at 8 bits: 12, with --train 14]
@@ -253,6 +254,7 @@ impl Args {
             element,
             settings,
             properties: self.inspection.clone().unwrap_or_else(|| usual.to_owned()),
+            model: (train > 0).then(|| Model::new(self.output.as_deref())),
         }
     }
 

@@ -1,5 +1,10 @@
 //! What the command line chooses: settings of the elements and of the simulated sources.
 
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
 use crate::common::{cloth::ClothSpec, label::LabelSpec, panel::PanelSpec};
 
 /// The element that compares, and its settings.
@@ -11,6 +16,48 @@ pub struct Comparison {
     pub settings: String,
     /// Other properties, as in gst-launch.
     pub properties: String,
+    /// File of the trained reference, which outlives a restart of the source.
+    pub model: Option<Model>,
+}
+
+/// A file that this run makes. It is removed at the end, unless it lies in the folder of the pictures.
+#[derive(Debug, Clone)]
+pub struct Model(Arc<ModelFile>);
+
+#[derive(Debug)]
+struct ModelFile {
+    path: PathBuf,
+    stays: bool,
+}
+
+impl Model {
+    /// A file in the folder, if there is one. A file of an earlier run is removed: this run trains.
+    pub fn new(folder: Option<&Path>) -> Self {
+        let path = match folder {
+            Some(folder) => folder.join("reference.npz"),
+            None => std::env::temp_dir().join(format!("inspect-{}.npz", std::process::id())),
+        };
+        // There may be none. One that cannot be removed is a warning of the element.
+        let _ = std::fs::remove_file(&path);
+        Self(Arc::new(ModelFile {
+            path,
+            stays: folder.is_some(),
+        }))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+}
+
+impl Drop for ModelFile {
+    fn drop(&mut self) {
+        if !self.stays {
+            // There is none if the training did not end.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
 }
 
 /// Settings of the elements.
