@@ -202,6 +202,41 @@ def cv2_pitch(array, settings):
     return run, lambda: as_result(state["packed"])
 
 
+def reference_picture(array):
+    """A picture that differs from the frame by less than 16, but in every 64th row. Twin: benches/worker."""
+    picture = array & np.uint8(0xF0)
+    rows = array.shape[0] // 64 * 64
+    picture[:rows:64] = 0
+    return picture
+
+
+def cv2_reference(array, settings):
+    picture = reference_picture(array)
+    threshold = settings["threshold"]
+    difference = np.empty(array.shape, np.uint8)
+    mask = np.empty(array.shape, np.uint8)
+    state = {}
+
+    def run():
+        cv2.absdiff(array, picture, difference)
+        cv2.inRange(difference, threshold + 1, 255, mask)
+        state["packed"] = np.packbits(mask, axis=1)
+
+    return run, lambda: as_result(state["packed"])
+
+
+def cv2_align(array, settings):
+    picture = reference_picture(array).astype(np.float32)
+    window = cv2.createHanningWindow(array.shape[::-1], cv2.CV_32F)
+    frame = np.empty(array.shape, np.float32)
+
+    def run():
+        frame[:] = array
+        cv2.phaseCorrelate(picture, frame, window)
+
+    return run, lambda: b""
+
+
 def cv2_list(array, settings):
     make_mask, packed = cv2_pitch(array, settings)
     make_mask()
@@ -336,6 +371,8 @@ CONTESTANTS = {
     ("cv2", "flat"): cv2_flat,
     ("numpy", "flat"): numpy_flat,
     ("cv2", "pitch"): cv2_pitch,
+    ("cv2", "reference"): cv2_reference,
+    ("cv2", "align"): cv2_align,
     ("cv2", "list"): cv2_list,
     ("cv2-opencl", "histogram"): ocl_histogram,
     ("cv2-opencl", "gaussian"): ocl_gaussian,

@@ -1,5 +1,7 @@
 """The comparisons: sections of rows. A row is a job that several contestants do in turn."""
 
+from dataclasses import replace
+
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, PLAIN_CHAIN,
     PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH, Contestant, Row, Section,
@@ -131,6 +133,34 @@ def flat_section(gpu):
         ],
         ("ours", "copy of the same bytes"),
     )
+
+
+def reference_sections(gpu):
+    """The comparison with a trained picture, and its alignment."""
+    pairs = [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"])]
+    cv2 = [] if gpu else [Contestant(f"cv2, {n} thread{'s' * (n > 1)}", "cv2", {"threads": n}) for n in (2, 1)]
+    limit = [Contestant("read limit", "limit:read", tolerance=None)] if gpu else []
+    against = "read limit" if gpu else "cv2, 2 threads"
+    aligned = [replace(contestant, tolerance=None) for contestant in cv2]
+    return [
+        Section(
+            "Comparison with a reference",
+            "Threshold 20, no deviations, packed mask; every 64th row is marked. Each pixel needs its sample and two "
+            "limits of the same size, which the rate does not count."
+            + ("" if gpu else " cv2: `absdiff`, `inRange`, `packbits`."),
+            by_kind("reference", pairs, {"threshold": 20}),
+            [ours(), *cv2, *limit],
+            ("ours", against),
+        ),
+        Section(
+            "Alignment with a reference",
+            "The shift within 16 pixels, in 1/4 pixel." + ("" if gpu else " cv2: `phaseCorrelate` with a window."),
+            by_kind("align", pairs[:1] + [(GREY_12M, ["panel"])], {"threshold": 20}),
+            [ours(), *aligned, *limit],
+            ("ours", against),
+            shown="time",
+        ),
+    ]
 
 
 def list_section():
@@ -411,6 +441,7 @@ def all_sections(gpu):
         flat_section(gpu),
         # The host makes most of a list, so the device's time of a GPU says nothing.
         *([] if gpu else [list_section()]),
+        *reference_sections(gpu),
         *variant_sections(gpu),
         *pipeline_sections(gpu),
         *growth_sections(gpu),
@@ -431,7 +462,7 @@ def tiny_sections():
         section.rows = [row]
         sections.append(section)
     small = (320, 240, 1)
-    for section in [flat_section(False), list_section(), *pipeline_sections(False)]:
+    for section in [flat_section(False), list_section(), *reference_sections(False), *pipeline_sections(False)]:
         section.rows = section.rows[:1]
         section.rows[0].size = small
         sections.append(section)

@@ -264,6 +264,43 @@ fn inspect_default_panels_pass_and_fail_and_are_summed_up_by_class() {
 }
 
 #[test]
+fn inspect_labels_train_a_reference_that_finds_every_misprint() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new("label");
+    let args = "--source label --train 16 --frames 34 --fps 0 --json --pictures 1 --output";
+    let args: Vec<&str> = args.split(' ').chain([folder.name()]).collect();
+    let (frames, summary) = json_lines(&run("inspect", &args));
+    assert_eq!(frames.len(), 34);
+    for (number, frame) in frames.iter().enumerate() {
+        let expected = match number {
+            0..16 => "none",
+            // The last of each three.
+            number if number % 3 == 0 => "fail",
+            _ => "pass",
+        };
+        assert_eq!(frame["verdict"], expected, "frame {number}");
+        let planted = frame["planted"].as_array().unwrap();
+        assert_eq!(planted.len(), if expected == "fail" { 8 } else { 0 });
+        let defects = frame["defects"].as_array().unwrap().len();
+        for misprint in planted {
+            assert_eq!(misprint["found"], true, "frame {number}: {misprint}");
+            let defect = misprint["defect"].as_u64();
+            assert!(defect.is_some_and(|at| at < defects as u64), "{misprint}");
+        }
+        assert_eq!(defects == 0, expected != "fail", "frame {number}");
+    }
+    assert_eq!(summary["unjudged"], 16);
+    let kinds = summary["planted"].as_object().unwrap();
+    assert!(
+        kinds.len() == 5 && kinds.contains_key("wrong character"),
+        "{kinds:?}"
+    );
+    assert!(folder.path("0018-overlay.png").exists());
+}
+
+#[test]
 fn inspect_pattern_that_is_missing_fails_and_is_counted_as_a_class_of_its_own() {
     if !has_device() {
         return;
@@ -316,11 +353,17 @@ fn inspect_deep_panel_finds_every_planted_defect() {
 
 #[test]
 fn inspect_bad_arguments_get_a_sentence_and_exit_code_2() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["--threshold", "nan"], "a number from 0 to 65535"),
         (&["--pitch-x", "-3"], "-1 or a number from 0 to 65536"),
         (&["--kernel-size", "4"], "an odd number"),
         (&["--inspection", "nosuchproperty=1"], "nosuchproperty"),
+        (&["--source", "web", "--train", "5"], "leave --train out"),
+        (
+            &["--source", "label", "--width", "100"],
+            "this label cannot be drawn: width is 100",
+        ),
+        (&["--train", "5", "--line-scan"], "--line-scan"),
         (&["--width", "0"], "width is 0"),
         (&["--source", "no/such/*.png"], "no file matches"),
         (
@@ -434,6 +477,38 @@ fn inspect_live_source_that_fails_is_started_anew_and_frames_count_on() {
     let lost = summary["lost"].as_u64().expect("lost frames are counted");
     assert_eq!(numbers.last(), Some(&(8 + lost)));
     assert!(text(&output.stderr).contains("waiting for the source"));
+}
+
+#[test]
+fn inspect_source_that_is_started_anew_keeps_the_trained_reference() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new("kept");
+    let source = "videotestsrc is-live=true ! video/x-raw,framerate=20/1,width=64,height=48 \
+                  ! identity error-after=12";
+    let args = [
+        "--source",
+        source,
+        "--train",
+        "4",
+        "--pictures",
+        "0",
+        "--frames",
+        "18",
+        "--json",
+    ];
+    let output = run(
+        "inspect",
+        &[&args[..], &["--output", folder.name()]].concat(),
+    );
+    assert!(text(&output.stderr).contains("waiting for the source"));
+    let (frames, _) = json_lines(&output);
+    for (number, frame) in frames.iter().enumerate() {
+        let expected = if number < 4 { "none" } else { "pass" };
+        assert_eq!(frame["verdict"], expected, "frame {number}");
+    }
+    assert!(folder.path("reference.npz").exists());
 }
 
 #[test]

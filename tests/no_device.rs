@@ -23,6 +23,7 @@ const ELEMENTS: [&str; 4] = [
     "clgaussian",
     "clhistogram",
     "clpitchthreshold pitch-x=8",
+    "clreference",
 ];
 const SOURCE: &str = "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=64,height=16";
 
@@ -42,6 +43,7 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
         "clgaussian",
         "clhistogram",
         "clpitchthreshold",
+        "clreference",
         "clmaskunpack",
     ] {
         assert!(listed.output().contains(element), "{}", listed.text());

@@ -1,4 +1,4 @@
-//! README's pipelines run as printed.
+//! The pipelines of README and of docs/which-element.md run as printed.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,6 +11,17 @@ use clinspect_testkit::tools;
 use tools::{Sandbox, run, shell_lines};
 
 const README: &str = include_str!("../README.md");
+const WHICH_ELEMENT: &str = include_str!("../docs/which-element.md");
+
+#[test]
+fn which_element_every_pipeline_runs_as_printed() {
+    let sandbox = Sandbox::new("which-element");
+    let lines = shell_lines(WHICH_ELEMENT, "gst-launch-1.0");
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    for line in lines {
+        sandbox.runs_as_printed(line);
+    }
+}
 
 #[test]
 fn readme_every_pipeline_runs_as_printed() {

@@ -15,6 +15,7 @@ mod report;
 mod scene;
 mod stains;
 mod web;
+mod which;
 
 use std::{
     fs,
@@ -70,7 +71,7 @@ struct Args {
     /// Only measure uneven light, and print its table
     #[arg(long, conflicts_with_all = ["output", "limits", "web", "labels", "stains"])]
     light: bool,
-    /// Only write the pictures of docs/limits.md and docs/stains.md into this folder
+    /// Only write the pictures of docs/limits.md, docs/stains.md and docs/which-element.md into this folder
     #[arg(long, conflicts_with_all = ["output", "limits"])]
     pictures: Option<PathBuf>,
 }
@@ -338,6 +339,7 @@ fn main() -> Result<()> {
     let started = Instant::now();
     let plan = if args.quick { &QUICK } else { &FULL };
     if let Some(folder) = &args.pictures {
+        which::write(folder)?;
         return pictures::write(folder, &plan.limits);
     }
     let document = if args.web {

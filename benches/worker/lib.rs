@@ -15,5 +15,6 @@ pub mod pipelines;
 pub mod protocol;
 pub mod sequential;
 pub mod steps;
+mod trained;
 
 pub use contestant::{Contestant, Error, Skip, skip};

@@ -13,8 +13,9 @@ use clinspect_core::{
 use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
-    Arithmetic, Borders, Compare, Contrast, FlatField, Gaussian, GaussianSettings, Histogram,
-    HistogramSettings, MaskTarget, PitchSettings, PitchThreshold, Polarity, Strategy,
+    Align, Arithmetic, Borders, Compare, Contrast, FlatField, Gaussian, GaussianSettings,
+    Histogram, HistogramSettings, MaskTarget, PitchSettings, PitchThreshold, Polarity, Reference,
+    Strategy,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
@@ -24,6 +25,7 @@ use crate::{
     protocol::{Frame, Settings, Times},
     skip,
     steps::{self, Steps},
+    trained,
 };
 
 /// The list that is timed: the defaults of the element, for a frame of any number of runs.
@@ -41,6 +43,9 @@ enum Operator {
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
     FlatField(Box<FlatField>, ClFrame, gst::Buffer),
     Pitch(Box<PitchThreshold>, gst::Memory),
+    Reference(Box<Reference>, gst::Memory),
+    /// Finds where the frame lies in the model.
+    Align(Box<Reference>),
     /// Lists the defects of a mask that was made before; areas of the listed ones.
     List(Box<PitchThreshold>, gst::Memory, Box<Finder>, Vec<u32>),
 }
@@ -149,6 +154,17 @@ pub fn prepare(
             let mask = allocator.alloc(size, None)?;
             Operator::Pitch(Box::new(pitch(&context, &layout, settings)?), mask)
         }
+        "reference" => {
+            let size = packed_stride(frame.width) * frame.height;
+            let mask = allocator.alloc(size, None)?;
+            let operator = trained::prepare(&context, &layout, frame, settings, Align::None)?;
+            Operator::Reference(Box::new(operator), mask)
+        }
+        "align" => {
+            let operator =
+                trained::prepare(&context, &layout, frame, settings, Align::Translation)?;
+            Operator::Align(Box::new(operator))
+        }
         "list" => {
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;
@@ -177,7 +193,10 @@ pub fn prepare(
 }
 
 /// A device that refuses forced settings is skipped; that is not a failure.
-fn refused<T>(settings: &Settings, made: Result<T, clinspect_core::ClError>) -> Result<T, Error> {
+pub fn refused<T>(
+    settings: &Settings,
+    made: Result<T, clinspect_core::ClError>,
+) -> Result<T, Error> {
     use clinspect_core::ClError;
     match made {
         Err(ClError::Refused(why)) if !settings.variant.is_empty() || settings.image => {
@@ -325,6 +344,14 @@ impl Contestant for Ours {
                     drop(mask.map_readable()?);
                 }
             }
+            Operator::Reference(operator, mask) => {
+                let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
+                operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &self.meter)?;
+                if self.transfers {
+                    drop(mask.map_readable()?);
+                }
+            }
+            Operator::Align(operator) => operator.find(input, &self.meter)?,
             Operator::List(operator, mask, finder, areas) => {
                 let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
                 let target = MaskTarget::Packed { buffer, offset: 0 };
@@ -359,7 +386,10 @@ impl Contestant for Ours {
                 .flat_map(|row| &row[..self.frame.row()])
                 .copied()
                 .collect(),
-            Operator::Pitch(_, mask) => mask.map_readable()?.to_vec(),
+            Operator::Pitch(_, mask) | Operator::Reference(_, mask) => {
+                mask.map_readable()?.to_vec()
+            }
+            Operator::Align(_) => Vec::new(),
             Operator::List(_, _, _, areas) => areas.iter().flat_map(|n| n.to_le_bytes()).collect(),
         })
     }
@@ -372,7 +402,10 @@ impl Contestant for Ours {
             Operator::Histogram(operator, _) => json!(format!("{:?}", operator.variant())),
             Operator::Gaussian(operator, ..) => json!(operator.kernels().next()),
             Operator::FlatField(operator, ..) => json!(operator.kernels().next()),
-            Operator::Pitch(..) | Operator::List(..) => Value::Null,
+            Operator::Pitch(..)
+            | Operator::Reference(..)
+            | Operator::Align(..)
+            | Operator::List(..) => Value::Null,
         }
     }
 }

@@ -65,8 +65,11 @@ pub struct PlantedLine {
     pub x: f64,
     pub y: f64,
     pub found: bool,
-    /// Index of the listed defect that matches.
+    /// Index of the listed defect that matches, the largest if there are more.
     pub defect: Option<usize>,
+    /// Indices of all that match: a scratch over ink and paper is listed in parts.
+    #[serde(skip)]
+    pub parts: Vec<usize>,
 }
 
 /// A listed defect.
@@ -277,7 +280,7 @@ impl FrameLine<'_> {
             }
             let kinds: Vec<&str> = planted
                 .iter()
-                .filter(|p| p.defect == Some(i))
+                .filter(|p| p.parts.contains(&i))
                 .map(|p| p.kind)
                 .collect();
             match (self.planted.is_some(), kinds.is_empty()) {

@@ -16,6 +16,7 @@ mod report;
 mod roll;
 mod roll_map;
 mod session;
+mod settings;
 mod simulated;
 mod source;
 mod web;

@@ -7,6 +7,7 @@ use clap::Parser;
 use crate::{
     common::{cloth::ClothSpec, label::LabelSpec, panel::PanelSpec},
     failure::Failure,
+    settings::{Comparison, Inspection, Labels, Model, Panels, Sequence, Strips},
 };
 
 const PANEL_FRAMES: u64 = 100;
@@ -23,8 +24,8 @@ const WEB_PROPERTIES: &str = "merge-distance=3 min-area=12 classes=\"missing-wef
                               area > 400; knot: area < 400 and mean > 0\"";
 /// The same for a comparison with a reference, and its threshold (docs/quality.md, "Labels").
 const REFERENCE_PROPERTIES: &str =
-    "align=translation normalize=gain edge-tolerance=1 min-area=3 merge-distance=3";
-const REFERENCE_THRESHOLD: f64 = 20.0;
+    "align=translation normalize=gain edge-tolerance=1 merge-distance=3";
+const REFERENCE_THRESHOLD: f64 = 14.0;
 /// Good labels from which the reference is learned.
 const LABELS_TO_TRAIN: u32 = 32;
 /// Size of a pixel of the simulated web, mm.
@@ -85,10 +86,11 @@ pub struct Args {
     #[arg(long, value_name = "PX", default_value_t = ESTIMATE, value_parser = pitch, help_heading = "Inspection")]
     pitch_y: f64,
     /// Compare with a reference that is learned from the first N frames, which must be good, instead of
-    /// with a repeating pattern; 0 = compare with the pattern [default: 32 for label, else 0]
+    /// with a repeating pattern; 0 = compare with the pattern. --output keeps it as reference.npz
+    /// [default: 32 for label, else 0]
     #[arg(long, value_name = "N", conflicts_with = "line_scan", value_parser = clap::value_parser!(u32).range(0..=65_536), help_heading = "Inspection")]
     train: Option<u32>,
-    /// Difference that marks a pixel, grey levels of a sample [default at 8 bits: 12, with --train 20]
+    /// Difference that marks a pixel, grey levels of a sample [default at 8 bits: 12, with --train 14]
     #[arg(long, value_name = "LEVELS", value_parser = |s: &str| number(s, 0.0..=65_535.0), help_heading = "Inspection")]
     threshold: Option<f64>,
     /// Other properties of clpitchthreshold or clreference, as in gst-launch: "multiples=<1> min-area=4"
@@ -194,83 +196,6 @@ pub struct Args {
     pub max_wait: Option<f64>,
 }
 
-/// The element that compares, and its settings.
-#[derive(Debug, Clone)]
-pub struct Comparison {
-    /// `clpitchthreshold` or `clreference`.
-    pub element: &'static str,
-    /// Properties that options of their own set, as in gst-launch.
-    pub settings: String,
-    /// Other properties, as in gst-launch.
-    pub properties: String,
-}
-
-/// Settings of the elements.
-#[derive(Debug, Clone)]
-pub struct Inspection {
-    pub device: String,
-    pub kernel_size: u32,
-    pub sigma: f64,
-    pub bit_depth: u32,
-    /// Frames are strips of a web.
-    pub line_scan: bool,
-    /// Width and height of a pixel, mm; 0 = unknown.
-    pub mm_per_pixel: [f64; 2],
-    /// `None`: both pitches are 0 and there is no reference, frames are smoothed and counted only.
-    pub comparison: Option<Comparison>,
-}
-
-/// A simulated web and its strips.
-#[derive(Debug, Clone, Copy)]
-pub struct Strips {
-    pub spec: ClothSpec,
-    pub seed: u64,
-    /// Rows of a strip.
-    pub rows: u32,
-}
-
-/// Settings of the panel frames.
-#[derive(Debug, Clone)]
-pub struct Panels {
-    pub spec: PanelSpec,
-    pub seed: u64,
-    pub sequence: Sequence,
-}
-
-/// Settings of the labels.
-#[derive(Debug, Clone)]
-pub struct Labels {
-    pub spec: LabelSpec,
-    pub seed: u64,
-    pub sequence: Sequence,
-}
-
-/// Which simulated frames are good and bad.
-#[derive(Debug, Clone, Copy)]
-pub struct Sequence {
-    /// Good frames before the others, for the training.
-    pub good: u64,
-    /// Defects planted in a bad frame.
-    pub defects: usize,
-    /// One in this many frames is bad.
-    pub bad_every: u64,
-    /// Frames made before the start, besides those for the training; 0 = each frame is made when it is
-    /// shown.
-    pub distinct: u64,
-}
-
-impl Inspection {
-    /// Formats that the elements and the pictures support, the preferred first.
-    pub fn formats(&self) -> &'static [&'static str] {
-        match (self.bit_depth, &self.comparison) {
-            (9.., _) => &["GRAY16_LE"],
-            // A comparison needs grey; frames that are only counted keep their colours.
-            (_, Some(_)) => &["GRAY8"],
-            (_, None) => &["GRAY8", "RGB"],
-        }
-    }
-}
-
 impl Args {
     /// The device that the options or the environment name.
     fn device(&self) -> String {
@@ -329,6 +254,7 @@ impl Args {
             element,
             settings,
             properties: self.inspection.clone().unwrap_or_else(|| usual.to_owned()),
+            model: (train > 0).then(|| Model::new(self.output.as_deref())),
         }
     }
 

@@ -8,8 +8,8 @@ use gstclinspect::results::{DefectResult, HistogramResult};
 
 use crate::{
     failure::Failure,
-    options::{Comparison, Inspection},
     passages::{Passage, Passages},
+    settings::{Comparison, Inspection},
 };
 
 /// Most results that wait in an appsink.
@@ -358,12 +358,21 @@ fn inspector(comparison: &Comparison) -> Result<gst::Element, Failure> {
     let refused = |why: &str| Failure::Usage(format!("--inspection: {why}"));
     let element = gst::parse::launch_full(&description, None, gst::ParseFlags::FATAL_ERRORS)
         .map_err(|error| refused(error.message()))?;
-    match element.factory() {
-        Some(factory) if factory.name() == wanted => Ok(element),
-        _ => Err(refused(&format!(
-            "it holds more than properties of {wanted}"
-        ))),
+    if element
+        .factory()
+        .is_none_or(|factory| factory.name() != wanted)
+    {
+        let why = format!("it holds more than properties of {wanted}");
+        return Err(refused(&why));
     }
+    if let Some(model) = &comparison.model
+        && element
+            .property::<Option<String>>("location")
+            .is_none_or(|location| location.is_empty())
+    {
+        element.set_property("location", model.path().display().to_string());
+    }
+    Ok(element)
 }
 
 /// A queue, the analyzer and an appsink with these caps and most results behind the tee.

@@ -232,17 +232,18 @@ impl Report {
             let count = self.summary.planted.entry(kind).or_default();
             count.planted += 1;
             count.found += u64::from(found);
+            let listed = result.defects.iter().enumerate();
+            let parts: Vec<usize> = listed
+                .filter(|(_, d)| found && meets(d, [dx, dy], defect.bbox))
+                .map(|(i, _)| i)
+                .collect();
             PlantedLine {
                 kind,
                 x: defect.x,
                 y: defect.y,
                 found,
-                defect: found
-                    .then(|| {
-                        let listed = result.defects.iter();
-                        listed.clone().position(|d| meets(d, [dx, dy], defect.bbox))
-                    })
-                    .flatten(),
+                defect: parts.first().copied(),
+                parts,
             }
         });
         Ok(lines.collect())

@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::{
     common::cloth::{ClothDefect, SECTION_ROWS},
     failure::Failure,
-    options::Strips,
     roll_map,
+    settings::Strips,
 };
 
 /// Most defects that the map shows, the newest.

@@ -11,12 +11,13 @@ use clinspect_core::ClError;
 use crate::{
     failure::Failure,
     live::stop::{on_ctrl_c, stopped},
-    options::{Args, Inspection},
+    options::Args,
     passages::Passages,
     pictures::Pictures,
     pipeline::{Inspected, Next, Pipeline},
     report::Report,
     roll::Roll,
+    settings::Inspection,
     simulated::Truth,
     source::{Feeding, Source},
 };

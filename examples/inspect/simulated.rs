@@ -15,7 +15,7 @@ use crate::{
     },
     failure::Failure,
     feed::{self, Feed},
-    options::{Labels, Panels, Sequence},
+    settings::{Labels, Panels, Sequence},
     source::Feeding,
 };
 
@@ -74,8 +74,9 @@ impl Truth {
 }
 
 /// How far the frame's pixels lie from those of the mask, px: an aligned frame was read elsewhere.
-pub fn shift(_result: &DefectResult) -> [isize; 2] {
-    [0, 0]
+pub fn shift(result: &DefectResult) -> [isize; 2] {
+    let alignment = result.alignment.unwrap_or_default();
+    [alignment.shift_x, alignment.shift_y].map(|shift| shift.round() as isize)
 }
 
 /// Whether the mask has a pixel on the defect.

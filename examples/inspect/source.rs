@@ -8,7 +8,8 @@ use crate::{
     failure::Failure,
     feed,
     files::FileFeed,
-    options::{Args, Labels, Panels, Strips},
+    options::Args,
+    settings::{Labels, Panels, Strips},
     simulated::{SimulatedFeed, Truth},
     web::WebFeed,
 };

@@ -4,7 +4,7 @@ use crate::{
     common::cloth::ClothWeb,
     failure::Failure,
     feed::{self, Feed},
-    options::Strips,
+    settings::Strips,
     source::Feeding,
 };
 

@@ -115,6 +115,33 @@ fn another_frame_size_compiles_nothing() {
 }
 
 #[test]
+fn reference_compiles_nothing_after_its_start() {
+    if !starts_with_empty_caches("reference_compiles_nothing_after_its_start") {
+        return;
+    }
+    let Some(device) = start() else { return };
+    let line = "clreference train-frames=2 threshold=1 deviation-factor=0 edge-tolerance=0 align=translation \
+                normalize=gain match-score=0 output=difference";
+    let frame = noise(Format::Gray8, SIZE, PLAIN);
+    let mut rig = Rig::new(line, &caps_of(&frame));
+    rig.pass(buffer_of(&frame, &device));
+    let before = versions();
+    assert!(!before.is_empty());
+    for size in [SIZE, [1920, 1080]] {
+        // Frames that train, frames that equal the model, and noise with many runs.
+        let frame = noise(Format::Gray8, size, PLAIN);
+        let mut other = frame.clone();
+        other.bytes.rotate_left(3 * size[0] + 5);
+        rig.renegotiate(&caps_of(&frame));
+        rig.only("clreference").emit_by_name::<()>("train", &[]);
+        for frame in [&frame, &frame, &frame, &other] {
+            rig.pass(buffer_of(frame, &device));
+            assert_eq!(versions(), before, "{size:?}");
+        }
+    }
+}
+
+#[test]
 fn long_compilation_posts_progress_from_start_to_complete() {
     if !starts_with_empty_caches("long_compilation_posts_progress_from_start_to_complete") {
         return;

@@ -3,7 +3,7 @@
 
 use clinspect_core::variant::GaussianVariant;
 use clinspect_opencl::frame::{FLAT_FORMATS, FORMATS, LUMA_FORMATS};
-use clinspect_operators::{Borders, Compare, Polarity};
+use clinspect_operators::{Borders, Compare, NormalizeBy, Polarity};
 use gst_video::VideoFormat as Format;
 use proptest::{
     prelude::*,
@@ -17,6 +17,7 @@ use crate::{
     frames::{Arrangement, Frame, Owner, Split, Stride},
     gaussian, histogram_job,
     pitch_job::{self, Job},
+    reference_job,
 };
 
 /// Runs `test` on `cases` random values.
@@ -247,6 +248,62 @@ fn pitch_random_16_bit_frame_equals_reference() {
             job.bit_depth = 12;
             job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
             pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
+        },
+    );
+}
+
+fn reference_jobs() -> impl Strategy<Value = (reference_job::Job, Vec<[f64; 4]>, bool)> {
+    let levels = (
+        0.0..60.0_f64,
+        prop_oneof![Just(0.0), 0.0..5.0_f64],
+        0..4_u32,
+    );
+    let normalize = [NormalizeBy::None, NormalizeBy::Offset, NormalizeBy::Gain];
+    let choices = (
+        prop::sample::select(vec![Polarity::Both, Polarity::Bright, Polarity::Dark]),
+        prop::sample::select(normalize.to_vec()),
+        prop::option::of(1..12_u32),
+        [-30..=30_i64, -30..=30_i64],
+    );
+    let regions = prop::collection::vec(fractions(), 0..3);
+    (levels, choices, regions, any::<(bool, u64)>()).prop_map(
+        |((threshold, deviation_factor, edge_tolerance), choices, regions, (ignores, seed))| {
+            let (polarity, normalize, search_range, moved) = choices;
+            let job = reference_job::Job {
+                threshold,
+                deviation_factor,
+                edge_tolerance,
+                polarity,
+                normalize,
+                search_range,
+                moved,
+                seed,
+                ..reference_job::PLAIN_JOB
+            };
+            (job, regions, ignores)
+        },
+    )
+}
+
+#[test]
+fn comparison_with_a_random_reference_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let frames = frames(LUMA_FORMATS.to_vec(), 0);
+    run(
+        200,
+        (frames, reference_jobs()),
+        |(input, (mut job, regions, ignores))| {
+            let [width, height] = input.size();
+            let smallest = width.min(height);
+            job.search_range = job
+                .search_range
+                .filter(|&range| smallest >= 8 + 2 * (range as usize + 1));
+            job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
+            if ignores {
+                let (right, bottom) = (width as f64 * 0.7, height as f64 * 0.6);
+                job.ignored = vec![vec![2.3, 0.0, right, bottom / 3.0, right / 2.0, bottom]];
+            }
+            reference_job::check(&device, &input, &job);
         },
     );
 }

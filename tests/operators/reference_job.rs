@@ -53,6 +53,8 @@ pub struct Job {
     pub rois: Vec<[u32; 4]>,
     pub ignored: Vec<Vec<f64>>,
     pub bit_depth: u32,
+    /// Shift of the frame against the model, 1/4 px.
+    pub moved: [i64; 2],
     /// Of the model.
     pub seed: u64,
 }
@@ -67,13 +69,14 @@ pub const PLAIN_JOB: Job = Job {
     rois: Vec::new(),
     ignored: Vec::new(),
     bit_depth: 0,
+    moved: [0; 2],
     seed: 1,
 };
 
 impl Job {
     /// A model near the frame, in which some pixels differ much and deviations vary.
     fn model(&self, input: &Frame) -> Arc<Model> {
-        let samples = input.component(0).values();
+        let samples = oracle::shifted(input.component(0), self.moved);
         let bits = 8 * input.kind().size() as u32;
         let highest = (1_i64 << bits) - 1;
         let mut deviation = Vec::new();
@@ -82,7 +85,7 @@ impl Job {
             let reach = if kind % 4 == 0 { 256 * 60 } else { 256 * 9 };
             let by = (i64::from(by) % (2 * reach)) - reach;
             deviation.push(v as u32 % 4000);
-            (256 * i64::from(s) + by).clamp(0, 256 * highest) as u32
+            (256 * s + by).clamp(0, 256 * highest) as u32
         });
         let mean = mean.collect();
         let model = Model::new(input.size(), bits, 7, mean, deviation);
@@ -350,6 +353,7 @@ fn reference_of_every_size_format_and_arrangement_equals_reference() {
                     edge_tolerance: 1 + (n % 2) as u32,
                     normalize: [NormalizeBy::Offset, NormalizeBy::Gain][k % 2],
                     search_range: fits.then_some(1 + (n as u32 % 2)),
+                    moved: [(n as i64 + 1) % 4, -(k as i64)],
                     ..PLAIN_JOB
                 },
             ] {
@@ -379,6 +383,7 @@ fn reference_with_every_polarity_depth_region_and_ignored_pixel_equals_reference
                         polarity,
                         normalize,
                         bit_depth,
+                        moved: [-5, if normalize == NormalizeBy::Gain { 7 } else { 0 }],
                         search_range: (polarity != Polarity::Dark).then_some(4),
                         rois: vec![[3, 2, 40, 30], [30, 20, 53, 21]],
                         ignored: vec![vec![10.0, 5.0, 33.3, 7.5, 20.0, 25.0]],

@@ -21,6 +21,8 @@ pub use report::{targets, write};
 const TRAINING_SEED: u64 = 101;
 const GOOD_SEED: u64 = 102;
 const BAD_SEED: u64 = 103;
+/// Seed of a label for a picture.
+const SHOWN_SEED: u64 = 104;
 /// Misprints of a kind on a bad label.
 const PER_LABEL: usize = 4;
 /// Size and contrast of the misprints in the first tables: the faintest that must be found.
@@ -57,8 +59,8 @@ impl Settings {
         tolerance: 1,
         train: 32,
         factor: 4.0,
-        threshold: 20.0,
-        min_area: 3,
+        threshold: 14.0,
+        min_area: 1,
     };
 
     /// The elements as `gst-launch-1.0` takes them.
@@ -205,8 +207,10 @@ fn choices() -> Vec<Settings> {
     let mut choices = vec![best];
     choices.extend([8, 16, 64].map(|train| Settings { train, ..best }));
     choices.extend([0.0, 2.0, 3.0, 6.0].map(|factor| Settings { factor, ..best }));
-    choices.extend([12.0, 16.0, 25.0, 30.0].map(|threshold| Settings { threshold, ..best }));
-    choices.extend([1, 6].map(|min_area| Settings { min_area, ..best }));
+    choices.extend(
+        [8.0, 10.0, 12.0, 16.0, 20.0, 30.0].map(|threshold| Settings { threshold, ..best }),
+    );
+    choices.extend([2, 3, 6].map(|min_area| Settings { min_area, ..best }));
     choices.push(Settings {
         gaussian: false,
         ..best
@@ -312,9 +316,21 @@ fn find(
     Ok(recalls)
 }
 
+/// A label with misprints of every kind, and what the recommended settings mark.
+pub fn shown() -> Result<(Vec<u8>, Judgement)> {
+    let settings = Settings::RECOMMENDED;
+    let mut good = generator(TRAINING_SEED)?;
+    let training: Vec<LabelFrame> = (0..settings.train).map(|_| good.good()).collect();
+    let bench = trained(&settings, &training)?;
+    let label = generator(SHOWN_SEED)?.next_random(16);
+    let judgement = bench.judge(&label.samples, settings.threshold)?;
+    Ok((label.samples, judgement))
+}
+
 /// How far the frame's pixels lie from those of the mask, px: an aligned frame was read elsewhere.
-fn shift(_result: &DefectResult) -> [isize; 2] {
-    [0, 0]
+pub fn shift(result: &DefectResult) -> [isize; 2] {
+    let alignment = result.alignment.unwrap_or_default();
+    [alignment.shift_x, alignment.shift_y].map(|shift| shift.round() as isize)
 }
 
 /// Whether a listed defect has a marked pixel that the misprint changes by at least half of its peak.
@@ -332,4 +348,34 @@ fn is_found(planted: &PlantedMisprint, judgement: &Judgement) -> bool {
     };
     let meets = |defect: &Defect| judgement.marked_in(defect).any(|(x, y)| covers(x, y));
     judgement.result.defects.iter().any(meets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recommended_settings_pass_good_labels_and_find_misprints() {
+        gst::init().unwrap();
+        gstclinspect::register_static().unwrap();
+        if let Err(why) = clinspect_opencl::open("auto") {
+            assert!(
+                std::env::var_os("CLINSPECT_REQUIRE_DEVICE").is_none(),
+                "{why}"
+            );
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+        let shots = Shots::new(&LabelEffort { good: 8, bad: 2 }).unwrap();
+        let outcome = shots.judge(&Settings::RECOMMENDED).unwrap();
+        assert_eq!((outcome.failed, outcome.blobs), (0, 0));
+        // Of 8 misprints per kind one may be missed.
+        assert!(outcome.lowest() > 0.8, "{:?}", outcome.recalls);
+        // Labels that are not aligned fail, so the figures above are not those of any setting.
+        let apart = Settings {
+            align: false,
+            ..Settings::RECOMMENDED
+        };
+        assert!(shots.judge(&apart).unwrap().failed > 4);
+    }
 }

@@ -8,6 +8,21 @@ use crate::{
     report::{Target, header, row},
 };
 
+const WHAT_FOLLOWS: &str = "
+### How to choose
+
+- `align` and `normalize`: without them the training takes shift and light for deviations of the print. The limits become \
+  so wide that misprints pass, and labels that lie or shine otherwise than those of the training fail.
+- `edge-tolerance`: the errors of the print at edges decide. With 0, good labels fail at edges whose place differs by \
+  parts of a pixel; with 2, small misprints near edges are lost.
+- `threshold`: the noise decides. Take the lowest value at which no good label fails, and a little more. Do without \
+  `clgaussian` only if the noise is low.
+- `deviation-factor`: where good labels differ among themselves, the limits are wider. With less than 4 a pixel at an edge \
+  can fail a good label; with 6 smears are lost, because they begin at edges.
+- `train-frames`: 16 or more, which show every shift, light and material that is good.
+
+";
+
 /// Least recall of misprints of [`SIZE_PX`] and [`CONTRAST`].
 const LEAST_RECALL: f64 = 0.98;
 
@@ -98,7 +113,7 @@ pub fn write(out: &mut String, labels: &Labels) {
     let _ = writeln!(
         out,
         "\n### Size and contrast\n\nRecall with the recommended settings. The contrast is that before the optics: a disc \
-         of 3 px reaches 0.73 of it.\n"
+         of 3 px reaches three quarters of it.\n"
     );
     let mut titles = vec!["size", "contrast"];
     titles.extend(MisprintKind::ALL.map(MisprintKind::name));
@@ -108,7 +123,7 @@ pub fn write(out: &mut String, labels: &Labels) {
         line.extend(shares(recalls));
         write_row(out, &line);
     }
-    out.push('\n');
+    out.push_str(WHAT_FOLLOWS);
 }
 
 /// Columns of [`cells`] before the kinds.

@@ -146,6 +146,18 @@ impl Marker {
 }
 
 impl Reference {
+    /// Finds where a frame lies in the model, and its brightness, without comparing it. Waits.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn find(&mut self, frame: &ClFrame, meter: &Meter) -> Result<(), ClError> {
+        self.reading = None;
+        if let Some(model) = self.model.as_mut().filter(|_| !self.is_blind) {
+            self.reading = Some(model.reader.read(frame, meter)?);
+        }
+        Ok(())
+    }
+
     /// Compares a frame, writes its mask, waits, and returns the number of marked pixels.
     ///
     /// # Errors
@@ -157,10 +169,7 @@ impl Reference {
         meter: &Arc<Meter>,
     ) -> Result<Marked, ClError> {
         self.marked = Marked::default();
-        self.reading = None;
-        if let Some(model) = self.model.as_mut().filter(|_| !self.is_blind) {
-            self.reading = Some(model.reader.read(frame, meter)?);
-        }
+        self.find(frame, meter)?;
         let result = self.mark(frame, target, meter);
         if result.is_err() {
             // The frame may be counted in part.

@@ -21,12 +21,13 @@ use crate::{
 
 /// The first frame becomes its white reference.
 const FLAT_FIELD: &str = "clflatfield average-frames=1";
-const ELEMENTS: [&str; 5] = [
+const ELEMENTS: [&str; 6] = [
     FLAT_FIELD,
     "clgaussian",
     "clhistogram",
     "clpitchthreshold PUBLISHED pitch-x=4",
     "clpitchthreshold PUBLISHED pitch-x=4 output=frame",
+    "clreference train-frames=1",
 ];
 const FORMATS: [Format; 3] = [Format::Gray8, Format::Gray16Le, Format::I420];
 
@@ -300,7 +301,17 @@ fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &st
             for result in DefectResult::read(&output) {
                 assert!(result.judged_pixels <= (width * height) as u64, "{told}");
                 assert!(result.defect_pixels <= result.judged_pixels, "{told}");
-                assert_eq!(result.verdict == Verdict::None, result.judged_pixels == 0);
+                let is_unmatched = result.alignment.is_some_and(|found| !found.matched);
+                let unjudged = if is_unmatched {
+                    Verdict::Fail
+                } else {
+                    Verdict::None
+                };
+                assert_eq!(
+                    result.verdict == unjudged,
+                    result.judged_pixels == 0,
+                    "{told}"
+                );
                 let listed: u64 = result.defects.iter().map(|d| u64::from(d.area)).sum();
                 assert!(listed <= result.defect_pixels, "{told}");
                 for defect in &result.defects {
@@ -348,6 +359,13 @@ fn assert_defaults(line: &str, frame: &Frame, output: &gst::Buffer, about: &str)
         assert_eq!(results[0].judged_pixels, expected.judged_pixels, "{about}");
     } else if line == FLAT_FIELD {
         assert_even(frame, output, about);
+    } else if line.starts_with("clreference") {
+        // The model is the frame itself.
+        let results = DefectResult::read(output);
+        assert_eq!(results.len(), 1, "{about}");
+        let [width, height] = frame.size();
+        assert_eq!(results[0].judged_pixels, (width * height) as u64, "{about}");
+        assert_eq!(results[0].verdict, Verdict::Pass, "{about}");
     } else {
         assert_smoothed(frame, output, about);
     }
