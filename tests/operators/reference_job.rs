@@ -84,7 +84,7 @@ impl Job {
             let [kind, by, v] = [0, 1, 2].map(|n| random(self.seed, n, at, 0));
             let reach = if kind % 4 == 0 { 256 * 60 } else { 256 * 9 };
             let by = (i64::from(by) % (2 * reach)) - reach;
-            deviation.push(v as u32 % 4000);
+            deviation.push(v % 4000);
             (256 * s + by).clamp(0, 256 * highest) as u32
         });
         let mean = mean.collect();

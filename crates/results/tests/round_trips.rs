@@ -188,7 +188,7 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 pitch_y: lengths[3],
                 threshold: lengths[4],
                 mean_level: lengths[5],
-                alignment: overflow.then(|| Alignment {
+                alignment: result.overflow.then(|| Alignment {
                     shift_x: -lengths[0],
                     shift_y: lengths[1],
                     match_score: 0.75,

@@ -12,6 +12,8 @@ const AREAS: usize = 4;
 const AREA_PATCHES: usize = 2;
 /// The search begins with sums of blocks of 2^COARSEST pixels a side.
 const COARSEST: u32 = 2;
+/// Pixels, and sums of blocks of 2x2 and of 4x4 pixels.
+const LEVELS: usize = COARSEST as usize + 1;
 /// Candidates that are refined, after the search with blocks of 4 and of 2 pixels.
 const KEPT: [usize; 2] = [8, 4];
 
@@ -70,21 +72,22 @@ impl Grid {
         self.values.get(at..at + len).unwrap_or(&[])
     }
 
-    /// Sums of whole blocks of `side` pixels, from pixel `first` on along both axes.
-    fn blocks(&self, first: usize, side: usize, out: &mut Self) {
-        let height = self.values.len() / self.width;
-        let [width, rows] = [self.width, height].map(|n| n.saturating_sub(first) / side);
+    /// A row of `N` samples; the search stays inside the grid.
+    fn part<const N: usize>(&self, x: usize, y: usize) -> &[i16; N] {
+        self.row(x, y, N).try_into().unwrap_or(&[0; N])
+    }
+
+    /// Sums of blocks of 2x2 samples, from sample `first` on along both axes.
+    fn halve(&self, first: usize, out: &mut Self) {
+        let height = self.values.len() / self.width.max(1);
+        let [width, rows] = [self.width, height].map(|n| n.saturating_sub(first) / 2);
         out.width = width;
         out.values.clear();
         for y in 0..rows {
-            let at = out.values.len();
-            out.values.resize(at + width, 0);
-            for inner in 0..side {
-                let row = self.row(first, first + y * side + inner, width * side);
-                for (sum, block) in out.values[at..].iter_mut().zip(row.chunks_exact(side)) {
-                    *sum += block.iter().sum::<i16>();
-                }
-            }
+            let row = |y| self.row(first, y, 2 * width).chunks_exact(2);
+            let pairs = row(first + 2 * y).zip(row(first + 2 * y + 1));
+            out.values
+                .extend(pairs.map(|(a, b)| a[0] + a[1] + b[0] + b[1]));
         }
     }
 }
@@ -100,11 +103,34 @@ struct Moments {
 impl Moments {
     /// Pearson's correlation; 0 without structure, and for a negative one.
     fn correlation(&self) -> f64 {
-        let scale = (self.frame as f64).sqrt() * (self.model as f64).sqrt();
+        // The root of a square is exact, so an equal picture has a correlation of 1.
+        let scale = (self.frame as f64 * self.model as f64).sqrt();
         if scale > 0.0 {
             (self.product as f64 / scale).clamp(0.0, 1.0)
         } else {
             0.0
+        }
+    }
+}
+
+/// A patch of the picture.
+#[derive(Debug, Clone)]
+struct Template {
+    grid: Grid,
+    sum: i64,
+    /// `n²·Σm² − (Σm)²`
+    spread: i64,
+}
+
+impl Template {
+    fn new(grid: Grid) -> Self {
+        let values = || grid.values.iter().map(|&v| i64::from(v));
+        let sum: i64 = values().sum();
+        let squares: i64 = values().map(|v| v * v).sum();
+        Self {
+            sum,
+            spread: grid.values.len() as i64 * squares - sum * sum,
+            grid,
         }
     }
 }
@@ -116,9 +142,9 @@ pub struct Patches {
     range: usize,
     origins: Vec<[usize; 2]>,
     /// By level, then by patch.
-    levels: Vec<Vec<Grid>>,
+    levels: [Vec<Template>; LEVELS],
     /// The same of a frame, with [`Self::margin`] more pixels on each side.
-    frame: Vec<Vec<Grid>>,
+    frame: [Vec<Grid>; LEVELS],
 }
 
 impl Patches {
@@ -139,8 +165,8 @@ impl Patches {
         let mut patches = Self {
             side,
             range,
-            levels: vec![Vec::new(); COARSEST as usize + 1],
-            frame: vec![vec![Grid::default(); origins.len()]; COARSEST as usize + 1],
+            levels: Default::default(),
+            frame: [(); LEVELS].map(|()| vec![Grid::default(); origins.len()]),
             origins,
         };
         for &[x, y] in &patches.origins {
@@ -149,12 +175,14 @@ impl Patches {
                 width: side,
                 values: rows.map(|&s| i16::from(s)).collect(),
             };
-            for level in 1..=COARSEST {
-                let mut blocks = Grid::default();
-                grid.blocks(0, 1 << level, &mut blocks);
-                patches.levels[level as usize].push(blocks);
+            let mut half = Grid::default();
+            grid.halve(0, &mut half);
+            let mut quarter = Grid::default();
+            half.halve(0, &mut quarter);
+            let grids = [grid, half, quarter];
+            for (level, grid) in patches.levels.iter_mut().zip(grids) {
+                level.push(Template::new(grid));
             }
-            patches.levels[0].push(grid);
         }
         Ok(patches)
     }
@@ -195,17 +223,15 @@ impl Patches {
     pub fn find(&mut self, samples: &[u8]) -> Match {
         let outer = self.outer_side();
         let margin = self.margin();
+        let [whole, half, quarter] = &mut self.frame;
         let places = samples.chunks_exact(outer * outer);
-        for (n, bytes) in places.enumerate().take(self.origins.len()) {
-            let grid = Grid {
-                width: outer,
-                values: bytes.iter().map(|&s| i16::from(s)).collect(),
-            };
-            for level in 1..=COARSEST {
-                let side = 1 << level;
-                grid.blocks(margin % side, side, &mut self.frame[level as usize][n]);
-            }
-            self.frame[0][n] = grid;
+        for (((bytes, whole), half), quarter) in places.zip(whole).zip(half).zip(quarter) {
+            whole.width = outer;
+            whole.values.clear();
+            whole.values.extend(bytes.iter().map(|&s| i16::from(s)));
+            // Blocks of both levels begin at whole blocks from the patch's first pixel.
+            whole.halve(margin % 2, half);
+            half.halve(margin / 2 % 2, quarter);
         }
         let range = self.range as i32;
         let coarse = 1 << COARSEST;
@@ -262,12 +288,18 @@ impl Patches {
     fn whole(&self, level: u32, [x, y]: [i32; 2]) -> f64 {
         let mut moments = Moments::default();
         let start = |v: i32| ((self.margin() as i32 + v) >> level) as usize;
-        let (x, y) = (start(x), start(y));
-        let level = level as usize;
-        for (model, frame) in self.levels[level].iter().zip(&self.frame[level]) {
-            let side = model.width;
-            let rows = (0..side).map(|row| (frame.row(x, y + row, side), model.row(0, row, side)));
-            add(&mut moments, side * side, rows);
+        let at = [start(x), start(y)];
+        for (model, frame) in self.levels[level as usize]
+            .iter()
+            .zip(&self.frame[level as usize])
+        {
+            match model.grid.width {
+                32 => moments.add::<32>(frame, at, model),
+                16 => moments.add::<16>(frame, at, model),
+                8 => moments.add::<8>(frame, at, model),
+                4 => moments.add::<4>(frame, at, model),
+                _ => moments.add::<2>(frame, at, model),
+            }
         }
         moments.correlation()
     }
@@ -275,66 +307,73 @@ impl Patches {
     /// The correlation of the frame as it is read at a shift.
     fn at(&self, shift: Shift) -> Match {
         let mut moments = Moments::default();
-        let margin = self.margin() as i32;
-        let [x, y] = shift.whole().map(|v| (margin + v) as usize);
-        let [fx, fy] = shift.rest().map(|v| v as i16);
-        let side = self.side;
-        let mut read = vec![0; side * side];
+        let mut read = Grid::default();
         for (model, frame) in self.levels[0].iter().zip(&self.frame[0]) {
-            for (row, out) in read.chunks_exact_mut(side).enumerate() {
-                // A tap of weight 0 may lie outside.
-                let right = usize::from(fx > 0);
-                let below = y + row + usize::from(fy > 0);
-                let taps = [
-                    frame.row(x, y + row, side),
-                    frame.row(x + right, y + row, side),
-                    frame.row(x, below, side),
-                    frame.row(x + right, below, side),
-                ];
-                let [a, b, c, d] = taps;
-                for (i, out) in out.iter_mut().enumerate() {
-                    let tap = |row: &[i16]| row.get(i).copied().unwrap_or(0);
-                    let upper = (4 - fx) * tap(a) + fx * tap(b);
-                    let lower = (4 - fx) * tap(c) + fx * tap(d);
-                    *out = ((4 - fy) * upper + fy * lower + 8) >> 4;
-                }
+            match self.side {
+                32 => self.add_at::<32>(frame, shift, &mut read, model, &mut moments),
+                16 => self.add_at::<16>(frame, shift, &mut read, model, &mut moments),
+                _ => self.add_at::<8>(frame, shift, &mut read, model, &mut moments),
             }
-            let rows = read.chunks_exact(side).enumerate();
-            let rows = rows.map(|(row, values)| (values, model.row(0, row, side)));
-            add(&mut moments, side * side, rows);
         }
         Match {
             shift,
             score: moments.correlation(),
         }
     }
+
+    /// Adds a patch as it is read at a shift.
+    fn add_at<const N: usize>(
+        &self,
+        frame: &Grid,
+        shift: Shift,
+        read: &mut Grid,
+        model: &Template,
+        moments: &mut Moments,
+    ) {
+        let [x, y] = shift.whole().map(|v| (self.margin() as i32 + v) as usize);
+        let [fx, fy] = shift.rest().map(|v| v as i16);
+        // A tap of weight 0 may lie outside.
+        let right = x + usize::from(fx > 0);
+        read.width = N;
+        read.values.clear();
+        for row in y..y + N {
+            let below = row + usize::from(fy > 0);
+            let (a, b) = (frame.part::<N>(x, row), frame.part::<N>(right, row));
+            let (c, d) = (frame.part::<N>(x, below), frame.part::<N>(right, below));
+            let mut values = [0; N];
+            for i in 0..N {
+                let upper = (4 - fx) * a[i] + fx * b[i];
+                let lower = (4 - fx) * c[i] + fx * d[i];
+                values[i] = ((4 - fy) * upper + fy * lower + 8) >> 4;
+            }
+            read.values.extend(values);
+        }
+        moments.add::<N>(read, [0, 0], model);
+    }
 }
 
-/// Adds a patch of `n` samples, given as rows of the frame and of the model.
-fn add<'a>(moments: &mut Moments, n: usize, rows: impl Iterator<Item = (&'a [i16], &'a [i16])>) {
-    let (mut f, mut m, mut ff, mut mm, mut fm) = (0_i64, 0_i64, 0_i64, 0_i64, 0_i64);
-    for (frame, model) in rows {
-        // Products of at most 8 blocks of 4080, or of 32 bytes, fit.
-        let (mut row_f, mut row_m, mut row_ff, mut row_mm, mut row_fm) =
-            (0_i32, 0_i32, 0_i32, 0_i32, 0_i32);
-        for (&a, &b) in frame.iter().zip(model) {
-            let (a, b) = (i32::from(a), i32::from(b));
-            row_f += a;
-            row_m += b;
-            row_ff += a * a;
-            row_mm += b * b;
-            row_fm += a * b;
+impl Moments {
+    /// Adds a patch of N x N samples of the frame.
+    fn add<const N: usize>(&mut self, frame: &Grid, [x, y]: [usize; 2], model: &Template) {
+        // A sum of N products fits: 8 of sums of 16 bytes, 16 of sums of 4, or 32 of bytes. Sums by columns need no
+        // order, so they are vectors.
+        let (mut f, mut ff, mut fm) = ([0_i32; N], [0_i32; N], [0_i32; N]);
+        for row in 0..N {
+            let (a, b) = (frame.part::<N>(x, y + row), model.grid.part::<N>(0, row));
+            for i in 0..N {
+                let (a, b) = (i32::from(a[i]), i32::from(b[i]));
+                f[i] += a;
+                ff[i] += a * a;
+                fm[i] += a * b;
+            }
         }
-        f += i64::from(row_f);
-        m += i64::from(row_m);
-        ff += i64::from(row_ff);
-        mm += i64::from(row_mm);
-        fm += i64::from(row_fm);
+        let total = |columns: [i32; N]| columns.iter().map(|&v| i64::from(v)).sum::<i64>();
+        let (f, ff, fm) = (total(f), total(ff), total(fm));
+        let n = (N * N) as i64;
+        self.product += n * fm - f * model.sum;
+        self.frame += n * ff - f * f;
+        self.model += model.spread;
     }
-    let n = n as i64;
-    moments.product += n * fm - f * m;
-    moments.frame += n * ff - f * f;
-    moments.model += n * mm - m * m;
 }
 
 /// The first pixels of the patches with most structure, some in each area of the picture.
