@@ -18,7 +18,7 @@ use std::{
 
 use tools::{Sandbox, exists, run, skip};
 
-const ELEMENTS: [&str; 4] = [
+const ELEMENTS: [&str; 5] = [
     "clflatfield",
     "clgaussian",
     "clhistogram",

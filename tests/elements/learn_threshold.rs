@@ -11,7 +11,8 @@ use crate::{
     support::{Rig, buffer_of, caps_of, start},
 };
 
-const ELEMENT: &str = "clpitchthreshold pitch-x=16 pitch-y=16 min-contrast=0 borders=skip edge-margin=0";
+const ELEMENT: &str =
+    "clpitchthreshold pitch-x=16 pitch-y=16 min-contrast=0 borders=skip edge-margin=0";
 
 fn panels() -> Panels {
     Panels::new(PanelSpec {
@@ -84,7 +85,10 @@ fn learned_threshold_is_the_lowest_that_the_rate_allows() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].get::<f64>("threshold"), Ok(learned));
     assert_eq!(told[0].get::<u32>("frames"), Ok(3));
-    assert_eq!(told[0].get::<u64>("judged-pixels"), Ok(marked(&good[..3], learned)[1]));
+    assert_eq!(
+        told[0].get::<u64>("judged-pixels"),
+        Ok(marked(&good[..3], learned)[1])
+    );
 
     // The next frame is judged by it, and learning is over.
     let output = rig.pass(buffer_of(&good[3], &device));
@@ -148,6 +152,12 @@ fn difference_output_is_a_picture_with_the_metas_of_the_frame() {
     let result = DefectResult::read(&output).remove(0);
     assert_eq!(result.defect_pixels, outcome.defect_pixels);
     let mask = result.mask.as_ref().expect("a packed mask in the meta");
-    assert_eq!(mask.map_readable().expect("a map").as_slice(), outcome.packed);
-    assert!(read(&output)[..expected.len()] == expected, "another picture");
+    assert_eq!(
+        mask.map_readable().expect("a map").as_slice(),
+        outcome.packed
+    );
+    assert!(
+        read(&output)[..expected.len()] == expected,
+        "another picture"
+    );
 }

@@ -115,7 +115,8 @@ fn difference_picture_of_every_format_equals_reference() {
         };
         for gain in [1.0, 3.5, 0.0] {
             let arrangement = OUTPUT_ARRANGEMENTS[input.size()[0] % OUTPUT_ARRANGEMENTS.len()];
-            let mut wanted = Frame::poisoned(Format::Gray8, input.size(), arrangement, OUTPUT_POISON);
+            let mut wanted =
+                Frame::poisoned(Format::Gray8, input.size(), arrangement, OUTPUT_POISON);
             let (output, buffer) = wanted.output(&device);
             operator
                 .show_difference(&input.import(&device), &output, gain, &Meter::new(false))

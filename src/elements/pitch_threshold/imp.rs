@@ -12,8 +12,8 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 use super::{
     estimate::{Estimation, News, Probes, probes},
     estimated::{Estimated, tell_missing},
-    learn_threshold::{GoodFrames, LearnThreshold, learning_rows},
     learn_threshold,
+    learn_threshold::{GoodFrames, LearnThreshold, learning_rows},
     presence::{self, Learned, Presence},
     properties::{Settings, rows},
     steady::Steady,

@@ -25,9 +25,15 @@ pub(super) struct Differences {
 }
 
 impl Differences {
-    fn new(context: &ClContext, sample: clinspect_core::layout::SampleType) -> Result<Self, ClError> {
+    fn new(
+        context: &ClContext,
+        sample: clinspect_core::layout::SampleType,
+    ) -> Result<Self, ClError> {
         // Planes are buffers even where the comparison reads their image.
-        let program = context.program(ProgramSource::PitchDifference, &sample_options(sample, false))?;
+        let program = context.program(
+            ProgramSource::PitchDifference,
+            &sample_options(sample, false),
+        )?;
         let show = program.kernel("pitch_difference")?;
         Ok(Self {
             group: plain_group(context, &show)?,
