@@ -60,3 +60,18 @@ fn register_static_from_many_threads_at_once_is_safe() {
         String::from_utf8_lossy(&failed[0].1)
     );
 }
+
+#[test]
+fn registered_again_while_elements_run_changes_nothing() {
+    gst::init().unwrap();
+    gstclinspect::register_static().unwrap();
+    let factory = gst::ElementFactory::find("clgaussian").unwrap();
+    let element = factory.create().build().unwrap();
+    gstclinspect::register_static().unwrap();
+    assert_eq!(
+        gst::ElementFactory::find("clgaussian"),
+        Some(factory.clone())
+    );
+    // An element reads its factory from its class, which does not keep a replaced one alive.
+    assert_eq!(gst::prelude::ElementExt::factory(&element), Some(factory));
+}

@@ -10,15 +10,20 @@ use std::sync::{Mutex, PoisonError};
 
 /// Registers the element in an application that links this crate, without a plugin file.
 ///
-/// Call it after `gst::init()`. Repeated calls and calls from several threads are harmless.
+/// Call it after `gst::init()`. Later calls do nothing; several threads may call it.
 ///
 /// # Errors
 /// GStreamer refuses the registration.
 pub fn register_static() -> Result<(), gst::glib::BoolError> {
-    // GStreamer runs the plugin's init at every call, without a lock.
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    plugin::plugin_register_static()
+    // GStreamer would run the plugin's init at every call, without a lock, and replace the factories of elements that
+    // run.
+    static IS_REGISTERED: Mutex<bool> = Mutex::new(false);
+    let mut is_registered = IS_REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*is_registered {
+        plugin::plugin_register_static()?;
+        *is_registered = true;
+    }
+    Ok(())
 }
 
 /// The plugin's entry points; the macro generates public items without documentation.
