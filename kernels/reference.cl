@@ -8,6 +8,7 @@
  * reference_patches    A work-item copies a sample of a patch as a byte.
  * reference_train      A work-item adds a sample and its square to the sums of a training.
  * reference_picture    A work-item writes a pixel of the mean, or of the difference from it.
+ * reference_reached    A work-item counts a pixel by the highest threshold that marks it.
  * run_differences      A work-item measures the marked pixels of a sequence of runs.
  *
  * | argument     | meaning                                                                                      |
@@ -307,6 +308,32 @@ __kernel void reference_train(PLANE_ARGS, int width, int height, int4 shift, int
     const size_t at = (size_t)y * width + x;
     sums[at] += (uint)s;
     squares[at] += (ulong)s * (ulong)s;
+}
+
+/* counts[k]: pixels that a threshold of k/4 grey levels marks, but no higher one; the last one also has those above.
+ * `limits` are those at a threshold of 0. `highest` and `lowest`: the means around a pixel, 1/256 grey level. */
+__kernel void reference_reached(PLANE_ARGS, int width, int height, int4 judged, int4 shift, int4 level,
+                                __global const uchar *limits, uint limit_stride, __global const uint *highest,
+                                __global const uint *lowest, __global uint *counts, int last)
+{
+    const int x = (int)get_global_id(0);
+    const int y = (int)get_global_id(1);
+    if (x >= width || y >= height || !is_inside(judged, x, y))
+        return;
+    __global const uchar *high = limits + 2 * (size_t)y * limit_stride + (size_t)x * SAMPLE_BYTES;
+    __global const uchar *low = high + limit_stride;
+#if SAMPLE_BYTES == 1
+    const int upper = *high;
+    const int lower = *low;
+#else
+    const int upper = *(__global const ushort *)high;
+    const int lower = *(__global const ushort *)low;
+#endif
+    const int s = levelled_sample(shifted_sample(PLANE, x, y, width, height, shift), level);
+    const size_t at = (size_t)y * width + x;
+    const int beyond = s > upper ? 256 * s - (int)highest[at] : s < lower ? (int)lowest[at] - 256 * s : 0;
+    if (beyond > 0)
+        atomic_inc(&counts[min((beyond - 1) / 64, last)]);
 }
 
 /* Twin: operators/reference/picture.rs. */

@@ -88,7 +88,10 @@ const PITCH_THRESHOLD: [(&str, &str); 37] = [
     ("ignore-regions", "<<10.0,-1.0,70.5,20.0,4.0,66.0>>"),
 ];
 
-const REFERENCE: [(&str, &str); 33] = [
+const REFERENCE: [(&str, &str); 36] = [
+    ("learn-frames", "2"),
+    ("learn-rate", "5"),
+    ("learn-margin", "1"),
     ("threshold", "90"),
     ("deviation-factor", "0"),
     ("edge-tolerance", "0"),

@@ -1,10 +1,11 @@
-//! `learn-threshold`, and `output=difference` with its metas.
+//! `learn-threshold`, and `output=difference` of `clpitchthreshold` with its metas.
 
 use gst::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
 
 use crate::{
     common::panel::PanelSpec,
+    content::random,
     frames::{Frame, read},
     panels::{Panels, recommended},
     reference::pitch_threshold::{Settings, compare, difference},
@@ -160,4 +161,59 @@ fn difference_output_is_a_picture_with_the_metas_of_the_frame() {
         read(&output)[..expected.len()] == expected,
         "another picture"
     );
+}
+
+#[test]
+fn threshold_of_a_trained_picture_is_learned_from_frames_after_the_training() {
+    let Some(device) = start() else { return };
+    let mut panels = panels();
+    // A panel that does not move, with the noise of each frame.
+    let base = panels.next(0);
+    let good: Vec<Frame> = (0..5).map(|n| with_noise(&base, n)).collect();
+    let mut rig = Rig::new(
+        "clreference train-frames=2 edge-tolerance=0 deviation-factor=0 learn-frames=2 learn-rate=0 learn-margin=0",
+        &caps_of(&base),
+    );
+    let element = rig.only("clreference");
+    let threshold = || element.property::<f64>("threshold");
+    let before = threshold();
+    element.emit_by_name::<()>("learn-threshold", &[]);
+    // Frames of a training are not compared, so they do not count.
+    for frame in &good[..3] {
+        rig.pass(buffer_of(frame, &device));
+        assert_eq!(threshold(), before);
+    }
+    rig.pass(buffer_of(&good[3], &device));
+    let learned = threshold();
+    assert_ne!(learned, before);
+    let told = rig.told("clreference-learned");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].get::<f64>("threshold"), Ok(learned));
+    assert_eq!(told[0].get::<u64>("judged-pixels"), Ok(2 * 320 * 240));
+
+    // At a rate of 0 the frames themselves have no marks, and a quarter of a level less marks some.
+    let mut marked = |threshold: f64| {
+        element.set_property("threshold", threshold);
+        let outputs = good[2..4]
+            .iter()
+            .map(|frame| rig.pass(buffer_of(frame, &device)));
+        let pixels = outputs.map(|output| DefectResult::read(&output).remove(0).defect_pixels);
+        pixels.sum::<u64>()
+    };
+    // The limits for other thresholds are computed while frames flow.
+    let settled = |marked: &mut dyn FnMut(f64) -> u64, threshold: f64| {
+        (0..3).map(|_| marked(threshold)).last()
+    };
+    assert_eq!(settled(&mut marked, learned), Some(0));
+    assert!(settled(&mut marked, learned - 0.25) > Some(0));
+}
+
+/// The frame with other samples at some places.
+fn with_noise(frame: &Frame, seed: u64) -> Frame {
+    let mut noisy = frame.clone();
+    for (at, byte) in noisy.bytes.iter_mut().enumerate() {
+        let by = random(seed, at, 0, 0) % 9;
+        *byte = byte.saturating_add(by as u8);
+    }
+    noisy
 }

@@ -8,6 +8,7 @@ use clinspect_core::{
     ignored::{Ignored, Polygon},
     reference::Model,
     region::user_region,
+    threshold::Reached,
 };
 use clinspect_opencl::frame::{ClFrame, layout_of};
 use clinspect_opencl::{ClContext, Meter, buffer_of};
@@ -565,4 +566,89 @@ fn settings_that_do_not_fit_are_refused() {
     refused(&PLAIN_JOB, Some(Arc::new(other)), "44x17");
     let words = Model::new([45, 17], 16, 1, vec![0; 45 * 17], vec![0; 45 * 17]).expect("a model");
     refused(&PLAIN_JOB, Some(Arc::new(words)), "16-bit");
+}
+
+/// The counts that a threshold is learned from, by comparing at every threshold.
+fn reached(input: &Frame, model: &Model, job: &Job, shift: [f64; 2]) -> Reached {
+    let bits = match job.bit_depth {
+        0 => 8 * input.kind().size() as u32,
+        bits => bits,
+    };
+    let last = Reached::last(bits);
+    let at = |quarters: usize| {
+        let threshold = quarters as f64 / 4.0;
+        let job = Job {
+            threshold,
+            ..job.clone()
+        };
+        oracle::compare(
+            input.component(0),
+            &for_oracle(model),
+            &job.oracle(input, shift),
+        )
+    };
+    let mut counts = vec![0; last + 2];
+    counts[last + 1] = at(0).judged_pixels as u32;
+    let mut marked = at(0).defect_pixels as u32;
+    for (quarters, count) in counts[..last].iter_mut().enumerate() {
+        if marked == 0 {
+            break;
+        }
+        let next = at(quarters + 1).defect_pixels as u32;
+        *count = marked - next;
+        marked = next;
+    }
+    counts[last] += marked;
+    let mut reached = Reached::default();
+    reached.add(&counts);
+    reached.add(&counts);
+    reached
+}
+
+#[test]
+fn reached_thresholds_of_a_reference_equal_those_of_all_comparisons() {
+    let Some(device) = device::open() else { return };
+    let meter = Meter::new(false);
+    let mut seen = 0.0;
+    for (format, bit_depth) in [(Format::Gray8, 0), (Format::Gray16Le, 10)] {
+        for (edge_tolerance, polarity, normalize, moved) in [
+            (0, Polarity::Both, NormalizeBy::None, [0, 0]),
+            (2, Polarity::Bright, NormalizeBy::Gain, [0, 0]),
+            (1, Polarity::Dark, NormalizeBy::Offset, [5, -3]),
+        ] {
+            let job = Job {
+                edge_tolerance,
+                polarity,
+                normalize,
+                bit_depth,
+                moved,
+                search_range: (moved != [0, 0]).then_some(4),
+                ignored: vec![vec![3.0, 2.0, 20.0, 2.0, 11.0, 15.0]],
+                ..PLAIN_JOB
+            };
+            let input = Frame::showing(format, [71, 67], PADDED, Content::Natural, bit_depth);
+            let model = job.model(&input);
+            let layout = layout_of(&input.info).expect("a layout");
+            let settings = job.settings(&input, Some(model.clone()));
+            let mut operator = Reference::new(&device, &layout, &settings).expect("an operator");
+            let frame = input.import(&device);
+            let mut counted = Reached::default();
+            // No frame was compared yet.
+            let is_counted = operator.count_reached(&frame, &mut counted, &meter);
+            assert!(!is_counted.expect("no failure"));
+            packed(&device, &mut operator, &frame, input.size(), &ALL);
+            for _ in 0..2 {
+                let is_counted = operator.count_reached(&frame, &mut counted, &meter);
+                assert!(is_counted.expect("the pixels are counted"));
+            }
+            let shift = operator.alignment().expect("an alignment").shift;
+            assert_eq!(
+                counted,
+                reached(&input, &model, &job, shift),
+                "{format:?} {job:?}"
+            );
+            seen += counted.threshold(1000.0, 0.0).expect("judged pixels");
+        }
+    }
+    assert!(seen > 20.0, "all thresholds are near 0: {seen}");
 }

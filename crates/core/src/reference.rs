@@ -9,5 +9,5 @@ mod model;
 pub use alignment::{Match, Patches, QUARTERS, Shift};
 pub use brightness::{Brightness, FrameSums, Normalize};
 pub use judged::{Judged, Totals};
-pub use limits::{Deviations, Limits};
+pub use limits::{Deviations, Limits, mean_range};
 pub use model::{MOST_FRAMES, Model};

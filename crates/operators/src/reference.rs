@@ -3,6 +3,7 @@
 mod list;
 mod model;
 mod picture;
+mod reached;
 mod reader;
 mod run;
 mod settings;
@@ -31,6 +32,7 @@ use crate::{
 use model::DeviceModel;
 use picture::Pictures;
 pub use picture::Show;
+use reached::Reach;
 pub use reader::Reading;
 use run::Marker;
 pub use settings::{Align, NormalizeBy, ReferenceSettings};
@@ -94,6 +96,8 @@ pub struct Reference {
     marker: Marker,
     pictures: Pictures,
     differences: RunDifferences,
+    /// Made when a threshold is learned.
+    reach: Option<Reach>,
     model: Option<DeviceModel>,
     /// Frames are not compared.
     is_blind: bool,
@@ -147,6 +151,7 @@ impl Reference {
             pictures: Pictures::new(&base)?,
             differences: RunDifferences::new(context, &base.program)?,
             settings: settings.clone(),
+            reach: None,
             model,
             is_blind: false,
             reading: None,

@@ -5,6 +5,7 @@ mod caps;
 mod classify;
 mod ignore;
 mod ignore_file;
+mod learn;
 mod masks;
 mod properties;
 
@@ -27,12 +28,15 @@ use clinspect_core::{
     classes::Features,
     components::{Finder, Limits},
     ignored::Bitmap,
+    threshold::Reached,
     window::Reach,
 };
 use clinspect_opencl::frame::ClFrame;
 use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect};
 use clinspect_results::{Alignment, Defect, DefectResult, Verdict, VerdictLimits};
 pub use ignore::Ignore;
+pub use learn::signal as learn_threshold;
+use learn::{GoodFrames, LearnThreshold};
 use masks::Masks;
 use properties::Reporting;
 pub use properties::{Output, OutputChoice, Picture, PitchOutput};
@@ -45,6 +49,7 @@ pub struct Inspector {
     reporting: Mutex<Reporting>,
     rules: Mutex<Rules>,
     ignore: Mutex<Ignore>,
+    learning: LearnThreshold,
     /// The value of `output`, latched at the start.
     output: Mutex<Option<Output>>,
 }
@@ -80,6 +85,7 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
         )
         .with(|this| &this.inspector().rules, classify::rows())
         .with(|this| &this.inspector().ignore, ignore::rows())
+        .with(|this| &this.inspector().learning.settings, learn::rows())
 }
 
 /// Pad templates of an inspector.
@@ -202,18 +208,22 @@ pub trait InspectorImpl:
         Ok(())
     }
 
-    /// Learns from the frame that was marked last.
+    /// The settings on which [`Self::count_reached`] depends: all but the threshold.
+    fn counted_under(settings: &Self::Settings) -> Self::Settings;
+
+    /// Adds the pixels of the frame that was marked last to the counts from which a threshold is learned. Returns
+    /// whether the frame was compared.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    fn learn(
-        &self,
-        _live: &mut Live<Self::Settings, Self::Operator>,
-        _state: &mut Self::State,
-        _frame: &Frame,
-    ) -> Result<(), ClError> {
-        Ok(())
-    }
+    fn count_reached(
+        operator: &mut Self::Operator,
+        frame: &Frame,
+        reached: &mut Reached,
+    ) -> Result<bool, ClError>;
+
+    /// Sets the property `threshold`, grey levels.
+    fn set_threshold(&self, threshold: f64);
 
     /// Mean of the samples of the frame that was marked last, grey levels; `None` if unknown.
     ///
@@ -231,7 +241,7 @@ pub trait InspectorImpl:
 }
 
 /// State that an inspector keeps from frame to frame.
-pub struct State<T> {
+pub struct State<T, S> {
     masks: Option<Masks>,
     gate: MessageGate,
     verdict: Option<Verdict>,
@@ -241,10 +251,11 @@ pub struct State<T> {
     last_id: u32,
     ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
     classifier: Option<Live<Rules, Classifier>>,
+    good: GoodFrames<S>,
     own: T,
 }
 
-impl<T: Default> Default for State<T> {
+impl<T: Default, S> Default for State<T, S> {
     fn default() -> Self {
         Self {
             masks: None,
@@ -254,6 +265,7 @@ impl<T: Default> Default for State<T> {
             last_id: 0,
             ignored: None,
             classifier: None,
+            good: GoodFrames::default(),
             own: T::default(),
         }
     }
@@ -264,9 +276,9 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
     const COUNTS: &'static [&'static str] = &COUNTS;
     type Settings = T::Settings;
     type Operator = T::Operator;
-    type State = State<T::State>;
+    type State = State<T::State, T::Settings>;
 
-    fn settings(&self, state: &State<T::State>) -> T::Settings {
+    fn settings(&self, state: &State<T::State, T::Settings>) -> T::Settings {
         InspectorImpl::settings(self, &state.own)
     }
 
@@ -301,8 +313,13 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         })
     }
 
-    fn set_up(&self, state: &mut State<T::State>, caps: &Negotiated) -> Result<(), ClError> {
+    fn set_up(
+        &self,
+        state: &mut State<T::State, T::Settings>,
+        caps: &Negotiated,
+    ) -> Result<(), ClError> {
         InspectorImpl::set_up(self, &mut state.own, caps);
+        self.inspector().learning.begin_again(&mut state.good);
         lock(&self.inspector().ignore).read_again();
         let rules = lock(&self.inspector().rules).clone();
         state.classifier = Some(Live::new(rules, Classifier::new)?);
@@ -318,27 +335,35 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         <T as InspectorImpl>::reach(operator)
     }
 
-    fn learning(&self, live: &Live<T::Settings, T::Operator>, state: &State<T::State>) -> Learning {
+    fn learning(
+        &self,
+        live: &Live<T::Settings, T::Operator>,
+        state: &State<T::State, T::Settings>,
+    ) -> Learning {
         InspectorImpl::learning(self, live, &state.own)
     }
 
     fn look(
         &self,
         live: &mut Live<T::Settings, T::Operator>,
-        state: &mut State<T::State>,
+        state: &mut State<T::State, T::Settings>,
         view: &View,
     ) -> Result<(), ClError> {
         InspectorImpl::look(self, live, &mut state.own, view)
     }
 
-    fn web_begins(&self, _live: &mut Live<T::Settings, T::Operator>, state: &mut State<T::State>) {
+    fn web_begins(
+        &self,
+        _live: &mut Live<T::Settings, T::Operator>,
+        state: &mut State<T::State, T::Settings>,
+    ) {
         state.finder.reset();
     }
 
     fn process(
         &self,
         live: &mut Live<T::Settings, T::Operator>,
-        state: &mut State<T::State>,
+        state: &mut State<T::State, T::Settings>,
         frame: &mut Frame,
     ) -> Result<Option<gst::Event>, ClError> {
         T::note(live, &mut state.own);
@@ -365,7 +390,12 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             Ok(found)
         })?;
 
-        InspectorImpl::learn(self, live, &mut state.own, frame)?;
+        let learning = &self.inspector().learning;
+        if let Some(learned) = learning.look::<T>(live, &mut state.good, frame)? {
+            // The next frame is judged by the new threshold.
+            self.set_threshold(learned.threshold);
+            learned.tell(element, T::MESSAGE);
+        }
         let is_scaled = reporting.mm_per_pixel.iter().all(|&mm| mm > 0.0);
         let mean_level = if is_scaled && !listed.defects.is_empty() {
             T::mean_level(&mut live.operator)?

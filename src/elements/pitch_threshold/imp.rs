@@ -12,8 +12,6 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 use super::{
     estimate::{Estimation, News, Probes, probes},
     estimated::{Estimated, tell_missing},
-    learn_threshold,
-    learn_threshold::{GoodFrames, LearnThreshold, learning_rows},
     presence::{self, Learned, Presence},
     properties::{Settings, rows},
     steady::Steady,
@@ -34,6 +32,7 @@ use clinspect_core::{
     components::{Finder, Limits},
     pitch::Axis,
     region::user_region,
+    threshold::Reached,
     window::Reach,
 };
 use clinspect_opencl::frame::ClFrame;
@@ -46,7 +45,6 @@ pub struct ClPitchThreshold {
     settings: Mutex<Settings>,
     estimated: Estimated,
     pub(super) presence: Presence,
-    pub(super) learning: LearnThreshold,
 }
 
 /// What the element keeps from frame to frame.
@@ -55,7 +53,6 @@ pub struct State {
     estimation: Estimation,
     steady: Steady,
     learned: Learned,
-    reached: GoodFrames,
     /// Axes and multiples of the comparisons that judge few pixels.
     weak: Told<Vec<(Axis, u32)>>,
 }
@@ -168,7 +165,6 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
     let table = inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
-        .with(|this| &this.learning.settings, learning_rows())
         .with_read_only(Estimated::spec("x"), |this| {
             this.estimated.get()[0].to_value()
         })
@@ -189,8 +185,12 @@ impl ObjectImpl for ClPitchThreshold {
     property_methods!(PROPERTIES);
 
     fn signals() -> &'static [glib::subclass::Signal] {
-        static SIGNALS: LazyLock<Vec<Signal>> =
-            LazyLock::new(|| vec![presence::signal(), learn_threshold::signal()]);
+        static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
+            vec![
+                presence::signal(),
+                inspector::learn_threshold::<ClPitchThreshold>(),
+            ]
+        });
         SIGNALS.as_ref()
     }
 }
@@ -312,7 +312,6 @@ impl InspectorImpl for ClPitchThreshold {
     fn set_up(&self, state: &mut State, _caps: &Negotiated) {
         self.presence.forget(&self.obj(), &mut state.learned);
         self.estimated.set(&self.obj(), [None; 2]);
-        self.learning.begin_again(&state.reached);
         *state = State::default();
     }
 
@@ -392,20 +391,29 @@ impl InspectorImpl for ClPitchThreshold {
         (operator.comparison).show_difference(&frame.input, out, gain, frame.meter())
     }
 
-    fn learn(
-        &self,
-        live: &mut Live<Settings, Operator>,
-        state: &mut State,
-        frame: &Frame,
-    ) -> Result<(), ClError> {
-        let learned = self.learning.look(live, &mut state.reached, frame)?;
-        if let Some(learned) = learned {
-            // The next frame is judged by the new threshold.
-            lock(&self.settings).threshold = learned.threshold;
-            self.obj().notify("threshold");
-            learned.post(&self.obj());
+    fn counted_under(settings: &Settings) -> Settings {
+        Settings {
+            threshold: 0.0,
+            may_move: false,
+            ..settings.clone()
         }
-        Ok(())
+    }
+
+    fn count_reached(
+        operator: &mut Operator,
+        frame: &Frame,
+        reached: &mut Reached,
+    ) -> Result<bool, ClError> {
+        let comparison = &mut operator.comparison;
+        if !comparison.is_judging() {
+            return Ok(false);
+        }
+        comparison.count_reached(&frame.input, reached, frame.meter())?;
+        Ok(true)
+    }
+
+    fn set_threshold(&self, threshold: f64) {
+        lock(&self.settings).threshold = threshold;
     }
 
     fn mean_level(operator: &mut Operator) -> Result<Option<f64>, ClError> {

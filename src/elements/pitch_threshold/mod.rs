@@ -3,7 +3,6 @@
 mod estimate;
 mod estimated;
 mod imp;
-mod learn_threshold;
 mod presence;
 mod properties;
 mod steady;

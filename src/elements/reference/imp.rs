@@ -22,6 +22,7 @@ use clinspect_core::{
     components::{Finder, Limits},
     ignored::Bitmap,
     region::user_region,
+    threshold::Reached,
     window::Reach,
 };
 use clinspect_opencl::frame::ClFrame;
@@ -66,7 +67,13 @@ impl ObjectImpl for ClReference {
     property_methods!(PROPERTIES);
 
     fn signals() -> &'static [glib::subclass::Signal] {
-        training::signals()
+        static SIGNALS: LazyLock<Vec<glib::subclass::Signal>> = LazyLock::new(|| {
+            vec![
+                training::signal(),
+                inspector::learn_threshold::<ClReference>(),
+            ]
+        });
+        SIGNALS.as_ref()
     }
 }
 
@@ -220,6 +227,25 @@ impl InspectorImpl for ClReference {
             Picture::Difference => Show::Difference(operator.difference_gain),
         };
         (operator.reference).show(&frame.input, out, show, frame.meter())
+    }
+
+    fn counted_under(settings: &Settings) -> Settings {
+        Settings {
+            threshold: 0.0,
+            ..settings.clone()
+        }
+    }
+
+    fn count_reached(
+        operator: &mut Operator,
+        frame: &Frame,
+        reached: &mut Reached,
+    ) -> Result<bool, ClError> {
+        (operator.reference).count_reached(&frame.input, reached, frame.meter())
+    }
+
+    fn set_threshold(&self, threshold: f64) {
+        lock(&self.settings).threshold = threshold;
     }
 
     fn basis(live: &Live<Settings, Operator>) -> Basis {

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, LazyLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
@@ -52,17 +52,16 @@ impl Drop for Trained {
 }
 
 /// The action signal `train`.
-pub fn signals() -> &'static [Signal] {
-    static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
-        let train = Signal::builder("train").action().class_handler(|args| {
+pub fn signal() -> Signal {
+    Signal::builder("train")
+        .action()
+        .class_handler(|args| {
             let element = args.first()?.get::<ClReference>().ok()?;
             let requests = &element.imp().requests;
             requests.is_wanted.store(true, Ordering::Relaxed);
             None
-        });
-        vec![train.build()]
-    });
-    SIGNALS.as_ref()
+        })
+        .build()
 }
 
 impl Trained {

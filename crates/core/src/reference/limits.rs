@@ -100,13 +100,21 @@ impl Limits {
     }
 }
 
+/// The highest and the lowest mean of a model within `edge_tolerance` pixels of each pixel, 1/256 grey level. With them
+/// a threshold T marks a sample beyond the limits at a threshold of 0 if it is more than T above the highest mean, or
+/// below the lowest: the widest of `max(T, factor·v)` around a mean is the wider of the two.
+pub fn mean_range(model: &Model, edge_tolerance: usize) -> [Vec<u32>; 2] {
+    [u32::max, u32::min]
+        .map(|pick| extreme(model.mean().to_vec(), model.size(), edge_tolerance, pick))
+}
+
 /// The most extreme of the values within `reach` pixels along x and y, as `pick` chooses of two.
-fn extreme(
-    mut values: Vec<u16>,
+fn extreme<T: Copy>(
+    mut values: Vec<T>,
     [width, height]: [usize; 2],
     reach: usize,
-    pick: fn(u16, u16) -> u16,
-) -> Vec<u16> {
+    pick: fn(T, T) -> T,
+) -> Vec<T> {
     if reach == 0 {
         return values;
     }

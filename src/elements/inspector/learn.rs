@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use gst::{glib::subclass::Signal, subclass::prelude::*};
+use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
-use super::{ClPitchThreshold, imp::Operator, properties::Settings};
+use super::InspectorImpl;
 use crate::elements::{
-    base_filter::{ClBaseFilterExt, Frame, Live},
+    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, Live},
     lock,
     property_table::{Row, properties},
 };
@@ -21,7 +21,7 @@ const MAX_MARGIN: f64 = 65_535.0;
 
 /// How the threshold is learned.
 #[derive(Debug, Clone, Copy)]
-pub struct LearnSettings {
+pub(super) struct LearnSettings {
     frames: u32,
     rate: f64,
     margin: f64,
@@ -38,7 +38,7 @@ impl Default for LearnSettings {
 }
 
 /// The properties.
-pub fn learning_rows() -> Vec<Row<LearnSettings>> {
+pub(super) fn rows() -> Vec<Row<LearnSettings>> {
     properties!(LearnSettings {
         uint(
             "learn-frames", "Frames to learn from",
@@ -58,25 +58,34 @@ pub fn learning_rows() -> Vec<Row<LearnSettings>> {
     })
 }
 
-/// What the element knows of learning a threshold.
+/// What an inspector knows of learning a threshold.
 #[derive(Default)]
-pub struct LearnThreshold {
-    pub settings: Mutex<LearnSettings>,
+pub(super) struct LearnThreshold {
+    pub(super) settings: Mutex<LearnSettings>,
     /// `learn-threshold` was emitted.
     is_wanted: AtomicBool,
 }
 
 /// The good frames so far, kept from frame to frame.
-#[derive(Default)]
-pub struct GoodFrames {
+pub(super) struct GoodFrames<S> {
     frames: u32,
     reached: Reached,
     /// The settings under which the frames were counted; `None` while no threshold is learned.
-    settings: Option<Settings>,
+    settings: Option<S>,
+}
+
+impl<S> Default for GoodFrames<S> {
+    fn default() -> Self {
+        Self {
+            frames: 0,
+            reached: Reached::default(),
+            settings: None,
+        }
+    }
 }
 
 /// A learned threshold.
-pub struct Learned {
+pub(super) struct Learned {
     /// Grey levels.
     pub threshold: f64,
     frames: u32,
@@ -84,13 +93,14 @@ pub struct Learned {
     of: LearnSettings,
 }
 
-/// The action signal `learn-threshold`.
-pub fn signal() -> Signal {
+/// The action signal `learn-threshold` of an inspector.
+pub fn signal<T: InspectorImpl>() -> Signal {
     Signal::builder("learn-threshold")
         .action()
         .class_handler(|args| {
-            let element = args.first()?.get::<ClPitchThreshold>().ok()?;
-            let learning = &element.imp().learning;
+            let element = args.first()?.get::<gst::Element>().ok()?;
+            let element = element.downcast_ref::<T::Type>()?;
+            let learning = &element.imp().inspector().learning;
             learning.is_wanted.store(true, Ordering::Relaxed);
             None
         })
@@ -99,27 +109,28 @@ pub fn signal() -> Signal {
 
 impl LearnThreshold {
     /// New caps: learns from the new frames if a threshold was being learned.
-    pub fn begin_again(&self, good: &GoodFrames) {
+    pub fn begin_again<S>(&self, good: &mut GoodFrames<S>) {
         if good.settings.is_some() {
             self.is_wanted.store(true, Ordering::Relaxed);
         }
+        *good = GoodFrames::default();
     }
 
     /// Counts a frame that was judged. Returns the threshold after the last one.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn look(
+    pub fn look<T: InspectorImpl>(
         &self,
-        live: &mut Live<Settings, Operator>,
-        good: &mut GoodFrames,
+        live: &mut Live<T::Settings, T::Operator>,
+        good: &mut GoodFrames<T::Settings>,
         frame: &Frame,
     ) -> Result<Option<Learned>, ClError> {
         let is_new = self.is_wanted.swap(false, Ordering::Relaxed);
         if !is_new && good.settings.is_none() {
             return Ok(None);
         }
-        let settings = counted_under(&live.settings);
+        let settings = T::counted_under(&live.settings);
         // Counts of different comparisons do not add up.
         if is_new || good.settings.as_ref() != Some(&settings) {
             *good = GoodFrames {
@@ -127,11 +138,9 @@ impl LearnThreshold {
                 ..GoodFrames::default()
             };
         }
-        let comparison = &mut live.operator.comparison;
-        if !comparison.is_judging() {
+        if !T::count_reached(&mut live.operator, frame, &mut good.reached)? {
             return Ok(None);
         }
-        comparison.count_reached(&frame.input, &mut good.reached, frame.meter())?;
         good.frames += 1;
         let of = *lock(&self.settings);
         if good.frames < of.frames {
@@ -150,19 +159,11 @@ impl LearnThreshold {
     }
 }
 
-/// The settings on which counts depend.
-fn counted_under(settings: &Settings) -> Settings {
-    Settings {
-        threshold: 0.0,
-        may_move: false,
-        ..settings.clone()
-    }
-}
-
 impl Learned {
-    /// Posts a message with the threshold.
-    pub fn post(&self, element: &ClPitchThreshold) {
-        let fields = gst::Structure::builder("clpitchthreshold-learned")
+    /// Tells of the new value of the property, and posts a message; `message` is the name of the element's results.
+    pub fn tell(&self, element: &ClBaseFilter, message: &str) {
+        element.notify("threshold");
+        let fields = gst::Structure::builder(format!("{message}-learned"))
             .field("threshold", self.threshold)
             .field("frames", self.frames)
             .field("judged-pixels", self.judged)
