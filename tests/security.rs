@@ -87,7 +87,14 @@ const FORBIDDEN: [&str; 11] = [
 /// The code of every Rust file of the plugin, without comments.
 fn sources() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let crates = ["core", "models", "opencl", "operators", "results", "overlay"];
+    let crates = [
+        "core",
+        "models",
+        "opencl",
+        "operators",
+        "results",
+        "overlay",
+    ];
     let mut folders: Vec<PathBuf> = crates
         .iter()
         .map(|name| root.join("crates").join(name).join("src"))

@@ -78,15 +78,21 @@ fn differences(input: &Frame, job: &Job, polarity: Polarity) -> Vec<Option<f64>>
     oracle::difference(input.component(0), &all.oracle(input.size()))
 }
 
-/// Calls `check` with frames of every size and format, and a job for each.
-fn each_frame(mut check: impl FnMut(&Frame, &Job)) {
-    for (format, bit_depth) in [
-        (Format::Gray8, 0),
-        (Format::Gray16Le, 12),
-        (Format::Gray16Be, 0),
-        (Format::Nv12, 0),
-    ] {
-        for (n, size) in SIZES.into_iter().enumerate() {
+const FORMATS: [(Format, u32); 4] = [
+    (Format::Gray8, 0),
+    (Format::Gray16Le, 12),
+    (Format::Gray16Be, 0),
+    (Format::Nv12, 0),
+];
+
+/// Calls `check` with frames of all of these sizes and formats, and a job for each.
+fn each_frame(
+    sizes: &[[usize; 2]],
+    formats: &[(Format, u32)],
+    mut check: impl FnMut(&Frame, &Job),
+) {
+    for &(format, bit_depth) in formats {
+        for (n, &size) in sizes.iter().enumerate() {
             let arrangement = ARRANGEMENTS[n % ARRANGEMENTS.len()];
             let frame = Frame::showing(format, size, arrangement, Content::Random, bit_depth);
             let [width, height] = size.map(|size| size as u32);
@@ -100,12 +106,15 @@ fn each_frame(mut check: impl FnMut(&Frame, &Job)) {
     }
 }
 
-#[test]
-fn difference_picture_of_every_format_equals_reference() {
-    let Some(device) = device::open() else { return };
+/// Compares the pictures of frames with the reference; returns the number of pixels that differ from 128.
+fn check_pictures(
+    device: &Arc<ClContext>,
+    sizes: &[[usize; 2]],
+    formats: &[(Format, u32)],
+) -> usize {
     let mut seen = 0;
-    each_frame(|input, job| {
-        let Some(mut operator) = judged(&device, input, job) else {
+    each_frame(sizes, formats, |input, job| {
+        let Some(mut operator) = judged(device, input, job) else {
             return;
         };
         let bits = match (input.kind(), job.bit_depth) {
@@ -117,9 +126,9 @@ fn difference_picture_of_every_format_equals_reference() {
             let arrangement = OUTPUT_ARRANGEMENTS[input.size()[0] % OUTPUT_ARRANGEMENTS.len()];
             let mut wanted =
                 Frame::poisoned(Format::Gray8, input.size(), arrangement, OUTPUT_POISON);
-            let (output, buffer) = wanted.output(&device);
+            let (output, buffer) = wanted.output(device);
             operator
-                .show_difference(&input.import(&device), &output, gain, &Meter::new(false))
+                .show_difference(&input.import(device), &output, gain, &Meter::new(false))
                 .expect("the picture is drawn");
             // f64::round rounds half away from zero, too.
             let pixels: Vec<u32> = differences(input, job, Polarity::Both)
@@ -136,15 +145,14 @@ fn difference_picture_of_every_format_equals_reference() {
             });
         }
     });
-    assert!(seen > 10_000, "only {seen} pixels differ");
+    seen
 }
 
-#[test]
-fn reached_thresholds_of_every_format_equal_reference() {
-    let Some(device) = device::open() else { return };
+/// Compares the counts of frames with the reference; returns the number of judged pixels.
+fn check_reached(device: &Arc<ClContext>, sizes: &[[usize; 2]], formats: &[(Format, u32)]) -> u64 {
     let mut seen = 0;
-    each_frame(|input, job| {
-        let Some(mut operator) = judged(&device, input, job) else {
+    each_frame(sizes, formats, |input, job| {
+        let Some(mut operator) = judged(device, input, job) else {
             return;
         };
         let bits = match (input.kind(), job.bit_depth) {
@@ -153,7 +161,7 @@ fn reached_thresholds_of_every_format_equal_reference() {
             (_, depth) => depth,
         };
         let mut actual = Reached::default();
-        let frame = input.import(&device);
+        let frame = input.import(device);
         for _ in 0..2 {
             operator
                 .count_reached(&frame, &mut actual, &Meter::new(false))
@@ -176,5 +184,27 @@ fn reached_thresholds_of_every_format_equal_reference() {
         expected.add(&counts);
         assert_eq!(actual, expected, "{} {job:?}", input.describe());
     });
+    seen
+}
+
+#[test]
+fn difference_picture_of_every_format_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let seen = check_pictures(&device, &SIZES, &FORMATS);
+    assert!(seen > 10_000, "only {seen} pixels differ");
+}
+
+#[test]
+fn reached_thresholds_of_every_format_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let seen = check_reached(&device, &SIZES, &FORMATS);
     assert!(seen > 10_000, "only {seen} pixels are judged");
+}
+
+#[test]
+fn small_differences_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let (sizes, formats) = ([[33, 7], [3, 7]], &FORMATS[..2]);
+    assert!(check_pictures(&device, &sizes, formats) > 100);
+    assert!(check_reached(&device, &sizes, formats) > 100);
 }

@@ -652,3 +652,23 @@ fn reached_thresholds_of_a_reference_equal_those_of_all_comparisons() {
     }
     assert!(seen > 20.0, "all thresholds are near 0: {seen}");
 }
+
+#[test]
+fn small_reference_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for (format, size) in [
+        (Format::Gray8, [33, 7]),
+        (Format::Gray16Be, [17, 5]),
+        (Format::Gray8, [3, 7]),
+    ] {
+        let input = Frame::showing(format, size, PADDED, Content::Random, 0);
+        for (edge_tolerance, normalize) in [(0, NormalizeBy::None), (1, NormalizeBy::Gain)] {
+            let job = Job {
+                edge_tolerance,
+                normalize,
+                ..PLAIN_JOB
+            };
+            check(&device, &input, &job);
+        }
+    }
+}
