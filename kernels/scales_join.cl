@@ -14,31 +14,34 @@ __kernel void scales_repair(PLANE_ARGS, int width, int height, __global const uc
                             uint mask_stride, __constant const comparison_t *comparisons, int comparison_count, int theta, int flags,
                             int highest, __global uchar *repaired, uint repaired_stride)
 {
-    const int column = get_global_id(0);
     const int y = get_global_id(1);
-    if (column >= (int)mask_stride || y >= height)
+    if (y >= height)
         return;
-    const int x = STEP * column;
-    const int count = min(STEP, width - x);
-    __global const uchar *from = src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
-    __global uchar *to = repaired + (size_t)y * repaired_stride + (size_t)x * SAMPLE_BYTES;
-    if (count == STEP && ((ulong)from & 3u) == 0)
-        for (int i = 0; i < STEP / 4 * SAMPLE_BYTES; i++)
-            ((__global uint *)to)[i] = ((__global const uint *)from)[i];
-    else
-        for (int i = 0; i < count * SAMPLE_BYTES; i++)
-            to[i] = from[i];
-    const uint marked = all[all_offset + (size_t)y * mask_stride + column] & (0xff00u >> count);
-    if (!marked)
-        return;
-    int difference[STEP], is_marked[STEP];
-    measure_pixels(PLANE, x, y, marked, width, height, comparisons, comparison_count, theta, flags, difference, is_marked);
-    for (int k = 0; k < STEP; k++) {
-        if (!is_set(marked, k))
+    /* On a CPU an item has a row: PoCL's code for many items with branches is slower. */
+    for (int column = get_global_id(0); column < (int)mask_stride; column += (int)get_global_size(0)) {
+        const int x = STEP * column;
+        const int count = min(STEP, width - x);
+        __global const uchar *from = src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
+        __global uchar *to = repaired + (size_t)y * repaired_stride + (size_t)x * SAMPLE_BYTES;
+        if (count == STEP && ((ulong)from & 3u) == 0)
+            for (int i = 0; i < STEP / 4 * SAMPLE_BYTES; i++)
+                ((__global uint *)to)[i] = ((__global const uint *)from)[i];
+        else
+            for (int i = 0; i < count * SAMPLE_BYTES; i++)
+                to[i] = from[i];
+        const uint marked = all[all_offset + (size_t)y * mask_stride + column] & (0xff00u >> count);
+        if (!marked)
             continue;
-        const int size = ((int)abs(difference[k]) + 256) / 512;
-        const int value = (int)PLANE_SAMPLE(x + k, y) - (difference[k] < 0 ? -size : size);
-        store_sample(to + k * SAMPLE_BYTES, (uint)clamp(value, 0, highest));
+        int difference[STEP], is_marked[STEP];
+        measure_pixels(PLANE, x, y, marked, width, height, comparisons, comparison_count, theta, flags, difference,
+                       is_marked);
+        for (int k = 0; k < STEP; k++) {
+            if (!is_set(marked, k))
+                continue;
+            const int size = ((int)abs(difference[k]) + 256) / 512;
+            const int value = (int)PLANE_SAMPLE(x + k, y) - (difference[k] < 0 ? -size : size);
+            store_sample(to + k * SAMPLE_BYTES, (uint)clamp(value, 0, highest));
+        }
     }
 }
 

@@ -419,7 +419,10 @@ impl Scales {
             Arg::Mem(&self.repaired.memory),
             Arg::U32(to_u32(repaired_stride, "a stride")?),
         ];
-        let range = NdRange::cover([stride, self.height], self.repair_group);
+        let range = match self.bands {
+            Some(_) => NdRange::tiles([1, self.height], 1),
+            None => NdRange::cover([stride, self.height], self.repair_group),
+        };
         submission.run(&mut self.repair, "scales_repair", &args, &range)?;
         self.compare(None, pixels.counters, 0, submission)
     }
