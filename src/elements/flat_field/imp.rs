@@ -1,9 +1,6 @@
 //! Implementation of `clflatfield`.
 
-use std::{
-    path::PathBuf,
-    sync::{Arc, LazyLock, Mutex},
-};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::{
     glib::{self, subclass::Signal},
@@ -19,8 +16,8 @@ use crate::elements::{
         Treatment, put_back,
     },
     debug_category, lock, pad_templates,
-    property_table::{Field, PropertyTable, properties, property_methods},
-    text,
+    property_table::{PropertyTable, properties, property_methods},
+    text::Location,
 };
 use clinspect_core::{ClError, flat_field::Shape};
 use clinspect_opencl::{Taken, frame::FLAT_FORMATS};
@@ -43,20 +40,6 @@ pub struct Settings {
     values: Values,
     mode: FlatFieldMode,
     references: References,
-}
-
-/// The path of a file.
-#[derive(Debug, Clone, Default)]
-struct Location(PathBuf);
-
-impl Field for Location {
-    fn to_property(&self) -> glib::Value {
-        self.0.to_value()
-    }
-
-    fn set_property(&mut self, value: &glib::Value) {
-        self.0 = text::path(value).unwrap_or_default();
-    }
 }
 
 /// All properties.

@@ -129,6 +129,7 @@ impl Finder {
         self.is_set.extend_from_slice(is_set);
         self.find(mask, stride, limits, ends)
     }
+
     /// Takes the differences of the runs that [`Self::scan`] returned, in their order, and lists the
     /// defects that close with this strip.
     pub fn list(&mut self, differences: &[RunDifference]) -> Listed {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, ndrange::NdRange, threshold::Reached};
+use clinspect_core::{ClError, layout::SampleType, ndrange::NdRange, threshold::Reached};
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, frame::ClFrame};
 
 use super::{PitchThreshold, ignore::Ignore};
@@ -25,10 +25,7 @@ pub(super) struct Differences {
 }
 
 impl Differences {
-    fn new(
-        context: &ClContext,
-        sample: clinspect_core::layout::SampleType,
-    ) -> Result<Self, ClError> {
+    fn new(context: &ClContext, sample: SampleType) -> Result<Self, ClError> {
         // Planes are buffers even where the comparison reads their image.
         let program = context.program(
             ProgramSource::PitchDifference,
