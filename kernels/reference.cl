@@ -2,7 +2,8 @@
  * reference"), on any device, from buffers.
  *
  * reference_mark       A work-item marks `item_blocks` blocks of 16 pixels in each of `item_rows` rows. A CPU has one
- *                      item per work-group. All bytes of the mask are written. Samples are compared as they are.
+ *                      item per work-group. On a GPU `item_blocks` is 1, and `item_rows` is the program's constant
+ *                      MARK_ROWS. All bytes of the mask are written. Samples are compared as they are.
  * reference_mark_read  The same for samples that are read with a shift and another brightness.
  * reference_sums       A work-group sums the judged samples of a row, before the change of brightness.
  * reference_patches    A work-item copies a sample of a patch as a byte.
@@ -46,24 +47,33 @@ typedef uint16 taps_t;
 #define IS_OUTSIDE(s, high, low) convert_char16(((s) > (high)) | ((s) < (low)))
 #endif
 
+/* Loads 16 samples from a multiple of 16 bytes. */
+static samples_t load_aligned(__global const uchar *p)
+{
+#if SAMPLE_BYTES == 1
+    return *(__global const uchar16 *)p;
+#else
+    ushort16 v;
+    v.lo = *(__global const ushort8 *)p;
+    v.hi = *(__global const ushort8 *)(p + 16);
+#if BIG_ENDIAN_SAMPLES
+    v = SWAP_BYTES16(v);
+#endif
+    return v;
+#endif
+}
+
 /* Loads 16 samples. A GPU splits loads that may be unaligned into bytes. */
 static samples_t load_samples(__global const uchar *p)
 {
+    if (((size_t)p & 15) == 0)
+        return load_aligned(p);
 #if SAMPLE_BYTES == 1
-    return ((size_t)p & 15) == 0 ? *(__global const uchar16 *)p : LOAD_UCHAR16(p);
+    return LOAD_UCHAR16(p);
+#elif BIG_ENDIAN_SAMPLES
+    return SWAP_BYTES16(LOAD_USHORT16(p));
 #else
-    ushort16 v;
-    if (((size_t)p & 15) == 0) {
-        v.lo = *(__global const ushort8 *)p;
-        v.hi = *(__global const ushort8 *)(p + 16);
-    } else {
-        v = LOAD_USHORT16(p);
-    }
-#if BIG_ENDIAN_SAMPLES
-    return SWAP_BYTES16(v);
-#else
-    return v;
-#endif
+    return LOAD_USHORT16(p);
 #endif
 }
 
@@ -163,6 +173,53 @@ static uint mark_block(PLANE_ARGS, int x, int y, int width, int height, int4 jud
     return bits;
 }
 
+#ifdef MARK_ROWS
+/* Bits of 16 samples that are outside their limits. */
+static uint outside_bits(samples_t s, samples_t high, samples_t low)
+{
+#if SAMPLE_BYTES == 1
+    /* Four samples a word: the highest bit of a byte tells whether a >= b. */
+#define TOPS ((uint4)(0x80808080u))
+#define AT_LEAST(a, b) (((a) & ~(b)) | (~((a) ^ (b)) & (((a) | TOPS) - ((b) & ~TOPS))))
+    const uint4 v = as_uint4(s);
+    const uint4 ones = (~(AT_LEAST(as_uint4(high), v) & AT_LEAST(v, as_uint4(low))) & TOPS) >> (uint4)(7);
+    /* The product gathers the four bits of a word, the first sample's highest, from bit 24 on. */
+    const uint4 bits = (ones * (uint4)(0x08040201u)) >> (uint4)(24);
+    return (bits.x << 4) | bits.y | (bits.z << 12) | (bits.w << 8);
+#else
+    return pack_bits16(IS_OUTSIDE(s, high, low));
+#endif
+}
+
+/* The bits of a block in MARK_ROWS rows from y on. Where each of its pixels is judged, all samples and limits are
+ * loaded before the first one is compared: a GPU then waits for memory once. */
+static void mark_block_rows(PLANE_ARGS, int x, int y, int width, int height, int4 judged, int4 shift, int4 level,
+                            __global const uchar *limits, uint limit_stride, uint *bits, int is_read)
+{
+    __global const uchar *p = src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
+    const int is_whole = x >= judged.x && x + BLOCK <= judged.z && y >= judged.y && y + MARK_ROWS <= judged.w;
+    if (is_whole && !is_read && (((size_t)p | src_stride) & 15) == 0) {
+        __global const samples_t *limit =
+            (__global const samples_t *)(limits + 2 * (size_t)y * limit_stride + (size_t)x * SAMPLE_BYTES);
+        const size_t row = limit_stride / sizeof(samples_t);
+        samples_t s[MARK_ROWS], high[MARK_ROWS], low[MARK_ROWS];
+#pragma unroll
+        for (int i = 0; i < MARK_ROWS; i++) {
+            s[i] = load_aligned(p + (size_t)i * src_stride);
+            high[i] = limit[2 * i * row];
+            low[i] = limit[(2 * i + 1) * row];
+        }
+#pragma unroll
+        for (int i = 0; i < MARK_ROWS; i++)
+            bits[i] = outside_bits(s[i], high[i], low[i]);
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < MARK_ROWS; i++)
+        bits[i] = mark_block(PLANE, x, y + i, width, height, judged, shift, level, limits, limit_stride, is_read);
+}
+#endif
+
 static void mark_blocks(PLANE_ARGS, int width, int height, int4 judged, int4 shift, int4 level,
                         __global const uchar *limits, uint limit_stride, __global uchar *mask, ulong mask_offset,
                         int item_blocks, int item_rows, __global uint *counters, uint slot, __local uint *total,
@@ -179,6 +236,28 @@ static void mark_blocks(PLANE_ARGS, int width, int height, int4 judged, int4 shi
         *total = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
     uint count = 0;
+#ifdef MARK_ROWS
+    if (first_block < past_block && first_row < past_row) {
+        uint bits[MARK_ROWS];
+        mark_block_rows(PLANE, BLOCK * first_block, first_row, width, height, judged, shift, level, limits,
+                        limit_stride, bits, is_read);
+        __global uchar *out = mask + mask_offset + (size_t)first_row * mask_stride + 2 * first_block;
+        const int is_pair = 2 * first_block + 1 < mask_stride;
+#pragma unroll
+        for (int i = 0; i < MARK_ROWS; i++, out += mask_stride) {
+            if (first_row + i >= height)
+                break;
+            count += popcount(bits[i]);
+            if (is_pair && ((size_t)out & 1) == 0) {
+                *(__global ushort *)out = (ushort)bits[i];
+                continue;
+            }
+            out[0] = (uchar)bits[i];
+            if (is_pair)
+                out[1] = (uchar)(bits[i] >> 8);
+        }
+    }
+#else
     for (int y = first_row; y < past_row; y++) {
         __global uchar *out = mask + mask_offset + (size_t)y * mask_stride;
         for (int block = first_block; block < past_block; block++) {
@@ -190,6 +269,7 @@ static void mark_blocks(PLANE_ARGS, int width, int height, int4 judged, int4 shi
                 out[2 * block + 1] = (uchar)(bits >> 8);
         }
     }
+#endif
     if (count)
         atomic_add(total, count);
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -4,6 +4,7 @@
 mod flat_field;
 mod gaussian;
 mod histogram;
+mod lister;
 mod pitch_threshold;
 mod probe;
 mod reference;

@@ -7,9 +7,7 @@ mod ignore;
 mod mask;
 mod presence;
 mod run;
-mod run_differences;
 mod scales;
-mod set_words;
 mod settings;
 mod wide;
 
@@ -27,8 +25,8 @@ use clinspect_core::{
 use clinspect_opencl::frame::ClFrame;
 use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, ProgramSource};
 
+use crate::lister::Lister;
 pub use clinspect_core::components::{Listed, MeasuredDefect};
-use defects::Lister;
 use difference::Differences;
 use fixed::Fixed;
 use ignore::Ignore;
@@ -36,7 +34,6 @@ pub use mask::MaskTarget;
 pub(super) use mask::packed_mask;
 pub use presence::Contrast;
 use presence::Presence;
-pub(super) use run_differences::RunDifferences;
 use scales::Scales;
 pub use settings::{Borders, Compare, PitchSettings, Polarity};
 use settings::{ComparisonWords, check_forced};

@@ -24,7 +24,8 @@ use clinspect_opencl::{
 use crate::{
     JudgedPixels, WARM_UP_ROWS,
     histogram::effective_depth,
-    pitch_threshold::{Marked, RunDifferences},
+    lister::Lister,
+    pitch_threshold::Marked,
     sample_options,
     source::{plain_group, source_args},
     to_i32,
@@ -34,7 +35,7 @@ use picture::Pictures;
 pub use picture::Show;
 use reached::Reach;
 pub use reader::Reading;
-use run::Marker;
+use run::{GPU_ROWS, Marker};
 pub use settings::{Align, NormalizeBy, ReferenceSettings};
 pub use training::{Progress, Training};
 
@@ -95,7 +96,7 @@ pub struct Reference {
     settings: ReferenceSettings,
     marker: Marker,
     pictures: Pictures,
-    differences: RunDifferences,
+    lister: Lister,
     /// Made when a threshold is learned.
     reach: Option<Reach>,
     model: Option<DeviceModel>,
@@ -133,12 +134,13 @@ impl Reference {
         layout: &FrameLayout,
         settings: &ReferenceSettings,
     ) -> Result<Self, ClError> {
+        let mut options = sample_options(layout.sample, false);
+        if !context.caps().is_cpu {
+            options += &format!(" -DMARK_ROWS={GPU_ROWS}");
+        }
         let base = Base {
             context: context.clone(),
-            program: context.program(
-                ProgramSource::Reference,
-                &sample_options(layout.sample, false),
-            )?,
+            program: context.program(ProgramSource::Reference, &options)?,
             size: [layout.width, layout.height],
             sample: layout.sample,
             depth: effective_depth(settings.bit_depth, layout.sample)?,
@@ -149,7 +151,7 @@ impl Reference {
         Ok(Self {
             marker: Marker::new(&base)?,
             pictures: Pictures::new(&base)?,
-            differences: RunDifferences::new(context, &base.program)?,
+            lister: Lister::new(context, &base.program, !context.caps().is_cpu)?,
             settings: settings.clone(),
             reach: None,
             model,

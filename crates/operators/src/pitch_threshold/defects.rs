@@ -5,48 +5,18 @@ use std::sync::Arc;
 use super::{
     PitchThreshold,
     mask::{MaskTarget, packed_mask},
-    run_differences::RunDifferences,
-    set_words::SetWords,
 };
-use crate::{source::source_args, to_i32};
-use clinspect_core::ClError;
+use crate::{lister::DeviceMask, source::source_args, to_i32};
 use clinspect_core::{
+    ClError,
     components::{Finder, Limits, Listed},
-    mask::packed_stride,
 };
-use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Memory, Meter, Program};
-
-/// Working memory.
-#[derive(Debug)]
-pub(super) struct Lister {
-    differences: RunDifferences,
-    /// Where masks cross a bus to the host.
-    set_words: Option<SetWords>,
-}
-
-impl Lister {
-    /// Prepares lists. `has_bus`: masks cross a bus to the host.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
-        Ok(Self {
-            differences: RunDifferences::new(context, program)?,
-            set_words: has_bus
-                .then(|| SetWords::new(context, program))
-                .transpose()?,
-        })
-    }
-}
+use clinspect_opencl::{Arg, Meter, frame::ClFrame};
 
 impl PitchThreshold {
     /// Lists the defects that close with the frame and the mask of the last [`Self::run`]. The frame is
     /// the next strip of the web whose open defects `finder` holds; `ends`: the web ends with this strip.
     /// A frame that is no strip is a web of its own: reset the finder before, and pass `true`.
-    ///
-    /// The host reads only the packed mask. The device sums the differences, so the frame is not
-    /// transferred.
     ///
     /// # Errors
     /// The failing call; the open defects then lack the differences of this strip.
@@ -59,27 +29,12 @@ impl PitchThreshold {
         ends: bool,
         meter: &Arc<Meter>,
     ) -> Result<Listed, ClError> {
-        let stride = packed_stride(self.width);
         let window = self.window;
         let (width, height) = (self.width, window.rows);
         let packed = packed_mask(target, &self.packed).filter(|_| self.marked.pixels > 0);
-        let Some((mask, mask_offset)) = packed else {
+        let Some((buffer, offset)) = packed else {
             finder.pass(width, height, limits, ends);
             return Ok(finder.list(&[]));
-        };
-        let read = match &mut self.lister.set_words {
-            Some(set_words) => {
-                let (mask, pixels) = ((mask, mask_offset), self.marked.pixels);
-                set_words.read(&self.context, mask, [stride, height], pixels, meter)?
-            }
-            None => None,
-        };
-        let runs = match read {
-            Some(mask) => finder.scan_rows(mask.bytes, stride, width, mask.is_set, limits, ends),
-            None => mask.read_with(|bytes| {
-                let bytes = bytes.get(mask_offset..).unwrap_or(&[]);
-                finder.scan(bytes, stride, width, height, limits, ends)
-            })?,
         };
         let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
         // Without a search the comparisons stand in for the table, which the kernel does not read.
@@ -110,8 +65,6 @@ impl PitchThreshold {
             tile_rows,
             table,
             Arg::I32(i32::from(self.marked.missing > 0)),
-            Arg::Reads(Memory::Buffer(mask)),
-            Arg::U64(mask_offset as u64),
         ];
         // Without coarser levels the comparisons stand in for their memory, which the kernel does not read.
         let levels = match &self.scales {
@@ -121,10 +74,15 @@ impl PitchThreshold {
                 [none, none, Arg::I32(0), none, none]
             }
         };
-        let frame_args = [&frame_args[..], &levels[..]].concat();
-        let differences = &mut self.lister.differences;
-        let measured = differences.run(&self.context, &frame_args, runs, meter)?;
-        Ok(finder.list(measured))
+        let mask = DeviceMask {
+            buffer,
+            offset,
+            size: [width, height],
+            pixels: self.marked.pixels,
+        };
+        let args: [&[Arg]; 2] = [&frame_args, &levels];
+        let web = (finder, limits, ends);
+        self.lister.list(&self.context, mask, args, web, meter)
     }
 
     /// Compiles the kernel that lists need, and runs it once.

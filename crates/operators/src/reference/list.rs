@@ -5,12 +5,11 @@ use std::sync::Arc;
 use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed},
-    mask::packed_stride,
 };
-use clinspect_opencl::{Arg, Memory, Meter, frame::ClFrame};
+use clinspect_opencl::{Arg, Meter, frame::ClFrame};
 
 use super::Reference;
-use crate::{MaskTarget, pitch_threshold::packed_mask};
+use crate::{MaskTarget, lister::DeviceMask, pitch_threshold::packed_mask};
 
 impl Reference {
     /// Lists the defects of the frame and the mask of the last [`Self::run`]. The host reads only the packed mask.
@@ -28,26 +27,27 @@ impl Reference {
         let base = &self.base;
         let [width, height] = base.size;
         let packed = packed_mask(target, &self.packed).filter(|_| self.marked.pixels > 0);
-        let (Some((mask, offset)), Some(model), Some(reading)) =
+        let (Some((buffer, offset)), Some(model), Some(reading)) =
             (packed, &self.model, &self.reading)
         else {
             finder.pass(width, height, limits, true);
             return Ok(finder.list(&[]));
         };
-        let runs = mask.read_with(|bytes| {
-            let bytes = bytes.get(offset..).unwrap_or(&[]);
-            finder.scan(bytes, packed_stride(width), width, height, limits, true)
-        })?;
         let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
         args.extend([
             reading.shift_arg(),
             reading.level_arg(base),
             Arg::Mem(&model.mean),
-            Arg::Reads(Memory::Buffer(mask)),
-            Arg::U64(offset as u64),
         ]);
-        let measured = self.differences.run(&base.context, &args, runs, meter)?;
-        Ok(finder.list(measured))
+        let mask = DeviceMask {
+            buffer,
+            offset,
+            size: base.size,
+            pixels: self.marked.pixels,
+        };
+        let web = (finder, limits, true);
+        self.lister
+            .list(&base.context, mask, [&args, &[]], web, meter)
     }
 
     /// Runs the kernel that lists need once.

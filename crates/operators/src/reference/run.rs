@@ -19,8 +19,8 @@ type Counters = [u32; 2];
 const BLOCK: usize = 16;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
-/// Rows per work-item of a GPU.
-const ITEM_ROWS: usize = 2;
+/// Rows per work-item of a GPU, a constant of its program.
+pub(super) const GPU_ROWS: usize = 2;
 
 /// The kernels that mark, and their memory.
 #[derive(Debug)]
@@ -76,8 +76,8 @@ impl Marker {
             let rows = height.div_ceil(bands);
             (blocks, rows, NdRange::tiles([1, height.div_ceil(rows)], 1))
         } else {
-            let items = [blocks, height.div_ceil(ITEM_ROWS)];
-            (1, ITEM_ROWS, NdRange::cover(items, self.group))
+            let items = [blocks, height.div_ceil(GPU_ROWS)];
+            (1, GPU_ROWS, NdRange::cover(items, self.group))
         };
         let plain = Reading::plain();
         let reading = reading.unwrap_or(&plain);

@@ -21,7 +21,7 @@ const MOST_CPU_ITEMS: usize = 256;
 
 /// The kernel and its buffers.
 #[derive(Debug)]
-pub(crate) struct RunDifferences {
+pub(super) struct RunDifferences {
     kernel: Kernel,
     runs: Mem,
     out: Mem,

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use clinspect_core::{ClError, ndrange::NdRange};
-use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, Meter, Program};
 
+use super::DeviceMask;
 use crate::to_u32;
 
 const KERNEL: &str = "mask_set_words";
@@ -61,7 +62,7 @@ impl SetWords {
         })
     }
 
-    /// A mask of `rows` rows and `stride` bytes a row, of which `pixels` pixels are marked, and no other bit is set;
+    /// A mask of `rows` rows and `stride` bytes a row, in which no other bits are set than those of its marked pixels;
     /// `None` if these are too many.
     ///
     /// # Errors
@@ -69,11 +70,11 @@ impl SetWords {
     pub fn read(
         &mut self,
         context: &Arc<ClContext>,
-        (mask, mask_offset): (&ClBuffer, usize),
+        mask: DeviceMask,
         [stride, rows]: [usize; 2],
-        pixels: u64,
         meter: &Arc<Meter>,
     ) -> Result<Option<HostMask<'_>>, ClError> {
+        let pixels = mask.pixels;
         if pixels > CAPACITY as u64 {
             return Ok(None);
         }
@@ -89,8 +90,8 @@ impl SetWords {
             }
         };
         let args = [
-            Arg::Reads(Memory::Buffer(mask)),
-            Arg::U64(mask_offset as u64),
+            Arg::Reads(Memory::Buffer(mask.buffer)),
+            Arg::U64(mask.offset as u64),
             Arg::U32(to_u32(bytes, "a mask")?),
             Arg::Mem(&out),
             Arg::U32(to_u32(self.slot, "a counter")?),
