@@ -25,6 +25,10 @@ const fn gpu(case: Case) -> Case {
     Case { lies: GPU, ..case }
 }
 
+/// Judges every frame: a training would begin anew after a fault, and other frames would be judged.
+const REFERENCE: &str =
+    "clreference location=MODEL threshold=20 align=translation match-score=0.1 normalize=gain";
+
 /// Every case.
 pub const ALL: &[Case] = &[
     case("gaussian", "clgaussian", "GRAY8"),
@@ -71,6 +75,28 @@ pub const ALL: &[Case] = &[
     ),
     case("pitch-estimated", "clpitchthreshold pitch-y=-1", "GRAY8"),
     gpu(case("pitch-gpu", "clpitchthreshold pitch-x=8", "GRAY8")),
+    case(
+        "flat-field",
+        "clflatfield location=WHITE profile=true",
+        "GRAY8",
+    ),
+    ours(case(
+        "flat-field-ours",
+        "clflatfield location=WHITE",
+        "GRAY8",
+    )),
+    gpu(case(
+        "flat-field-gpu",
+        "clflatfield location=WHITE",
+        "GRAY8",
+    )),
+    case("reference", REFERENCE, "GRAY8"),
+    ours(case(
+        "reference-frame",
+        "clreference location=MODEL threshold=20 output=frame profile=true",
+        "GRAY8",
+    )),
+    gpu(case("reference-gpu", REFERENCE, "GRAY8")),
     ours(case(
         "chain",
         "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 output=frame",

@@ -2,11 +2,13 @@
 
 use crate::tools::{Sandbox, exists, run, skip};
 
-const ELEMENTS: [&str; 4] = [
+const ELEMENTS: [&str; 6] = [
     "clgaussian",
     "clhistogram",
     "clpitchthreshold pitch-x=8",
     "clpitchthreshold pitch-x=8 output=frame",
+    "clflatfield",
+    "clreference train-frames=1 threshold=20 output=frame",
 ];
 
 /// Pipelines, and whether each ends without an error.

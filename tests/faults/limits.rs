@@ -13,6 +13,12 @@ const ELEMENTS: &[(&str, &str)] = &[
     ("clhistogram strategy=local", "GRAY8"),
     ("clhistogram strategy=banked", "GRAY8"),
     ("clhistogram memory-object=image", "NV12"),
+    ("clflatfield location=WHITE", "GRAY8"),
+    ("clreference train-frames=1 threshold=20", "GRAY8"),
+    (
+        "clreference train-frames=1 threshold=20 output=frame",
+        "GRAY16_LE",
+    ),
     ("clpitchthreshold pitch-x=8 output=frame", "GRAY8"),
     ("clpitchthreshold pitch-x=8 pitch-y=8", "GRAY16_LE"),
     ("clpitchthreshold pitch-x=8 memory-object=image", "GRAY8"),

@@ -4,6 +4,7 @@
 use std::{
     collections::{BTreeMap, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
+    path::PathBuf,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -34,7 +35,7 @@ pub enum Phase {
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub name: &'static str,
-    /// A piece of a gst-launch line.
+    /// A piece of a gst-launch line; WHITE stands for a file with a white reference, MODEL for one with a model.
     pub elements: &'static str,
     pub format: &'static str,
     pub size: [u32; 2],
@@ -64,6 +65,8 @@ pub struct Trace {
     pub frames: Vec<Frame>,
     /// Errors on the bus, each after the name of the element.
     pub errors: Vec<String>,
+    /// Warnings on the bus.
+    pub warnings: Vec<String>,
     /// The elements started.
     pub started: bool,
     /// Duration of each phase, without waits for a processor.
@@ -88,6 +91,7 @@ pub enum Frame {
 /// Elements between two pads.
 pub struct Stand {
     case: Case,
+    files: Vec<PathBuf>,
     bin: gst::Bin,
     bus: gst::Bus,
     source: gst::Pad,
@@ -100,7 +104,8 @@ pub struct Stand {
 
 impl Stand {
     pub fn new(case: Case) -> Self {
-        let bin = gst::parse::bin_from_description(case.elements, true).unwrap();
+        let (elements, files) = with_models(&case);
+        let bin = gst::parse::bin_from_description(&elements, true).unwrap();
         let bus = gst::Bus::new();
         bin.set_bus(Some(&bus));
         let received: Arc<Mutex<Vec<gst::Buffer>>> = Arc::default();
@@ -122,6 +127,7 @@ impl Stand {
         bin.static_pad("src").unwrap().link(&sink).unwrap();
         Self {
             case,
+            files,
             bin,
             bus,
             source,
@@ -166,12 +172,22 @@ impl Stand {
             }
         });
         layer::set_rules("");
-        while let Some(message) = self.bus.pop_filtered(&[gst::MessageType::Error]) {
-            if let gst::MessageView::Error(error) = message.view() {
-                let source = error.src().map(|s| s.name().to_string());
-                let text = error.error().message().to_owned();
-                let source = source.unwrap_or_default();
-                trace.errors.push(format!("{source}: {text}"));
+        let wanted = [gst::MessageType::Error, gst::MessageType::Warning];
+        while let Some(message) = self.bus.pop_filtered(&wanted) {
+            let source = message.src().map(|s| s.name().to_string());
+            let source = source.unwrap_or_default();
+            match message.view() {
+                gst::MessageView::Error(error) => {
+                    trace
+                        .errors
+                        .push(format!("{source}: {}", error.error().message()));
+                }
+                gst::MessageView::Warning(warning) => {
+                    trace
+                        .warnings
+                        .push(format!("{source}: {}", warning.error().message()));
+                }
+                _ => (),
             }
         }
         self.bus.set_flushing(true);
@@ -309,7 +325,49 @@ impl Stand {
 impl Drop for Stand {
     fn drop(&mut self) {
         self.bin.set_bus(None);
+        for file in &self.files {
+            let _ = std::fs::remove_file(file);
+        }
     }
+}
+
+/// The elements of a case, and the files that they read.
+fn with_models(case: &Case) -> (String, Vec<PathBuf>) {
+    let mut line = case.elements.to_owned();
+    let mut files = Vec::new();
+    let [width, height] = case.size.map(|size| size as usize);
+    let at = |f: fn(usize, usize) -> usize| {
+        let levels = (0..width * height).map(|i| 256 * f(i % width, i / width) as u32);
+        levels.collect::<Vec<u32>>()
+    };
+    for (word, name, mean) in [
+        // Darker on the right.
+        ("WHITE", "white", at(|x, _| 200_usize.saturating_sub(x))),
+        // The frames without their square.
+        ("MODEL", "mean", at(|x, y| 16 * (x % 8) + 8 * (y % 8))),
+    ] {
+        if !line.contains(word) {
+            continue;
+        }
+        let file = format!("clinspect-faults-{name}-{}.npz", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        let (shape, none) = ([height, width], vec![0; width * height]);
+        let array = |name, shape, samples| clinspect_models::ArrayRef {
+            name,
+            shape,
+            samples,
+        };
+        let mut arrays = vec![array(name, &shape[..], &mean[..])];
+        if word == "MODEL" {
+            arrays.push(array("deviation", &shape, &none));
+            arrays.push(array("frames", &[], &[1]));
+            arrays.push(array("bits", &[], &[8]));
+        }
+        clinspect_models::write(&path, &arrays).unwrap();
+        line = line.replace(word, &path.display().to_string());
+        files.push(path);
+    }
+    (line, files)
 }
 
 /// True if a function queries times. Times are queried when the commands are complete, which may be in
