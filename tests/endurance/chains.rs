@@ -1,6 +1,10 @@
 //! The chains, each with many frames.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Instant,
+};
 
 use clinspect_opencl::ClContext;
 use gst::prelude::*;
@@ -8,7 +12,7 @@ use gst_video::VideoFormat as Format;
 
 use crate::{
     device::say,
-    expected::{Result, Step},
+    expected::{Result, Step, write_models},
     frames::{ARRANGEMENTS, Arrangement, Frame, PLAIN},
     panels::spotted,
     resources::{Trend, alone},
@@ -37,7 +41,7 @@ struct Chain {
     steps: &'static [Step],
 }
 
-const CHAINS: [Chain; 9] = [
+const CHAINS: [Chain; 10] = [
     Chain {
         name: "gaussian-grey",
         format: Format::Gray8,
@@ -88,6 +92,12 @@ const CHAINS: [Chain; 9] = [
         steps: &[Step::Pitch(14.7, THRESHOLD), Step::Unpack],
     },
     Chain {
+        name: "light-and-reference",
+        format: Format::Gray8,
+        panels: true,
+        steps: &[Step::FlatField, Step::Reference(60.0)],
+    },
+    Chain {
         name: "all",
         format: Format::Gray8,
         panels: true,
@@ -105,6 +115,25 @@ struct StopAtEnd<'a>(&'a gst::Pipeline);
 impl Drop for StopAtEnd<'_> {
     fn drop(&mut self) {
         let _ = self.0.set_state(gst::State::Null);
+    }
+}
+
+/// A folder with the files of [`write_models`], removed at the end.
+struct Models(PathBuf);
+
+impl Models {
+    fn new() -> Self {
+        let folder = format!("clinspect-endurance-{}", std::process::id());
+        let folder = std::env::temp_dir().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        write_models(&folder, SIZE);
+        Self(folder)
+    }
+}
+
+impl Drop for Models {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -138,11 +167,14 @@ impl Chain {
     fn run(
         &self,
         device: (&str, &Arc<ClContext>),
+        models: &Path,
         frames: &[(Frame, Result)],
         count: usize,
         mut look: impl FnMut(usize, &gst::Buffer),
     ) {
-        let elements: Vec<String> = self.steps.iter().map(|s| s.line(device.0)).collect();
+        let elements: Vec<String> = (self.steps.iter())
+            .map(|step| step.line(device.0, models))
+            .collect();
         let pipeline = Pipeline::new(&format!(
             "appsrc name=in format=time block=true max-buffers=4 max-bytes=0 max-time=0 ! {} ! \
              appsink name=out sync=false max-buffers=4 wait-on-eos=false",
@@ -201,26 +233,39 @@ fn every_chain_frame_after_frame_equals_the_references_and_does_not_grow() {
     let other = clinspect_opencl::open(&other)
         .ok()
         .filter(|other| other.device_name() != name);
+    let models = Models::new();
     for chain in &CHAINS {
         let frames = chain.frames();
         let mut compared = "the reference".to_owned();
         if let Some(other) = &other {
             let other_name = other.device_name();
-            chain.run((other_name, other), &frames, FRAMES, |number, buffer| {
-                let difference = Result::read(buffer).difference(&frames[number].1);
-                assert_eq!(difference, None, "{} on {other_name}", chain.name);
-            });
+            chain.run(
+                (other_name, other),
+                &models.0,
+                &frames,
+                FRAMES,
+                |number, buffer| {
+                    let difference = Result::read(buffer).difference(&frames[number].1);
+                    assert_eq!(difference, None, "{} on {other_name}", chain.name);
+                },
+            );
             compared = format!("the reference and {other_name}");
         }
         let mut trend = Trend::default();
         let begin = Instant::now();
-        chain.run((&name, &device), &frames, count, |number, buffer| {
-            let difference = Result::read(buffer).difference(&frames[number % FRAMES].1);
-            assert_eq!(difference, None, "{} on {name}, frame {number}", chain.name);
-            if number % (count / SAMPLES).max(1) == 0 {
-                trend.add(number as u64);
-            }
-        });
+        chain.run(
+            (&name, &device),
+            &models.0,
+            &frames,
+            count,
+            |number, buffer| {
+                let difference = Result::read(buffer).difference(&frames[number % FRAMES].1);
+                assert_eq!(difference, None, "{} on {name}, frame {number}", chain.name);
+                if number % (count / SAMPLES).max(1) == 0 {
+                    trend.add(number as u64);
+                }
+            },
+        );
         let took = begin.elapsed().as_secs_f64();
         let growth = trend.growth(0.25);
         let good = growth.rss_kib <= RSS_LIMIT_KIB

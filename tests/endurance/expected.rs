@@ -1,12 +1,18 @@
 //! The results of a chain of elements for a frame, from the sequential references.
 
+use std::path::Path;
+
+use clinspect_models::ArrayRef;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::{Defect, DefectResult, HistogramResult};
 
 use crate::{
     frames::{Frame, PLAIN, read},
-    panels::{DEFAULT, listed, without_ids},
-    reference::{gaussian::gaussian_integer, histogram::histogram, pitch_threshold::compare},
+    panels::{DEFAULT, listed, listed_of, without_ids},
+    reference::{
+        defects::Web, flat_field::Field, gaussian::gaussian_integer, histogram::histogram,
+        pitch_threshold::compare, trained,
+    },
     support::pitch_settings,
 };
 
@@ -25,11 +31,46 @@ pub enum Step {
     PitchOfFrames(f64, f64),
     /// `clmaskunpack`.
     Unpack,
+    /// `clflatfield` with the references of [`write_models`].
+    FlatField,
+    /// `clreference` with the model of [`write_models`] and this threshold, sending frames.
+    Reference(f64),
+}
+
+/// White level of a sample, 1/256 grey level: a lamp at the left.
+fn white(x: usize) -> u32 {
+    256 * (230 - (x % 164) as u32 / 2)
+}
+
+/// Mean of every sample of the model, 1/256 grey level.
+const MEAN: u32 = 256 * 140;
+
+/// Writes `white.npz` and `model.npz` for frames of this size into a folder.
+pub fn write_models(folder: &Path, [width, height]: [usize; 2]) {
+    let array = |name, shape, samples| ArrayRef {
+        name,
+        shape,
+        samples,
+    };
+    let shape = [height, width];
+    let pixels = width * height;
+    let levels: Vec<u32> = (0..pixels).map(|at| white(at % width)).collect();
+    let whites = [array("white", &shape[..], &levels[..])];
+    clinspect_models::write(&folder.join("white.npz"), &whites).unwrap();
+    let (mean, none) = (vec![MEAN; pixels], vec![0; pixels]);
+    let model = [
+        array("mean", &shape[..], &mean[..]),
+        array("deviation", &shape, &none),
+        array("frames", &[], &[1]),
+        array("bits", &[], &[8]),
+    ];
+    clinspect_models::write(&folder.join("model.npz"), &model).unwrap();
 }
 
 impl Step {
     /// The element in a gst-launch line.
-    pub fn line(self, device: &str) -> String {
+    pub fn line(self, device: &str, models: &Path) -> String {
+        let models = models.display();
         match self {
             Self::Gaussian(taps) => format!("clgaussian device=\"{device}\" kernel-size={taps}"),
             Self::GaussianOfImages(taps) => {
@@ -45,6 +86,12 @@ impl Step {
                 "clpitchthreshold device=\"{device}\" PUBLISHED pitch-x={pitch} threshold={threshold} output=frame"
             ),
             Self::Unpack => "clmaskunpack".into(),
+            Self::FlatField => {
+                format!("clflatfield device=\"{device}\" location={models}/white.npz")
+            }
+            Self::Reference(threshold) => format!(
+                "clreference device=\"{device}\" location={models}/model.npz threshold={threshold} output=frame"
+            ),
         }
     }
 }
@@ -130,6 +177,59 @@ impl Result {
                     if !travels {
                         mask = Some((outcome.packed, outcome.mask));
                     }
+                }
+                Step::FlatField => {
+                    let [width, height] = frame.size();
+                    let field = Field {
+                        dark: vec![vec![0; width * height]],
+                        white: vec![(0..width * height).map(|at| white(at % width)).collect()],
+                        line: false,
+                        target: 0,
+                        min_range: 0,
+                        most: 255,
+                    };
+                    let corrected = field.correct(0, frame.component(0));
+                    frame.set(&[corrected], input);
+                }
+                Step::Reference(threshold) => {
+                    let [width, height] = frame.size();
+                    let model = trained::Model {
+                        mean: vec![MEAN.into(); width * height],
+                        deviation: vec![0; width * height],
+                    };
+                    let outcome = trained::compare(
+                        frame.component(0),
+                        &model,
+                        &trained::Settings {
+                            threshold,
+                            deviation_factor: 0.0,
+                            edge_tolerance: 0,
+                            bright: true,
+                            dark: true,
+                            shift: [0, 0],
+                            normalize: trained::Normalize::None,
+                            rois: Vec::new(),
+                            ignored: Vec::new(),
+                            bit_depth: 0,
+                        },
+                    );
+                    assert!(outcome.defect_pixels > 0, "nothing to find");
+                    let levels: Vec<_> = (outcome.mask.iter())
+                        .map(|&marked| marked.then_some(0))
+                        .collect();
+                    let web = Web {
+                        mask: &outcome.mask,
+                        differences: &outcome.differences,
+                        levels: &levels,
+                        width,
+                    };
+                    let (found, _) = listed_of(web, DEFAULT);
+                    result.defects.push((
+                        outcome.judged_pixels,
+                        outcome.defect_pixels,
+                        Some(outcome.packed),
+                        found,
+                    ));
                 }
                 Step::Unpack => {
                     let (_, pixels) = mask.take().expect("a mask before clmaskunpack");

@@ -1,7 +1,7 @@
 //! Thousands of frames through every chain: each result equals the reference and the result of another
 //! device, and the process does not grow.
 //!
-//! The binary reads no files, so it can run on another machine.
+//! The binary reads no files but the models that it writes, so it can run on another machine.
 //! `CLINSPECT_DEVICE` names the device, `CLINSPECT_ENDURANCE_FRAMES` the number of frames per chain, and
 //! `CLINSPECT_OTHER_DEVICE` the device to compare with (default `cpu`; skipped if it is missing or the
 //! same device). `scripts/soak` runs the ignored tests for `CLINSPECT_SOAK_MINUTES`.

@@ -100,20 +100,24 @@ pub const DEFAULT: Wanted = Wanted {
 /// The reference's list, and whether there are more defects.
 pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect>, bool) {
     let samples = frame.component(0);
-    let list = reference::defects::defects(
-        reference::defects::Web {
-            mask: &oracle::compare(samples, settings).mask,
-            differences: &oracle::difference(samples, settings),
-            levels: &oracle::finest_level(samples, settings),
-            width: samples.width,
-        },
-        &reference::defects::Rules {
-            min_area: wanted.min_area,
-            merge_distance: wanted.merge_distance,
-            max_defects: wanted.max_defects as usize,
-            max_defect_rows: u32::MAX,
-        },
-    );
+    let web = reference::defects::Web {
+        mask: &oracle::compare(samples, settings).mask,
+        differences: &oracle::difference(samples, settings),
+        levels: &oracle::finest_level(samples, settings),
+        width: samples.width,
+    };
+    listed_of(web, wanted)
+}
+
+/// The reference's list of a mask that any comparison made, and whether there are more defects.
+pub fn listed_of(web: reference::defects::Web, wanted: Wanted) -> (Vec<Defect>, bool) {
+    let rules = reference::defects::Rules {
+        min_area: wanted.min_area,
+        merge_distance: wanted.merge_distance,
+        max_defects: wanted.max_defects as usize,
+        max_defect_rows: u32::MAX,
+    };
+    let list = reference::defects::defects(web, &rules);
     let defects = (list.defects.iter())
         .map(|d| Defect {
             x: d.x as i32,
