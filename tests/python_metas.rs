@@ -1,5 +1,5 @@
 //! Python reads metas and messages, and sets properties, through GObject introspection; it pushes
-//! numpy frames.
+//! numpy frames. A script also fills a disk.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,6 +20,12 @@ const NO_SKIMAGE: i32 = 78;
 /// Runs a script of `tests/python`; it must print `expected`.
 #[track_caller]
 fn script_prints(name: &str, expected: &str) {
+    script_prints_under(&["env"], name, expected);
+}
+
+/// The same, started by another program with these arguments.
+#[track_caller]
+fn script_prints_under(starter: &[&str], name: &str, expected: &str) {
     let python = "/usr/bin/python3";
     if !exists("python3") || !Path::new(python).exists() {
         return skip("there is no /usr/bin/python3");
@@ -27,7 +33,9 @@ fn script_prints(name: &str, expected: &str) {
     let sandbox = Sandbox::new(name);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python");
     let read = run(sandbox
-        .command(python)
+        .command(starter[0])
+        .args(&starter[1..])
+        .arg(python)
         .arg(script.join(format!("{name}.py"))));
     if read.code() == Some(CANNOT_RUN) {
         return skip(&read.text());
@@ -60,6 +68,22 @@ fn defects_of_both_versions_are_read_from_python() {
 fn defects_of_frames_and_webs_equal_scikit_image() {
     if has_device() {
         script_prints("regionprops", "defects equal regionprops");
+    }
+}
+
+#[test]
+fn full_disk_is_told_and_inspection_goes_on() {
+    // As root, or in a namespace of users where the kernel allows one.
+    let may = |options: &&str| {
+        let mut unshare = std::process::Command::new("unshare");
+        unshare.args([options, "mount", "-t", "tmpfs", "none", "/mnt"]);
+        unshare.output().is_ok_and(|done| done.status.success())
+    };
+    let Some(options) = ["-m", "-rm"].into_iter().find(|options| may(options)) else {
+        return skip("this user cannot mount a small tmpfs");
+    };
+    if has_device() {
+        script_prints_under(&["unshare", options], "full_disk", "both go on");
     }
 }
 

@@ -30,6 +30,9 @@ use clinspect_core::ClError;
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
+/// Longest time for which the times of a command are asked; they are only statistics.
+pub(super) const PATIENCE: Duration = Duration::from_millis(500);
+
 /// The status of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
@@ -162,14 +165,18 @@ impl Event {
     }
 
     /// The start of this completed command and the end of `last` on the device's clock, ns, if the
-    /// driver knows them; the end does not precede the start.
+    /// driver knows them and answers within [`PATIENCE`]; the end does not precede the start.
     pub fn span_until_ns(&self, last: &Self) -> Option<[u64; 2]> {
+        let begun = Instant::now();
         let time = |event: &Self, what| {
             get_event_profiling_info(event.raw(), what)
                 .ok()
                 .map(|info| info.to_ulong())
         };
         let start = time(self, CL_PROFILING_COMMAND_START)?;
+        if begun.elapsed() > PATIENCE {
+            return None;
+        }
         let end = time(last, CL_PROFILING_COMMAND_END)?;
         (start <= end).then_some([start, end])
     }

@@ -6,10 +6,11 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
+    time::Instant,
 };
 
 use super::{
-    event::Event,
+    event::{Event, PATIENCE},
     timeline::{FrameTimeline, Timeline},
 };
 
@@ -339,8 +340,10 @@ impl Meter {
             }
             profile.timeline.newest_first()
         };
-        // The driver is queried without the lock.
-        frames.iter().find_map(FrameTimeline::of)
+        // The driver is queried without the lock. A stop asks too, and must not wait long for a driver that stalls.
+        let begun = Instant::now();
+        let mut asked = frames.iter().take_while(|_| begun.elapsed() < PATIENCE);
+        asked.find_map(FrameTimeline::of)
     }
 
     /// The counters.
