@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    layer::Report,
+    layer::{self, Report},
     stand::{Case, Fault, Frame, Phase, Stand, Trace, asks_for_times},
 };
 
@@ -128,6 +128,7 @@ pub fn try_one(case: Case, healthy: &Trace, scenario: &Scenario) -> Result<(), S
         return Err(about(&format!("does not recover, {again}, after")));
     }
     if stand.kept.take().is_some() {
+        layer::settle();
         after = Report::now().unwrap_or_default();
     }
     // An object whose release fails stays alive.
