@@ -1,0 +1,4 @@
+//! The line station: runs the inspection of a line's cameras, serves its page and records failed
+//! frames.
+
+pub mod state;

@@ -1,0 +1,3 @@
+//! The program of the line station.
+
+fn main() {}
