@@ -10,7 +10,7 @@ use std::{
 };
 
 use gstinspectpublish::report::Report;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A JPEG or PNG file in memory.
 pub type Picture = axum::body::Bytes;
@@ -36,7 +36,16 @@ pub struct Camera {
     /// The last hour, the last failed frames, the roll.
     pub history: Mutex<History>,
     /// What people ask of the camera.
-    pub commands: mpsc::Sender<Command>,
+    pub commands: mpsc::Sender<Request>,
+}
+
+/// A command, and the way for its answer.
+pub struct Request {
+    /// What to do.
+    pub command: Command,
+    /// A sentence for the person who asked: what happens now, or why the command was refused. No
+    /// answer counts as a failure.
+    pub answer: oneshot::Sender<Result<String, String>>,
 }
 
 /// State of a camera's pipeline.
@@ -124,6 +133,11 @@ pub struct History {
     pub alarms: VecDeque<(SystemTime, String)>,
     /// Frames per second over the last seconds.
     pub frame_rate: f64,
+    /// The newest histogram: 64 bins or fewer for each channel, for the plot. Empty without
+    /// `clhistogram`.
+    pub bins: Vec<Vec<u64>>,
+    /// The commands that the camera's pipeline can carry out.
+    pub offers: Vec<Command>,
 }
 
 /// The defects of one minute.
