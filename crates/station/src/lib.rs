@@ -3,4 +3,9 @@
 
 pub mod config;
 pub mod log;
+pub mod pictures;
+pub mod pipeline;
 pub mod state;
+pub mod station;
+pub mod supervisor;
+pub mod systemd;

@@ -272,7 +272,7 @@ fn check(element: &gst::Element, spec: &glib::ParamSpec, text: &str) -> Result<S
     // An element keeps its value if it cannot use a new array.
     let is_array = value.type_().is_a(gst::Array::static_type());
     let kept = element.property_value(name);
-    if is_array && GstValueExt::eq(&value, &kept) || !is_array {
+    if !is_array || GstValueExt::eq(&value, &kept) {
         Ok(text.to_owned())
     } else {
         Err(format!(
