@@ -2,8 +2,6 @@
 
 use std::{ops::Range, time::Duration};
 
-use gst::prelude::*;
-
 use super::{
     mistakes::Mistakes,
     properties::{self, Properties},
@@ -188,31 +186,18 @@ fn aravissrc(name: &str, caps: Option<&str>) -> String {
 
 /// Makes the source without starting it.
 fn check_source(description: &str, span: &Range<usize>, mistakes: &mut Mistakes<'_>) {
-    let parsed = gst::parse::bin_from_description_full(
-        description,
-        true,
-        None,
-        gst::ParseFlags::FATAL_ERRORS,
-    );
-    match parsed {
-        Ok(bin) => {
-            if bin.static_pad("src").is_none() {
-                mistakes.add(
-                    span,
-                    "the source has no free output; end the description with an element that sends frames, not with a sink",
-                );
-            }
-        }
-        Err(error) => {
-            let advice = if error.matches(gst::ParseError::NoSuchElement) {
-                "; install its GStreamer plugin, or correct the name"
-            } else {
-                "; try it with gst-launch-1.0"
-            };
-            let text = format!("the source is no pipeline: {}{advice}", error.message());
-            mistakes.add(span, text);
-        }
-    }
+    let Err(error) = crate::pipeline::source(description) else {
+        return;
+    };
+    let why = error.message();
+    let advice = if error.matches(gst::ParseError::NoSuchElement) {
+        "install its GStreamer plugin, or correct the name"
+    } else if error.matches(gst::ParseError::Link) {
+        "end the source with an element that sends frames, not with a sink, and check the caps"
+    } else {
+        "try it with gst-launch-1.0"
+    };
+    mistakes.add(span, format!("the source is no pipeline: {why}; {advice}"));
 }
 
 /// The tables of `inspectpublish`; it sends the camera's name if the file gives no other.
