@@ -2,3 +2,4 @@
 //! frames.
 
 pub mod state;
+pub mod web;
