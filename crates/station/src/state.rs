@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize},
     },
     time::SystemTime,
 };
@@ -114,8 +114,14 @@ pub struct Counters {
     pub publish_errors: AtomicU64,
     /// Frames that wait to be recorded.
     pub recording_queue: AtomicU64,
+    /// Frames that were recorded: failed ones, and those before and after them.
+    pub recorded: AtomicU64,
+    /// Frames that were not recorded because the queue was full.
+    pub recording_dropped: AtomicU64,
     /// Frames that could not be recorded.
     pub recording_errors: AtomicU64,
+    /// Whether the folder or the disk refuses recordings now.
+    pub recording_stopped: AtomicBool,
 }
 
 /// What happened lately.
