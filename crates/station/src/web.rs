@@ -15,7 +15,8 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, Request, State},
+    body::HttpBody,
+    extract::{DefaultBodyLimit, Request},
     middleware::{self, Next},
     response::Response,
     routing::{get, post},
@@ -101,24 +102,29 @@ fn router(site: Arc<Site>) -> Router {
         .route("/thumbnails/{name}/{picture}", get(live::thumbnail))
         .route("/events", get(events::events))
         .route("/healthz", get(api::health))
+        .route("/metrics", get(api::metrics))
         .fallback(|| async { Refusal::NO_PAGE })
         .method_not_allowed_fallback(|| async { Refusal::METHOD })
         .layer(middleware::from_fn_with_state(site.clone(), access::guard))
-        .layer(middleware::from_fn(answer_in_time))
-        .layer(middleware::from_fn_with_state(site.clone(), headers))
+        .layer(middleware::from_fn(small_and_in_time))
+        .layer(middleware::from_fn(headers))
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(site)
 }
 
-/// A request whose body comes too slowly, or that waits too long, ends.
-async fn answer_in_time(request: Request, next: Next) -> Result<Response, Refusal> {
+/// Refuses a request that announces a large body, and ends one that takes too long.
+async fn small_and_in_time(request: Request, next: Next) -> Result<Response, Refusal> {
+    let announced = request.body().size_hint().lower();
+    if announced > MAX_BODY as u64 {
+        return Err(Refusal::TOO_LARGE);
+    }
     tokio::time::timeout(ANSWER_WITHIN, next.run(request))
         .await
         .map_err(|_| Refusal::TOO_SLOW)
 }
 
 /// The security headers of every response.
-async fn headers(State(_): State<Arc<Site>>, request: Request, next: Next) -> Response {
+async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
     for (name, value) in files::HEADERS {

@@ -9,7 +9,8 @@ use std::{
 use axum::{
     Extension, Json,
     extract::{Path, State, rejection::JsonRejection},
-    http::StatusCode,
+    http::{StatusCode, header},
+    response::IntoResponse,
 };
 use gstinspectpublish::report::Report;
 use serde::Deserialize;
@@ -89,7 +90,10 @@ pub fn summary(camera: &Camera) -> Value {
         "publish_dropped": of.publish_dropped.load(Relaxed),
         "publish_errors": of.publish_errors.load(Relaxed),
         "recording_queue": of.recording_queue.load(Relaxed),
+        "recorded": of.recorded.load(Relaxed),
+        "recording_dropped": of.recording_dropped.load(Relaxed),
         "recording_errors": of.recording_errors.load(Relaxed),
+        "recording_stopped": of.recording_stopped.load(Relaxed),
     })
 }
 
@@ -273,4 +277,14 @@ pub async fn health(State(site): State<Arc<Site>>) -> Result<&'static str, Refus
     }
     let sentence = format!("These cameras do not run: {}.", stopped.join(", "));
     Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, sentence.into()))
+}
+
+/// `GET /metrics`: the numbers, for Prometheus.
+pub async fn metrics(State(site): State<Arc<Site>>) -> impl IntoResponse {
+    let cameras = site.cameras.borrow().clone();
+    let content_type = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    (content_type, crate::metrics::text(&cameras))
 }

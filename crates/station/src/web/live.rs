@@ -108,7 +108,8 @@ impl WaitForNext for tokio::sync::watch::Receiver<Option<Picture>> {
 fn endless(camera: &Arc<Camera>, place: OwnedSemaphorePermit) -> Response {
     let pictures = WatchStream::from_changes(camera.live.subscribe()).filter_map(|newest| newest);
     let kept = (Viewer::new(camera), place);
-    let body = Body::from_stream(parts(pictures, kept));
+    let first = tokio_stream::once(Ok(Bytes::from(format!("--{BOUNDARY}\r\n"))));
+    let body = Body::from_stream(first.chain(parts(pictures, kept)));
     let content_type = format!("multipart/x-mixed-replace; boundary={BOUNDARY}");
     ([(header::CONTENT_TYPE, content_type)], body).into_response()
 }

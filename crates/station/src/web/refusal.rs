@@ -25,6 +25,10 @@ impl Refusal {
         StatusCode::METHOD_NOT_ALLOWED,
         "This page does not take this kind of request.",
     );
+    pub const TOO_LARGE: Self = Self::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        "The request is too large; a command has less than 4096 bytes.",
+    );
     pub const TOO_SLOW: Self = Self::new(
         StatusCode::REQUEST_TIMEOUT,
         "The request took too long; try again.",
