@@ -53,7 +53,7 @@ export class Card {
     this.figures = {};
     const figure = (key, label, title) => {
       this.figures[key] = make("dd", {}, "–");
-      return make("div", { title }, make("dt", {}, label), this.figures[key]);
+      return make("div", { title, class: { device: "whole", restarts: "less", lost: "less" }[key] }, make("dt", {}, label), this.figures[key]);
     };
     const figures = make("dl", { class: "figures" },
       figure("rate", "Frame rate", "Frames per second over the last seconds"),
@@ -98,9 +98,9 @@ export class Card {
       this.showVerdict("fail", now.verdict === "fail" ? this.defectsText() : "A frame failed just now");
       setTimeout(() => this.refreshVerdict(), HOLD_MS + 10);
     } else this.refreshVerdict();
-    if (!isRunning) this.showNote([state.word, now.status_text, state.help].filter(Boolean).join(". ").replace(/\.\./g, "."));
+    if (!isRunning) this.showNote(state.word, now.status_text, state.help);
     this.showFigures(before, now);
-    this.showAlarms([...(now.light_alarms ?? []).map((text) => ({ text: `Light: ${text}` })), ...now.alarms]);
+    this.showAlarms(alarmsNow(now));
     this.showCommands();
   }
 
@@ -139,10 +139,13 @@ export class Card {
     this.actions.announce(this.name, `${word}. ${text}`);
   }
 
-  showNote(text) {
+  showNote(title, ...lines) {
     this.image.hidden = true;
     this.note.hidden = false;
-    say(this.note, text);
+    const text = [title, ...lines].join();
+    if (text === this.noteText) return;
+    this.noteText = text;
+    this.note.replaceChildren(make("strong", {}, title), ...lines.filter(Boolean).map((line) => make("span", {}, line)));
   }
 
   onPicture(isShown) {
@@ -231,6 +234,14 @@ export class Card {
     this.rollSection.hidden = roll.marks.length === 0;
     if (roll.marks.length) this.roll.show(roll);
   }
+}
+
+/// Alarms that are raised now, then those of the station with their times.
+function alarmsNow(now) {
+  const raised = (now.light_alarms ?? []).map((name) => `Light: ${name}`);
+  if (now.recording_stopped) raised.push("Recording stopped: the folder or the disk takes no pictures");
+  if (now.publish_dropped) raised.push(`${plural(now.publish_dropped, "result")} not published: the broker or file did not take them in time`);
+  return [...raised.map((text) => ({ text })), ...now.alarms];
 }
 
 const section = (title, ...children) => make("section", {}, make("h3", {}, title), ...children);

@@ -31,7 +31,7 @@ export function table(caption, heads, rows) {
 }
 
 export const number = (value, digits = 0) =>
-  Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
 
 const CLOCK = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
 

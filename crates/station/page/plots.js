@@ -1,7 +1,7 @@
 // Plots as SVG, drawn in the size that they have on the screen. Each has a table with the same
 // numbers beside it.
 
-import { clock, draw, make, number, table } from "./dom.js";
+import { clock, countsText, draw, make, number, table } from "./dom.js";
 
 const MAX_CLASSES = 6;
 const LEFT = 36;
@@ -112,12 +112,15 @@ export class MinutesPlot extends Plot {
       const slot = 59 - (now - minute.minute);
       if (slot < 0) continue;
       let y = bottom;
+      const bars = [];
       names.forEach((name, index) => {
         const size = (inMinute(minute, name) / top) * (bottom - TOP);
         if (size === 0) return;
         y -= size;
-        parts.push(draw("rect", { class: `mark c${index}`, x: (LEFT + slot * step + 0.5).toFixed(1), y: y.toFixed(1), width: Math.max(1, step - 1).toFixed(1), height: size.toFixed(1) }));
+        bars.push(draw("rect", { class: `mark c${index}`, x: (LEFT + slot * step + 0.5).toFixed(1), y: y.toFixed(1), width: Math.max(1, step - 1).toFixed(1), height: size.toFixed(1) }));
       });
+      const hint = `${clock(minute.minute * 60_000).slice(0, 5)}: ${countsText(minute.defects)}`;
+      if (bars.length) parts.push(draw("g", {}, draw("title", {}, hint), bars));
     }
     const of = (name) => minutes.reduce((all, minute) => all + inMinute(minute, name), 0);
     const all = minutes.reduce((total, minute) => total + sum(minute), 0);
@@ -129,7 +132,7 @@ export class MinutesPlot extends Plot {
 
   asTable() {
     const rows = [...this.numbers.minutes].reverse().map(({ minute, frames, failed, defects }) =>
-      [clock(minute * 60_000).slice(0, 5), number(frames), number(failed), Object.entries(defects).map(([name, count]) => `${count} ${name}`).join(", ") || "none"]);
+      [clock(minute * 60_000).slice(0, 5), number(frames), number(failed), countsText(defects) || "none"]);
     return table("Defects by minute, the newest first", ["Minute", "Frames", "Failed", "Defects"], rows);
   }
 }

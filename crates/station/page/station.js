@@ -176,6 +176,7 @@ function arrange() {
   }
   find("all").hidden = !wanted || cards.size === 1;
   main.dataset.shown = shown.length;
+  main.style.setProperty("--columns", Math.ceil(Math.sqrt(shown.length)));
   pictures.show(document.hidden ? [] : shown.map((card) => ({ name: card.name, image: card.image, onpicture: (isShown) => card.onPicture(isShown) })));
   return wanted;
 }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize},
@@ -192,5 +193,48 @@ impl Camera {
     /// The history, even if a thread panicked while it held the lock.
     pub fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Alarms that are kept.
+const KEPT_ALARMS: usize = 50;
+/// Commands that may wait.
+const WAITING_COMMANDS: usize = 8;
+
+impl Camera {
+    /// A camera that starts, and what people will ask of it.
+    pub fn new(name: &str) -> (Self, mpsc::Receiver<Request>) {
+        let (commands, requests) = mpsc::channel(WAITING_COMMANDS);
+        let camera = Self {
+            name: name.to_owned(),
+            status: watch::Sender::default(),
+            report: watch::Sender::default(),
+            live: watch::Sender::default(),
+            viewers: AtomicUsize::new(0),
+            counters: Counters::default(),
+            history: Mutex::default(),
+            commands,
+        };
+        (camera, requests)
+    }
+
+    /// Raises an alarm: in the history and in the log.
+    pub fn alarm(&self, text: String) {
+        crate::error!("camera {}: {text}", self.name);
+        let mut history = self.history();
+        history.alarms.push_back((SystemTime::now(), text));
+        if history.alarms.len() > KEPT_ALARMS {
+            history.alarms.pop_front();
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CameraLost => "camera lost",
+            Self::DeviceLost => "device lost",
+            Self::SettingsRefused => "settings refused",
+        })
     }
 }
