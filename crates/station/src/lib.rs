@@ -3,9 +3,12 @@
 
 pub mod config;
 pub mod log;
+pub mod metrics;
 pub mod pictures;
 pub mod pipeline;
+pub mod recording;
 pub mod state;
 pub mod station;
 pub mod supervisor;
 pub mod systemd;
+pub mod web;
