@@ -15,10 +15,10 @@ use gst::prelude::*;
 use crate::{
     config::{CameraConfig, Properties, set},
     info,
-    pictures::Pictures,
     state::{Camera, Command, Trouble},
     warning,
 };
+pub use results::Outlets;
 use trouble::Stopped;
 use watched::Watched;
 
@@ -65,13 +65,13 @@ impl Pipeline {
     pub fn build(
         config: &CameraConfig,
         camera: &Arc<Camera>,
-        pictures: &Arc<Pictures>,
+        outlets: &Outlets,
     ) -> Result<Self, Stopped> {
         let refused = |text: String| (Trouble::SettingsRefused, text);
         let source = source(&config.source);
         let source =
             source.map_err(|error| refused(format!("the source is no pipeline: {error}")))?;
-        Self::around(source, config, camera, pictures)
+        Self::around(source, config, camera, outlets)
             .map_err(|error| refused(error.message.into_owned()))
     }
 
@@ -79,7 +79,7 @@ impl Pipeline {
         source: gst::Bin,
         config: &CameraConfig,
         camera: &Arc<Camera>,
-        pictures: &Arc<Pictures>,
+        outlets: &Outlets,
     ) -> Result<Self, gst::glib::BoolError> {
         let make = |factory: &str| gst::ElementFactory::make(factory).build();
         let lacks = || gst::glib::bool_error!("the pipeline lacks a part");
@@ -143,7 +143,7 @@ impl Pipeline {
         let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
         let watched = Arc::new(Watched::new());
         let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
-        results::Results::watch(&pad, &pipeline, camera, &watched, pictures);
+        results::Results::watch(&pad, &pipeline, camera, &watched, outlets);
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
         results::watch_source(&pad, camera, &watched);
         let bus = pipeline.bus().ok_or_else(lacks)?;

@@ -2,6 +2,8 @@
 
 use std::{ops::Range, time::Duration};
 
+use crate::recording;
+
 use super::{
     mistakes::Mistakes,
     properties::{self, Properties},
@@ -42,6 +44,8 @@ pub struct CameraConfig {
     pub overlay: Properties,
     /// Properties of each `inspectpublish`.
     pub publish: Vec<Properties>,
+    /// Recording of failed frames, if there is one.
+    pub recording: Option<recording::Settings>,
 }
 
 /// An element that judges frames.
@@ -93,6 +97,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         );
     }
     let publish = publish(table, mistakes);
+    let recording = recording(table, mistakes);
     let (analyzer, analysis) = match (pitch, reference) {
         (None, Some(analysis)) => (Analyzer::Reference, analysis),
         (analysis, _) => (Analyzer::Pitch, analysis.unwrap_or_default()),
@@ -112,11 +117,12 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         analysis,
         overlay: overlay.unwrap_or_default(),
         publish,
+        recording,
     }
 }
 
 fn name(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
-    if !table.entries().iter().any(|(key, _, _)| *key == "name") {
+    if !table.has("name") {
         mistakes.add_missing(&table.span, "the camera has no name; add name = \"…\"");
     }
     let Some((name, span)) = table.string("name", mistakes) else {
@@ -147,7 +153,6 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
             mistakes.add(&table.place("caps"), "caps belong to aravis; write the caps of a source behind it, as \"v4l2src ! video/x-raw, width=640\"");
         }
     }
-    let has = |key| table.entries().iter().any(|(name, _, _)| *name == key);
     let (description, span) = match (source, aravis) {
         (Some(_), Some((_, span))) => {
             mistakes.add(
@@ -162,7 +167,7 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
             span,
         ),
         (None, None) => {
-            if !has("source") && !has("aravis") {
+            if !table.has("source") && !table.has("aravis") {
                 mistakes.add_missing(
                     &table.span,
                     "the camera has no source; add source = \"…\" (a pipeline as for gst-launch-1.0) or aravis = \"…\" (the name of a \
@@ -222,6 +227,41 @@ fn publish(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<Proper
         publish.push(read);
     }
     publish
+}
+
+/// Recordings, with the limits of [`recording::Settings`].
+fn recording(
+    table: &mut Table<'_, '_>,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<recording::Settings> {
+    const ANY: Range<u64> = 0..u64::MAX;
+    let mut table = table.table("recording", mistakes)?;
+    if !table.has("folder") {
+        mistakes.add_missing(&table.span, "recording has no folder; add folder = \"…\"");
+    }
+    let folder = table.string("folder", mistakes);
+    let folder_span = folder
+        .as_ref()
+        .map_or(table.span.clone(), |(_, span)| span.clone());
+    let mut number = |key, range| table.whole(key, range, mistakes);
+    let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+    let before = small(number("before", 0..u64::from(recording::MOST_AROUND)));
+    let after = small(number("after", 0..u64::from(recording::MOST_AROUND)));
+    let max_age_hours = small(number("max-age-hours", 0..u64::from(u32::MAX)));
+    let max_count = number("max-count", ANY);
+    let max_bytes = number("max-bytes", ANY);
+    table.finish(mistakes);
+    let (folder, _) = folder?;
+    let mut settings = recording::Settings::new(folder.into());
+    settings.before = before.unwrap_or(settings.before);
+    settings.after = after.unwrap_or(settings.after);
+    settings.max_age_hours = max_age_hours.unwrap_or(settings.max_age_hours);
+    settings.max_count = max_count.unwrap_or(settings.max_count);
+    settings.max_bytes = max_bytes.unwrap_or(settings.max_bytes);
+    if let Err(why) = settings.check() {
+        mistakes.add(&folder_span, format!("recording: {why}"));
+    }
+    Some(settings)
 }
 
 /// Whether there is a user before the host of a URI.
