@@ -51,10 +51,15 @@ impl Broker {
         {
             return Err(FORM.into());
         }
-        let port = match authority.port() {
-            None if is_tls => 8883,
-            None => 1883,
-            Some(port) => port.as_u16(),
+        // A port that is too large is no port to the parser.
+        let port = match (
+            authority.port_u16(),
+            authority.as_str().ends_with(authority.host()),
+        ) {
+            (Some(port), _) => port,
+            (None, true) if is_tls => 8883,
+            (None, true) => 1883,
+            (None, false) => return Err(FORM.into()),
         };
         if !is_tls && !ca_file.is_empty() {
             return Err("ca-file needs a uri that begins with mqtts://".into());

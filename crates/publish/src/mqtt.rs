@@ -2,8 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
 
 use gst::glib;
@@ -36,6 +39,7 @@ const PACKETS: [usize; 2] = [64 << 10, 64 << 20];
 /// What the retained topic `state` says.
 const ONLINE: &str = "online";
 const OFFLINE: &str = "offline";
+const ENDED: &str = "the client library has ended";
 
 /// Sends reports to a broker.
 pub struct Mqtt {
@@ -51,8 +55,10 @@ type Unacknowledged = (Option<u16>, Option<Arc<Report>>);
 #[derive(Default)]
 struct Connection {
     packets: Mutex<VecDeque<Unacknowledged>>,
-    /// The broker has answered, or acknowledged a packet.
+    /// The broker has answered, or acknowledged a packet, or [`Self::is_closed`] is set.
     changed: Notify,
+    /// The end was sent.
+    is_closed: AtomicBool,
 }
 
 impl Connection {
@@ -154,6 +160,10 @@ impl Mqtt {
                     drop(packets);
                     connection.changed.notify_one();
                 }
+                Ok(Event::Outgoing(Outgoing::Disconnect)) => {
+                    connection.is_closed.store(true, Relaxed);
+                    connection.changed.notify_one();
+                }
                 Ok(_) => {}
                 Err(error) => return self.in_words(&error),
             }
@@ -194,6 +204,12 @@ impl Mqtt {
         while !connection.packets().is_empty() {
             connection.changed.notified().await;
         }
+        // Without it the broker would publish the last will too.
+        let asked = client.disconnect().await;
+        asked.map_err(|_| ENDED.to_owned())?;
+        while !connection.is_closed.load(Relaxed) {
+            connection.changed.notified().await;
+        }
         Ok(())
     }
 
@@ -214,7 +230,7 @@ impl Mqtt {
         let sent = client
             .publish(topic, QoS::AtLeastOnce, retain, payload)
             .await;
-        sent.map_err(|_| "the client library has ended".to_owned())
+        sent.map_err(|_| ENDED.to_owned())
     }
 
     /// What an error means; without a secret.
@@ -235,23 +251,29 @@ impl Mqtt {
 impl Sender for Mqtt {
     async fn run(self, queue: &Queue, teller: &Teller) {
         let stop = async {
-            while !queue.is_stopping() {
+            let mut asked = None;
+            loop {
                 sleep(Duration::from_millis(20)).await;
+                if !queue.is_stopping() {
+                    continue;
+                }
+                let waited = asked.get_or_insert_with(Instant::now).elapsed();
+                let is_idle = queue.len() == 0 && !queue.numbers().is_connected.load(Relaxed);
+                if waited > FLUSH || is_idle {
+                    return;
+                }
             }
-            sleep(FLUSH).await;
         };
         let work = async {
             let [first, longest] = PAUSES;
             let mut pause = first;
             loop {
+                let begun = Instant::now();
                 let Err(why) = self.connection(queue, teller).await else {
                     return;
                 };
-                if queue
-                    .numbers()
-                    .is_connected
-                    .load(std::sync::atomic::Ordering::Relaxed)
-                {
+                // A broker that closes each connection at once is not asked more often.
+                if begun.elapsed() > longest {
                     pause = first;
                 }
                 teller.failed(queue, &why);

@@ -24,6 +24,8 @@ pub struct Queue {
 /// What happened to the reports so far.
 #[derive(Default)]
 pub struct Numbers {
+    /// Reports so far.
+    pushed: AtomicU64,
     /// Reports that the file or the broker has taken.
     pub published: AtomicU64,
     /// Reports that gave way to newer ones.
@@ -52,6 +54,7 @@ impl Queue {
 
     /// Adds the newest report. Returns at once.
     pub fn push(&self, report: Arc<Report>) {
+        self.numbers.pushed.fetch_add(1, Relaxed);
         self.put(|waiting| waiting.push_back(report));
     }
 
@@ -94,6 +97,21 @@ impl Queue {
     /// Whether a stop was asked for.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Relaxed)
+    }
+
+    /// Counts what was not sent as dropped: nobody sends any more.
+    pub fn close(&self) {
+        self.waiting().clear();
+        let Numbers {
+            pushed,
+            published,
+            dropped,
+            is_connected,
+            ..
+        } = &self.numbers;
+        let lost = pushed.load(Relaxed).saturating_sub(published.load(Relaxed));
+        dropped.store(lost, Relaxed);
+        is_connected.store(false, Relaxed);
     }
 
     /// The numbers so far.

@@ -38,7 +38,7 @@ impl Teller {
             gst::element_warning!(
                 element,
                 gst::ResourceError::Write,
-                ["{why}; the results wait, and it is tried again"]
+                ("{why}; the results wait, and it is tried again")
             );
         }
     }
@@ -50,7 +50,7 @@ impl Teller {
             && numbers.errors.load(Relaxed) > 0
             && let Some(element) = self.element.upgrade()
         {
-            gst::element_info!(element, gst::ResourceError::Write, ["{again}"]);
+            gst::element_info!(element, gst::ResourceError::Write, ("{again}"));
         }
     }
 

@@ -232,7 +232,7 @@ impl BaseTransformImpl for InspectPublish {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        let refused = |why: String| gst::error_msg!(gst::LibraryError::Settings, ["{why}"]);
+        let refused = |why: String| gst::error_msg!(gst::LibraryError::Settings, ("{why}"));
         let queue = Arc::new(Queue::new(settings.max_queued as usize));
         let element = self.obj();
         let element = element.upcast_ref::<gst::Element>();
@@ -271,7 +271,7 @@ impl BaseTransformImpl for InspectPublish {
         let running = running.map_err(|error| {
             gst::error_msg!(
                 gst::ResourceError::NoSpaceLeft,
-                ["no thread to send results: {error}; end other programs"]
+                ("no thread to send results: {error}; end other programs")
             )
         })?;
         *lock(&self.queue) = Some(queue.clone());
@@ -287,11 +287,11 @@ impl BaseTransformImpl for InspectPublish {
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
         let state = lock(&self.state).take();
-        if let Some(State { running, queue, .. }) = state
-            && !running.stop()
-        {
-            gst::warning!(CAT, imp = self, "the sender does not end; it ends alone");
-            queue.numbers().errors.fetch_add(1, Relaxed);
+        if let Some(State { running, queue, .. }) = state {
+            if !running.stop() {
+                gst::warning!(CAT, imp = self, "the sender does not end; it ends alone");
+            }
+            queue.close();
         }
         Ok(())
     }
