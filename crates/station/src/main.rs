@@ -145,10 +145,11 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
                 }
             }
             _ = alive.tick(), if watchdog.is_some() => {
-                if station.is_alive() {
+                let stuck = station.stuck();
+                if stuck.is_empty() {
                     systemd::notify(&[NotifyState::Watchdog]);
                 } else {
-                    error!("a camera's supervisor does not answer");
+                    error!("a camera's supervisor does not answer: {}", stuck.join(", "));
                 }
             }
         }
