@@ -6,12 +6,10 @@ use crate::process::{Station, live_camera};
 
 const INSPECTION: &str = "pitch-x = 16, pitch-y = 0, multiples = [1], min-contrast = 0";
 
-fn with_threshold(threshold: u32) -> String {
-    live_camera(
-        "changed",
-        "ball",
-        &format!("{INSPECTION}, threshold = {threshold}"),
-    )
+/// A camera that fails if it sees more defects than `limit`; -1: never.
+fn with_limit(limit: i32) -> String {
+    let pitch = format!("{INSPECTION}, fail-defect-count = {limit}");
+    live_camera("changed", "ball", &pitch)
 }
 
 #[test]
@@ -22,7 +20,7 @@ fn reload_changes_what_changed_and_nothing_else() {
     let sandbox = Sandbox::new("station-reload");
     let kept = live_camera("kept", "ball", INSPECTION);
     let gone = live_camera("gone", "ball", INSPECTION);
-    let before = format!("{kept}{gone}{}", with_threshold(20));
+    let before = format!("{kept}{gone}{}", with_limit(0));
     let mut station = Station::start(&sandbox, &before);
     for name in ["kept", "gone", "changed"] {
         station.wait_for_status(name, "running");
@@ -40,8 +38,8 @@ fn reload_changes_what_changed_and_nothing_else() {
     station.wait_for_log("is not used: it has 2 mistakes");
     assert_eq!(station.camera("gone")["status"], "running");
 
-    // A threshold changes while frames flow.
-    station.reload(&format!("{kept}{gone}{}", with_threshold(60000)));
+    // A limit changes while frames flow.
+    station.reload(&format!("{kept}{gone}{}", with_limit(-1)));
     station.wait_for_log("camera changed: the new settings are in force; no frame was left out");
     station.wait_until("the ball passes", |s| {
         s.camera("changed")["verdict"] == "pass"
@@ -50,10 +48,7 @@ fn reload_changes_what_changed_and_nothing_else() {
 
     // A pipeline with another element starts again; a camera goes, a camera comes.
     let new = live_camera("new", "black", INSPECTION);
-    station.reload(&format!(
-        "{new}{kept}{}gaussian = {{}}\n",
-        with_threshold(20)
-    ));
+    station.reload(&format!("{new}{kept}{}gaussian = {{}}\n", with_limit(0)));
     station.wait_for_log("camera changed: starts again with the new settings");
     station.wait_for_log("camera gone: stopped");
     station.wait_for_status("new", "running");

@@ -39,10 +39,13 @@ impl Socket {
     #[track_caller]
     fn wait_for(&self, part: &str) -> String {
         let until = Instant::now() + Duration::from_secs(60);
+        let mut bytes = [0; 4096];
         while Instant::now() < until {
-            let told = self.told(Duration::from_millis(100));
-            if let Some(message) = told.into_iter().find(|message| message.contains(part)) {
-                return message;
+            if let Ok(length) = self.0.recv(&mut bytes) {
+                let message = String::from_utf8_lossy(&bytes[..length]);
+                if message.contains(part) {
+                    return message.into_owned();
+                }
             }
         }
         panic!("systemd was not told {part}");
