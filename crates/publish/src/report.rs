@@ -220,7 +220,7 @@ impl From<&HistogramResult> for Histogram {
         Self {
             element: result.element.clone(),
             format: result.format.clone(),
-            alarms: Vec::new(),
+            alarms: result.alarms.clone(),
             channels: channels.collect(),
         }
     }

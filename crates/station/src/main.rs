@@ -21,6 +21,9 @@ use tokio::{
 /// Between two looks whether the cameras have started.
 const POLL: Duration = Duration::from_millis(50);
 
+/// Exit code if the station cannot run; a file with mistakes exits with 1.
+const CANNOT_RUN: u8 = 2;
+
 /// Inspects the cameras of a line: runs and supervises their pipelines, serves the line's page and
 /// publishes the results.
 ///
@@ -43,7 +46,7 @@ fn main() -> ExitCode {
         Ok(None) => return ExitCode::FAILURE,
         Err(why) => {
             error!("{why:#}");
-            return ExitCode::FAILURE;
+            return CANNOT_RUN.into();
         }
     };
     if args.check {
@@ -58,7 +61,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             error!("{why:#}");
-            ExitCode::FAILURE
+            CANNOT_RUN.into()
         }
     }
 }
@@ -145,10 +148,11 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
                 }
             }
             _ = alive.tick(), if watchdog.is_some() => {
-                if station.is_alive() {
+                let stuck = station.stuck();
+                if stuck.is_empty() {
                     systemd::notify(&[NotifyState::Watchdog]);
                 } else {
-                    error!("a camera's supervisor does not answer");
+                    error!("a camera's supervisor does not answer: {}", stuck.join(", "));
                 }
             }
         }

@@ -145,7 +145,7 @@ impl Pipeline {
         let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
         results::Results::watch(&pad, &pipeline, camera, &watched, outlets);
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
-        results::watch_source(&pad, camera, &watched);
+        results::watch_source(&pad, camera, config.triggered);
         let bus = pipeline.bus().ok_or_else(lacks)?;
         Ok(Self {
             name: config.name.clone(),

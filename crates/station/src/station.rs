@@ -61,17 +61,12 @@ impl Station {
         cameras.all(|camera| *camera.status.borrow() != Status::Starting)
     }
 
-    /// Whether each supervisor has done something since the last call.
-    pub fn is_alive(&mut self) -> bool {
-        let beats = self
-            .running
-            .iter()
-            .map(|of| (of.camera.name.clone(), of.beats()));
-        let beats: Vec<(String, u64)> = beats.collect();
-        let is_stuck = |beat: &(String, u64)| self.beats.contains(beat);
-        let is_alive = !beats.iter().any(is_stuck);
-        self.beats = beats;
-        is_alive
+    /// The cameras whose supervisors have done nothing since the last call.
+    pub fn stuck(&mut self) -> Vec<String> {
+        let beats = (self.running.iter()).map(|of| (of.camera.name.clone(), of.beats()));
+        let before = std::mem::replace(&mut self.beats, beats.collect());
+        let stuck = self.beats.iter().filter(|beat| before.contains(beat));
+        stuck.map(|(name, _)| name.clone()).collect()
     }
 
     /// Reads the file again. A file with mistakes changes nothing.

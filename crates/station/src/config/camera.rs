@@ -26,6 +26,8 @@ pub struct CameraConfig {
     pub silence: Duration,
     /// The same, for the first frame after a start.
     pub start_timeout: Duration,
+    /// Frames come at a trigger, so gaps between their timestamps are no loss.
+    pub triggered: bool,
     /// Most live pictures per second.
     pub live_rate: f64,
     /// Pictures are made no wider, px.
@@ -78,6 +80,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
     let device = table.string("device", mistakes);
     let silence = table.seconds("silence", 0.1..3600.0, mistakes);
     let start_timeout = table.seconds("start-timeout", 1.0..3600.0, mistakes);
+    let triggered = table.boolean("triggered", mistakes);
     let live_rate = table.number("live-rate", 0.1..60.0, mistakes);
     let picture_width = table.whole("picture-width", 64..8192, mistakes);
     let mut element = |key, factory, reserved: &[_]| {
@@ -108,6 +111,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         device: device.map(|(device, _)| device),
         silence: silence.unwrap_or(Duration::from_secs(5)),
         start_timeout: start_timeout.unwrap_or(Duration::from_secs(30)),
+        triggered: triggered.unwrap_or(false),
         live_rate: live_rate.unwrap_or(10.0),
         picture_width: picture_width.map_or(1280, |width| i32::try_from(width).unwrap_or(i32::MAX)),
         flat_field,

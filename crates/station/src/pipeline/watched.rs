@@ -1,5 +1,4 @@
-//! When frames entered and left the inspection: written by the streaming threads, read by the
-//! supervisor.
+//! When frames left the inspection: written by the streaming threads, read by the supervisor.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -9,9 +8,7 @@ use std::{
 /// Times of the last frames.
 pub struct Watched {
     started: Instant,
-    /// Milliseconds from the start to the last frame of the source, plus 1; 0 before the first.
-    entered: AtomicU64,
-    /// The same for the last result.
+    /// Milliseconds from the start to the last result, plus 1; 0 before the first.
     left: AtomicU64,
     /// Results.
     pub frames: AtomicU64,
@@ -24,7 +21,6 @@ impl Watched {
     pub fn new() -> Self {
         Self {
             started: Instant::now(),
-            entered: AtomicU64::new(0),
             left: AtomicU64::new(0),
             frames: AtomicU64::new(0),
             latency_limit: AtomicU64::new(0),
@@ -33,11 +29,6 @@ impl Watched {
 
     fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
-    }
-
-    /// Notes a frame of the source.
-    pub fn enter(&self) {
-        self.entered.store(self.now(), Ordering::Relaxed);
     }
 
     /// Notes a result.
@@ -55,10 +46,5 @@ impl Watched {
     /// Whether there was a result.
     pub fn has_results(&self) -> bool {
         self.left.load(Ordering::Relaxed) > 0
-    }
-
-    /// Whether there was a frame of the source.
-    pub fn has_frames(&self) -> bool {
-        self.entered.load(Ordering::Relaxed) > 0
     }
 }
