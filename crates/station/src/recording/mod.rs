@@ -135,7 +135,7 @@ impl Recorder {
             "the camera's name {:?} cannot be part of a file name; use letters, digits, - and _",
             camera.name
         );
-        let queue = Arc::new(Queue::new(QUEUE_FRAMES, QUEUE_BYTES));
+        let queue = Arc::new(Queue::new(camera.clone(), QUEUE_FRAMES, QUEUE_BYTES));
         let writer = writer::Writer::new(&settings, camera.clone(), queue.clone(), retry);
         let thread = std::thread::Builder::new()
             .name("recording".into())
@@ -216,10 +216,8 @@ impl Recorder {
     }
 
     fn send(&self, job: Job) {
-        let counters = &self.camera.counters;
-        match self.queue.push(job) {
-            Some(waiting) => counters.recording_queue.store(waiting as u64, Relaxed),
-            None => drop(counters.recording_dropped.fetch_add(1, Relaxed)),
+        if !self.queue.push(job) {
+            self.camera.counters.recording_dropped.fetch_add(1, Relaxed);
         }
     }
 }

@@ -65,11 +65,7 @@ impl Writer {
         let mut next = self.next_look();
         loop {
             match self.queue.pop(next) {
-                Next::Job(job, waiting) => {
-                    let counters = &self.camera.counters;
-                    counters.recording_queue.store(waiting as u64, Relaxed);
-                    self.record(&job);
-                }
+                Next::Job(job) => self.record(&job),
                 Next::Time => {}
                 Next::End => return,
             }
@@ -156,7 +152,6 @@ impl Writer {
         counters.recording_stopped.store(true, Relaxed);
         let lost = self.queue.clear() as u64;
         counters.recording_errors.fetch_add(lost, Relaxed);
-        counters.recording_queue.store(0, Relaxed);
         if !std::mem::replace(&mut self.is_told, true) {
             let folder = self.settings.folder.display();
             let advice = match error.kind() {

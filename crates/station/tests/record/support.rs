@@ -112,6 +112,15 @@ pub fn recorded(folder: &Path) -> Vec<(u64, String)> {
     .collect()
 }
 
+/// A picture is whole and has its results beside it.
+#[track_caller]
+pub fn is_whole(picture: &Path) {
+    let opened = image::ImageReader::open(picture).unwrap().decode();
+    opened.unwrap_or_else(|error| panic!("{}: {error}", picture.display()));
+    let json = std::fs::read(picture.with_extension("json")).unwrap();
+    let _: serde_json::Value = serde_json::from_slice(&json).unwrap();
+}
+
 /// Every picture in a folder is whole and has its results beside it.
 pub fn all_whole(folder: &Path) -> usize {
     let pictures: Vec<PathBuf> = files(folder)
@@ -119,12 +128,7 @@ pub fn all_whole(folder: &Path) -> usize {
         .filter(|name| name.ends_with(".png") && !name.starts_with('.'))
         .map(|name| folder.join(name))
         .collect();
-    for picture in &pictures {
-        let opened = image::ImageReader::open(picture).unwrap().decode();
-        opened.unwrap_or_else(|error| panic!("{}: {error}", picture.display()));
-        let json = std::fs::read(picture.with_extension("json")).unwrap();
-        let _: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    }
+    pictures.iter().for_each(|picture| is_whole(picture));
     pictures.len()
 }
 
