@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize},
@@ -10,7 +11,7 @@ use std::{
 };
 
 use gstinspectpublish::report::Report;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 
 /// A JPEG or PNG file in memory.
 pub type Picture = axum::body::Bytes;
@@ -36,7 +37,16 @@ pub struct Camera {
     /// The last hour, the last failed frames, the roll.
     pub history: Mutex<History>,
     /// What people ask of the camera.
-    pub commands: mpsc::Sender<Command>,
+    pub commands: mpsc::Sender<Request>,
+}
+
+/// A command, and the way for its answer.
+pub struct Request {
+    /// What to do.
+    pub command: Command,
+    /// A sentence for the person who asked: what happens now, or why the command was refused. No
+    /// answer counts as a failure.
+    pub answer: oneshot::Sender<Result<String, String>>,
 }
 
 /// State of a camera's pipeline.
@@ -130,6 +140,11 @@ pub struct History {
     pub alarms: VecDeque<(SystemTime, String)>,
     /// Frames per second over the last seconds.
     pub frame_rate: f64,
+    /// The newest histogram: 64 bins or fewer for each channel, for the plot. Empty without
+    /// `clhistogram`.
+    pub bins: Vec<Vec<u64>>,
+    /// The commands that the camera's pipeline can carry out.
+    pub offers: Vec<Command>,
 }
 
 /// The defects of one minute.
@@ -178,5 +193,48 @@ impl Camera {
     /// The history, even if a thread panicked while it held the lock.
     pub fn history(&self) -> MutexGuard<'_, History> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Alarms that are kept.
+const KEPT_ALARMS: usize = 50;
+/// Commands that may wait.
+const WAITING_COMMANDS: usize = 8;
+
+impl Camera {
+    /// A camera that starts, and what people will ask of it.
+    pub fn new(name: &str) -> (Self, mpsc::Receiver<Request>) {
+        let (commands, requests) = mpsc::channel(WAITING_COMMANDS);
+        let camera = Self {
+            name: name.to_owned(),
+            status: watch::Sender::default(),
+            report: watch::Sender::default(),
+            live: watch::Sender::default(),
+            viewers: AtomicUsize::new(0),
+            counters: Counters::default(),
+            history: Mutex::default(),
+            commands,
+        };
+        (camera, requests)
+    }
+
+    /// Raises an alarm: in the history and in the log.
+    pub fn alarm(&self, text: String) {
+        crate::error!("camera {}: {text}", self.name);
+        let mut history = self.history();
+        history.alarms.push_back((SystemTime::now(), text));
+        if history.alarms.len() > KEPT_ALARMS {
+            history.alarms.pop_front();
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CameraLost => "camera lost",
+            Self::DeviceLost => "device lost",
+            Self::SettingsRefused => "settings refused",
+        })
     }
 }

@@ -1,0 +1,274 @@
+//! Takes the results of each frame, in the streaming thread.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use clinspect_results::HistogramResult;
+use gst::{glib, prelude::*};
+use gstinspectpublish::report::Report;
+
+use super::watched::Watched;
+use crate::{
+    pictures::Pictures,
+    recording::Recorder,
+    state::{Camera, LATENCY_BUCKETS, Minute, RollMark},
+};
+
+/// Minutes of the history.
+const MINUTES: usize = 60;
+/// Most marks of the roll map.
+const ROLL_MARKS: usize = 2000;
+/// Most bins of the histogram that the page shows.
+const BINS: usize = 64;
+/// Least time between two histograms for the page.
+const BINS_INTERVAL: Duration = Duration::from_millis(250);
+const VERDICTS: [&str; 3] = ["pass", "fail", "none"];
+
+/// Receives the frames behind the analyzer.
+pub struct Results {
+    camera: Arc<Camera>,
+    watched: Arc<Watched>,
+    outlets: Outlets,
+    stream: Mutex<Stream>,
+}
+
+/// Where frames with results go beside the pipeline.
+#[derive(Clone)]
+pub struct Outlets {
+    /// Pictures for the page.
+    pub pictures: Arc<Pictures>,
+    /// Recordings of failed frames.
+    pub recorder: Option<Arc<Recorder>>,
+}
+
+/// What the events said.
+#[derive(Default)]
+struct Stream {
+    segment: Option<gst::FormattedSegment<gst::ClockTime>>,
+    caps: Option<gst::Caps>,
+    info: Option<gst_video::VideoInfo>,
+    bins_taken: Option<Instant>,
+}
+
+impl Results {
+    /// Watches the pad behind the analyzer.
+    pub fn watch(
+        pad: &gst::Pad,
+        pipeline: &gst::Pipeline,
+        camera: &Arc<Camera>,
+        watched: &Arc<Watched>,
+        outlets: &Outlets,
+    ) {
+        let results = Self {
+            camera: camera.clone(),
+            watched: watched.clone(),
+            outlets: outlets.clone(),
+            stream: Mutex::default(),
+        };
+        let pipeline = pipeline.downgrade();
+        let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
+        pad.add_probe(kinds, move |_, info| {
+            match &info.data {
+                Some(gst::PadProbeData::Buffer(buffer)) => {
+                    let now = pipeline.upgrade().and_then(|p| p.current_running_time());
+                    results.buffer(buffer, now);
+                }
+                Some(gst::PadProbeData::Event(event)) => results.event(event),
+                _ => {}
+            }
+            gst::PadProbeReturn::Ok
+        });
+    }
+
+    fn stream(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn event(&self, event: &gst::Event) {
+        match event.view() {
+            gst::EventView::Caps(caps) => {
+                let mut stream = self.stream();
+                stream.info = gst_video::VideoInfo::from_caps(caps.caps()).ok();
+                stream.caps = Some(caps.caps_owned());
+            }
+            gst::EventView::Segment(segment) => {
+                self.stream().segment = segment.segment().clone().downcast().ok();
+            }
+            _ => {}
+        }
+    }
+
+    fn buffer(&self, buffer: &gst::Buffer, now: Option<gst::ClockTime>) {
+        self.watched.leave();
+        let segment = self.stream().segment.clone();
+        let captured = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
+        let latency = now
+            .zip(captured)
+            .and_then(|(now, then)| now.checked_sub(then));
+        let latency = latency.map(Duration::from);
+        let time = iso_8601(SystemTime::now() - latency.unwrap_or_default());
+        let Some(report) = Report::of(buffer, Some(&self.camera.name), time) else {
+            return;
+        };
+        let report = Arc::new(report);
+        self.count(&report, latency);
+        self.keep(&report);
+        self.keep_bins(buffer);
+        self.camera.report.send_replace(Some(report.clone()));
+        let (caps, info) = {
+            let stream = self.stream();
+            (stream.caps.clone(), stream.info.clone())
+        };
+        if let Some(caps) = caps {
+            self.outlets.pictures.offer(buffer, &caps, &report);
+        }
+        if let (Some(recorder), Some(info)) = (&self.outlets.recorder, info) {
+            recorder.frame(buffer, &info, &report);
+        }
+    }
+
+    fn count(&self, report: &Report, latency: Option<Duration>) {
+        let counters = &self.camera.counters;
+        counters.frames.fetch_add(1, Relaxed);
+        if let Some(verdict) = VERDICTS.iter().position(|name| *name == report.verdict) {
+            counters.verdicts[verdict].fetch_add(1, Relaxed);
+        }
+        let limit = self.watched.latency_limit.load(Relaxed);
+        if let Some(latency) = latency {
+            let seconds = latency.as_secs_f64();
+            let bucket = LATENCY_BUCKETS.partition_point(|end| *end < seconds);
+            counters.latency[bucket].fetch_add(1, Relaxed);
+            let micros = u64::try_from(latency.as_micros()).unwrap_or(u64::MAX);
+            counters.latency_sum.fetch_add(micros, Relaxed);
+            if limit > 0 && micros > limit {
+                counters.late.fetch_add(1, Relaxed);
+            }
+        }
+        if report.inspections.iter().any(|i| !i.defects.is_empty()) {
+            let defects = counters.defects.lock();
+            let mut defects = defects.unwrap_or_else(PoisonError::into_inner);
+            for defect in report.inspections.iter().flat_map(|i| &i.defects) {
+                add(&mut defects, &defect.class);
+            }
+        }
+    }
+
+    fn keep(&self, report: &Report) {
+        let minute = (SystemTime::now().duration_since(UNIX_EPOCH)).map_or(0, |t| t.as_secs() / 60);
+        let mut history = self.camera.history();
+        if history
+            .minutes
+            .back()
+            .is_none_or(|last| last.minute != minute)
+        {
+            history.minutes.push_back(Minute {
+                minute,
+                frames: 0,
+                failed: 0,
+                defects: Default::default(),
+            });
+            if history.minutes.len() > MINUTES {
+                history.minutes.pop_front();
+            }
+        }
+        if let Some(last) = history.minutes.back_mut() {
+            last.frames += 1;
+            last.failed += u64::from(report.verdict == "fail");
+            for defect in report.inspections.iter().flat_map(|i| &i.defects) {
+                add(&mut last.defects, &defect.class);
+            }
+        }
+        for inspection in report.inspections.iter().filter(|i| i.web > 0) {
+            for defect in &inspection.defects {
+                let middle = f64::from(defect.x) + f64::from(defect.width) / 2.0;
+                history.roll.push_back(RollMark {
+                    web: inspection.web,
+                    class: defect.class.clone(),
+                    across: middle / f64::from(inspection.width.max(1)),
+                    line: i64::try_from(inspection.first_line).unwrap_or(i64::MAX)
+                        + i64::from(defect.y),
+                    metres: defect.y_m,
+                    area: defect.area,
+                });
+            }
+            while history.roll.len() > ROLL_MARKS {
+                history.roll.pop_front();
+            }
+        }
+    }
+
+    /// Keeps the newest histogram for the page, a few times a second.
+    fn keep_bins(&self, buffer: &gst::Buffer) {
+        {
+            let mut stream = self.stream();
+            if (stream.bins_taken).is_some_and(|taken| taken.elapsed() < BINS_INTERVAL) {
+                return;
+            }
+            stream.bins_taken = Some(Instant::now());
+        }
+        let Some(histogram) = HistogramResult::read(buffer).pop() else {
+            return;
+        };
+        let each = (histogram.bins as usize).div_ceil(BINS).max(1);
+        let channels = 0..histogram.statistics.len();
+        let bins = channels.filter_map(|channel| {
+            let counts = histogram.channel(channel)?;
+            let sum = |bins: &[u32]| bins.iter().map(|&count| u64::from(count)).sum();
+            Some(counts.chunks(each).map(sum).collect())
+        });
+        self.camera.history().bins = bins.collect();
+    }
+}
+
+/// Counts a defect without a new string for a class that is known.
+fn add(counts: &mut std::collections::BTreeMap<String, u64>, class: &str) {
+    match counts.get_mut(class) {
+        Some(count) => *count += 1,
+        None => {
+            counts.insert(class.to_owned(), 1);
+        }
+    }
+}
+
+/// Counts the frames that the source says it lost, at the pad behind the source.
+pub fn watch_source(pad: &gst::Pad, camera: &Arc<Camera>, watched: &Arc<Watched>) {
+    let (camera, watched) = (camera.clone(), watched.clone());
+    // The offset that the next buffer should have, plus 1; 0 = not known.
+    let next = AtomicU64::new(0);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |_, info| {
+        if let Some(buffer) = info.buffer() {
+            let is_first = !watched.has_frames();
+            watched.enter();
+            let offset = buffer.offset();
+            // Sources that number frames set both; others count bytes.
+            let is_number = offset < u64::MAX - 1 && buffer.offset_end() == offset + 1;
+            let expected = next.load(Relaxed);
+            let jump = match expected {
+                0 => 0,
+                _ if !is_number => 0,
+                _ => (offset + 1).saturating_sub(expected),
+            };
+            next.store(if is_number { offset + 2 } else { 0 }, Relaxed);
+            let is_torn = !is_first
+                && (buffer.flags()).intersects(gst::BufferFlags::DISCONT | gst::BufferFlags::GAP);
+            let lost = jump.max(u64::from(is_torn));
+            camera.counters.lost.fetch_add(lost, Relaxed);
+        }
+        gst::PadProbeReturn::Ok
+    });
+}
+
+/// A time as ISO 8601, UTC, microseconds.
+fn iso_8601(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(0);
+    let date = glib::DateTime::from_unix_utc(seconds);
+    let date = date.and_then(|date| date.format("%Y-%m-%dT%H:%M:%S"));
+    let date = date.map(String::from).unwrap_or_default();
+    format!("{date}.{:06}Z", since.subsec_micros())
+}

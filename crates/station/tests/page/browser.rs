@@ -1,0 +1,1 @@
+//! The page in chromium, driven by `browser.py`.
