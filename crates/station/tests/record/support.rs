@@ -3,32 +3,24 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
 
 use clinspect_station::{
     recording::{Recorder, Settings},
-    state::{Camera, Counters, History, Status},
+    state::{Camera, Status},
 };
 use gst_video::VideoFormat;
 use gstinspectpublish::report::{Report, VERSION};
-use tokio::sync::{mpsc, watch};
 
 /// A camera that nothing runs.
 pub fn camera(name: &str) -> Arc<Camera> {
-    Arc::new(Camera {
-        name: name.into(),
-        status: watch::Sender::new(Status::Running),
-        report: watch::Sender::new(None),
-        live: watch::Sender::new(None),
-        viewers: AtomicUsize::new(0),
-        counters: Counters::default(),
-        history: Mutex::new(History::default()),
-        commands: mpsc::channel(1).0,
-    })
+    let (camera, _requests) = Camera::new(name);
+    camera.status.send_replace(Status::Running);
+    Arc::new(camera)
 }
 
 /// Results of a frame that was captured `frame` seconds after 10 o'clock.
