@@ -4,9 +4,10 @@
 import { clock, countsText, draw, make, number, table } from "./dom.js";
 
 const MAX_CLASSES = 6;
-const LEFT = 36;
-const BOTTOM = 20;
 const TOP = 6;
+/// Room for the labels; grows with the size of letters.
+let LEFT = 0;
+let BOTTOM = 0;
 
 /// A figure that draws itself again when its size or its numbers change.
 export class Plot {
@@ -33,6 +34,9 @@ export class Plot {
   draw() {
     const { clientWidth: width, clientHeight: height } = this.area;
     if (!this.numbers || width < 60) return;
+    const letter = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    LEFT = Math.round(2.4 * letter);
+    BOTTOM = Math.round(1.25 * letter);
     const { parts, summary, legend } = this.picture(width, height);
     this.area.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": summary }, parts));
     this.legend.replaceChildren(...legend);

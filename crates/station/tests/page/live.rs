@@ -137,8 +137,14 @@ fn stream_of_a_removed_camera_ends() {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).expect("the stream ends");
     let start = Instant::now();
-    let mut lines = events.lines().map_while(Result::ok).take_while(|_| start.elapsed() < SOON);
-    assert!(lines.any(|line| line == "data: [\"left\"]"), "the page hears of the change");
+    let mut lines = events
+        .lines()
+        .map_while(Result::ok)
+        .take_while(|_| start.elapsed() < SOON);
+    assert!(
+        lines.any(|line| line == "data: [\"left\"]"),
+        "the page hears of the change"
+    );
 }
 
 /// The events of one camera: its frame number, and when it was read.
