@@ -10,7 +10,6 @@ use std::{
     fs,
     net::SocketAddr,
     ops::Range,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
@@ -23,14 +22,13 @@ pub use camera::{Analyzer, CameraConfig};
 pub use mistakes::Mistake;
 pub use properties::{Properties, set};
 
+use crate::web::Token;
 use mistakes::Mistakes;
 use table::Table;
 
 /// Where the page is served if the file does not say so.
 const LISTEN: &str = "127.0.0.1:8080";
-/// The shortest token, characters: 128 bits as hexadecimal digits.
-const TOKEN_LENGTH: usize = 32;
-/// The largest file that is read as a token or a configuration, bytes.
+/// The largest file that is read as a configuration, bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// What the file says.
@@ -99,22 +97,22 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
     let token = table.string("token-file", mistakes);
     let allow_writing = table.boolean("allow-writing", mistakes).unwrap_or(false);
     if let Some((path, span)) = &token
-        && let Err(why) = check_token(Path::new(path))
+        && let Err(why) = Token::read(Path::new(path))
     {
-        mistakes.add(span, format!("token-file: {why}"));
+        mistakes.add(span, format!("token-file: {why:#}"));
     }
     if token.is_none() {
         if !listen.ip().is_loopback() {
             mistakes.add_missing(
                 &place,
-                "other machines can reach this address; set token-file to a file with a token of at least 32 characters, \
+                "other machines can reach this address; set token-file to a file with a token, \
                  or listen on 127.0.0.1",
             );
         }
         if allow_writing {
             mistakes.add_missing(
                 &table.place("allow-writing"),
-                "writing needs a token; set token-file to a file with a token of at least 32 characters",
+                "writing needs a token; set token-file to a file with a token",
             );
         }
     }
@@ -143,28 +141,6 @@ fn listen(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> (SocketAddr
             }
         },
     }
-}
-
-/// Whether the file holds a token that nobody else can read.
-fn check_token(path: &Path) -> Result<(), String> {
-    let shown = path.display();
-    let file = fs::metadata(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    if !file.is_file() || file.len() > MOST_BYTES {
-        return Err(format!("{shown} is no file with a token"));
-    }
-    if file.permissions().mode() & 0o007 != 0 {
-        return Err(format!(
-            "every user of this machine can use {shown}; run: chmod o= {shown}"
-        ));
-    }
-    let text =
-        fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    if text.trim().chars().count() < TOKEN_LENGTH {
-        return Err(format!(
-            "the token in {shown} is shorter than {TOKEN_LENGTH} characters; make one with: openssl rand -hex 32"
-        ));
-    }
-    Ok(())
 }
 
 fn cameras(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<CameraConfig> {

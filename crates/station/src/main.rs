@@ -4,7 +4,13 @@ use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::Context;
 use clap::Parser;
-use clinspect_station::{config::Config, error, info, station::Station, systemd};
+use clinspect_station::{
+    config::Config,
+    error, info,
+    station::Station,
+    systemd,
+    web::{self, Access, Token},
+};
 use sd_notify::NotifyState;
 use tokio::{
     net::TcpListener,
@@ -106,7 +112,13 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
     let mut reload = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let token = config.token_file.as_deref().map(Token::read).transpose()?;
+    let access = Access {
+        token,
+        write: config.allow_writing,
+    };
     let mut station = Station::start(config)?;
+    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access));
 
     let mut ready = interval(POLL);
     let mut is_ready = false;
@@ -115,6 +127,10 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
+            served = &mut page => {
+                served.context("the page cannot be served")?;
+                break;
+            }
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
             _ = reload.recv() => {

@@ -182,6 +182,12 @@ fn state(page: &mut Page, cameras: &[Arc<Camera>]) {
             page.sample("", &labels, u8::from(now == Some(trouble)));
         }
     }
+    let help = "1 while the folder or the disk refuses recordings.";
+    page.family("clinspect_recording_stopped", "gauge", help);
+    for camera in cameras {
+        let is_stopped = camera.counters.recording_stopped.load(Relaxed);
+        page.sample("", &[("camera", &camera.name)], u8::from(is_stopped));
+    }
     page.family(
         "clinspect_device_info",
         "gauge",

@@ -15,13 +15,15 @@ use gst::prelude::*;
 use crate::{
     config::{CameraConfig, Properties, set},
     info,
-    pictures::Pictures,
     state::{Camera, Command, Trouble},
     warning,
 };
+pub use results::Outlets;
 use trouble::Stopped;
 use watched::Watched;
 
+/// The queue's name.
+const QUEUE: &str = "clinspect-input";
 /// Frames that wait between the source and the inspection.
 const QUEUED_FRAMES: u32 = 16;
 /// Longest wait for the end of the stream, when a pipeline stops in order.
@@ -63,17 +65,13 @@ impl Pipeline {
     pub fn build(
         config: &CameraConfig,
         camera: &Arc<Camera>,
-        pictures: &Arc<Pictures>,
+        outlets: &Outlets,
     ) -> Result<Self, Stopped> {
         let refused = |text: String| (Trouble::SettingsRefused, text);
-        let flags = gst::ParseFlags::FATAL_ERRORS;
-        let source = gst::parse::bin_from_description_full(&config.source, true, None, flags);
+        let source = source(&config.source);
         let source =
             source.map_err(|error| refused(format!("the source is no pipeline: {error}")))?;
-        // The station's part must work with any source, also one whose description is a pipeline.
-        let source = source.dynamic_cast::<gst::Bin>();
-        let source = source.map_err(|_| refused("the source is no pipeline".to_owned()))?;
-        Self::around(source, config, camera, pictures)
+        Self::around(source, config, camera, outlets)
             .map_err(|error| refused(error.message.into_owned()))
     }
 
@@ -81,10 +79,11 @@ impl Pipeline {
         source: gst::Bin,
         config: &CameraConfig,
         camera: &Arc<Camera>,
-        pictures: &Arc<Pictures>,
+        outlets: &Outlets,
     ) -> Result<Self, gst::glib::BoolError> {
         let make = |factory: &str| gst::ElementFactory::make(factory).build();
-        let queue = make("queue")?;
+        let lacks = || gst::glib::bool_error!("the pipeline lacks a part");
+        let queue = source.by_name(QUEUE).ok_or_else(lacks)?;
         queue.set_property("max-size-buffers", QUEUED_FRAMES);
         queue.set_property("max-size-bytes", 0_u32);
         queue.set_property("max-size-time", 0_u64);
@@ -135,18 +134,17 @@ impl Pipeline {
         sink.set_property("async", false);
 
         let pipeline = gst::Pipeline::new();
-        let mut chain: Vec<&gst::Element> = vec![source.upcast_ref(), &queue];
+        let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
         chain.extend(parts.iter().map(|part| &part.element));
         chain.extend(&publishers);
         chain.push(&sink);
         pipeline.add_many(&chain)?;
         gst::Element::link_many(&chain)?;
-        let lacks = || gst::glib::bool_error!("the pipeline lacks a part");
         let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
         let watched = Arc::new(Watched::new());
         let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
-        results::Results::watch(&pad, &pipeline, camera, &watched, pictures);
-        let pad = source.static_pad("src").ok_or_else(lacks)?;
+        results::Results::watch(&pad, &pipeline, camera, &watched, outlets);
+        let pad = queue.static_pad("sink").ok_or_else(lacks)?;
         results::watch_source(&pad, camera, &watched);
         let bus = pipeline.bus().ok_or_else(lacks)?;
         Ok(Self {
@@ -394,6 +392,19 @@ impl Pipeline {
             let _ = self.bus.timed_pop_filtered(left, &ends);
         }
     }
+}
+
+/// A bin of the source and the queue behind it.
+///
+/// # Errors
+/// The description cannot be parsed, an element is missing, or there is no free output.
+pub fn source(description: &str) -> Result<gst::Bin, gst::glib::Error> {
+    // With the queue the description may end with caps, or with an element whose pads come later.
+    let line = format!("{description} ! queue name={QUEUE}");
+    let flags = gst::ParseFlags::FATAL_ERRORS;
+    gst::parse::bin_from_description_full(&line, true, None, flags)?
+        .dynamic_cast()
+        .map_err(|_| gst::glib::Error::new(gst::ParseError::Syntax, "it is no pipeline"))
 }
 
 impl Drop for Pipeline {

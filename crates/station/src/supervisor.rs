@@ -16,7 +16,8 @@ use crate::{
     config::CameraConfig,
     info,
     pictures::{Look, Worker},
-    pipeline::{Pipeline, trouble::Stopped},
+    pipeline::{Outlets, Pipeline, trouble::Stopped},
+    recording::Recorder,
     state::{Camera, Request, Status, Trouble},
 };
 
@@ -63,6 +64,7 @@ impl Supervisor {
             requests,
             beats: beats.clone(),
             worker,
+            recorder: None,
             published: [0; 2],
         };
         let thread = std::thread::Builder::new().name(camera.name.clone());
@@ -112,6 +114,7 @@ struct Run {
     requests: requests::Receiver<Request>,
     beats: Arc<AtomicU64>,
     worker: Worker,
+    recorder: Option<Arc<Recorder>>,
     /// Results dropped and errors of the pipelines before.
     published: [u64; 2],
 }
@@ -148,7 +151,13 @@ impl Run {
     /// Starts a pipeline and watches it to its end.
     fn run_pipeline(&mut self) -> End {
         let pictures = self.worker.pictures().clone();
-        let built = Pipeline::build(&self.config, &self.camera, &pictures);
+        let built = self.recorder().and_then(|recorder| {
+            let outlets = Outlets {
+                pictures: pictures.clone(),
+                recorder,
+            };
+            Pipeline::build(&self.config, &self.camera, &outlets)
+        });
         let mut pipeline = match built {
             Ok(pipeline) => pipeline,
             Err(stopped) => return End::Failed(stopped),
@@ -174,6 +183,21 @@ impl Run {
             End::Stop | End::Change => pipeline.end(),
         }
         end
+    }
+
+    /// The recorder, if the file asks for one. It stays while pipelines start again.
+    fn recorder(&mut self) -> Result<Option<Arc<Recorder>>, Stopped> {
+        let is_same =
+            |recorder: &Arc<Recorder>| Some(recorder.settings()) == self.config.recording.as_ref();
+        self.recorder = self.recorder.take().filter(is_same);
+        if self.recorder.is_none()
+            && let Some(settings) = self.config.recording.clone()
+        {
+            let recorder = Recorder::new(settings, self.camera.clone());
+            let refused = |error| (Trouble::SettingsRefused, format!("recording: {error:#}"));
+            self.recorder = Some(Arc::new(recorder.map_err(refused)?));
+        }
+        Ok(self.recorder.clone())
     }
 
     fn watch(&mut self, pipeline: &mut Pipeline) -> End {

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use gst::prelude::*;
+use crate::recording;
 
 use super::{
     mistakes::Mistakes,
@@ -44,6 +44,8 @@ pub struct CameraConfig {
     pub overlay: Properties,
     /// Properties of each `inspectpublish`.
     pub publish: Vec<Properties>,
+    /// Recording of failed frames, if there is one.
+    pub recording: Option<recording::Settings>,
 }
 
 /// An element that judges frames.
@@ -95,6 +97,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         );
     }
     let publish = publish(table, mistakes);
+    let recording = recording(table, mistakes);
     let (analyzer, analysis) = match (pitch, reference) {
         (None, Some(analysis)) => (Analyzer::Reference, analysis),
         (analysis, _) => (Analyzer::Pitch, analysis.unwrap_or_default()),
@@ -114,11 +117,12 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         analysis,
         overlay: overlay.unwrap_or_default(),
         publish,
+        recording,
     }
 }
 
 fn name(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
-    if !table.entries().iter().any(|(key, _, _)| *key == "name") {
+    if !table.has("name") {
         mistakes.add_missing(&table.span, "the camera has no name; add name = \"…\"");
     }
     let Some((name, span)) = table.string("name", mistakes) else {
@@ -149,7 +153,6 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
             mistakes.add(&table.place("caps"), "caps belong to aravis; write the caps of a source behind it, as \"v4l2src ! video/x-raw, width=640\"");
         }
     }
-    let has = |key| table.entries().iter().any(|(name, _, _)| *name == key);
     let (description, span) = match (source, aravis) {
         (Some(_), Some((_, span))) => {
             mistakes.add(
@@ -164,7 +167,7 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
             span,
         ),
         (None, None) => {
-            if !has("source") && !has("aravis") {
+            if !table.has("source") && !table.has("aravis") {
                 mistakes.add_missing(
                     &table.span,
                     "the camera has no source; add source = \"…\" (a pipeline as for gst-launch-1.0) or aravis = \"…\" (the name of a \
@@ -188,31 +191,18 @@ fn aravissrc(name: &str, caps: Option<&str>) -> String {
 
 /// Makes the source without starting it.
 fn check_source(description: &str, span: &Range<usize>, mistakes: &mut Mistakes<'_>) {
-    let parsed = gst::parse::bin_from_description_full(
-        description,
-        true,
-        None,
-        gst::ParseFlags::FATAL_ERRORS,
-    );
-    match parsed {
-        Ok(bin) => {
-            if bin.static_pad("src").is_none() {
-                mistakes.add(
-                    span,
-                    "the source has no free output; end the description with an element that sends frames, not with a sink",
-                );
-            }
-        }
-        Err(error) => {
-            let advice = if error.matches(gst::ParseError::NoSuchElement) {
-                "; install its GStreamer plugin, or correct the name"
-            } else {
-                "; try it with gst-launch-1.0"
-            };
-            let text = format!("the source is no pipeline: {}{advice}", error.message());
-            mistakes.add(span, text);
-        }
-    }
+    let Err(error) = crate::pipeline::source(description) else {
+        return;
+    };
+    let why = error.message();
+    let advice = if error.matches(gst::ParseError::NoSuchElement) {
+        "install its GStreamer plugin, or correct the name"
+    } else if error.matches(gst::ParseError::Link) {
+        "end the source with an element that sends frames, not with a sink, and check the caps"
+    } else {
+        "try it with gst-launch-1.0"
+    };
+    mistakes.add(span, format!("the source is no pipeline: {why}; {advice}"));
 }
 
 /// The tables of `inspectpublish`; it sends the camera's name if the file gives no other.
@@ -237,6 +227,41 @@ fn publish(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<Proper
         publish.push(read);
     }
     publish
+}
+
+/// Recordings, with the limits of [`recording::Settings`].
+fn recording(
+    table: &mut Table<'_, '_>,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<recording::Settings> {
+    const ANY: Range<u64> = 0..u64::MAX;
+    let mut table = table.table("recording", mistakes)?;
+    if !table.has("folder") {
+        mistakes.add_missing(&table.span, "recording has no folder; add folder = \"…\"");
+    }
+    let folder = table.string("folder", mistakes);
+    let folder_span = folder
+        .as_ref()
+        .map_or(table.span.clone(), |(_, span)| span.clone());
+    let mut number = |key, range| table.whole(key, range, mistakes);
+    let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+    let before = small(number("before", 0..u64::from(recording::MOST_AROUND)));
+    let after = small(number("after", 0..u64::from(recording::MOST_AROUND)));
+    let max_age_hours = small(number("max-age-hours", 0..u64::from(u32::MAX)));
+    let max_count = number("max-count", ANY);
+    let max_bytes = number("max-bytes", ANY);
+    table.finish(mistakes);
+    let (folder, _) = folder?;
+    let mut settings = recording::Settings::new(folder.into());
+    settings.before = before.unwrap_or(settings.before);
+    settings.after = after.unwrap_or(settings.after);
+    settings.max_age_hours = max_age_hours.unwrap_or(settings.max_age_hours);
+    settings.max_count = max_count.unwrap_or(settings.max_count);
+    settings.max_bytes = max_bytes.unwrap_or(settings.max_bytes);
+    if let Err(why) = settings.check() {
+        mistakes.add(&folder_span, format!("recording: {why}"));
+    }
+    Some(settings)
 }
 
 /// Whether there is a user before the host of a URI.

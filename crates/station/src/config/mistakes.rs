@@ -23,6 +23,8 @@ impl fmt::Display for Mistake {
 pub struct Mistakes<'t> {
     text: &'t str,
     found: Vec<Mistake>,
+    /// Lines that are no TOML.
+    broken: Vec<usize>,
     /// Whether the text is correct TOML. What a broken line was to say is not missing.
     is_whole: bool,
 }
@@ -33,6 +35,7 @@ impl<'t> Mistakes<'t> {
         Self {
             text,
             found: Vec::new(),
+            broken: Vec::new(),
             is_whole: true,
         }
     }
@@ -41,14 +44,21 @@ impl<'t> Mistakes<'t> {
     pub fn add_syntax(&mut self, at: usize, text: &str) {
         self.is_whole = false;
         self.add(&(at..at), text);
+        self.broken
+            .extend(self.found.last().map(|mistake| mistake.line));
     }
 
     /// Adds a mistake at `span`, bytes of the text.
     pub fn add(&mut self, span: &Range<usize>, text: impl Into<String>) {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+        let line = before.matches('\n').count() + 1;
+        if self.broken.contains(&line) {
+            // The value of a broken line is a guess.
+            return;
+        }
         self.found.push(Mistake {
-            line: before.matches('\n').count() + 1,
+            line,
             column: before[line_start..].chars().count() + 1,
             text: text.into(),
         });

@@ -215,6 +215,9 @@ fn in_range((least, most): (i128, i128), value: &DeValue<'_>) -> Result<String, 
     if (least..=most).contains(&number) {
         Ok(number.to_string())
     } else {
+        if most >= i128::from(u32::MAX) {
+            return Err(format!("{number} is out of range; set {least} or more"));
+        }
         Err(out_of_range(number, least.to_string(), most.to_string()))
     }
 }

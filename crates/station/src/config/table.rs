@@ -48,6 +48,11 @@ impl<'t, 'i> Table<'t, 'i> {
         self.entries.get(key)
     }
 
+    /// Whether the table has a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.entries.contains_key(key)
+    }
+
     /// The place of a key.
     pub fn place(&self, key: &str) -> Range<usize> {
         let found = self.entries.get_key_value(key);
@@ -112,10 +117,13 @@ impl<'t, 'i> Table<'t, 'i> {
         let (least, most) = (range.start, range.end);
         let found = (u64::try_from(number).ok()).filter(|n| (least..=most).contains(n));
         if found.is_none() {
-            mistakes.add(
-                &value.span(),
-                format!("{key} = {number} is out of range; set a number from {least} to {most}"),
-            );
+            let range = if most >= u64::from(u32::MAX) {
+                format!("{least} or more")
+            } else {
+                format!("a number from {least} to {most}")
+            };
+            let text = format!("{key} = {number} is out of range; set {range}");
+            mistakes.add(&value.span(), text);
         }
         found
     }

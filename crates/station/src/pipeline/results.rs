@@ -15,6 +15,7 @@ use gstinspectpublish::report::Report;
 use super::watched::Watched;
 use crate::{
     pictures::Pictures,
+    recording::Recorder,
     state::{Camera, LATENCY_BUCKETS, Minute, RollMark},
 };
 
@@ -32,8 +33,17 @@ const VERDICTS: [&str; 3] = ["pass", "fail", "none"];
 pub struct Results {
     camera: Arc<Camera>,
     watched: Arc<Watched>,
-    pictures: Arc<Pictures>,
+    outlets: Outlets,
     stream: Mutex<Stream>,
+}
+
+/// Where frames with results go beside the pipeline.
+#[derive(Clone)]
+pub struct Outlets {
+    /// Pictures for the page.
+    pub pictures: Arc<Pictures>,
+    /// Recordings of failed frames.
+    pub recorder: Option<Arc<Recorder>>,
 }
 
 /// What the events said.
@@ -41,6 +51,7 @@ pub struct Results {
 struct Stream {
     segment: Option<gst::FormattedSegment<gst::ClockTime>>,
     caps: Option<gst::Caps>,
+    info: Option<gst_video::VideoInfo>,
     bins_taken: Option<Instant>,
 }
 
@@ -51,12 +62,12 @@ impl Results {
         pipeline: &gst::Pipeline,
         camera: &Arc<Camera>,
         watched: &Arc<Watched>,
-        pictures: &Arc<Pictures>,
+        outlets: &Outlets,
     ) {
         let results = Self {
             camera: camera.clone(),
             watched: watched.clone(),
-            pictures: pictures.clone(),
+            outlets: outlets.clone(),
             stream: Mutex::default(),
         };
         let pipeline = pipeline.downgrade();
@@ -80,7 +91,11 @@ impl Results {
 
     fn event(&self, event: &gst::Event) {
         match event.view() {
-            gst::EventView::Caps(caps) => self.stream().caps = Some(caps.caps_owned()),
+            gst::EventView::Caps(caps) => {
+                let mut stream = self.stream();
+                stream.info = gst_video::VideoInfo::from_caps(caps.caps()).ok();
+                stream.caps = Some(caps.caps_owned());
+            }
             gst::EventView::Segment(segment) => {
                 self.stream().segment = segment.segment().clone().downcast().ok();
             }
@@ -105,9 +120,15 @@ impl Results {
         self.keep(&report);
         self.keep_bins(buffer);
         self.camera.report.send_replace(Some(report.clone()));
-        let caps = self.stream().caps.clone();
+        let (caps, info) = {
+            let stream = self.stream();
+            (stream.caps.clone(), stream.info.clone())
+        };
         if let Some(caps) = caps {
-            self.pictures.offer(buffer, &caps, &report);
+            self.outlets.pictures.offer(buffer, &caps, &report);
+        }
+        if let (Some(recorder), Some(info)) = (&self.outlets.recorder, info) {
+            recorder.frame(buffer, &info, &report);
         }
     }
 

@@ -26,7 +26,7 @@ use queue::{Job, Queue};
 use snapshot::Snapshot;
 
 /// Maximum of [`Settings::before`] and [`Settings::after`].
-const MOST_AROUND: u32 = 50;
+pub const MOST_AROUND: u32 = 50;
 /// Frames that wait to be written. All frames before a failure fit.
 const QUEUE_FRAMES: usize = 128;
 /// Their bytes.
@@ -70,6 +70,18 @@ fn default_max_bytes() -> u64 {
 }
 
 impl Settings {
+    /// Recordings in this folder, with the defaults.
+    pub fn new(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            before: 0,
+            after: 0,
+            max_count: default_max_count(),
+            max_age_hours: 0,
+            max_bytes: default_max_bytes(),
+        }
+    }
+
     /// # Errors
     /// A sentence that names the mistake.
     pub fn check(&self) -> Result<(), String> {
@@ -148,6 +160,11 @@ impl Recorder {
             queue,
             writer: Some(thread),
         })
+    }
+
+    /// What it was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Takes notice of a frame, in the order of the stream. The frame is copied if it is recorded, or
