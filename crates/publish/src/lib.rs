@@ -4,7 +4,16 @@
 //! The crate is the plugin `inspectpublish` and a library: [`register_static`] registers the
 //! element in an application without a plugin file. It needs no OpenCL device.
 
+mod broker;
+mod file;
+mod mqtt;
+mod publish;
+mod queue;
 pub mod report;
+mod sender;
+pub mod time;
+
+pub use publish::{Frames, InspectPublish, Method};
 
 use std::sync::{Mutex, PoisonError};
 
@@ -29,11 +38,12 @@ pub fn register_static() -> Result<(), gst::glib::BoolError> {
 /// The plugin's entry points; the macro generates public items without documentation.
 #[allow(missing_docs)]
 mod plugin {
-    use gst::glib;
+    use gst::{glib, prelude::*};
 
-    fn plugin_init(_plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
+    fn plugin_init(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
         clinspect_results::register();
-        Ok(())
+        let element = super::InspectPublish::static_type();
+        gst::Element::register(Some(plugin), "inspectpublish", gst::Rank::NONE, element)
     }
 
     gst::plugin_define!(

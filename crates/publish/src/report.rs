@@ -123,6 +123,14 @@ pub struct Channel {
 }
 
 impl Report {
+    /// The report as one line of JSON, with its end.
+    pub fn to_line(&self) -> Vec<u8> {
+        // Numbers, texts and lists cannot fail.
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
     /// The results on a buffer; `None` if it has none. `time` is the capture time in ISO 8601.
     pub fn of(buffer: &gst::BufferRef, camera: Option<&str>, time: String) -> Option<Self> {
         let inspections = DefectResult::read(buffer);
@@ -212,7 +220,7 @@ impl From<&HistogramResult> for Histogram {
         Self {
             element: result.element.clone(),
             format: result.format.clone(),
-            alarms: Vec::new(),
+            alarms: result.alarms.clone(),
             channels: channels.collect(),
         }
     }
