@@ -1,7 +1,7 @@
 // The card of a camera.
 
 import { clock, countsText, dayAndClock, draw, make, number, plural, say } from "./dom.js";
-import { HistogramPlot, MinutesPlot, RollPlot } from "./plots.js";
+import { Classes, HistogramPlot, MinutesPlot, RollPlot } from "./plots.js";
 
 /// A failed frame stays this long on the card, though the next ones pass: people are slower.
 const HOLD_MS = 1000;
@@ -62,9 +62,10 @@ export class Card {
       figure("lost", "Lost frames", "Frames that the source lost since the station started"),
       figure("restarts", "Restarts", "Restarts of this camera's inspection"),
       figure("device", "Device", "OpenCL device"));
-    this.minutes = new MinutesPlot();
+    const classes = new Classes();
+    this.minutes = new MinutesPlot(classes);
     this.histogram = new HistogramPlot();
-    this.roll = new RollPlot();
+    this.roll = new RollPlot(classes);
     this.thumbnails = make("ul", { class: "thumbnails" });
     this.noFailures = make("p", { class: "muted" }, "No frame failed since the station started.");
     this.rollSection = section("Roll map", this.roll.element);

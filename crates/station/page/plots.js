@@ -4,14 +4,16 @@
 import { clock, countsText, draw, make, number, table } from "./dom.js";
 
 const MAX_CLASSES = 6;
-const LEFT = 36;
-const BOTTOM = 20;
 const TOP = 6;
+/// Room for the labels; grows with the size of letters.
+let LEFT = 0;
+let BOTTOM = 0;
 
 /// A figure that draws itself again when its size or its numbers change.
 export class Plot {
-  constructor(title, rows) {
+  constructor(title, rows, classes) {
     this.title = title;
+    this.classes = classes;
     this.area = make("div", { class: "plot-area", "data-rows": rows });
     this.legend = make("ul", { class: "legend" });
     this.table = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, table` });
@@ -33,6 +35,9 @@ export class Plot {
   draw() {
     const { clientWidth: width, clientHeight: height } = this.area;
     if (!this.numbers || width < 60) return;
+    const letter = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    LEFT = Math.round(2.4 * letter);
+    BOTTOM = Math.round(1.25 * letter);
     const { parts, summary, legend } = this.picture(width, height);
     this.area.replaceChildren(draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": summary }, parts));
     this.legend.replaceChildren(...legend);
@@ -63,12 +68,22 @@ function shape(index, x, y, r) {
   return draw("path", { ...at, d: path });
 }
 
-/// The most frequent classes; the others are one.
-function rank(totals) {
-  const names = [...totals].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0])).map(([name]) => name);
-  if (names.length <= MAX_CLASSES) return names;
-  return [...names.slice(0, MAX_CLASSES - 1), "all others"];
+/// The classes of a camera. Each keeps its colour and shape, in all plots; many share the last one.
+export class Classes {
+  constructor() {
+    this.order = [];
+  }
+
+  /// Learns classes from their numbers, the most frequent first; gives the names for the legend.
+  learn(totals) {
+    const names = [...totals].sort((a, b) => b[1] - a[1] || a[0].localeCompare(b[0])).map(([name]) => name);
+    this.order.push(...names.filter((name) => !this.order.includes(name)));
+    const named = this.order.slice(0, this.order.length > MAX_CLASSES ? MAX_CLASSES - 1 : MAX_CLASSES);
+    return named.length < this.order.length ? [...named, "all others"] : named;
+  }
 }
+
+const indexIn = (names, name) => (names.includes(name) ? names.indexOf(name) : names.length - 1);
 
 /// The next larger of 1, 2, 5, 10, 20, 50, …
 function niceTop(value) {
@@ -89,20 +104,20 @@ function frame(width, height, top, leftText, rightText) {
 
 /// Defects by class and minute of the last hour.
 export class MinutesPlot extends Plot {
-  constructor() {
-    super("Defects in the last hour", 2);
+  constructor(classes) {
+    super("Defects in the last hour", 2, classes);
   }
 
   picture(width, height) {
-    const { now, minutes } = this.numbers;
+    const { now } = this.numbers;
+    const minutes = this.numbers.minutes.filter((of) => of.minute > now - 60);
     const totals = new Map();
     for (const { defects } of minutes) {
       for (const [name, count] of Object.entries(defects)) totals.set(name, (totals.get(name) ?? 0) + count);
     }
-    const names = rank(totals);
-    const inMinute = (minute, name) => name === "all others"
-      ? Object.entries(minute.defects).reduce((sum, [of, count]) => names.includes(of) ? sum : sum + count, 0)
-      : minute.defects[name] ?? 0;
+    const names = this.classes.learn(totals);
+    const inMinute = (minute, name) => Object.entries(minute.defects)
+      .reduce((sum, [of, count]) => (names[indexIn(names, of)] === name ? sum + count : sum), 0);
     const sum = (minute) => Object.values(minute.defects).reduce((a, b) => a + b, 0);
     const top = niceTop(Math.max(1, ...minutes.map(sum)));
     const bottom = height - BOTTOM;
@@ -110,7 +125,6 @@ export class MinutesPlot extends Plot {
     const parts = frame(width, height, number(top), clock((now - 59) * 60_000).slice(0, 5), "now");
     for (const minute of minutes) {
       const slot = 59 - (now - minute.minute);
-      if (slot < 0) continue;
       let y = bottom;
       const bars = [];
       names.forEach((name, index) => {
@@ -124,9 +138,10 @@ export class MinutesPlot extends Plot {
     }
     const of = (name) => minutes.reduce((all, minute) => all + inMinute(minute, name), 0);
     const all = minutes.reduce((total, minute) => total + sum(minute), 0);
-    const legend = names.map((name, index) => key(index, `${name} ${number(of(name))}`));
+    const legend = names.map((name, index) => [name, index]).filter(([name]) => of(name))
+      .map(([name, index]) => key(index, `${name} ${number(of(name))}`));
     if (all === 0) parts.push(draw("text", { class: "empty", x: (LEFT + width) / 2, y: bottom / 2 + 8, "text-anchor": "middle" }, "No defects"));
-    const summary = all === 0 ? "No defects in the last hour" : `${number(all)} defects in the last hour: ${names.map((name) => `${of(name)} ${name}`).join(", ")}`;
+    const summary = all === 0 ? "No defects in the last hour" : `${number(all)} defects in the last hour: ${countsText(Object.fromEntries(totals))}`;
     return { parts, summary, legend };
   }
 
@@ -182,8 +197,8 @@ export class HistogramPlot extends Plot {
 
 /// Where on the web the defects are: along it to the right, across it downwards.
 export class RollPlot extends Plot {
-  constructor() {
-    super("Roll map", 3);
+  constructor(classes) {
+    super("Roll map", 3, classes);
   }
 
   picture(width, height) {
@@ -196,8 +211,8 @@ export class RollPlot extends Plot {
     const text = (value) => (inMetres ? `${number(value, 2)} m` : `line ${number(value)}`);
     const totals = new Map();
     for (const of of marks) totals.set(of.class, (totals.get(of.class) ?? 0) + 1);
-    const names = rank(totals);
-    const index = (of) => (names.includes(of.class) ? names.indexOf(of.class) : names.length - 1);
+    const names = this.classes.learn(totals);
+    const index = (of) => indexIn(names, of.class);
     const parts = [
       draw("rect", { class: "web", x: LEFT, y: TOP, width: width - LEFT, height: bottom - TOP }),
       draw("text", { x: LEFT - 6, y: TOP + 10, "text-anchor": "end" }, "left"),
@@ -211,8 +226,9 @@ export class RollPlot extends Plot {
       parts.push(shape(index(of), LEFT + 8 + (at(of) - first) * scale, TOP + of.across * (bottom - TOP), r));
     }
     const count = (name) => marks.filter((of) => names[index(of)] === name).length;
-    const legend = names.map((name, place) => key(place, `${name} ${number(count(name))}`));
-    const summary = `Web ${web}: ${number(marks.length)} defects from ${text(first)} to ${text(last)}: ${names.map((name) => `${count(name)} ${name}`).join(", ")}`;
+    const legend = names.map((name, place) => [name, place]).filter(([name]) => count(name))
+      .map(([name, place]) => key(place, `${name} ${number(count(name))}`));
+    const summary = `Web ${web}: ${number(marks.length)} defects from ${text(first)} to ${text(last)}: ${countsText(Object.fromEntries(totals))}`;
     return { parts, summary, legend };
   }
 

@@ -289,7 +289,7 @@ impl Gaps {
         };
         let torn = gst::BufferFlags::DISCONT | gst::BufferFlags::GAP;
         let is_torn = self.has_frames && buffer.flags().intersects(torn);
-        self.next = is_number.then_some(offset + 1);
+        self.next = is_number.then(|| offset + 1);
         self.pts = pts;
         self.has_frames = true;
         missing.max(is_torn.into())

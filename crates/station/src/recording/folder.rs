@@ -186,7 +186,7 @@ impl Folder {
                 Err(error) => return Err(error),
             };
             match known {
-                Known::Part => remove(&file.path()).map(drop)?,
+                Known::Part => remove(&file.path())?,
                 Known::Json(base) => results.push((base.to_owned(), about.len())),
                 Known::Png(base) => {
                     let recording = Recording {
@@ -202,7 +202,7 @@ impl Folder {
             match found.get_mut(&base) {
                 Some(recording) => recording.bytes += bytes,
                 // A crash came before the PNG got its name, or between the removals of both.
-                None => drop(remove(&self.file(&base, JSON))?),
+                None => remove(&self.file(&base, JSON))?,
             }
         }
         let mut recordings: Vec<_> = found.into_values().collect();
@@ -295,33 +295,24 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the files of a recording. If somebody else removed them, the folder is read again.
+    /// Removes the files of a recording, unless somebody else did.
     fn drop_recording(&mut self, at: usize) -> io::Result<()> {
-        let Some(name) = self
-            .recordings
-            .get(at)
-            .map(|recording| recording.name.clone())
-        else {
+        let Some(recording) = self.recordings.get(at) else {
             return Ok(());
         };
-        let is_ours = remove(&self.file(&name, PNG))?;
-        remove(&self.file(&name, JSON))?;
-        if !is_ours {
-            return self.read();
-        }
-        if let Some(gone) = self.recordings.remove(at) {
-            self.bytes -= gone.bytes;
-        }
+        remove(&self.file(&recording.name, PNG))?;
+        remove(&self.file(&recording.name, JSON))?;
+        self.bytes -= recording.bytes;
+        self.recordings.remove(at);
         Ok(())
     }
 }
 
-/// Removes a file; tells whether it was there.
-fn remove(file: &Path) -> io::Result<bool> {
+/// Removes a file, if it is there.
+fn remove(file: &Path) -> io::Result<()> {
     match fs::remove_file(file) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -18,7 +18,6 @@ use std::{
 
 use anyhow::{Context, ensure};
 use gstinspectpublish::report::Report;
-use serde::Deserialize;
 
 use crate::state::Camera;
 use folder::Role;
@@ -39,34 +38,20 @@ const RETRY: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is recorded, and how much of it is kept.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The folder. It is made if it is missing and its parent exists.
     pub folder: PathBuf,
     /// Frames before a failed one that are recorded too, at most 50.
-    #[serde(default)]
     pub before: u32,
     /// Frames after a failed one that are recorded too, at most 50.
-    #[serde(default)]
     pub after: u32,
     /// Recordings that are kept; 0: no limit.
-    #[serde(default = "default_max_count")]
     pub max_count: u64,
     /// Hours that recordings are kept; 0: no limit.
-    #[serde(default)]
     pub max_age_hours: u32,
     /// Bytes of the recordings that are kept; 0: no limit.
-    #[serde(default = "default_max_bytes")]
     pub max_bytes: u64,
-}
-
-fn default_max_count() -> u64 {
-    10_000
-}
-
-fn default_max_bytes() -> u64 {
-    10_000_000_000
 }
 
 impl Settings {
@@ -76,9 +61,9 @@ impl Settings {
             folder,
             before: 0,
             after: 0,
-            max_count: default_max_count(),
+            max_count: 10_000,
             max_age_hours: 0,
-            max_bytes: default_max_bytes(),
+            max_bytes: 10_000_000_000,
         }
     }
 
@@ -147,7 +132,7 @@ impl Recorder {
             "the camera's name {:?} cannot be part of a file name; use letters, digits, - and _",
             camera.name
         );
-        let queue = Arc::new(Queue::new(QUEUE_FRAMES, QUEUE_BYTES));
+        let queue = Arc::new(Queue::new(camera.clone(), QUEUE_FRAMES, QUEUE_BYTES));
         let writer = writer::Writer::new(&settings, camera.clone(), queue.clone(), retry);
         let thread = std::thread::Builder::new()
             .name("recording".into())
@@ -196,7 +181,7 @@ impl Recorder {
             Err(why) => {
                 self.camera.counters.recording_errors.fetch_add(1, Relaxed);
                 if !std::mem::replace(&mut around.is_refusal_told, true) {
-                    writer::raise(&self.camera, format!("frames cannot be recorded: {why}"));
+                    (self.camera).alarm(format!("frames cannot be recorded: {why}"));
                 }
                 return;
             }
@@ -233,10 +218,8 @@ impl Recorder {
     }
 
     fn send(&self, job: Job) {
-        let counters = &self.camera.counters;
-        match self.queue.push(job) {
-            Some(waiting) => counters.recording_queue.store(waiting as u64, Relaxed),
-            None => drop(counters.recording_dropped.fetch_add(1, Relaxed)),
+        if !self.queue.push(job) {
+            self.camera.counters.recording_dropped.fetch_add(1, Relaxed);
         }
     }
 }
@@ -274,6 +257,9 @@ impl Drop for Recorder {
         if writer.is_finished() {
             // A panic there was printed already.
             let _ = writer.join();
+            // Nothing is recorded any more, so nothing is stopped.
+            let counters = &self.camera.counters;
+            counters.recording_stopped.store(false, Relaxed);
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
     time::Instant,
 };
 
 use gstinspectpublish::report::Report;
 
 use super::{folder::Role, snapshot::Snapshot};
+use crate::state::Camera;
 
 /// A frame to be recorded.
 pub(super) struct Job {
@@ -19,8 +20,8 @@ pub(super) struct Job {
 
 /// What [`Queue::pop`] found.
 pub(super) enum Next {
-    /// The oldest frame, and how many still wait.
-    Job(Box<Job>, usize),
+    /// The oldest frame.
+    Job(Box<Job>),
     /// None came in time.
     Time,
     /// None will come.
@@ -29,6 +30,7 @@ pub(super) enum Next {
 
 /// The queue.
 pub(super) struct Queue {
+    camera: Arc<Camera>,
     most_frames: usize,
     most_bytes: usize,
     waiting: Mutex<Waiting>,
@@ -43,8 +45,9 @@ struct Waiting {
 }
 
 impl Queue {
-    pub fn new(most_frames: usize, most_bytes: usize) -> Self {
+    pub fn new(camera: Arc<Camera>, most_frames: usize, most_bytes: usize) -> Self {
         Self {
+            camera,
             most_frames,
             most_bytes,
             waiting: Mutex::default(),
@@ -52,19 +55,19 @@ impl Queue {
         }
     }
 
-    /// Adds a frame and tells how many wait; `None` if the queue is full. An empty queue takes a frame
-    /// of any size.
-    pub fn push(&self, job: Job) -> Option<usize> {
+    /// Adds a frame, unless the queue is full. An empty queue takes a frame of any size.
+    pub fn push(&self, job: Job) -> bool {
         let mut waiting = self.lock();
         let bytes = waiting.bytes + job.snapshot.bytes();
         let is_full = waiting.jobs.len() >= self.most_frames || bytes > self.most_bytes;
         if is_full && !waiting.jobs.is_empty() {
-            return None;
+            return false;
         }
         waiting.bytes = bytes;
         waiting.jobs.push_back(job);
+        self.tell(&waiting);
         self.changed.notify_one();
-        Some(waiting.jobs.len())
+        true
     }
 
     /// The oldest frame; waits for one until `end`. After [`Self::close`] the frames that are left
@@ -74,7 +77,8 @@ impl Queue {
         loop {
             if let Some(job) = waiting.jobs.pop_front() {
                 waiting.bytes -= job.snapshot.bytes();
-                return Next::Job(Box::new(job), waiting.jobs.len());
+                self.tell(&waiting);
+                return Next::Job(Box::new(job));
             }
             if waiting.is_closed {
                 return Next::End;
@@ -92,13 +96,21 @@ impl Queue {
     pub fn clear(&self) -> usize {
         let mut waiting = self.lock();
         waiting.bytes = 0;
-        waiting.jobs.drain(..).count()
+        let count = waiting.jobs.drain(..).count();
+        self.tell(&waiting);
+        count
     }
 
     /// No frame will follow.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_one();
+    }
+
+    /// Counts under the lock: else an older count could come last, and stay.
+    fn tell(&self, waiting: &Waiting) {
+        let count = waiting.jobs.len() as u64;
+        self.camera.counters.recording_queue.store(count, Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

@@ -3,7 +3,7 @@
 use std::{
     io,
     sync::{Arc, atomic::Ordering::Relaxed},
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -15,17 +15,6 @@ use crate::state::Camera;
 
 /// Time between two looks for recordings that are too old.
 const TIDY: Duration = Duration::from_secs(60);
-/// Alarms that a camera keeps.
-const MOST_ALARMS: usize = 100;
-
-/// Adds an alarm to those of a camera.
-pub(super) fn raise(camera: &Camera, text: String) {
-    let mut history = camera.history();
-    history.alarms.push_back((SystemTime::now(), text));
-    while history.alarms.len() > MOST_ALARMS {
-        history.alarms.pop_front();
-    }
-}
 
 /// The thread's state.
 pub(super) struct Writer {
@@ -65,11 +54,7 @@ impl Writer {
         let mut next = self.next_look();
         loop {
             match self.queue.pop(next) {
-                Next::Job(job, waiting) => {
-                    let counters = &self.camera.counters;
-                    counters.recording_queue.store(waiting as u64, Relaxed);
-                    self.record(&job);
-                }
+                Next::Job(job) => self.record(&job),
                 Next::Time => {}
                 Next::End => return,
             }
@@ -132,13 +117,13 @@ impl Writer {
                 counters.recorded.fetch_add(1, Relaxed);
                 self.refusal = None;
                 if std::mem::take(&mut self.is_told) {
-                    raise(&self.camera, "recording goes on".into());
+                    self.camera.alarm("recording goes on".into());
                 }
             }
             Err(Refusal::Frame(why)) => {
                 counters.recording_errors.fetch_add(1, Relaxed);
                 if self.refusal.as_ref() != Some(&why) {
-                    raise(&self.camera, format!("a frame was not recorded: {why}"));
+                    (self.camera).alarm(format!("a frame was not recorded: {why}"));
                     self.refusal = Some(why);
                 }
             }
@@ -156,7 +141,6 @@ impl Writer {
         counters.recording_stopped.store(true, Relaxed);
         let lost = self.queue.clear() as u64;
         counters.recording_errors.fetch_add(lost, Relaxed);
-        counters.recording_queue.store(0, Relaxed);
         if !std::mem::replace(&mut self.is_told, true) {
             let folder = self.settings.folder.display();
             let advice = match error.kind() {
@@ -169,7 +153,7 @@ impl Writer {
                  frames are not recorded; the station tries again every {} s",
                 self.retry.as_secs()
             );
-            raise(&self.camera, text);
+            self.camera.alarm(text);
         }
     }
 }

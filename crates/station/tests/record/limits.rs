@@ -215,8 +215,8 @@ fn a_name_that_repeats_replaces_the_recording() {
             0,
             &["fail"; 2],
         );
+        assert_eq!(numbers(&folder), [0, 1]);
     }
-    assert_eq!(numbers(&folder), [0, 1]);
     assert_eq!(load(&camera.counters.recorded), 6);
     assert_eq!(all_whole(&folder), 2);
 }

@@ -1,5 +1,12 @@
 //! Recordings of failed frames, and the numbers for Prometheus.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod disk;
 mod limits;
 mod metrics;

@@ -3,32 +3,24 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
 
 use clinspect_station::{
     recording::{Recorder, Settings},
-    state::{Camera, Counters, History, Status},
+    state::{Camera, Status},
 };
 use gst_video::VideoFormat;
 use gstinspectpublish::report::{Report, VERSION};
-use tokio::sync::{mpsc, watch};
 
 /// A camera that nothing runs.
 pub fn camera(name: &str) -> Arc<Camera> {
-    Arc::new(Camera {
-        name: name.into(),
-        status: watch::Sender::new(Status::Running),
-        report: watch::Sender::new(None),
-        live: watch::Sender::new(None),
-        viewers: AtomicUsize::new(0),
-        counters: Counters::default(),
-        history: Mutex::new(History::default()),
-        commands: mpsc::channel(1).0,
-    })
+    let (camera, _requests) = Camera::new(name);
+    camera.status.send_replace(Status::Running);
+    Arc::new(camera)
 }
 
 /// Results of a frame that was captured `frame` seconds after 10 o'clock.
@@ -112,6 +104,15 @@ pub fn recorded(folder: &Path) -> Vec<(u64, String)> {
     .collect()
 }
 
+/// A picture is whole and has its results beside it.
+#[track_caller]
+pub fn is_whole(picture: &Path) {
+    let opened = image::ImageReader::open(picture).unwrap().decode();
+    opened.unwrap_or_else(|error| panic!("{}: {error}", picture.display()));
+    let json = std::fs::read(picture.with_extension("json")).unwrap();
+    let _: serde_json::Value = serde_json::from_slice(&json).unwrap();
+}
+
 /// Every picture in a folder is whole and has its results beside it.
 pub fn all_whole(folder: &Path) -> usize {
     let pictures: Vec<PathBuf> = files(folder)
@@ -119,12 +120,7 @@ pub fn all_whole(folder: &Path) -> usize {
         .filter(|name| name.ends_with(".png") && !name.starts_with('.'))
         .map(|name| folder.join(name))
         .collect();
-    for picture in &pictures {
-        let opened = image::ImageReader::open(picture).unwrap().decode();
-        opened.unwrap_or_else(|error| panic!("{}: {error}", picture.display()));
-        let json = std::fs::read(picture.with_extension("json")).unwrap();
-        let _: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    }
+    pictures.iter().for_each(|picture| is_whole(picture));
     pictures.len()
 }
 
