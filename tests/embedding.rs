@@ -11,10 +11,8 @@
 )]
 
 use clinspect_testkit::tools;
-use std::{fs, path::Path};
 
-use gst::prelude::*;
-use tools::{Run, Sandbox, example, exists, has_device, run, skip};
+use tools::{Sandbox, example, exists, has_device, run, skip};
 
 #[test]
 fn embed_frames_of_our_pool_are_not_copied_and_results_come_as_values() {
@@ -51,106 +49,6 @@ fn embed_frames_of_our_pool_are_not_copied_and_results_come_as_values() {
     assert_eq!(
         done.lines("12 frames"),
         ["12 frames, 12 of them in memory of the device, 0 copied"],
-        "{}",
-        done.text()
-    );
-}
-
-/// Records the default pattern, in which frames 20 to 24 of 60 fail.
-fn record(sandbox: &Sandbox, args: &[&str]) -> Run {
-    let program = example("record_failures");
-    let mut command = sandbox.command(program.to_str().unwrap());
-    run(command.arg("--output").arg(sandbox.path()).args(args))
-}
-
-fn names(folder: &Path, end: &str) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name.ends_with(end))
-        .collect();
-    names.sort();
-    names
-}
-
-#[test]
-fn record_failures_writes_the_failed_frames_with_those_around_them_as_pictures() {
-    if !has_device() {
-        return;
-    }
-    let sandbox = Sandbox::new("record-png");
-    let done = record(&sandbox, &["--before", "4", "--after", "3"]).succeeded();
-    assert_eq!(
-        done.lines("60 frames"),
-        ["60 frames, 5 failed"],
-        "{}",
-        done.text()
-    );
-    let expected: Vec<String> = (0..4 + 5 + 3)
-        .map(|i| format!("failure-000020-{i:04}.png"))
-        .collect();
-    assert_eq!(names(sandbox.path(), ".png"), expected, "{}", done.text());
-    // Only the five failed frames contain the spot.
-    for (i, name) in expected.iter().enumerate() {
-        let picture = image::open(sandbox.path().join(name)).unwrap().to_rgb8();
-        assert_eq!((picture.width(), picture.height()), (320, 240));
-        let white = picture.get_pixel(173, 124).0.iter().all(|&v| v > 240);
-        assert_eq!(white, (4..9).contains(&i), "{name}");
-    }
-}
-
-#[test]
-fn record_failures_writes_a_film_whose_frames_can_be_read() {
-    if !has_device() {
-        return;
-    }
-    let sandbox = Sandbox::new("record-mkv");
-    // More frames requested before the failure than exist, and a failure at the end of the stream.
-    let args = ["--format", "mkv", "--before", "100", "--after", "100"];
-    let done = record(&sandbox, &args).succeeded();
-    assert_eq!(
-        names(sandbox.path(), ".mkv"),
-        ["failure-000020.mkv"],
-        "{}",
-        done.text()
-    );
-    let film = sandbox.path().join("failure-000020.mkv");
-    let line = format!(
-        "filesrc location={} ! matroskademux ! jpegdec ! fakesink name=end",
-        film.display()
-    );
-    let pipeline = gst::parse::launch(&line)
-        .unwrap()
-        .downcast::<gst::Pipeline>()
-        .unwrap();
-    let frames = std::sync::Arc::new(std::sync::atomic::AtomicU64::new(0));
-    let count = frames.clone();
-    let pad = pipeline.by_name("end").unwrap().static_pad("sink").unwrap();
-    pad.add_probe(gst::PadProbeType::BUFFER, move |_, _| {
-        count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        gst::PadProbeReturn::Ok
-    });
-    pipeline.set_state(gst::State::Playing).unwrap();
-    let kinds = [gst::MessageType::Eos, gst::MessageType::Error];
-    let last = pipeline
-        .bus()
-        .unwrap()
-        .timed_pop_filtered(gst::ClockTime::from_seconds(30), &kinds);
-    pipeline.set_state(gst::State::Null).unwrap();
-    assert_eq!(last.map(|m| m.type_()), Some(gst::MessageType::Eos));
-    assert_eq!(frames.load(std::sync::atomic::Ordering::Relaxed), 60);
-}
-
-#[test]
-fn record_failures_says_what_is_missing() {
-    if !has_device() {
-        return;
-    }
-    let sandbox = Sandbox::new("record-wrong");
-    let done = record(&sandbox, &["videotestsrc", "num-buffers=1"]);
-    assert_eq!(done.code(), Some(1));
-    assert!(
-        done.text().contains("put clpitchthreshold output=frame"),
         "{}",
         done.text()
     );

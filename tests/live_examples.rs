@@ -1,4 +1,4 @@
-//! The live examples, run as processes: node and station over RTP, and several cameras.
+//! The live example, run as processes: node and station over RTP.
 //!
 //! `cargo test` builds the examples; before `cargo test --test live_examples` alone, run
 //! `cargo build --examples`.
@@ -231,66 +231,4 @@ fn remote_node_that_cannot_run_says_why() {
         assert!(matches!(done.code(), Some(1 | 2)), "{}", done.text());
         assert!(done.text().contains(word), "{}", done.text());
     }
-}
-
-#[test]
-fn cameras_that_fail_are_restarted_and_stop_no_other() {
-    if !has_device() {
-        return;
-    }
-    let sandbox = Sandbox::new("cameras");
-    let size = "video/x-raw,width=160,height=120,framerate=30/1";
-    let ends = format!("videotestsrc pattern=black num-buffers=40 ! {size}");
-    let fails = format!("videotestsrc pattern=snow ! {size} ! identity error-after=20");
-    let live = format!("videotestsrc pattern=snow is-live=true ! {size}");
-    let mut command = sandbox.command(example("cameras").to_str().unwrap());
-    for source in [&ends, &fails, &live] {
-        command.args(["--camera", source]);
-    }
-    command.args(["--inspection", INSPECTION, "--frames", "50"]);
-    command.args(["--pause", "0.2", "--interval", "0.4"]);
-    let printed = run(&mut command).succeeded();
-    let lines = printed.output();
-    let all: Vec<&str> = lines.lines().filter(|l| l.contains(" in all")).collect();
-    let counts: Vec<&str> = all.iter().map(|l| l.split_once(": ").unwrap().1).collect();
-    assert_eq!(
-        counts,
-        [
-            "40 frames in all, 0 failed, 0 unjudged, 0 restarts",
-            "50 frames in all, 50 failed, 0 unjudged, 2 restarts",
-            "50 frames in all, 50 failed, 0 unjudged, 0 restarts",
-        ],
-        "{lines}"
-    );
-    assert_eq!(printed.lines("camera 1 failed: ").len(), 2, "{lines}");
-    assert_eq!(printed.lines("camera 0 failed: ").len(), 0, "{lines}");
-    // 50 live frames take longer than an interval, so rates are printed.
-    assert!(lines.contains("/s, "), "{lines}");
-}
-
-#[test]
-fn cameras_are_dealt_over_the_devices_given() {
-    if !has_device() {
-        return;
-    }
-    let sandbox = Sandbox::new("cameras-devices");
-    let device = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
-    let mut command = sandbox.command(example("cameras").to_str().unwrap());
-    command.args(["--test-cameras", "3", "--frames", "5"]);
-    command.args(["--device", &device, "--device", &device]);
-    let printed = run(&mut command).succeeded();
-    for number in 0..3 {
-        let line = printed.lines(&format!("camera {number} on {device}: 5 frames in all"));
-        assert_eq!(line.len(), 1, "{}", printed.text());
-    }
-}
-
-#[test]
-fn cameras_of_no_pipeline_are_a_mistake() {
-    let sandbox = Sandbox::new("cameras-wrong");
-    let mut command = sandbox.command(example("cameras").to_str().unwrap());
-    command.args(["--device", "auto", "--camera", "videotestsrc"]);
-    let done = run(command.args(["--camera", "nosuchelement"]));
-    assert_eq!(done.code(), Some(1), "{}", done.text());
-    assert!(done.text().contains("camera 1") && done.text().contains("nosuchelement"));
 }

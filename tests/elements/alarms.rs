@@ -1,6 +1,7 @@
 //! Alarms of `clhistogram`.
 
 use gst::prelude::*;
+use gstclinspect::results::{HISTOGRAM_META, HistogramResult};
 
 use crate::support::{Rig, buffer_of, caps_of, constant, start};
 
@@ -47,6 +48,37 @@ fn alarm_over_exposed_is_told_when_raised_and_when_cleared() {
         ("under-exposed".to_owned(), false, 0.0),
     ];
     assert_eq!(told, expected);
+}
+
+/// The alarms in the frame's meta, and the field that holds them.
+fn in_meta(frame: &gst::BufferRef) -> (Vec<String>, Option<String>) {
+    let mut metas = frame.iter_meta::<gst::Meta>();
+    let field = metas.find_map(|meta| {
+        let custom = meta.try_as_custom_meta()?;
+        custom
+            .has_name(HISTOGRAM_META)
+            .then(|| custom.structure().get("alarms").ok())
+    });
+    (
+        HistogramResult::read(frame).remove(0).alarms,
+        field.unwrap(),
+    )
+}
+
+#[test]
+fn alarms_that_are_raised_are_in_the_meta_of_every_frame() {
+    let Some(device) = start() else { return };
+    let line = "clhistogram alarm-over-exposed=0.5 alarm-contrast=5";
+    let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
+    let names = ["over-exposed", "contrast-lost"].map(String::from);
+    // The second frame changes nothing, so no message tells of its alarms.
+    for _ in 0..2 {
+        let output = rig.pass(buffer_of(&constant(SIZE, 255), &device));
+        assert_eq!(in_meta(&output), (names.to_vec(), Some(names.join(";"))));
+    }
+    rig.only("clhistogram").set_property("alarm-contrast", -1.0);
+    let output = rig.pass(buffer_of(&constant(SIZE, 100), &device));
+    assert_eq!(in_meta(&output), (Vec::new(), None));
 }
 
 #[test]

@@ -43,6 +43,11 @@ impl Alarm {
         self.raised = raised;
         changed.then_some(raised)
     }
+
+    /// Whether the alarm is raised.
+    pub fn is_raised(&self) -> bool {
+        self.raised
+    }
 }
 
 #[cfg(test)]

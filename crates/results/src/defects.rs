@@ -199,7 +199,7 @@ impl DefectResult {
     }
 
     /// Attaches the result to a buffer, and a `GstVideoRegionOfInterestMeta` per defect, with the
-    /// part of its box that lies in the frame.
+    /// part of its box that lies in the frame. With the feature `analytics` the same as GstAnalytics too.
     ///
     /// # Errors
     /// The meta is not registered (see [`super::register`]).
@@ -224,6 +224,8 @@ impl DefectResult {
             roi.set_id(defect.id as i32);
             roi.add_param(self.defect_structure(defect));
         }
+        #[cfg(feature = "analytics")]
+        super::analytics::attach(self, buffer)?;
         Ok(())
     }
 

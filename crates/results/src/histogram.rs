@@ -9,6 +9,8 @@ use clinspect_core::statistics::Statistics;
 pub const HISTOGRAM_META: &str = "GstClHistogramMeta";
 /// Version of its fields.
 const VERSION: u32 = 1;
+/// Between the names of alarms.
+const ALARM_SEPARATOR: &str = ";";
 
 /// A frame's histogram.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,8 @@ pub struct HistogramResult {
     pub counts: Vec<u32>,
     /// Statistics of each channel.
     pub statistics: Vec<Statistics>,
+    /// Names of the raised alarms, such as `over-exposed`.
+    pub alarms: Vec<String>,
 }
 
 /// A statistic's field name, and its value for a channel.
@@ -99,6 +103,9 @@ impl HistogramResult {
             self.write_scalars(fields);
             fields.set("version", VERSION);
             fields.set("bins-data", glib::Bytes::from_owned(bytes));
+            if !self.alarms.is_empty() {
+                fields.set("alarms", self.alarms.join(ALARM_SEPARATOR));
+            }
         })
     }
 
@@ -180,6 +187,13 @@ impl HistogramResult {
             bins,
             counts: words.iter().map(|w| u32::from_le_bytes(*w)).collect(),
             statistics,
+            alarms: fields
+                .get::<&str>("alarms")
+                .unwrap_or_default()
+                .split(ALARM_SEPARATOR)
+                .filter(|name| !name.is_empty())
+                .map(Into::into)
+                .collect(),
         })
     }
 }

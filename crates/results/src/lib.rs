@@ -3,6 +3,8 @@
 //! Applications in Rust use these readers. In other languages the metas are GstCustomMeta, with the
 //! fields named here in their structures.
 
+#[cfg(feature = "analytics")]
+mod analytics;
 mod defect;
 mod defect_event;
 mod defects;

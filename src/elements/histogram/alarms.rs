@@ -229,6 +229,13 @@ impl Alarms {
         changes
     }
 
+    /// Names of the alarms that are raised.
+    pub fn raised(&self) -> Vec<String> {
+        let states = Kind::ALL.into_iter().zip(&self.alarms);
+        let raised = states.filter(|(_, alarm)| alarm.is_raised());
+        raised.map(|(kind, _)| kind.name().into()).collect()
+    }
+
     fn value(&self, kind: Kind, channel: usize, s: &Statistics) -> Option<f64> {
         Some(match kind {
             Kind::OverExposed => s.saturated_high,

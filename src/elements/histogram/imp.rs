@@ -182,7 +182,7 @@ impl ClBaseFilterImpl for ClHistogram {
             [0, 0, 0, 0] => [0, 0, info.width(), info.height()],
             roi => roi,
         };
-        let result = HistogramResult {
+        let mut result = HistogramResult {
             element: element.name().into(),
             frame_number: element.frame_number(frame.buffer()),
             format: info.format().to_str().to_string(),
@@ -197,7 +197,11 @@ impl ClBaseFilterImpl for ClHistogram {
                 .map(|bins| Statistics::from_bins(bins, operator.bit_depth()))
                 .collect(),
             counts: std::mem::take(&mut state.counts),
+            alarms: Vec::new(),
         };
+        let alarms = lock(&self.properties).alarms.take();
+        let changes = state.alarms.look(&alarms, &result, info.is_rgb());
+        result.alarms = state.alarms.raised();
         result.attach(frame.output()).map_err(|error| {
             ClError::Input(format!("cannot attach a meta to the frame: {error}"))
         })?;
@@ -215,8 +219,7 @@ impl ClBaseFilterImpl for ClHistogram {
                 }
             }));
         }
-        let alarms = lock(&self.properties).alarms.take();
-        for alarm in state.alarms.look(&alarms, &result, info.is_rgb()) {
+        for alarm in changes {
             element.post(times.message(&*element, "clhistogram-alarm", None, |f| {
                 alarm.write(f);
             }));

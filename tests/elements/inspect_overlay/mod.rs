@@ -124,6 +124,7 @@ fn counted(format: &str, size: [usize; 2], channels: usize) -> HistogramResult {
         bins: 256,
         counts,
         statistics: vec![statistics; channels],
+        alarms: Vec::new(),
     }
 }
 

@@ -1,0 +1,159 @@
+//! Reports that wait to be sent.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use tokio::sync::Notify;
+
+use crate::report::Report;
+
+/// A bounded queue between the streaming thread and the thread that sends. The oldest report gives way.
+pub struct Queue {
+    waiting: Mutex<VecDeque<Arc<Report>>>,
+    most: usize,
+    changed: Notify,
+    is_stopping: AtomicBool,
+    numbers: Numbers,
+}
+
+/// What happened to the reports so far.
+#[derive(Default)]
+pub struct Numbers {
+    /// Reports so far.
+    pushed: AtomicU64,
+    /// Reports that the file or the broker has taken.
+    pub published: AtomicU64,
+    /// Reports that gave way to newer ones.
+    pub dropped: AtomicU64,
+    /// Failed attempts to write, to connect or to send.
+    pub errors: AtomicU64,
+    /// Whether the file is open, or the broker answers.
+    pub is_connected: AtomicBool,
+}
+
+impl Queue {
+    /// A queue of at most `most` reports.
+    pub fn new(most: usize) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            most,
+            changed: Notify::new(),
+            is_stopping: AtomicBool::new(false),
+            numbers: Numbers::default(),
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Report>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the newest report. Returns at once.
+    pub fn push(&self, report: Arc<Report>) {
+        self.numbers.pushed.fetch_add(1, Relaxed);
+        self.put(|waiting| waiting.push_back(report));
+    }
+
+    /// Puts reports back that were taken and not sent, the oldest first.
+    pub fn put_back(&self, reports: impl DoubleEndedIterator<Item = Arc<Report>>) {
+        self.put(|waiting| reports.rev().for_each(|report| waiting.push_front(report)));
+    }
+
+    fn put(&self, add: impl FnOnce(&mut VecDeque<Arc<Report>>)) {
+        let mut waiting = self.waiting();
+        add(&mut waiting);
+        let over = waiting.len().saturating_sub(self.most);
+        waiting.drain(..over);
+        drop(waiting);
+        self.numbers.dropped.fetch_add(over as u64, Relaxed);
+        self.changed.notify_one();
+    }
+
+    /// Takes the oldest report.
+    pub fn take(&self) -> Option<Arc<Report>> {
+        self.waiting().pop_front()
+    }
+
+    /// Number of reports that wait.
+    pub fn len(&self) -> usize {
+        self.waiting().len()
+    }
+
+    /// Waits until something was added, or a stop was asked for, since the last call. One caller at a time.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Asks the sender to send what waits and then to end.
+    pub fn stop(&self) {
+        self.is_stopping.store(true, Relaxed);
+        self.changed.notify_one();
+    }
+
+    /// Whether a stop was asked for.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Relaxed)
+    }
+
+    /// Counts what was not sent as dropped: nobody sends any more.
+    pub fn close(&self) {
+        self.waiting().clear();
+        let Numbers {
+            pushed,
+            published,
+            dropped,
+            is_connected,
+            ..
+        } = &self.numbers;
+        let lost = pushed.load(Relaxed).saturating_sub(published.load(Relaxed));
+        dropped.store(lost, Relaxed);
+        is_connected.store(false, Relaxed);
+    }
+
+    /// The numbers so far.
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(frame: u64) -> Arc<Report> {
+        Arc::new(Report {
+            version: 1,
+            camera: None,
+            frame,
+            time: String::new(),
+            verdict: "pass",
+            inspections: Vec::new(),
+            histograms: Vec::new(),
+        })
+    }
+
+    fn frames(queue: &Queue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.take().map(|report| report.frame)).collect()
+    }
+
+    #[test]
+    fn oldest_report_gives_way_and_is_counted() {
+        let queue = Queue::new(3);
+        (0..5).for_each(|frame| queue.push(report(frame)));
+        assert_eq!(queue.numbers().dropped.load(Relaxed), 2);
+        assert_eq!(frames(&queue), [2, 3, 4]);
+    }
+
+    #[test]
+    fn reports_that_come_back_keep_their_order_and_the_oldest_gives_way() {
+        let queue = Queue::new(3);
+        (2..4).for_each(|frame| queue.push(report(frame)));
+        queue.put_back([report(0), report(1)].into_iter());
+        assert_eq!(queue.numbers().dropped.load(Relaxed), 1);
+        assert_eq!(frames(&queue), [1, 2, 3]);
+    }
+}

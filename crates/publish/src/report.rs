@@ -1,0 +1,227 @@
+//! A frame's results as JSON: what `inspectpublish` sends, and what the line station keeps.
+
+use clinspect_results::{Defect, DefectResult, HistogramResult, Verdict};
+use serde::Serialize;
+
+/// Version of the fields; docs/report.schema.json describes them.
+pub const VERSION: u32 = 1;
+
+/// The results of one frame, or of one strip of a web.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Name of the camera; absent if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub camera: Option<String>,
+    /// The frame number that the elements give.
+    pub frame: u64,
+    /// When the frame was captured: ISO 8601, UTC, microseconds.
+    pub time: String,
+    /// The worst verdict of the inspections: `fail`, then `none`, then `pass`.
+    pub verdict: &'static str,
+    /// One for each element that judged, in the order of the pipeline.
+    pub inspections: Vec<Inspection>,
+    /// One for each element that counted, in the order of the pipeline.
+    pub histograms: Vec<Histogram>,
+}
+
+/// What one element found, without its mask.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Inspection {
+    /// Name of the element.
+    pub element: String,
+    /// `pass`, `fail` or `none`.
+    pub verdict: &'static str,
+    /// Number of the web; 0 for frames.
+    pub web: u64,
+    /// Row 0 of the strip in the web; 0 for frames.
+    pub first_line: u64,
+    /// Width of the frame, px.
+    pub width: u32,
+    /// Height of the frame, px.
+    pub height: u32,
+    /// Pixels that could be judged.
+    pub judged_pixels: u64,
+    /// Pixels marked.
+    pub defect_pixels: u64,
+    /// Pixels marked for want of the pattern.
+    pub missing_pixels: u64,
+    /// Number of listed defects.
+    pub defect_count: usize,
+    /// Whether there are more defects than listed.
+    pub overflow: bool,
+    /// Number of listed defects by class, for classes that occur, in the order of the classes.
+    pub counts: serde_json::Map<String, serde_json::Value>,
+    /// The defects, largest area first.
+    pub defects: Vec<ReportedDefect>,
+}
+
+/// One defect.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReportedDefect {
+    /// Number of the defect since the element's start.
+    pub id: u32,
+    /// Name of the class.
+    pub class: String,
+    /// Left edge of the box, px.
+    pub x: i32,
+    /// Top edge of the box, px; negative if it began in an earlier strip.
+    pub y: i32,
+    /// Width of the box, px.
+    pub width: u32,
+    /// Height of the box, px.
+    pub height: u32,
+    /// Marked pixels.
+    pub area: u32,
+    /// Mean difference, grey levels.
+    pub mean_difference: f32,
+    /// Difference of largest magnitude, grey levels.
+    pub peak_difference: f32,
+    /// Distance of the box from the left edge, mm, if the size of a pixel is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub x_mm: Option<f64>,
+    /// Distance of the box from the first row of the web or frame, m, if the size of a pixel is
+    /// known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub y_m: Option<f64>,
+    /// The SEMU, if the size of a pixel and the mean level are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub semu: Option<f64>,
+}
+
+/// What one `clhistogram` counted, without the bins.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Histogram {
+    /// Name of the element.
+    pub element: String,
+    /// Format of the frame, such as `GRAY8`.
+    pub format: String,
+    /// The alarms that are raised, such as `over-exposed`.
+    pub alarms: Vec<String>,
+    /// The statistics of each channel.
+    pub channels: Vec<Channel>,
+}
+
+/// Statistics of a channel, grey levels of a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Channel {
+    /// Lowest level that occurs.
+    pub minimum: f64,
+    /// Highest level that occurs.
+    pub maximum: f64,
+    /// Mean level.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stddev: f64,
+    /// Median.
+    pub median: f64,
+    /// Share of samples in the lowest bin, 0 to 1.
+    pub saturated_low: f64,
+    /// Share of samples in the highest bin, 0 to 1.
+    pub saturated_high: f64,
+}
+
+impl Report {
+    /// The report as one line of JSON, with its end.
+    pub fn to_line(&self) -> Vec<u8> {
+        // Numbers, texts and lists cannot fail.
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+
+    /// The results on a buffer; `None` if it has none. `time` is the capture time in ISO 8601.
+    pub fn of(buffer: &gst::BufferRef, camera: Option<&str>, time: String) -> Option<Self> {
+        let inspections = DefectResult::read(buffer);
+        let histograms = HistogramResult::read(buffer);
+        let of_inspection = inspections.first().map(|result| result.frame_number);
+        let of_histogram = histograms.first().map(|result| result.frame_number);
+        Some(Self {
+            version: VERSION,
+            camera: camera.map(Into::into),
+            frame: of_inspection.or(of_histogram)?,
+            time,
+            verdict: worst(inspections.iter().map(|result| result.verdict)).name(),
+            inspections: inspections.iter().map(Inspection::from).collect(),
+            histograms: histograms.iter().map(Histogram::from).collect(),
+        })
+    }
+}
+
+/// The verdict of several: a `pass` needs a `pass` of each, and one at least.
+fn worst(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::Pass => 0,
+        Verdict::None => 1,
+        Verdict::Fail => 2,
+    };
+    verdicts.max_by_key(rank).unwrap_or(Verdict::None)
+}
+
+impl From<&DefectResult> for Inspection {
+    fn from(result: &DefectResult) -> Self {
+        let counts = result.class_counts().into_iter();
+        Self {
+            element: result.element.clone(),
+            verdict: result.verdict.name(),
+            web: result.web,
+            first_line: result.first_line,
+            width: result.width,
+            height: result.height,
+            judged_pixels: result.judged_pixels,
+            defect_pixels: result.defect_pixels,
+            missing_pixels: result.missing_pixels,
+            defect_count: result.defects.len(),
+            overflow: result.overflow,
+            counts: counts
+                .filter(|(_, count)| *count > 0)
+                .map(|(name, count)| (name.to_owned(), count.into()))
+                .collect(),
+            defects: result
+                .defects
+                .iter()
+                .map(|defect| ReportedDefect::new(result, defect))
+                .collect(),
+        }
+    }
+}
+
+impl ReportedDefect {
+    fn new(result: &DefectResult, defect: &Defect) -> Self {
+        Self {
+            id: defect.id,
+            class: result.class_name(defect.class).to_owned(),
+            x: defect.x,
+            y: defect.y,
+            width: defect.width,
+            height: defect.height,
+            area: defect.area,
+            mean_difference: defect.mean_difference,
+            peak_difference: defect.peak_difference,
+            x_mm: result.x_mm(defect),
+            y_m: result.y_m(defect),
+            semu: result.semu(defect),
+        }
+    }
+}
+
+impl From<&HistogramResult> for Histogram {
+    fn from(result: &HistogramResult) -> Self {
+        let channels = result.statistics.iter().map(|of| Channel {
+            minimum: of.minimum,
+            maximum: of.maximum,
+            mean: of.mean,
+            stddev: of.stddev,
+            median: of.median,
+            saturated_low: of.saturated_low,
+            saturated_high: of.saturated_high,
+        });
+        Self {
+            element: result.element.clone(),
+            format: result.format.clone(),
+            alarms: result.alarms.clone(),
+            channels: channels.collect(),
+        }
+    }
+}

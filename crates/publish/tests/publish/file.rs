@@ -1,0 +1,176 @@
+//! Files: lines of JSON, the schema, rotation, disks that are full.
+
+use std::{fs, path::PathBuf, process::Command, time::Instant};
+
+use clinspect_results::Verdict::{Fail, None, Pass};
+use clinspect_testkit::tools::{exists, skip};
+
+use crate::{
+    broker::frames,
+    frames::{Rig, refusal},
+};
+
+/// A folder that is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("inspectpublish-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn lines(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.0.join(name)).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+        text.lines().map(Into::into).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn lines_are_those_of_the_frames_that_publish_names() {
+    let folder = Folder::new("lines");
+    for (publish, expected) in [
+        ("all", vec![0, 1, 2, 3, 4, 5]),
+        ("fail", vec![2, 3]),
+        ("change", vec![0, 1, 2, 4]),
+    ] {
+        let file = folder.file(publish);
+        let mut rig = Rig::new(&format!("location={file} publish={publish} camera=left"));
+        for verdict in [None, Pass, Fail, Fail, Pass, Pass] {
+            rig.push(verdict);
+        }
+        assert_eq!(rig.stat("dropped"), 0);
+        rig.stop();
+        let lines = folder.lines(publish);
+        assert_eq!(frames(&lines), expected, "{publish}");
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.contains("\"camera\":\"left\""))
+        );
+    }
+}
+
+#[test]
+fn lines_follow_the_schema_and_an_unknown_field_does_not() {
+    if !exists("python3") {
+        return skip("python3 is not installed");
+    }
+    let folder = Folder::new("schema");
+    let mut rig = Rig::new(&format!("location={}", folder.file("lines")));
+    for verdict in [Pass, Fail, None] {
+        rig.push(verdict);
+    }
+    rig.stop();
+    assert_eq!(folder.lines("lines").len(), 3);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/publish/schema.py");
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
+    let done = Command::new("/usr/bin/python3")
+        .args([script, schema, &folder.file("lines")])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+    if done.status.code() == Some(77) {
+        return skip(&text);
+    }
+    assert_eq!(text, "3 reports follow the schema, 4 changed ones do not\n");
+}
+
+#[test]
+fn a_file_that_was_rotated_is_opened_again() {
+    let folder = Folder::new("rotated");
+    let mut rig = Rig::new(&format!("location={}", folder.file("now")));
+    rig.push_fails(2);
+    rig.wait_for("published", 2);
+    fs::rename(folder.file("now"), folder.file("before")).unwrap();
+    rig.push_fails(2);
+    rig.wait_for("published", 4);
+    fs::remove_file(folder.file("now")).unwrap();
+    rig.push_fails(1);
+    rig.stop();
+    assert_eq!(frames(&folder.lines("before")), [0, 1]);
+    assert_eq!(frames(&folder.lines("now")), [4]);
+}
+
+#[test]
+fn a_missing_folder_is_told_once_and_results_wait_for_it() {
+    let folder = Folder::new("missing");
+    fs::create_dir(folder.0.join("later")).unwrap();
+    fs::remove_dir(folder.0.join("later")).unwrap();
+    let mut rig = Rig::new(&format!(
+        "location={} max-queued=3",
+        folder.file("later/lines")
+    ));
+    let begun = Instant::now();
+    rig.push_fails(5);
+    assert!(begun.elapsed().as_secs_f64() < 1.0, "frames waited");
+    rig.wait_for("errors", 2);
+    fs::create_dir(folder.0.join("later")).unwrap();
+    rig.wait_for("published", 3);
+    let told = rig.told();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(
+        told[0].contains("cannot be written") && told[1].contains("again"),
+        "{told:?}"
+    );
+    // One was taken by the writer before the queue was full, and came back as the oldest.
+    assert_eq!((rig.stat("published"), rig.stat("dropped")), (3, 2));
+    rig.stop();
+    assert_eq!(frames(&folder.lines("later/lines")), [2, 3, 4]);
+}
+
+#[test]
+fn a_full_disk_is_counted_and_a_stop_stays_short() {
+    let mut rig = Rig::new("location=/dev/full");
+    rig.push_fails(3);
+    rig.wait_for("errors", 1);
+    assert_eq!(rig.stat("published"), 0);
+    let told = rig.told();
+    assert!(told[0].contains("No space left"), "{told:?}");
+    assert!(rig.stop().as_secs_f64() < 4.0);
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_with_a_sentence() {
+    for (properties, word) in [
+        ("", "location is empty"),
+        ("method=mqtt", "uri must be"),
+        (
+            "method=mqtt uri=mqtt://user:hidden@host",
+            "credentials-file",
+        ),
+        ("method=mqtt uri=mqtt://host topic=a/# camera=x", "topic="),
+        ("method=mqtt uri=mqtt://host ca-file=/x.pem", "mqtts://"),
+        (
+            "method=mqtt uri=mqtts://host ca-file=/no/ca.pem",
+            "ca-file=/no/ca.pem",
+        ),
+        (
+            "method=mqtt uri=mqtt://host credentials-file=/no/file",
+            "credentials-file=/no/file",
+        ),
+        (
+            "method=mqtt uri=mqtt://host credentials-file=/etc/hostname",
+            "chmod 600",
+        ),
+    ] {
+        let text = refusal(properties);
+        assert!(
+            text.contains(word) && !text.contains("hidden"),
+            "{properties}: {text}"
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! A broker: topics, TLS and passwords, the last will, a broker that goes and comes.
+
+use std::{
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use clinspect_results::Verdict;
+
+use crate::{
+    broker::{Broker, PASSWORD, USER, frames},
+    frames::Rig,
+};
+
+const RESULT: &str = "plant/left/result";
+const STATE: &str = "plant/left/state";
+
+fn line(broker: &Broker, scheme: &str) -> String {
+    format!(
+        "method=mqtt uri={scheme}://localhost:{} topic=plant camera=left",
+        broker.port
+    )
+}
+
+#[test]
+fn results_and_the_retained_state_arrive() {
+    let Some(broker) = Broker::start("plain", false) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let mut rig = Rig::new(&line(&broker, "mqtt"));
+    rig.push(Verdict::Pass);
+    rig.push_fails(49);
+    let texts = subscriber.wait(RESULT, |texts| texts.len() >= 50);
+    assert_eq!(frames(&texts), (0..50).collect::<Vec<_>>());
+    rig.wait_for("published", 50);
+    // Whoever subscribes later gets the state.
+    let late = broker.subscribe();
+    late.wait(STATE, |texts| texts == ["online"]);
+    assert!(rig.stop() < Duration::from_secs(2));
+    late.wait(STATE, |texts| texts == ["online", "offline"]);
+}
+
+#[test]
+fn tls_and_a_password_are_used_and_a_wrong_password_is_told_without_it() {
+    let Some(broker) = Broker::start("safe", true) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let ca = broker.file("ca.pem");
+    let good = broker.private_file("good", &format!("{USER}\n{PASSWORD}\n"));
+    let mut rig = Rig::new(&format!(
+        "{} ca-file={ca} credentials-file={good}",
+        line(&broker, "mqtts")
+    ));
+    rig.push_fails(3);
+    subscriber.wait(RESULT, |texts| frames(texts) == [0, 1, 2]);
+    rig.stop();
+
+    let wrong = broker.private_file("wrong", &format!("{USER}:not-{PASSWORD}"));
+    let mut rig = Rig::new(&format!(
+        "{} ca-file={ca} credentials-file={wrong}",
+        line(&broker, "mqtts")
+    ));
+    rig.push_fails(1);
+    rig.wait_for("errors", 2);
+    let told = rig.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("refuses user and password"), "{told:?}");
+    assert!(!told[0].contains(PASSWORD), "{told:?}");
+    assert_eq!((rig.stat("published"), rig.stat("queued")), (0, 1));
+    assert!(rig.stop() < Duration::from_secs(4));
+
+    // A broker whose certificate nobody has signed that we know.
+    let mut rig = Rig::new(&format!(
+        "{} credentials-file={good}",
+        line(&broker, "mqtts")
+    ));
+    rig.push_fails(1);
+    rig.wait_for("errors", 1);
+    let told = rig.told();
+    assert!(
+        told[0].contains("TLS") || told[0].contains("certificate"),
+        "{told:?}"
+    );
+    assert_eq!(rig.stat("published"), 0);
+    rig.stop();
+}
+
+#[test]
+fn no_fail_is_lost_while_the_broker_is_away() {
+    let Some(mut broker) = Broker::start("away", false) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let mut rig = Rig::new(&format!("{} max-queued=100", line(&broker, "mqtt")));
+    rig.push_fails(20);
+    subscriber.wait(RESULT, |texts| texts.len() >= 20);
+    broker.kill();
+    rig.push_fails(60);
+    rig.wait_for("errors", 2);
+    broker.run();
+    let wanted: Vec<u64> = (0..80).collect();
+    let seen = |texts: &[String]| {
+        let mut seen = frames(texts);
+        seen.sort_unstable();
+        // At least once: a frame may come again.
+        seen.dedup();
+        seen
+    };
+    let texts = subscriber.wait(RESULT, |texts| seen(texts).len() >= 80);
+    assert_eq!(seen(&texts), wanted);
+    assert_eq!(rig.stat("dropped"), 0);
+    let told = rig.told();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[1].contains("again"), "{told:?}");
+
+    // More than the queue holds: the oldest give way.
+    broker.kill();
+    rig.wait_for("errors", 3);
+    rig.push_fails(130);
+    broker.run();
+    subscriber.wait(RESULT, |texts| frames(texts).contains(&209));
+    assert_eq!(rig.stat("dropped"), 30);
+    let texts = subscriber.texts(RESULT);
+    assert!(
+        !frames(&texts).contains(&109) && frames(&texts).contains(&110),
+        "{texts:?}"
+    );
+    rig.stop();
+}
+
+/// Environment of [`child_that_publishes`]: its properties.
+const CHILD: &str = "INSPECTPUBLISH_CHILD";
+
+#[test]
+fn child_that_publishes() {
+    if let Ok(properties) = std::env::var(CHILD) {
+        let mut rig = Rig::new(&properties);
+        rig.push_fails(1);
+        thread::sleep(Duration::from_secs(60));
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_is_offline_by_its_last_will() {
+    let Some(broker) = Broker::start("will", false) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "mqtt::child_that_publishes"])
+        .env(CHILD, line(&broker, "mqtt"))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    subscriber.wait(RESULT, |texts| texts.len() == 1);
+    assert_eq!(subscriber.texts(STATE), ["online"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    subscriber.wait(STATE, |texts| texts == ["online", "offline"]);
+}

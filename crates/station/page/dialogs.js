@@ -1,0 +1,125 @@
+// Dialogs: a failed frame, the log-in, the confirmation of a command. The browser's own dialog
+// element keeps the focus inside, closes with Escape and gives the focus back.
+
+import { countsText, dayAndClock, number, plural, say, table } from "./dom.js";
+
+const find = (selector) => document.querySelector(selector);
+
+for (const dialog of document.querySelectorAll("dialog")) {
+  dialog.querySelector("[data-close]")?.addEventListener("click", () => dialog.close());
+}
+
+const failure = find("#failure");
+let shown = { camera: "", ids: [], id: 0 };
+
+/// Opens a failed frame; `ids` are those that can be leafed through, the newest first.
+export function openFailure(camera, ids, id) {
+  shown = { camera, ids, id };
+  if (!failure.open) failure.showModal();
+  fillFailure();
+}
+
+function step(by) {
+  const id = shown.ids[shown.ids.indexOf(shown.id) + by];
+  if (id != null) openFailure(shown.camera, shown.ids, id);
+}
+
+failure.querySelector("[data-newer]").addEventListener("click", () => step(-1));
+failure.querySelector("[data-older]").addEventListener("click", () => step(1));
+failure.addEventListener("keydown", (event) => {
+  if (event.key === "ArrowLeft") step(-1);
+  if (event.key === "ArrowRight") step(1);
+});
+
+async function fillFailure() {
+  const { camera, ids, id } = shown;
+  const place = ids.indexOf(id);
+  failure.querySelector("[data-newer]").disabled = place <= 0;
+  failure.querySelector("[data-older]").disabled = place < 0 || place + 1 >= ids.length;
+  say(find("#failure-title"), `Failed frame of ${camera}`);
+  const text = failure.querySelector("[data-text]");
+  const image = failure.querySelector("[data-picture]");
+  const area = failure.querySelector("[data-table]");
+  image.alt = `Failed frame of camera ${camera} with its defects marked`;
+  image.src = `/failures/${camera}/${id}.jpg`;
+  const response = await fetch(`/api/cameras/${camera}/failures/${id}`).catch(() => null);
+  if (shown.id !== id) return;
+  if (!response?.ok) {
+    say(text, response ? (await response.text()).trim() : "The station does not answer.");
+    area.replaceChildren();
+    return;
+  }
+  const { report } = await response.json();
+  const defects = report.inspections.flatMap((of) => of.defects.map((defect) => ({ ...defect, element: of.element })));
+  const overflow = report.inspections.some((of) => of.overflow) ? " There are more defects than listed." : "";
+  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}`);
+  area.replaceChildren(defectTable(defects, report.inspections.length > 1));
+}
+
+function count(defects) {
+  const counts = {};
+  for (const { class: name } of defects) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+function defectTable(defects, hasElements) {
+  const inMillimetres = defects.some((of) => of.x_mm != null);
+  const heads = ["Class", "x, px", "y, px", "Size, px", "Area, px", "Mean difference", "Peak difference"];
+  if (inMillimetres) heads.push("x, mm", "y, m");
+  if (hasElements) heads.push("Element");
+  const rows = defects.map((of) => {
+    const row = [of.class, number(of.x), number(of.y), `${of.width} × ${of.height}`, number(of.area), number(of.mean_difference, 1), number(of.peak_difference, 1)];
+    if (inMillimetres) row.push(of.x_mm == null ? "" : number(of.x_mm, 2), of.y_m == null ? "" : number(of.y_m, 3));
+    if (hasElements) row.push(of.element);
+    return row;
+  });
+  return table("Defects, the largest first", heads, rows);
+}
+
+const login = find("#login");
+const token = find("#token");
+let resolveLogin = null;
+
+/// Asks for the token; true if the station took it.
+export function logIn(canCancel) {
+  login.querySelector("[data-close]").hidden = !canCancel;
+  say(login.querySelector(".error"), "");
+  token.value = "";
+  if (!login.open) login.showModal();
+  return new Promise((done) => { resolveLogin = done; });
+}
+
+login.addEventListener("cancel", (event) => {
+  if (login.querySelector("[data-close]").hidden) event.preventDefault();
+});
+login.addEventListener("close", () => resolveLogin?.(login.returnValue === "yes"));
+login.querySelector("form").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const error = login.querySelector(".error");
+  // A header takes ASCII only, as a token does.
+  const text = token.value.trim().replace(/[^\x21-\x7e]/g, "?");
+  const headers = { Authorization: `Bearer ${text}` };
+  const response = await fetch("/api/session", { method: "POST", headers }).catch(() => null);
+  if (response?.ok) {
+    token.value = "";
+    login.close("yes");
+    return;
+  }
+  say(error, response ? (await response.text()).trim() : "The station does not answer.");
+  token.select();
+});
+
+const confirmation = find("#confirm");
+
+/// Asks whether to go on.
+export function confirmCommand(title, text, verb) {
+  say(find("#confirm-title"), title);
+  say(confirmation.querySelector("[data-text]"), text);
+  say(confirmation.querySelector("[value=yes]"), verb);
+  confirmation.returnValue = "no";
+  confirmation.showModal();
+  return new Promise((done) => {
+    confirmation.addEventListener("close", () => done(confirmation.returnValue === "yes"), { once: true });
+  });
+}
+

@@ -1,0 +1,181 @@
+//! The station's configuration file.
+
+mod camera;
+mod mistakes;
+mod nearest;
+mod properties;
+mod table;
+
+use std::{
+    fs,
+    net::SocketAddr,
+    ops::Range,
+    path::{Path, PathBuf},
+};
+
+use toml::{
+    Spanned,
+    de::{DeTable, DeValue},
+};
+
+pub use camera::{Analyzer, CameraConfig};
+pub use mistakes::Mistake;
+pub use properties::{Properties, set};
+
+use crate::web::Token;
+use mistakes::Mistakes;
+use table::Table;
+
+/// Where the page is served if the file does not say so.
+const LISTEN: &str = "127.0.0.1:8080";
+/// The largest file that is read as a configuration, bytes.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where the page is served.
+    pub listen: SocketAddr,
+    /// The file with the token that requests must carry.
+    pub token_file: Option<PathBuf>,
+    /// Whether the page may give commands to cameras.
+    pub allow_writing: bool,
+    /// The cameras in the order of the file.
+    pub cameras: Vec<CameraConfig>,
+}
+
+impl Config {
+    /// Reads a file. GStreamer and the elements must be registered.
+    ///
+    /// # Errors
+    /// Every mistake in the file, in its order.
+    pub fn read(path: &Path) -> Result<Self, Vec<Mistake>> {
+        let whole_file = |text: String| {
+            vec![Mistake {
+                line: 1,
+                column: 1,
+                text,
+            }]
+        };
+        let size = fs::metadata(path).map(|file| file.len());
+        let text = match size {
+            Ok(size) if size > MOST_BYTES => {
+                Err("the file is larger than 1 MiB; is it the right file?".to_owned())
+            }
+            _ => fs::read_to_string(path)
+                .map_err(|error| format!("the file cannot be read: {error}")),
+        };
+        Self::parse(&text.map_err(whole_file)?)
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// Every mistake in the text, in its order.
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
+        let mut mistakes = Mistakes::of(text);
+        let (document, errors) = DeTable::parse_recoverable(text);
+        for error in errors {
+            let at = error.span().map_or(0, |span| span.start);
+            mistakes.add_syntax(at, &format!("this is not TOML: {}", error.message()));
+        }
+        // The document as a whole is at its beginning.
+        let mut table = Table::new(document.get_ref(), 0..0, "the file");
+        let config = read(&mut table, &mut mistakes);
+        table.finish(&mut mistakes);
+        let mistakes = mistakes.into_sorted();
+        if mistakes.is_empty() {
+            Ok(config)
+        } else {
+            Err(mistakes)
+        }
+    }
+}
+
+fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
+    let (listen, place) = listen(table, mistakes);
+    let token = table.string("token-file", mistakes);
+    let allow_writing = table.boolean("allow-writing", mistakes).unwrap_or(false);
+    if let Some((path, span)) = &token
+        && let Err(why) = Token::read(Path::new(path))
+    {
+        mistakes.add(span, format!("token-file: {why:#}"));
+    }
+    if token.is_none() {
+        if !listen.ip().is_loopback() {
+            mistakes.add_missing(
+                &place,
+                "other machines can reach this address; set token-file to a file with a token, \
+                 or listen on 127.0.0.1",
+            );
+        }
+        if allow_writing {
+            mistakes.add_missing(
+                &table.place("allow-writing"),
+                "writing needs a token; set token-file to a file with a token",
+            );
+        }
+    }
+    let cameras = cameras(table, mistakes);
+    Config {
+        listen,
+        token_file: token.map(|(path, _)| path.into()),
+        allow_writing,
+        cameras,
+    }
+}
+
+/// The address, and its place in the file.
+fn listen(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> (SocketAddr, Range<usize>) {
+    let default = SocketAddr::from(([127, 0, 0, 1], 8080));
+    match table.string("listen", mistakes) {
+        None => (default, table.span.clone()),
+        Some((text, span)) => match text.parse() {
+            Ok(address) => (address, span),
+            Err(_) => {
+                mistakes.add(
+                    &span,
+                    format!("listen = \"{text}\" is no address with a port; write one such as \"{LISTEN}\" or \"[::1]:8080\""),
+                );
+                (default, span)
+            }
+        },
+    }
+}
+
+fn cameras(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<CameraConfig> {
+    let Some(value) = table.value("camera") else {
+        mistakes.add_missing(
+            &table.span,
+            "the file has no camera; add a table [[camera]] with name and source",
+        );
+        return Vec::new();
+    };
+    let DeValue::Array(values) = value.get_ref() else {
+        mistakes.add(
+            &value.span(),
+            "camera is no list; write [[camera]] with two brackets, once for each camera",
+        );
+        return Vec::new();
+    };
+    let mut cameras: Vec<CameraConfig> = Vec::new();
+    for value in values.iter() {
+        let Some(entries) = value.get_ref().as_table() else {
+            mistakes.add(&value.span(), "a camera is a table; write [[camera]]");
+            continue;
+        };
+        let mut table = Table::new(entries, value.span(), "[[camera]]");
+        let camera = camera::read(&mut table, mistakes);
+        if !camera.name.is_empty() && cameras.iter().any(|other| other.name == camera.name) {
+            let span = entries.get("name").map_or(value.span(), Spanned::span);
+            let text = format!(
+                "two cameras have the name {}; give each a name of its own",
+                camera.name
+            );
+            mistakes.add(&span, text);
+        }
+        table.finish(mistakes);
+        cameras.push(camera);
+    }
+    cameras
+}

@@ -1,0 +1,276 @@
+//! The table `[[camera]]`.
+
+use std::{ops::Range, time::Duration};
+
+use crate::recording;
+
+use super::{
+    mistakes::Mistakes,
+    properties::{self, Properties},
+    table::Table,
+};
+
+/// Characters of a camera's name.
+const LONGEST_NAME: usize = 64;
+
+/// One camera.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CameraConfig {
+    /// Letters, digits, `-` and `_`.
+    pub name: String,
+    /// A gst-launch description with one free output.
+    pub source: String,
+    /// Property `device` of the OpenCL elements.
+    pub device: Option<String>,
+    /// The camera is lost if no frame comes for this long.
+    pub silence: Duration,
+    /// The same, for the first frame after a start.
+    pub start_timeout: Duration,
+    /// Frames come at a trigger, so gaps between their timestamps are no loss.
+    pub triggered: bool,
+    /// Most live pictures per second.
+    pub live_rate: f64,
+    /// Pictures are made no wider, px.
+    pub picture_width: i32,
+    /// Properties of `clflatfield`, if there is one.
+    pub flat_field: Option<Properties>,
+    /// Properties of `clgaussian`, if there is one.
+    pub gaussian: Option<Properties>,
+    /// Properties of `clhistogram`, if there is one.
+    pub histogram: Option<Properties>,
+    /// What judges the frames.
+    pub analyzer: Analyzer,
+    /// Properties of the analyzer.
+    pub analysis: Properties,
+    /// Properties of `inspectoverlay`.
+    pub overlay: Properties,
+    /// Properties of each `inspectpublish`.
+    pub publish: Vec<Properties>,
+    /// Recording of failed frames, if there is one.
+    pub recording: Option<recording::Settings>,
+}
+
+/// An element that judges frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Analyzer {
+    /// `clpitchthreshold`.
+    Pitch,
+    /// `clreference`.
+    Reference,
+}
+
+impl Analyzer {
+    /// The element's factory.
+    pub fn factory(self) -> &'static str {
+        match self {
+            Self::Pitch => "clpitchthreshold",
+            Self::Reference => "clreference",
+        }
+    }
+}
+
+const DEVICE: (&str, &str) = ("device", "set device in [[camera]]");
+const PASSES_FRAMES: (&str, &str) = ("output", "the frame goes on to the page; leave it out");
+const QOS: (&str, &str) = ("qos", "every frame is inspected; leave it out");
+
+/// Reads the table of a camera.
+pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> CameraConfig {
+    let name = name(table, mistakes);
+    let source = source(table, mistakes);
+    let device = table.string("device", mistakes);
+    let silence = table.seconds("silence", 0.1..3600.0, mistakes);
+    let start_timeout = table.seconds("start-timeout", 1.0..3600.0, mistakes);
+    let triggered = table.boolean("triggered", mistakes);
+    let live_rate = table.number("live-rate", 0.1..60.0, mistakes);
+    let picture_width = table.whole("picture-width", 64..8192, mistakes);
+    let mut element = |key, factory, reserved: &[_]| {
+        let table = table.table(key, mistakes)?;
+        Some(properties::read(&table, factory, reserved, mistakes))
+    };
+    let flat_field = element("flat-field", "clflatfield", &[DEVICE, QOS]);
+    let gaussian = element("gaussian", "clgaussian", &[DEVICE, QOS]);
+    let histogram = element("histogram", "clhistogram", &[DEVICE, QOS]);
+    let pitch = element("pitch", "clpitchthreshold", &[DEVICE, QOS, PASSES_FRAMES]);
+    let reference = element("reference", "clreference", &[DEVICE, QOS, PASSES_FRAMES]);
+    let overlay = element("overlay", "inspectoverlay", &[]);
+    if pitch.is_some() && reference.is_some() {
+        mistakes.add(
+            &table.place("reference"),
+            "a camera has both pitch and reference; keep pitch if a pattern repeats within the frame, else reference",
+        );
+    }
+    let publish = publish(table, mistakes);
+    let recording = recording(table, mistakes);
+    let (analyzer, analysis) = match (pitch, reference) {
+        (None, Some(analysis)) => (Analyzer::Reference, analysis),
+        (analysis, _) => (Analyzer::Pitch, analysis.unwrap_or_default()),
+    };
+    CameraConfig {
+        name,
+        source,
+        device: device.map(|(device, _)| device),
+        silence: silence.unwrap_or(Duration::from_secs(5)),
+        start_timeout: start_timeout.unwrap_or(Duration::from_secs(30)),
+        triggered: triggered.unwrap_or(false),
+        live_rate: live_rate.unwrap_or(10.0),
+        picture_width: picture_width.map_or(1280, |width| i32::try_from(width).unwrap_or(i32::MAX)),
+        flat_field,
+        gaussian,
+        histogram,
+        analyzer,
+        analysis,
+        overlay: overlay.unwrap_or_default(),
+        publish,
+        recording,
+    }
+}
+
+fn name(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
+    if !table.has("name") {
+        mistakes.add_missing(&table.span, "the camera has no name; add name = \"…\"");
+    }
+    let Some((name, span)) = table.string("name", mistakes) else {
+        return String::new();
+    };
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_good) {
+        let text = format!(
+            "name = {name:?}: write 1 to {LONGEST_NAME} letters from a to z, digits, - and _, because the name is part of addresses and file names"
+        );
+        mistakes.add(&span, text);
+        return String::new();
+    }
+    name
+}
+
+/// The source's description.
+fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
+    let source = table.string("source", mistakes);
+    let aravis = table.string("aravis", mistakes);
+    let caps = table.string("caps", mistakes);
+    if let Some((caps, span)) = &caps {
+        if caps.parse::<gst::Caps>().is_err() {
+            mistakes.add(span, format!("caps = \"{caps}\" are no caps; write them as \"video/x-raw, format=GRAY8, width=640\""));
+            return String::new();
+        }
+        if aravis.is_none() {
+            mistakes.add(&table.place("caps"), "caps belong to aravis; write the caps of a source behind it, as \"v4l2src ! video/x-raw, width=640\"");
+        }
+    }
+    let (description, span) = match (source, aravis) {
+        (Some(_), Some((_, span))) => {
+            mistakes.add(
+                &span,
+                "a camera has both source and aravis; keep one of them",
+            );
+            return String::new();
+        }
+        (Some((source, span)), None) => (source, span),
+        (None, Some((name, span))) => (
+            aravissrc(&name, caps.as_ref().map(|(caps, _)| &**caps)),
+            span,
+        ),
+        (None, None) => {
+            if !table.has("source") && !table.has("aravis") {
+                mistakes.add_missing(
+                    &table.span,
+                    "the camera has no source; add source = \"…\" (a pipeline as for gst-launch-1.0) or aravis = \"…\" (the name of a \
+                     GigE Vision or USB3 Vision camera, as arv-tool-0.8 prints it)",
+                );
+            }
+            return String::new();
+        }
+    };
+    check_source(&description, &span, mistakes);
+    description
+}
+
+fn aravissrc(name: &str, caps: Option<&str>) -> String {
+    let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+    let caps = caps.map_or(String::new(), |caps| {
+        format!(" ! capsfilter caps=\"{caps}\"")
+    });
+    format!("aravissrc camera-name=\"{name}\"{caps}")
+}
+
+/// Makes the source without starting it.
+fn check_source(description: &str, span: &Range<usize>, mistakes: &mut Mistakes<'_>) {
+    let Err(error) = crate::pipeline::source(description) else {
+        return;
+    };
+    let why = error.message();
+    let advice = if error.matches(gst::ParseError::NoSuchElement) {
+        "install its GStreamer plugin, or correct the name"
+    } else if error.matches(gst::ParseError::Link) {
+        "end the source with an element that sends frames, not with a sink, and check the caps"
+    } else {
+        "try it with gst-launch-1.0"
+    };
+    mistakes.add(span, format!("the source is no pipeline: {why}; {advice}"));
+}
+
+/// The tables of `inspectpublish`; it sends the camera's name if the file gives no other.
+fn publish(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<Properties> {
+    let tables = table.tables("publish", mistakes);
+    let mut publish = Vec::new();
+    for table in tables {
+        let read = properties::read(&table, "inspectpublish", &[], mistakes);
+        let uri = table
+            .entries()
+            .into_iter()
+            .find(|(key, _, _)| *key == "uri");
+        if let Some((_, _, value)) = uri
+            && let Some(text) = value.get_ref().as_str()
+            && has_password(text)
+        {
+            mistakes.add(
+                &value.span(),
+                "the uri holds a user or a password, which others could read; write both into a file and set credentials-file",
+            );
+        }
+        publish.push(read);
+    }
+    publish
+}
+
+/// Recordings, with the limits of [`recording::Settings`].
+fn recording(
+    table: &mut Table<'_, '_>,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<recording::Settings> {
+    const ANY: Range<u64> = 0..u64::MAX;
+    let mut table = table.table("recording", mistakes)?;
+    if !table.has("folder") {
+        mistakes.add_missing(&table.span, "recording has no folder; add folder = \"…\"");
+    }
+    let folder = table.string("folder", mistakes);
+    let folder_span = folder
+        .as_ref()
+        .map_or(table.span.clone(), |(_, span)| span.clone());
+    let mut number = |key, range| table.whole(key, range, mistakes);
+    let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
+    let before = small(number("before", 0..u64::from(recording::MOST_AROUND)));
+    let after = small(number("after", 0..u64::from(recording::MOST_AROUND)));
+    let max_age_hours = small(number("max-age-hours", 0..u64::from(u32::MAX)));
+    let max_count = number("max-count", ANY);
+    let max_bytes = number("max-bytes", ANY);
+    table.finish(mistakes);
+    let (folder, _) = folder?;
+    let mut settings = recording::Settings::new(folder.into());
+    settings.before = before.unwrap_or(settings.before);
+    settings.after = after.unwrap_or(settings.after);
+    settings.max_age_hours = max_age_hours.unwrap_or(settings.max_age_hours);
+    settings.max_count = max_count.unwrap_or(settings.max_count);
+    settings.max_bytes = max_bytes.unwrap_or(settings.max_bytes);
+    if let Err(why) = settings.check() {
+        mistakes.add(&folder_span, format!("recording: {why}"));
+    }
+    Some(settings)
+}
+
+/// Whether there is a user before the host of a URI.
+fn has_password(uri: &str) -> bool {
+    let after = uri.split_once("://").map_or(uri, |(_, after)| after);
+    let authority = after.split('/').next().unwrap_or(after);
+    authority.contains('@')
+}

@@ -1,0 +1,285 @@
+//! Tables whose keys are the properties of an element.
+
+use std::{collections::BTreeMap, fmt};
+
+use clinspect_core::classes::Classes;
+use gst::{glib, prelude::*};
+use toml::de::{DeArray, DeValue};
+
+use super::{
+    mistakes::Mistakes,
+    nearest::nearest,
+    table::{Table, integer, number, unknown},
+};
+
+/// Properties that were set, by name, in GStreamer's notation.
+#[derive(Clone, PartialEq, Default)]
+pub struct Properties(BTreeMap<String, String>);
+
+impl Properties {
+    /// The value of a property, in GStreamer's notation.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Sets the properties of an element.
+    pub fn apply(&self, element: &gst::Element) {
+        for (name, text) in &self.0 {
+            set(element, name, Some(text));
+        }
+    }
+}
+
+/// Names only: a value may be a secret.
+impl fmt::Debug for Properties {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// Sets a property to a value in GStreamer's notation, or to its default.
+pub fn set(element: &gst::Element, name: &str, text: Option<&str>) {
+    let Some(spec) = element.find_property(name) else {
+        return;
+    };
+    let value = match text {
+        Some(text) => glib::Value::deserialize_with_pspec(text, &spec).ok(),
+        None => Some(spec.default_value().clone()),
+    };
+    if let Some(value) = value {
+        element.set_property_from_value(name, &value);
+    }
+}
+
+/// Reads a table. `set_by_station` are properties that the file cannot set, with what to do instead.
+///
+/// Values are checked against the element's description and on an element of their own, so that
+/// a mistake is found before a camera runs.
+pub fn read(
+    table: &Table<'_, '_>,
+    factory: &str,
+    set_by_station: &[(&str, &str)],
+    mistakes: &mut Mistakes<'_>,
+) -> Properties {
+    let mut properties = Properties::default();
+    let Ok(element) = gst::ElementFactory::make(factory).build() else {
+        let text = format!("the element {factory} is missing; install its GStreamer plugin");
+        mistakes.add(&table.span, text);
+        return properties;
+    };
+    let specs = element.list_properties();
+    let writable = specs.iter().filter(|spec| {
+        let name = spec.name();
+        spec.flags().contains(glib::ParamFlags::WRITABLE)
+            && !["name", "parent"].contains(&name)
+            && set_by_station.iter().all(|(reserved, _)| *reserved != name)
+    });
+    let known: Vec<&str> = writable.map(|spec| spec.name()).collect();
+    for (key, span, value) in table.entries() {
+        if let Some((_, instead)) = set_by_station.iter().find(|(name, _)| *name == key) {
+            mistakes.add(&span, format!("the station sets {key} itself; {instead}"));
+            continue;
+        }
+        if !known.contains(&key) {
+            unknown(key, &span, &table.name, &known, mistakes);
+            continue;
+        }
+        let Some(spec) = element.find_property(key) else {
+            continue;
+        };
+        match in_notation(&spec, value.get_ref()).and_then(|text| check(&element, &spec, &text)) {
+            Ok(text) => {
+                properties.0.insert(key.to_owned(), text);
+            }
+            Err(why) => mistakes.add(&value.span(), format!("{key}: {why}")),
+        }
+    }
+    if let Some(fail) = properties.get("fail-classes") {
+        check_fail_classes(table, &properties, fail, mistakes);
+    }
+    properties
+}
+
+/// The names in `fail-classes` must be classes.
+fn check_fail_classes(
+    table: &Table<'_, '_>,
+    properties: &Properties,
+    fail: &str,
+    mistakes: &mut Mistakes<'_>,
+) {
+    let text = |notation: &str| -> String {
+        let read = glib::Value::deserialize(notation, glib::Type::STRING).ok();
+        (read.and_then(|value| value.get().ok())).unwrap_or_default()
+    };
+    let classes = text(properties.get("classes").unwrap_or_default());
+    let Ok(classes) = Classes::parse(&classes) else {
+        return;
+    };
+    let names: Vec<&str> = classes.names().collect();
+    for name in text(fail).split(',').map(str::trim) {
+        if !name.is_empty() && classes.number(name).is_none() {
+            let known = names.join(", ");
+            let text = format!("fail-classes: there is no class {name}; the classes are {known}");
+            mistakes.add(&table.place("fail-classes"), text);
+        }
+    }
+}
+
+/// The value in GStreamer's notation, checked for type and range.
+fn in_notation(spec: &glib::ParamSpec, value: &DeValue<'_>) -> Result<String, String> {
+    if let Some(range) = whole_range(spec) {
+        return in_range(range, value);
+    }
+    if let Some((least, most)) = real_range(spec) {
+        let number = number(value).ok_or_else(|| wanted(value, "a number"))?;
+        if !(least..=most).contains(&number) {
+            return Err(out_of_range(number, readable(least), readable(most)));
+        }
+        return Ok(format!("{number:?}"));
+    }
+    if let Some(spec) = spec.downcast_ref::<gst::ParamSpecArray>() {
+        return match value {
+            DeValue::String(text) => Ok(text.clone().into_owned()),
+            DeValue::Array(values) => array(spec.element_spec(), values),
+            _ => Err(wanted(value, "an array such as [1, 4]")),
+        };
+    }
+    if let Some(spec) = spec.downcast_ref::<glib::ParamSpecEnum>() {
+        let class = spec.enum_class();
+        let nicks: Vec<&str> = class.values().iter().map(|value| value.nick()).collect();
+        let DeValue::String(text) = value else {
+            return Err(wanted(value, &format!("one of {}", quoted(&nicks))));
+        };
+        if nicks.contains(&text.as_ref()) {
+            return Ok(text.clone().into_owned());
+        }
+        let meant = nearest(text, &nicks)
+            .map_or(String::new(), |nick| format!("; did you mean \"{nick}\"?"));
+        return Err(format!("\"{text}\" is none of {}{meant}", quoted(&nicks)));
+    }
+    if spec.value_type() == glib::Type::BOOL {
+        let boolean = value.as_bool();
+        let boolean = boolean.ok_or_else(|| wanted(value, "true or false"))?;
+        return Ok(boolean.to_string());
+    }
+    let DeValue::String(text) = value else {
+        return Err(wanted(value, "a string in quotes"));
+    };
+    if spec.value_type() != glib::Type::STRING {
+        return Ok(text.clone().into_owned());
+    }
+    let text = text.to_value().serialize();
+    text.map(Into::into)
+        .map_err(|error| error.message.into_owned())
+}
+
+fn quoted(words: &[&str]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    words.join(", ")
+}
+
+fn wanted(value: &DeValue<'_>, what: &str) -> String {
+    format!(
+        "{what} is expected, not {}",
+        match value.type_str() {
+            "integer" => "a whole number",
+            "float" => "a number with a point",
+            "boolean" => "true or false",
+            "array" => "an array",
+            "table" => "a table",
+            "string" => "a string",
+            other => other,
+        }
+    )
+}
+
+fn out_of_range(number: impl fmt::Display, least: String, most: String) -> String {
+    format!("{number} is out of range; set a number from {least} to {most}")
+}
+
+fn readable(limit: f64) -> String {
+    if limit.abs() > 1e15 {
+        format!("{limit:e}")
+    } else {
+        limit.to_string()
+    }
+}
+
+fn in_range((least, most): (i128, i128), value: &DeValue<'_>) -> Result<String, String> {
+    let number = integer(value).ok_or_else(|| wanted(value, "a whole number"))?;
+    if (least..=most).contains(&number) {
+        Ok(number.to_string())
+    } else {
+        if most >= i128::from(u32::MAX) {
+            return Err(format!("{number} is out of range; set {least} or more"));
+        }
+        Err(out_of_range(number, least.to_string(), most.to_string()))
+    }
+}
+
+/// The limits of a property that is a whole number.
+fn whole_range(spec: &glib::ParamSpec) -> Option<(i128, i128)> {
+    macro_rules! range {
+        ($($kind:ident),*) => {
+            $(if let Some(spec) = spec.downcast_ref::<glib::$kind>() {
+                return Some((spec.minimum().into(), spec.maximum().into()));
+            })*
+        };
+    }
+    range!(ParamSpecInt, ParamSpecUInt, ParamSpecInt64, ParamSpecUInt64);
+    None
+}
+
+/// The limits of a property that is a real number.
+fn real_range(spec: &glib::ParamSpec) -> Option<(f64, f64)> {
+    if let Some(spec) = spec.downcast_ref::<glib::ParamSpecDouble>() {
+        return Some((spec.minimum(), spec.maximum()));
+    }
+    let spec = spec.downcast_ref::<glib::ParamSpecFloat>()?;
+    Some((spec.minimum().into(), spec.maximum().into()))
+}
+
+/// A TOML array as `<…>`. Whole numbers may stand for real ones.
+fn array(member: Option<&glib::ParamSpec>, values: &DeArray<'_>) -> Result<String, String> {
+    let inner = member.and_then(|spec| spec.downcast_ref::<gst::ParamSpecArray>());
+    let parts = values.iter().map(|value| match (inner, value.get_ref()) {
+        (Some(inner), DeValue::Array(values)) => array(inner.element_spec(), values),
+        (Some(_), other) => Err(wanted(other, "an array of arrays such as [[0, 0, 64, 64]]")),
+        (None, other) => match member {
+            Some(spec) => in_notation(spec, other),
+            None => number(other)
+                .map(|number| number.to_string())
+                .ok_or_else(|| wanted(other, "a number")),
+        },
+    });
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("<{}>", parts.join(", ")))
+}
+
+/// Sets the value on an element that runs nowhere, and looks whether the element took it.
+fn check(element: &gst::Element, spec: &glib::ParamSpec, text: &str) -> Result<String, String> {
+    let name = spec.name();
+    let value = glib::Value::deserialize_with_pspec(text, spec);
+    let value = value.map_err(|_| format!("{text} is no value of this property"))?;
+    if name == "classes"
+        && let Ok(rules) = value.get::<String>()
+    {
+        Classes::parse(&rules)?;
+    }
+    element.set_property_from_value(name, &value);
+    // An element keeps its value if it cannot use a new array.
+    let is_array = value.type_().is_a(gst::Array::static_type());
+    let kept = element.property_value(name);
+    if !is_array || GstValueExt::eq(&value, &kept) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "{text} is refused by the element; see its page for what the numbers mean"
+        ))
+    }
+}

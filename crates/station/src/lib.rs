@@ -1,0 +1,14 @@
+//! The line station: runs the inspection of a line's cameras, serves its page and records failed
+//! frames.
+
+pub mod config;
+pub mod log;
+pub mod metrics;
+pub mod pictures;
+pub mod pipeline;
+pub mod recording;
+pub mod state;
+pub mod station;
+pub mod supervisor;
+pub mod systemd;
+pub mod web;

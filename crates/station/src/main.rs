@@ -1,0 +1,164 @@
+//! The program of the line station.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Context;
+use clap::Parser;
+use clinspect_station::{
+    config::Config,
+    error, info,
+    station::Station,
+    systemd,
+    web::{self, Access, Token},
+};
+use sd_notify::NotifyState;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    time::{Duration, MissedTickBehavior, interval},
+};
+
+/// Between two looks whether the cameras have started.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Exit code if the station cannot run; a file with mistakes exits with 1.
+const CANNOT_RUN: u8 = 2;
+
+/// Inspects the cameras of a line: runs and supervises their pipelines, serves the line's page and
+/// publishes the results.
+///
+/// SIGHUP reads FILE again; SIGTERM and SIGINT stop the cameras in order.
+#[derive(Parser)]
+#[command(name = "clinspect-station", version)]
+struct Args {
+    /// Checks FILE, prints each mistake as FILE:LINE:COLUMN, and exits with 1 if there is one
+    #[arg(long)]
+    check: bool,
+    /// The configuration
+    #[arg(value_name = "FILE", default_value = "/etc/clinspect-station.toml")]
+    file: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let config = match read(&args) {
+        Ok(Some(config)) => config,
+        Ok(None) => return ExitCode::FAILURE,
+        Err(why) => {
+            error!("{why:#}");
+            return CANNOT_RUN.into();
+        }
+    };
+    if args.check {
+        println!(
+            "{}: no mistake, {} cameras",
+            args.file.display(),
+            config.cameras.len()
+        );
+        return ExitCode::SUCCESS;
+    }
+    match run(config, &args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            error!("{why:#}");
+            CANNOT_RUN.into()
+        }
+    }
+}
+
+/// The configuration; `None` if the file has mistakes, which are printed.
+fn read(args: &Args) -> anyhow::Result<Option<Config>> {
+    gst::init().context("GStreamer does not start")?;
+    gstclinspect::register_static()?;
+    gstinspectoverlay::register_static()?;
+    gstinspectpublish::register_static()?;
+    match Config::read(&args.file) {
+        Ok(config) => Ok(Some(config)),
+        Err(mistakes) => {
+            for mistake in mistakes {
+                error_or_print(args, &format!("{}:{mistake}", args.file.display()));
+            }
+            Ok(None)
+        }
+    }
+}
+
+/// Mistakes are the output of `--check`, and log lines else.
+fn error_or_print(args: &Args, text: &str) {
+    if args.check {
+        println!("{text}");
+    } else {
+        error!("{text}");
+    }
+}
+
+fn run(config: Config, args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    let result = runtime.block_on(serve(config, args));
+    // A request that hangs must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
+    let listener = TcpListener::bind(config.listen).await;
+    let listener = listener.with_context(|| {
+        format!(
+            "the page cannot be served at {}; set another listen in the file",
+            config.listen
+        )
+    })?;
+    info!("the page is at http://{}/", listener.local_addr()?);
+    let mut reload = signal(SignalKind::hangup())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let token = config.token_file.as_deref().map(Token::read).transpose()?;
+    let access = Access {
+        token,
+        write: config.allow_writing,
+    };
+    let mut station = Station::start(config)?;
+    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access));
+
+    let mut ready = interval(POLL);
+    let mut is_ready = false;
+    let watchdog = systemd::watchdog_interval();
+    let mut alive = interval(watchdog.unwrap_or(Duration::from_secs(3600)));
+    alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            served = &mut page => {
+                served.context("the page cannot be served")?;
+                break;
+            }
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = reload.recv() => {
+                systemd::reloading();
+                station.reload(&args.file);
+                systemd::notify(&[NotifyState::Ready]);
+            }
+            _ = ready.tick(), if !is_ready => {
+                if station.is_ready() {
+                    is_ready = true;
+                    systemd::notify(&[NotifyState::Ready]);
+                }
+            }
+            _ = alive.tick(), if watchdog.is_some() => {
+                let stuck = station.stuck();
+                if stuck.is_empty() {
+                    systemd::notify(&[NotifyState::Watchdog]);
+                } else {
+                    error!("a camera's supervisor does not answer: {}", stuck.join(", "));
+                }
+            }
+        }
+    }
+    info!("stopping");
+    systemd::notify(&[NotifyState::Stopping]);
+    tokio::task::block_in_place(|| station.stop());
+    Ok(())
+}

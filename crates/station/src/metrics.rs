@@ -1,0 +1,294 @@
+//! The numbers of the station in the text format of Prometheus, version 0.0.4.
+//!
+//! Written by hand: the format is a line per number, and the numbers are counted in
+//! [`crate::state`] already, so a crate for metrics would hold them a second time.
+
+use std::{
+    fmt::{Display, Write},
+    fs,
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble};
+
+/// Names of [`Counters::verdicts`].
+const VERDICTS: [&str; 3] = ["pass", "fail", "none"];
+
+/// Name, type, description and value of the numbers that a camera has once.
+type Number = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&Counters) -> &AtomicU64,
+);
+const NUMBERS: [Number; 11] = [
+    (
+        "clinspect_frames_total",
+        "counter",
+        "Frames that were inspected.",
+        |of| &of.frames,
+    ),
+    (
+        "clinspect_lost_buffers_total",
+        "counter",
+        "Buffers that the source lost.",
+        |of| &of.lost,
+    ),
+    (
+        "clinspect_late_frames_total",
+        "counter",
+        "Frames whose results came later than the latency of the pipeline allows.",
+        |of| &of.late,
+    ),
+    (
+        "clinspect_restarts_total",
+        "counter",
+        "Restarts of the pipeline.",
+        |of| &of.restarts,
+    ),
+    (
+        "clinspect_publish_queue_length",
+        "gauge",
+        "Results that wait to be published.",
+        |of| &of.publish_queue,
+    ),
+    (
+        "clinspect_publish_dropped_total",
+        "counter",
+        "Results that were not published because the queue was full.",
+        |of| &of.publish_dropped,
+    ),
+    (
+        "clinspect_publish_errors_total",
+        "counter",
+        "Attempts to publish that failed.",
+        |of| &of.publish_errors,
+    ),
+    (
+        "clinspect_recording_queue_length",
+        "gauge",
+        "Frames that wait to be recorded.",
+        |of| &of.recording_queue,
+    ),
+    (
+        "clinspect_recorded_frames_total",
+        "counter",
+        "Frames that were recorded: failed ones, and those before and after them.",
+        |of| &of.recorded,
+    ),
+    (
+        "clinspect_recording_dropped_total",
+        "counter",
+        "Frames that were not recorded because the queue was full.",
+        |of| &of.recording_dropped,
+    ),
+    (
+        "clinspect_recording_errors_total",
+        "counter",
+        "Frames that could not be recorded.",
+        |of| &of.recording_errors,
+    ),
+];
+
+/// All numbers. Labels hold names of cameras, classes and devices; nothing of the file's secrets.
+pub fn text(cameras: &[Arc<Camera>]) -> String {
+    let mut page = Page::default();
+    for (name, kind, help, value) in NUMBERS {
+        page.family(name, kind, help);
+        for camera in cameras {
+            let value = value(&camera.counters).load(Relaxed);
+            page.sample("", &[("camera", &camera.name)], value);
+        }
+    }
+    results(&mut page, cameras);
+    latency(&mut page, cameras);
+    state(&mut page, cameras);
+    process(&mut page);
+    page.text
+}
+
+fn results(page: &mut Page, cameras: &[Arc<Camera>]) {
+    page.family(
+        "clinspect_verdicts_total",
+        "counter",
+        "Frames by verdict: pass, fail, none.",
+    );
+    for camera in cameras {
+        for (verdict, count) in VERDICTS.iter().zip(&camera.counters.verdicts) {
+            page.sample(
+                "",
+                &[("camera", &camera.name), ("verdict", verdict)],
+                count.load(Relaxed),
+            );
+        }
+    }
+    page.family(
+        "clinspect_defects_total",
+        "counter",
+        "Listed defects by class.",
+    );
+    for camera in cameras {
+        let defects = camera.counters.defects.lock();
+        for (class, count) in &*defects.unwrap_or_else(PoisonError::into_inner) {
+            page.sample("", &[("camera", &camera.name), ("class", class)], count);
+        }
+    }
+}
+
+fn latency(page: &mut Page, cameras: &[Arc<Camera>]) {
+    let help = "Time from the capture of a frame to its result.";
+    page.family("clinspect_latency_seconds", "histogram", help);
+    for camera in cameras {
+        let (name, counters) = (&camera.name, &camera.counters);
+        let ends = LATENCY_BUCKETS.iter().map(f64::to_string);
+        let mut total = 0;
+        for (end, count) in ends.chain(["+Inf".into()]).zip(&counters.latency) {
+            total += count.load(Relaxed);
+            page.sample("_bucket", &[("camera", name), ("le", &end)], total);
+        }
+        let sum = counters.latency_sum.load(Relaxed) as f64 / 1e6;
+        page.sample("_sum", &[("camera", name)], sum);
+        page.sample("_count", &[("camera", name)], total);
+    }
+}
+
+fn state(page: &mut Page, cameras: &[Arc<Camera>]) {
+    page.family(
+        "clinspect_camera_up",
+        "gauge",
+        "1 while frames of the camera are inspected.",
+    );
+    for camera in cameras {
+        let is_up = *camera.status.borrow() == Status::Running;
+        page.sample("", &[("camera", &camera.name)], u8::from(is_up));
+    }
+    let help = "1 for the trouble that stops the camera, if any.";
+    page.family("clinspect_camera_trouble", "gauge", help);
+    for camera in cameras {
+        let now = match *camera.status.borrow() {
+            Status::Failed(trouble, _) => Some(trouble),
+            Status::Starting | Status::Running => None,
+        };
+        for (trouble, name) in [
+            (Trouble::CameraLost, "camera lost"),
+            (Trouble::DeviceLost, "device lost"),
+            (Trouble::SettingsRefused, "settings refused"),
+        ] {
+            let labels = [("camera", camera.name.as_str()), ("trouble", name)];
+            page.sample("", &labels, u8::from(now == Some(trouble)));
+        }
+    }
+    let help = "1 while the folder or the disk refuses recordings.";
+    page.family("clinspect_recording_stopped", "gauge", help);
+    for camera in cameras {
+        let is_stopped = camera.counters.recording_stopped.load(Relaxed);
+        page.sample("", &[("camera", &camera.name)], u8::from(is_stopped));
+    }
+    page.family(
+        "clinspect_device_info",
+        "gauge",
+        "The OpenCL device that inspects; always 1.",
+    );
+    for camera in cameras {
+        // Not held while the page is written: the pipelines take this lock for each frame.
+        let device = camera.history().device.clone();
+        if let Some(device) = device {
+            page.sample("", &[("camera", &camera.name), ("device", &device)], 1);
+        }
+    }
+    page.family(
+        "clinspect_build_info",
+        "gauge",
+        "The version of the station; always 1.",
+    );
+    page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+/// Numbers of the process with the names that Prometheus' clients use. What Linux does not tell is
+/// left out.
+fn process(page: &mut Page) {
+    if let Some(bytes) = resident_bytes() {
+        let help = "Resident memory of the process.";
+        page.family("process_resident_memory_bytes", "gauge", help);
+        page.sample("", &[], bytes);
+    }
+    if let Some(files) = fs::read_dir("/proc/self/fd").ok().map(Iterator::count) {
+        page.family(
+            "process_open_fds",
+            "gauge",
+            "Open file descriptors of the process.",
+        );
+        page.sample("", &[], files);
+    }
+    if let Some(start) = start_time() {
+        let help = "Start of the process, seconds since 1970.";
+        page.family("process_start_time_seconds", "gauge", help);
+        page.sample("", &[], start);
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+fn start_time() -> Option<f64> {
+    // Linux tells times of processes in hundredths of a second on every machine.
+    const TICKS: f64 = 100.0;
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    // The name in parentheses may hold anything. Field 22 is the start after the boot; the text
+    // behind the name begins with field 3.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let after_boot: f64 = fields.split_whitespace().nth(22 - 3)?.parse().ok()?;
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .ok()?
+        .as_secs_f64();
+    Some(now - uptime + after_boot / TICKS)
+}
+
+/// The text under construction.
+#[derive(Default)]
+struct Page {
+    text: String,
+    /// The metric whose samples follow.
+    family: &'static str,
+}
+
+impl Page {
+    /// Begins a metric.
+    fn family(&mut self, name: &'static str, kind: &str, help: &str) {
+        self.family = name;
+        // Writing into a String does not fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    /// A number of the current metric.
+    fn sample(&mut self, end: &str, labels: &[(&str, &str)], value: impl Display) {
+        let _ = write!(self.text, "{}{end}", self.family);
+        for (index, (name, value)) in labels.iter().enumerate() {
+            let begin = if index == 0 { '{' } else { ',' };
+            let _ = write!(self.text, "{begin}{name}=\"{}\"", escaped(value));
+        }
+        let end = if labels.is_empty() { "" } else { "}" };
+        let _ = writeln!(self.text, "{end} {value}");
+    }
+}
+
+/// A label's value as the format wants it.
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('\n', "\\n")
+        .replace('"', "\\\"")
+}

@@ -1,0 +1,251 @@
+//! Pictures of frames as JPEG: live ones while somebody looks, and those of failed frames.
+//!
+//! A thread of its own draws and encodes, so the inspection never waits for a picture. Streaming
+//! threads leave frames in a bounded queue; if the queue is full, the frame gets no picture.
+
+mod encoder;
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use gstinspectpublish::report::Report;
+
+use crate::{
+    config::{CameraConfig, Properties},
+    state::{Camera, Failure},
+    warning,
+};
+use encoder::Encoder;
+
+/// Failed frames that wait for their pictures.
+const WAITING_FAILURES: usize = 4;
+/// Least time between two failed frames that get a picture.
+const FAILURE_INTERVAL: Duration = Duration::from_millis(200);
+/// Failed frames that are kept with their pictures.
+const KEPT_FAILURES: usize = 24;
+/// Width of a thumbnail, px.
+const THUMBNAIL_WIDTH: i32 = 160;
+
+/// How pictures are made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    overlay: Properties,
+    width: i32,
+    interval: Duration,
+}
+
+impl Look {
+    /// What the file says.
+    pub fn of(config: &CameraConfig) -> Self {
+        Self {
+            overlay: config.overlay.clone(),
+            width: config.picture_width,
+            interval: Duration::from_secs_f64(1.0 / config.live_rate),
+        }
+    }
+}
+
+/// A frame that waits.
+struct Frame {
+    buffer: gst::Buffer,
+    caps: gst::Caps,
+}
+
+/// The queue between the streaming threads and the thread that encodes.
+pub struct Pictures {
+    camera: Arc<Camera>,
+    wanted: Mutex<Wanted>,
+    wake: Condvar,
+}
+
+struct Wanted {
+    look: Look,
+    live: Option<Frame>,
+    last_live: Option<Instant>,
+    failures: VecDeque<(u64, Frame, Arc<Report>)>,
+    last_failure: Option<Instant>,
+    failed: u64,
+    is_over: bool,
+}
+
+/// What the thread does next.
+enum Task {
+    Live(Frame),
+    Failure(u64, Frame, Arc<Report>),
+}
+
+/// The thread; it ends when this is dropped.
+pub struct Worker {
+    pictures: Arc<Pictures>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(camera: &Arc<Camera>, look: Look) -> std::io::Result<Self> {
+        let pictures = Arc::new(Pictures {
+            camera: camera.clone(),
+            wanted: Mutex::new(Wanted {
+                look,
+                live: None,
+                last_live: None,
+                failures: VecDeque::new(),
+                last_failure: None,
+                failed: 0,
+                is_over: false,
+            }),
+            wake: Condvar::new(),
+        });
+        let mine = pictures.clone();
+        let thread = std::thread::Builder::new().name(format!("{}-pictures", camera.name));
+        let thread = thread.spawn(move || mine.run())?;
+        Ok(Self {
+            pictures,
+            thread: Some(thread),
+        })
+    }
+
+    /// The queue.
+    pub fn pictures(&self) -> &Arc<Pictures> {
+        &self.pictures
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.pictures.wanted().is_over = true;
+        self.pictures.wake.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Pictures {
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Later pictures look like this.
+    pub fn set_look(&self, look: Look) {
+        self.wanted().look = look;
+    }
+
+    /// Forgets the frames that wait: their pipeline stops.
+    pub fn clear(&self) {
+        let mut wanted = self.wanted();
+        wanted.live = None;
+        wanted.failures.clear();
+    }
+
+    /// Takes a frame for a live picture if one is due, and a failed frame if the queue has room.
+    pub fn offer(&self, buffer: &gst::Buffer, caps: &gst::Caps, report: &Arc<Report>) {
+        let frame = || Frame {
+            buffer: buffer.clone(),
+            caps: caps.clone(),
+        };
+        let is_due = |last: Option<Instant>, interval| {
+            last.is_none_or(|last: Instant| last.elapsed() >= interval)
+        };
+        let mut wanted = self.wanted();
+        let mut is_taken = false;
+        let is_watched = self.camera.viewers.load(Ordering::Relaxed) > 0;
+        if is_watched && is_due(wanted.last_live, wanted.look.interval) {
+            wanted.live = Some(frame());
+            wanted.last_live = Some(Instant::now());
+            is_taken = true;
+        }
+        if report.verdict == "fail" {
+            wanted.failed += 1;
+            let has_room = wanted.failures.len() < WAITING_FAILURES;
+            if has_room && is_due(wanted.last_failure, FAILURE_INTERVAL) {
+                let id = wanted.failed;
+                wanted.failures.push_back((id, frame(), report.clone()));
+                wanted.last_failure = Some(Instant::now());
+                is_taken = true;
+            }
+        }
+        drop(wanted);
+        if is_taken {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The next task and how pictures look now; `None` at the end.
+    fn next(&self) -> Option<(Task, Look)> {
+        let mut wanted = self.wanted();
+        loop {
+            if wanted.is_over {
+                return None;
+            }
+            let live = wanted.live.take().map(Task::Live);
+            let task = live.or_else(|| {
+                let (id, frame, report) = wanted.failures.pop_front()?;
+                Some(Task::Failure(id, frame, report))
+            });
+            if let Some(task) = task {
+                return Some((task, wanted.look.clone()));
+            }
+            wanted = self
+                .wake
+                .wait(wanted)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn run(&self) {
+        let mut large = Encoder::default();
+        let mut small = Encoder::default();
+        let mut last_error = None;
+        while let Some((task, look)) = self.next() {
+            let done = match task {
+                Task::Live(frame) => large
+                    .encode(&frame.buffer, &frame.caps, &look.overlay, look.width)
+                    .map(|picture| {
+                        self.camera.live.send_replace(Some(picture));
+                    }),
+                Task::Failure(id, frame, report) => {
+                    let picture =
+                        large.encode(&frame.buffer, &frame.caps, &look.overlay, look.width);
+                    picture.and_then(|picture| {
+                        let thumbnail = small.encode(
+                            &frame.buffer,
+                            &frame.caps,
+                            &look.overlay,
+                            THUMBNAIL_WIDTH,
+                        )?;
+                        self.keep(Failure {
+                            id,
+                            report,
+                            thumbnail,
+                            picture,
+                        });
+                        Ok(())
+                    })
+                }
+            };
+            if let Err(error) = done
+                && last_error.as_ref() != Some(&error)
+            {
+                warning!("camera {}: no picture: {error}", self.camera.name);
+                last_error = Some(error);
+            }
+        }
+    }
+
+    fn keep(&self, failure: Failure) {
+        let mut history = self.camera.history();
+        history.failures.push_back(Arc::new(failure));
+        while history.failures.len() > KEPT_FAILURES {
+            history.failures.pop_front();
+        }
+    }
+}

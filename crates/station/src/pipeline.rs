@@ -1,0 +1,424 @@
+//! The pipeline of one camera:
+//! source ! queue ! [clflatfield] ! [clgaussian] ! [clhistogram] ! analyzer ! [inspectpublish] ! fakesink.
+
+mod results;
+pub mod trouble;
+mod watched;
+
+use std::{
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use gst::prelude::*;
+
+use crate::{
+    config::{CameraConfig, Properties, set},
+    info,
+    state::{Camera, Command, Trouble},
+    warning,
+};
+pub use results::Outlets;
+use trouble::Stopped;
+use watched::Watched;
+
+/// The queue's name.
+const QUEUE: &str = "clinspect-input";
+/// Frames that wait between the source and the inspection.
+const QUEUED_FRAMES: u32 = 16;
+/// Longest wait for the end of the stream, when a pipeline stops in order.
+const EOS_LIMIT: Duration = Duration::from_secs(3);
+
+/// A camera's pipeline; stopped when dropped.
+pub struct Pipeline {
+    name: String,
+    pipeline: gst::Pipeline,
+    bus: gst::Bus,
+    source: gst::Bin,
+    queue: gst::Element,
+    parts: Vec<Part>,
+    /// What people can ask of it, with the element and its signal.
+    offers: Vec<(Command, gst::Element, &'static str)>,
+    publishers: Vec<gst::Element>,
+    analyzer: gst::Element,
+    watched: Arc<Watched>,
+    /// The last text of each element, so that a repeated warning fills no log.
+    warned: Option<String>,
+}
+
+/// An element whose properties are in the file.
+struct Part {
+    element: gst::Element,
+    of: fn(&CameraConfig) -> Option<&Properties>,
+}
+
+const FLAT_FIELD: fn(&CameraConfig) -> Option<&Properties> = |config| config.flat_field.as_ref();
+const GAUSSIAN: fn(&CameraConfig) -> Option<&Properties> = |config| config.gaussian.as_ref();
+const HISTOGRAM: fn(&CameraConfig) -> Option<&Properties> = |config| config.histogram.as_ref();
+const ANALYSIS: fn(&CameraConfig) -> Option<&Properties> = |config| Some(&config.analysis);
+
+impl Pipeline {
+    /// Makes the pipeline without starting it.
+    ///
+    /// # Errors
+    /// The source cannot be made, or an element is missing.
+    pub fn build(
+        config: &CameraConfig,
+        camera: &Arc<Camera>,
+        outlets: &Outlets,
+    ) -> Result<Self, Stopped> {
+        let refused = |text: String| (Trouble::SettingsRefused, text);
+        let source = source(&config.source);
+        let source =
+            source.map_err(|error| refused(format!("the source is no pipeline: {error}")))?;
+        Self::around(source, config, camera, outlets)
+            .map_err(|error| refused(error.message.into_owned()))
+    }
+
+    fn around(
+        source: gst::Bin,
+        config: &CameraConfig,
+        camera: &Arc<Camera>,
+        outlets: &Outlets,
+    ) -> Result<Self, gst::glib::BoolError> {
+        let make = |factory: &str| gst::ElementFactory::make(factory).build();
+        let lacks = || gst::glib::bool_error!("the pipeline lacks a part");
+        let queue = source.by_name(QUEUE).ok_or_else(lacks)?;
+        queue.set_property("max-size-buffers", QUEUED_FRAMES);
+        queue.set_property("max-size-bytes", 0_u32);
+        queue.set_property("max-size-time", 0_u64);
+        let mut parts = Vec::new();
+        let mut offers = Vec::new();
+        let chain = [
+            ("clflatfield", FLAT_FIELD),
+            ("clgaussian", GAUSSIAN),
+            ("clhistogram", HISTOGRAM),
+            (config.analyzer.factory(), ANALYSIS),
+        ];
+        for (factory, of) in chain {
+            let Some(properties) = of(config) else {
+                continue;
+            };
+            let element = make(factory)?;
+            if let Some(device) = &config.device {
+                element.set_property("device", device);
+            }
+            if factory == config.analyzer.factory() {
+                element.set_property_from_str("output", "frame");
+            }
+            // The station takes the results from the metas.
+            if element.has_property("post-messages") {
+                element.set_property("post-messages", false);
+            }
+            properties.apply(&element);
+            for (command, name, signal) in SIGNALS {
+                if name.is_none_or(|name| name == factory)
+                    && gst::glib::subclass::SignalId::lookup(signal, element.type_()).is_some()
+                {
+                    offers.push((command, element.clone(), signal));
+                }
+            }
+            parts.push(Part { element, of });
+        }
+        let publishers = config.publish.iter().map(|properties| {
+            let element = make("inspectpublish")?;
+            if element.has_property("camera") {
+                element.set_property("camera", &config.name);
+            }
+            properties.apply(&element);
+            Ok(element)
+        });
+        let publishers = publishers.collect::<Result<Vec<_>, gst::glib::BoolError>>()?;
+        let sink = make("fakesink")?;
+        sink.set_property("sync", false);
+        sink.set_property("async", false);
+
+        let pipeline = gst::Pipeline::new();
+        let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
+        chain.extend(parts.iter().map(|part| &part.element));
+        chain.extend(&publishers);
+        chain.push(&sink);
+        pipeline.add_many(&chain)?;
+        gst::Element::link_many(&chain)?;
+        let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
+        let watched = Arc::new(Watched::new());
+        let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
+        results::Results::watch(&pad, &pipeline, camera, &watched, outlets);
+        let pad = queue.static_pad("sink").ok_or_else(lacks)?;
+        results::watch_source(&pad, camera, config.triggered);
+        let bus = pipeline.bus().ok_or_else(lacks)?;
+        Ok(Self {
+            name: config.name.clone(),
+            pipeline,
+            bus,
+            source,
+            queue,
+            parts,
+            offers,
+            publishers,
+            analyzer,
+            watched,
+            warned: None,
+        })
+    }
+
+    /// Starts the frames; a failure comes as a message.
+    pub fn start(&self) -> Result<(), Stopped> {
+        match self.pipeline.set_state(gst::State::Playing) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.error_on_bus().unwrap_or_else(|| {
+                let text = "the pipeline does not start, and no element says why".to_owned();
+                (Trouble::CameraLost, text)
+            })),
+        }
+    }
+
+    fn error_on_bus(&self) -> Option<Stopped> {
+        let message = self.bus.pop_filtered(&[gst::MessageType::Error])?;
+        match message.view() {
+            gst::MessageView::Error(error) => Some(trouble::of(error, &self.source)),
+            _ => None,
+        }
+    }
+
+    /// When frames came.
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// Waits up to `limit` for messages.
+    ///
+    /// # Errors
+    /// Why the pipeline stopped.
+    pub fn poll(&mut self, limit: Duration, camera: &Camera) -> Result<(), Stopped> {
+        let limit = gst::ClockTime::try_from(limit).unwrap_or(gst::ClockTime::SECOND);
+        let mut message = self.bus.timed_pop(limit);
+        while let Some(next) = message {
+            self.take(&next, camera)?;
+            message = self.bus.pop();
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: &gst::Message, camera: &Camera) -> Result<(), Stopped> {
+        match message.view() {
+            gst::MessageView::Error(error) => return Err(trouble::of(error, &self.source)),
+            gst::MessageView::Eos(_) => {
+                let text = "the source has ended".to_owned();
+                return Err((Trouble::CameraLost, text));
+            }
+            gst::MessageView::Warning(warning) => {
+                let text = warning.error().message().to_owned();
+                if self.warned.as_ref() != Some(&text) {
+                    warning!("camera {}: {text}", self.name);
+                    self.warned = Some(text);
+                }
+            }
+            gst::MessageView::Progress(progress) => {
+                info!("camera {}: {}", self.name, progress.get().2);
+            }
+            gst::MessageView::Latency(_) => {
+                // Nothing to do if an element refuses: the sink does not synchronise.
+                let _ = self.pipeline.recalculate_latency();
+            }
+            gst::MessageView::Element(element) => {
+                if let Some(structure) = element.structure() {
+                    self.tell(structure, camera);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Element messages that people should know.
+    fn tell(&self, structure: &gst::StructureRef, camera: &Camera) {
+        let name = &self.name;
+        match structure.name().as_str() {
+            "clhistogram-alarm" => {
+                let alarm: String = structure.get("alarm").unwrap_or_default();
+                let value: f64 = structure.get("value").unwrap_or_default();
+                if structure.get("raised").unwrap_or(true) {
+                    camera.alarm(format!("{alarm}: {value:.3}"));
+                } else {
+                    info!("camera {name}: {alarm} is over");
+                }
+            }
+            "clreference-model" => {
+                let frames = structure.get::<u32>("frames").unwrap_or_default();
+                info!("camera {name}: a new reference of {frames} frames is in force");
+            }
+            "clpitchthreshold-pitch" | "clflatfield-reference" => {
+                info!("camera {name}: {structure}")
+            }
+            _ => {}
+        }
+    }
+
+    /// Why no frame comes: the camera is silent, or the device does not finish a frame.
+    pub fn silence(&self) -> Stopped {
+        let seconds = self.watched.silence().as_secs_f64();
+        let waiting: u32 = self.queue.property("current-level-buffers");
+        if waiting > 0 {
+            let device = self.device().unwrap_or_else(|| "the device".to_owned());
+            let text = format!(
+                "{device} has finished no frame for {seconds:.1} s, and {waiting} frames wait"
+            );
+            (Trouble::DeviceLost, text)
+        } else {
+            (Trouble::CameraLost, format!("no frame for {seconds:.1} s"))
+        }
+    }
+
+    /// The OpenCL device in use.
+    pub fn device(&self) -> Option<String> {
+        let name: Option<String> = self.analyzer.property("device-name");
+        name.filter(|name| !name.is_empty())
+    }
+
+    /// What people can ask of the camera now.
+    pub fn offers(&self) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for (command, _, _) in &self.offers {
+            if !commands.contains(command) {
+                commands.push(*command);
+            }
+        }
+        commands
+    }
+
+    /// Carries out a command.
+    ///
+    /// # Errors
+    /// A sentence for the person who asked.
+    pub fn command(&self, command: Command) -> Result<String, String> {
+        let offer = self
+            .offers
+            .iter()
+            .find(|(offered, _, _)| *offered == command);
+        let Some((_, element, signal)) = offer else {
+            return Err("the configuration of this camera has no element for that".to_owned());
+        };
+        element.emit_by_name::<()>(signal, &[]);
+        Ok(match command {
+            Command::TakeWhite => "the next frames become the white reference",
+            Command::TakeDark => "the next frames become the dark reference",
+            Command::Train => "the next frames train the reference; let good ones pass",
+            Command::LearnThreshold => "the next frames set the threshold; let good ones pass",
+        }
+        .to_owned())
+    }
+
+    /// Notes how long a result may take: the latency that the elements report.
+    pub fn note_latency(&self) {
+        let mut query = gst::query::Latency::new();
+        if self.pipeline.query(&mut query) {
+            let (is_live, least, _) = query.result();
+            let limit = if is_live { least.useconds() } else { 0 };
+            self.watched.latency_limit.store(limit, Relaxed);
+        }
+    }
+
+    /// Results in the queues of the publishers, and results dropped and errors so far.
+    pub fn publishing(&self) -> [u64; 3] {
+        let mut sums = [0; 3];
+        for element in &self.publishers {
+            if !element.has_property("stats") {
+                continue;
+            }
+            let stats: Option<gst::Structure> = element.property("stats");
+            for (sum, field) in sums.iter_mut().zip(["queued", "dropped", "errors"]) {
+                let value = stats
+                    .as_ref()
+                    .and_then(|stats| stats.get::<u64>(field).ok());
+                *sum += value.unwrap_or(0);
+            }
+        }
+        sums
+    }
+
+    /// Sets what changed in the file, if all of it may change while frames flow. Else nothing is
+    /// set, and the pipeline must start again.
+    pub fn change(&self, old: &CameraConfig, new: &CameraConfig) -> bool {
+        // Everything but the properties of the elements must be as before.
+        let mut same = new.clone();
+        same.flat_field.clone_from(&old.flat_field);
+        same.gaussian.clone_from(&old.gaussian);
+        same.histogram.clone_from(&old.histogram);
+        same.analysis.clone_from(&old.analysis);
+        same.overlay.clone_from(&old.overlay);
+        (same.picture_width, same.live_rate) = (old.picture_width, old.live_rate);
+        (same.silence, same.start_timeout) = (old.silence, old.start_timeout);
+        let has_parts = [FLAT_FIELD, GAUSSIAN, HISTOGRAM];
+        let is_same_chain = (has_parts.iter()).all(|of| of(old).is_some() == of(new).is_some());
+        if same != *old || !is_same_chain {
+            return false;
+        }
+        let empty = Properties::default();
+        let mut changes = Vec::new();
+        for Part { element, of } in &self.parts {
+            let (old, new) = (of(old).unwrap_or(&empty), of(new).unwrap_or(&empty));
+            let names: std::collections::BTreeSet<&str> = old.names().chain(new.names()).collect();
+            for name in names {
+                if old.get(name) == new.get(name) {
+                    continue;
+                }
+                let spec = element.find_property(name);
+                let is_mutable =
+                    spec.is_some_and(|s| s.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING));
+                // The default of an array is not in its description.
+                let is_array =
+                    new.get(name).is_none() && old.get(name).is_some_and(|v| v.starts_with('<'));
+                if !is_mutable || is_array {
+                    return false;
+                }
+                changes.push((element, name, new.get(name)));
+            }
+        }
+        for (element, name, text) in changes {
+            set(element, name, text);
+        }
+        true
+    }
+
+    /// Ends the stream, so that files are complete, and stops.
+    pub fn end(self) {
+        if self.watched.has_results() {
+            self.pipeline.send_event(gst::event::Eos::new());
+            let until = Instant::now() + EOS_LIMIT;
+            let ends = [gst::MessageType::Eos, gst::MessageType::Error];
+            let left = until.saturating_duration_since(Instant::now());
+            let left = gst::ClockTime::try_from(left).unwrap_or(gst::ClockTime::ZERO);
+            let _ = self.bus.timed_pop_filtered(left, &ends);
+        }
+    }
+}
+
+/// A bin of the source and the queue behind it.
+///
+/// # Errors
+/// The description cannot be parsed, an element is missing, or there is no free output.
+pub fn source(description: &str) -> Result<gst::Bin, gst::glib::Error> {
+    // With the queue the description may end with caps, or with an element whose pads come later.
+    let line = format!("{description} ! queue name={QUEUE}");
+    let flags = gst::ParseFlags::FATAL_ERRORS;
+    gst::parse::bin_from_description_full(&line, true, None, flags)?
+        .dynamic_cast()
+        .map_err(|_| gst::glib::Error::new(gst::ParseError::Syntax, "it is no pipeline"))
+}
+
+impl Drop for Pipeline {
+    fn drop(&mut self) {
+        // There is nothing to do if the pipeline does not stop.
+        let _ = self.pipeline.set_state(gst::State::Null);
+    }
+}
+
+/// Commands, the elements that carry them out (any that has the signal without a name), and their
+/// signals.
+const SIGNALS: [(Command, Option<&str>, &str); 4] = [
+    (Command::TakeWhite, Some("clflatfield"), "take-white"),
+    (Command::TakeDark, Some("clflatfield"), "take-dark"),
+    (Command::Train, Some("clreference"), "train"),
+    (Command::LearnThreshold, None, "learn-threshold"),
+];

@@ -1,0 +1,327 @@
+//! The folder of a camera's recordings: names, files that are whole or absent, and limits.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+/// Digits of a frame number, so that names sort by it.
+const FRAME_DIGITS: usize = 10;
+/// Length of the longest frame number.
+const MOST_FRAME_DIGITS: usize = 20;
+/// A capture time in a report, and in a name; `0` is any digit.
+const REPORT_TIME: &str = "0000-00-00T00:00:00.000000Z";
+const NAME_TIME: &str = "00000000T000000.000000Z";
+/// Ends of the file names.
+const PNG: &str = ".png";
+const JSON: &str = ".json";
+/// A file that is being written begins and ends with these; `ls *.png` and a web server skip it.
+const PART: [&str; 2] = [".", ".part"];
+
+/// Why a frame is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It failed.
+    Failed,
+    /// It came shortly before or after a failed one.
+    Context,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Context => "context",
+        }
+    }
+}
+
+/// Whether a name may be part of a file name.
+pub(super) fn is_camera_name(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=100).contains(&name.len()) && name.chars().all(is_plain)
+}
+
+/// Whether a text has the digits and the other characters of a pattern.
+fn has_pattern(text: &str, pattern: &str) -> bool {
+    let same = |(is, wanted): (u8, u8)| match wanted {
+        b'0' => is.is_ascii_digit(),
+        wanted => is == wanted,
+    };
+    text.len() == pattern.len() && text.bytes().zip(pattern.bytes()).all(same)
+}
+
+/// Name of a recording, without the end: camera, capture time, frame number, role. A time of unknown
+/// form becomes zeros, so that nothing else can enter the name.
+pub(super) fn base_name(camera: &str, time: &str, frame: u64, role: Role) -> String {
+    let time = if has_pattern(time, REPORT_TIME) {
+        time.replace(['-', ':'], "")
+    } else {
+        NAME_TIME.into()
+    };
+    format!("{camera}_{time}_{frame:0FRAME_DIGITS$}_{}", role.name())
+}
+
+/// Whether [`base_name`] gives this name for the camera.
+fn is_base_name(camera: &str, name: &str) -> bool {
+    let rest = name
+        .strip_prefix(camera)
+        .and_then(|rest| rest.strip_prefix('_'));
+    let parts: Vec<&str> = rest.map_or(Vec::new(), |rest| rest.split('_').collect());
+    let [time, frame, role] = parts[..] else {
+        return false;
+    };
+    has_pattern(time, NAME_TIME)
+        && (FRAME_DIGITS..=MOST_FRAME_DIGITS).contains(&frame.len())
+        && frame.bytes().all(|digit| digit.is_ascii_digit())
+        && [Role::Failed, Role::Context]
+            .iter()
+            .any(|known| known.name() == role)
+}
+
+/// A file of ours.
+enum Known<'n> {
+    Png(&'n str),
+    Json(&'n str),
+    Part,
+}
+
+/// What a file of this name is; `None` if it is not one of the camera's recordings.
+fn known<'n>(camera: &str, file: &'n str) -> Option<Known<'n>> {
+    let part = file
+        .strip_prefix(PART[0])
+        .and_then(|rest| rest.strip_suffix(PART[1]));
+    let name = part.unwrap_or(file);
+    let png = name.strip_suffix(PNG);
+    let base = png.or_else(|| name.strip_suffix(JSON))?;
+    if !is_base_name(camera, base) {
+        return None;
+    }
+    Some(match (part, png) {
+        (Some(_), _) => Known::Part,
+        (None, Some(_)) => Known::Png(base),
+        (None, None) => Known::Json(base),
+    })
+}
+
+/// What is kept; 0 is no limit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub count: u64,
+    pub age: Duration,
+    pub bytes: u64,
+}
+
+/// Why a recording was not stored.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// This frame cannot be recorded.
+    Frame(String),
+    /// No frame can be recorded now.
+    Disk(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+/// A PNG with its JSON file.
+struct Recording {
+    name: String,
+    bytes: u64,
+    /// When it was written. Its age counts from here: a camera's clock may be wrong.
+    written: SystemTime,
+}
+
+/// The recordings of one camera.
+pub(super) struct Folder {
+    path: PathBuf,
+    camera: String,
+    limits: Limits,
+    /// The oldest first.
+    recordings: VecDeque<Recording>,
+    bytes: u64,
+}
+
+impl Folder {
+    /// Reads the folder and makes it if only its last part is missing. Removes files that a crash
+    /// left half written, and recordings beyond the limits. Files of other names stay.
+    pub fn open(path: &Path, camera: &str, limits: Limits) -> io::Result<Self> {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let mut folder = Self {
+            path: path.into(),
+            camera: camera.into(),
+            limits,
+            recordings: VecDeque::new(),
+            bytes: 0,
+        };
+        folder.read()?;
+        folder.expire()?;
+        folder.make_room(0, 0)?;
+        Ok(folder)
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        let mut found = BTreeMap::<String, Recording>::new();
+        let mut results = Vec::new();
+        for file in fs::read_dir(&self.path)? {
+            let file = file?;
+            let name = file.file_name();
+            let Some(known) = name.to_str().and_then(|name| known(&self.camera, name)) else {
+                continue;
+            };
+            // Of the link itself, if it is one.
+            let about = match file.metadata() {
+                Ok(about) if about.is_file() => about,
+                Ok(_) => continue,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            match known {
+                Known::Part => remove(&file.path())?,
+                Known::Json(base) => results.push((base.to_owned(), about.len())),
+                Known::Png(base) => {
+                    let recording = Recording {
+                        name: base.into(),
+                        bytes: about.len(),
+                        written: about.modified()?,
+                    };
+                    found.insert(base.into(), recording);
+                }
+            }
+        }
+        for (base, bytes) in results {
+            match found.get_mut(&base) {
+                Some(recording) => recording.bytes += bytes,
+                // A crash came before the PNG got its name, or between the removals of both.
+                None => remove(&self.file(&base, JSON))?,
+            }
+        }
+        let mut recordings: Vec<_> = found.into_values().collect();
+        recordings.sort_by_key(|recording| recording.written);
+        self.bytes = recordings.iter().map(|recording| recording.bytes).sum();
+        self.recordings = recordings.into();
+        Ok(())
+    }
+
+    fn file(&self, name: &str, end: &str) -> PathBuf {
+        self.path.join(format!("{name}{end}"))
+    }
+
+    /// Writes a recording. A reader sees both files whole, the JSON file first, or none.
+    pub fn store(&mut self, name: &str, png: &[u8], json: &[u8]) -> Result<(), Refusal> {
+        let bytes = (png.len() + json.len()) as u64;
+        if self.limits.bytes != 0 && bytes > self.limits.bytes {
+            let most = self.limits.bytes;
+            return Err(Refusal::Frame(format!(
+                "it takes {bytes} bytes and max-bytes = {most}; set a larger max-bytes"
+            )));
+        }
+        // A camera whose clock and frame numbers start anew may repeat a name.
+        if self.file(name, PNG).symlink_metadata().is_ok()
+            && let Some(at) = self.recordings.iter().rposition(|old| old.name == name)
+        {
+            self.drop_recording(at)?;
+        }
+        self.make_room(1, bytes)?;
+        let parts = [(JSON, json), (PNG, png)].map(|(end, data)| {
+            (
+                self.path.join(format!("{}{name}{end}{}", PART[0], PART[1])),
+                self.file(name, end),
+                data,
+            )
+        });
+        let written = (parts
+            .iter()
+            .try_for_each(|(part, _, data)| write(part, data)))
+        .and_then(|()| {
+            parts
+                .iter()
+                .try_for_each(|(part, whole, _)| fs::rename(part, whole))
+        });
+        if let Err(error) = written {
+            for (part, whole, _) in &parts {
+                let _ = fs::remove_file(part);
+                let _ = fs::remove_file(whole);
+            }
+            return Err(error.into());
+        }
+        self.bytes += bytes;
+        self.recordings.push_back(Recording {
+            name: name.into(),
+            bytes,
+            written: SystemTime::now(),
+        });
+        Ok(())
+    }
+
+    /// Removes recordings that are too old.
+    pub fn expire(&mut self) -> io::Result<()> {
+        let Some(end) = SystemTime::now().checked_sub(self.limits.age) else {
+            return Ok(());
+        };
+        while !self.limits.age.is_zero()
+            && self
+                .recordings
+                .front()
+                .is_some_and(|oldest| oldest.written < end)
+        {
+            self.drop_recording(0)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the oldest recordings until others fit.
+    fn make_room(&mut self, count: u64, bytes: u64) -> io::Result<()> {
+        let Limits {
+            count: most,
+            bytes: most_bytes,
+            ..
+        } = self.limits;
+        while !self.recordings.is_empty()
+            && ((most != 0 && self.recordings.len() as u64 + count > most)
+                || (most_bytes != 0 && self.bytes + bytes > most_bytes))
+        {
+            self.drop_recording(0)?;
+        }
+        Ok(())
+    }
+
+    /// Removes the files of a recording, unless somebody else did.
+    fn drop_recording(&mut self, at: usize) -> io::Result<()> {
+        let Some(recording) = self.recordings.get(at) else {
+            return Ok(());
+        };
+        remove(&self.file(&recording.name, PNG))?;
+        remove(&self.file(&recording.name, JSON))?;
+        self.bytes -= recording.bytes;
+        self.recordings.remove(at);
+        Ok(())
+    }
+}
+
+/// Removes a file, if it is there.
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a new file, down to the disk: after a power failure a name must not stand for half a file.
+fn write(file: &Path, data: &[u8]) -> io::Result<()> {
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(file)?;
+    file.write_all(data)?;
+    file.sync_data()
+}

@@ -1,0 +1,168 @@
+//! The thread that compresses frames and writes them.
+
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Settings,
+    folder::{Folder, Limits, Refusal, base_name},
+    queue::{Job, Next, Queue},
+};
+use crate::state::Camera;
+
+/// Time between two looks for recordings that are too old.
+const TIDY: Duration = Duration::from_secs(60);
+
+/// The thread's state.
+pub(super) struct Writer {
+    settings: Settings,
+    camera: Arc<Camera>,
+    queue: Arc<Queue>,
+    retry: Duration,
+    /// `None` while recording is stopped.
+    folder: Option<Folder>,
+    /// Whether an alarm says that recording is stopped, and none says that it goes on.
+    is_told: bool,
+    /// The last refusal of a frame, so that an alarm tells it once.
+    refusal: Option<String>,
+}
+
+impl Writer {
+    pub fn new(
+        settings: &Settings,
+        camera: Arc<Camera>,
+        queue: Arc<Queue>,
+        retry: Duration,
+    ) -> Self {
+        Self {
+            settings: settings.clone(),
+            camera,
+            queue,
+            retry,
+            folder: None,
+            is_told: false,
+            refusal: None,
+        }
+    }
+
+    /// Writes until the queue is closed and empty.
+    pub fn run(mut self) {
+        self.open();
+        let mut next = self.next_look();
+        loop {
+            match self.queue.pop(next) {
+                Next::Job(job) => self.record(&job),
+                Next::Time => {}
+                Next::End => return,
+            }
+            // Recordings may come without a break.
+            if Instant::now() >= next {
+                match &mut self.folder {
+                    Some(folder) => {
+                        if let Err(error) = folder.expire() {
+                            self.stop(&error);
+                        }
+                    }
+                    None => self.open(),
+                }
+                next = self.next_look();
+            } else if self.folder.is_none() {
+                next = next.min(self.next_look());
+            }
+        }
+    }
+
+    fn next_look(&self) -> Instant {
+        Instant::now()
+            + if self.folder.is_some() {
+                TIDY
+            } else {
+                self.retry
+            }
+    }
+
+    fn open(&mut self) {
+        let limits = Limits {
+            count: self.settings.max_count,
+            age: Duration::from_secs(3600 * u64::from(self.settings.max_age_hours)),
+            bytes: self.settings.max_bytes,
+        };
+        match Folder::open(&self.settings.folder, &self.camera.name, limits) {
+            Ok(folder) => {
+                self.folder = Some(folder);
+                self.camera.counters.recording_stopped.store(false, Relaxed);
+            }
+            Err(error) => self.stop(&error),
+        }
+    }
+
+    fn record(&mut self, job: &Job) {
+        let counters = &self.camera.counters;
+        let Some(folder) = &mut self.folder else {
+            counters.recording_errors.fetch_add(1, Relaxed);
+            return;
+        };
+        let name = base_name(
+            &self.camera.name,
+            &job.report.time,
+            job.report.frame,
+            job.role,
+        );
+        let stored = files(job).and_then(|[png, json]| folder.store(&name, &png, &json));
+        match stored {
+            Ok(()) => {
+                counters.recorded.fetch_add(1, Relaxed);
+                self.refusal = None;
+                if std::mem::take(&mut self.is_told) {
+                    self.camera.alarm("recording goes on".into());
+                }
+            }
+            Err(Refusal::Frame(why)) => {
+                counters.recording_errors.fetch_add(1, Relaxed);
+                if self.refusal.as_ref() != Some(&why) {
+                    (self.camera).alarm(format!("a frame was not recorded: {why}"));
+                    self.refusal = Some(why);
+                }
+            }
+            Err(Refusal::Disk(error)) => {
+                counters.recording_errors.fetch_add(1, Relaxed);
+                self.stop(&error);
+            }
+        }
+    }
+
+    /// The folder or the disk refuses: what waits is lost, and the next try is after a while.
+    fn stop(&mut self, error: &io::Error) {
+        self.folder = None;
+        let counters = &self.camera.counters;
+        counters.recording_stopped.store(true, Relaxed);
+        let lost = self.queue.clear() as u64;
+        counters.recording_errors.fetch_add(lost, Relaxed);
+        if !std::mem::replace(&mut self.is_told, true) {
+            let folder = self.settings.folder.display();
+            let advice = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
+                io::ErrorKind::NotFound => "make the folder",
+                _ => "check the folder and its disk",
+            };
+            let text = format!(
+                "recording stopped: the folder {folder} refuses files: {error}; {advice}. Failed \
+                 frames are not recorded; the station tries again every {} s",
+                self.retry.as_secs()
+            );
+            self.camera.alarm(text);
+        }
+    }
+}
+
+/// The PNG and the JSON file of a frame.
+fn files(job: &Job) -> Result<[Vec<u8>; 2], Refusal> {
+    let png = job.snapshot.png().map_err(Refusal::Frame)?;
+    let mut json = serde_json::to_vec(&*job.report)
+        .map_err(|error| Refusal::Frame(format!("its results have no JSON form: {error}")))?;
+    json.push(b'\n');
+    Ok([png, json])
+}

@@ -1,0 +1,240 @@
+//! What the station knows of its cameras. The pipelines write it; the page and the metrics read it.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize},
+    },
+    time::SystemTime,
+};
+
+use gstinspectpublish::report::Report;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// A JPEG or PNG file in memory.
+pub type Picture = axum::body::Bytes;
+
+/// The station's cameras, in the order of the file. A reload replaces the list.
+pub type Cameras = watch::Receiver<Arc<Vec<Arc<Camera>>>>;
+
+/// One camera.
+pub struct Camera {
+    /// Its name in the file: letters, digits, `-` and `_`.
+    pub name: String,
+    /// Whether the inspection runs.
+    pub status: watch::Sender<Status>,
+    /// The newest results.
+    pub report: watch::Sender<Option<Arc<Report>>>,
+    /// The newest picture with its overlay, as JPEG. It is made only while [`Self::viewers`] is not
+    /// 0.
+    pub live: watch::Sender<Option<Picture>>,
+    /// Requests that read [`Self::live`] now.
+    pub viewers: AtomicUsize,
+    /// Numbers since the start of the station.
+    pub counters: Counters,
+    /// The last hour, the last failed frames, the roll.
+    pub history: Mutex<History>,
+    /// What people ask of the camera.
+    pub commands: mpsc::Sender<Request>,
+}
+
+/// A command, and the way for its answer.
+pub struct Request {
+    /// What to do.
+    pub command: Command,
+    /// A sentence for the person who asked: what happens now, or why the command was refused. No
+    /// answer counts as a failure.
+    pub answer: oneshot::Sender<Result<String, String>>,
+}
+
+/// State of a camera's pipeline.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Status {
+    /// Its pipeline starts.
+    #[default]
+    Starting,
+    /// Frames come.
+    Running,
+    /// No frame comes; the station tries again.
+    Failed(Trouble, String),
+}
+
+/// What stopped a camera.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The source failed, or sends no frames.
+    CameraLost,
+    /// The OpenCL device failed.
+    DeviceLost,
+    /// An element refuses its settings or the frames' format.
+    SettingsRefused,
+}
+
+/// What people can ask of a camera.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// Emits `take-white` on the flat field.
+    TakeWhite,
+    /// Emits `take-dark` on the flat field.
+    TakeDark,
+    /// Emits `train` on the reference.
+    Train,
+    /// Emits `learn-threshold` on the analyzer.
+    LearnThreshold,
+}
+
+/// Upper ends of the buckets of [`Counters::latency`], seconds.
+pub const LATENCY_BUCKETS: [f64; 10] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0];
+
+/// Numbers of a camera since the start of the station.
+#[derive(Default)]
+pub struct Counters {
+    /// Frames that were inspected.
+    pub frames: AtomicU64,
+    /// Frames by verdict: `pass`, `fail`, `none`.
+    pub verdicts: [AtomicU64; 3],
+    /// Listed defects by class.
+    pub defects: Mutex<BTreeMap<String, u64>>,
+    /// Buffers that the source says it lost.
+    pub lost: AtomicU64,
+    /// Frames whose results came later than the pipeline's latency allows.
+    pub late: AtomicU64,
+    /// Times that the pipeline was started again.
+    pub restarts: AtomicU64,
+    /// From capture to result: frames by bucket of [`LATENCY_BUCKETS`], and above the last.
+    pub latency: [AtomicU64; LATENCY_BUCKETS.len() + 1],
+    /// Sum of the latencies, microseconds.
+    pub latency_sum: AtomicU64,
+    /// Results that wait to be published.
+    pub publish_queue: AtomicU64,
+    /// Results that were dropped because the queue was full.
+    pub publish_dropped: AtomicU64,
+    /// Attempts to publish that failed.
+    pub publish_errors: AtomicU64,
+    /// Frames that wait to be recorded.
+    pub recording_queue: AtomicU64,
+    /// Frames that were recorded: failed ones, and those before and after them.
+    pub recorded: AtomicU64,
+    /// Frames that were not recorded because the queue was full.
+    pub recording_dropped: AtomicU64,
+    /// Frames that could not be recorded.
+    pub recording_errors: AtomicU64,
+    /// Whether the folder or the disk refuses recordings now.
+    pub recording_stopped: AtomicBool,
+}
+
+/// What happened lately.
+#[derive(Default)]
+pub struct History {
+    /// Listed defects by class, by minute; the newest last, 60 at most.
+    pub minutes: VecDeque<Minute>,
+    /// The last failed frames, the newest last.
+    pub failures: VecDeque<Arc<Failure>>,
+    /// Defects of the web for the roll map, the newest last.
+    pub roll: VecDeque<RollMark>,
+    /// Name of the OpenCL device.
+    pub device: Option<String>,
+    /// Alarms with the time when they were raised, the newest last.
+    pub alarms: VecDeque<(SystemTime, String)>,
+    /// Frames per second over the last seconds.
+    pub frame_rate: f64,
+    /// The newest histogram: 64 bins or fewer for each channel, for the plot. Empty without
+    /// `clhistogram`.
+    pub bins: Vec<Vec<u64>>,
+    /// The commands that the camera's pipeline can carry out.
+    pub offers: Vec<Command>,
+}
+
+/// The defects of one minute.
+#[derive(Debug, Clone)]
+pub struct Minute {
+    /// Minutes since 1970.
+    pub minute: u64,
+    /// Frames.
+    pub frames: u64,
+    /// Frames that failed.
+    pub failed: u64,
+    /// Defects by class.
+    pub defects: BTreeMap<String, u64>,
+}
+
+/// A failed frame.
+pub struct Failure {
+    /// Counts the camera's failed frames since the start of the station, from 1.
+    pub id: u64,
+    /// Its results.
+    pub report: Arc<Report>,
+    /// The picture with its overlay, at most 160 px wide, as JPEG.
+    pub thumbnail: Picture,
+    /// The picture with its overlay, as JPEG.
+    pub picture: Picture,
+}
+
+/// A defect on the roll map.
+#[derive(Debug, Clone)]
+pub struct RollMark {
+    /// Number of the web.
+    pub web: u64,
+    /// Name of the class.
+    pub class: String,
+    /// Middle of the box, 0 (left edge) to 1 (right edge).
+    pub across: f64,
+    /// Row of the box's top edge in the web.
+    pub line: i64,
+    /// The same in metres, if the size of a pixel is known.
+    pub metres: Option<f64>,
+    /// Marked pixels.
+    pub area: u32,
+}
+
+impl Camera {
+    /// The history, even if a thread panicked while it held the lock.
+    pub fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Alarms that are kept.
+const KEPT_ALARMS: usize = 50;
+/// Commands that may wait.
+const WAITING_COMMANDS: usize = 8;
+
+impl Camera {
+    /// A camera that starts, and what people will ask of it.
+    pub fn new(name: &str) -> (Self, mpsc::Receiver<Request>) {
+        let (commands, requests) = mpsc::channel(WAITING_COMMANDS);
+        let camera = Self {
+            name: name.to_owned(),
+            status: watch::Sender::default(),
+            report: watch::Sender::default(),
+            live: watch::Sender::default(),
+            viewers: AtomicUsize::new(0),
+            counters: Counters::default(),
+            history: Mutex::default(),
+            commands,
+        };
+        (camera, requests)
+    }
+
+    /// Raises an alarm: in the history and in the log.
+    pub fn alarm(&self, text: String) {
+        crate::error!("camera {}: {text}", self.name);
+        let mut history = self.history();
+        history.alarms.push_back((SystemTime::now(), text));
+        if history.alarms.len() > KEPT_ALARMS {
+            history.alarms.pop_front();
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CameraLost => "camera lost",
+            Self::DeviceLost => "device lost",
+            Self::SettingsRefused => "settings refused",
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! What systemd is told (sd_notify(3)), and its watchdog.
+
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+use crate::warning;
+
+/// Sends states; without a service manager nothing happens.
+pub fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        warning!("the service manager cannot be told: {error}");
+    }
+}
+
+/// Tells that a reload begins. systemd waits for `READY=1` after it.
+pub fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => notify(&[NotifyState::Reloading, now]),
+        Err(error) => warning!("the time of the reload is not known: {error}"),
+    }
+}
+
+/// How often the watchdog must hear of the program: twice in the time that systemd waits.
+pub fn watchdog_interval() -> Option<Duration> {
+    sd_notify::watchdog_enabled().map(|limit| limit / 2)
+}

@@ -1,0 +1,134 @@
+//! The station's page, its live pictures and its API over HTTP.
+//!
+//! No path of a request reaches the file system: the page's files are part of the program, and
+//! pictures come from memory, found by a camera's name and a number.
+
+mod access;
+mod api;
+mod connections;
+mod events;
+mod files;
+mod live;
+mod refusal;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::HttpBody,
+    extract::{DefaultBodyLimit, Request},
+    middleware::{self, Next},
+    response::Response,
+    routing::{get, post},
+};
+use tokio::net::TcpListener;
+
+pub use access::{Access, Token};
+use refusal::Refusal;
+
+use crate::state::{Camera, Cameras};
+
+/// Longest body of a request, bytes. A command is the longest.
+const MAX_BODY: usize = 4096;
+
+/// Longest time from a request's head to the head of its response.
+const ANSWER_WITHIN: Duration = Duration::from_secs(15);
+
+/// What all requests share.
+struct Site {
+    cameras: Cameras,
+    access: Access,
+    address: SocketAddr,
+    attempts: access::Attempts,
+    live: live::Places,
+    events: events::Places,
+}
+
+impl Site {
+    /// The camera of that name.
+    fn camera(&self, name: &str) -> Result<Arc<Camera>, Refusal> {
+        let cameras = self.cameras.borrow();
+        let found = cameras.iter().find(|camera| camera.name == name);
+        found.cloned().ok_or(Refusal::NO_CAMERA)
+    }
+}
+
+/// Serves the page until the future is dropped.
+///
+/// # Errors
+/// The address is not a loopback address and `access` has no token, or the listener has no
+/// address.
+pub async fn serve(listener: TcpListener, cameras: Cameras, access: Access) -> io::Result<()> {
+    let address = listener.local_addr()?;
+    if access.token.is_none() && !address.ip().is_loopback() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "the page listens on {address} without a token, so everyone in the network could \
+                 read results; set token-file, or listen on 127.0.0.1"
+            ),
+        ));
+    }
+    let site = Arc::new(Site {
+        cameras,
+        access,
+        address,
+        attempts: access::Attempts::default(),
+        live: live::places(),
+        events: events::places(),
+    });
+    connections::accept(listener, router(site)).await
+}
+
+fn router(site: Arc<Site>) -> Router {
+    Router::new()
+        .route("/", get(files::index))
+        .route("/{file}", get(files::other))
+        .route(
+            "/api/session",
+            get(access::session)
+                .post(access::log_in)
+                .delete(access::log_out),
+        )
+        .route("/api/cameras", get(api::cameras))
+        .route("/api/cameras/{name}", get(api::camera))
+        .route("/api/cameras/{name}/history", get(api::history))
+        .route("/api/cameras/{name}/roll", get(api::roll))
+        .route("/api/cameras/{name}/report", get(api::report))
+        .route("/api/cameras/{name}/failures/{id}", get(api::failure))
+        .route("/api/cameras/{name}/command", post(api::command))
+        .route("/live/{name}", get(live::live))
+        .route("/failures/{name}/{picture}", get(live::failure))
+        .route("/thumbnails/{name}/{picture}", get(live::thumbnail))
+        .route("/events", get(events::events))
+        .route("/healthz", get(api::health))
+        .route("/metrics", get(api::metrics))
+        .fallback(|| async { Refusal::NO_PAGE })
+        .method_not_allowed_fallback(|| async { Refusal::METHOD })
+        .layer(middleware::from_fn_with_state(site.clone(), access::guard))
+        .layer(middleware::from_fn(small_and_in_time))
+        .layer(middleware::from_fn(headers))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .with_state(site)
+}
+
+/// Refuses a request that announces a large body, and ends one that takes too long.
+async fn small_and_in_time(request: Request, next: Next) -> Result<Response, Refusal> {
+    let announced = request.body().size_hint().lower();
+    if announced > MAX_BODY as u64 {
+        return Err(Refusal::TOO_LARGE);
+    }
+    tokio::time::timeout(ANSWER_WITHIN, next.run(request))
+        .await
+        .map_err(|_| Refusal::TOO_SLOW)
+}
+
+/// The security headers of every response.
+async fn headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in files::HEADERS {
+        headers.insert(name, value.clone());
+    }
+    response
+}

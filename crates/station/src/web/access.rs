@@ -1,0 +1,285 @@
+//! Who may read and who may write.
+//!
+//! The token is compared as SHA-256 digests in constant time. A browser gets a cookie in exchange:
+//! the time when it expires and an HMAC of that time, keyed with the token. So a new token ends
+//! all sessions, and a restart of the station ends none.
+
+use std::{
+    fmt, fs,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, ensure};
+use axum::{
+    Extension, Json,
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use ring::{digest, hmac};
+use serde_json::json;
+use subtle::ConstantTimeEq;
+
+use super::{Site, connections::Peer, files, refusal::Refusal};
+
+mod attempts;
+mod origin;
+
+pub use attempts::Attempts;
+
+/// Shortest token, characters. Guessing a random one of this length is hopeless.
+const MIN_TOKEN: usize = 16;
+/// Longest token, characters.
+const MAX_TOKEN: usize = 256;
+/// How long a browser stays logged in.
+const SESSION: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// What requests may do.
+#[derive(Debug, Default)]
+pub struct Access {
+    /// Needed to read, unless the page listens on a loopback address, and always to write.
+    pub token: Option<Token>,
+    /// Whether commands are allowed, with the token.
+    pub write: bool,
+}
+
+/// The station's token.
+pub struct Token {
+    digest: digest::Digest,
+    key: hmac::Key,
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Token(..)")
+    }
+}
+
+impl Token {
+    /// Reads the token from a file with one line.
+    ///
+    /// # Errors
+    /// The file cannot be read, every user of the PC can read it, or it does not hold one line of
+    /// 16 to 256 printable ASCII characters without a blank.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let metadata = fs::metadata(path).with_context(|| format!("cannot read {name}"))?;
+        ensure!(
+            metadata.is_file(),
+            "{name} is not a file; name the file with the token"
+        );
+        ensure!(
+            metadata.permissions().mode() & 0o007 == 0,
+            "every user can read {name}; run: chmod o= {name}"
+        );
+        ensure!(
+            metadata.len() <= MAX_TOKEN as u64 + 2,
+            "{name} holds more than one token of {MAX_TOKEN} characters"
+        );
+        let text = fs::read(path).with_context(|| format!("cannot read {name}"))?;
+        let text = text.strip_suffix(b"\n").unwrap_or(&text);
+        let text = text.strip_suffix(b"\r").unwrap_or(text);
+        Self::new(text).with_context(|| {
+            format!("{name} holds no token; run: head -c 24 /dev/urandom | base64 > {name}")
+        })
+    }
+
+    /// A token.
+    ///
+    /// # Errors
+    /// It does not have 16 to 256 printable ASCII characters without a blank.
+    pub fn new(text: &[u8]) -> anyhow::Result<Self> {
+        ensure!(
+            (MIN_TOKEN..=MAX_TOKEN).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic),
+            "a token has {MIN_TOKEN} to {MAX_TOKEN} letters, digits and signs in one line, no blanks"
+        );
+        Ok(Self {
+            digest: digest::digest(&digest::SHA256, text),
+            key: hmac::Key::new(hmac::HMAC_SHA256, text),
+        })
+    }
+
+    fn is(&self, text: &[u8]) -> bool {
+        let digest = digest::digest(&digest::SHA256, text);
+        self.digest.as_ref().ct_eq(digest.as_ref()).into()
+    }
+
+    /// The value of a cookie that is valid until then.
+    fn cookie(&self, expires: u64) -> String {
+        let expires = format!("{expires:x}");
+        let tag = hmac::sign(&self.key, expires.as_bytes());
+        let tag: String = tag
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!("{expires}.{tag}")
+    }
+
+    fn is_cookie(&self, value: &str) -> bool {
+        let expires = value.split('.').next().unwrap_or_default();
+        let Ok(expires) = u64::from_str_radix(expires, 16) else {
+            return false;
+        };
+        let is_ours: bool = self
+            .cookie(expires)
+            .as_bytes()
+            .ct_eq(value.as_bytes())
+            .into();
+        is_ours && now() < expires
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+/// What one request may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Right {
+    /// Nothing but the page's files.
+    Nothing,
+    /// Read results.
+    Read,
+    /// Read, and write if the station allows writing.
+    Token,
+}
+
+/// Refuses requests before they reach their page.
+pub async fn guard(
+    State(site): State<Arc<Site>>,
+    Extension(peer): Extension<Peer>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Refusal> {
+    let right = right(&site, peer, &request)?;
+    let path = request.uri().path();
+    if right == Right::Nothing && !files::is_public(path) && path != "/api/session" {
+        return Err(Refusal::TOKEN);
+    }
+    request.extensions_mut().insert(right);
+    Ok(next.run(request).await)
+}
+
+fn right(site: &Site, peer: Peer, request: &Request) -> Result<Right, Refusal> {
+    let headers = request.headers();
+    let host = origin::host(request)?;
+    let is_local = site.address.ip().is_loopback()
+        && origin::is_loopback(host, site.address.port())
+        && !origin::is_forwarded(headers);
+    if site.access.token.is_none() && !is_local {
+        return Err(Refusal::HOST);
+    }
+    origin::check(request, host)?;
+    let Some(token) = &site.access.token else {
+        return Ok(Right::Read);
+    };
+    if let Some(presented) = bearer(headers) {
+        return site
+            .attempts
+            .check(peer.0, || token.is(presented?.as_bytes()).then_some(()))
+            .map(|()| Right::Token);
+    }
+    if cookie(headers, &cookie_name(site)).is_some_and(|value| token.is_cookie(value)) {
+        return Ok(Right::Token);
+    }
+    Ok(if is_local {
+        Right::Read
+    } else {
+        Right::Nothing
+    })
+}
+
+/// The token in `Authorization`; `Some(None)` if that header is of another kind.
+fn bearer(headers: &HeaderMap) -> Option<Option<&str>> {
+    let value = headers.get(header::AUTHORIZATION)?;
+    let parts = value.to_str().ok().and_then(|value| value.split_once(' '));
+    Some(parts.and_then(|(scheme, token)| {
+        scheme
+            .eq_ignore_ascii_case("bearer")
+            .then_some(token.trim())
+    }))
+}
+
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(of, _)| *of == name)
+        .map(|(_, value)| value)
+}
+
+/// Ports of a host share cookies; stations on one host must not log each other out.
+fn cookie_name(site: &Site) -> String {
+    format!("clinspect-{}", site.address.port())
+}
+
+fn set_cookie(site: &Site, value: &str, seconds: u64) -> [(header::HeaderName, String); 1] {
+    let name = cookie_name(site);
+    [(
+        header::SET_COOKIE,
+        format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict"),
+    )]
+}
+
+/// `GET /api/session`: what the page may do.
+pub async fn session(
+    State(site): State<Arc<Site>>,
+    Extension(right): Extension<Right>,
+) -> Response {
+    let writing = match (site.access.write && site.access.token.is_some(), right) {
+        (false, _) => "off",
+        (true, Right::Token) => "allowed",
+        (true, _) => "token",
+    };
+    Json(json!({
+        "reading": right != Right::Nothing,
+        "writing": writing,
+        "logged_in": right == Right::Token,
+        "has_token": site.access.token.is_some(),
+    }))
+    .into_response()
+}
+
+/// `POST /api/session` with the token in `Authorization`: sets the cookie.
+pub async fn log_in(
+    State(site): State<Arc<Site>>,
+    Extension(right): Extension<Right>,
+) -> Result<Response, Refusal> {
+    match &site.access.token {
+        Some(token) if right == Right::Token => {
+            let value = token.cookie(now() + SESSION.as_secs());
+            let cookie = set_cookie(&site, &value, SESSION.as_secs());
+            Ok((StatusCode::NO_CONTENT, cookie).into_response())
+        }
+        _ => Err(Refusal::TOKEN),
+    }
+}
+
+/// `DELETE /api/session`: removes the cookie.
+pub async fn log_out(State(site): State<Arc<Site>>) -> Response {
+    (StatusCode::NO_CONTENT, set_cookie(&site, "", 0)).into_response()
+}
+
+/// Whether a request may send commands.
+pub fn may_write(site: &Site, right: Right) -> Result<(), Refusal> {
+    match (site.access.write && site.access.token.is_some(), right) {
+        (false, _) => Err(Refusal::WRITING_OFF),
+        (true, Right::Token) => Ok(()),
+        (true, _) => Err(Refusal::TOKEN),
+    }
+}
+
+/// Whether the method changes nothing.
+fn is_safe(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}

@@ -1,0 +1,290 @@
+//! What the page asks for, as JSON.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use axum::{
+    Extension, Json,
+    extract::{Path, State, rejection::JsonRejection},
+    http::{StatusCode, header},
+    response::IntoResponse,
+};
+use gstinspectpublish::report::Report;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::{
+    Site,
+    access::{Right, may_write},
+    live::failure_by_id,
+    refusal::Refusal,
+};
+use crate::state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status, Trouble};
+
+/// Marks of the roll map that are sent: the newest.
+const MAX_MARKS: usize = 2000;
+
+/// Longest wait for the answer to a command.
+const COMMAND_WITHIN: Duration = Duration::from_secs(10);
+
+/// `GET /api/cameras`: every camera's summary.
+pub async fn cameras(State(site): State<Arc<Site>>) -> Json<Value> {
+    let cameras = site.cameras.borrow().clone();
+    Json(cameras.iter().map(|camera| summary(camera)).collect())
+}
+
+/// `GET /api/cameras/NAME`: one camera's summary.
+pub async fn camera(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(summary(&*site.camera(&name)?)))
+}
+
+/// What a card of the page shows at once; also the data of an event.
+pub fn summary(camera: &Camera) -> Value {
+    let report = camera.report.borrow().clone();
+    let (status, text) = match &*camera.status.borrow() {
+        Status::Starting => ("starting", String::new()),
+        Status::Running => ("running", String::new()),
+        Status::Failed(trouble, text) => (trouble_name(*trouble), text.clone()),
+    };
+    let of = &camera.counters;
+    let history = camera.history();
+    let alarms = history.alarms.iter().rev().take(10);
+    let alarms: Value = alarms
+        .map(|(time, text)| json!({ "time_ms": milliseconds(*time), "text": text }))
+        .collect();
+    json!({
+        "name": camera.name,
+        "status": status,
+        "status_text": text,
+        "device": history.device,
+        "frame_rate": history.frame_rate,
+        "frame": report.as_ref().map(|report| report.frame),
+        "time": report.as_ref().map(|report| &report.time),
+        "verdict": report.as_ref().map(|report| report.verdict),
+        "counts": report.as_ref().map(|report| counts(report)),
+        "defects": report.as_ref().map(|report| defect_count(report)),
+        "overflow": report.as_ref().is_some_and(|report| report.inspections.iter().any(|of| of.overflow)),
+        "light_alarms": report.as_ref().map(|report| light_alarms(report)),
+        "alarms": alarms,
+        "newest_failure": history.failures.back().map(|failure| failure.id),
+        "is_web": !history.roll.is_empty(),
+        "offers": history.offers.iter().map(|command| command_name(*command)).collect::<Vec<_>>(),
+        "frames": of.frames.load(Relaxed),
+        "pass": of.verdicts[0].load(Relaxed),
+        "fail": of.verdicts[1].load(Relaxed),
+        "none": of.verdicts[2].load(Relaxed),
+        "lost": of.lost.load(Relaxed),
+        "late": of.late.load(Relaxed),
+        "restarts": of.restarts.load(Relaxed),
+        "latency_sum_us": of.latency_sum.load(Relaxed),
+        "latency_counts": of.latency.iter().map(|count| count.load(Relaxed)).collect::<Vec<_>>(),
+        "latency_limits_s": LATENCY_BUCKETS,
+        "publish_queue": of.publish_queue.load(Relaxed),
+        "publish_dropped": of.publish_dropped.load(Relaxed),
+        "publish_errors": of.publish_errors.load(Relaxed),
+        "recording_queue": of.recording_queue.load(Relaxed),
+        "recorded": of.recorded.load(Relaxed),
+        "recording_dropped": of.recording_dropped.load(Relaxed),
+        "recording_errors": of.recording_errors.load(Relaxed),
+        "recording_stopped": of.recording_stopped.load(Relaxed),
+    })
+}
+
+/// Listed defects by class, of all inspections.
+fn counts(report: &Report) -> BTreeMap<&str, u64> {
+    let mut counts = BTreeMap::new();
+    for (class, count) in report.inspections.iter().flat_map(|of| &of.counts) {
+        *counts.entry(class.as_str()).or_default() += count.as_u64().unwrap_or(0);
+    }
+    counts
+}
+
+fn defect_count(report: &Report) -> usize {
+    report.inspections.iter().map(|of| of.defect_count).sum()
+}
+
+fn light_alarms(report: &Report) -> Vec<&str> {
+    let alarms = report.histograms.iter().flat_map(|of| &of.alarms);
+    alarms.map(String::as_str).collect()
+}
+
+/// Milliseconds since 1970.
+fn milliseconds(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// `GET /api/cameras/NAME/history`: the last hour, the last failed frames, the newest histogram.
+pub async fn history(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let camera = site.camera(&name)?;
+    let report = camera.report.borrow().clone();
+    let history = camera.history();
+    let minutes = history.minutes.iter().map(|of| {
+        json!({ "minute": of.minute, "frames": of.frames, "failed": of.failed, "defects": of.defects })
+    });
+    Ok(Json(json!({
+        "now_minute": milliseconds(SystemTime::now()) / 60_000,
+        "minutes": minutes.collect::<Value>(),
+        "failures": history.failures.iter().rev().map(|failure| brief(failure)).collect::<Value>(),
+        "bins": history.bins,
+        "histograms": report.as_ref().map(|report| &report.histograms),
+    })))
+}
+
+/// A failed frame without its defects.
+fn brief(failure: &Failure) -> Value {
+    json!({
+        "id": failure.id,
+        "frame": failure.report.frame,
+        "time": failure.report.time,
+        "defects": defect_count(&failure.report),
+        "counts": counts(&failure.report),
+    })
+}
+
+/// `GET /api/cameras/NAME/roll`: the defects of the newest web.
+pub async fn roll(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let camera = site.camera(&name)?;
+    let history = camera.history();
+    let web = history.roll.back().map(|mark| mark.web);
+    let marks = history
+        .roll
+        .iter()
+        .rev()
+        .filter(|mark| Some(mark.web) == web);
+    let marks = marks.take(MAX_MARKS).map(|mark| {
+        json!({
+            "class": mark.class,
+            "across": mark.across,
+            "line": mark.line,
+            "metres": mark.metres,
+            "area": mark.area,
+        })
+    });
+    Ok(Json(
+        json!({ "web": web, "marks": marks.collect::<Value>() }),
+    ))
+}
+
+/// `GET /api/cameras/NAME/report`: the newest results, as `inspectpublish` sends them.
+pub async fn report(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let camera = site.camera(&name)?;
+    let report = camera.report.borrow().clone();
+    Ok(Json(json!(report.as_deref())))
+}
+
+/// `GET /api/cameras/NAME/failures/ID`: the results of a failed frame.
+pub async fn failure(
+    State(site): State<Arc<Site>>,
+    Path((name, id)): Path<(String, String)>,
+) -> Result<Json<Value>, Refusal> {
+    let failure = failure_by_id(&*site.camera(&name)?, id.parse().ok())?;
+    Ok(Json(json!({ "id": failure.id, "report": *failure.report })))
+}
+
+/// The body of a command.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Asked {
+    command: Asking,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Asking {
+    TakeWhite,
+    TakeDark,
+    Train,
+    LearnThreshold,
+}
+
+/// `POST /api/cameras/NAME/command`.
+pub async fn command(
+    State(site): State<Arc<Site>>,
+    Extension(right): Extension<Right>,
+    Path(name): Path<String>,
+    body: Result<Json<Asked>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    may_write(&site, right)?;
+    let Json(asked) = body.map_err(|error| {
+        let sentence = "A command is JSON such as {\"command\": \"take-white\"}; the others are take-dark, train and learn-threshold.";
+        Refusal::new(error.status(), sentence)
+    })?;
+    let camera = site.camera(&name)?;
+    let (answer, answered) = oneshot::channel();
+    let request = Request {
+        command: match asked.command {
+            Asking::TakeWhite => Command::TakeWhite,
+            Asking::TakeDark => Command::TakeDark,
+            Asking::Train => Command::Train,
+            Asking::LearnThreshold => Command::LearnThreshold,
+        },
+        answer,
+    };
+    let busy = "The camera does not take commands now; wait until its inspection runs.";
+    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+    let sent = camera.commands.try_send(request);
+    sent.map_err(|_| Refusal::new(unavailable, busy))?;
+    match tokio::time::timeout(COMMAND_WITHIN, answered).await {
+        Ok(Ok(Ok(sentence))) => Ok(Json(json!({ "answer": sentence }))),
+        Ok(Ok(Err(sentence))) => Err(Refusal(StatusCode::CONFLICT, sentence.into())),
+        _ => Err(Refusal::new(unavailable, busy)),
+    }
+}
+
+fn command_name(command: Command) -> &'static str {
+    match command {
+        Command::TakeWhite => "take-white",
+        Command::TakeDark => "take-dark",
+        Command::Train => "train",
+        Command::LearnThreshold => "learn-threshold",
+    }
+}
+
+fn trouble_name(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::CameraLost => "camera-lost",
+        Trouble::DeviceLost => "device-lost",
+        Trouble::SettingsRefused => "settings-refused",
+    }
+}
+
+/// `GET /healthz`: whether every camera runs.
+pub async fn health(State(site): State<Arc<Site>>) -> Result<&'static str, Refusal> {
+    let cameras = site.cameras.borrow().clone();
+    let stopped = cameras
+        .iter()
+        .filter(|camera| *camera.status.borrow() != Status::Running);
+    let stopped: Vec<&str> = stopped.map(|camera| &*camera.name).collect();
+    if stopped.is_empty() {
+        return Ok("Every camera runs.\n");
+    }
+    let sentence = format!("These cameras do not run: {}.", stopped.join(", "));
+    Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, sentence.into()))
+}
+
+/// `GET /metrics`: the numbers, for Prometheus.
+pub async fn metrics(State(site): State<Arc<Site>>) -> impl IntoResponse {
+    let cameras = site.cameras.borrow().clone();
+    let content_type = [(
+        header::CONTENT_TYPE,
+        "text/plain; version=0.0.4; charset=utf-8",
+    )];
+    (content_type, crate::metrics::text(&cameras))
+}

@@ -1,0 +1,127 @@
+//! Verdicts as they come: server-sent events.
+//!
+//! Each client looks ten times a second which cameras have news and gets the newest of each, so a
+//! fast camera or a slow client makes no queue, and no frame waits for a client.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use tokio::{
+    sync::{Semaphore, watch},
+    time::MissedTickBehavior,
+};
+use tokio_stream::{StreamExt, wrappers::IntervalStream};
+
+use super::{Site, api, refusal::Refusal};
+use crate::state::{Camera, Cameras, Status};
+use gstinspectpublish::report::Report;
+
+/// Clients at once.
+const MAX_CLIENTS: usize = 64;
+/// Time between two looks.
+const PACE: Duration = Duration::from_millis(100);
+/// Looks without news after which a sign of life is sent: the page calls its results old when
+/// none comes.
+const SIGN_OF_LIFE: u32 = 20;
+
+/// Places for clients.
+pub type Places = Arc<Semaphore>;
+
+/// [`MAX_CLIENTS`] places.
+pub fn places() -> Places {
+    Arc::new(Semaphore::new(MAX_CLIENTS))
+}
+
+/// `GET /events`.
+pub async fn events(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
+    let place = site.events.clone().try_acquire_owned();
+    let place = place.map_err(|_| Refusal::TOO_MANY_VIEWERS)?;
+    let mut feed = Feed::new(site.cameras.clone());
+    let mut ticks = tokio::time::interval(PACE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let texts = IntervalStream::new(ticks).filter_map(move |_| {
+        let _ = &place;
+        feed.news()
+            .map(|text| Ok::<_, Infallible>(Bytes::from(text)))
+    });
+    let content_type = [(header::CONTENT_TYPE, "text/event-stream")];
+    Ok((content_type, Body::from_stream(texts)).into_response())
+}
+
+/// What one client has seen.
+struct Feed {
+    list: Cameras,
+    cameras: Vec<Seen>,
+    quiet: u32,
+}
+
+struct Seen {
+    camera: Arc<Camera>,
+    report: watch::Receiver<Option<Arc<Report>>>,
+    status: watch::Receiver<Status>,
+}
+
+impl Seen {
+    fn new(camera: &Arc<Camera>) -> Self {
+        let mut seen = Self {
+            camera: camera.clone(),
+            report: camera.report.subscribe(),
+            status: camera.status.subscribe(),
+        };
+        // A new client gets every camera once.
+        seen.report.mark_changed();
+        seen
+    }
+
+    fn has_news(&mut self) -> bool {
+        let report = self.report.has_changed().unwrap_or(false);
+        let status = self.status.has_changed().unwrap_or(false);
+        self.report.mark_unchanged();
+        self.status.mark_unchanged();
+        report || status
+    }
+}
+
+impl Feed {
+    fn new(mut list: Cameras) -> Self {
+        list.mark_changed();
+        Self {
+            list,
+            cameras: Vec::new(),
+            quiet: 0,
+        }
+    }
+
+    fn news(&mut self) -> Option<String> {
+        let mut text = String::new();
+        if self.list.has_changed().unwrap_or(false) {
+            let cameras = self.list.borrow_and_update();
+            self.cameras = cameras.iter().map(Seen::new).collect();
+            let names: Vec<&str> = cameras.iter().map(|camera| &*camera.name).collect();
+            push(&mut text, "cameras", &serde_json::json!(names));
+        }
+        for seen in &mut self.cameras {
+            if seen.has_news() {
+                push(&mut text, "camera", &api::summary(&seen.camera));
+            }
+        }
+        self.quiet = if text.is_empty() { self.quiet + 1 } else { 0 };
+        if self.quiet >= SIGN_OF_LIFE {
+            self.quiet = 0;
+            push(&mut text, "alive", &serde_json::Value::Null);
+        }
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// JSON has no line breaks, so an event's data is one line.
+fn push(text: &mut String, event: &str, data: &serde_json::Value) {
+    use std::fmt::Write;
+    // Writing to a string cannot fail.
+    let _ = write!(text, "event: {event}\ndata: {data}\n\n");
+}

@@ -1,0 +1,90 @@
+//! The page's files, which are part of the program, and the headers of every response.
+
+use axum::{
+    extract::Path,
+    http::{HeaderName, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+
+use super::refusal::Refusal;
+
+/// Names, types and contents.
+const FILES: [(&str, &str, &str); 8] = [
+    (
+        "style.css",
+        "text/css; charset=utf-8",
+        include_str!("../../page/style.css"),
+    ),
+    (
+        "icon.svg",
+        "image/svg+xml",
+        include_str!("../../page/icon.svg"),
+    ),
+    (
+        "station.js",
+        JAVASCRIPT,
+        include_str!("../../page/station.js"),
+    ),
+    ("card.js", JAVASCRIPT, include_str!("../../page/card.js")),
+    (
+        "dialogs.js",
+        JAVASCRIPT,
+        include_str!("../../page/dialogs.js"),
+    ),
+    ("dom.js", JAVASCRIPT, include_str!("../../page/dom.js")),
+    (
+        "pictures.js",
+        JAVASCRIPT,
+        include_str!("../../page/pictures.js"),
+    ),
+    ("plots.js", JAVASCRIPT, include_str!("../../page/plots.js")),
+];
+
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Nothing comes from another host, runs inline, or shows the page in a frame. Nothing is kept on
+/// a disk: results are a plant's secrets, and the page's files are few.
+pub const HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+             connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+    ),
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
+    (
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("no-referrer"),
+    ),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+];
+
+/// The page.
+pub async fn index() -> Response {
+    let content_type = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (content_type, include_str!("../../page/index.html")).into_response()
+}
+
+/// Its style, scripts and icon, by name.
+pub async fn other(Path(name): Path<String>) -> Result<Response, Refusal> {
+    let (_, content_type, text) = FILES
+        .iter()
+        .find(|(of, ..)| *of == name)
+        .ok_or(Refusal::NO_PAGE)?;
+    Ok(([(header::CONTENT_TYPE, *content_type)], *text).into_response())
+}
+
+/// Whether a path needs no token. The page's files hold no results.
+pub fn is_public(path: &str) -> bool {
+    let name = path.strip_prefix('/').unwrap_or(path);
+    name.is_empty() || FILES.iter().any(|(of, ..)| *of == name)
+}

@@ -1,0 +1,175 @@
+//! Pictures: live ones, and those of failed frames, all from memory.
+//!
+//! Over HTTP/1.1 a browser opens six connections to a host, and an endless picture holds one. So
+//! the page shows the endless picture (`/live/NAME`) only of a camera that is shown alone, and
+//! asks for single pictures (`/live/NAME.jpg`) in turn when it shows several.
+
+use std::{
+    convert::Infallible,
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, Bytes},
+    extract::{Path, State},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_stream::{Stream, StreamExt, wrappers::WatchStream};
+
+use super::{Site, refusal::Refusal};
+use crate::state::{Camera, Failure, Picture};
+
+/// Endless pictures at once.
+const MAX_STREAMS: usize = 32;
+/// Shortest time between two pictures of one client: more is lost on people.
+const PACE: Duration = Duration::from_millis(80);
+/// The last picture is sent again so often, so that a client that is gone is noticed.
+const AGAIN: Duration = Duration::from_secs(5);
+/// Longest wait for a single picture.
+const PICTURE_WITHIN: Duration = Duration::from_secs(2);
+
+const BOUNDARY: &str = "next-picture";
+
+/// Places for endless pictures.
+pub type Places = Arc<Semaphore>;
+
+/// [`MAX_STREAMS`] places.
+pub fn places() -> Places {
+    Arc::new(Semaphore::new(MAX_STREAMS))
+}
+
+/// Asks the camera for live pictures while it exists. It does not keep a removed camera.
+struct Viewer(Weak<Camera>);
+
+impl Viewer {
+    fn new(camera: &Arc<Camera>) -> Self {
+        camera.viewers.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::downgrade(camera))
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        if let Some(camera) = self.0.upgrade() {
+            camera.viewers.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// `GET /live/NAME` and `GET /live/NAME.jpg`.
+pub async fn live(
+    State(site): State<Arc<Site>>,
+    Path(name): Path<String>,
+) -> Result<Response, Refusal> {
+    match name.strip_suffix(".jpg") {
+        Some(name) => next_picture(site.camera(name)?).await,
+        None => {
+            let camera = site.camera(&name)?;
+            let place = site.live.clone().try_acquire_owned();
+            Ok(endless(
+                &camera,
+                place.map_err(|_| Refusal::TOO_MANY_VIEWERS)?,
+            ))
+        }
+    }
+}
+
+/// The next picture. An older one could show a line as it was long ago.
+async fn next_picture(camera: Arc<Camera>) -> Result<Response, Refusal> {
+    let mut pictures = camera.live.subscribe();
+    let _viewer = Viewer::new(&camera);
+    let next = pictures.wait_for_next();
+    match tokio::time::timeout(PICTURE_WITHIN, next).await {
+        Ok(Some(picture)) => Ok(jpeg(picture)),
+        _ => Err(Refusal::NO_PICTURE),
+    }
+}
+
+/// Waits for a value that comes after now.
+trait WaitForNext {
+    async fn wait_for_next(&mut self) -> Option<Picture>;
+}
+
+impl WaitForNext for tokio::sync::watch::Receiver<Option<Picture>> {
+    async fn wait_for_next(&mut self) -> Option<Picture> {
+        loop {
+            self.changed().await.ok()?;
+            if let Some(picture) = self.borrow_and_update().clone() {
+                return Some(picture);
+            }
+        }
+    }
+}
+
+/// One picture after the other. A slow client gets the newest picture when it is ready for one.
+fn endless(camera: &Arc<Camera>, place: OwnedSemaphorePermit) -> Response {
+    let pictures = WatchStream::from_changes(camera.live.subscribe()).filter_map(|newest| newest);
+    let kept = (Viewer::new(camera), place);
+    let first = tokio_stream::once(Ok(Bytes::from(format!("--{BOUNDARY}\r\n"))));
+    let body = Body::from_stream(first.chain(parts(pictures, kept)));
+    let content_type = format!("multipart/x-mixed-replace; boundary={BOUNDARY}");
+    ([(header::CONTENT_TYPE, content_type)], body).into_response()
+}
+
+/// The parts of the body; `kept` is dropped with them.
+fn parts<K>(
+    pictures: impl Stream<Item = Picture>,
+    kept: K,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let mut last = None;
+    pictures
+        .timeout_repeating(tokio::time::interval(AGAIN))
+        .throttle(PACE)
+        .filter_map(move |next| {
+            let _ = &kept;
+            last = next.ok().or(last.take());
+            last.as_ref().map(|picture| Ok(part(picture)))
+        })
+}
+
+/// A picture with the head of its part. The boundary follows it at once: browsers show a picture
+/// when they have read the boundary after it.
+fn part(picture: &Picture) -> Bytes {
+    let head = format!(
+        "Content-Type: image/jpeg\r\nContent-Length: {}\r\n\r\n",
+        picture.len()
+    );
+    let end = format!("\r\n--{BOUNDARY}\r\n");
+    [head.as_bytes(), picture, end.as_bytes()].concat().into()
+}
+
+fn jpeg(picture: Picture) -> Response {
+    ([(header::CONTENT_TYPE, "image/jpeg")], picture).into_response()
+}
+
+/// `GET /failures/NAME/ID.jpg`.
+pub async fn failure(
+    State(site): State<Arc<Site>>,
+    Path((name, picture)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    find(&site, &name, &picture).map(|failure| jpeg(failure.picture.clone()))
+}
+
+/// `GET /thumbnails/NAME/ID.jpg`.
+pub async fn thumbnail(
+    State(site): State<Arc<Site>>,
+    Path((name, picture)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    find(&site, &name, &picture).map(|failure| jpeg(failure.thumbnail.clone()))
+}
+
+fn find(site: &Site, name: &str, picture: &str) -> Result<Arc<Failure>, Refusal> {
+    let id = picture.strip_suffix(".jpg").and_then(|id| id.parse().ok());
+    failure_by_id(&*site.camera(name)?, id)
+}
+
+/// A failed frame by its number.
+pub fn failure_by_id(camera: &Camera, id: Option<u64>) -> Result<Arc<Failure>, Refusal> {
+    let history = camera.history();
+    let mut failures = history.failures.iter();
+    let found = failures.find(|failure| Some(failure.id) == id);
+    found.cloned().ok_or(Refusal::NO_FAILURE)
+}

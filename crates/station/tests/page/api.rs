@@ -1,0 +1,152 @@
+//! The answers' shapes.
+
+use std::time::Duration;
+
+use clinspect_station::state::{Status, Trouble};
+
+use crate::{
+    curl::curl,
+    fake::{HOSTILE_CLASS, Station, TOKEN, open, with_token},
+};
+
+const SOON: Duration = Duration::from_secs(10);
+
+fn plant(station: &Station, camera: usize) {
+    let count = station.cameras[camera].history().failures.len();
+    station.plant[camera].store(true, std::sync::atomic::Ordering::Relaxed);
+    station.wait("a failed frame", SOON, |of| {
+        of.cameras[camera].history().failures.len() > count
+    });
+}
+
+#[test]
+fn summary_holds_what_a_card_shows() {
+    let station = Station::start(open(), &["left", "right"]);
+    station.wait("a frame", SOON, |of| {
+        of.cameras[0].report.borrow().is_some()
+    });
+    let cameras = curl(&[&station.url("/api/cameras")]).json();
+    let left = &cameras[0];
+    assert_eq!(left["name"], "left");
+    assert_eq!(left["status"], "running");
+    assert_eq!(left["verdict"], "pass");
+    assert_eq!(left["device"], "pthread-test");
+    assert_eq!(left["frame_rate"], 25.0);
+    assert_eq!(left["counts"], serde_json::json!({}));
+    assert_eq!(
+        left["offers"],
+        serde_json::json!(["take-white", "learn-threshold"])
+    );
+    assert_eq!(cameras[1]["name"], "right");
+    let one = curl(&[&station.url("/api/cameras/right")]).json();
+    assert_eq!(one["name"], "right");
+    assert!(one["frames"].as_u64() > Some(0));
+    let lost = Status::Failed(Trouble::CameraLost, "no frame for 5 s".into());
+    station.cameras[0].status.send_replace(lost);
+    let left = curl(&[&station.url("/api/cameras/left")]).json();
+    assert_eq!(left["status"], "camera-lost");
+    assert_eq!(left["status_text"], "no frame for 5 s");
+}
+
+#[test]
+fn failed_frame_is_listed_with_its_defects_and_pictures() {
+    let station = Station::start(open(), &["left"]);
+    plant(&station, 0);
+    let history = curl(&[&station.url("/api/cameras/left/history")]).json();
+    assert_eq!(history["failures"][0]["id"], 1);
+    assert_eq!(history["failures"][0]["defects"], 3);
+    assert_eq!(history["failures"][0]["counts"][HOSTILE_CLASS], 1);
+    assert_eq!(history["minutes"][0]["defects"]["scratch"], 2);
+    assert_eq!(history["bins"][0].as_array().map(Vec::len), Some(64));
+    assert_eq!(history["histograms"][0]["channels"][0]["mean"], 101.5);
+    let failure = curl(&[&station.url("/api/cameras/left/failures/1")]).json();
+    assert_eq!(failure["report"]["verdict"], "fail");
+    assert_eq!(
+        failure["report"]["inspections"][0]["defects"][0]["class"],
+        "scratch"
+    );
+    for path in ["/failures/left/1.jpg", "/thumbnails/left/1.jpg"] {
+        let picture = curl(&[&station.url(path)]);
+        assert_eq!(
+            (picture.status, picture.header("content-type")),
+            (200, Some("image/jpeg"))
+        );
+        assert_eq!(&picture.body[..2], b"\xff\xd8", "{path} is a JPEG file");
+        assert_eq!(picture.header("cache-control"), Some("no-store"));
+    }
+    let roll = curl(&[&station.url("/api/cameras/left/roll")]).json();
+    assert_eq!(
+        (&roll["web"], &roll["marks"][0]["across"]),
+        (&3.into(), &0.25.into())
+    );
+    let report = curl(&[&station.url("/api/cameras/left/report")]).json();
+    assert_eq!(report["camera"], "left");
+}
+
+#[test]
+fn health_names_the_cameras_that_do_not_run() {
+    let station = Station::start(open(), &["left", "right"]);
+    assert_eq!(curl(&[&station.url("/healthz")]).status, 200);
+    station.cameras[1].status.send_replace(Status::Starting);
+    let response = curl(&[&station.url("/healthz")]);
+    assert_eq!(response.status, 503);
+    assert_eq!(response.text(), "These cameras do not run: right.\n");
+}
+
+#[test]
+fn metrics_are_served_as_text() {
+    let station = Station::start(open(), &["left"]);
+    let metrics = curl(&[&station.url("/metrics")]);
+    assert_eq!(metrics.status, 200);
+    assert!(
+        metrics
+            .header("content-type")
+            .is_some_and(|of| of.starts_with("text/plain"))
+    );
+    assert!(
+        metrics.text().contains("camera=\"left\""),
+        "{}",
+        metrics.text()
+    );
+}
+
+#[test]
+fn reload_changes_the_cameras() {
+    let station = Station::start(open(), &["left", "right"]);
+    station
+        .list
+        .send_replace(station.cameras[1..].to_vec().into());
+    assert_eq!(curl(&[&station.url("/api/cameras/left")]).status, 404);
+    assert_eq!(curl(&[&station.url("/api/cameras/right")]).status, 200);
+}
+
+#[test]
+fn command_is_answered_by_the_camera() {
+    let station = Station::start(with_token(true), &["left"]);
+    let url = station.url("/api/cameras/left/command");
+    let bearer = format!("Authorization: Bearer {TOKEN}");
+    let send = |body: &str| {
+        curl(&[
+            "-H",
+            &bearer,
+            "-H",
+            "Content-Type: application/json",
+            "-d",
+            body,
+            &url,
+        ])
+    };
+    let done = send(r#"{"command": "take-white"}"#).json();
+    assert_eq!(
+        done["answer"],
+        "The next 16 frames become the white reference."
+    );
+    let refused = send(r#"{"command": "learn-threshold"}"#);
+    assert_eq!(refused.status, 409);
+    assert_eq!(refused.text(), "The light is off; switch it on first.\n");
+    assert_eq!(send(r#"{"command": "format-disk"}"#).status, 422);
+    assert_eq!(send(r#"{"command": "train", "more": 1}"#).status, 422);
+    assert_eq!(send("{").status, 400);
+    let form = curl(&["-H", &bearer, "-d", "command=train", &url]);
+    assert_eq!(form.status, 415);
+}

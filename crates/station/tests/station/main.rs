@@ -1,0 +1,15 @@
+//! The program `clinspect-station`, run as a process: its file, its cameras, its signals.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod camera;
+mod check;
+mod process;
+mod reload;
+mod systemd;
+mod trouble;

@@ -1,0 +1,61 @@
+//! SIGHUP.
+
+use clinspect_testkit::tools::{Sandbox, has_device};
+
+use crate::process::{Station, live_camera};
+
+const INSPECTION: &str = "pitch-x = 16, pitch-y = 0, multiples = [1], min-contrast = 0";
+
+/// A camera that fails if it sees more defects than `limit`; -1: never.
+fn with_limit(limit: i32) -> String {
+    let pitch = format!("{INSPECTION}, fail-defect-count = {limit}");
+    live_camera("changed", "ball", &pitch)
+}
+
+#[test]
+fn reload_changes_what_changed_and_nothing_else() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-reload");
+    let kept = live_camera("kept", "ball", INSPECTION);
+    let gone = live_camera("gone", "ball", INSPECTION);
+    let before = format!("{kept}{gone}{}", with_limit(0));
+    let mut station = Station::start(&sandbox, &before);
+    for name in ["kept", "gone", "changed"] {
+        station.wait_for_status(name, "running");
+    }
+    station.wait_until("the ball fails", |s| {
+        s.camera("changed")["verdict"] == "fail"
+    });
+
+    // A file with mistakes changes nothing, and each mistake is in the log.
+    station.reload(&format!(
+        "{kept}[[camera]]\nname = \"new\"\nsorce = \"videotestsrc\"\n"
+    ));
+    station.wait_for_log("station.toml:6:1: the camera has no source");
+    station.wait_for_log("station.toml:8:1: [[camera]] has no key sorce; did you mean source?");
+    station.wait_for_log("is not used: it has 2 mistakes");
+    assert_eq!(station.camera("gone")["status"], "running");
+
+    // A limit changes while frames flow.
+    station.reload(&format!("{kept}{gone}{}", with_limit(-1)));
+    station.wait_for_log("camera changed: the new settings are in force; no frame was left out");
+    station.wait_until("the ball passes", |s| {
+        s.camera("changed")["verdict"] == "pass"
+    });
+    station.lost_nothing("changed");
+
+    // A pipeline with another element starts again; a camera goes, a camera comes.
+    let new = live_camera("new", "black", INSPECTION);
+    station.reload(&format!("{new}{kept}{}gaussian = {{}}\n", with_limit(0)));
+    station.wait_for_log("camera changed: starts again with the new settings");
+    station.wait_for_log("camera gone: stopped");
+    station.wait_for_status("new", "running");
+    station.wait_until("the ball fails again", |s| {
+        s.camera("changed")["verdict"] == "fail"
+    });
+    assert!(station.camera("gone").is_null());
+    station.wait_for_frames("kept", 5);
+    station.lost_nothing("kept");
+}
