@@ -173,5 +173,6 @@ fn histogram(frame_number: u64) -> HistogramResult {
             &counts, 8,
         )],
         counts,
+        alarms: vec!["over-exposed".into()],
     }
 }
