@@ -70,6 +70,7 @@ fn assert_installed(sandbox: &Sandbox, folder: &Path) {
     for (plugin, element) in [
         ("clinspect", "clgaussian"),
         ("inspectoverlay", "inspectoverlay"),
+        ("inspectpublish", "inspectpublish"),
     ] {
         let file = folder.join(format!("libgst{plugin}.so"));
         assert!(file.is_file(), "{} is missing", file.display());

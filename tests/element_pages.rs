@@ -233,7 +233,7 @@ fn elements(sandbox: &Sandbox) -> Vec<(String, String)> {
             .succeeded()
             .output()
     };
-    // `inspectoverlay` names a plugin and an element.
+    // `inspectoverlay` and `inspectpublish` each name a plugin and an element.
     let listing = |plugin: &str| {
         run(sandbox
             .command("gst-inspect-1.0")
@@ -241,7 +241,9 @@ fn elements(sandbox: &Sandbox) -> Vec<(String, String)> {
         .succeeded()
         .output()
     };
-    let listed = listing("clinspect") + &listing("inspectoverlay");
+    let listed = ["clinspect", "inspectoverlay", "inspectpublish"]
+        .map(listing)
+        .concat();
     let names = listed.lines().filter_map(|line| {
         let (name, title) = line.strip_prefix("  ")?.split_once(": ")?;
         (!name.starts_with(' ') && !name.contains(' ') && !title.is_empty())

@@ -7,7 +7,8 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_results::{Alignment, Defect, DefectResult, Verdict};
+use clinspect_core::statistics::Statistics;
+use clinspect_results::{Alignment, Defect, DefectResult, HistogramResult, Verdict};
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 
 /// The seed is fixed, so that a failure can be repeated.
@@ -328,4 +329,27 @@ fn results_of_version_1_are_read_from_metas_and_events() {
     fields.set("defects-data", hex);
     let event = gst::event::CustomDownstream::new(fields);
     assert_eq!(DefectResult::from_event(&event), Some(expected));
+}
+
+#[test]
+fn histogram_keeps_its_alarms() {
+    start();
+    for alarms in [&[][..], &["over-exposed"], &["over-exposed", "lamp-drift"]] {
+        let sent = HistogramResult {
+            element: "h".into(),
+            frame_number: 3,
+            format: "GRAY8".into(),
+            width: 4,
+            height: 2,
+            roi: [0, 0, 4, 2],
+            bit_depth: 8,
+            bins: 2,
+            counts: vec![5, 3],
+            statistics: vec![Statistics::default()],
+            alarms: alarms.iter().map(|&name| name.into()).collect(),
+        };
+        let mut buffer = gst::Buffer::new();
+        sent.attach(buffer.get_mut().unwrap()).unwrap();
+        assert_eq!(HistogramResult::read(&buffer), [sent]);
+    }
 }

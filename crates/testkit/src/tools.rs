@@ -86,7 +86,11 @@ impl Drop for Sandbox {
 }
 
 /// The plugin files.
-const PLUGINS: [&str; 2] = ["libgstclinspect.so", "libgstinspectoverlay.so"];
+const PLUGINS: [&str; 3] = [
+    "libgstclinspect.so",
+    "libgstinspectoverlay.so",
+    "libgstinspectpublish.so",
+];
 
 /// The plugin file that was built with this test.
 fn plugin(name: &str) -> PathBuf {
