@@ -1,6 +1,7 @@
 //! What readers of GstAnalytics find on a buffer.
 
 #![cfg(feature = "analytics")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use clinspect_results::{Defect, DefectResult, Verdict};
 use gst::glib::translate::*;
