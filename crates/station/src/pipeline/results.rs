@@ -7,7 +7,7 @@ use std::{
 
 use clinspect_results::HistogramResult;
 use gst::{glib, prelude::*};
-use gstinspectpublish::report::Report;
+use gstinspectpublish::report::{Inspection, Report};
 
 use super::watched::Watched;
 use crate::{
@@ -180,7 +180,9 @@ impl Results {
                 add(&mut last.defects, &defect.class);
             }
         }
-        for inspection in report.inspections.iter().filter(|i| i.web > 0) {
+        // Webs are counted from 0, as frames are; only a strip of a web has rows before it.
+        let of_web = |i: &&Inspection| i.web > 0 || i.first_line > 0;
+        for inspection in report.inspections.iter().filter(of_web) {
             for defect in &inspection.defects {
                 let middle = f64::from(defect.x) + f64::from(defect.width) / 2.0;
                 history.roll.push_back(RollMark {

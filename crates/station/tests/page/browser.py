@@ -144,8 +144,6 @@ CONTRAST = """
 
 
 def contrasts():
-    # Transitions of colours end first.
-    time.sleep(0.4)
     found = driver.execute_script(CONTRAST)
     assert not found, found
 
