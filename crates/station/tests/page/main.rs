@@ -1,5 +1,12 @@
 //! The station's page: its API, who may use it, hostile requests, and the page in a browser.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 mod access;
 mod api;
 mod browser;
