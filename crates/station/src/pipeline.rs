@@ -122,9 +122,7 @@ impl Pipeline {
         }
         let publishers = config.publish.iter().map(|properties| {
             let element = make("inspectpublish")?;
-            if element.has_property("camera") {
-                element.set_property("camera", &config.name);
-            }
+            element.set_property("camera", &config.name);
             properties.apply(&element);
             Ok(element)
         });

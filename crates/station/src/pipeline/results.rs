@@ -6,8 +6,11 @@ use std::{
 };
 
 use clinspect_results::HistogramResult;
-use gst::{glib, prelude::*};
-use gstinspectpublish::report::{Inspection, Report};
+use gst::prelude::*;
+use gstinspectpublish::{
+    report::{Inspection, Report},
+    time,
+};
 
 use super::watched::Watched;
 use crate::{
@@ -103,12 +106,13 @@ impl Results {
     fn buffer(&self, buffer: &gst::Buffer, now: Option<gst::ClockTime>) {
         self.watched.leave();
         let segment = self.stream().segment.clone();
+        let segment = segment.as_ref();
+        let time = time::iso_8601(time::captured(buffer, segment, now));
         let captured = segment.and_then(|segment| segment.to_running_time(buffer.pts()));
         let latency = now
             .zip(captured)
             .and_then(|(now, then)| now.checked_sub(then));
         let latency = latency.map(Duration::from);
-        let time = iso_8601(SystemTime::now() - latency.unwrap_or_default());
         let Some(report) = Report::of(buffer, Some(&self.camera.name), time) else {
             return;
         };
@@ -296,16 +300,6 @@ impl Gaps {
         self.has_frames = true;
         missing.max(is_torn.into())
     }
-}
-
-/// A time as ISO 8601, UTC, microseconds.
-fn iso_8601(time: SystemTime) -> String {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let seconds = i64::try_from(since.as_secs()).unwrap_or(0);
-    let date = glib::DateTime::from_unix_utc(seconds);
-    let date = date.and_then(|date| date.format("%Y-%m-%dT%H:%M:%S"));
-    let date = date.map(String::from).unwrap_or_default();
-    format!("{date}.{:06}Z", since.subsec_micros())
 }
 
 #[cfg(test)]

@@ -21,7 +21,12 @@ fn planted_fault_gives_verdicts_pictures_and_numbers() {
         return;
     }
     let sandbox = Sandbox::new("station-verdicts");
-    let faulty = live_camera("faulty", "ball", INSPECTION) + "histogram = {}\n";
+    let results = sandbox.path().join("results");
+    let faulty = live_camera("faulty", "ball", INSPECTION)
+        + &format!(
+            "histogram = {{}}\npublish = {{ method = \"file\", location = \"{}\", publish = \"fail\" }}\n",
+            results.display()
+        );
     let clean = live_camera("clean", "black", INSPECTION);
     let mut station = Station::start(&sandbox, &format!("{faulty}{clean}"));
     for name in ["faulty", "clean"] {
@@ -52,6 +57,16 @@ fn planted_fault_gives_verdicts_pictures_and_numbers() {
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(took < Duration::from_secs(8), "{took:?}\n{log}");
     assert!(log.contains("camera faulty: stopped"), "{log}");
+    // The end of the stream leaves a whole file.
+    let lines = fs::read_to_string(results).unwrap();
+    assert!(lines.lines().count() >= 30, "{lines}");
+    for line in lines.lines() {
+        let report: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(
+            (&report["camera"], &report["verdict"]),
+            (&"faulty".into(), &"fail".into())
+        );
+    }
 }
 
 const CAMERA: &str = "arv-fake-gv-camera-0.8";
