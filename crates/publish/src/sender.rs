@@ -31,9 +31,8 @@ impl Teller {
     /// A failed attempt. `why` holds no secret.
     pub fn failed(&self, queue: &Queue, why: &str) {
         let numbers = queue.numbers();
-        let is_first =
-            numbers.is_connected.swap(false, Relaxed) || numbers.errors.load(Relaxed) == 0;
-        numbers.errors.fetch_add(1, Relaxed);
+        let was_connected = numbers.is_connected.swap(false, Relaxed);
+        let is_first = was_connected || numbers.errors.load(Relaxed) == 0;
         if is_first && let Some(element) = self.element.upgrade() {
             gst::element_warning!(
                 element,
@@ -41,6 +40,8 @@ impl Teller {
                 ("{why}; the results wait, and it is tried again")
             );
         }
+        // Whoever sees the count finds the message.
+        numbers.errors.fetch_add(1, Relaxed);
     }
 
     /// The way is open. `again` is told after a failure.
