@@ -89,7 +89,8 @@ fn credentials(path: &Path) -> Result<[String; 2], String> {
     if !metadata.is_file() || metadata.len() > MOST_CREDENTIALS {
         return Err(cannot(&"it is no file of two lines"));
     }
-    if metadata.permissions().mode() & 0o077 != 0 {
+    // systemd passes a credential to a service's user by an access list, which shows as a right of the group.
+    if metadata.permissions().mode() & 0o007 != 0 {
         return Err(format!(
             "credentials-file={place} can be read by other users; make it private: chmod 600 {place}"
         ));

@@ -1,5 +1,6 @@
 //! The pipeline of one camera:
-//! source ! queue ! [clflatfield] ! [clgaussian] ! [clhistogram] ! analyzer ! [inspectpublish] ! fakesink.
+//! `source ! queue ! clflatfield ! clgaussian ! clhistogram ! analyzer ! inspectpublish ! fakesink`, without those
+//! that the file does not name.
 
 mod results;
 pub mod trouble;
@@ -141,7 +142,7 @@ impl Pipeline {
         let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
         let watched = Arc::new(Watched::new());
         let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
-        results::Results::watch(&pad, &pipeline, camera, &watched, outlets);
+        results::Results::watch((&analyzer, &pad), &pipeline, camera, &watched, outlets);
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
         results::watch_source(&pad, camera, config.triggered);
         let bus = pipeline.bus().ok_or_else(lacks)?;

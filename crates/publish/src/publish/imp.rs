@@ -133,7 +133,7 @@ impl ObjectImpl for InspectPublish {
                 text(
                     "credentials-file",
                     "Credentials file",
-                    "method=mqtt: a file with user and password in two lines, which only its owner may read; \"\" = none",
+                    "method=mqtt: a file with user and password in two lines, which other users may not read; \"\" = none",
                     None,
                 ),
                 text(

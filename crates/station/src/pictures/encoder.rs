@@ -51,21 +51,26 @@ impl Running {
     fn start(overlay: &Properties, width: i32) -> Result<Self, gst::glib::BoolError> {
         let make = |name| gst::ElementFactory::make(name).build();
         let source = gst_app::AppSrc::builder().format(gst::Format::Time).build();
+        // Marks have no colour on a grey frame.
+        let convert = make("videoconvert")?;
+        let colour = make("capsfilter")?;
+        let i420 = gst::Caps::builder("video/x-raw").field("format", "I420");
+        colour.set_property("caps", i420.build());
         let draw = make("inspectoverlay")?;
         overlay.apply(&draw);
         let scale = make("videoscale")?;
         let size = make("capsfilter")?;
-        let convert = make("videoconvert")?;
         let encode = make("jpegenc")?;
         encode.set_property("quality", QUALITY);
         let sink = gst_app::AppSink::builder().sync(false).build();
         let pipeline = gst::Pipeline::new();
         let elements = [
             source.upcast_ref(),
+            &convert,
+            &colour,
             &draw,
             &scale,
             &size,
-            &convert,
             &encode,
             sink.upcast_ref(),
         ];

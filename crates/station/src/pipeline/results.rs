@@ -6,7 +6,7 @@ use std::{
 };
 
 use clinspect_results::HistogramResult;
-use gst::prelude::*;
+use gst::{glib, prelude::*};
 use gstinspectpublish::{
     report::{Inspection, Report},
     time,
@@ -34,6 +34,8 @@ pub struct Results {
     camera: Arc<Camera>,
     watched: Arc<Watched>,
     outlets: Outlets,
+    /// Whether its property `line-scan` is on is asked. Weak, because its pad owns this value.
+    analyzer: glib::WeakRef<gst::Element>,
     stream: Mutex<Stream>,
 }
 
@@ -58,7 +60,7 @@ struct Stream {
 impl Results {
     /// Watches the pad behind the analyzer.
     pub fn watch(
-        pad: &gst::Pad,
+        (analyzer, pad): (&gst::Element, &gst::Pad),
         pipeline: &gst::Pipeline,
         camera: &Arc<Camera>,
         watched: &Arc<Watched>,
@@ -68,6 +70,7 @@ impl Results {
             camera: camera.clone(),
             watched: watched.clone(),
             outlets: outlets.clone(),
+            analyzer: analyzer.downgrade(),
             stream: Mutex::default(),
         };
         let pipeline = pipeline.downgrade();
@@ -184,9 +187,13 @@ impl Results {
                 add(&mut last.defects, &defect.class);
             }
         }
-        // Webs are counted from 0, as frames are; only a strip of a web has rows before it.
-        let of_web = |i: &&Inspection| i.web > 0 || i.first_line > 0;
-        for inspection in report.inspections.iter().filter(of_web) {
+        // The results of a web's first strip look like those of a frame.
+        let with_defects = |i: &&Inspection| !i.defects.is_empty();
+        let mut found = report.inspections.iter().filter(with_defects).peekable();
+        if found.peek().is_none() || !self.is_web() {
+            return;
+        }
+        for inspection in found {
             for defect in &inspection.defects {
                 let middle = f64::from(defect.x) + f64::from(defect.width) / 2.0;
                 history.roll.push_back(RollMark {
@@ -203,6 +210,12 @@ impl Results {
                 history.roll.pop_front();
             }
         }
+    }
+
+    fn is_web(&self) -> bool {
+        let analyzer = self.analyzer.upgrade();
+        let analyzer = analyzer.filter(|analyzer| analyzer.has_property("line-scan"));
+        analyzer.is_some_and(|analyzer| analyzer.property("line-scan"))
     }
 
     /// Keeps the newest histogram for the page, a few times a second.
