@@ -138,7 +138,17 @@ impl Pipeline {
         chain.extend(&publishers);
         chain.push(&sink);
         pipeline.add_many(&chain)?;
-        gst::Element::link_many(&chain)?;
+        // Only the source comes from outside, so its format is what may not fit.
+        if let [source, first, ..] = chain[..]
+            && source.link(first).is_err()
+        {
+            let factory = first.factory().map(|factory| factory.name());
+            return Err(gst::glib::bool_error!(
+                "{} takes no frames of this source's format; end the source with videoconvert and caps that the element's page names",
+                factory.unwrap_or_default()
+            ));
+        }
+        gst::Element::link_many(&chain[1..])?;
         let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
         let watched = Arc::new(Watched::new());
         let pad = analyzer.static_pad("src").ok_or_else(lacks)?;

@@ -47,7 +47,10 @@ fn troubles_are_told_apart_and_the_others_go_on() {
         ("ends", "camera lost: the source has ended"),
         ("fails", "camera lost: identity"),
         ("silent", "camera lost: no frame for"),
-        ("colour", "settings refused"),
+        (
+            "colour",
+            "settings refused: clpitchthreshold takes no frames",
+        ),
         ("refused", "settings refused"),
         ("no-device", "device lost"),
     ] {
