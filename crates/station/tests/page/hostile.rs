@@ -254,6 +254,31 @@ fn slow_request_is_ended() {
 }
 
 #[test]
+fn client_that_takes_no_data_is_ended() {
+    let station = Station::start(open(), &["left"]);
+    let mut greedy = TcpStream::connect(station.address).expect("a connection");
+    let request = format!(
+        "GET /station.js HTTP/1.1\r\nHost: {}\r\n\r\n",
+        station.address
+    );
+    // The answers fill the buffers of both sides, then the station reads no more requests.
+    let start = Instant::now();
+    let requests = request.repeat(1000);
+    while greedy.write_all(requests.as_bytes()).is_ok() {
+        assert!(
+            start.elapsed() < Duration::from_secs(30),
+            "the connection stays"
+        );
+    }
+    let ended = start.elapsed();
+    assert!(
+        (14..25).contains(&ended.as_secs()),
+        "ended after {ended:?}, not after 15 s"
+    );
+    is_well(&station);
+}
+
+#[test]
 fn more_connections_than_places_are_refused_and_places_come_back() {
     let station = Station::start(open(), &["left"]);
     let open: Vec<_> = (0..300)
