@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -45,16 +45,36 @@ impl JsonLines {
         }
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(OpenOptions::new().create(true).append(true).open(path)?),
+            none => none.insert(open(path)?),
         };
+        // Another process may append to the same file; where there are no locks its lines are not protected.
+        let lock = file.lock();
         let before = file.metadata()?;
-        file.write_all(line).inspect_err(|_| {
+        let written = file.write_all(line).inspect_err(|_| {
             if before.is_file() {
-                // It fails where writing has failed, and the next line then follows half a line.
+                // It fails where writing has failed; `open` then ends the half line.
                 let _ = file.set_len(before.len());
             }
-        })
+        });
+        if lock.is_ok() {
+            let _ = file.unlock();
+        }
+        written
     }
+}
+
+/// Opens a file to append lines. A power cut may have left half a line at its end: a new line begins there.
+fn open(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.len() > 0 {
+        let mut last = [0];
+        File::open(path)?.read_exact_at(&mut last, metadata.len() - 1)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

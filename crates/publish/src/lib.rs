@@ -2,18 +2,22 @@
 //! to an MQTT broker.
 //!
 //! The crate is the plugin `inspectpublish` and a library: [`register_static`] registers the
-//! element in an application without a plugin file. It needs no OpenCL device.
+//! element in an application without a plugin file, and [`Publisher`] sends reports without the
+//! element. It needs no OpenCL device.
 
 mod broker;
 mod file;
 mod mqtt;
 mod publish;
+mod publisher;
 mod queue;
 pub mod report;
 mod sender;
 pub mod time;
 
 pub use publish::{Frames, InspectPublish, Method};
+pub use publisher::{Numbers, Publisher, Settings, StartError};
+pub use sender::News;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -46,6 +46,9 @@ pub struct Mqtt {
     broker: Broker,
     /// `<topic>/<camera>`.
     topic: String,
+    /// The client's name at the broker. A new connection with the same name replaces one that the broker still
+    /// believes in; with another name, that one's last will would come later and overwrite the state.
+    id: String,
 }
 
 /// A packet that the broker has not acknowledged: its number once it has one, and its report; none for a state.
@@ -73,6 +76,12 @@ impl Mqtt {
         Self {
             broker,
             topic: format!("{topic}/{camera}"),
+            // Brokers close the older one of two connections with the same name, so senders have different ones.
+            id: format!(
+                "clinspect-{:08x}{:08x}",
+                glib::random_int(),
+                glib::random_int()
+            ),
         }
     }
 
@@ -81,13 +90,7 @@ impl Mqtt {
     }
 
     fn options(&self) -> MqttOptions {
-        // Brokers close the older one of two connections with the same id.
-        let id = format!(
-            "clinspect-{:08x}{:08x}",
-            glib::random_int(),
-            glib::random_int()
-        );
-        let mut options = MqttOptions::new(id, &self.broker.host, self.broker.port);
+        let mut options = MqttOptions::new(&self.id, &self.broker.host, self.broker.port);
         options
             .set_keep_alive(KEEP_ALIVE)
             .set_max_packet_size(PACKETS[0], PACKETS[1])
@@ -178,10 +181,15 @@ impl Mqtt {
         queue: &Queue,
     ) -> Result<(), String> {
         connection.changed.notified().await;
-        self.publish(client, connection, None, ONLINE.into())
-            .await?;
         let result = format!("{}/result", self.topic);
+        let mut told = None;
         loop {
+            let is_online = queue.is_online();
+            if is_online && told != Some(true) {
+                self.publish(client, connection, None, ONLINE.into())
+                    .await?;
+                told = Some(true);
+            }
             while connection.packets().len() < WINDOW
                 && let Some(report) = queue.take()
             {
@@ -194,13 +202,21 @@ impl Mqtt {
             if queue.is_stopping() && is_done {
                 break;
             }
+            // Behind the results of the frames that came before.
+            if !is_online && queue.len() == 0 && told != Some(false) {
+                self.publish(client, connection, None, OFFLINE.into())
+                    .await?;
+                told = Some(false);
+            }
             tokio::select! {
                 () = queue.changed(), if !queue.is_stopping() => {}
                 () = connection.changed.notified() => {}
             }
         }
-        self.publish(client, connection, None, OFFLINE.into())
-            .await?;
+        if told != Some(false) {
+            self.publish(client, connection, None, OFFLINE.into())
+                .await?;
+        }
         while !connection.packets().is_empty() {
             connection.changed.notified().await;
         }

@@ -2,7 +2,7 @@
 
 mod imp;
 
-use gst::glib;
+use gst::{glib, subclass::prelude::*};
 
 /// Which frames are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -52,4 +52,11 @@ glib::wrapper! {
     /// ```
     pub struct InspectPublish(ObjectSubclass<imp::InspectPublish>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
+}
+
+impl InspectPublish {
+    /// The settings as the properties are now.
+    pub fn settings(&self) -> crate::Settings {
+        imp::InspectPublish::from_obj(self).settings()
+    }
 }

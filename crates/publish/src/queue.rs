@@ -18,6 +18,8 @@ pub struct Queue {
     most: usize,
     changed: Notify,
     is_stopping: AtomicBool,
+    /// Whether frames come.
+    is_online: AtomicBool,
     numbers: Numbers,
 }
 
@@ -44,6 +46,7 @@ impl Queue {
             most,
             changed: Notify::new(),
             is_stopping: AtomicBool::new(false),
+            is_online: AtomicBool::new(true),
             numbers: Numbers::default(),
         }
     }
@@ -83,7 +86,7 @@ impl Queue {
         self.waiting().len()
     }
 
-    /// Waits until something was added, or a stop was asked for, since the last call. One caller at a time.
+    /// Waits until something was added or noted, or a stop was asked for, since the last call. One caller at a time.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -97,6 +100,17 @@ impl Queue {
     /// Whether a stop was asked for.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Relaxed)
+    }
+
+    /// Notes whether frames come.
+    pub fn set_online(&self, is_online: bool) {
+        self.is_online.store(is_online, Relaxed);
+        self.changed.notify_one();
+    }
+
+    /// Whether frames come.
+    pub fn is_online(&self) -> bool {
+        self.is_online.load(Relaxed)
     }
 
     /// Counts what was not sent as dropped: nobody sends any more.

@@ -7,8 +7,6 @@ use std::{
     time::Duration,
 };
 
-use gst::prelude::*;
-
 use crate::queue::Queue;
 
 /// Longest time for which a stop waits for reports that are not sent.
@@ -22,23 +20,25 @@ pub trait Sender: Send + 'static {
     fn run(self, queue: &Queue, teller: &Teller) -> impl Future<Output = ()>;
 }
 
-/// Tells the application whether reports can be sent: one message when it fails, and one when it works again.
-pub struct Teller {
-    element: gst::glib::WeakRef<gst::Element>,
+/// What an application should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum News {
+    /// Reports cannot be sent: why, without a secret. They wait, and the sender tries again.
+    Failed(String),
+    /// Reports are sent again.
+    Works(String),
 }
+
+/// Tells the application whether reports can be sent: once when it fails, and once when it works again.
+pub struct Teller(Box<dyn Fn(News) + Send>);
 
 impl Teller {
     /// A failed attempt. `why` holds no secret.
     pub fn failed(&self, queue: &Queue, why: &str) {
         let numbers = queue.numbers();
         let was_connected = numbers.is_connected.swap(false, Relaxed);
-        let is_first = was_connected || numbers.errors.load(Relaxed) == 0;
-        if is_first && let Some(element) = self.element.upgrade() {
-            gst::element_warning!(
-                element,
-                gst::ResourceError::Write,
-                ("{why}; the results wait, and it is tried again")
-            );
+        if was_connected || numbers.errors.load(Relaxed) == 0 {
+            (self.0)(News::Failed(why.into()));
         }
         // Whoever sees the count finds the message.
         numbers.errors.fetch_add(1, Relaxed);
@@ -47,11 +47,8 @@ impl Teller {
     /// The way is open. `again` is told after a failure.
     pub fn works(&self, queue: &Queue, again: &str) {
         let numbers = queue.numbers();
-        if !numbers.is_connected.swap(true, Relaxed)
-            && numbers.errors.load(Relaxed) > 0
-            && let Some(element) = self.element.upgrade()
-        {
-            gst::element_info!(element, gst::ResourceError::Write, ("{again}"));
+        if !numbers.is_connected.swap(true, Relaxed) && numbers.errors.load(Relaxed) > 0 {
+            (self.0)(News::Works(again.into()));
         }
     }
 
@@ -76,14 +73,12 @@ impl Running {
     pub fn start(
         sender: impl Sender,
         queue: Arc<Queue>,
-        element: &gst::Element,
+        tell: impl Fn(News) + Send + 'static,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let teller = Teller {
-            element: element.downgrade(),
-        };
+        let teller = Teller(Box::new(tell));
         let (end, ended) = mpsc::channel::<()>();
         let of_thread = queue.clone();
         thread::Builder::new()

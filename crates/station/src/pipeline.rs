@@ -1,12 +1,15 @@
 //! The pipeline of one camera:
-//! `source ! queue ! clflatfield ! clgaussian ! clhistogram ! analyzer ! inspectpublish ! fakesink`, without those
-//! that the file does not name.
+//! `source ! queue ! clflatfield ! clgaussian ! clhistogram ! analyzer ! fakesink`, without those that the file does not
+//! name.
 
+mod change;
+mod messages;
 mod results;
 pub mod trouble;
 mod watched;
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
@@ -14,11 +17,10 @@ use std::{
 use gst::prelude::*;
 
 use crate::{
-    config::{CameraConfig, Properties, set},
-    info,
+    config::{CameraConfig, Properties},
     state::{Camera, Command, Trouble},
-    warning,
 };
+pub use change::Changed;
 pub use results::Outlets;
 use trouble::Stopped;
 use watched::Watched;
@@ -40,11 +42,12 @@ pub struct Pipeline {
     parts: Vec<Part>,
     /// What people can ask of it, with the element and its signal.
     offers: Vec<(Command, gst::Element, &'static str)>,
-    publishers: Vec<gst::Element>,
     analyzer: gst::Element,
     watched: Arc<Watched>,
-    /// The last text of each element, so that a repeated warning fills no log.
-    warned: Option<String>,
+    /// The last warning of each element, so that a repeated one fills no log.
+    warned: BTreeMap<String, String>,
+    /// The threshold that the analyzer learned, until it is taken.
+    learned: Option<f64>,
 }
 
 /// An element whose properties are in the file.
@@ -121,13 +124,6 @@ impl Pipeline {
             }
             parts.push(Part { element, of });
         }
-        let publishers = config.publish.iter().map(|properties| {
-            let element = make("inspectpublish")?;
-            element.set_property("camera", &config.name);
-            properties.apply(&element);
-            Ok(element)
-        });
-        let publishers = publishers.collect::<Result<Vec<_>, gst::glib::BoolError>>()?;
         let sink = make("fakesink")?;
         sink.set_property("sync", false);
         sink.set_property("async", false);
@@ -135,7 +131,6 @@ impl Pipeline {
         let pipeline = gst::Pipeline::new();
         let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
         chain.extend(parts.iter().map(|part| &part.element));
-        chain.extend(&publishers);
         chain.push(&sink);
         pipeline.add_many(&chain)?;
         // Only the source comes from outside, so its format is what may not fit.
@@ -164,10 +159,10 @@ impl Pipeline {
             queue,
             parts,
             offers,
-            publishers,
             analyzer,
             watched,
-            warned: None,
+            warned: BTreeMap::new(),
+            learned: None,
         })
     }
 
@@ -193,75 +188,6 @@ impl Pipeline {
     /// When frames came.
     pub fn watched(&self) -> &Watched {
         &self.watched
-    }
-
-    /// Waits up to `limit` for messages.
-    ///
-    /// # Errors
-    /// Why the pipeline stopped.
-    pub fn poll(&mut self, limit: Duration, camera: &Camera) -> Result<(), Stopped> {
-        let limit = gst::ClockTime::try_from(limit).unwrap_or(gst::ClockTime::SECOND);
-        let mut message = self.bus.timed_pop(limit);
-        while let Some(next) = message {
-            self.take(&next, camera)?;
-            message = self.bus.pop();
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, message: &gst::Message, camera: &Camera) -> Result<(), Stopped> {
-        match message.view() {
-            gst::MessageView::Error(error) => return Err(trouble::of(error, &self.source)),
-            gst::MessageView::Eos(_) => {
-                let text = "the source has ended".to_owned();
-                return Err((Trouble::CameraLost, text));
-            }
-            gst::MessageView::Warning(warning) => {
-                let text = warning.error().message().to_owned();
-                if self.warned.as_ref() != Some(&text) {
-                    warning!("camera {}: {text}", self.name);
-                    self.warned = Some(text);
-                }
-            }
-            gst::MessageView::Progress(progress) => {
-                info!("camera {}: {}", self.name, progress.get().2);
-            }
-            gst::MessageView::Latency(_) => {
-                // Nothing to do if an element refuses: the sink does not synchronise.
-                let _ = self.pipeline.recalculate_latency();
-            }
-            gst::MessageView::Element(element) => {
-                if let Some(structure) = element.structure() {
-                    self.tell(structure, camera);
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    /// Element messages that people should know.
-    fn tell(&self, structure: &gst::StructureRef, camera: &Camera) {
-        let name = &self.name;
-        match structure.name().as_str() {
-            "clhistogram-alarm" => {
-                let alarm: String = structure.get("alarm").unwrap_or_default();
-                let value: f64 = structure.get("value").unwrap_or_default();
-                if structure.get("raised").unwrap_or(true) {
-                    camera.alarm(format!("{alarm}: {value:.3}"));
-                } else {
-                    info!("camera {name}: {alarm} is over");
-                }
-            }
-            "clreference-model" => {
-                let frames = structure.get::<u32>("frames").unwrap_or_default();
-                info!("camera {name}: a new reference of {frames} frames is in force");
-            }
-            "clpitchthreshold-pitch" | "clflatfield-reference" => {
-                info!("camera {name}: {structure}")
-            }
-            _ => {}
-        }
     }
 
     /// Why no frame comes: the camera is silent, or the device does not finish a frame.
@@ -308,6 +234,12 @@ impl Pipeline {
         let Some((_, element, signal)) = offer else {
             return Err("the configuration of this camera has no element for that".to_owned());
         };
+        if command == Command::Train && element.property::<u32>("train-frames") == 0 {
+            return Err(
+                "set train-frames in the table reference of this camera to the number of frames to train with"
+                    .to_owned(),
+            );
+        }
         element.emit_by_name::<()>(signal, &[]);
         Ok(match command {
             Command::TakeWhite => "the next frames become the white reference",
@@ -328,66 +260,19 @@ impl Pipeline {
         }
     }
 
-    /// Results in the queues of the publishers, and results dropped and errors so far.
-    pub fn publishing(&self) -> [u64; 3] {
-        let mut sums = [0; 3];
-        for element in &self.publishers {
-            if !element.has_property("stats") {
-                continue;
-            }
-            let stats: Option<gst::Structure> = element.property("stats");
-            for (sum, field) in sums.iter_mut().zip(["queued", "dropped", "errors"]) {
-                let value = stats
-                    .as_ref()
-                    .and_then(|stats| stats.get::<u64>(field).ok());
-                *sum += value.unwrap_or(0);
-            }
-        }
-        sums
+    /// A threshold that was learned since the last call.
+    pub fn take_learned(&mut self) -> Option<f64> {
+        self.learned.take()
     }
 
-    /// Sets what changed in the file, if all of it may change while frames flow. Else nothing is
-    /// set, and the pipeline must start again.
-    pub fn change(&self, old: &CameraConfig, new: &CameraConfig) -> bool {
-        // Everything but the properties of the elements must be as before.
-        let mut same = new.clone();
-        same.flat_field.clone_from(&old.flat_field);
-        same.gaussian.clone_from(&old.gaussian);
-        same.histogram.clone_from(&old.histogram);
-        same.analysis.clone_from(&old.analysis);
-        same.overlay.clone_from(&old.overlay);
-        (same.picture_width, same.live_rate) = (old.picture_width, old.live_rate);
-        (same.silence, same.start_timeout) = (old.silence, old.start_timeout);
-        let has_parts = [FLAT_FIELD, GAUSSIAN, HISTOGRAM];
-        let is_same_chain = (has_parts.iter()).all(|of| of(old).is_some() == of(new).is_some());
-        if same != *old || !is_same_chain {
-            return false;
-        }
-        let empty = Properties::default();
-        let mut changes = Vec::new();
-        for Part { element, of } in &self.parts {
-            let (old, new) = (of(old).unwrap_or(&empty), of(new).unwrap_or(&empty));
-            let names: std::collections::BTreeSet<&str> = old.names().chain(new.names()).collect();
-            for name in names {
-                if old.get(name) == new.get(name) {
-                    continue;
-                }
-                let spec = element.find_property(name);
-                let is_mutable =
-                    spec.is_some_and(|s| s.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING));
-                // The default of an array is not in its description.
-                let is_array =
-                    new.get(name).is_none() && old.get(name).is_some_and(|v| v.starts_with('<'));
-                if !is_mutable || is_array {
-                    return false;
-                }
-                changes.push((element, name, new.get(name)));
-            }
-        }
-        for (element, name, text) in changes {
-            set(element, name, text);
-        }
-        true
+    /// Sets the threshold that an earlier pipeline of this camera learned.
+    pub fn set_threshold(&self, threshold: f64) {
+        self.analyzer.set_property("threshold", threshold);
+    }
+
+    /// The pipeline ends soon: its results are no longer the newest.
+    pub fn note_end(&self) {
+        self.watched.is_over.store(true, Relaxed);
     }
 
     /// Ends the stream, so that files are complete, and stops.

@@ -113,6 +113,8 @@ pub struct Counters {
     pub publish_dropped: AtomicU64,
     /// Attempts to publish that failed.
     pub publish_errors: AtomicU64,
+    /// Whether every file and broker takes results.
+    pub publish_connected: AtomicBool,
     /// Frames that wait to be recorded.
     pub recording_queue: AtomicU64,
     /// Frames that were recorded: failed ones, and those before and after them.
@@ -211,16 +213,33 @@ impl Camera {
             report: watch::Sender::default(),
             live: watch::Sender::default(),
             viewers: AtomicUsize::new(0),
-            counters: Counters::default(),
+            counters: Counters {
+                publish_connected: true.into(),
+                ..Counters::default()
+            },
             history: Mutex::default(),
             commands,
         };
         (camera, requests)
     }
 
+    /// Sets the status. A camera that does not run has no results: old ones must not pass for new ones.
+    pub fn set_status(&self, status: Status) {
+        let is_running = status == Status::Running;
+        self.status.send_replace(status);
+        if !is_running {
+            self.report.send_replace(None);
+        }
+    }
+
     /// Raises an alarm: in the history and in the log.
     pub fn alarm(&self, text: String) {
         crate::error!("camera {}: {text}", self.name);
+        self.note(text);
+    }
+
+    /// Adds a text to those that people see beside the camera.
+    pub fn note(&self, text: String) {
         let mut history = self.history();
         history.alarms.push_back((SystemTime::now(), text));
         if history.alarms.len() > KEPT_ALARMS {

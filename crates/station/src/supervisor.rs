@@ -15,8 +15,9 @@ use tokio::sync::mpsc as requests;
 use crate::{
     config::CameraConfig,
     info,
-    pictures::{Look, Worker},
-    pipeline::{Outlets, Pipeline, trouble::Stopped},
+    pictures::{Look, Pictures, Worker},
+    pipeline::{Changed, Outlets, Pipeline, trouble::Stopped},
+    publishing::Publishers,
     recording::Recorder,
     state::{Camera, Request, Status, Trouble},
 };
@@ -65,10 +66,15 @@ impl Supervisor {
             beats: beats.clone(),
             worker,
             recorder: None,
-            published: [0; 2],
+            publishers: Arc::new(Publishers::none(&camera)),
+            learned: None,
         };
         let thread = std::thread::Builder::new().name(camera.name.clone());
-        let thread = thread.spawn(move || run.run())?;
+        let of_thread = camera.clone();
+        let thread = thread.spawn(move || {
+            let _end = Fault(of_thread);
+            run.run();
+        })?;
         Ok(Self {
             camera,
             orders,
@@ -99,11 +105,26 @@ impl Supervisor {
     }
 }
 
+/// Tells people if the thread ends by a fault of the station: nothing watches the camera then.
+struct Fault(Arc<Camera>);
+
+impl Drop for Fault {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let text = "the station has a fault and no longer watches this camera; start it again";
+            self.0.alarm(text.to_owned());
+            let status = Status::Failed(Trouble::CameraLost, text.to_owned());
+            self.0.set_status(status);
+        }
+    }
+}
+
 /// Why a pipeline does not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Stop,
     Change,
-    Failed(Stopped),
+    Failed,
 }
 
 /// What the thread owns.
@@ -115,28 +136,22 @@ struct Run {
     beats: Arc<AtomicU64>,
     worker: Worker,
     recorder: Option<Arc<Recorder>>,
-    /// Results dropped and errors of the pipelines before.
-    published: [u64; 2],
+    publishers: Arc<Publishers>,
+    /// The threshold that was learned, and the threshold of the file at that time.
+    learned: Option<(f64, Option<String>)>,
 }
 
 impl Run {
     fn run(mut self) {
         let mut pause = FIRST_PAUSE;
         loop {
-            let started = Instant::now();
-            match self.run_pipeline() {
+            match self.run_pipeline(&mut pause) {
                 End::Stop => break,
                 End::Change => {
                     pause = FIRST_PAUSE;
-                    self.camera.status.send_replace(Status::Starting);
                     continue;
                 }
-                End::Failed((trouble, text)) => {
-                    if started.elapsed() > SETTLED + self.config.start_timeout {
-                        pause = FIRST_PAUSE;
-                    }
-                    self.fail(trouble, &text, pause);
-                }
+                End::Failed => {}
             }
             match self.wait(pause) {
                 Some(End::Stop) => break,
@@ -148,41 +163,72 @@ impl Run {
         info!("camera {}: stopped", self.camera.name);
     }
 
-    /// Starts a pipeline and watches it to its end.
-    fn run_pipeline(&mut self) -> End {
+    /// Starts a pipeline and watches it to its end. `pause`: before the next start.
+    fn run_pipeline(&mut self, pause: &mut Duration) -> End {
+        let started = Instant::now();
         let pictures = self.worker.pictures().clone();
-        let built = self.recorder().and_then(|recorder| {
-            let outlets = Outlets {
-                pictures: pictures.clone(),
-                recorder,
-            };
-            Pipeline::build(&self.config, &self.camera, &outlets)
-        });
-        let mut pipeline = match built {
+        let mut pipeline = match self.build(&pictures) {
             Ok(pipeline) => pipeline,
-            Err(stopped) => return End::Failed(stopped),
+            Err(stopped) => {
+                self.fail(&stopped, *pause);
+                return End::Failed;
+            }
         };
         self.camera.history().offers = pipeline.offers();
-        let end = match pipeline.start() {
-            Ok(()) => self.watch(&mut pipeline),
-            Err(stopped) => End::Failed(stopped),
-        };
-        self.read_numbers(&pipeline);
-        let [_, dropped, errors] = pipeline.publishing();
-        self.published[0] += dropped;
-        self.published[1] += errors;
-        self.camera.counters.publish_queue.store(0, Relaxed);
-        pictures.clear();
+        let end = pipeline.start().and_then(|()| self.watch(&mut pipeline));
+        // The end of a pipeline may take seconds. Until then its results must not pass for new ones.
+        pipeline.note_end();
+        self.publishers.set_online(false);
+        let end = end.unwrap_or_else(|stopped| {
+            if started.elapsed() > SETTLED + self.config.start_timeout {
+                *pause = FIRST_PAUSE;
+            }
+            self.fail(&stopped, *pause);
+            End::Failed
+        });
+        if end != End::Failed {
+            self.camera.set_status(Status::Starting);
+        }
         {
             let mut history = self.camera.history();
             history.offers.clear();
             history.frame_rate = 0.0;
         }
-        match &end {
-            End::Failed(_) => drop(pipeline),
+        match end {
+            End::Failed => drop(pipeline),
             End::Stop | End::Change => pipeline.end(),
         }
+        self.publishers.count();
+        pictures.clear();
         end
+    }
+
+    fn build(&mut self, pictures: &Arc<Pictures>) -> Result<Pipeline, Stopped> {
+        let outlets = Outlets {
+            pictures: pictures.clone(),
+            publishers: self.publishers()?,
+            recorder: self.recorder()?,
+        };
+        let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
+        let in_file = self.config.analysis.get("threshold");
+        if let Some((threshold, then)) = &self.learned
+            && then.as_deref() == in_file
+        {
+            pipeline.set_threshold(*threshold);
+        }
+        Ok(pipeline)
+    }
+
+    /// The publishers that the file asks for. They stay while pipelines start again.
+    fn publishers(&mut self) -> Result<Arc<Publishers>, Stopped> {
+        if self.publishers.tables() != self.config.publish {
+            let refused = |why| (Trouble::SettingsRefused, why);
+            let next = Publishers::start(&self.config.publish, &self.camera);
+            let mut next = next.map_err(refused)?;
+            self.publishers.give_way(&mut next);
+            self.publishers = Arc::new(next);
+        }
+        Ok(self.publishers.clone())
     }
 
     /// The recorder, if the file asks for one. It stays while pipelines start again.
@@ -200,14 +246,12 @@ impl Run {
         Ok(self.recorder.clone())
     }
 
-    fn watch(&mut self, pipeline: &mut Pipeline) -> End {
+    fn watch(&mut self, pipeline: &mut Pipeline) -> Result<End, Stopped> {
         let mut numbers = Instant::now();
         let mut counted = (Instant::now(), 0);
         loop {
             self.beat();
-            if let Err(stopped) = pipeline.poll(POLL, &self.camera) {
-                return End::Failed(stopped);
-            }
+            pipeline.poll(POLL, &self.camera)?;
             let watched = pipeline.watched();
             let is_running = watched.has_results();
             if is_running && *self.camera.status.borrow() != Status::Running {
@@ -219,15 +263,18 @@ impl Run {
                 self.config.start_timeout
             };
             if pipeline.watched().silence() > limit {
-                return End::Failed(pipeline.silence());
+                return Err(pipeline.silence());
+            }
+            if let Some(threshold) = pipeline.take_learned() {
+                self.keep_threshold(threshold);
             }
             if let Some(end) = self.obey(Some(pipeline)) {
-                return end;
+                return Ok(end);
             }
             self.answer(Some(pipeline));
             if numbers.elapsed() >= NUMBERS {
                 numbers = Instant::now();
-                self.read_numbers(pipeline);
+                self.publishers.count();
             }
             let elapsed = counted.0.elapsed();
             if elapsed >= Duration::from_secs(1) {
@@ -252,12 +299,26 @@ impl Run {
             self.camera.name
         );
         self.camera.history().device = device;
-        self.camera.status.send_replace(Status::Running);
+        self.publishers.set_online(true);
+        self.camera.set_status(Status::Running);
         pipeline.note_latency();
     }
 
-    fn fail(&self, trouble: Trouble, text: &str, pause: Duration) {
-        let status = Status::Failed(trouble, text.to_owned());
+    /// Keeps a learned threshold for the pipelines that follow.
+    fn keep_threshold(&mut self, threshold: f64) {
+        let text = format!(
+            "learned threshold = {threshold}; write it into the configuration file, because a restart of the station \
+             takes the threshold of the file"
+        );
+        info!("camera {}: {text}", self.camera.name);
+        self.camera.note(text);
+        let in_file = self.config.analysis.get("threshold").map(str::to_owned);
+        self.learned = Some((threshold, in_file));
+    }
+
+    fn fail(&self, (trouble, text): &Stopped, pause: Duration) {
+        let (trouble, text) = (*trouble, crate::secrets::cut(text));
+        let status = Status::Failed(trouble, text.clone().into_owned());
         let kind_before = match &*self.camera.status.borrow() {
             Status::Failed(trouble, _) => Some(*trouble),
             _ => None,
@@ -271,7 +332,7 @@ impl Run {
                 "{trouble}: {text}; the station starts the camera again in {seconds} s"
             ));
         }
-        self.camera.status.send_replace(status);
+        self.camera.set_status(status);
     }
 
     /// Waits before a new start; orders end the wait.
@@ -283,6 +344,7 @@ impl Run {
                 return Some(end);
             }
             self.answer(None);
+            self.publishers.count();
             std::thread::sleep(POLL);
         }
         None
@@ -301,11 +363,19 @@ impl Run {
             if config == self.config {
                 continue;
             }
-            let is_live = pipeline.is_some_and(|pipeline| pipeline.change(&self.config, &config));
+            let name = &self.camera.name;
+            let changed = pipeline.map_or(Changed::NeedsStart, |pipeline| {
+                pipeline.change(&self.config, &config)
+            });
+            if let Changed::Refused(property) = &changed {
+                self.camera.alarm(format!(
+                    "the new {property} is refused; the camera goes on with the settings before"
+                ));
+                continue;
+            }
             self.worker.pictures().set_look(Look::of(&config));
             self.config = config;
-            let name = &self.camera.name;
-            if is_live {
+            if changed == Changed::Live {
                 info!("camera {name}: the new settings are in force; no frame was left out");
             } else {
                 info!("camera {name}: starts again with the new settings");
@@ -324,17 +394,5 @@ impl Run {
             // Whoever asked may have gone.
             let _ = request.answer.send(answer);
         }
-    }
-
-    fn read_numbers(&self, pipeline: &Pipeline) {
-        let [queued, dropped, errors] = pipeline.publishing();
-        let counters = &self.camera.counters;
-        counters.publish_queue.store(queued, Relaxed);
-        counters
-            .publish_dropped
-            .store(self.published[0] + dropped, Relaxed);
-        counters
-            .publish_errors
-            .store(self.published[1] + errors, Relaxed);
     }
 }

@@ -1,13 +1,15 @@
 //! Implementation of `inspectpublish`.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use gst::{glib, prelude::*};
 use gst_base::{prelude::*, subclass::prelude::*};
 
 use super::{Frames, Method};
 use crate::{
-    broker::Broker, file::JsonLines, mqtt::Mqtt, queue::Queue, report::Report, sender::Running,
+    publisher::{DEFAULT_MAX_QUEUED, DEFAULT_TOPIC, Numbers, Publisher, Settings, StartError},
+    report::Report,
+    sender::News,
     time,
 };
 
@@ -19,54 +21,16 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-const DEFAULT_TOPIC: &str = "clinspect";
-const DEFAULT_MAX_QUEUED: u32 = 1000;
-
-#[derive(Debug, Clone, Default)]
-struct Settings {
-    method: Method,
-    location: String,
-    uri: String,
-    topic: String,
-    camera: String,
-    frames: Frames,
-    max_queued: u32,
-    credentials_file: String,
-    ca_file: String,
-}
-
-struct State {
-    running: Running,
-    queue: Arc<Queue>,
-    frames: Frames,
-    camera: Option<String>,
-    /// The verdict of the frame before.
-    last: Option<&'static str>,
-}
-
+#[derive(Default)]
 pub struct InspectPublish {
     settings: Mutex<Settings>,
-    state: Mutex<Option<State>>,
-    /// The queue of the last start, for `stats`.
-    queue: Mutex<Option<Arc<Queue>>>,
+    publisher: Mutex<Option<Publisher>>,
+    /// The numbers of the publisher before, once it has ended.
+    numbers: Mutex<Numbers>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Default for InspectPublish {
-    fn default() -> Self {
-        Self {
-            settings: Mutex::new(Settings {
-                topic: DEFAULT_TOPIC.into(),
-                max_queued: DEFAULT_MAX_QUEUED,
-                ..Settings::default()
-            }),
-            state: Mutex::default(),
-            queue: Mutex::default(),
-        }
-    }
 }
 
 #[glib::object_subclass]
@@ -232,66 +196,39 @@ impl BaseTransformImpl for InspectPublish {
 
     fn start(&self) -> Result<(), gst::ErrorMessage> {
         let settings = lock(&self.settings).clone();
-        let refused = |why: String| gst::error_msg!(gst::LibraryError::Settings, ("{why}"));
-        let queue = Arc::new(Queue::new(settings.max_queued as usize));
         let element = self.obj();
-        let element = element.upcast_ref::<gst::Element>();
-        let running = match settings.method {
-            Method::File if settings.location.is_empty() => {
-                return Err(refused(
-                    "location is empty; set a file, or - for standard output".into(),
-                ));
-            }
-            Method::File => {
-                Running::start(JsonLines::new(&settings.location), queue.clone(), element)
-            }
-            Method::Mqtt => {
-                let Settings {
-                    uri,
-                    credentials_file,
-                    ca_file,
-                    topic,
-                    ..
-                } = &settings;
-                let broker = Broker::new(uri, credentials_file, ca_file).map_err(refused)?;
-                let camera = match settings.camera.as_str() {
-                    "" => element.name().to_string(),
-                    name => name.into(),
-                };
-                for (name, part) in [("topic", topic), ("camera", &camera)] {
-                    if part.is_empty() || part.contains(['#', '+', '\0']) {
-                        return Err(refused(format!(
-                            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or +"
-                        )));
-                    }
+        let weak = element.downgrade();
+        let tell = move |news| {
+            let Some(element) = weak.upgrade() else {
+                return;
+            };
+            match news {
+                News::Failed(why) => gst::element_warning!(
+                    element,
+                    gst::ResourceError::Write,
+                    ("{why}; the results wait, and it is tried again")
+                ),
+                News::Works(again) => {
+                    gst::element_info!(element, gst::ResourceError::Write, ("{again}"))
                 }
-                Running::start(Mqtt::new(broker, topic, &camera), queue.clone(), element)
             }
         };
-        let running = running.map_err(|error| {
-            gst::error_msg!(
-                gst::ResourceError::NoSpaceLeft,
-                ("no thread to send results: {error}; end other programs")
-            )
+        let publisher = Publisher::start(settings, &element.name(), tell);
+        let publisher = publisher.map_err(|error| match error {
+            StartError::Settings(_) => gst::error_msg!(gst::LibraryError::Settings, ("{error}")),
+            StartError::System(_) => gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")),
         })?;
-        *lock(&self.queue) = Some(queue.clone());
-        *lock(&self.state) = Some(State {
-            running,
-            queue,
-            frames: settings.frames,
-            camera: Some(settings.camera).filter(|name| !name.is_empty()),
-            last: None,
-        });
+        *lock(&self.publisher) = Some(publisher);
         Ok(())
     }
 
     fn stop(&self) -> Result<(), gst::ErrorMessage> {
-        let state = lock(&self.state).take();
-        if let Some(State { running, queue, .. }) = state {
-            if !running.stop() {
+        let publisher = lock(&self.publisher).take();
+        if let Some(publisher) = publisher {
+            if !publisher.end() {
                 gst::warning!(CAT, imp = self, "the sender does not end; it ends alone");
             }
-            queue.close();
+            *lock(&self.numbers) = publisher.numbers();
         }
         Ok(())
     }
@@ -300,22 +237,13 @@ impl BaseTransformImpl for InspectPublish {
         &self,
         buffer: &gst::Buffer,
     ) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let mut state = lock(&self.state);
-        if let Some(state) = state.as_mut() {
+        if let Some(publisher) = lock(&self.publisher).as_ref() {
             let segment = self.obj().segment().downcast::<gst::ClockTime>().ok();
             let now = self.obj().current_running_time();
             let captured = time::captured(buffer, segment.as_ref(), now);
-            let camera = state.camera.as_deref();
+            let camera = Some(publisher.settings().camera.as_str()).filter(|name| !name.is_empty());
             if let Some(report) = Report::of(buffer, camera, time::iso_8601(captured)) {
-                let before = state.last.replace(report.verdict);
-                let is_wanted = match state.frames {
-                    Frames::All => true,
-                    Frames::Fail => report.verdict == "fail",
-                    Frames::Change => before != Some(report.verdict),
-                };
-                if is_wanted {
-                    state.queue.push(Arc::new(report));
-                }
+                publisher.offer(&Arc::new(report));
             }
         }
         Ok(gst::FlowSuccess::Ok)
@@ -323,23 +251,20 @@ impl BaseTransformImpl for InspectPublish {
 }
 
 impl InspectPublish {
+    /// The settings as the properties are now.
+    pub(super) fn settings(&self) -> Settings {
+        lock(&self.settings).clone()
+    }
+
     fn stats(&self) -> gst::Structure {
-        let queue = lock(&self.queue).clone();
-        let numbers = |of: fn(&crate::queue::Numbers) -> u64| {
-            queue.as_ref().map_or(0, |queue| of(queue.numbers()))
-        };
+        let now = lock(&self.publisher).as_ref().map(Publisher::numbers);
+        let numbers = now.unwrap_or_else(|| *lock(&self.numbers));
         gst::Structure::builder("stats")
-            .field(
-                "queued",
-                queue.as_ref().map_or(0, |queue| queue.len() as u64),
-            )
-            .field("published", numbers(|n| n.published.load(Relaxed)))
-            .field("dropped", numbers(|n| n.dropped.load(Relaxed)))
-            .field("errors", numbers(|n| n.errors.load(Relaxed)))
-            .field(
-                "connected",
-                queue.is_some_and(|queue| queue.numbers().is_connected.load(Relaxed)),
-            )
+            .field("queued", numbers.queued)
+            .field("published", numbers.published)
+            .field("dropped", numbers.dropped)
+            .field("errors", numbers.errors)
+            .field("connected", numbers.is_connected)
             .build()
     }
 }

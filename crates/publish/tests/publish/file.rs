@@ -174,3 +174,32 @@ fn settings_that_cannot_work_are_refused_with_a_sentence() {
         );
     }
 }
+
+#[test]
+fn half_a_line_of_a_power_cut_is_ended_before_the_next_line() {
+    let folder = Folder::new("half");
+    let file = folder.file("lines");
+    fs::write(&file, "{\"frame\": 7}\n{\"fra").unwrap();
+    let mut rig = Rig::new(&format!("location={file}"));
+    rig.push_fails(2);
+    rig.stop();
+    let lines = folder.lines("lines");
+    assert_eq!(lines[..2], ["{\"frame\": 7}", "{\"fra"]);
+    assert_eq!(frames(&lines[2..]), [0, 1]);
+}
+
+#[test]
+fn a_line_waits_while_another_process_writes() {
+    let folder = Folder::new("locked");
+    let file = folder.file("lines");
+    let other = fs::File::create(&file).unwrap();
+    other.lock().unwrap();
+    let mut rig = Rig::new(&format!("location={file}"));
+    rig.push_fails(1);
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(folder.lines("lines").len(), 0);
+    other.unlock().unwrap();
+    rig.wait_for("published", 1);
+    assert_eq!(folder.lines("lines").len(), 1);
+    rig.stop();
+}

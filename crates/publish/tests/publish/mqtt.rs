@@ -1,12 +1,16 @@
 //! A broker: topics, TLS and passwords, the last will, a broker that goes and comes.
 
 use std::{
+    io,
+    net::{Shutdown, TcpListener, TcpStream},
     process::{Command, Stdio},
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
 
 use clinspect_results::Verdict;
+use gstinspectpublish::{Method, Publisher, Settings};
 
 use crate::{
     broker::{Broker, PASSWORD, USER, frames},
@@ -160,4 +164,96 @@ fn a_process_that_is_killed_is_offline_by_its_last_will() {
     child.kill().unwrap();
     child.wait().unwrap();
     subscriber.wait(STATE, |texts| texts == ["online", "offline"]);
+}
+
+/// Passes connections on to a broker.
+struct Relay {
+    port: u16,
+    clients: Arc<Mutex<Vec<TcpStream>>>,
+}
+
+impl Relay {
+    fn new(to: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let clients = Arc::new(Mutex::new(Vec::new()));
+        let accepted = clients.clone();
+        thread::spawn(move || {
+            for client in listener.incoming().map_while(Result::ok) {
+                let broker = TcpStream::connect(("127.0.0.1", to)).unwrap();
+                accepted.lock().unwrap().push(client.try_clone().unwrap());
+                for (mut from, mut to) in [
+                    (client.try_clone().unwrap(), broker.try_clone().unwrap()),
+                    (broker, client),
+                ] {
+                    // The end of one side is not passed on: the other side must find out by itself.
+                    thread::spawn(move || io::copy(&mut from, &mut to));
+                }
+            }
+        });
+        Self { port, clients }
+    }
+
+    /// Ends the client's side of all connections; the broker's side stays open.
+    fn cut(&self) {
+        for client in self.clients.lock().unwrap().drain(..) {
+            let _ = client.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_only_the_broker_still_believes_in_does_not_overwrite_the_state() {
+    let Some(broker) = Broker::start("half-open", false) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let relay = Relay::new(broker.port);
+    let mut rig = Rig::new(&format!(
+        "method=mqtt uri=mqtt://localhost:{} topic=plant camera=left",
+        relay.port
+    ));
+    rig.push_fails(1);
+    subscriber.wait(RESULT, |texts| texts.len() == 1);
+    relay.cut();
+    rig.push_fails(1);
+    subscriber.wait(RESULT, |texts| frames(texts).contains(&1));
+    // The broker gives a silent client up after one and a half times its keep-alive of 10 s.
+    thread::sleep(Duration::from_secs(17));
+    let states = subscriber.texts(STATE);
+    assert_eq!(
+        states.last().map(String::as_str),
+        Some("online"),
+        "{states:?}"
+    );
+    rig.stop();
+}
+
+#[test]
+fn state_says_whether_frames_come() {
+    let Some(broker) = Broker::start("state", false) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let settings = Settings {
+        method: Method::Mqtt,
+        uri: format!("mqtt://localhost:{}", broker.port),
+        topic: "plant".into(),
+        camera: "left".into(),
+        ..Settings::default()
+    };
+    let publisher = Publisher::start(settings, "", |_| {}).unwrap();
+    subscriber.wait(STATE, |texts| texts == ["online"]);
+    publisher.set_online(false);
+    subscriber.wait(STATE, |texts| texts == ["online", "offline"]);
+    publisher.set_online(true);
+    subscriber.wait(STATE, |texts| texts.len() == 3);
+    publisher.set_online(false);
+    subscriber.wait(STATE, |texts| texts.len() == 4);
+    assert!(publisher.end());
+    thread::sleep(Duration::from_millis(200));
+    assert_eq!(
+        subscriber.texts(STATE),
+        ["online", "offline", "online", "offline"]
+    );
 }

@@ -17,6 +17,11 @@ use super::{
 pub struct Properties(BTreeMap<String, String>);
 
 impl Properties {
+    /// No properties.
+    pub const fn none() -> Self {
+        Self(BTreeMap::new())
+    }
+
     /// The value of a property, in GStreamer's notation.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -42,16 +47,18 @@ impl fmt::Debug for Properties {
     }
 }
 
-/// Sets a property to a value in GStreamer's notation, or to its default.
-pub fn set(element: &gst::Element, name: &str, text: Option<&str>) {
-    let Some(spec) = element.find_property(name) else {
-        return;
-    };
-    let value = match text {
+/// A value of a property from GStreamer's notation, or its default; `None` if there is no such property or value.
+pub fn value_of(element: &gst::Element, name: &str, text: Option<&str>) -> Option<glib::Value> {
+    let spec = element.find_property(name)?;
+    match text {
         Some(text) => glib::Value::deserialize_with_pspec(text, &spec).ok(),
         None => Some(spec.default_value().clone()),
-    };
-    if let Some(value) = value {
+    }
+}
+
+/// Sets a property to a value in GStreamer's notation, or to its default.
+pub fn set(element: &gst::Element, name: &str, text: Option<&str>) {
+    if let Some(value) = value_of(element, name, text) {
         element.set_property_from_value(name, &value);
     }
 }

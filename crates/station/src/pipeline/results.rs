@@ -15,6 +15,7 @@ use gstinspectpublish::{
 use super::watched::Watched;
 use crate::{
     pictures::Pictures,
+    publishing::Publishers,
     recording::Recorder,
     state::{Camera, LATENCY_BUCKETS, Minute, RollMark},
 };
@@ -44,6 +45,8 @@ pub struct Results {
 pub struct Outlets {
     /// Pictures for the page.
     pub pictures: Arc<Pictures>,
+    /// Files and brokers.
+    pub publishers: Arc<Publishers>,
     /// Recordings of failed frames.
     pub recorder: Option<Arc<Recorder>>,
 }
@@ -80,6 +83,8 @@ impl Results {
                 Some(gst::PadProbeData::Buffer(buffer)) => {
                     let now = pipeline.upgrade().and_then(|p| p.current_running_time());
                     results.buffer(buffer, now);
+                    // Now that the results are there: the supervisor then says that the camera runs.
+                    results.watched.leave();
                 }
                 Some(gst::PadProbeData::Event(event)) => results.event(event),
                 _ => {}
@@ -107,7 +112,6 @@ impl Results {
     }
 
     fn buffer(&self, buffer: &gst::Buffer, now: Option<gst::ClockTime>) {
-        self.watched.leave();
         let segment = self.stream().segment.clone();
         let segment = segment.as_ref();
         let time = time::iso_8601(time::captured(buffer, segment, now));
@@ -123,7 +127,10 @@ impl Results {
         self.count(&report, latency);
         self.keep(&report);
         self.keep_bins(buffer);
-        self.camera.report.send_replace(Some(report.clone()));
+        if !self.watched.is_over.load(Relaxed) {
+            self.camera.report.send_replace(Some(report.clone()));
+        }
+        self.outlets.publishers.offer(&report);
         let (caps, info) = {
             let stream = self.stream();
             (stream.caps.clone(), stream.info.clone())

@@ -1,7 +1,7 @@
 //! When frames left the inspection: written by the streaming threads, read by the supervisor.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,8 @@ pub struct Watched {
     pub frames: AtomicU64,
     /// A result that takes longer than this is late, microseconds; 0 = not known.
     pub latency_limit: AtomicU64,
+    /// The pipeline is ending: what still comes is no longer the newest result.
+    pub is_over: AtomicBool,
 }
 
 impl Watched {
@@ -24,6 +26,7 @@ impl Watched {
             left: AtomicU64::new(0),
             frames: AtomicU64::new(0),
             latency_limit: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
         }
     }
 

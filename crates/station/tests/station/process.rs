@@ -158,6 +158,26 @@ impl Station {
         body.to_owned()
     }
 
+    /// Gives a command to a camera.
+    #[track_caller]
+    pub fn command(&self, camera: &str, command: &str, token: &str) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let body = format!("{{\"command\": \"{command}\"}}");
+        let host = format!("127.0.0.1:{}", self.port);
+        let head = format!("POST /api/cameras/{camera}/command HTTP/1.0\r\nHost: {host}\r\n");
+        let fields = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
+        let length = body.len();
+        write!(
+            stream,
+            "{head}{fields}Content-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    }
+
     /// What the page knows of a camera; null if it has none of this name.
     pub fn camera(&self, name: &str) -> Value {
         let cameras: Vec<Value> = serde_json::from_str(&self.get("/api/cameras")).unwrap();

@@ -59,3 +59,28 @@ fn reload_changes_what_changed_and_nothing_else() {
     station.wait_for_frames("kept", 5);
     station.lost_nothing("kept");
 }
+
+#[test]
+fn setting_that_these_frames_do_not_allow_is_refused_and_the_camera_goes_on() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-refused");
+    let camera = |pitch: i32| {
+        let inspection = INSPECTION.replace("pitch-x = 16", &format!("pitch-x = {pitch}"));
+        live_camera("left", "ball", &inspection)
+    };
+    let mut station = Station::start(&sandbox, &camera(16));
+    station.wait_for_status("left", "running");
+    // A pitch that is larger than the frame. No look at the file could tell.
+    station.reload(&camera(500));
+    station.wait_for_log("the new pitch-x is refused; the camera goes on with the settings before");
+    station.wait_for_frames("left", 10);
+    station.lost_nothing("left");
+    assert_eq!(station.camera("left")["verdict"], "fail");
+    // The settings before are those that the next change is compared with.
+    station.reload(&camera(16));
+    station.reload(&camera(15));
+    station.wait_for_log("camera left: the new settings are in force");
+    station.lost_nothing("left");
+}

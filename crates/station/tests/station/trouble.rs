@@ -1,6 +1,9 @@
 //! What stops a camera is told apart, and the others go on.
 
+use std::{fs, os::unix::fs::PermissionsExt};
+
 use clinspect_testkit::tools::{Sandbox, has_device};
+use serde_json::Value;
 
 use crate::process::{Station, live_camera};
 
@@ -61,4 +64,88 @@ fn troubles_are_told_apart_and_the_others_go_on() {
     // A camera that is lost at each start is not started without pause.
     let restarts = station.camera("ends")["restarts"].as_u64().unwrap();
     assert!(restarts < 6, "{restarts}");
+}
+
+/// A camera that is lost every second, with a ball that fails, and these lines.
+fn camera_that_is_lost(more: &str) -> String {
+    let source = "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=30/1 \
+        ! videobalance contrast=0.2 ! videoconvert ! video/x-raw,format=GRAY8 ! identity error-after=60";
+    camera("left", source, more)
+}
+
+const INSPECTION: &str = "pitch-x = 16, pitch-y = 0, multiples = [1], min-contrast = 0, threshold = 10, learn-frames = 10";
+
+#[test]
+fn results_that_wait_outlive_the_pipelines() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-waits");
+    let folder = sandbox.path().join("later");
+    let results = folder.join("results");
+    let publish = format!(
+        "pitch = {{ {INSPECTION} }}\npublish = {{ location = \"{}\" }}\n",
+        results.display()
+    );
+    let mut station = Station::start(&sandbox, &camera_that_is_lost(&publish));
+    station.wait_for_log("ERROR camera left: results cannot be written");
+    station.wait_until("the camera was lost", |s| {
+        let camera = s.camera("left");
+        // Results of before must not pass for new ones.
+        assert!(
+            camera["status"] == "running" || camera["verdict"] == Value::Null,
+            "{camera}"
+        );
+        camera["restarts"].as_u64() > Some(0)
+    });
+    let before = station.camera("left");
+    fs::create_dir(&folder).unwrap();
+    station.wait_for_log("camera left: results are written");
+    let lines = || fs::read_to_string(&results).unwrap_or_default();
+    let wanted = before["frames"].as_u64().unwrap() as usize;
+    station.wait_until("all results are there", |_| {
+        lines().lines().count() >= wanted
+    });
+    assert_eq!(station.camera("left")["publish_dropped"], 0);
+    let text = lines();
+    let numbers = text.lines().map(|line| {
+        let report: Value = serde_json::from_str(line).unwrap();
+        report["frame"].as_u64().unwrap()
+    });
+    let numbers: Vec<u64> = numbers.take(wanted).collect();
+    assert_eq!(numbers[0], 0, "the results of the first pipeline");
+}
+
+#[test]
+fn learned_threshold_outlives_the_pipeline() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-learned");
+    let token = sandbox.path().join("token");
+    fs::write(&token, "a-token-of-the-tests-0123456789\n").unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let file = format!(
+        "token-file = \"{}\"\nallow-writing = true\n{}",
+        token.display(),
+        camera_that_is_lost(&format!("pitch = {{ {INSPECTION} }}\n"))
+    );
+    let mut station = Station::start(&sandbox, &file);
+    station.wait_until("the ball fails", |s| s.camera("left")["verdict"] == "fail");
+    station.command("left", "learn-threshold", "a-token-of-the-tests-0123456789");
+    station.wait_for_log("camera left: learned threshold = ");
+    let alarms = station.camera("left")["alarms"].to_string();
+    assert!(alarms.contains("learned threshold"), "{alarms}");
+    let restarts = station.camera("left")["restarts"].as_u64();
+    station.wait_until("the camera was started again", |s| {
+        let camera = s.camera("left");
+        camera["restarts"].as_u64() > restarts && camera["verdict"] != Value::Null
+    });
+    let before = station.camera("left")["fail"].as_u64();
+    station.wait_for_frames("left", 20);
+    assert_eq!(
+        station.camera("left")["fail"].as_u64(),
+        before,
+        "the ball passes"
+    );
 }

@@ -1,0 +1,114 @@
+//! What the elements of a pipeline say.
+
+use std::time::Duration;
+
+use gst::prelude::*;
+
+use super::{
+    Pipeline,
+    trouble::{self, Stopped},
+};
+use crate::{
+    info, secrets,
+    state::{Camera, Trouble},
+    warning,
+};
+
+impl Pipeline {
+    /// Waits up to `limit` for messages.
+    ///
+    /// # Errors
+    /// Why the pipeline stopped.
+    pub fn poll(&mut self, limit: Duration, camera: &Camera) -> Result<(), Stopped> {
+        let limit = gst::ClockTime::try_from(limit).unwrap_or(gst::ClockTime::SECOND);
+        let mut message = self.bus.timed_pop(limit);
+        while let Some(next) = message {
+            self.take(&next, camera)?;
+            message = self.bus.pop();
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, message: &gst::Message, camera: &Camera) -> Result<(), Stopped> {
+        match message.view() {
+            gst::MessageView::Error(error) => return Err(trouble::of(error, &self.source)),
+            gst::MessageView::Eos(_) => {
+                let text = "the source has ended".to_owned();
+                return Err((Trouble::CameraLost, text));
+            }
+            gst::MessageView::Warning(warning) => {
+                let from = source_name(message);
+                let text = secrets::cut(warning.error().message()).into_owned();
+                if self.warned.get(&from) != Some(&text) {
+                    if self.is_part(message) {
+                        camera.alarm(text.clone());
+                    } else {
+                        warning!("camera {}: {text}", self.name);
+                    }
+                    self.warned.insert(from, text);
+                }
+            }
+            gst::MessageView::Info(information) => {
+                // What the warning said is over, so the next one is news.
+                self.warned.remove(&source_name(message));
+                info!(
+                    "camera {}: {}",
+                    self.name,
+                    secrets::cut(information.error().message())
+                );
+            }
+            // Sources tell every step of a connection.
+            gst::MessageView::Progress(progress) if self.is_part(message) => {
+                info!("camera {}: {}", self.name, progress.get().2);
+            }
+            gst::MessageView::Latency(_) => {
+                // Nothing to do if an element refuses: the sink does not synchronise.
+                let _ = self.pipeline.recalculate_latency();
+            }
+            gst::MessageView::Element(element) => {
+                if let Some(structure) = element.structure() {
+                    self.tell(structure, camera);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether one of the station's elements sends a message.
+    fn is_part(&self, message: &gst::MessageRef) -> bool {
+        let of = message.src();
+        (self.parts.iter()).any(|part| Some(part.element.upcast_ref::<gst::Object>()) == of)
+    }
+
+    /// Element messages that people should know.
+    fn tell(&mut self, structure: &gst::StructureRef, camera: &Camera) {
+        let name = self.name.clone();
+        match structure.name().as_str() {
+            "clhistogram-alarm" => {
+                let alarm: String = structure.get("alarm").unwrap_or_default();
+                let value: f64 = structure.get("value").unwrap_or_default();
+                if structure.get("raised").unwrap_or(true) {
+                    camera.alarm(format!("{alarm}: {value:.3}"));
+                } else {
+                    info!("camera {name}: {alarm} is over");
+                }
+            }
+            "clpitchthreshold-learned" | "clreference-learned" => {
+                self.learned = structure.get("threshold").ok();
+            }
+            "clreference-model" => {
+                let frames = structure.get::<u32>("frames").unwrap_or_default();
+                info!("camera {name}: a new reference of {frames} frames is in force");
+            }
+            "clpitchthreshold-pitch" | "clflatfield-reference" => {
+                info!("camera {name}: {structure}")
+            }
+            _ => {}
+        }
+    }
+}
+
+fn source_name(message: &gst::MessageRef) -> String {
+    message.src().map(|of| of.name().into()).unwrap_or_default()
+}
