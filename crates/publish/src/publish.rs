@@ -2,7 +2,7 @@
 
 mod imp;
 
-use gst::glib;
+use gst::{glib, subclass::prelude::*};
 
 /// Which frames are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -52,4 +52,14 @@ glib::wrapper! {
     /// ```
     pub struct InspectPublish(ObjectSubclass<imp::InspectPublish>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
+}
+
+impl InspectPublish {
+    /// Checks the properties as the start of the element does. Reads the files that they name, and opens no connection.
+    ///
+    /// # Errors
+    /// The sentence of the error at the start.
+    pub fn check(&self) -> Result<(), String> {
+        self.imp().check()
+    }
 }

@@ -236,37 +236,9 @@ impl BaseTransformImpl for InspectPublish {
         let queue = Arc::new(Queue::new(settings.max_queued as usize));
         let element = self.obj();
         let element = element.upcast_ref::<gst::Element>();
-        let running = match settings.method {
-            Method::File if settings.location.is_empty() => {
-                return Err(refused(
-                    "location is empty; set a file, or - for standard output".into(),
-                ));
-            }
-            Method::File => {
-                Running::start(JsonLines::new(&settings.location), queue.clone(), element)
-            }
-            Method::Mqtt => {
-                let Settings {
-                    uri,
-                    credentials_file,
-                    ca_file,
-                    topic,
-                    ..
-                } = &settings;
-                let broker = Broker::new(uri, credentials_file, ca_file).map_err(refused)?;
-                let camera = match settings.camera.as_str() {
-                    "" => element.name().to_string(),
-                    name => name.into(),
-                };
-                for (name, part) in [("topic", topic), ("camera", &camera)] {
-                    if part.is_empty() || part.contains(['#', '+', '\0']) {
-                        return Err(refused(format!(
-                            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or +"
-                        )));
-                    }
-                }
-                Running::start(Mqtt::new(broker, topic, &camera), queue.clone(), element)
-            }
+        let running = match self.target(&settings).map_err(refused)? {
+            Target::File(lines) => Running::start(lines, queue.clone(), element),
+            Target::Mqtt(mqtt) => Running::start(mqtt, queue.clone(), element),
         };
         let running = running.map_err(|error| {
             gst::error_msg!(
@@ -322,7 +294,56 @@ impl BaseTransformImpl for InspectPublish {
     }
 }
 
+/// Where results go.
+enum Target {
+    File(JsonLines),
+    Mqtt(Mqtt),
+}
+
 impl InspectPublish {
+    /// See [`super::InspectPublish::check`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn check(&self) -> Result<(), String> {
+        let settings = lock(&self.settings).clone();
+        self.target(&settings).map(|_| ())
+    }
+
+    /// The place that the settings name, which is not opened yet.
+    ///
+    /// # Errors
+    /// A sentence that says what to do, without a secret.
+    fn target(&self, settings: &Settings) -> Result<Target, String> {
+        let Settings {
+            location,
+            uri,
+            credentials_file,
+            ca_file,
+            topic,
+            ..
+        } = settings;
+        if settings.method == Method::File {
+            if location.is_empty() {
+                return Err("location is empty; set a file, or - for standard output".into());
+            }
+            return Ok(Target::File(JsonLines::new(location)));
+        }
+        let broker = Broker::new(uri, credentials_file, ca_file)?;
+        let camera = match settings.camera.as_str() {
+            "" => self.obj().name().to_string(),
+            name => name.into(),
+        };
+        for (name, part) in [("topic", topic), ("camera", &camera)] {
+            if part.is_empty() || part.contains(['#', '+', '\0']) {
+                return Err(format!(
+                    "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or +"
+                ));
+            }
+        }
+        Ok(Target::Mqtt(Mqtt::new(broker, topic, &camera)))
+    }
+
     fn stats(&self) -> gst::Structure {
         let queue = lock(&self.queue).clone();
         let numbers = |of: fn(&crate::queue::Numbers) -> u64| {
