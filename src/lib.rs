@@ -2,7 +2,7 @@
 //! `clpitchthreshold`, `clreference` and `clmaskunpack`.
 //!
 //! The crate is the plugin `clinspect` and a library for applications: [`register_static`]
-//! registers the elements without a plugin file, [`results`] reads the results of the elements, and
+//! registers the elements without a plugin file, [`check_settings`] checks properties before frames flow, [`results`] reads the results of the elements, and
 //! [`downstream_pool`] gives an application's own frames memory that the device reads without a
 //! copy.
 
@@ -32,6 +32,19 @@ pub fn register_static() -> Result<(), gst::glib::BoolError> {
         *is_registered = true;
     }
     Ok(())
+}
+
+/// Checks the properties of an element of this plugin, as far as neither frames nor a device decide: what passes may
+/// still be refused for frames of some format or size. Other elements pass.
+///
+/// # Errors
+/// The element's own words for settings that it refuses with every frame.
+pub fn check_settings(element: &gst::Element) -> Result<(), String> {
+    use gst::prelude::*;
+    match element.downcast_ref::<elements::base_filter::ClBaseFilter>() {
+        Some(filter) => filter.check().map_err(|error| error.to_string()),
+        None => Ok(()),
+    }
 }
 
 /// The plugin's entry points; the macro generates public items without documentation.

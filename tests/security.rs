@@ -1,5 +1,5 @@
-//! The plugin reads one environment variable of its own and the variables of PoCL's cache, and writes no
-//! files.
+//! The plugin `clinspect` reads one environment variable of its own and the variables of PoCL's cache, and writes no
+//! files but models. `unsafe` is where CONTRIBUTING.md says.
 
 #![allow(
     clippy::unwrap_used,
@@ -95,12 +95,15 @@ fn sources() -> Vec<(PathBuf, String)> {
         "results",
         "overlay",
     ];
-    let mut folders: Vec<PathBuf> = crates
+    let folders = crates
         .iter()
         .map(|name| root.join("crates").join(name).join("src"))
-        .chain([root.join("src")])
-        .collect();
-    let mut files = vec![root.join("build.rs")];
+        .chain([root.join("src")]);
+    code(folders.collect(), vec![root.join("build.rs")])
+}
+
+/// The code of these files and of every Rust file below these folders, without comments.
+fn code(mut folders: Vec<PathBuf>, mut files: Vec<PathBuf>) -> Vec<(PathBuf, String)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
@@ -181,6 +184,28 @@ fn sources_write_no_file_but_models_and_start_no_program() {
             assert!(!code.contains(word), "{} contains {word}", path.display());
         }
     }
+}
+
+#[test]
+fn unsafe_code_is_where_contributing_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let rules = fs::read_to_string(root.join("CONTRIBUTING.md")).unwrap();
+    let rule = rules.split("\n- `unsafe` only in").nth(1).unwrap();
+    let rule = rule.split("\n- ").next().unwrap();
+    let quoted = rule.split('`').skip(1).step_by(2);
+    let listed: BTreeSet<&str> = quoted.filter(|name| name.contains('/')).collect();
+    let crates = fs::read_dir(root.join("crates")).unwrap();
+    let folders = crates.map(|entry| entry.unwrap().path().join("src"));
+    let mut found = BTreeSet::new();
+    for (path, code) in code(folders.chain([root.join("src")]).collect(), Vec::new()) {
+        let words = ["unsafe {", "unsafe impl", "unsafe fn", "unsafe extern"];
+        if words.iter().any(|word| code.contains(word)) {
+            let path = path.strip_prefix(root).unwrap().to_owned();
+            let place = listed.iter().find(|place| path.starts_with(place));
+            found.insert(*place.unwrap_or_else(|| panic!("{} is not listed", path.display())));
+        }
+    }
+    assert_eq!(found, listed);
 }
 
 /// Paths that a process created or opened for writing, with the call.

@@ -87,6 +87,14 @@ pub fn user_region(region: [u32; 4], width: usize, height: usize) -> Result<Rect
     Ok(rect)
 }
 
+/// Checks a region property without a frame.
+///
+/// # Errors
+/// A sentence that says what is wrong if the region is empty.
+pub fn check_region(region: [u32; 4]) -> Result<(), String> {
+    user_region(region, usize::MAX, usize::MAX).map(|_| ())
+}
+
 /// The pixels that lie in at least one of `a` and in at least one of `b`, as rectangles without common
 /// pixels.
 pub fn union_of(a: &[Rect], b: &[Rect]) -> Vec<Rect> {

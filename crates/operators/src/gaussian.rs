@@ -66,6 +66,24 @@ pub struct GaussianSettings {
     pub variant: Option<GaussianVariant>,
 }
 
+impl GaussianSettings {
+    /// Checks what neither frames nor a device decide.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for an even or out-of-range kernel size.
+    pub fn check(&self) -> Result<(), ClError> {
+        let taps = self.kernel_size;
+        if KERNEL_SIZE_RANGE.contains(&taps) && !taps.is_multiple_of(2) {
+            return Ok(());
+        }
+        Err(ClError::Refused(format!(
+            "kernel-size={taps} is not supported; set an odd number from {} to {}",
+            KERNEL_SIZE_RANGE.start(),
+            KERNEL_SIZE_RANGE.end()
+        )))
+    }
+}
+
 /// One launch: a plane whose components are filtered together, or one component of a plane.
 #[derive(Debug)]
 struct PlaneFilter {
@@ -142,14 +160,8 @@ impl Gaussian {
         settings: &GaussianSettings,
         whole: &FrameLayout,
     ) -> Result<Self, ClError> {
+        settings.check()?;
         let taps = settings.kernel_size;
-        if !KERNEL_SIZE_RANGE.contains(&taps) || taps.is_multiple_of(2) {
-            return Err(ClError::Refused(format!(
-                "kernel-size={taps} is not supported; set an odd number from {} to {}",
-                KERNEL_SIZE_RANGE.start(),
-                KERNEL_SIZE_RANGE.end()
-            )));
-        }
         let bytes: Vec<u8> = match settings.arithmetic {
             Arithmetic::Auto | Arithmetic::Integer => weights_q8(taps, settings.sigma_px)
                 .iter()

@@ -20,7 +20,7 @@ use gst::glib;
 
 use plane_count::{Plan, PlaneCount, table_count};
 
-use super::{WARM_UP_ROWS, source::PlaneImages, to_u32};
+use super::{WARM_UP_ROWS, depth::effective_depth, source::PlaneImages, to_u32};
 
 /// Bytes of a counter.
 const COUNTER: usize = size_of::<u32>();
@@ -94,21 +94,29 @@ struct Merge {
     kernel: Kernel,
 }
 
-/// Number of bits that samples fill.
+/// Checks the number of bins of samples that fill `bit_depth` of their `sample_bits` bits.
 ///
 /// # Errors
-/// [`ClError::Refused`] if `bit_depth` does not fit the format.
-pub(super) fn effective_depth(bit_depth: u32, sample: SampleType) -> Result<u32, ClError> {
-    let bits = sample.bits();
-    match bit_depth {
-        0 => Ok(bits),
-        8 if bits == 8 => Ok(8),
-        1..=16 if bits == 16 => Ok(bit_depth),
-        _ => Err(ClError::Refused(format!(
-            "bit-depth={bit_depth} does not fit {bits}-bit samples; set it to 0{}",
-            if bits == 16 { " or to 1..16" } else { "" }
-        ))),
+/// [`ClError::Refused`] for more bins than levels, and for a number that is no power of two.
+pub fn check_bins(bins: usize, bit_depth: u32, sample_bits: u32) -> Result<(), ClError> {
+    let levels = 1_usize << bit_depth;
+    if bins > levels {
+        let or_deeper = if bit_depth < sample_bits {
+            ", or raise bit-depth"
+        } else {
+            ""
+        };
+        return Err(ClError::Refused(format!(
+            "bins={bins} is more than the {levels} levels of {bit_depth}-bit samples; lower bins to \
+             {levels} or less{or_deeper}"
+        )));
     }
+    if !bins.is_power_of_two() {
+        return Err(ClError::Refused(format!(
+            "bins={bins} is not a power of two; set one from 2 to {levels}"
+        )));
+    }
+    Ok(())
 }
 
 impl Histogram {
@@ -166,23 +174,7 @@ impl Histogram {
     ) -> Result<Self, ClError> {
         let bit_depth = effective_depth(settings.bit_depth, layout.sample)?;
         let bins = settings.bins;
-        let levels = 1_usize << bit_depth;
-        if bins > levels {
-            return Err(ClError::Refused(format!(
-                "bins={bins} is more than the {levels} levels of {bit_depth}-bit samples; lower \
-                 bins to {levels} or less{}",
-                if layout.sample == SampleType::U8 {
-                    ""
-                } else {
-                    ", or raise bit-depth"
-                }
-            )));
-        }
-        if !bins.is_power_of_two() {
-            return Err(ClError::Refused(format!(
-                "bins={bins} is not a power of two; set one from 2 to {levels}"
-            )));
-        }
+        check_bins(bins, bit_depth, layout.sample.bits())?;
         let region = settings.region;
         let pixels = region.width() as u64 * region.height() as u64;
         if pixels > u64::from(u32::MAX) {

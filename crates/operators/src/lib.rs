@@ -1,6 +1,7 @@
 //! One struct per algorithm: it checks its settings, chooses a kernel variant and enqueues. No
 //! GStreamer element is defined here.
 
+mod depth;
 mod flat_field;
 mod gaussian;
 mod histogram;
@@ -10,9 +11,10 @@ mod probe;
 mod reference;
 mod source;
 
+pub use depth::{check_threshold, largest_depth};
 pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
-pub use histogram::{Histogram, HistogramSettings, Strategy};
+pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
 pub use pitch_threshold::{
     Borders, Compare, Contrast, JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect,
     PitchSettings, PitchThreshold, Polarity,

@@ -42,7 +42,7 @@ use wide::WideSplit;
 
 use super::{
     WARM_UP_ROWS,
-    histogram::effective_depth,
+    depth::{check_threshold, effective_depth},
     sample_options,
     source::{PlaneImages, plain_group},
     to_i32,
@@ -204,13 +204,8 @@ impl PitchThreshold {
         settings: &PitchSettings,
     ) -> Result<Self, ClError> {
         let depth = effective_depth(settings.bit_depth, layout.sample)?;
-        let highest = f64::from((1_u32 << depth) - 1);
-        if !(0.0..=highest).contains(&settings.threshold) {
-            return Err(ClError::Refused(format!(
-                "threshold={} is not a grey level of {depth}-bit samples; set it to 0..{highest}",
-                settings.threshold
-            )));
-        }
+        check_threshold(settings.threshold, depth)?;
+        settings.check()?;
         let (width, height) = (layout.width, layout.height);
         let comparisons = settings.comparisons()?;
         let window = Window::frame(height);

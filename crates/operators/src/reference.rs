@@ -23,7 +23,7 @@ use clinspect_opencl::{
 
 use crate::{
     JudgedPixels, WARM_UP_ROWS,
-    histogram::effective_depth,
+    depth::effective_depth,
     lister::Lister,
     pitch_threshold::Marked,
     sample_options,

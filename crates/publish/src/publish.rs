@@ -2,7 +2,7 @@
 
 mod imp;
 
-use gst::{glib, subclass::prelude::*};
+use gst::{glib, prelude::*, subclass::prelude::*};
 
 /// Which frames are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -58,5 +58,13 @@ impl InspectPublish {
     /// The settings as the properties are now.
     pub fn settings(&self) -> crate::Settings {
         imp::InspectPublish::from_obj(self).settings()
+    }
+
+    /// Checks the properties as the start of the element does. Reads the files that they name, and opens no connection.
+    ///
+    /// # Errors
+    /// The sentence of the error at the start.
+    pub fn check(&self) -> Result<(), String> {
+        self.settings().check(&self.name())
     }
 }

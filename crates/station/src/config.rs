@@ -1,9 +1,11 @@
 //! The station's configuration file.
 
 mod camera;
+mod files;
 mod mistakes;
 mod nearest;
 mod properties;
+mod secrets;
 mod table;
 
 use std::{
@@ -23,7 +25,8 @@ pub use mistakes::Mistake;
 pub use properties::{Properties, set, value_of};
 
 use crate::web::Token;
-use mistakes::Mistakes;
+use files::comes_with_the_service;
+use mistakes::{Mistakes, Purpose};
 use table::Table;
 
 /// Where the page is served if the file does not say so.
@@ -45,50 +48,64 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads a file. GStreamer and the elements must be registered.
+    /// Reads a file to run its cameras. GStreamer and the elements must be registered.
     ///
     /// # Errors
     /// Every mistake in the file, in its order.
     pub fn read(path: &Path) -> Result<Self, Vec<Mistake>> {
-        let whole_file = |text: String| {
-            vec![Mistake {
-                line: 1,
-                column: 1,
-                text,
-            }]
-        };
-        let size = fs::metadata(path).map(|file| file.len());
-        let text = match size {
-            Ok(size) if size > MOST_BYTES => {
-                Err("the file is larger than 1 MiB; is it the right file?".to_owned())
-            }
-            _ => fs::read_to_string(path)
-                .map_err(|error| format!("the file cannot be read: {error}")),
-        };
-        Self::parse(&text.map_err(whole_file)?)
+        read_file(path, Purpose::Run).map(|(config, _)| config)
     }
 
-    /// Reads the text of a file.
+    /// Reads a file at the start of the station. What an element refuses is left to that element: it stops its own
+    /// camera, which is tried again, and the others start. A file that the element reads may come later at boot.
     ///
     /// # Errors
-    /// Every mistake in the text, in its order.
-    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
-        let mut mistakes = Mistakes::of(text);
-        let (document, errors) = DeTable::parse_recoverable(text);
-        for error in errors {
-            let at = error.span().map_or(0, |span| span.start);
-            mistakes.add_syntax(at, &format!("this is not TOML: {}", error.message()));
+    /// Every other mistake in the file, in its order.
+    pub fn read_at_start(path: &Path) -> Result<Self, Vec<Mistake>> {
+        read_file(path, Purpose::Start).map(|(config, _)| config)
+    }
+
+    /// Reads a file to check it: a credential that systemd passes to the service may be missing. Returns
+    /// notes about what was not checked, too.
+    ///
+    /// # Errors
+    /// Every mistake in the file, in its order.
+    pub fn check(path: &Path) -> Result<(Self, Vec<Mistake>), Vec<Mistake>> {
+        read_file(path, Purpose::Check)
+    }
+}
+
+fn read_file(path: &Path, purpose: Purpose) -> Result<(Config, Vec<Mistake>), Vec<Mistake>> {
+    let whole_file = |text: String| {
+        vec![Mistake {
+            line: 1,
+            column: 1,
+            text,
+        }]
+    };
+    let size = fs::metadata(path).map(|file| file.len());
+    let text = match size {
+        Ok(size) if size > MOST_BYTES => {
+            Err("the file is larger than 1 MiB; is it the right file?".to_owned())
         }
-        // The document as a whole is at its beginning.
-        let mut table = Table::new(document.get_ref(), 0..0, "the file");
-        let config = read(&mut table, &mut mistakes);
-        table.finish(&mut mistakes);
-        let mistakes = mistakes.into_sorted();
-        if mistakes.is_empty() {
-            Ok(config)
-        } else {
-            Err(mistakes)
-        }
+        _ => fs::read_to_string(path).map_err(|error| format!("the file cannot be read: {error}")),
+    };
+    let text = text.map_err(whole_file)?;
+    let mut mistakes = Mistakes::of(&text, path, purpose);
+    let (document, errors) = DeTable::parse_recoverable(&text);
+    for error in errors {
+        let at = error.span().map_or(0, |span| span.start);
+        mistakes.add_syntax(at, &format!("this is not TOML: {}", error.message()));
+    }
+    // The document as a whole is at its beginning.
+    let mut table = Table::new(document.get_ref(), 0..0, "the file");
+    let config = read(&mut table, &mut mistakes);
+    table.finish(&mut mistakes);
+    let [mistakes, notes] = mistakes.into_sorted();
+    if mistakes.is_empty() {
+        Ok((config, notes))
+    } else {
+        Err(mistakes)
     }
 }
 
@@ -97,6 +114,7 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
     let token = table.string("token-file", mistakes);
     let allow_writing = table.boolean("allow-writing", mistakes).unwrap_or(false);
     if let Some((path, span)) = &token
+        && !comes_with_the_service(Path::new(path), "token-file", span, mistakes)
         && let Err(why) = Token::read(Path::new(path))
     {
         mistakes.add(span, format!("token-file: {why:#}"));
@@ -158,6 +176,12 @@ fn cameras(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<Camera
         );
         return Vec::new();
     };
+    if values.is_empty() {
+        mistakes.add(
+            &value.span(),
+            "the list of cameras is empty; add a table [[camera]] with name and source",
+        );
+    }
     let mut cameras: Vec<CameraConfig> = Vec::new();
     for value in values.iter() {
         let Some(entries) = value.get_ref().as_table() else {

@@ -72,8 +72,24 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
     gstclinspect::register_static()?;
     gstinspectoverlay::register_static()?;
     gstinspectpublish::register_static()?;
-    match Config::read(&args.file) {
-        Ok(config) => Ok(Some(config)),
+    let read = if args.check {
+        Config::check(&args.file)
+    } else {
+        Config::read_at_start(&args.file).map(|config| (config, Vec::new()))
+    };
+    match read {
+        Ok((config, notes)) => {
+            for note in notes {
+                println!(
+                    "{}:{}:{}: note: {}",
+                    args.file.display(),
+                    note.line,
+                    note.column,
+                    note.text
+                );
+            }
+            Ok(Some(config))
+        }
         Err(mistakes) => {
             for mistake in mistakes {
                 error_or_print(args, &format!("{}:{mistake}", args.file.display()));

@@ -113,6 +113,15 @@ impl ClBaseFilter {
         Ok(())
     }
 
+    /// See [`ClBaseFilter::check`](super::ClBaseFilter::check).
+    ///
+    /// # Errors
+    /// See there.
+    pub(super) fn check(&self) -> Result<(), ClError> {
+        let images = lock(&self.settings).memory_object == MemoryObject::Image;
+        (self.methods()?.check)(&self.obj(), images)
+    }
+
     fn close(&self) {
         *lock(&self.stream) = None;
         *lock(&self.kept) = Kept::default();

@@ -71,6 +71,16 @@ pub fn put_back<T: Clone + PartialEq>(settings: &mut T, refused: &T, in_force: &
     }
 }
 
+impl ClBaseFilter {
+    /// Checks the properties, as far as neither frames nor a device decide.
+    ///
+    /// # Errors
+    /// The refusal that frames would cause.
+    pub fn check(&self) -> Result<(), ClError> {
+        self.imp().check()
+    }
+}
+
 /// Methods for subclasses.
 pub trait ClBaseFilterExt: IsA<ClBaseFilter> {
     /// The number of a frame: its offset if it has one, otherwise a count since the start.

@@ -87,6 +87,15 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     /// settings were read; see [`put_back`](super::put_back).
     fn restore(&self, refused: &Self::Settings, in_force: &Self::Settings);
 
+    /// Checks the properties, as far as neither frames nor a device decide. `images`:
+    /// `memory-object=image`.
+    ///
+    /// # Errors
+    /// The refusal of [`Self::build`] at every frame.
+    fn check(&self, _images: bool) -> Result<(), ClError> {
+        Ok(())
+    }
+
     /// Builds an operator, possibly on another thread while frames flow.
     ///
     /// # Errors
@@ -212,6 +221,7 @@ pub struct Methods {
     pub(super) counts: &'static [&'static str],
     pub(super) rewrites: bool,
     pub(super) treatment: fn(&ClBaseFilter, &mut Work) -> Result<Treatment, ClError>,
+    pub(super) check: fn(&ClBaseFilter, bool) -> Result<(), ClError>,
     pub(super) started: fn(&ClBaseFilter),
     pub(super) stopped: fn(&ClBaseFilter),
     pub(super) other_caps: fn(&ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>,
@@ -247,6 +257,10 @@ trait HasMethods: ClBaseFilterImpl {
         treatment: |element, work| {
             let (this, live, state) = typed::<Self>(element, work)?;
             this.imp().treatment(live, state)
+        },
+        check: |element, images| {
+            let this = element.downcast_ref::<Self::Type>();
+            this.ok_or_else(other_type)?.imp().check(images)
         },
         started: |element| {
             if let Some(this) = element.downcast_ref::<Self::Type>() {

@@ -32,6 +32,18 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    fn operator(&self, image: bool) -> GaussianSettings {
+        GaussianSettings {
+            kernel_size: self.kernel_size as usize,
+            sigma_px: self.sigma,
+            arithmetic: self.arithmetic,
+            image,
+            variant: None,
+        }
+    }
+}
+
 static PROPERTIES: LazyLock<PropertyTable<ClGaussian>> = LazyLock::new(|| {
     let sizes = *KERNEL_SIZE_RANGE.start() as u32..=*KERNEL_SIZE_RANGE.end() as u32;
     let rows = properties!(Settings {
@@ -107,18 +119,13 @@ impl ClBaseFilterImpl for ClGaussian {
         put_back(&mut *lock(&self.settings), refused, in_force);
     }
 
+    fn check(&self, images: bool) -> Result<(), ClError> {
+        lock(&self.settings).operator(images).check()
+    }
+
     fn build(target: &Target, settings: &Settings) -> Result<Gaussian, ClError> {
-        Gaussian::new(
-            &target.context,
-            &target.layout,
-            &GaussianSettings {
-                kernel_size: settings.kernel_size as usize,
-                sigma_px: settings.sigma,
-                arithmetic: settings.arithmetic,
-                image: target.images,
-                variant: None,
-            },
-        )
+        let settings = settings.operator(target.images);
+        Gaussian::new(&target.context, &target.layout, &settings)
     }
 
     fn reach(operator: &Gaussian) -> Reach {

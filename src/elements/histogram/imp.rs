@@ -15,8 +15,12 @@ use crate::elements::{
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
 };
-use clinspect_core::{ClError, region::user_region, statistics::Statistics};
-use clinspect_operators::{Histogram, HistogramSettings, Strategy};
+use clinspect_core::{
+    ClError,
+    region::{check_region, user_region},
+    statistics::Statistics,
+};
+use clinspect_operators::{Histogram, HistogramSettings, Strategy, check_bins, largest_depth};
 use clinspect_results::HistogramResult;
 
 /// Settings from which the operator is built.
@@ -148,6 +152,13 @@ impl ClBaseFilterImpl for ClHistogram {
 
     fn restore(&self, refused: &Settings, in_force: &Settings) {
         put_back(&mut lock(&self.properties).counting, refused, in_force);
+    }
+
+    fn check(&self, _images: bool) -> Result<(), ClError> {
+        let settings = lock(&self.properties).counting.clone();
+        let depth = largest_depth(settings.bit_depth);
+        check_bins(settings.bins as usize, depth, largest_depth(0))?;
+        settings.roi.check("roi", |&roi| check_region(roi))
     }
 
     fn build(target: &Target, settings: &Settings) -> Result<Histogram, ClError> {

@@ -33,24 +33,44 @@ impl Ignore {
         width: usize,
         height: Option<usize>,
     ) -> Result<Option<Arc<Ignored>>, ClError> {
-        let refused = |why| ClError::Refused(format!("ignore-mask: {why}"));
-        let picture = self.mask.picture.clone().transpose().map_err(refused)?;
-        let polygons = self.regions.check("ignore-regions", |regions| {
+        let (picture, polygons) = (self.picture()?, self.polygons()?);
+        let ignored = Ignored::new(width, height, picture, polygons).map_err(refused_mask)?;
+        Ok((!ignored.is_empty()).then(|| Arc::new(ignored)))
+    }
+
+    /// Checks what no frame decides.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a picture that cannot be read, or a polygon that cannot be drawn.
+    pub(super) fn check(&self) -> Result<(), ClError> {
+        self.picture()?;
+        self.polygons()?;
+        Ok(())
+    }
+
+    fn picture(&self) -> Result<Option<Arc<Bitmap>>, ClError> {
+        (self.mask.picture.clone().transpose()).map_err(refused_mask)
+    }
+
+    fn polygons(&self) -> Result<Vec<Polygon>, ClError> {
+        self.regions.check("ignore-regions", |regions| {
             let numbered = regions.0.iter().enumerate();
             numbered
                 .map(|(n, numbers)| {
                     Polygon::new(numbers).map_err(|why| format!("polygon {}: {why}", n + 1))
                 })
-                .collect::<Result<Vec<_>, String>>()
-        })?;
-        let ignored = Ignored::new(width, height, picture, polygons).map_err(refused)?;
-        Ok((!ignored.is_empty()).then(|| Arc::new(ignored)))
+                .collect()
+        })
     }
 
     /// Reads the picture again: the file may have changed since the property was set.
     pub(super) fn read_again(&mut self) {
         self.mask.read();
     }
+}
+
+fn refused_mask(why: String) -> ClError {
+    ClError::Refused(format!("ignore-mask: {why}"))
 }
 
 /// A picture in a file.

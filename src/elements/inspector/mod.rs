@@ -133,6 +133,12 @@ pub trait InspectorImpl:
     /// See [`ClBaseFilterImpl::restore`].
     fn restore(&self, refused: &Self::Settings, in_force: &Self::Settings);
 
+    /// See [`ClBaseFilterImpl::check`]; the properties of every inspector are checked already.
+    ///
+    /// # Errors
+    /// See there.
+    fn check(&self, images: bool) -> Result<(), ClError>;
+
     /// See [`ClBaseFilterImpl::build`].
     ///
     /// # Errors
@@ -284,6 +290,13 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
 
     fn restore(&self, refused: &T::Settings, in_force: &T::Settings) {
         InspectorImpl::restore(self, refused, in_force);
+    }
+
+    fn check(&self, images: bool) -> Result<(), ClError> {
+        let inspector = self.inspector();
+        Classifier::new(&lock(&inspector.rules))?;
+        inspector.ignore().check()?;
+        InspectorImpl::check(self, images)
     }
 
     fn build(target: &Target, settings: &T::Settings) -> Result<T::Operator, ClError> {

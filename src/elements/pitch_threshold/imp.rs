@@ -31,7 +31,7 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits},
     pitch::Axis,
-    region::user_region,
+    region::{check_region, user_region},
     threshold::Reached,
     window::Reach,
 };
@@ -257,8 +257,15 @@ impl InspectorImpl for ClPitchThreshold {
         *settings = now;
     }
 
+    fn check(&self, _images: bool) -> Result<(), ClError> {
+        let settings = InspectorImpl::settings(self, &State::default());
+        (settings.rois).check("rois", |rois| {
+            rois.iter().copied().try_for_each(check_region)
+        })?;
+        settings.comparison()?.check()
+    }
+
     fn build(target: &Target, settings: &Settings) -> Result<Operator, ClError> {
-        let multiples = settings.multiples.check("multiples", |m| Ok(m.clone()))?;
         let layout = &target.layout;
         let rois = settings.rois.check("rois", |rois| {
             let rois = rois.iter();
@@ -272,34 +279,15 @@ impl InspectorImpl for ClPitchThreshold {
                 .collect()
         })?;
         let frame_height = (!target.line_scan).then_some(layout.height);
-        let [pitch_x, pitch_y] = settings.pitches;
-        let [along_x, along_y] = settings.estimates();
         let comparison = PitchThreshold::new(
             &target.context,
             layout,
             &PitchSettings {
-                may_be_blind: along_x || along_y,
-                may_move: settings.may_move,
-                pitch_x,
-                pitch_y,
-                multiples,
-                threshold: settings.threshold,
-                compare: settings.compare,
-                match_center: settings.match_center,
-                polarity: settings.polarity,
-                borders: settings.borders,
-                edge_margin: settings.edge_margin,
-                scales: settings.scales as usize,
-                scale_factors: settings
-                    .scale_factors
-                    .check("scale-factors", |f| Ok(f.clone()))?,
-                contrast: settings.contrast(),
                 rois,
                 ignored: settings.ignore.pixels(layout.width, frame_height)?,
-                bit_depth: settings.bit_depth,
                 line_scan: target.line_scan,
                 image: target.images,
-                variant: None,
+                ..settings.comparison()?
             },
         )?;
         Ok(Operator {

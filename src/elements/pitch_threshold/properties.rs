@@ -7,8 +7,11 @@ use crate::elements::{
     inspector::Ignore,
     property_table::{Row, properties},
 };
-use clinspect_core::scales::{MAX_SCALES, SCALE_FACTORS};
-use clinspect_operators::{Borders, Compare, Contrast, Polarity};
+use clinspect_core::{
+    ClError,
+    scales::{MAX_SCALES, SCALE_FACTORS},
+};
+use clinspect_operators::{Borders, Compare, Contrast, PitchSettings, Polarity};
 
 /// Value of a pitch property that asks for an estimate.
 const ESTIMATE: f64 = -1.0;
@@ -103,6 +106,39 @@ impl Settings {
             nick(self.polarity.to_value()),
             nick(self.borders.to_value()),
         )
+    }
+
+    /// The comparison of whole frames.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for an array that is not usable.
+    pub fn comparison(&self) -> Result<PitchSettings, ClError> {
+        let [pitch_x, pitch_y] = self.pitches;
+        let [along_x, along_y] = self.estimates();
+        Ok(PitchSettings {
+            may_be_blind: along_x || along_y,
+            may_move: self.may_move,
+            pitch_x,
+            pitch_y,
+            multiples: self.multiples.check("multiples", |m| Ok(m.clone()))?,
+            threshold: self.threshold,
+            compare: self.compare,
+            match_center: self.match_center,
+            polarity: self.polarity,
+            borders: self.borders,
+            edge_margin: self.edge_margin,
+            scales: self.scales as usize,
+            scale_factors: self
+                .scale_factors
+                .check("scale-factors", |f| Ok(f.clone()))?,
+            contrast: self.contrast(),
+            rois: Vec::new(),
+            ignored: None,
+            bit_depth: self.bit_depth,
+            line_scan: false,
+            image: false,
+            variant: None,
+        })
     }
 
     /// The minimum contrast for an operator.

@@ -21,12 +21,14 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits},
     ignored::Bitmap,
-    region::user_region,
+    region::{check_region, user_region},
     threshold::Reached,
     window::Reach,
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_operators::{Listed, Marked, MaskTarget, Reference, ReferenceSettings, Show};
+use clinspect_operators::{
+    Listed, Marked, MaskTarget, Reference, ReferenceSettings, Show, check_threshold, largest_depth,
+};
 use clinspect_results::Alignment;
 
 /// Instance of `clreference`.
@@ -133,12 +135,17 @@ impl InspectorImpl for ClReference {
         put_back(&mut *lock(&self.settings), &set(refused), &set(in_force));
     }
 
+    fn check(&self, images: bool) -> Result<(), ClError> {
+        let settings = lock(&self.settings).clone();
+        check_memory(images)?;
+        (settings.rois).check("rois", |rois| {
+            rois.iter().copied().try_for_each(check_region)
+        })?;
+        check_threshold(settings.threshold, largest_depth(settings.bit_depth))
+    }
+
     fn build(target: &Target, settings: &Settings) -> Result<Operator, ClError> {
-        if target.images {
-            return Err(ClError::Refused(
-                "clreference reads buffers only; set memory-object=buffer".into(),
-            ));
-        }
+        check_memory(target.images)?;
         let layout = &target.layout;
         let rois = settings.rois.check("rois", |rois| {
             let rois = rois.iter();
@@ -268,4 +275,13 @@ impl InspectorImpl for ClReference {
     fn in_words(live: &Live<Settings, Operator>) -> String {
         live.settings.in_words()
     }
+}
+
+fn check_memory(images: bool) -> Result<(), ClError> {
+    if images {
+        return Err(ClError::Refused(
+            "clreference reads buffers only; set memory-object=buffer".into(),
+        ));
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, frame:
 
 use super::{PitchThreshold, ignore::Ignore};
 use crate::{
-    histogram::effective_depth,
+    depth::effective_depth,
     sample_options,
     source::{plain_group, source_args, target_args},
     to_i32,

@@ -20,7 +20,7 @@ use clinspect_opencl::{
 
 use super::{settings::PitchSettings, upload};
 use crate::{
-    histogram::effective_depth,
+    depth::effective_depth,
     sample_options,
     source::{plain_group, source_args},
     to_i32, to_u32,

@@ -17,6 +17,7 @@ use clinspect_opencl::ClContext;
 use gst::glib;
 
 use super::presence::Contrast;
+use crate::depth::{check_threshold, largest_depth};
 
 /// Flags of the kernel, with the kernel's names.
 const MINIMUM: i32 = 1;
@@ -160,6 +161,17 @@ pub struct PitchSettings {
 }
 
 impl PitchSettings {
+    /// Checks what neither frames nor a device decide.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings that no frame can be compared with.
+    pub fn check(&self) -> Result<(), ClError> {
+        check_threshold(self.threshold, largest_depth(self.bit_depth))?;
+        self.comparisons()?;
+        self.scale_thresholds_q8()?;
+        Ok(())
+    }
+
     /// The comparisons in use: along x, then along y, each at every multiple.
     ///
     /// # Errors

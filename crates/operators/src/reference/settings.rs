@@ -11,7 +11,10 @@ use clinspect_core::{
 };
 use gst::glib;
 
-use crate::{Polarity, histogram::effective_depth};
+use crate::{
+    Polarity,
+    depth::{check_threshold, effective_depth},
+};
 
 /// How frames are aligned with the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
@@ -85,13 +88,7 @@ impl ReferenceSettings {
     pub(super) fn check(&self, layout: &FrameLayout) -> Result<(), ClError> {
         let size = [layout.width, layout.height];
         let depth = effective_depth(self.bit_depth, layout.sample)?;
-        let highest = f64::from((1_u32 << depth) - 1);
-        if !(0.0..=highest).contains(&self.threshold) {
-            return Err(ClError::Refused(format!(
-                "threshold={} is not a grey level of {depth}-bit samples; set it to 0..{highest}",
-                self.threshold
-            )));
-        }
+        check_threshold(self.threshold, depth)?;
         if self.train_frames > MOST_FRAMES {
             return Err(ClError::Refused(format!(
                 "train-frames={} is too many; set it to at most {MOST_FRAMES}",

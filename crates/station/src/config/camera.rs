@@ -7,6 +7,7 @@ use crate::recording;
 use super::{
     mistakes::Mistakes,
     properties::{self, Properties},
+    secrets,
     table::Table,
 };
 
@@ -73,6 +74,13 @@ const DEVICE: (&str, &str) = ("device", "set device in [[camera]]");
 const PASSES_FRAMES: (&str, &str) = ("output", "the frame goes on to the page; leave it out");
 const QOS: (&str, &str) = ("qos", "every frame is inspected; leave it out");
 
+/// Why `clflatfield` and `clreference` need a file, with the end of its name.
+const FLAT_FIELD_FILE: [&str; 2] = ["frames would pass without a correction", "flat-field"];
+const REFERENCE_FILE: [&str; 2] = [
+    "it would train again with whatever frames come then, bad ones included",
+    "reference",
+];
+
 /// Reads the table of a camera.
 pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> CameraConfig {
     let name = name(table, mistakes);
@@ -85,6 +93,11 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
     let picture_width = table.whole("picture-width", 64..8192, mistakes);
     let mut element = |key, factory, reserved: &[_]| {
         let table = table.table(key, mistakes)?;
+        match factory {
+            "clflatfield" => need_location(&table, FLAT_FIELD_FILE, &name, mistakes),
+            "clreference" => need_location(&table, REFERENCE_FILE, &name, mistakes),
+            _ => {}
+        }
         Some(properties::read(&table, factory, reserved, mistakes))
     };
     let flat_field = element("flat-field", "clflatfield", &[DEVICE, QOS]);
@@ -195,10 +208,18 @@ fn aravissrc(name: &str, caps: Option<&str>) -> String {
 
 /// Makes the source without starting it.
 fn check_source(description: &str, span: &Range<usize>, mistakes: &mut Mistakes<'_>) {
+    if secrets::has_user(description) {
+        mistakes.add(
+            span,
+            "the source holds a user or a password in an address, which messages and logs repeat; set the properties of \
+             the element instead, for instance user-id and user-pw of rtspsrc, and let only root read this file",
+        );
+    }
+    check_password("the source", description, span, mistakes);
     let Err(error) = crate::pipeline::source(description) else {
         return;
     };
-    let why = error.message();
+    let why = secrets::without_users(error.message());
     let advice = if error.matches(gst::ParseError::NoSuchElement) {
         "install its GStreamer plugin, or correct the name"
     } else if error.matches(gst::ParseError::Link) {
@@ -209,26 +230,48 @@ fn check_source(description: &str, span: &Range<usize>, mistakes: &mut Mistakes<
     mistakes.add(span, format!("the source is no pipeline: {why}; {advice}"));
 }
 
+/// A password in the file must not be for all eyes.
+fn check_password(key: &str, text: &str, span: &Range<usize>, mistakes: &mut Mistakes<'_>) {
+    if secrets::has_password(text)
+        && let Some(command) = mistakes.command_to_hide_file()
+    {
+        let text =
+            format!("{key} holds a password, and every user can read this file; run: {command}");
+        mistakes.add(span, text);
+    }
+}
+
+/// A camera starts again by itself, so an element that learns keeps in a file what it has learned.
+fn need_location(
+    table: &Table<'_, '_>,
+    [why, end]: [&str; 2],
+    camera: &str,
+    mistakes: &mut Mistakes<'_>,
+) {
+    let camera = if camera.is_empty() { "NAME" } else { camera };
+    let text = format!(
+        "{} has no location: a camera starts again by itself after a failure, and {why}; set location to a file, for \
+         instance \"/var/lib/clinspect-station/{camera}-{end}.npz\"",
+        table.name
+    );
+    match table.text("location") {
+        Some(("", span)) => mistakes.add(&span, text),
+        None if !table.has("location") => mistakes.add_missing(&table.span, text),
+        _ => {}
+    }
+}
+
 /// The tables of `inspectpublish`; it sends the camera's name if the file gives no other.
 fn publish(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<Properties> {
     let tables = table.tables("publish", mistakes);
     let mut publish = Vec::new();
     for table in tables {
-        let read = properties::read(&table, "inspectpublish", &[], mistakes);
-        let uri = table
-            .entries()
-            .into_iter()
-            .find(|(key, _, _)| *key == "uri");
-        if let Some((_, _, value)) = uri
-            && let Some(text) = value.get_ref().as_str()
-            && has_password(text)
-        {
-            mistakes.add(
-                &value.span(),
-                "the uri holds a user or a password, which others could read; write both into a file and set credentials-file",
-            );
+        for (key, _, value) in table.entries() {
+            if let Some(text) = value.get_ref().as_str() {
+                check_password(key, text, &value.span(), mistakes);
+            }
         }
-        publish.push(read);
+        publish.push(properties::read(&table, "inspectpublish", &[], mistakes));
     }
     publish
 }
@@ -266,11 +309,4 @@ fn recording(
         mistakes.add(&folder_span, format!("recording: {why}"));
     }
     Some(settings)
-}
-
-/// Whether there is a user before the host of a URI.
-fn has_password(uri: &str) -> bool {
-    let after = uri.split_once("://").map_or(uri, |(_, after)| after);
-    let authority = after.split('/').next().unwrap_or(after);
-    authority.contains('@')
 }

@@ -1,16 +1,20 @@
 //! Tables whose keys are the properties of an element.
 
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, path::Path};
 
-use clinspect_core::classes::Classes;
 use gst::{glib, prelude::*};
+use gstinspectpublish::InspectPublish;
 use toml::de::{DeArray, DeValue};
 
 use super::{
+    files::comes_with_the_service,
     mistakes::Mistakes,
     nearest::nearest,
     table::{Table, integer, number, unknown},
 };
+
+/// The property of `inspectpublish` that names a file with a password.
+const CREDENTIALS: &str = "credentials-file";
 
 /// Properties that were set, by name, in GStreamer's notation.
 #[derive(Clone, PartialEq, Default)]
@@ -65,7 +69,7 @@ pub fn set(element: &gst::Element, name: &str, text: Option<&str>) {
 
 /// Reads a table. `set_by_station` are properties that the file cannot set, with what to do instead.
 ///
-/// Values are checked against the element's description and on an element of their own, so that
+/// Values are checked against the element's description, and by an element that runs nowhere, so that
 /// a mistake is found before a camera runs.
 pub fn read(
     table: &Table<'_, '_>,
@@ -74,6 +78,7 @@ pub fn read(
     mistakes: &mut Mistakes<'_>,
 ) -> Properties {
     let mut properties = Properties::default();
+    let mut wrong = Vec::new();
     let Ok(element) = gst::ElementFactory::make(factory).build() else {
         let text = format!("the element {factory} is missing; install its GStreamer plugin");
         mistakes.add(&table.span, text);
@@ -99,42 +104,76 @@ pub fn read(
         let Some(spec) = element.find_property(key) else {
             continue;
         };
-        match in_notation(&spec, value.get_ref()).and_then(|text| check(&element, &spec, &text)) {
-            Ok(text) => {
+        let text = in_notation(&spec, value.get_ref());
+        match text.and_then(|text| Ok((parsed(&spec, &text)?, text))) {
+            Ok((of_property, text)) => {
+                element.set_property_from_value(key, &of_property);
                 properties.0.insert(key.to_owned(), text);
             }
-            Err(why) => mistakes.add(&value.span(), format!("{key}: {why}")),
+            Err(why) => {
+                wrong.push(key);
+                mistakes.add(&value.span(), format!("{key}: {why}"));
+            }
         }
     }
-    if let Some(fail) = properties.get("fail-classes") {
-        check_fail_classes(table, &properties, fail, mistakes);
+    if let Some((path, span)) = table.text(CREDENTIALS)
+        && element.has_property(CREDENTIALS)
+        && comes_with_the_service(Path::new(path), CREDENTIALS, &span, mistakes)
+    {
+        set(&element, CREDENTIALS, None);
+    }
+    if mistakes.asks_elements() {
+        let is_known = |key: &str| known.contains(&key);
+        ask(&element, table, is_known, wrong, mistakes);
     }
     properties
 }
 
-/// The names in `fail-classes` must be classes.
-fn check_fail_classes(
-    table: &Table<'_, '_>,
-    properties: &Properties,
-    fail: &str,
+/// Notes what the element refuses of its properties, in its words. `is_known` tells whether a key is a
+/// property; `wrong` are keys of whose values a mistake was told.
+fn ask<'t>(
+    element: &gst::Element,
+    table: &Table<'t, '_>,
+    is_known: impl Fn(&str) -> bool,
+    mut wrong: Vec<&'t str>,
     mistakes: &mut Mistakes<'_>,
 ) {
-    let text = |notation: &str| -> String {
-        let read = glib::Value::deserialize(notation, glib::Type::STRING).ok();
-        (read.and_then(|value| value.get().ok())).unwrap_or_default()
-    };
-    let classes = text(properties.get("classes").unwrap_or_default());
-    let Ok(classes) = Classes::parse(&classes) else {
+    let factory = element.factory();
+    let Some(unset) = factory.and_then(|factory| factory.create().build().ok()) else {
         return;
     };
-    let names: Vec<&str> = classes.names().collect();
-    for name in text(fail).split(',').map(str::trim) {
-        if !name.is_empty() && classes.number(name).is_none() {
-            let known = names.join(", ");
-            let text = format!("fail-classes: there is no class {name}; the classes are {known}");
-            mistakes.add(&table.place("fail-classes"), text);
+    let mut entries = table.entries();
+    entries.retain(|(key, _, _)| is_known(key));
+    while let Err(why) = refusal(element) {
+        // The sentence begins with the property that is wrong.
+        let is_end = |c: char| !c.is_ascii_lowercase() && c != '-';
+        let named = why
+            .split(is_end)
+            .filter_map(|word| entries.iter().find(|(key, _, _)| *key == word));
+        let named: Vec<_> = named.collect();
+        // A refusal with a key of which a mistake was told may be due to that mistake.
+        let is_news = !named.iter().any(|(key, _, _)| wrong.contains(key));
+        let first = named.first();
+        if is_news {
+            let span = first.map_or(table.span.clone(), |(_, _, value)| value.span());
+            mistakes.add(&span, why.as_str());
+        }
+        match first {
+            Some((key, _, _)) if !wrong.contains(key) => {
+                // So that the element tells its next refusal.
+                element.set_property_from_value(key, &unset.property_value(key));
+                wrong.push(key);
+            }
+            _ => return,
         }
     }
+}
+
+/// What the element refuses before a camera runs.
+fn refusal(element: &gst::Element) -> Result<(), String> {
+    gstclinspect::check_settings(element)?;
+    let publish = element.downcast_ref::<InspectPublish>();
+    publish.map_or(Ok(()), InspectPublish::check)
 }
 
 /// The value in GStreamer's notation, checked for type and range.
@@ -268,25 +307,8 @@ fn array(member: Option<&glib::ParamSpec>, values: &DeArray<'_>) -> Result<Strin
     Ok(format!("<{}>", parts.join(", ")))
 }
 
-/// Sets the value on an element that runs nowhere, and looks whether the element took it.
-fn check(element: &gst::Element, spec: &glib::ParamSpec, text: &str) -> Result<String, String> {
-    let name = spec.name();
+/// The value of a property in GStreamer's notation.
+fn parsed(spec: &glib::ParamSpec, text: &str) -> Result<glib::Value, String> {
     let value = glib::Value::deserialize_with_pspec(text, spec);
-    let value = value.map_err(|_| format!("{text} is no value of this property"))?;
-    if name == "classes"
-        && let Ok(rules) = value.get::<String>()
-    {
-        Classes::parse(&rules)?;
-    }
-    element.set_property_from_value(name, &value);
-    // An element keeps its value if it cannot use a new array.
-    let is_array = value.type_().is_a(gst::Array::static_type());
-    let kept = element.property_value(name);
-    if !is_array || GstValueExt::eq(&value, &kept) {
-        Ok(text.to_owned())
-    } else {
-        Err(format!(
-            "{text} is refused by the element; see its page for what the numbers mean"
-        ))
-    }
+    value.map_err(|_| format!("{text} is no value of this property"))
 }

@@ -59,6 +59,12 @@ impl<'t, 'i> Table<'t, 'i> {
         found.map_or(self.span.clone(), |(key, _)| key.span())
     }
 
+    /// The value of a key that is a string, with its place.
+    pub fn text(&self, key: &str) -> Option<(&'t str, Range<usize>)> {
+        let value = self.entries.get(key)?;
+        Some((value.get_ref().as_str()?, value.span()))
+    }
+
     /// A string.
     pub fn string(&mut self, key: &'static str, mistakes: &mut Mistakes) -> Option<At<String>> {
         let value = self.value(key)?;

@@ -8,6 +8,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use super::parts::{self, Token};
+
 /// Digits of a frame number, so that names sort by it.
 const FRAME_DIGITS: usize = 10;
 /// Length of the longest frame number.
@@ -18,8 +20,6 @@ const NAME_TIME: &str = "00000000T000000.000000Z";
 /// Ends of the file names.
 const PNG: &str = ".png";
 const JSON: &str = ".json";
-/// A file that is being written begins and ends with these; `ls *.png` and a web server skip it.
-const PART: [&str; 2] = [".", ".part"];
 
 /// Why a frame is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,22 +86,24 @@ fn is_base_name(camera: &str, name: &str) -> bool {
 enum Known<'n> {
     Png(&'n str),
     Json(&'n str),
+    /// A writer of this process writes it.
     Part,
+    /// A crash left it half written.
+    Half,
 }
 
 /// What a file of this name is; `None` if it is not one of the camera's recordings.
 fn known<'n>(camera: &str, file: &'n str) -> Option<Known<'n>> {
-    let part = file
-        .strip_prefix(PART[0])
-        .and_then(|rest| rest.strip_suffix(PART[1]));
-    let name = part.unwrap_or(file);
+    let part = parts::parse(file);
+    let name = part.map_or(file, |(name, _)| name);
     let png = name.strip_suffix(PNG);
     let base = png.or_else(|| name.strip_suffix(JSON))?;
     if !is_base_name(camera, base) {
         return None;
     }
     Some(match (part, png) {
-        (Some(_), _) => Known::Part,
+        (Some((_, true)), _) => Known::Part,
+        (Some((_, false)), _) => Known::Half,
         (None, Some(_)) => Known::Png(base),
         (None, None) => Known::Json(base),
     })
@@ -146,11 +148,13 @@ pub(super) struct Folder {
     /// The oldest first.
     recordings: VecDeque<Recording>,
     bytes: u64,
+    token: Token,
 }
 
 impl Folder {
     /// Reads the folder and makes it if only its last part is missing. Removes files that a crash
-    /// left half written, and recordings beyond the limits. Files of other names stay.
+    /// left half written, and recordings beyond the limits. Files of other names stay, and so do those
+    /// that another writer of this process still writes.
     pub fn open(path: &Path, camera: &str, limits: Limits) -> io::Result<Self> {
         match fs::create_dir(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -162,6 +166,7 @@ impl Folder {
             limits,
             recordings: VecDeque::new(),
             bytes: 0,
+            token: Token::new(),
         };
         folder.read()?;
         folder.expire()?;
@@ -186,7 +191,8 @@ impl Folder {
                 Err(error) => return Err(error),
             };
             match known {
-                Known::Part => remove(&file.path())?,
+                Known::Part => {}
+                Known::Half => remove(&file.path())?,
                 Known::Json(base) => results.push((base.to_owned(), about.len())),
                 Known::Png(base) => {
                     let recording = Recording {
@@ -201,6 +207,7 @@ impl Folder {
         for (base, bytes) in results {
             match found.get_mut(&base) {
                 Some(recording) => recording.bytes += bytes,
+                None if self.gets_png(&base) => {}
                 // A crash came before the PNG got its name, or between the removals of both.
                 None => remove(&self.file(&base, JSON))?,
             }
@@ -210,6 +217,14 @@ impl Folder {
         self.bytes = recordings.iter().map(|recording| recording.bytes).sum();
         self.recordings = recordings.into();
         Ok(())
+    }
+
+    /// Whether a PNG is there or is being written. It is looked for last under its final name, which it
+    /// gets last.
+    fn gets_png(&self, base: &str) -> bool {
+        let is_there = |name: &str| self.path.join(name).symlink_metadata().is_ok();
+        let png = format!("{base}{PNG}");
+        parts::names_in_use(&png).iter().any(|part| is_there(part)) || is_there(&png)
     }
 
     fn file(&self, name: &str, end: &str) -> PathBuf {
@@ -233,11 +248,8 @@ impl Folder {
         }
         self.make_room(1, bytes)?;
         let parts = [(JSON, json), (PNG, png)].map(|(end, data)| {
-            (
-                self.path.join(format!("{}{name}{end}{}", PART[0], PART[1])),
-                self.file(name, end),
-                data,
-            )
+            let part = self.token.name(&format!("{name}{end}"));
+            (self.path.join(part), self.file(name, end), data)
         });
         let written = (parts
             .iter()
@@ -263,18 +275,22 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes recordings that are too old.
+    /// Removes recordings that are too old. Recordings need not be in the order of their times: the
+    /// clock may have been set back.
     pub fn expire(&mut self) -> io::Result<()> {
         let Some(end) = SystemTime::now().checked_sub(self.limits.age) else {
             return Ok(());
         };
-        while !self.limits.age.is_zero()
-            && self
-                .recordings
-                .front()
-                .is_some_and(|oldest| oldest.written < end)
-        {
-            self.drop_recording(0)?;
+        if self.limits.age.is_zero() {
+            return Ok(());
+        }
+        let mut at = 0;
+        while let Some(recording) = self.recordings.get(at) {
+            if recording.written < end {
+                self.drop_recording(at)?;
+            } else {
+                at += 1;
+            }
         }
         Ok(())
     }
@@ -324,4 +340,39 @@ fn write(file: &Path, data: &[u8]) -> io::Result<()> {
         .open(file)?;
     file.write_all(data)?;
     file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_recording_behind_one_of_a_wrong_clock_is_removed() {
+        let hour = Duration::from_secs(3600);
+        let path = std::env::temp_dir().join(format!("clinspect-expire-{}", std::process::id()));
+        let limits = Limits {
+            count: 0,
+            age: hour,
+            bytes: 0,
+        };
+        let mut folder = Folder::open(&path, "left", limits).expect("a folder");
+        let names: Vec<_> = (0..4)
+            .map(|frame| base_name("left", "", frame, Role::Failed))
+            .collect();
+        for name in &names {
+            folder.store(name, b"png", b"json").expect("stored");
+        }
+        // The clock was a day ahead at first, and was then set back.
+        let now = SystemTime::now();
+        let written = [now + 24 * hour, now - 2 * hour, now, now - 3 * hour];
+        for (recording, written) in folder.recordings.iter_mut().zip(written) {
+            recording.written = written;
+        }
+        folder.expire().expect("expired");
+        let left: Vec<_> = folder.recordings.iter().map(|left| &left.name).collect();
+        assert_eq!(left, [&names[0], &names[2]]);
+        assert_eq!(folder.bytes, 14);
+        assert_eq!(fs::read_dir(&path).expect("the folder").count(), 4);
+        fs::remove_dir_all(&path).expect("removed");
+    }
 }

@@ -4,6 +4,8 @@
 //! The streaming thread copies a frame and goes on. A thread of the recorder compresses and writes.
 
 mod folder;
+mod link;
+mod parts;
 mod queue;
 mod snapshot;
 mod writer;
@@ -21,6 +23,7 @@ use gstinspectpublish::report::Report;
 
 use crate::state::Camera;
 use folder::Role;
+use link::Link;
 use queue::{Job, Queue};
 use snapshot::Snapshot;
 
@@ -88,6 +91,7 @@ impl Settings {
 pub struct Recorder {
     settings: Settings,
     camera: Arc<Camera>,
+    link: Arc<Link>,
     around: Mutex<Around>,
     queue: Arc<Queue>,
     writer: Option<JoinHandle<()>>,
@@ -132,8 +136,10 @@ impl Recorder {
             "the camera's name {:?} cannot be part of a file name; use letters, digits, - and _",
             camera.name
         );
-        let queue = Arc::new(Queue::new(camera.clone(), QUEUE_FRAMES, QUEUE_BYTES));
-        let writer = writer::Writer::new(&settings, camera.clone(), queue.clone(), retry);
+        let link = Arc::new(Link::new(camera.clone()));
+        let queue = Arc::new(Queue::new(link.clone(), QUEUE_FRAMES, QUEUE_BYTES));
+        let name = &camera.name;
+        let writer = writer::Writer::new(&settings, name, link.clone(), queue.clone(), retry);
         let thread = std::thread::Builder::new()
             .name("recording".into())
             .spawn(move || writer.run())
@@ -141,6 +147,7 @@ impl Recorder {
         Ok(Self {
             settings,
             camera,
+            link,
             around: Mutex::default(),
             queue,
             writer: Some(thread),
@@ -163,7 +170,7 @@ impl Recorder {
         let mut around = self.around.lock().unwrap_or_else(PoisonError::into_inner);
         let is_failed = report.verdict == "fail";
         let is_recorded = is_failed || around.after > 0;
-        if self.camera.counters.recording_stopped.load(Relaxed) {
+        if self.link.is_stopped() {
             around.forget();
             self.camera
                 .counters
@@ -218,9 +225,9 @@ impl Recorder {
     }
 
     fn send(&self, job: Job) {
-        if !self.queue.push(job) {
-            self.camera.counters.recording_dropped.fetch_add(1, Relaxed);
-        }
+        let dropped = self.queue.push(job) as u64;
+        let counters = &self.camera.counters;
+        counters.recording_dropped.fetch_add(dropped, Relaxed);
     }
 }
 
@@ -244,7 +251,7 @@ impl Around {
 
 impl Drop for Recorder {
     /// Waits for the frames in the queue, but not longer than 5 s: a disk or a network
-    /// that hangs must not hold the station.
+    /// that hangs must not hold the station. The writer then ends alone.
     fn drop(&mut self) {
         self.queue.close();
         let Some(writer) = self.writer.take() else {
@@ -257,9 +264,7 @@ impl Drop for Recorder {
         if writer.is_finished() {
             // A panic there was printed already.
             let _ = writer.join();
-            // Nothing is recorded any more, so nothing is stopped.
-            let counters = &self.camera.counters;
-            counters.recording_stopped.store(false, Relaxed);
         }
+        self.link.cut();
     }
 }

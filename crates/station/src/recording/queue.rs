@@ -2,14 +2,13 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::Instant,
 };
 
 use gstinspectpublish::report::Report;
 
-use super::{folder::Role, snapshot::Snapshot};
-use crate::state::Camera;
+use super::{folder::Role, link::Link, snapshot::Snapshot};
 
 /// A frame to be recorded.
 pub(super) struct Job {
@@ -30,7 +29,7 @@ pub(super) enum Next {
 
 /// The queue.
 pub(super) struct Queue {
-    camera: Arc<Camera>,
+    link: Arc<Link>,
     most_frames: usize,
     most_bytes: usize,
     waiting: Mutex<Waiting>,
@@ -45,9 +44,9 @@ struct Waiting {
 }
 
 impl Queue {
-    pub fn new(camera: Arc<Camera>, most_frames: usize, most_bytes: usize) -> Self {
+    pub fn new(link: Arc<Link>, most_frames: usize, most_bytes: usize) -> Self {
         Self {
-            camera,
+            link,
             most_frames,
             most_bytes,
             waiting: Mutex::default(),
@@ -55,19 +54,47 @@ impl Queue {
         }
     }
 
-    /// Adds a frame, unless the queue is full. An empty queue takes a frame of any size.
-    pub fn push(&self, job: Job) -> bool {
+    /// Adds a frame, unless the queue is full. A failed frame takes the place of context frames, the
+    /// newest first. An empty queue takes a frame of any size. Returns how many frames were dropped.
+    pub fn push(&self, job: Job) -> usize {
         let mut waiting = self.lock();
-        let bytes = waiting.bytes + job.snapshot.bytes();
-        let is_full = waiting.jobs.len() >= self.most_frames || bytes > self.most_bytes;
-        if is_full && !waiting.jobs.is_empty() {
-            return false;
+        let Some(in_the_way) = self.in_the_way(&waiting, &job) else {
+            return 1;
+        };
+        for at in &in_the_way {
+            if let Some(dropped) = waiting.jobs.remove(*at) {
+                waiting.bytes -= dropped.snapshot.bytes();
+            }
         }
-        waiting.bytes = bytes;
+        waiting.bytes += job.snapshot.bytes();
         waiting.jobs.push_back(job);
         self.tell(&waiting);
         self.changed.notify_one();
-        true
+        in_the_way.len()
+    }
+
+    /// Places of the frames that must be dropped for this one, the last place first; `None` if the frame
+    /// does not fit.
+    fn in_the_way(&self, waiting: &Waiting, job: &Job) -> Option<Vec<usize>> {
+        let (mut frames, mut bytes) = (waiting.jobs.len(), waiting.bytes);
+        let fits = |frames, bytes| {
+            let bytes = bytes + job.snapshot.bytes();
+            frames == 0 || (frames < self.most_frames && bytes <= self.most_bytes)
+        };
+        let mut places = Vec::new();
+        if job.role == Role::Failed {
+            for (at, earlier) in waiting.jobs.iter().enumerate().rev() {
+                if fits(frames, bytes) {
+                    break;
+                }
+                if earlier.role == Role::Context {
+                    places.push(at);
+                    frames -= 1;
+                    bytes -= earlier.snapshot.bytes();
+                }
+            }
+        }
+        fits(frames, bytes).then_some(places)
     }
 
     /// The oldest frame; waits for one until `end`. After [`Self::close`] the frames that are left
@@ -109,8 +136,7 @@ impl Queue {
 
     /// Counts under the lock: else an older count could come last, and stay.
     fn tell(&self, waiting: &Waiting) {
-        let count = waiting.jobs.len() as u64;
-        self.camera.counters.recording_queue.store(count, Relaxed);
+        self.link.set_queued(waiting.jobs.len());
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

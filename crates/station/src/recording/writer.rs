@@ -2,16 +2,17 @@
 
 use std::{
     io,
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::{
     Settings,
     folder::{Folder, Limits, Refusal, base_name},
+    link::Link,
     queue::{Job, Next, Queue},
 };
-use crate::state::Camera;
+use crate::warning;
 
 /// Time between two looks for recordings that are too old.
 const TIDY: Duration = Duration::from_secs(60);
@@ -19,7 +20,8 @@ const TIDY: Duration = Duration::from_secs(60);
 /// The thread's state.
 pub(super) struct Writer {
     settings: Settings,
-    camera: Arc<Camera>,
+    camera: String,
+    link: Arc<Link>,
     queue: Arc<Queue>,
     retry: Duration,
     /// `None` while recording is stopped.
@@ -33,13 +35,15 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(
         settings: &Settings,
-        camera: Arc<Camera>,
+        camera: &str,
+        link: Arc<Link>,
         queue: Arc<Queue>,
         retry: Duration,
     ) -> Self {
         Self {
             settings: settings.clone(),
-            camera,
+            camera: camera.into(),
+            link,
             queue,
             retry,
             folder: None,
@@ -90,45 +94,39 @@ impl Writer {
             age: Duration::from_secs(3600 * u64::from(self.settings.max_age_hours)),
             bytes: self.settings.max_bytes,
         };
-        match Folder::open(&self.settings.folder, &self.camera.name, limits) {
+        match Folder::open(&self.settings.folder, &self.camera, limits) {
             Ok(folder) => {
                 self.folder = Some(folder);
-                self.camera.counters.recording_stopped.store(false, Relaxed);
+                self.link.set_stopped(false);
             }
             Err(error) => self.stop(&error),
         }
     }
 
     fn record(&mut self, job: &Job) {
-        let counters = &self.camera.counters;
         let Some(folder) = &mut self.folder else {
-            counters.recording_errors.fetch_add(1, Relaxed);
+            self.link.count(|of| &of.recording_errors, 1);
             return;
         };
-        let name = base_name(
-            &self.camera.name,
-            &job.report.time,
-            job.report.frame,
-            job.role,
-        );
+        let name = base_name(&self.camera, &job.report.time, job.report.frame, job.role);
         let stored = files(job).and_then(|[png, json]| folder.store(&name, &png, &json));
         match stored {
             Ok(()) => {
-                counters.recorded.fetch_add(1, Relaxed);
+                self.link.count(|of| &of.recorded, 1);
                 self.refusal = None;
                 if std::mem::take(&mut self.is_told) {
-                    self.camera.alarm("recording goes on".into());
+                    self.alarm("recording goes on".into());
                 }
             }
             Err(Refusal::Frame(why)) => {
-                counters.recording_errors.fetch_add(1, Relaxed);
+                self.link.count(|of| &of.recording_errors, 1);
                 if self.refusal.as_ref() != Some(&why) {
-                    (self.camera).alarm(format!("a frame was not recorded: {why}"));
+                    self.alarm(format!("a frame was not recorded: {why}"));
                     self.refusal = Some(why);
                 }
             }
             Err(Refusal::Disk(error)) => {
-                counters.recording_errors.fetch_add(1, Relaxed);
+                self.link.count(|of| &of.recording_errors, 1);
                 self.stop(&error);
             }
         }
@@ -137,10 +135,9 @@ impl Writer {
     /// The folder or the disk refuses: what waits is lost, and the next try is after a while.
     fn stop(&mut self, error: &io::Error) {
         self.folder = None;
-        let counters = &self.camera.counters;
-        counters.recording_stopped.store(true, Relaxed);
-        let lost = self.queue.clear() as u64;
-        counters.recording_errors.fetch_add(lost, Relaxed);
+        self.link.set_stopped(true);
+        let lost = self.queue.clear();
+        self.link.count(|of| &of.recording_errors, lost);
         if !std::mem::replace(&mut self.is_told, true) {
             let folder = self.settings.folder.display();
             let advice = match error.kind() {
@@ -153,7 +150,19 @@ impl Writer {
                  frames are not recorded; the station tries again every {} s",
                 self.retry.as_secs()
             );
-            self.camera.alarm(text);
+            self.alarm(text);
+        }
+    }
+
+    /// An alarm of the camera. Of a writer that outlasts its recorder it is a line of the log only: the
+    /// camera shows the next recorder.
+    fn alarm(&self, text: String) {
+        match self.link.camera() {
+            Some(camera) => camera.alarm(text),
+            None => warning!(
+                "camera {}: recording before the last change: {text}",
+                self.camera
+            ),
         }
     }
 }

@@ -135,7 +135,8 @@ fn files_of_others_and_of_other_cameras_stay() {
         "left_20260411T101530.123456Z_0000000007_failed_.png".into(),
         "left_2_20260411T101530.123456Z_0000000007_failed.png".into(),
         "right_20260411T101530.123456Z_0000000007_failed.png".into(),
-        ".right_20260411T101530.123456Z_0000000007_failed.png.part".into(),
+        ".right_20260411T101530.123456Z_0000000007_failed.png.0123456789abcdef.part".into(),
+        ".left_20260411T101530.123456Z_0000000007_failed.png.theirs.part".into(),
         ".left.part".into(),
     ];
     for name in &others {
@@ -148,8 +149,8 @@ fn files_of_others_and_of_other_cameras_stay() {
     let before = files(&folder);
     // What a crash leaves.
     for name in [
-        format!(".{ours}.png.part"),
-        format!(".{ours}.json.part"),
+        format!(".{ours}.png.0123456789abcdef.part"),
+        format!(".{ours}.json.0123456789abcdef.part"),
         format!("{ours}.json"),
     ] {
         fs::write(folder.join(name), "half").unwrap();

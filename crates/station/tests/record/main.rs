@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod burst;
 mod disk;
 mod limits;
 mod metrics;

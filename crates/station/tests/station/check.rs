@@ -46,13 +46,16 @@ fn broken_files_every_mistake_is_told_with_its_place() {
     assert!(names.len() >= 10, "{names:?}");
     let mut wrong = Vec::new();
     for name in names {
-        fs::copy(broken.join(&name), sandbox.path().join(&name)).unwrap();
+        let file = sandbox.path().join(&name);
+        fs::copy(broken.join(&name), &file).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
         let (told, code) = check(&sandbox, &name);
         let expected = broken.join(name.replace(".toml", ".expected"));
         if std::env::var_os("CLINSPECT_WRITE_PAGES").is_some() {
             fs::write(&expected, &told).unwrap();
         }
         let expected = fs::read_to_string(&expected).unwrap_or_default();
+        assert!(!told.contains("hidden"), "{told}");
         if told != expected || code != Some(1) {
             wrong.push(format!(
                 "{name}, exit {code:?}:\n{told}\nexpected:\n{expected}"
@@ -90,4 +93,74 @@ fn file_that_cannot_be_read_is_a_mistake() {
     assert_eq!(code, Some(1), "{told}");
     let expected = "missing.toml:1:1: the file cannot be read: No such file or directory";
     assert!(told.starts_with(expected), "{told}");
+}
+
+#[test]
+fn credentials_that_come_with_the_service_are_noted_by_a_check_and_needed_to_run() {
+    let sandbox = Sandbox::new("station-credentials");
+    let own = sandbox.path().join("own");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\n\
+         token-file = \"/run/credentials/no-such.service/token\"\n\
+         [[camera]]\n\
+         name = \"left\"\n\
+         source = \"videotestsrc\"\n\
+         publish = {{ method = \"mqtt\", uri = \"mqtt://localhost\", credentials-file = \"{}\" }}\n",
+        own.join("mqtt").display()
+    );
+    let file = sandbox.path().join("line.toml");
+    fs::write(&file, text).unwrap();
+    let run = |arguments: &[&str], directory: Option<&PathBuf>| {
+        let mut command = Command::new(program());
+        command.args(arguments).arg(&file);
+        command.env_remove("CREDENTIALS_DIRECTORY");
+        command.envs(directory.map(|own| ("CREDENTIALS_DIRECTORY", own)));
+        let done = command.output().unwrap();
+        let told = [done.stdout, done.stderr].concat();
+        (String::from_utf8(told).unwrap(), done.status.code())
+    };
+    let (told, code) = run(&["--check"], Some(&own));
+    assert_eq!(code, Some(0), "{told}");
+    let lines: Vec<&str> = told.lines().collect();
+    let [token, mqtt, end] = lines[..] else {
+        panic!("{told}");
+    };
+    let note = "note: token-file: /run/credentials/no-such.service/token is there only while the service runs";
+    assert!(token.contains(&format!(":2:14: {note}")), "{told}");
+    assert!(mqtt.contains(":6:75: note: credentials-file: "), "{told}");
+    assert!(end.contains("no mistake"), "{told}");
+
+    // Of another folder a missing file is a mistake, and a service needs both.
+    let (told, code) = run(&["--check"], None);
+    assert_eq!(
+        (told.matches("credentials-file=").count(), code),
+        (1, Some(1)),
+        "{told}"
+    );
+    let (told, code) = run(&[], Some(&own));
+    assert_eq!(code, Some(1), "{told}");
+    for name in ["token-file: cannot read", "credentials-file="] {
+        assert!(told.contains(name), "{told}");
+    }
+}
+
+#[test]
+fn password_in_a_source_needs_a_file_that_others_cannot_read() {
+    let sandbox = Sandbox::new("station-password");
+    let file = sandbox.path().join("line.toml");
+    let source =
+        "rtspsrc location=rtsp://camera.example.org/stream user-id=line user-pw=hidden ! decodebin";
+    let text = format!("[[camera]]\nname = \"left\"\nsource = \"{source}\"\n");
+    fs::write(&file, text).unwrap();
+    for (mode, expected) in [(0o644, 1), (0o640, 0), (0o600, 0)] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let (told, code) = check(&sandbox, "line.toml");
+        assert_eq!(code, Some(expected), "{mode:o}: {told}");
+        assert_eq!(
+            told.contains("run: chmod o= line.toml"),
+            expected == 1,
+            "{told}"
+        );
+        assert!(!told.contains("hidden"), "{told}");
+    }
 }

@@ -39,6 +39,11 @@ fn troubles_are_told_apart_and_the_others_go_on() {
             "pitch = { pitch-x = 5000, pitch-y = 0 }",
         ),
         camera(
+            "even",
+            &format!("videotestsrc is-live=true ! {small}"),
+            "gaussian = { kernel-size = 4 }",
+        ),
+        camera(
             "no-device",
             &format!("videotestsrc is-live=true ! {small}"),
             "device = \"no such device\"",
@@ -55,6 +60,7 @@ fn troubles_are_told_apart_and_the_others_go_on() {
             "settings refused: clpitchthreshold takes no frames",
         ),
         ("refused", "settings refused"),
+        ("even", "settings refused"),
         ("no-device", "device lost"),
     ] {
         station.wait_for_log(&format!("ERROR camera {name}: {trouble}"));
