@@ -59,6 +59,24 @@ static int level_difference(int x, int y, __global const level_t *levels, __glob
     return 0;
 }
 
+/* Adds the wanted pixels of a byte of the mask, which only the comparison of pixels can mark. */
+static void add_pixels(uint wanted, int8 difference, int8 is_marked, run_difference_t *result)
+{
+    const int8 bits = (int8)(0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01);
+    const int8 is_wanted = ((int8)(int)wanted & bits) != (int8)0;
+    const int8 d = difference & is_wanted;
+    const int4 four = d.lo + d.hi;
+    const int2 two = four.lo + four.hi;
+    result->sum += two.x + two.y;
+    result->signs |= (any(d > (int8)0) ? 1u : 0u) | (any(d < (int8)0) ? 2u : 0u) |
+                     (any(is_wanted & (d == (int8)0)) ? 4u : 0u) | (any(is_marked & is_wanted) ? LEVEL_BIT(0) : 0u);
+    if (any(abs(d) > (uint8)abs(result->peak)))
+#pragma unroll
+        for (int k = 0; k < STEP; k++)
+            if (abs(((const int *)&d)[k]) > abs(result->peak))
+                result->peak = ((const int *)&d)[k];
+}
+
 /* A work-item measures the marked pixels of a sequence of runs of columns, whose row 0 is row `first_row` of the plane
  * and row 0 of the packed mask. `use_table`: whether there are tiles without the pattern; `level_count`: of coarser
  * levels. */
@@ -77,6 +95,7 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
     const uint first = min((uint)get_global_id(0) * share, run_count);
     const uint past = min(first + share, run_count);
     const size_t mask_stride = (size_t)(width + STEP - 1) / STEP;
+    const int is_plain = level_count == 0 && !use_table;
     for (uint n = first; n < past; n++) {
         const run_t run = runs[n];
         const int y = first_row + (int)run.y;
@@ -91,31 +110,35 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                 wanted &= 0xff00u >> (run.x1 - x);
             if (!wanted)
                 continue;
-            int largest[STEP];
-            int is_marked[STEP];
+            int8 largest, is_marked;
             measure_pixels(PLANE, (int)x, y, wanted, width, height, comparisons, comparison_count, theta, flags,
-                           largest, is_marked);
+                           &largest, &is_marked);
+            if (is_plain) {
+                add_pixels(wanted, largest, is_marked, &result);
+                continue;
+            }
 #pragma unroll
             for (int k = 0; k < STEP; k++) {
                 if (!is_set(wanted, k))
                     continue;
                 int difference;
-                int d = largest[k];
-                if (is_marked[k]) {
+                int d = ((const int *)&largest)[k];
+                int is_judged = ((const int *)&is_marked)[k];
+                if (is_judged) {
                     result.signs |= LEVEL_BIT(0);
                 } else if (level_count > 0) {
                     const int level = level_difference((int)x + k, y, levels, level_table, level_count,
                                                        scale_comparisons, marks, flags, &d);
                     if (level > 0) {
                         result.signs |= LEVEL_BIT(level);
-                        is_marked[k] = 1;
+                        is_judged = 1;
                     }
                 }
                 uint sign = d > 0 ? 1 : d < 0 ? 2 : 4;
                 if (use_table &&
                     tile_difference((int)x + k, y, width, tiles, tile_rows, table, &difference)) {
                     result.signs |= 8;
-                    if (!is_marked[k] || abs(difference) > abs(d)) {
+                    if (!is_judged || abs(difference) > abs(d)) {
                         d = difference;
                         /* A tile that is not brighter than the mean counts as darker. */
                         sign = d > 0 ? 1 : 2;

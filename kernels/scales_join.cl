@@ -32,14 +32,16 @@ __kernel void scales_repair(PLANE_ARGS, int width, int height, __global const uc
         const uint marked = all[all_offset + (size_t)y * mask_stride + column] & (0xff00u >> count);
         if (!marked)
             continue;
-        int difference[STEP], is_marked[STEP];
-        measure_pixels(PLANE, x, y, marked, width, height, comparisons, comparison_count, theta, flags, difference,
-                       is_marked);
+        int8 difference, is_marked;
+        measure_pixels(PLANE, x, y, marked, width, height, comparisons, comparison_count, theta, flags, &difference,
+                       &is_marked);
+#pragma unroll
         for (int k = 0; k < STEP; k++) {
             if (!is_set(marked, k))
                 continue;
-            const int size = ((int)abs(difference[k]) + 256) / 512;
-            const int value = (int)PLANE_SAMPLE(x + k, y) - (difference[k] < 0 ? -size : size);
+            const int d = ((const int *)&difference)[k];
+            const int size = ((int)abs(d) + 256) / 512;
+            const int value = (int)PLANE_SAMPLE(x + k, y) - (d < 0 ? -size : size);
             store_sample(to + k * SAMPLE_BYTES, (uint)clamp(value, 0, highest));
         }
     }
