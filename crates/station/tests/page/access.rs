@@ -1,6 +1,6 @@
 //! Who may read and who may write.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use clinspect_station::web::Token;
 
@@ -107,8 +107,10 @@ fn elsewhere_without_a_token_the_station_refuses_to_serve() {
             .await
             .expect("a port");
         let cameras = tokio::sync::watch::Sender::default();
-        clinspect_station::web::serve(listener, cameras.subscribe(), open()).await
+        let served = clinspect_station::web::serve(listener, cameras.subscribe(), open());
+        tokio::time::timeout(Duration::from_secs(5), served).await
     });
+    let error = error.expect("it serves: the network could read");
     let error = error.expect_err("the network could read").to_string();
     assert!(error.contains("set token-file"), "{error}");
 }
