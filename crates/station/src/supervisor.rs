@@ -162,6 +162,7 @@ impl Run {
             Ok(pipeline) => pipeline,
             Err(stopped) => return End::Failed(stopped),
         };
+        self.camera.history().begin_pipeline();
         self.camera.history().offers = pipeline.offers();
         let end = match pipeline.start() {
             Ok(()) => self.watch(&mut pipeline),
