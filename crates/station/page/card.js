@@ -5,6 +5,10 @@ import { Classes, HistogramPlot, MinutesPlot, RollPlot } from "./plots.js";
 
 /// A failed frame stays this long on the card, though the next ones pass: people are slower.
 const HOLD_MS = 1000;
+/// The verdict of an older frame says its age.
+const SHOW_AGE_MS = 3000;
+/// The verdict of an older frame is grey: from afar, only a new one has a colour.
+const OLD_VERDICT_MS = 10_000;
 /// A frame rate below this is shown with a digit after the point.
 const WHOLE_RATE = 10;
 
@@ -48,7 +52,8 @@ export class Card {
     this.shape = draw("path", { d: "" });
     this.word = make("strong", {});
     this.text = make("span", {});
-    this.verdict = make("div", { class: "verdict" }, draw("svg", { viewBox: "0 0 64 64", "aria-hidden": "true" }, this.shape), make("p", {}, this.word, this.text));
+    this.age = make("span", {});
+    this.verdict = make("div", { class: "verdict" }, draw("svg", { viewBox: "0 0 64 64", "aria-hidden": "true" }, this.shape), make("p", {}, this.word, make("span", {}, this.text, this.age)));
     this.alarms = make("ul", { class: "alarms", hidden: true, "aria-label": "Alarms" });
     this.figures = {};
     const figure = (key, label, title) => {
@@ -88,28 +93,40 @@ export class Card {
 
   /// Takes a summary from the station.
   update(now) {
-    const before = this.now;
+    // What failed while nobody looked did not fail just now.
+    const before = this.isFresh ? this.now : null;
     this.now = now;
+    this.reportAt = performance.now() - (now.age_ms ?? 0);
+    this.setFresh(true);
     const state = STATES[now.status] ?? STATES.starting;
     const isRunning = now.status === "running";
     this.status.dataset.status = now.status;
     say(this.status, state.word);
-    if (now.fail > (before?.fail ?? now.fail)) {
+    if (isRunning && now.verdict && now.fail > (before?.fail ?? now.fail)) {
       this.heldUntil = performance.now() + HOLD_MS;
       this.showVerdict("fail", now.verdict === "fail" ? this.defectsText() : "A frame failed just now");
       setTimeout(() => this.refreshVerdict(), HOLD_MS + 10);
     } else this.refreshVerdict();
     if (!isRunning) this.showNote(state.word, now.status_text, state.help);
     this.showFigures(before, now);
-    this.showAlarms(alarmsNow(now));
+    this.refreshAlarms();
     this.showCommands();
   }
 
   /// Whether results come; the station's last ones are old otherwise.
   setFresh(isFresh) {
+    if (isFresh === this.isFresh) return;
     this.isFresh = isFresh;
     this.element.classList.toggle("old", !isFresh);
+    if (isFresh) return;
     this.refreshVerdict();
+    this.refreshAlarms();
+    say(this.figures.rate, "–");
+  }
+
+  /// Whether the newest verdict is that of the camera now, not of one that has stopped.
+  get isJudged() {
+    return this.isFresh && this.now?.status === "running" && this.now.verdict != null;
   }
 
   refreshVerdict() {
@@ -117,8 +134,8 @@ export class Card {
     if (!now) return;
     if (!this.isFresh) this.showVerdict("missing", "No connection to the station");
     else if (now.status !== "running") this.showVerdict("missing", (STATES[now.status] ?? STATES.starting).word);
-    else if (performance.now() < this.heldUntil) return;
     else if (!now.verdict) this.showVerdict("missing", "Waiting for the first frame");
+    else if (performance.now() < this.heldUntil) return;
     else this.showVerdict(now.verdict, this.defectsText());
   }
 
@@ -129,10 +146,20 @@ export class Card {
     return `${overflow ? "more than " : ""}${plural(defects, "defect")}: ${countsText(counts)}`;
   }
 
+  /// Says how old the verdict is. Needs no network, and is called twice a second.
+  showAge() {
+    const age = this.isJudged ? performance.now() - this.reportAt : 0;
+    say(this.age, age < SHOW_AGE_MS ? "" : ` · ${ago(age)}`);
+    const isOld = age >= OLD_VERDICT_MS;
+    this.verdict.classList.toggle("aged", isOld);
+    if (isOld) say(this.figures.rate, "–");
+  }
+
   showVerdict(verdict, text) {
     const { word, shape } = VERDICTS[verdict] ?? VERDICTS.missing;
     say(this.word, word);
     say(this.text, text);
+    this.showAge();
     if (this.shown === verdict) return;
     this.shown = verdict;
     this.shape.setAttribute("d", shape);
@@ -158,7 +185,8 @@ export class Card {
 
   showFigures(before, now) {
     const { rate, latency, failed, lost, restarts, device } = this.figures;
-    say(rate, now.status === "running" ? `${number(now.frame_rate, now.frame_rate < WHOLE_RATE ? 1 : 0)} /s` : "–");
+    say(rate, this.isJudged ? `${number(now.frame_rate, now.frame_rate < WHOLE_RATE ? 1 : 0)} /s` : "–");
+    if (!before) this.since = null;
     const since = this.since ?? before;
     if (since && now.frames > since.frames) {
       const mean = (now.latency_sum_us - since.latency_sum_us) / (now.frames - since.frames) / 1000;
@@ -176,7 +204,9 @@ export class Card {
     say(device, now.device ?? "–");
   }
 
-  showAlarms(alarms) {
+  refreshAlarms() {
+    if (!this.now) return;
+    const alarms = alarmsNow(this.now, this.isJudged);
     const text = JSON.stringify(alarms);
     if (text === this.alarmsText) return;
     this.alarmsText = text;
@@ -217,31 +247,47 @@ export class Card {
     if (text === this.failuresText) return;
     this.failuresText = text;
     this.noFailures.hidden = failures.length > 0;
-    const ids = failures.map((of) => of.id);
-    const known = new Map([...this.thumbnails.children].map((item) => [Number(item.dataset.id), item]));
-    this.ids = ids;
-    this.thumbnails.replaceChildren(...failures.map((of) => known.get(of.id) ?? this.thumbnail(of)));
+    const known = new Map([...this.thumbnails.children].map((item) => [item.dataset.key, item]));
+    this.failures = failures;
+    this.thumbnails.replaceChildren(...failures.map((of) => known.get(key(of)) ?? this.thumbnail(of)));
   }
 
-  thumbnail({ id, time, defects, counts }) {
+  thumbnail(failure) {
+    const { id, time, defects, counts } = failure;
+    const open = () => this.actions.openFailure(this.name, this.failures, this.failures.find((of) => key(of) === key(failure)));
     const label = `Failed frame, ${clock(time)}, ${plural(defects, "defect")}: ${countsText(counts)}`;
-    return make("li", { "data-id": id },
-      make("button", { type: "button", "aria-label": label, title: label, onclick: () => this.actions.openFailure(this.name, this.ids, id) },
-        make("img", { src: `/thumbnails/${this.name}/${id}.jpg`, alt: "", loading: "lazy" }),
+    return make("li", { "data-key": key(failure) },
+      make("button", { type: "button", "aria-label": label, title: label, onclick: open },
+        make("img", { src: `/thumbnails/${this.name}/${id}.jpg?${encodeURIComponent(time)}`, alt: "", loading: "lazy" }),
         make("span", {}, clock(time)), make("span", { class: "muted" }, plural(defects, "defect"))));
   }
 
+  /// Takes the newest web with its defects; its number is null if the camera inspects none.
   updateRoll(roll) {
-    this.rollSection.hidden = roll.marks.length === 0;
-    if (roll.marks.length) this.roll.show(roll);
+    this.rollSection.hidden = roll.web == null;
+    if (roll.web != null) this.roll.show(roll);
   }
 }
 
-/// Alarms that are raised now, then those of the station with their times.
-function alarmsNow(now) {
-  const raised = (now.light_alarms ?? []).map((name) => `Light: ${name}`);
-  if (now.recording_stopped) raised.push("Recording stopped: the folder or the disk takes no pictures");
-  if (now.publish_dropped) raised.push(`${plural(now.publish_dropped, "result")} not published: the broker or file did not take them in time`);
+/// The station counts failed frames from 1 after each start, so the number alone is not enough.
+const key = ({ id, time }) => `${id} ${time}`;
+
+function ago(ms) {
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 120) return `${seconds} s ago`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 120 ? `${minutes} min ago` : `${Math.floor(minutes / 60)} h ago`;
+}
+
+/// Alarms that are raised now, then numbers of what was lost, then the station's alarms with their times.
+function alarmsNow(now, isJudged) {
+  const raised = isJudged ? now.light_alarms.map((name) => `Light: ${name}`) : [];
+  if (now.recording_stopped) raised.push("Failed frames are not recorded now: the folder is missing, or the disk is full or refuses files");
+  if (now.publish_connected === false) raised.push("Results are not published now: the broker or the file cannot be reached");
+  const { publish_dropped: unsent, recording_dropped: skipped, recording_errors: refused } = now;
+  if (unsent) raised.push(`${plural(unsent, "result")} not published since the station started: too many waited`);
+  if (skipped) raised.push(`${plural(skipped, "frame")} not recorded since the station started: the disk is too slow`);
+  if (refused) raised.push(`${plural(refused, "frame")} not recorded since the station started: the folder or the disk refused files`);
   return [...raised.map((text) => ({ text })), ...now.alarms];
 }
 

@@ -1,6 +1,7 @@
 // Dialogs: a failed frame, the log-in, the confirmation of a command. The browser's own dialog
 // element keeps the focus inside, closes with Escape and gives the focus back.
 
+import { NO_ANSWER, ask } from "./ask.js";
 import { countsText, dayAndClock, number, plural, say, table } from "./dom.js";
 
 const find = (selector) => document.querySelector(selector);
@@ -10,18 +11,19 @@ for (const dialog of document.querySelectorAll("dialog")) {
 }
 
 const failure = find("#failure");
-let shown = { camera: "", ids: [], id: 0 };
+let shown = { camera: "", frames: [], frame: null };
 
-/// Opens a failed frame; `ids` are those that can be leafed through, the newest first.
-export function openFailure(camera, ids, id) {
-  shown = { camera, ids, id };
+/// Opens a failed frame, `{ id, time }`; `frames` are those that can be leafed through, the newest
+/// first.
+export function openFailure(camera, frames, frame) {
+  shown = { camera, frames, frame };
   if (!failure.open) failure.showModal();
-  fillFailure();
+  fillFailure(shown);
 }
 
 function step(by) {
-  const id = shown.ids[shown.ids.indexOf(shown.id) + by];
-  if (id != null) openFailure(shown.camera, shown.ids, id);
+  const frame = shown.frames[shown.frames.indexOf(shown.frame) + by];
+  if (frame) openFailure(shown.camera, shown.frames, frame);
 }
 
 failure.querySelector("[data-newer]").addEventListener("click", () => step(-1));
@@ -31,25 +33,28 @@ failure.addEventListener("keydown", (event) => {
   if (event.key === "ArrowRight") step(1);
 });
 
-async function fillFailure() {
-  const { camera, ids, id } = shown;
-  const place = ids.indexOf(id);
+async function fillFailure(mine) {
+  const { camera, frames, frame: { id, time } } = mine;
+  const place = frames.indexOf(mine.frame);
   failure.querySelector("[data-newer]").disabled = place <= 0;
-  failure.querySelector("[data-older]").disabled = place < 0 || place + 1 >= ids.length;
+  failure.querySelector("[data-older]").disabled = place < 0 || place + 1 >= frames.length;
   say(find("#failure-title"), `Failed frame of ${camera}`);
   const text = failure.querySelector("[data-text]");
   const image = failure.querySelector("[data-picture]");
   const area = failure.querySelector("[data-table]");
   image.alt = `Failed frame of camera ${camera} with its defects marked`;
-  image.src = `/failures/${camera}/${id}.jpg`;
-  const response = await fetch(`/api/cameras/${camera}/failures/${id}`).catch(() => null);
-  if (shown.id !== id) return;
-  if (!response?.ok) {
-    say(text, response ? (await response.text()).trim() : "The station does not answer.");
-    area.replaceChildren();
+  // Nothing of another frame stands below this title, not even until the answer comes.
+  image.removeAttribute("src");
+  say(text, "Loading …");
+  area.replaceChildren();
+  image.src = `/failures/${camera}/${id}.jpg?${encodeURIComponent(time)}`;
+  const answer = await ask(`/api/cameras/${camera}/failures/${id}`);
+  if (shown !== mine) return;
+  if (!answer?.ok) {
+    say(text, answer?.text ?? NO_ANSWER);
     return;
   }
-  const { report } = await response.json();
+  const { report } = JSON.parse(answer.text);
   const defects = report.inspections.flatMap((of) => of.defects.map((defect) => ({ ...defect, element: of.element })));
   const overflow = report.inspections.some((of) => of.overflow) ? " There are more defects than listed." : "";
   say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}`);
@@ -99,13 +104,13 @@ login.querySelector("form").addEventListener("submit", async (event) => {
   // A header takes ASCII only, as a token does.
   const text = token.value.trim().replace(/[^\x21-\x7e]/g, "?");
   const headers = { Authorization: `Bearer ${text}` };
-  const response = await fetch("/api/session", { method: "POST", headers }).catch(() => null);
-  if (response?.ok) {
+  const answer = await ask("/api/session", { method: "POST", headers });
+  if (answer?.ok) {
     token.value = "";
     login.close("yes");
     return;
   }
-  say(error, response ? (await response.text()).trim() : "The station does not answer.");
+  say(error, answer?.text ?? NO_ANSWER);
   token.select();
 });
 

@@ -7,6 +7,7 @@ const PACE_MS = 200;
 const CALM_PACE_MS = 1000;
 const AFTER_ERROR_MS = 2000;
 const GIVE_UP_MS = 6000;
+const WATCH_MS = 1000;
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -38,11 +39,19 @@ export class Pictures {
 
   endless(camera, round) {
     const { image } = camera;
-    image.onload = () => camera.onpicture(true);
-    image.onerror = () => {
+    const isOver = () => round !== this.round;
+    const fail = () => {
+      clearInterval(watch);
       camera.onpicture(false);
-      setTimeout(() => { if (round === this.round) this.endless(camera, round); }, AFTER_ERROR_MS);
+      setTimeout(() => { if (!isOver()) this.endless(camera, round); }, AFTER_ERROR_MS);
     };
+    // No event says that an endless picture broke off after its first part.
+    const watch = setInterval(() => {
+      if (isOver()) clearInterval(watch);
+      else if (image.complete && !image.naturalWidth) fail();
+    }, WATCH_MS);
+    image.onload = () => camera.onpicture(true);
+    image.onerror = fail;
     image.src = `/live/${camera.name}?${this.serial += 1}`;
   }
 

@@ -203,6 +203,10 @@ export class RollPlot extends Plot {
 
   picture(width, height) {
     const { web, marks } = this.numbers;
+    if (marks.length === 0) {
+      const summary = `No defects on web ${web}`;
+      return { parts: [draw("text", { class: "empty", x: width / 2, y: height / 2, "text-anchor": "middle" }, summary)], summary, legend: [] };
+    }
     const inMetres = marks.every((of) => of.metres != null);
     const at = (of) => (inMetres ? of.metres : of.line);
     const bottom = height - BOTTOM;

@@ -1,8 +1,9 @@
 // The station's page: follows the verdicts' stream and keeps a card for each camera.
 
+import { NO_ANSWER, ask, askJson } from "./ask.js";
 import { Card } from "./card.js";
 import { confirmCommand, logIn, openFailure } from "./dialogs.js";
-import { plural, say } from "./dom.js";
+import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
 
 /// The station sends a sign of life every two seconds.
@@ -20,9 +21,12 @@ const cards = new Map();
 const pictures = new Pictures();
 
 let session = { reading: false, writing: "off", logged_in: false, has_token: false };
-let stream = null;
-let heardAt = 0;
 let isFresh = false;
+/// When the station was last found not to answer.
+let lostAt = null;
+/// Ends what [`follow`] waits for.
+let interrupt = () => {};
+let isAskedAgain = false;
 
 document.documentElement.classList.toggle("wall", new URLSearchParams(location.search).has("wall"));
 if (document.documentElement.classList.contains("wall")) {
@@ -36,14 +40,13 @@ const actions = {
   confirm: confirmCommand,
   openFailure,
   async command(camera, command) {
-    const response = await fetch(`/api/cameras/${camera}/command`, {
+    const answer = await ask(`/api/cameras/${camera}/command`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ command }),
-    }).catch(() => null);
-    if (!response) return { isDone: false, sentence: "The station does not answer." };
-    if (!response.ok) return { isDone: false, sentence: (await response.text()).trim() };
-    return { isDone: true, sentence: (await response.json()).answer };
+    });
+    if (!answer) return { isDone: false, sentence: NO_ANSWER };
+    return { isDone: answer.ok, sentence: answer.ok ? JSON.parse(answer.text).answer : answer.text };
   },
 };
 
@@ -60,65 +63,100 @@ setInterval(() => {
   news.clear();
 }, 500);
 
-/// What this browser may do; asks for the token if it may not read.
-async function connect() {
-  const response = await fetch("/api/session").catch(() => null);
-  if (!response?.ok) {
-    if (response) tell((await response.text()).trim());
-    setTimeout(connect, RETRY_MS);
-    return;
+/// Follows the station for the page's whole life, one step after the other: so there is never a
+/// second stream, whatever people do meanwhile.
+async function follow() {
+  for (;;) {
+    isAskedAgain = false;
+    // A hidden page needs no verdicts, and its connections are some of the few that a browser has.
+    if (document.hidden) await pause();
+    else {
+      await connect();
+      if (!document.hidden) await pause(RETRY_MS);
+    }
   }
-  session = await response.json();
+}
+
+/// Waits so long, or until [`again`]; without a time, until [`again`].
+async function pause(ms) {
+  if (isAskedAgain) return;
+  await new Promise((done) => {
+    interrupt = done;
+    if (ms) setTimeout(done, ms);
+  });
+}
+
+/// Connects again now: the rights or the visibility have changed.
+function again() {
+  isAskedAgain = true;
+  interrupt();
+}
+
+/// Asks what this browser may do, and for the token if it may not read; then follows the verdicts.
+async function connect() {
+  const answer = await ask("/api/session");
+  if (!answer?.ok) return lost(answer?.text);
+  session = JSON.parse(answer.text);
   find("log-in").hidden = !session.has_token || session.logged_in;
   find("log-out").hidden = !session.logged_in;
   if (!session.reading) {
+    find("old").hidden = true;
     say(find("summary"), "Log in to see the results");
     while (!await logIn(false));
-    connect();
-    return;
+    return again();
   }
   for (const card of cards.values()) if (card.now) card.showCommands();
-  listen();
+  if (!isAskedAgain) await listen();
 }
 
+/// Follows the verdicts until the stream ends or is silent, or [`again`].
 function listen() {
-  stream?.close();
-  stream = null;
-  // A hidden page needs no verdicts, and its connections are some of the few that a browser has.
-  if (document.hidden) return;
-  stream = new EventSource("/events");
-  const heard = () => { heardAt = performance.now(); setFresh(true); };
-  stream.addEventListener("cameras", (event) => { heard(); setCameras(JSON.parse(event.data)); });
-  stream.addEventListener("camera", (event) => { heard(); update(JSON.parse(event.data)); });
-  stream.addEventListener("alive", heard);
-  stream.onerror = () => {
-    stream?.close();
-    stream = null;
-    setTimeout(() => { if (!stream) connect(); }, RETRY_MS);
-  };
+  return new Promise((ended) => {
+    const stream = new EventSource("/events");
+    let silence = null;
+    const end = () => {
+      stream.close();
+      clearTimeout(silence);
+      setFresh(false);
+      ended();
+    };
+    const fail = () => { end(); lost(); };
+    const wait = () => {
+      clearTimeout(silence);
+      silence = setTimeout(fail, OLD_AFTER_MS);
+    };
+    const hear = (take) => (event) => { wait(); setFresh(true); take(JSON.parse(event.data)); };
+    stream.addEventListener("cameras", hear(setCameras));
+    stream.addEventListener("camera", hear(update));
+    stream.addEventListener("alive", hear(() => {}));
+    stream.onerror = fail;
+    interrupt = end;
+    wait();
+  });
 }
 
 function setFresh(fresh) {
   if (fresh === isFresh) return;
   isFresh = fresh;
+  lostAt = null;
   if (fresh) find("old").hidden = true;
-  else tell(`The station does not answer since ${new Date().toLocaleTimeString()}. The page shows old results and tries again.`);
-  for (const card of cards.values()) card.setFresh(fresh);
+  // A card is fresh again with its own first summary.
+  else for (const card of cards.values()) card.setFresh(false);
   summarise();
 }
 
-function tell(text) {
-  say(find("old"), text);
+/// Says that the station does not answer, or its own sentence.
+function lost(sentence) {
+  lostAt ??= clock(Date.now());
+  say(find("old"), sentence ?? `The station does not answer since ${lostAt}. There is no verdict now; counts, plots and failed frames are older. The page tries again by itself.`);
   find("old").hidden = false;
+  summarise();
 }
 
-setInterval(() => {
-  if (isFresh && !document.hidden && performance.now() - heardAt > OLD_AFTER_MS) setFresh(false);
-}, 500);
+setInterval(() => { for (const card of cards.values()) card.showAge(); }, 500);
 
 document.addEventListener("visibilitychange", () => {
-  heardAt = performance.now();
-  if (session.reading) listen();
+  again();
   arrange();
 });
 
@@ -132,8 +170,6 @@ function setCameras(names) {
     if (cards.has(name)) continue;
     const card = new Card(name, actions);
     card.historyDue = 0;
-    card.rollDue = 0;
-    card.setFresh(true);
     cards.set(name, card);
   }
   for (const name of names) main.append(cards.get(name).element);
@@ -144,10 +180,10 @@ function setCameras(names) {
 function update(now) {
   const card = cards.get(now.name);
   if (!card) return;
-  if (now.newest_failure !== card.now?.newest_failure) {
+  const isChanged = now.status !== card.now?.status;
+  if (isChanged || now.newest_failure !== card.now?.newest_failure) {
     card.historyDue = Math.min(card.historyDue, (card.historyAt ?? -Infinity) + HISTORY_PACE_MS);
   }
-  const isChanged = now.status !== card.now?.status;
   card.update(now);
   if (isChanged) {
     summarise();
@@ -160,7 +196,8 @@ function update(now) {
 function summarise() {
   const all = [...cards.values()];
   const running = all.filter((card) => card.now?.status === "running").length;
-  const text = !isFresh ? "No connection" : running === all.length ? `${plural(all.length, "camera")} running` : `${running} of ${plural(all.length, "camera")} running`;
+  const without = lostAt ? "No connection" : document.hidden ? "Hidden" : "Connecting…";
+  const text = !isFresh ? without : running === all.length ? `${plural(all.length, "camera")} running` : `${running} of ${plural(all.length, "camera")} running`;
   say(find("summary"), text);
   find("summary").classList.toggle("trouble", !isFresh || running < all.length);
   document.title = `${text} – Line station`;
@@ -197,26 +234,25 @@ addEventListener("hashchange", () => {
     card.historyAt = now;
     card.historyDue = now + HISTORY_EVERY_MS;
     const path = `/api/cameras/${card.name}`;
-    const history = await get(`${path}/history`);
+    const history = await askJson(`${path}/history`);
     if (history) card.updateHistory(history);
-    if (card.now?.is_web) {
-      const roll = await get(`${path}/roll`);
-      if (roll) card.updateRoll(roll);
-    }
+    const roll = card.now?.is_web ? await askJson(`${path}/roll`) : { web: null };
+    if (roll) card.updateRoll(roll);
   }
 })();
 
-async function get(path) {
-  const response = await fetch(path).catch(() => null);
-  return response?.ok ? response.json() : null;
-}
+document.querySelector(".skip").addEventListener("click", (event) => {
+  // The address stays: it may name the camera that is shown alone.
+  event.preventDefault();
+  main.focus();
+});
 
 find("log-in").addEventListener("click", async () => {
-  if (await logIn(true)) connect();
+  if (await logIn(true)) again();
 });
 find("log-out").addEventListener("click", async () => {
-  await fetch("/api/session", { method: "DELETE" }).catch(() => null);
+  await ask("/api/session", { method: "DELETE" });
   location.reload();
 });
 
-connect();
+follow();

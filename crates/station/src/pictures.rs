@@ -68,6 +68,8 @@ struct Wanted {
     last_live: Option<Instant>,
     failures: VecDeque<(u64, Frame, Arc<Report>)>,
     last_failure: Option<Instant>,
+    /// Whether the thread's last task was a failed frame.
+    was_failure: bool,
     failed: u64,
     is_over: bool,
 }
@@ -90,19 +92,7 @@ impl Worker {
     /// # Errors
     /// The system has no thread left.
     pub fn start(camera: &Arc<Camera>, look: Look) -> std::io::Result<Self> {
-        let pictures = Arc::new(Pictures {
-            camera: camera.clone(),
-            wanted: Mutex::new(Wanted {
-                look,
-                live: None,
-                last_live: None,
-                failures: VecDeque::new(),
-                last_failure: None,
-                failed: 0,
-                is_over: false,
-            }),
-            wake: Condvar::new(),
-        });
+        let pictures = Arc::new(Pictures::new(camera, look));
         let mine = pictures.clone();
         let thread = std::thread::Builder::new().name(format!("{}-pictures", camera.name));
         let thread = thread.spawn(move || mine.run())?;
@@ -130,6 +120,23 @@ impl Drop for Worker {
 }
 
 impl Pictures {
+    fn new(camera: &Arc<Camera>, look: Look) -> Self {
+        Self {
+            camera: camera.clone(),
+            wanted: Mutex::new(Wanted {
+                look,
+                live: None,
+                last_live: None,
+                failures: VecDeque::new(),
+                last_failure: None,
+                was_failure: false,
+                failed: 0,
+                is_over: false,
+            }),
+            wake: Condvar::new(),
+        }
+    }
+
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,11 +146,9 @@ impl Pictures {
         self.wanted().look = look;
     }
 
-    /// Forgets the frames that wait: their pipeline stops.
+    /// Forgets the live picture that waits: its pipeline stops. Failed frames still get theirs.
     pub fn clear(&self) {
-        let mut wanted = self.wanted();
-        wanted.live = None;
-        wanted.failures.clear();
+        self.wanted().live = None;
     }
 
     /// Takes a frame for a live picture if one is due, and a failed frame if the queue has room.
@@ -179,19 +184,22 @@ impl Pictures {
         }
     }
 
-    /// The next task and how pictures look now; `None` at the end.
+    /// The next task and how pictures look now; `None` at the end. Failed and live pictures take
+    /// turns, so that neither kind waits for ever if encoding is slow.
     fn next(&self) -> Option<(Task, Look)> {
         let mut wanted = self.wanted();
         loop {
             if wanted.is_over {
                 return None;
             }
-            let live = wanted.live.take().map(Task::Live);
-            let task = live.or_else(|| {
-                let (id, frame, report) = wanted.failures.pop_front()?;
-                Some(Task::Failure(id, frame, report))
-            });
+            let is_failures_turn = wanted.live.is_none() || !wanted.was_failure;
+            let failure = is_failures_turn.then(|| wanted.failures.pop_front());
+            let task = match failure.flatten() {
+                Some((id, frame, report)) => Some(Task::Failure(id, frame, report)),
+                None => wanted.live.take().map(Task::Live),
+            };
             if let Some(task) = task {
+                wanted.was_failure = matches!(task, Task::Failure(..));
                 return Some((task, wanted.look.clone()));
             }
             wanted = self
@@ -247,5 +255,69 @@ impl Pictures {
         while history.failures.len() > KEPT_FAILURES {
             history.failures.pop_front();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gstinspectpublish::report::VERSION;
+
+    use super::*;
+
+    fn pictures() -> Pictures {
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        let camera = Arc::new(Camera::new("left").0);
+        camera.viewers.store(1, Ordering::Relaxed);
+        let look = Look {
+            overlay: Properties::default(),
+            width: 64,
+            interval: Duration::ZERO,
+        };
+        Pictures::new(&camera, look)
+    }
+
+    fn offer(pictures: &Pictures, verdict: &'static str) {
+        let report = Report {
+            version: VERSION,
+            camera: None,
+            frame: 1,
+            time: String::new(),
+            verdict,
+            inspections: Vec::new(),
+            histograms: Vec::new(),
+        };
+        // A failed frame is due again.
+        pictures.wanted().last_failure = None;
+        pictures.offer(
+            &gst::Buffer::new(),
+            &gst::Caps::new_any(),
+            &Arc::new(report),
+        );
+    }
+
+    #[test]
+    fn live_and_failed_pictures_take_turns_when_encoding_is_slow() {
+        let pictures = pictures();
+        let order = (0..6).map(|_| {
+            // While a picture is encoded, more frames come and fail.
+            offer(&pictures, "fail");
+            offer(&pictures, "pass");
+            match pictures.next() {
+                Some((Task::Failure(id, ..), _)) => id,
+                _ => 0,
+            }
+        });
+        assert_eq!(Vec::from_iter(order), [1, 0, 2, 0, 3, 0]);
+    }
+
+    #[test]
+    fn failed_frames_of_an_ended_pipeline_still_get_their_pictures() {
+        let pictures = pictures();
+        offer(&pictures, "fail");
+        offer(&pictures, "fail");
+        pictures.clear();
+        let wanted = pictures.wanted();
+        assert_eq!(wanted.failures.len(), 2);
+        assert!(wanted.live.is_none(), "a live picture of no pipeline");
     }
 }

@@ -7,7 +7,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize},
     },
-    time::SystemTime,
+    time::{Instant, SystemTime},
 };
 
 use gstinspectpublish::report::Report;
@@ -113,7 +113,7 @@ pub struct Counters {
     pub publish_dropped: AtomicU64,
     /// Attempts to publish that failed.
     pub publish_errors: AtomicU64,
-    /// Whether every file and broker takes results.
+    /// Whether results can be published now. True for a new camera, and without `publish`.
     pub publish_connected: AtomicBool,
     /// Frames that wait to be recorded.
     pub recording_queue: AtomicU64,
@@ -130,12 +130,17 @@ pub struct Counters {
 /// What happened lately.
 #[derive(Default)]
 pub struct History {
-    /// Listed defects by class, by minute; the newest last, 60 at most.
+    /// Listed defects by class, by minute; in order, the newest last, 60 at most. A minute without
+    /// frames has no entry.
     pub minutes: VecDeque<Minute>,
     /// The last failed frames, the newest last.
     pub failures: VecDeque<Arc<Failure>>,
-    /// Defects of the web for the roll map, the newest last.
+    /// Defects of the last webs for the roll map, the newest last.
     pub roll: VecDeque<RollMark>,
+    /// Number of the newest web; `None` if the camera inspects no web.
+    pub web: Option<u64>,
+    /// When the newest results came.
+    pub newest: Option<Instant>,
     /// Name of the OpenCL device.
     pub device: Option<String>,
     /// Alarms with the time when they were raised, the newest last.
@@ -198,6 +203,44 @@ impl Camera {
     }
 }
 
+impl History {
+    /// The entry of a minute, given in minutes since 1970. Frames come now, so entries of later
+    /// minutes are from a clock that was wrong: they go.
+    pub fn minute(&mut self, minute: u64) -> Option<&mut Minute> {
+        while self.minutes.back().is_some_and(|of| of.minute > minute) {
+            self.minutes.pop_back();
+        }
+        if self.minutes.back().is_none_or(|of| of.minute < minute) {
+            self.minutes.push_back(Minute {
+                minute,
+                frames: 0,
+                failed: 0,
+                defects: BTreeMap::new(),
+            });
+            if self.minutes.len() > MINUTES {
+                self.minutes.pop_front();
+            }
+        }
+        self.minutes.back_mut()
+    }
+
+    /// The entries of the last 60 minutes, `now` included. The camera may have stood for a day.
+    pub fn last_hour(&self, now: u64) -> impl Iterator<Item = &Minute> {
+        let is_in = move |of: &&Minute| of.minute <= now && now - of.minute < MINUTES as u64;
+        self.minutes.iter().filter(is_in)
+    }
+
+    /// Forgets what belongs to the pipeline before: an analyzer counts webs from 0 at each start,
+    /// and may have other elements beside it.
+    pub fn begin_pipeline(&mut self) {
+        self.roll.clear();
+        self.web = None;
+        self.bins.clear();
+    }
+}
+
+/// Minutes of the history.
+const MINUTES: usize = 60;
 /// Alarms that are kept.
 const KEPT_ALARMS: usize = 50;
 /// Commands that may wait.
@@ -214,7 +257,7 @@ impl Camera {
             live: watch::Sender::default(),
             viewers: AtomicUsize::new(0),
             counters: Counters {
-                publish_connected: true.into(),
+                publish_connected: AtomicBool::new(true),
                 ..Counters::default()
             },
             history: Mutex::default(),
@@ -255,5 +298,40 @@ impl fmt::Display for Trouble {
             Self::DeviceLost => "device lost",
             Self::SettingsRefused => "settings refused",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minutes_stay_in_order_when_the_clock_jumps_back() {
+        let mut history = History::default();
+        let minutes =
+            |history: &History| Vec::from_iter(history.minutes.iter().map(|of| of.minute));
+        for minute in [100, 100, 101, 160, 98, 99, 98] {
+            history
+                .minute(minute)
+                .map(|of| of.frames += 1)
+                .unwrap_or_default();
+        }
+        assert_eq!(minutes(&history), [98]);
+        assert_eq!(history.minutes[0].frames, 2);
+        for minute in 99..200 {
+            history.minute(minute);
+        }
+        assert_eq!(minutes(&history), Vec::from_iter(140..200));
+    }
+
+    #[test]
+    fn last_hour_has_no_minute_of_yesterday_or_tomorrow() {
+        let mut history = History::default();
+        for minute in [1000, 1940, 1941, 2000, 2001] {
+            history.minute(minute);
+        }
+        let hour = history.last_hour(2000).map(|of| of.minute);
+        assert_eq!(Vec::from_iter(hour), [1941, 2000]);
+        assert_eq!(history.last_hour(3).count(), 0);
     }
 }

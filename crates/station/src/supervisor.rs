@@ -174,6 +174,7 @@ impl Run {
                 return End::Failed;
             }
         };
+        self.camera.history().begin_pipeline();
         self.camera.history().offers = pipeline.offers();
         let end = pipeline.start().and_then(|()| self.watch(&mut pipeline));
         // The end of a pipeline may take seconds. Until then its results must not pass for new ones.

@@ -7,21 +7,16 @@ use std::{
 
 use clinspect_results::HistogramResult;
 use gst::{glib, prelude::*};
-use gstinspectpublish::{
-    report::{Inspection, Report},
-    time,
-};
+use gstinspectpublish::{report::Report, time};
 
 use super::watched::Watched;
 use crate::{
     pictures::Pictures,
     publishing::Publishers,
     recording::Recorder,
-    state::{Camera, LATENCY_BUCKETS, Minute, RollMark},
+    state::{Camera, LATENCY_BUCKETS, RollMark},
 };
 
-/// Minutes of the history.
-const MINUTES: usize = 60;
 /// Most marks of the roll map.
 const ROLL_MARKS: usize = 2000;
 /// Most bins of the histogram that the page shows.
@@ -171,23 +166,10 @@ impl Results {
 
     fn keep(&self, report: &Report) {
         let minute = (SystemTime::now().duration_since(UNIX_EPOCH)).map_or(0, |t| t.as_secs() / 60);
+        let is_web = self.is_web();
         let mut history = self.camera.history();
-        if history
-            .minutes
-            .back()
-            .is_none_or(|last| last.minute != minute)
-        {
-            history.minutes.push_back(Minute {
-                minute,
-                frames: 0,
-                failed: 0,
-                defects: Default::default(),
-            });
-            if history.minutes.len() > MINUTES {
-                history.minutes.pop_front();
-            }
-        }
-        if let Some(last) = history.minutes.back_mut() {
+        history.newest = Some(Instant::now());
+        if let Some(last) = history.minute(minute) {
             last.frames += 1;
             last.failed += u64::from(report.verdict == "fail");
             for defect in report.inspections.iter().flat_map(|i| &i.defects) {
@@ -195,12 +177,10 @@ impl Results {
             }
         }
         // The results of a web's first strip look like those of a frame.
-        let with_defects = |i: &&Inspection| !i.defects.is_empty();
-        let mut found = report.inspections.iter().filter(with_defects).peekable();
-        if found.peek().is_none() || !self.is_web() {
-            return;
-        }
-        for inspection in found {
+        let inspections = if is_web { &*report.inspections } else { &[] };
+        // A web without a defect is the newest one, too.
+        history.web = inspections.last().map(|inspection| inspection.web);
+        for inspection in inspections {
             for defect in &inspection.defects {
                 let middle = f64::from(defect.x) + f64::from(defect.width) / 2.0;
                 history.roll.push_back(RollMark {

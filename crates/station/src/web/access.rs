@@ -181,10 +181,10 @@ fn right(site: &Site, peer: Peer, request: &Request) -> Result<Right, Refusal> {
         return Ok(Right::Read);
     };
     if let Some(presented) = bearer(headers) {
-        return site
-            .attempts
-            .check(peer.0, || token.is(presented?.as_bytes()).then_some(()))
-            .map(|()| Right::Token);
+        if presented.is_some_and(|presented| token.is(presented.as_bytes())) {
+            return Ok(Right::Token);
+        }
+        return Err(site.attempts.wrong(peer.0));
     }
     if cookie(headers, &cookie_name(site)).is_some_and(|value| token.is_cookie(value)) {
         return Ok(Right::Token);

@@ -28,8 +28,8 @@ use crate::state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status, T
 /// Marks of the roll map that are sent: the newest.
 const MAX_MARKS: usize = 2000;
 
-/// Longest wait for the answer to a command.
-const COMMAND_WITHIN: Duration = Duration::from_secs(10);
+/// Longest wait for the answer to a command; the page waits 10 s.
+const COMMAND_WITHIN: Duration = Duration::from_secs(8);
 
 /// `GET /api/cameras`: every camera's summary.
 pub async fn cameras(State(site): State<Arc<Site>>) -> Json<Value> {
@@ -67,6 +67,7 @@ pub fn summary(camera: &Camera) -> Value {
         "frame_rate": history.frame_rate,
         "frame": report.as_ref().map(|report| report.frame),
         "time": report.as_ref().map(|report| &report.time),
+        "age_ms": history.newest.filter(|_| report.is_some()).map(|newest| whole_ms(newest.elapsed())),
         "verdict": report.as_ref().map(|report| report.verdict),
         "counts": report.as_ref().map(|report| counts(report)),
         "defects": report.as_ref().map(|report| defect_count(report)),
@@ -74,7 +75,7 @@ pub fn summary(camera: &Camera) -> Value {
         "light_alarms": report.as_ref().map(|report| light_alarms(report)),
         "alarms": alarms,
         "newest_failure": history.failures.back().map(|failure| failure.id),
-        "is_web": !history.roll.is_empty(),
+        "is_web": history.web.is_some(),
         "offers": history.offers.iter().map(|command| command_name(*command)).collect::<Vec<_>>(),
         "frames": of.frames.load(Relaxed),
         "pass": of.verdicts[0].load(Relaxed),
@@ -89,6 +90,7 @@ pub fn summary(camera: &Camera) -> Value {
         "publish_queue": of.publish_queue.load(Relaxed),
         "publish_dropped": of.publish_dropped.load(Relaxed),
         "publish_errors": of.publish_errors.load(Relaxed),
+        "publish_connected": of.publish_connected.load(Relaxed),
         "recording_queue": of.recording_queue.load(Relaxed),
         "recorded": of.recorded.load(Relaxed),
         "recording_dropped": of.recording_dropped.load(Relaxed),
@@ -117,8 +119,11 @@ fn light_alarms(report: &Report) -> Vec<&str> {
 
 /// Milliseconds since 1970.
 fn milliseconds(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    whole_ms(time.duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// `GET /api/cameras/NAME/history`: the last hour, the last failed frames, the newest histogram.
@@ -129,14 +134,15 @@ pub async fn history(
     let camera = site.camera(&name)?;
     let report = camera.report.borrow().clone();
     let history = camera.history();
-    let minutes = history.minutes.iter().map(|of| {
+    let now_minute = milliseconds(SystemTime::now()) / 60_000;
+    let minutes = history.last_hour(now_minute).map(|of| {
         json!({ "minute": of.minute, "frames": of.frames, "failed": of.failed, "defects": of.defects })
     });
     Ok(Json(json!({
-        "now_minute": milliseconds(SystemTime::now()) / 60_000,
+        "now_minute": now_minute,
         "minutes": minutes.collect::<Value>(),
         "failures": history.failures.iter().rev().map(|failure| brief(failure)).collect::<Value>(),
-        "bins": history.bins,
+        "bins": report.as_ref().map_or(&[][..], |_| &history.bins),
         "histograms": report.as_ref().map(|report| &report.histograms),
     })))
 }
@@ -159,7 +165,7 @@ pub async fn roll(
 ) -> Result<Json<Value>, Refusal> {
     let camera = site.camera(&name)?;
     let history = camera.history();
-    let web = history.roll.back().map(|mark| mark.web);
+    let web = history.web;
     let marks = history
         .roll
         .iter()

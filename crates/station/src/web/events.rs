@@ -79,12 +79,20 @@ impl Seen {
     }
 
     fn has_news(&mut self) -> bool {
-        let report = self.report.has_changed().unwrap_or(false);
-        let status = self.status.has_changed().unwrap_or(false);
-        self.report.mark_unchanged();
-        self.status.mark_unchanged();
+        let report = take(&mut self.report);
+        let status = take(&mut self.status);
         report || status
     }
+}
+
+/// Whether the value is new; then it is no longer. A value that comes meanwhile is new at the next
+/// look, or is in the summary, which is made after this one.
+fn take<T>(receiver: &mut watch::Receiver<T>) -> bool {
+    let is_new = receiver.has_changed().unwrap_or(false);
+    if is_new {
+        receiver.mark_unchanged();
+    }
+    is_new
 }
 
 impl Feed {
@@ -124,4 +132,33 @@ fn push(text: &mut String, event: &str, data: &serde_json::Value) {
     use std::fmt::Write;
     // Writing to a string cannot fail.
     let _ = write!(text, "event: {event}\ndata: {data}\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, time::Instant};
+
+    use super::*;
+
+    #[test]
+    fn no_status_is_swallowed_between_two_looks() {
+        let camera = Arc::new(Camera::new("left").0);
+        let mut seen = Seen::new(&camera);
+        seen.has_news();
+        thread::scope(|scope| {
+            for round in 0..300 {
+                let text = Status::Failed(crate::state::Trouble::CameraLost, round.to_string());
+                let sender = scope.spawn(|| camera.status.send_replace(text));
+                let start = Instant::now();
+                while !seen.has_news() {
+                    let waited = start.elapsed();
+                    assert!(
+                        waited < Duration::from_secs(5),
+                        "round {round} is never seen"
+                    );
+                }
+                let _ = sender.join();
+            }
+        });
+    }
 }

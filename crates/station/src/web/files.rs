@@ -9,7 +9,7 @@ use axum::{
 use super::refusal::Refusal;
 
 /// Names, types and contents.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 9] = [
     (
         "style.css",
         "text/css; charset=utf-8",
@@ -25,6 +25,7 @@ const FILES: [(&str, &str, &str); 8] = [
         JAVASCRIPT,
         include_str!("../../page/station.js"),
     ),
+    ("ask.js", JAVASCRIPT, include_str!("../../page/ask.js")),
     ("card.js", JAVASCRIPT, include_str!("../../page/card.js")),
     (
         "dialogs.js",

@@ -5,7 +5,7 @@
 //! asks for single pictures (`/live/NAME.jpg`) in turn when it shows several.
 
 use std::{
-    convert::Infallible,
+    io,
     sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
@@ -26,7 +26,8 @@ use crate::state::{Camera, Failure, Picture};
 const MAX_STREAMS: usize = 32;
 /// Shortest time between two pictures of one client: more is lost on people.
 const PACE: Duration = Duration::from_millis(80);
-/// The last picture is sent again so often, so that a client that is gone is noticed.
+/// The last picture is sent again so often, so that a client that is gone is noticed. The stream
+/// fails if frames came before two repetitions, and no picture.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Longest wait for a single picture.
 const PICTURE_WITHIN: Duration = Duration::from_secs(2);
@@ -107,25 +108,44 @@ impl WaitForNext for tokio::sync::watch::Receiver<Option<Picture>> {
 /// One picture after the other. A slow client gets the newest picture when it is ready for one.
 fn endless(camera: &Arc<Camera>, place: OwnedSemaphorePermit) -> Response {
     let pictures = WatchStream::from_changes(camera.live.subscribe()).filter_map(|newest| newest);
+    let frames = {
+        let camera = Arc::downgrade(camera);
+        move || {
+            let camera = camera.upgrade();
+            camera.map_or(0, |camera| camera.counters.frames.load(Ordering::Relaxed))
+        }
+    };
     let kept = (Viewer::new(camera), place);
     let first = tokio_stream::once(Ok(Bytes::from(format!("--{BOUNDARY}\r\n"))));
-    let body = Body::from_stream(first.chain(parts(pictures, kept)));
+    let body = Body::from_stream(first.chain(parts(pictures, frames, kept)));
     let content_type = format!("multipart/x-mixed-replace; boundary={BOUNDARY}");
     ([(header::CONTENT_TYPE, content_type)], body).into_response()
 }
 
-/// The parts of the body; `kept` is dropped with them.
+/// The parts of the body; `kept` is dropped with them. `frames` counts the camera's frames.
 fn parts<K>(
     pictures: impl Stream<Item = Picture>,
+    frames: impl Fn() -> u64,
     kept: K,
-) -> impl Stream<Item = Result<Bytes, Infallible>> {
+) -> impl Stream<Item = io::Result<Bytes>> {
     let mut last = None;
+    let mut counted = frames();
+    // Whether frames came before the last repetition, and no picture.
+    let mut is_late = false;
     pictures
         .timeout_repeating(tokio::time::interval(AGAIN))
         .throttle(PACE)
         .filter_map(move |next| {
             let _ = &kept;
-            last = next.ok().or(last.take());
+            let more = frames() > counted;
+            counted = frames();
+            match next {
+                Ok(picture) => (last, is_late) = (Some(picture), false),
+                // Pictures fail; one that stands still would pass for the line. Browsers show it
+                // on after a proper end, but not after an error.
+                Err(_) if more && is_late => return Some(Err(io::ErrorKind::TimedOut.into())),
+                Err(_) => is_late = more,
+            }
             last.as_ref().map(|picture| Ok(part(picture)))
         })
 }

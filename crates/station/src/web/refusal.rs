@@ -43,7 +43,7 @@ impl Refusal {
     );
     pub const TOO_MANY_ATTEMPTS: Self = Self::new(
         StatusCode::TOO_MANY_REQUESTS,
-        "Too many wrong tokens came from this address; wait a minute and try again.",
+        "Too many wrong tokens came from this address. The station's token is in the file that token-file names.",
     );
     pub const HOST: Self = Self::new(
         StatusCode::FORBIDDEN,

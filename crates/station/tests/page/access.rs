@@ -1,6 +1,6 @@
 //! Who may read and who may write.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 use clinspect_station::web::Token;
 
@@ -107,8 +107,10 @@ fn elsewhere_without_a_token_the_station_refuses_to_serve() {
             .await
             .expect("a port");
         let cameras = tokio::sync::watch::Sender::default();
-        clinspect_station::web::serve(listener, cameras.subscribe(), open()).await
+        let served = clinspect_station::web::serve(listener, cameras.subscribe(), open());
+        tokio::time::timeout(Duration::from_secs(5), served).await
     });
+    let error = error.expect("it serves: the network could read");
     let error = error.expect_err("the network could read").to_string();
     assert!(error.contains("set token-file"), "{error}");
 }
@@ -167,7 +169,7 @@ fn cookie_is_not_the_token_and_works_with_the_right_origin_only() {
 }
 
 #[test]
-fn wrong_tokens_make_the_address_wait_and_end_no_session() {
+fn wrong_tokens_are_slowed_and_lock_out_no_one_behind_the_same_address() {
     let station = Station::start(with_token(true), &["left"]);
     let url = station.url("/api/session");
     let done = curl(&["-X", "POST", "-H", &bearer(TOKEN), &url]);
@@ -179,9 +181,21 @@ fn wrong_tokens_make_the_address_wait_and_end_no_session() {
             401
         );
     }
-    let blocked = curl(&["-X", "POST", "-H", &bearer(TOKEN), &url]);
-    assert_eq!(blocked.status, 429, "even the right token waits");
-    assert_eq!(blocked.header("retry-after"), Some("60"));
+    let slowed = curl(&["-X", "POST", "-H", &bearer("wrong"), &url]);
+    assert_eq!(slowed.status, 429, "the sixth one");
+    assert_eq!(slowed.header("retry-after"), Some("60"));
+    // Behind a proxy all clients have this address, the ones with the right token included.
+    let forwarded = "X-Forwarded-For: 10.0.0.9";
+    let right = ["-H", forwarded, "-H", &bearer(TOKEN)];
+    let read = station.url("/api/cameras");
+    assert_eq!(curl(&[&right[..], &[&read]].concat()).status, 200);
+    assert_eq!(
+        curl(&[&right[..], &["-X", "POST", &url]].concat()).status,
+        204
+    );
+    // The right token gives the wrong ones no further attempts.
+    let slowed = curl(&["-H", &bearer("wrong"), &url]);
+    assert_eq!(slowed.status, 429, "the seventh one");
     let session = curl(&["-H", &cookie, &url]).json();
     assert_eq!(session["logged_in"], true);
     assert_eq!(

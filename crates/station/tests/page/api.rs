@@ -1,6 +1,9 @@
 //! The answers' shapes.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::Ordering::Relaxed,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use clinspect_station::state::{Status, Trouble};
 
@@ -13,7 +16,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 fn plant(station: &Station, camera: usize) {
     let count = station.cameras[camera].history().failures.len();
-    station.plant[camera].store(true, std::sync::atomic::Ordering::Relaxed);
+    station.wishes[camera].plant.store(true, Relaxed);
     station.wait("a failed frame", SOON, |of| {
         of.cameras[camera].history().failures.len() > count
     });
@@ -33,6 +36,8 @@ fn summary_holds_what_a_card_shows() {
     assert_eq!(left["device"], "pthread-test");
     assert_eq!(left["frame_rate"], 25.0);
     assert_eq!(left["counts"], serde_json::json!({}));
+    assert_eq!(left["publish_connected"], true);
+    assert!(left["age_ms"].as_u64() < Some(1000), "{left}");
     assert_eq!(
         left["offers"],
         serde_json::json!(["take-white", "learn-threshold"])
@@ -84,6 +89,58 @@ fn failed_frame_is_listed_with_its_defects_and_pictures() {
 }
 
 #[test]
+fn results_of_a_camera_that_stands_get_older_and_go_with_their_report() {
+    let station = Station::start(open(), &["left"]);
+    station.wait("a frame", SOON, |of| {
+        of.cameras[0].report.borrow().is_some()
+    });
+    station.wishes[0].pause.store(true, Relaxed);
+    std::thread::sleep(Duration::from_millis(1500));
+    let url = station.url("/api/cameras/left");
+    let age = curl(&[&url]).json()["age_ms"].as_u64();
+    assert!((Some(1300)..Some(5000)).contains(&age), "{age:?}");
+    station.cameras[0].report.send_replace(None);
+    let left = curl(&[&url]).json();
+    for key in ["age_ms", "verdict", "light_alarms", "counts"] {
+        assert!(left[key].is_null(), "{key}: {}", left[key]);
+    }
+    let history = curl(&[&station.url("/api/cameras/left/history")]).json();
+    assert_eq!(history["bins"], serde_json::json!([]));
+}
+
+#[test]
+fn last_hour_shows_no_minute_of_yesterday() {
+    let station = Station::start(open(), &["left"]);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = since.expect("a clock").as_secs() / 60;
+    for minute in [now - 1440, now - 60, now - 30, now + 60] {
+        station.cameras[0].history().minute(minute);
+    }
+    let history = curl(&[&station.url("/api/cameras/left/history")]).json();
+    let minutes = history["minutes"].as_array().expect("minutes");
+    let minutes = minutes.iter().map(|of| of["minute"].as_u64());
+    assert_eq!(Vec::from_iter(minutes), [Some(now - 30)]);
+}
+
+#[test]
+fn roll_map_holds_the_newest_web_alone() {
+    let station = Station::start(open(), &["left"]);
+    plant(&station, 0);
+    let url = station.url("/api/cameras/left/roll");
+    assert_eq!(
+        curl(&[&url]).json()["marks"].as_array().map(Vec::len),
+        Some(1)
+    );
+    station.cameras[0].history().web = Some(4);
+    let next = serde_json::json!({ "web": 4, "marks": [] });
+    assert_eq!(curl(&[&url]).json(), next, "the next web has no defect");
+    station.cameras[0].history().begin_pipeline();
+    assert!(curl(&[&url]).json()["web"].is_null());
+    let left = curl(&[&station.url("/api/cameras/left")]).json();
+    assert_eq!(left["is_web"], false);
+}
+
+#[test]
 fn health_names_the_cameras_that_do_not_run() {
     let station = Station::start(open(), &["left", "right"]);
     assert_eq!(curl(&[&station.url("/healthz")]).status, 200);
@@ -113,6 +170,7 @@ fn metrics_are_served_as_text() {
 #[test]
 fn reload_changes_the_cameras() {
     let station = Station::start(open(), &["left", "right"]);
+    assert_eq!(curl(&[&station.url("/api/cameras/left")]).status, 200);
     station
         .list
         .send_replace(station.cameras[1..].to_vec().into());

@@ -1,151 +1,32 @@
 #!/usr/bin/python3
 """The station's page in chromium: what people see and do. Run by browser.rs, which answers the
-lines that this program prints: `plant`, `lose`, `return`, `end`.
+lines that this program prints: `plant`, `lose`, `return`, `end` and others.
 
 usage: browser.py URL TOKEN FOLDER
 """
 
 import json
-import sys
 import time
 
-from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
-from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-URL, TOKEN, FOLDER = sys.argv[1:4]
-SECONDS = 15
-
-
-def ask(what):
-    print(what, flush=True)
-
-
-def wait(what, condition, seconds=SECONDS):
-    start = time.monotonic()
-    while True:
-        try:
-            value = condition()
-        except StaleElementReferenceException:
-            value = None
-        if value:
-            return value, time.monotonic() - start
-        assert time.monotonic() - start < seconds, f"{what}: not after {seconds} s"
-        time.sleep(0.02)
-
-
-def start():
-    options = Options()
-    for argument in [
-        "--headless=new",
-        "--no-sandbox",  # refused to root otherwise
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--hide-scrollbars",
-        "--no-proxy-server",
-        f"--user-data-dir={FOLDER}/profile",
-    ]:
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-    driver.set_script_timeout(10)
-    # What the browser's own first page asks for does not count.
-    driver.get("about:blank")
-    driver.get_log("performance")
-    # Kept for the page's whole life, from its first line.
-    listener = """
-        window.violations = [];
-        document.addEventListener("securitypolicyviolation", (event) => violations.push(event.blockedURI || event.violatedDirective));
-        window.addEventListener("error", (event) => violations.push(String(event.message)));
-        window.addEventListener("unhandledrejection", (event) => violations.push(String(event.reason)));
-    """
-    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": listener})
-    return driver
-
-
-driver = start()
-
-
-def js(text, *arguments):
-    return driver.execute_script(f"return {text}", *arguments)
-
-
-def screen(width, height, dark=False):
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    feature = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-
-
-def picture(name):
-    driver.save_screenshot(f"{FOLDER}/{name}.png")
-
-
-def find(selector):
-    return driver.find_element(By.CSS_SELECTOR, selector)
-
-
-def text(selector):
-    return js("document.querySelector(arguments[0])?.textContent ?? ''", selector)
-
-
-def pixels(camera):
-    """The live picture as it is on the screen now."""
-    return driver.execute_script(
-        """
-        const image = document.querySelector(`#camera-${arguments[0]} .live img`);
-        if (image.hidden || !image.naturalWidth) return null;
-        const canvas = document.createElement("canvas");
-        canvas.width = image.naturalWidth;
-        canvas.height = image.naturalHeight;
-        canvas.getContext("2d").drawImage(image, 0, 0);
-        return canvas.toDataURL();
-        """,
-        camera,
-    )
-
-
-def moves(camera):
-    first, _ = wait(f"a picture of {camera}", lambda: pixels(camera))
-    wait(f"another picture of {camera}", lambda: pixels(camera) not in (None, first))
-
-
-def verdict(camera):
-    return js("document.querySelector(`#camera-${arguments[0]} .verdict`)?.dataset.verdict", camera)
-
-
-# Contrast of a text with what is behind it, as WCAG 2 defines it.
-CONTRAST = """
-    const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
-    const light = ([r, g, b]) => {
-        const [x, y, z] = [r, g, b].map((v) => v / 255).map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-        return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-    };
-    const behind = (element) => {
-        for (let at = element; at; at = at.parentElement) {
-            const colour = parse(getComputedStyle(at).backgroundColor);
-            if (colour.length < 4 || colour[3] > 0) return colour;
-        }
-        return [255, 255, 255];
-    };
-    const found = [];
-    for (const element of document.querySelectorAll("body *")) {
-        const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-        if (!text || !element.getClientRects().length || element.matches("text, button:disabled, .note *, .unseen, noscript *")) continue;
-        const [a, b] = [light(parse(getComputedStyle(element).color)), light(behind(element))].sort((x, y) => y - x);
-        const ratio = (a + 0.05) / (b + 0.05);
-        if (ratio < 4.5) found.push(`${element.tagName} ${element.className} "${element.textContent}": ${ratio.toFixed(2)}`);
-    }
-    return found;
-"""
-
-
-def contrasts():
-    found = driver.execute_script(CONTRAST)
-    assert not found, found
+from chromium import (
+    TOKEN,
+    URL,
+    ask,
+    contrasts,
+    driver,
+    find,
+    hide,
+    js,
+    moves,
+    open_streams,
+    picture,
+    screen,
+    text,
+    verdict,
+    wait,
+)
 
 
 def loads():
@@ -195,12 +76,57 @@ def dialog_by_keyboard():
     assert js("document.activeElement.matches('#camera-left .thumbnails button')"), "the focus comes back"
 
 
+def failed_frame_of_another_camera_stays_away():
+    ask("plant right")
+    wait("a failed frame of right", lambda: js("!!document.querySelector('#camera-right .thumbnails button')"))
+    js("void (window.hanging = '/api/cameras/left/failures/')")
+    js("document.querySelector('#camera-left .thumbnails button').click()")
+    wait("the request hangs", lambda: js("!!window.release"))
+    assert js("document.querySelectorAll('#failure tbody tr').length") == 0, "the defects before are still there"
+    js("document.querySelector('#failure [data-close]').click()")
+    js("void (window.hanging = null)")
+    js("document.querySelector('#camera-right .thumbnails button').click()")
+    wait("its defects", lambda: js("document.querySelectorAll('#failure tbody tr').length === 3"))
+    before = text("#failure [data-text]")
+    driver.execute_script(
+        """
+        window.changed = [];
+        window.changes = new MutationObserver((all) => changed.push(...all));
+        changes.observe(document.getElementById("failure"), { childList: true, subtree: true });
+        """
+    )
+    js("window.release()")
+    time.sleep(1)
+    assert js("window.changed.length") == 0, "the late answer of left fills the dialog of right"
+    assert text("#failure [data-text]") == before and "right" in text("#failure-title")
+    js("window.changes.disconnect()")
+    js("document.querySelector('#failure [data-close]').click()")
+
+
+def restarted_station_counts_failed_frames_anew():
+    label = "document.querySelector('#camera-left .thumbnails button').title"
+    before = js(label)
+    ask("forget")
+    ask("plant")
+    wait("the thumbnail of the new frame 1", lambda: js(label) != before)
+    assert js("document.querySelectorAll('#camera-left .thumbnails li').length") == 1
+
+
 def alone_with_endless_picture():
     find("#camera-left h2 a").click()
     wait("the other card goes", lambda: js("document.getElementById('camera-right').hidden"))
     wait("the endless picture", lambda: "/live/left?" in js("document.querySelector('#camera-left .live img').src"))
     moves("left")
     picture("alone")
+    find(".skip").send_keys(Keys.ENTER)
+    assert js("document.activeElement.id") == "cameras", "the link leads to the cameras"
+    assert js("location.hash") == "#left", "the camera stays alone"
+    assert js("document.getElementById('camera-right').hidden")
+    ask("blind")
+    wait("the note", lambda: text("#camera-left .note") == "No picture comes from the station", 20)
+    assert js("document.querySelector('#camera-left .live img').hidden"), "an old picture passes for the line"
+    ask("see")
+    moves("left")
     find("#all").click()
     wait("the other card", lambda: not js("document.getElementById('camera-right').hidden"))
     moves("right")
@@ -210,6 +136,8 @@ def lost_camera_says_what_to_do():
     ask("lose")
     wait("the state", lambda: text("#camera-right .status") == "Camera lost")
     assert verdict("right") == "missing", "a lost camera has no verdict"
+    assert text("#camera-right .figures dd") == "–", "a lost camera has no frame rate"
+    assert "over-exposed" not in text("#camera-right .alarms"), "its last frame's light alarm is over"
     assert "Check the camera's power" in text("#camera-right .note")
     assert text("#summary") == "1 of 2 cameras running", text("#summary")
     contrasts()
@@ -217,6 +145,82 @@ def lost_camera_says_what_to_do():
     ask("return")
     wait("the state", lambda: text("#camera-right .status") == "Running")
     moves("right")
+
+
+def hidden_page_keeps_no_verdict():
+    hide(True)
+    wait("no stream", lambda: open_streams() == 0)
+    assert verdict("left") == "missing", "it would be shown, hours old, when the page is shown again"
+    assert js("document.getElementById('old').hidden"), "nothing is wrong"
+    # However often people change their mind, there is one stream.
+    for is_hidden in [False, True, False, True, False]:
+        hide(is_hidden)
+    wait("a verdict", lambda: verdict("left") == "pass")
+    time.sleep(4)
+    assert open_streams() == 1, open_streams()
+    moves("left")
+
+
+def silent_station_is_asked_again():
+    js("void (window.streams.at(-1).isSilent = true)")
+    wait("the banner", lambda: "does not answer" in text("#old"), 10)
+    assert "There is no verdict now" in text("#old"), text("#old")
+    assert verdict("left") == verdict("right") == "missing"
+    assert text("#camera-left .figures dd") == "–"
+    wait("a new stream", lambda: verdict("left") == "pass", 10)
+    assert js("document.getElementById('old').hidden")
+    assert open_streams() == 1, open_streams()
+
+
+def verdict_gets_old_and_no_request_hangs_for_ever():
+    js("void (window.asked = [], window.hanging = '/history')")
+    wait("a request that hangs", lambda: js("asked.some(({ path }) => path.includes('/history'))"), 12)
+    ask("pause")
+    age = lambda: text("#camera-left .verdict p > span")
+    wait("the age", lambda: "No defects · 3 s ago" in age(), 6)
+    assert not js("document.querySelector('#camera-left .verdict.aged')"), "it is not yet old"
+    wait("the old verdict", lambda: js("!!document.querySelector('#camera-left .verdict.aged')"), 10)
+    assert "10 s ago" in age(), age()
+    assert verdict("left") == "pass" and text("#camera-left .verdict strong") == "Pass", "it stays"
+    assert text("#camera-left .figures dd") == "–", "no frame comes"
+    assert not js("document.querySelector('#camera-right .verdict.aged')"), "the other one is new"
+    contrasts()
+    picture("aged")
+    screen(360, 740, dark=True)
+    contrasts()
+    assert js("document.documentElement.scrollWidth") <= 360, "the phone scrolls sideways"
+    js("document.querySelector('#camera-left .verdict').scrollIntoView()")
+    picture("aged-phone")
+    screen(1440, 900)
+    js("void (window.hanging = null)")
+    count = js("asked.length")
+    wait("requests go on", lambda: js("asked.slice(arguments[0]).some(({ path }) => path.includes('/history'))", count), 15)
+    ask("go on")
+    wait("a new verdict", lambda: age() == "No defects")
+    unlimited = js("asked.filter(({ hasLimit }) => !hasLimit)")
+    assert unlimited == [], unlimited
+
+
+def what_is_not_kept_is_told():
+    assert text("#camera-right .alarms") == "", text("#camera-right .alarms")
+    ask("break")
+    wait("the alarms", lambda: "broker" in text("#camera-right .alarms"))
+    alarms = text("#camera-right .alarms")
+    for sentence in [
+        "Results are not published now",
+        "Failed frames are not recorded now",
+        "3 frames not recorded since the station started: the disk is too slow",
+        "1 frame not recorded since the station started: the folder or the disk refused files",
+    ]:
+        assert sentence in alarms, alarms
+    contrasts()
+    picture("broken")
+    screen(360, 740, dark=True)
+    contrasts()
+    js("document.querySelector('#camera-right .verdict').scrollIntoView()")
+    picture("broken-phone")
+    screen(1440, 900)
+    ask("mend")
 
 
 def phone_wall_dark():
@@ -246,6 +250,8 @@ def no_error_and_no_other_host():
     violations = js("window.violations")
     assert violations == [], violations
     errors = [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    # The camera that was blind or paused had no picture to give.
+    errors = [entry for entry in errors if "/live/left" not in entry["message"]]
     assert errors == [], errors
     asked = []
     for entry in driver.get_log("performance"):
@@ -307,8 +313,14 @@ try:
     loads()
     planted_failure_appears()
     dialog_by_keyboard()
+    failed_frame_of_another_camera_stays_away()
+    restarted_station_counts_failed_frames_anew()
     alone_with_endless_picture()
     lost_camera_says_what_to_do()
+    hidden_page_keeps_no_verdict()
+    silent_station_is_asked_again()
+    verdict_gets_old_and_no_request_hangs_for_ever()
+    what_is_not_kept_is_told()
     phone_wall_dark()
     no_error_and_no_other_host()
     log_in_and_command()

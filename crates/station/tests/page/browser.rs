@@ -4,12 +4,12 @@ use std::{
     io::{BufRead, BufReader},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::atomic::Ordering::Relaxed,
+    sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use clinspect_station::state::{Status, Trouble};
+use clinspect_station::state::{Camera, Status, Trouble};
 
-use crate::fake::{Station, TOKEN, with_token};
+use crate::fake::{Station, TOKEN, Wishes, report, with_token};
 
 /// Ended whatever happens, with the browser: both are in a process group of their own.
 struct Browser(Child);
@@ -35,6 +35,40 @@ fn folder() -> (PathBuf, bool) {
     }
 }
 
+/// Does what `browser.py` asks of the cameras left and right.
+fn obey(wish: &str, cameras: &[Arc<Camera>], wishes: &[Arc<Wishes>]) {
+    let counters = &cameras[1].counters;
+    let break_down = |is_broken: bool| {
+        counters.publish_connected.store(!is_broken, Relaxed);
+        counters.recording_stopped.store(is_broken, Relaxed);
+        counters.recording_dropped.store(3, Relaxed);
+        counters.recording_errors.store(1, Relaxed);
+    };
+    match wish {
+        "plant" => wishes[0].plant.store(true, Relaxed),
+        "plant right" => wishes[1].plant.store(true, Relaxed),
+        "pause" => wishes[0].pause.store(true, Relaxed),
+        "go on" => wishes[0].pause.store(false, Relaxed),
+        "blind" => wishes[0].blind.store(true, Relaxed),
+        "see" => wishes[0].blind.store(false, Relaxed),
+        "forget" => cameras[0].history().failures.clear(),
+        "break" => break_down(true),
+        "mend" => break_down(false),
+        "lose" => {
+            let lost = Status::Failed(Trouble::CameraLost, "no frame for 5 s".into());
+            cameras[1].status.send_replace(lost);
+            // The last report of a camera that is lost means nothing, even if it is still sent.
+            let mut last = report("right", 7, false);
+            last.histograms[0].alarms = vec!["over-exposed".into()];
+            cameras[1].report.send_replace(Some(Arc::new(last)));
+        }
+        "return" => {
+            cameras[1].status.send_replace(Status::Running);
+        }
+        other => eprintln!("{other}"),
+    }
+}
+
 #[test]
 fn page_shows_what_the_cameras_see() {
     let mut station = Some(Station::start(with_token(true), &["left", "right"]));
@@ -45,8 +79,9 @@ fn page_shows_what_the_cameras_see() {
     let child = Command::new("timeout")
         .args([
             "--kill-after=5",
-            "120",
+            "180",
             "/usr/bin/python3",
+            "-B",
             program,
             &url,
             TOKEN,
@@ -58,22 +93,11 @@ fn page_shows_what_the_cameras_see() {
     let lines = BufReader::new(browser.0.stdout.take().expect("its output")).lines();
     let mut is_done = false;
     for line in lines.map_while(Result::ok) {
-        let cameras = station
-            .as_ref()
-            .map(|of| of.cameras.as_slice())
-            .unwrap_or_default();
-        match line.as_str() {
-            "plant" => station.as_ref().expect("a station").plant[0].store(true, Relaxed),
-            "lose" => {
-                let lost = Status::Failed(Trouble::CameraLost, "no frame for 5 s".into());
-                cameras[1].status.send_replace(lost);
-            }
-            "return" => {
-                cameras[1].status.send_replace(Status::Running);
-            }
-            "end" => station = None,
-            "done" => is_done = true,
-            other => eprintln!("{other}"),
+        match (line.as_str(), &mut station) {
+            ("end", station) => *station = None,
+            ("done", _) => is_done = true,
+            (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
+            (other, None) => eprintln!("{other}"),
         }
     }
     let status = browser.0.wait().expect("its end");

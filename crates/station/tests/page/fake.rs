@@ -8,7 +8,7 @@ use std::{
         atomic::{AtomicBool, Ordering::Relaxed},
     },
     thread::JoinHandle,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use clinspect_station::{
@@ -32,11 +32,22 @@ pub struct Station {
     pub address: SocketAddr,
     pub cameras: Vec<Arc<Camera>>,
     pub list: watch::Sender<Arc<Vec<Arc<Camera>>>>,
-    /// Frames to fail, by camera.
-    pub plant: Vec<Arc<AtomicBool>>,
+    /// What the cameras do, in their order.
+    pub wishes: Vec<Arc<Wishes>>,
     runtime: Option<tokio::runtime::Runtime>,
     ends: Vec<Arc<AtomicBool>>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// What a camera does differently from now on.
+#[derive(Default)]
+pub struct Wishes {
+    /// The next frame fails; then this is false again.
+    pub plant: AtomicBool,
+    /// No frame comes, as between two triggers.
+    pub pause: AtomicBool,
+    /// Frames come without live pictures.
+    pub blind: AtomicBool,
 }
 
 /// Free reading, no writing.
@@ -72,7 +83,7 @@ impl Station {
             address,
             cameras: Vec::new(),
             list: watch::Sender::new(Arc::default()),
-            plant: Vec::new(),
+            wishes: Vec::new(),
             runtime: None,
             ends: Vec::new(),
             threads: Vec::new(),
@@ -80,14 +91,14 @@ impl Station {
         for name in names {
             let (commands, asked) = mpsc::channel(4);
             let camera = Arc::new(camera(name, commands));
-            let plant = Arc::new(AtomicBool::new(false));
+            let wishes = Arc::new(Wishes::default());
             runtime.spawn(obey(asked));
             let end = Arc::new(AtomicBool::new(false));
-            let of_thread = (camera.clone(), plant.clone(), end.clone());
+            let of_thread = (camera.clone(), wishes.clone(), end.clone());
             let frames = move || frames(&of_thread.0, &of_thread.1, &of_thread.2);
             station.threads.push(std::thread::spawn(frames));
             station.ends.push(end);
-            station.plant.push(plant);
+            station.wishes.push(wishes);
             station.cameras.push(camera);
         }
         station.list.send_replace(Arc::new(station.cameras.clone()));
@@ -114,7 +125,7 @@ impl Station {
             .join()
             .expect("the camera's thread ends well");
         self.ends.remove(camera);
-        self.plant.remove(camera);
+        self.wishes.remove(camera);
         self.cameras.remove(camera);
     }
 
@@ -153,7 +164,10 @@ fn camera(name: &str, commands: mpsc::Sender<Request>) -> Camera {
         report: watch::Sender::new(None),
         live: watch::Sender::new(None),
         viewers: 0.into(),
-        counters: Counters::default(),
+        counters: Counters {
+            publish_connected: true.into(),
+            ..Counters::default()
+        },
         history: Mutex::new(History {
             device: Some("pthread-test".into()),
             frame_rate: RATE.into(),
@@ -177,7 +191,7 @@ async fn obey(mut asked: mpsc::Receiver<Request>) {
 }
 
 /// Makes frames until `stop`.
-fn frames(camera: &Camera, plant: &AtomicBool, stop: &AtomicBool) {
+fn frames(camera: &Camera, wishes: &Wishes, stop: &AtomicBool) {
     let pipeline = gst::parse::launch(&format!(
         "videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=240,framerate={RATE}/1 \
          ! jpegenc ! appsink name=sink max-buffers=1 drop=true"
@@ -202,8 +216,9 @@ fn frames(camera: &Camera, plant: &AtomicBool, stop: &AtomicBool) {
             .expect("a picture")
             .map_readable()
             .expect("a picture");
-        if *camera.status.borrow() == Status::Running {
-            frame(camera, number, plant.swap(false, Relaxed), map.as_slice());
+        let is_running = *camera.status.borrow() == Status::Running;
+        if is_running && !wishes.pause.load(Relaxed) {
+            frame(camera, number, wishes, map.as_slice());
         }
         number += 1;
     }
@@ -211,18 +226,20 @@ fn frames(camera: &Camera, plant: &AtomicBool, stop: &AtomicBool) {
 }
 
 /// One frame's results, as the station's pipelines leave them.
-fn frame(camera: &Camera, number: u64, fails: bool, jpeg: &[u8]) {
+fn frame(camera: &Camera, number: u64, wishes: &Wishes, jpeg: &[u8]) {
+    let fails = wishes.plant.swap(false, Relaxed);
     let picture = Picture::copy_from_slice(jpeg);
     let report = Arc::new(report(&camera.name, number, fails));
     camera.counters.frames.fetch_add(1, Relaxed);
     camera.counters.verdicts[usize::from(fails)].fetch_add(1, Relaxed);
     camera.counters.latency_sum.fetch_add(8000, Relaxed);
-    if camera.viewers.load(Relaxed) > 0 {
+    if camera.viewers.load(Relaxed) > 0 && !wishes.blind.load(Relaxed) {
         camera.live.send_replace(Some(picture.clone()));
     }
     if fails {
         fail(&mut camera.history(), &report, picture);
     }
+    camera.history().newest = Some(Instant::now());
     camera.report.send_replace(Some(report));
 }
 
@@ -244,6 +261,7 @@ fn fail(history: &mut History, report: &Arc<Report>, picture: Picture) {
         failed: 1,
         defects: BTreeMap::from([("scratch".into(), 2), ("particle".into(), 1)]),
     });
+    history.web = Some(3);
     history.roll.push_back(RollMark {
         web: 3,
         class: "scratch".into(),
@@ -291,7 +309,8 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
         version: VERSION,
         camera: Some(camera.into()),
         frame,
-        time: "2026-01-02T03:04:05.678901Z".into(),
+        // Each frame has its own time.
+        time: format!("2026-01-02T03:04:{:02}.678901Z", frame % 60),
         verdict,
         inspections: vec![Inspection {
             element: "clpitchthreshold0".into(),

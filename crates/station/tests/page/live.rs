@@ -109,6 +109,45 @@ fn slow_viewer_gets_the_newest_picture_and_keeps_nothing() {
 }
 
 #[test]
+fn endless_picture_ends_when_pictures_fail_and_stays_when_no_frame_comes() {
+    let station = Station::start(open(), &["blind", "paused"]);
+    let mut blind = ask(&station, "/live/blind");
+    let mut paused = ask(&station, "/live/paused");
+    picture(&mut blind);
+    picture(&mut paused);
+    station.wishes[0].blind.store(true, Relaxed);
+    station.wishes[1].pause.store(true, Relaxed);
+    let start = Instant::now();
+    // Pictures come again and again until one of these ends.
+    let limit = Some(Duration::from_secs(7));
+    blind.get_ref().set_read_timeout(limit).expect("a limit");
+    paused.get_ref().set_read_timeout(limit).expect("a limit");
+    let mut rest = Vec::new();
+    let mut is_over = |stream: &mut BufReader<TcpStream>| {
+        rest.clear();
+        stream
+            .read_until(b'\n', &mut rest)
+            .expect("a picture again")
+            == 0
+    };
+    while !is_over(&mut blind) {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "an old picture stays"
+        );
+    }
+    let ended = start.elapsed();
+    assert!(
+        ended > Duration::from_secs(5),
+        "one late picture ends nothing: {ended:?}"
+    );
+    while start.elapsed() < Duration::from_secs(16) {
+        assert!(!is_over(&mut paused), "a trigger may need longer");
+    }
+    station.wait("the viewer goes", SOON, |of| of.viewers(0) == 0);
+}
+
+#[test]
 fn endless_pictures_are_limited() {
     let station = Station::start(open(), &["left"]);
     let streams: Vec<_> = (0..32).map(|_| ask(&station, "/live/left")).collect();
@@ -134,8 +173,11 @@ fn stream_of_a_removed_camera_ends() {
         .list
         .send_replace(Arc::new(station.cameras[..1].to_vec()));
     station.end_camera(1);
-    let mut rest = Vec::new();
-    stream.read_to_end(&mut rest).expect("the stream ends");
+    let start = Instant::now();
+    let mut rest = [0; 4096];
+    while stream.read(&mut rest).expect("the stream ends") > 0 {
+        assert!(start.elapsed() < 2 * SOON, "the last picture stays");
+    }
     let start = Instant::now();
     let mut lines = events
         .lines()

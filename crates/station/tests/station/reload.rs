@@ -6,6 +6,34 @@ use crate::process::{Station, live_camera};
 
 const INSPECTION: &str = "pitch-x = 16, pitch-y = 0, multiples = [1], min-contrast = 0";
 
+#[test]
+fn roll_map_of_the_pipeline_before_goes_with_it() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-roll");
+    let web = |pattern| live_camera("web", pattern, &format!("{INSPECTION}, line-scan = true"));
+    let mut station = Station::start(&sandbox, &web("ball"));
+    let roll = |station: &Station| {
+        let roll = station.get("/api/cameras/web/roll");
+        serde_json::from_str::<serde_json::Value>(&roll).unwrap()
+    };
+    let marks = |station: &Station| roll(station)["marks"].as_array().map_or(0, Vec::len);
+    station.wait_until("the ball is on the map", |station| marks(station) > 0);
+    assert_eq!(station.camera("web")["is_web"], true);
+
+    // The next pipeline counts its webs from 0, too. Its web has no defect.
+    station.reload(&web("black"));
+    station.wait_for_log("camera web: starts again with the new settings");
+    station.wait_until("the next pipeline inspects its web", |station| {
+        let camera = station.camera("web");
+        camera["status"] == "running" && camera["is_web"] == true
+    });
+    station.wait_for_frames("web", 10);
+    assert_eq!(roll(&station)["web"], 0);
+    assert_eq!(marks(&station), 0, "{}", roll(&station));
+}
+
 /// A camera that fails if it sees more defects than `limit`; -1: never.
 fn with_limit(limit: i32) -> String {
     let pitch = format!("{INSPECTION}, fail-defect-count = {limit}");

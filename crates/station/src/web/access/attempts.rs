@@ -1,4 +1,8 @@
-//! Wrong tokens by address: after a few, the address waits.
+//! Wrong tokens by address: after a few, further wrong ones are not even called wrong.
+//!
+//! The token's length protects the station, not this limit. The limit tells a program with an old
+//! token to stop asking. A right token always passes: behind a proxy all clients share one address,
+//! and one of them must not lock out the others.
 
 use std::{
     collections::HashMap,
@@ -11,7 +15,7 @@ use super::Refusal;
 
 /// Wrong tokens of an address within [`WINDOW`].
 const MAX_WRONG: u32 = 5;
-/// An address waits so long after its first wrong token.
+/// The count of an address begins anew so long after its first wrong token.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Addresses that are remembered.
 const MAX_ADDRESSES: usize = 1024;
@@ -21,33 +25,21 @@ const MAX_ADDRESSES: usize = 1024;
 pub struct Attempts(Mutex<HashMap<IpAddr, (Instant, u32)>>);
 
 impl Attempts {
-    /// Compares a token, unless too many wrong ones came from the address.
-    ///
-    /// The lock is held while `compare` runs, so requests at the same time get no extra attempts.
-    pub fn check(
-        &self,
-        address: IpAddr,
-        compare: impl FnOnce() -> Option<()>,
-    ) -> Result<(), Refusal> {
+    /// Counts a wrong token of the address, and says how the request is refused.
+    pub fn wrong(&self, address: IpAddr) -> Refusal {
         let address = network(address);
         let mut wrong = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         wrong.retain(|_, (since, _)| since.elapsed() < WINDOW);
-        if wrong
-            .get(&address)
-            .is_some_and(|(_, count)| *count >= MAX_WRONG)
-        {
-            return Err(Refusal::TOO_MANY_ATTEMPTS);
-        }
-        if compare().is_some() {
-            wrong.remove(&address);
-            return Ok(());
-        }
         if wrong.len() >= MAX_ADDRESSES && !wrong.contains_key(&address) {
-            // More addresses than a plant has: refuse all new ones for a while.
-            return Err(Refusal::TOO_MANY_ATTEMPTS);
+            // More addresses than a plant has: none of them is remembered for a while.
+            return Refusal::TOO_MANY_ATTEMPTS;
         }
-        wrong.entry(address).or_insert((Instant::now(), 0)).1 += 1;
-        Err(Refusal::WRONG_TOKEN)
+        let (_, count) = wrong.entry(address).or_insert((Instant::now(), 0));
+        if *count >= MAX_WRONG {
+            return Refusal::TOO_MANY_ATTEMPTS;
+        }
+        *count += 1;
+        Refusal::WRONG_TOKEN
     }
 }
 
