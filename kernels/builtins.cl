@@ -43,10 +43,15 @@ INTEGER_BUILTINS(int, uint)
 INTEGER_BUILTINS(uint, uint)
 INTEGER_BUILTINS(long, ulong)
 INTEGER_BUILTINS(ulong, ulong)
+INTEGER_BUILTINS(ushort8, ushort8)
+INTEGER_BUILTINS(int8, uint8)
+INTEGER_BUILTINS(uint8, uint8)
 INTEGER_BUILTINS(ushort16, ushort16)
 INTEGER_BUILTINS(int16, uint16)
 INTEGER_BUILTINS(uint16, uint16)
 
+int BUILTIN_CONST any(int8 x);
+int8 BUILTIN_CONST select(int8 if_0, int8 if_negative, int8 which);
 char16 BUILTIN_CONST convert_char16(short16 x);
 char16 BUILTIN_CONST convert_char16(int16 x);
 uchar16 BUILTIN_CONST convert_uchar16(ushort16 x);
@@ -56,6 +61,8 @@ ushort16 BUILTIN_CONST convert_ushort16(uchar16 x);
 ushort16 BUILTIN_CONST convert_ushort16(ushort16 x);
 ushort16 BUILTIN_CONST convert_ushort16(uint16 x);
 ushort16 BUILTIN_CONST convert_ushort16(int16 x);
+int8 BUILTIN_CONST convert_int8(uchar8 x);
+int8 BUILTIN_CONST convert_int8(ushort8 x);
 int16 BUILTIN_CONST convert_int16(uchar16 x);
 int16 BUILTIN_CONST convert_int16(ushort16 x);
 uint16 BUILTIN_CONST convert_uint16(uchar16 x);
