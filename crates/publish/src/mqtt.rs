@@ -123,6 +123,9 @@ impl Mqtt {
             error = self.receive(&mut events, &connection, queue, teller) => Err(error),
             done = self.send(&client, &connection, queue) => done,
         };
+        // The broker ends a connection that was told to end; that is no failure.
+        let is_closed = connection.is_closed.load(Relaxed);
+        let result = result.or_else(|why| if is_closed { Ok(()) } else { Err(why) });
         let packets = std::mem::take(&mut *connection.packets());
         // Some may have arrived: at least once means that a receiver may see a frame twice.
         queue.put_back(packets.into_iter().filter_map(|(_, report)| report));
