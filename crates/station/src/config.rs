@@ -5,7 +5,6 @@ mod files;
 mod mistakes;
 mod nearest;
 mod properties;
-mod secrets;
 mod table;
 
 use std::{

@@ -318,8 +318,8 @@ impl Run {
     }
 
     fn fail(&self, (trouble, text): &Stopped, pause: Duration) {
-        let (trouble, text) = (*trouble, crate::secrets::cut(text));
-        let status = Status::Failed(trouble, text.clone().into_owned());
+        let (trouble, text) = (*trouble, crate::secrets::without_users(text));
+        let status = Status::Failed(trouble, text.clone());
         let kind_before = match &*self.camera.status.borrow() {
             Status::Failed(trouble, _) => Some(*trouble),
             _ => None,

@@ -2,12 +2,11 @@
 
 use std::{ops::Range, time::Duration};
 
-use crate::recording;
+use crate::{recording, secrets};
 
 use super::{
     mistakes::Mistakes,
     properties::{self, Properties},
-    secrets,
     table::Table,
 };
 

@@ -38,7 +38,7 @@ impl Pipeline {
             }
             gst::MessageView::Warning(warning) => {
                 let from = source_name(message);
-                let text = secrets::cut(warning.error().message()).into_owned();
+                let text = secrets::without_users(warning.error().message());
                 if self.warned.get(&from) != Some(&text) {
                     if self.is_part(message) {
                         camera.alarm(text.clone());
@@ -54,7 +54,7 @@ impl Pipeline {
                 info!(
                     "camera {}: {}",
                     self.name,
-                    secrets::cut(information.error().message())
+                    secrets::without_users(information.error().message())
                 );
             }
             // Sources tell every step of a connection.
@@ -83,7 +83,7 @@ impl Pipeline {
 
     /// Element messages that people should know.
     fn tell(&mut self, structure: &gst::StructureRef, camera: &Camera) {
-        let name = self.name.clone();
+        let name = &self.name;
         match structure.name().as_str() {
             "clhistogram-alarm" => {
                 let alarm: String = structure.get("alarm").unwrap_or_default();
