@@ -20,11 +20,13 @@
 /* A frame and its rows may start at any address. PoCL splits vload16 into scalar loads; a load
  * through a packed struct stays one instruction. */
 typedef struct __attribute__((packed)) { uchar16 v; } packed_uchar16;
+typedef struct __attribute__((packed)) { ushort8 v; } packed_ushort8;
 typedef struct __attribute__((packed)) { ushort16 v; } packed_ushort16;
 typedef struct __attribute__((packed)) { ulong v; } packed_ulong;
 typedef struct __attribute__((packed)) { uint v; } packed_uint;
 
 #define LOAD_UCHAR16(p) (((__global const packed_uchar16 *)(p))->v)
+#define LOAD_USHORT8(p) (((__global const packed_ushort8 *)(p))->v)
 #define LOAD_USHORT16(p) (((__global const packed_ushort16 *)(p))->v)
 #define LOAD_ULONG(p) (((__global const packed_ulong *)(p))->v)
 #define LOAD_UINT(p) (((__global const packed_uint *)(p))->v)
@@ -32,6 +34,7 @@ typedef struct __attribute__((packed)) { uint v; } packed_uint;
 #define STORE_USHORT16(p, x) (((__global packed_ushort16 *)(p))->v = (x))
 #define STORE_UINT(p, x) (((__global packed_uint *)(p))->v = (x))
 /* rotate() instead of two shifts, which Oclgrind 21.10 computes wrongly. */
+#define SWAP_BYTES8(v) rotate((v), (ushort8)8)
 #define SWAP_BYTES16(v) rotate((v), (ushort16)8)
 
 static uint load_sample(__global const uchar *p)

@@ -6,20 +6,16 @@
 static int is_set(uint byte, int k) { return byte >> (STEP - 1 - k) & 1u; }
 
 /* The samples of 8 adjacent pixels. */
-#if SAMPLE_BYTES == 1
-static int8 load_samples(__global const uchar *p) { return convert_int8(as_uchar8(LOAD_ULONG(p))); }
-#else
-typedef struct __attribute__((packed)) { ushort8 v; } packed_ushort8;
 static int8 load_samples(__global const uchar *p)
 {
-    const ushort8 v = ((__global const packed_ushort8 *)p)->v;
-#if BIG_ENDIAN_SAMPLES
-    return convert_int8(rotate(v, (ushort8)8));
+#if SAMPLE_BYTES == 1
+    return convert_int8(as_uchar8(LOAD_ULONG(p)));
+#elif BIG_ENDIAN_SAMPLES
+    return convert_int8(SWAP_BYTES8(LOAD_USHORT8(p)));
 #else
-    return convert_int8(v);
+    return convert_int8(LOAD_USHORT8(p));
 #endif
 }
-#endif
 
 /* is_marked_by() for 8 pixels: 0 or -1 for each. */
 static int8 are_marked_by(int8 centre, int8 left, int8 right, int theta, int flags, int8 *difference)
