@@ -2,9 +2,9 @@
 //! `clpitchthreshold`, `clreference` and `clmaskunpack`.
 //!
 //! The crate is the plugin `clinspect` and a library for applications: [`register_static`]
-//! registers the elements without a plugin file, [`check_settings`] checks properties before frames flow, [`results`] reads the results of the elements, and
-//! [`downstream_pool`] gives an application's own frames memory that the device reads without a
-//! copy.
+//! registers the elements without a plugin file, [`check_settings`] checks properties before frames
+//! flow, [`results`] reads the results of the elements, and [`downstream_pool`] gives an
+//! application's own frames memory that the device reads without a copy.
 
 mod elements;
 mod embedding;
