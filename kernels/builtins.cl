@@ -7,6 +7,8 @@
  * with fewer, a call could convert its arguments. If a declaration is missing, the build fails, and the
  * host builds the program again with opencl-c.h.
  */
+/* Before the result type of a function that few samples reach: PoCL compiles it once instead of at every call. */
+#define RARE __attribute__((noinline))
 /* Before a loop that few samples reach: PoCL takes longer to compile wider vectors. */
 #define VECTORS_OF_4 _Pragma("clang loop vectorize_width(4) interleave_count(1) unroll(disable)")
 /* Brings the cache line at `p` nearer; `writes`: 1 if it will be written. Any address will do. */

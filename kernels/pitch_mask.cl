@@ -1,8 +1,8 @@
 /* Appended to mask_expand.cl. Measures the runs of a packed mask. */
 /* Difference of pixel (x, y) in the tiles without the pattern, in 1/512 grey level: the one of largest
  * magnitude, the first of equals. Returns 0 if the pattern is present. */
-static int tile_difference(int x, int y, int width, int4 tiles, int4 tile_rows, __global const int *table,
-                           int *difference)
+static RARE int tile_difference(int x, int y, int width, int4 tiles, int4 tile_rows, __global const int *table,
+                                int *difference)
 {
     int found = 0;
     *difference = 0;
@@ -30,9 +30,9 @@ static int tile_difference(int x, int y, int width, int4 tiles, int4 tile_rows, 
 
 /* The difference of pixel (x, y) at the finest of the coarser levels that marks it, in 1/512 grey level, rounded half
  * away from zero. Returns the level, or 0 if none marks the pixel. */
-static int level_difference(int x, int y, __global const level_t *levels, __global const scale_level_t *table,
-                            int level_count, __global const scale_comparison_t *comparisons,
-                            __global const uchar *marks, int flags, int *difference)
+static RARE int level_difference(int x, int y, __global const level_t *levels, __global const scale_level_t *table,
+                                 int level_count, __global const scale_comparison_t *comparisons,
+                                 __global const uchar *marks, int flags, int *difference)
 {
     for (int k = 1; k <= level_count; k++) {
         const scale_level_t level = table[k];

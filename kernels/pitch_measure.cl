@@ -36,6 +36,13 @@ static int8 are_marked_by(int8 centre, int8 left, int8 right, int theta, int fla
     return (bright & (int8)(flags & BRIGHT ? -1 : 0)) | (dark & (int8)(flags & DARK ? -1 : 0));
 }
 
+/* compare_pixel() for the pixels that lack a neighbour. */
+static RARE int compare_at_edge(PLANE_ARGS, int x, int y, int width, int height, comparison_t c, int theta, int flags,
+                                int *difference)
+{
+    return compare_pixel(PLANE, x, y, width, height, c, theta, flags, difference);
+}
+
 /* Measures the pixels of a byte of the mask from (x, y) on: the largest difference of the comparisons that mark a
  * pixel, the first of equals; `is_marked`: -1 if any does, otherwise 0. Only results of `wanted` pixels are
  * meaningful. */
@@ -72,8 +79,8 @@ static void measure_pixels(PLANE_ARGS, int x, int y, uint wanted, int width, int
 #pragma unroll
             for (int k = 0; k < STEP; k++)
                 if (is_set(wanted, k))
-                    ((int *)&marks)[k] = -compare_pixel(PLANE, x + k, y, width, height, c, theta, flags,
-                                                        (int *)&difference + k);
+                    ((int *)&marks)[k] = -compare_at_edge(PLANE, x + k, y, width, height, c, theta, flags,
+                                                          (int *)&difference + k);
         }
         const int8 is_larger = marks & (~*is_marked | (abs(difference) > abs(*largest)));
         *largest = select(*largest, difference, is_larger);
