@@ -1,12 +1,13 @@
 /* Separable Gaussian of a plane, or of one component of a plane. Each variant has a file; this file
  * holds the shared code and the plain variant.
  *
- * gaussian_bytes   CPU, adjacent 8-bit samples, integer arithmetic: sums in 16-bit lanes.
- * gaussian_rows    CPU. Local size 1; each work-item filters a band of rows. It writes the vertical
- *                  sums of a row to a scratch line that stays in the cache, then sums that line
- *                  horizontally. Scratch: get_global_size(0) lines of `line_len` sums.
- * gaussian_tile    GPU: the vertical sums of a tile are kept in local memory.
- * gaussian_direct  Any device, buffer or image: reads every tap from global memory.
+ * gaussian_bytes     CPU, adjacent 8-bit samples, integer arithmetic: sums in 16-bit lanes.
+ * gaussian_binomial  The same for binomial weights.
+ * gaussian_rows      CPU. Local size 1; each work-item filters a band of rows. It writes the vertical
+ *                    sums of a row to a scratch line that stays in the cache, then sums that line
+ *                    horizontally. Scratch: get_global_size(0) lines of `line_len` sums.
+ * gaussian_tile      GPU: the vertical sums of a tile are kept in local memory.
+ * gaussian_direct    Any device, buffer or image: reads every tap from global memory.
  *
  * Macros: TAPS (odd), FLOAT_ARITHMETIC (1: f32 sums), SAMPLE_STEP (samples from one sample of a component
  * to the next; 1, except for a single component of a packed format such as YUY2), and common.cl's.

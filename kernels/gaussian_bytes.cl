@@ -4,21 +4,14 @@
  *                 vertical sums of a tile fit the first-level cache at any width and stride; they
  *                 are then summed horizontally.
  *
- * Arguments as in gaussian.cl; `samples` is at least 16. `weights` is not read where BINOMIAL.
- *
- * BINOMIAL  1 where the weights are 64*(1 2 1) of 3 taps or 16*(1 4 6 4 1) of 5
+ * Arguments as in gaussian.cl; `samples` is at least 16.
  *
  * Exactness: weights sum to 256, so a vertical sum is at most 255*256 and fits 16 bits. The high and
  * the low bytes of the vertical sums are summed horizontally apart, as H and L, each at most 255*256.
  * The horizontal sum is V = 256*H + L, and (V + 32768) >> 16 equals (H + (L >> 8) + 128) >> 8, at most
  * 65408 before the shift. With x86's multiply-add of pairs, V is summed in 32 bits from vertical sums
- * minus 32768, and 256*32768 is added afterwards. Binomial weights are divided by their common factor
- * and then sum to 4 or 16; both passes together stay under 16*16*255 + 128, and the rounding and the
- * final shift restore the factor.
+ * minus 32768, and 256*32768 is added afterwards.
  */
-#ifndef BINOMIAL
-#define BINOMIAL 0
-#endif
 
 /* Samples of a tile, and the most samples that its sums read past each end. */
 #define TILE_SAMPLES 2048
@@ -34,7 +27,7 @@
 #define LOAD_WIDE(p) convert_ushort16(LOAD_UCHAR16(p))
 
 /* x86 has an instruction for a*b + c*d of 16-bit values. */
-#if !BINOMIAL && defined(__AVX2__)
+#if defined(__AVX2__)
 #define PAIR_SUMS 1
 #define PAIRS_OF_TAPS (HALF + 1)
 typedef short pair_lanes_t __attribute__((vector_size(32)));
@@ -49,9 +42,7 @@ typedef struct __attribute__((packed)) { int8 v; } packed_int8;
 
 /* Sums of a tile's columns; sample s of the row is at [HALO + s - start of the tile]. */
 typedef struct {
-#if BINOMIAL
-    ushort sums[LINE_LEN];
-#elif PAIR_SUMS
+#if PAIR_SUMS
     /* Sums minus 32768, so that they are signed; `pairs` holds each beside the next pixel's. */
     ushort sums[LINE_LEN + MOST_LANES];
     int pairs[LINE_LEN];
@@ -62,14 +53,6 @@ typedef struct {
 #endif
 } line_sums_t;
 
-#if BINOMIAL && TAPS == 3
-#define BINOMIAL_SUM(tap) (tap(0) + tap(2) + (tap(1) << (ushort)1))
-#define BINOMIAL_SHIFT 4
-#elif BINOMIAL
-#define BINOMIAL_SUM(tap) (tap(0) + tap(4) + ((tap(1) + tap(3)) << (ushort)2) + tap(2) * (ushort)6)
-#define BINOMIAL_SHIFT 8
-#endif
-
 /* Writes the vertical sums of 16 * `vectors` columns, from sample `x` of the rows, to `at` of the
  * line. It reads whole cache lines at once: rows whose stride is a multiple of 4096 evict each other's
  * lines. */
@@ -77,14 +60,6 @@ static __attribute__((always_inline)) void add_rows(__global const uchar *const 
                                                     const ushort *weights, line_sums_t *line,
                                                     int at, int vectors)
 {
-#if BINOMIAL
-#pragma unroll
-    for (int v = 0; v < vectors; v++) {
-#define ROW_TAP(i) LOAD_WIDE(rows[i] + x + 16 * v)
-        STORE_SUMS(line->sums + at + 16 * v, BINOMIAL_SUM(ROW_TAP));
-#undef ROW_TAP
-    }
-#else
     ushort16 sums[COLUMN_VECTORS];
 #pragma unroll
     for (int v = 0; v < vectors; v++)
@@ -105,19 +80,13 @@ static __attribute__((always_inline)) void add_rows(__global const uchar *const 
         STORE_SUMS(line->low + at + 16 * v, sums[v] & (ushort)0xff);
 #endif
     }
-#endif
 }
 
 /* 16 filtered samples, from `at` of the line. */
 static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *line, int at,
                                                           int lanes, const ushort *weights)
 {
-#if BINOMIAL
-#define COLUMN_TAP(i) LOAD_SUMS(line->sums + at + ((i) - HALF) * lanes)
-    const ushort16 sum = BINOMIAL_SUM(COLUMN_TAP) + (ushort)(1 << (BINOMIAL_SHIFT - 1));
-    return convert_uchar16(sum >> (ushort)BINOMIAL_SHIFT);
-#undef COLUMN_TAP
-#elif PAIR_SUMS
+#if PAIR_SUMS
     int8 first = 0, second = 0;
 #pragma unroll
     for (int j = 0; j < PAIRS_OF_TAPS; j++) {
@@ -148,7 +117,7 @@ static __attribute__((always_inline)) uchar16 add_columns(const line_sums_t *lin
 static void repeat_pixel(line_sums_t *line, int at, int count, int from, int lanes)
 {
     for (int i = 0; i < count; i++) {
-#if BINOMIAL || PAIR_SUMS
+#if PAIR_SUMS
         line->sums[at + i] = line->sums[from + i % lanes];
 #else
         line->high[at + i] = line->high[from + i % lanes];
@@ -183,10 +152,8 @@ __kernel void gaussian_bytes(PLANE_ARGS, __global uchar *dst, ulong dst_offset, 
     const int pixels = samples / lanes;
     const int tiles = samples / (TILE_SAMPLES - MOST_LANES) + 1;
     ushort taps[HALF + 1];
-#if !BINOMIAL
     for (int i = 0; i <= HALF; i++)
         taps[i] = (ushort)weights[i];
-#endif
     /* Only formats of 4 lanes have a padding lane, so every vector starts with lane 0. */
     const uchar16 copied = (uchar16)(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3) ==
                            (uchar16)(uchar)copy_lane ? (uchar16)0xff : (uchar16)0;

@@ -65,7 +65,7 @@ fn assert_compiles(element: &str, expected: &[&str]) {
 #[test]
 fn gaussian_compiles_one_kernel() {
     if starts_with_empty_caches("gaussian_compiles_one_kernel") {
-        assert_compiles("clgaussian", &["gaussian_bytes"]);
+        assert_compiles("clgaussian", &["gaussian_binomial"]);
     }
 }
 

@@ -108,7 +108,7 @@ pub fn filter(
         ),
     };
     let expected_kernels: &[&str] = match s.variant {
-        Some(GaussianVariant::Rows) => &["gaussian_bytes", "gaussian_rows"],
+        Some(GaussianVariant::Rows) => &["gaussian_binomial", "gaussian_bytes", "gaussian_rows"],
         Some(GaussianVariant::Tile { .. }) => &["gaussian_tile"],
         Some(GaussianVariant::Direct) => &["gaussian_direct"],
         None if s.image => &["gaussian_direct"],
@@ -226,8 +226,8 @@ fn gaussian_kernel_larger_than_the_frame_clamps_to_its_edges() {
     }
 }
 
-/// Rows of several tiles of `gaussian_bytes.cl` (2048 samples), of one tile, and slightly more; strides
-/// with which rows compete for the same cache lines; the highest and lowest sums.
+/// Rows of several tiles of `gaussian_bytes.cl` and `gaussian_binomial.cl` (2048 samples), of one tile, of their
+/// vectors (16 and 32 samples), and slightly more; strides with which rows compete for the same cache lines; the highest and lowest sums.
 #[test]
 fn gaussian_rows_around_a_tile_equal_reference() {
     let Some(device) = device::open() else { return };
@@ -237,6 +237,12 @@ fn gaussian_rows_around_a_tile_equal_reference() {
     };
     for (format, width) in [
         (Format::Gray8, 16),
+        (Format::Gray8, 31),
+        (Format::Gray8, 32),
+        (Format::Gray8, 33),
+        (Format::Gray8, 65),
+        (Format::Rgb, 11),
+        (Format::Bgrx, 9),
         (Format::Gray8, 2048),
         (Format::Gray8, 2049),
         (Format::Gray8, 4101),

@@ -29,8 +29,7 @@ pub fn weights_f64(kernel_size: usize, sigma_px: f64) -> Vec<f64> {
     taps.iter().map(|w| w / sum).collect()
 }
 
-/// Whether weights in 1/256 are the binomial ones for which `gaussian_bytes.cl` has a shorter form
-/// (its macro `BINOMIAL`).
+/// Whether weights in 1/256 are the binomial ones of `gaussian_binomial.cl`.
 pub fn is_binomial(weights_q8: &[u32]) -> bool {
     matches!(weights_q8, [64, 128, 64] | [16, 64, 96, 64, 16])
 }

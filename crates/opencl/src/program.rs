@@ -35,6 +35,8 @@ pub enum ProgramSource {
     FlatFieldItems,
     /// The Gaussian on any device.
     Gaussian,
+    /// The Gaussian of adjacent 8-bit samples with binomial weights for a CPU.
+    GaussianBinomial,
     /// The Gaussian of adjacent 8-bit samples for a CPU.
     GaussianBytes,
     /// The Gaussian for a CPU.
@@ -94,11 +96,12 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::FlatField,
         Self::FlatFieldRows,
         Self::FlatFieldItems,
         Self::Gaussian,
+        Self::GaussianBinomial,
         Self::GaussianBytes,
         Self::GaussianRows,
         Self::GaussianTile,
@@ -131,6 +134,7 @@ impl ProgramSource {
             Self::FlatField
             | Self::FlatFieldRows
             | Self::Gaussian
+            | Self::GaussianBinomial
             | Self::GaussianBytes
             | Self::GaussianRows
             | Self::Histogram
@@ -171,6 +175,7 @@ impl ProgramSource {
             Self::FlatFieldItems => &[COMMON, part!("flat_field_items.cl")],
             Self::Gaussian => &[COMMON, GAUSSIAN],
             Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
+            Self::GaussianBinomial => &[COMMON, GAUSSIAN, part!("gaussian_binomial.cl")],
             Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],
             Self::GaussianTile => &[COMMON, GAUSSIAN, part!("gaussian_tile.cl")],
             Self::Histogram => &[COMMON, HISTOGRAM],

@@ -10,7 +10,7 @@ use clinspect_core::{
         COLUMN_SAMPLES, GaussianShape, GaussianVariant, RowKernel, gaussian_variant, row_kernel,
         tile_bytes, tile_halo,
     },
-    weights::{KERNEL_SIZE_RANGE, is_binomial, weights_f64, weights_q8},
+    weights::{KERNEL_SIZE_RANGE, weights_f64, weights_q8},
     window::{Reach, Window},
 };
 use clinspect_opencl::frame::ClFrame;
@@ -329,21 +329,20 @@ impl PlaneFilter {
             }
             None => gaussian_variant(context.caps(), &shape),
         };
-        let rows_by = row_kernel(samples, layout.sample == SampleType::U8, integer, pitch);
+        let weights = integer.then(|| weights_q8(taps, settings.sigma_px));
+        let bytes = layout.sample == SampleType::U8;
+        let rows_by = row_kernel(samples, weights.as_deref(), bytes, pitch);
         let mut options = format!(
             "{} -DTAPS={taps} -DSAMPLE_STEP={pitch} -DFLOAT_ARITHMETIC={}",
             sample_options(layout.sample, settings.image),
             u8::from(!integer),
         );
-        if variant == GaussianVariant::Rows && rows_by == RowKernel::Bytes {
-            let binomial = is_binomial(&weights_q8(taps, settings.sigma_px));
-            options += &format!(" -DBINOMIAL={}", u8::from(binomial));
-        }
         if let GaussianVariant::Tile { columns, rows } = variant {
             options += &format!(" -DLANES={lanes} -DTILE_COLUMNS={columns} -DTILE_ROWS={rows}");
         }
         let (source, mut name) = match variant {
             GaussianVariant::Rows => match rows_by {
+                RowKernel::Binomial => (ProgramSource::GaussianBinomial, "gaussian_binomial"),
                 RowKernel::Bytes => (ProgramSource::GaussianBytes, "gaussian_bytes"),
                 RowKernel::Any => (ProgramSource::GaussianRows, "gaussian_rows"),
             },
@@ -357,7 +356,7 @@ impl PlaneFilter {
             GaussianVariant::Rows => {
                 let items = (context.caps().compute_units * BANDS_PER_UNIT).min(rows.max(1));
                 match rows_by {
-                    RowKernel::Bytes => Launch::Bytes { items },
+                    RowKernel::Binomial | RowKernel::Bytes => Launch::Bytes { items },
                     RowKernel::Any => {
                         let line_len = samples + halo + LINE_PADDING;
                         let bytes = items * line_len * size_of::<u32>();

@@ -1,6 +1,6 @@
 //! The kernel variants of the Gaussian.
 
-use crate::device_caps::DeviceCaps;
+use crate::{device_caps::DeviceCaps, weights::is_binomial};
 
 /// How a Gaussian is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,22 +83,37 @@ pub fn gaussian_variant(caps: &DeviceCaps, shape: &GaussianShape) -> GaussianVar
 /// The kernels that filter rows on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowKernel {
+    /// `gaussian_binomial`: `gaussian_bytes` for weights of small integers, without widening bytes.
+    Binomial,
     /// `gaussian_bytes`: sums in 16-bit lanes, tiles of a row in the first-level cache.
     Bytes,
     /// `gaussian_rows`: any samples.
     Any,
 }
 
-/// Samples of a vector; the row kernel for bytes needs at least one vector per row.
-const VECTOR_SAMPLES: usize = 16;
+/// Samples of a vector; the row kernels for bytes need at least one vector per row.
+const BYTES_SAMPLES: usize = 16;
+const BINOMIAL_SAMPLES: usize = 32;
 
-/// The row kernel for rows of `samples`; `bytes`: 8-bit samples, `integer`: integer arithmetic,
-/// `pitch`: the kernels' macro `SAMPLE_STEP`.
-pub fn row_kernel(samples: usize, bytes: bool, integer: bool, pitch: usize) -> RowKernel {
-    if bytes && integer && pitch == 1 && samples >= VECTOR_SAMPLES {
-        RowKernel::Bytes
-    } else {
-        RowKernel::Any
+/// The row kernel for rows of `samples`; `weights_q8`: the weights of integer arithmetic, if that is used; `bytes`:
+/// 8-bit samples; `pitch`: the kernels' macro `SAMPLE_STEP`.
+pub fn row_kernel(
+    samples: usize,
+    weights_q8: Option<&[u32]>,
+    bytes: bool,
+    pitch: usize,
+) -> RowKernel {
+    match weights_q8 {
+        Some(weights) if bytes && pitch == 1 => {
+            if samples >= BINOMIAL_SAMPLES && is_binomial(weights) {
+                RowKernel::Binomial
+            } else if samples >= BYTES_SAMPLES {
+                RowKernel::Bytes
+            } else {
+                RowKernel::Any
+            }
+        }
+        _ => RowKernel::Any,
     }
 }
 
@@ -108,6 +123,7 @@ mod tests {
         super::devices::{cpu, gpu},
         *,
     };
+    use crate::weights::weights_q8;
 
     fn gaussian(taps: usize, lanes: usize) -> GaussianShape {
         GaussianShape {
@@ -159,14 +175,20 @@ mod tests {
 
     #[test]
     fn row_kernel_bytes_need_a_whole_vector_of_neighbours() {
-        assert_eq!(row_kernel(16, true, true, 1), RowKernel::Bytes);
-        for (samples, bytes, integer, pitch) in [
-            (15, true, true, 1),
-            (4096, false, true, 1),
-            (4096, true, false, 1),
-            (4096, true, true, 2),
+        let binomial = weights_q8(5, 0.0);
+        let other = weights_q8(5, 0.8);
+        for (samples, weights, bytes, pitch, expected) in [
+            (32, Some(&binomial), true, 1, RowKernel::Binomial),
+            (31, Some(&binomial), true, 1, RowKernel::Bytes),
+            (32, Some(&other), true, 1, RowKernel::Bytes),
+            (16, Some(&other), true, 1, RowKernel::Bytes),
+            (15, Some(&binomial), true, 1, RowKernel::Any),
+            (4096, Some(&binomial), false, 1, RowKernel::Any),
+            (4096, None, true, 1, RowKernel::Any),
+            (4096, Some(&binomial), true, 2, RowKernel::Any),
         ] {
-            assert_eq!(row_kernel(samples, bytes, integer, pitch), RowKernel::Any);
+            let weights = weights.map(Vec::as_slice);
+            assert_eq!(row_kernel(samples, weights, bytes, pitch), expected);
         }
     }
 }
