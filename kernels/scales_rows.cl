@@ -1,4 +1,4 @@
-/* Appended to scales.cl. CPU: local size 1; a work-item processes bands of rows.
+/* Appended to scales.cl and scales_lanes.cl. CPU: local size 1; a work-item processes bands of rows.
  *
  * Arguments: see scales.cl.
  */
@@ -41,9 +41,31 @@ static void box_row(__global const level_t *r0, __global const level_t *r1, __gl
     }
 }
 
-/* Sums of 4x4 samples of the frame around row `y`. */
+#if SAMPLE_BYTES == 1
+/* Sums of 4x4 samples of the frame around row `y`: those at even columns go to `out0` and, unless it is 0, to `copy`;
+ * those at odd columns to `out1`, unless it is 0. `pitch`: elements between rows of the targets. */
+static __attribute__((noinline)) void box_samples(PLANE_ARGS, int y, int width, int height, int blocks,
+                                                  __global level_t *out0, __global level_t *copy,
+                                                  __global level_t *out1, int pitch)
+{
+    __global const uchar *rows[4];
+    for (int j = 0; j < 4; j++)
+        rows[j] = src + src_offset + (size_t)row_at(y + j - 1, height) * src_stride;
+    put_row(rows, 0, width, blocks, out0, copy, out1, out1 ? 2 * pitch : pitch, pitch);
+}
+
+/* Sums of 4x4 samples of level 1. */
+static __attribute__((noinline)) void box_sums(__global const level_t *const *r, int count, int blocks,
+                                               __global level_t *out0, __global level_t *out1, int pitch)
+{
+    __global const uchar *rows[4];
+    for (int j = 0; j < 4; j++)
+        rows[j] = (__global const uchar *)r[j];
+    put_row(rows, 1, count, blocks, out0, 0, out1, pitch, 0);
+}
+#else
 static void box_samples(PLANE_ARGS, int y, int width, int height, int blocks, __global level_t *out0,
-                        __global level_t *out1)
+                        __global level_t *copy, __global level_t *out1, int pitch)
 {
     uint columns[SUM_BLOCK + 3];
     for (int from = 0; from < blocks; from += SUM_BLOCK / 2) {
@@ -67,6 +89,24 @@ static void box_samples(PLANE_ARGS, int y, int width, int height, int blocks, __
         }
         put_boxes(columns, past - from, 0, out0 + from, out1 ? out1 + from : 0);
     }
+    if (copy)
+        for (int i = 0; i < blocks; i++)
+            copy[i] = out0[i];
+}
+#endif
+
+/* Samples of a level from four rows of the level before. */
+static void make_row(__global const level_t *const *r, int count, int blocks, int shift, __global level_t *out0,
+                     __global level_t *out1, int pitch)
+{
+#if SAMPLE_BYTES == 1
+    /* Sums of level 2 fit 16 bits. */
+    if (shift == 0) {
+        box_sums(r, count, blocks, out0, out1, pitch);
+        return;
+    }
+#endif
+    box_row(r[0], r[1], r[2], r[3], count, blocks, shift, out0, out1);
 }
 
 /* Rows of an item's band: from .. past-1 of `rows`. */
@@ -89,12 +129,9 @@ __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global
         __global level_t *along_x = levels + to.x_at + (size_t)row * to.pitch;
         __global level_t *along_y = levels + to.y_at + (size_t)y * to.pitch;
         if (is_x)
-            box_samples(PLANE, y, width, height, to.count, along_x, along_x + to.pitch);
-        if (is_x && is_y)
-            for (int i = 0; i < to.count; i++)
-                along_y[i] = along_x[i];
+            box_samples(PLANE, y, width, height, to.count, along_x, is_y ? along_y : 0, along_x + to.pitch, to.pitch);
         else if (is_y)
-            box_samples(PLANE, y, width, height, to.count, along_y, 0);
+            box_samples(PLANE, y, width, height, to.count, along_y, 0, 0, to.pitch);
     }
 }
 
@@ -104,16 +141,14 @@ static void judge_row(__global const level_t *levels, scale_level_t level, __glo
                       int use_ignored, __global uint *counter)
 {
     __global uchar *out = marks + level.marks_at + (size_t)y * level.pitch;
-    if (is_again) {
-        uint any = 0;
-        for (int x = 0; x < level.count; x++)
-            any |= out[x];
-        if (!any)
-            return;
-    }
+    uchar any = 0;
     /* Bit 1: the block may be marked; bit 0: a comparison marks it. */
-    for (int x = 0; x < level.count; x++)
+    for (int x = 0; x < level.count; x++) {
         out[x] = is_again ? (uchar)(out[x] << 1) : (uchar)2;
+        any |= out[x];
+    }
+    if (!any)
+        return;
     if (use_ignored) {
         __global const uchar *clear = ignored + level.marks_at + (size_t)y * level.pitch;
         for (int x = 0; x < level.count; x++)
@@ -125,12 +160,19 @@ static void judge_row(__global const level_t *levels, scale_level_t level, __glo
         if (y < c.y0 || y >= c.y1)
             continue;
         __global const level_t *row = levels + c.base + (long)y * c.step;
+#if SAMPLE_BYTES == 1
+        if (level.shift == 1)
+            judge_lanes(row, c, theta, flags, out, 0);
+        else
+            judge_lanes(row, c, theta, flags, out, 4);
+#else
         for (int x = c.x0; x < c.x1; x++) {
             sum_t difference;
             out[x] |= (uchar)is_block_marked(row + x, c, theta, flags, &difference);
         }
+#endif
     }
-    uint any = 0;
+    any = 0;
     for (int x = 0; x < level.count; x++) {
         out[x] = (uchar)(out[x] == 3);
         any |= out[x];
@@ -162,7 +204,7 @@ __kernel void scales_next(int height, int axes, __global level_t *levels, __glob
                 for (int j = 0; j < 4; j++)
                     r[j] = levels + at.x_at + ((size_t)row_at(2 * row - odd + j - 1, at.rows) * phases + phase) * at.pitch;
                 __global level_t *out = levels + to.x_at + ((size_t)row * 2 * phases + phase) * to.pitch;
-                box_row(r[0], r[1], r[2], r[3], at.count, to.count, shift, out, out + (size_t)phases * to.pitch);
+                make_row(r, at.count, to.count, shift, out, out + (size_t)phases * to.pitch, to.pitch);
             }
     }
     if (axes & 2) {
@@ -171,7 +213,7 @@ __kernel void scales_next(int height, int axes, __global level_t *levels, __glob
             __global const level_t *r[4];
             for (int j = 0; j < 4; j++)
                 r[j] = levels + at.y_at + (size_t)row_at(row + (j - 1) * phases, height) * at.pitch;
-            box_row(r[0], r[1], r[2], r[3], at.count, to.count, shift, levels + to.y_at + (size_t)row * to.pitch, 0);
+            make_row(r, at.count, to.count, shift, levels + to.y_at + (size_t)row * to.pitch, 0, to.pitch);
         }
     }
 }

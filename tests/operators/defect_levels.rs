@@ -133,3 +133,37 @@ fn levels_of_defects_in_regions_and_beside_ignored_pixels_equal_reference() {
     assert!(found.len() > 1, "levels {found:?} say little");
     check(&device, &input, &job, &CHOICES, &[ALL, NEAR]);
 }
+
+/// A CPU looks for blocks that may be marked in groups of 128, and sums up to 1024 blocks together.
+#[test]
+fn levels_of_wide_frames_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for width in [2 * 128 + 31, 1039, 2077] {
+        let size = [width, 53];
+        for (input, threshold) in [
+            (stained(Format::Gray8, size, PADDED), 7.0),
+            (
+                Frame::showing(Format::Gray8, size, PADDED, Content::Random, 0),
+                95.0,
+            ),
+            (
+                Frame::showing(Format::Gray8, size, PADDED, Content::TwoRandom, 0),
+                200.0,
+            ),
+        ] {
+            for (compare, polarity, match_center) in [
+                (Compare::Minimum, Polarity::Both, true),
+                (Compare::Average, Polarity::Bright, false),
+                (Compare::Average, Polarity::Dark, true),
+            ] {
+                let job = Job {
+                    compare,
+                    polarity,
+                    match_center,
+                    ..scaled([7.35, 5.5], 3, threshold)
+                };
+                check(&device, &input, &job, &CHOICES[..1], &[FEW]);
+            }
+        }
+    }
+}

@@ -35,7 +35,7 @@ const JUDGED_ROWS: usize = 4;
 /// Work-items per work-group on a GPU.
 const GROUP: usize = 128;
 /// Bands of rows per compute unit of a CPU.
-const BANDS_PER_UNIT: usize = 4;
+const BANDS_PER_UNIT: usize = 16;
 
 /// Kernels and memory of the coarser levels.
 #[derive(Debug)]
