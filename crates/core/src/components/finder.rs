@@ -1,17 +1,19 @@
 //! The finder: from strips of a packed mask to lists of defects.
 
+mod connect;
+mod measure;
+mod select;
+
 use super::{
-    CONTINUED, CUT, Limits, Listed, Run, RunDifference,
+    Limits, Listed, Run, RunDifference,
     dilate::Dilate,
-    labels::{END, Labels, Span},
-    rows::{add_runs, bytes_of, count, count_runs, find_edges, for_words, is_set, read, words_of},
-    sums::{RowSums, Sums},
+    labels::{Labels, Span},
+    rows::{Mask, count_runs, is_set, words_of},
+    sums::Sums,
 };
 
 /// Number of a defect that is neither listed nor open.
 const NONE: u32 = u32::MAX;
-/// Stands for the numbers of open defects before they have one.
-const OPEN: u32 = u32::MAX - 1;
 
 /// Finds the defects of a web, strip by strip. The working memory grows to what the busiest strip needs.
 #[derive(Debug, Default)]
@@ -20,7 +22,7 @@ pub struct Finder {
     /// Open defects, in the scan order of their first pixels. In the next strip they have the first
     /// labels.
     open: Vec<Sums>,
-    /// Spans of the last widened row whose defects are open. [`END`] follows them while a strip is read.
+    /// Spans of the last widened row whose defects are open. [`END`](super::labels::END) follows them while a strip is read.
     front: Vec<Span>,
     dilate: Dilate,
     /// The end of defects that were closed by force: how far it still reaches, and where it reached in
@@ -109,9 +111,14 @@ impl Finder {
     ) -> &[Run] {
         self.begin(width, height, limits.merge_distance);
         let rows = 0..height;
+        let mask = Mask {
+            bytes: mask,
+            stride,
+            width,
+        };
         self.is_set
-            .extend(rows.map(|y| bytes_of(mask, stride, y, width).is_some_and(is_set)));
-        self.find(mask, stride, limits, ends)
+            .extend(rows.map(|y| mask.bytes_of(y).is_some_and(is_set)));
+        self.find(mask, limits, ends)
     }
 
     /// Like [`Self::scan`], where it is known which rows have marked pixels: row `y` of the strip, of which there are
@@ -127,7 +134,12 @@ impl Finder {
     ) -> &[Run] {
         self.begin(width, is_set.len(), limits.merge_distance);
         self.is_set.extend_from_slice(is_set);
-        self.find(mask, stride, limits, ends)
+        let mask = Mask {
+            bytes: mask,
+            stride,
+            width,
+        };
+        self.find(mask, limits, ends)
     }
 
     /// Takes the differences of the runs that [`Self::scan`] returned, in their order, and lists the
@@ -190,13 +202,13 @@ impl Finder {
     }
 
     /// Finds the defects of the rows that `is_set` tells.
-    fn find(&mut self, mask: &[u8], stride: usize, limits: &Limits, ends: bool) -> &[Run] {
-        if self.exceeds(mask, stride, limits.max_runs) {
+    fn find(&mut self, mask: Mask, limits: &Limits, ends: bool) -> &[Run] {
+        if self.exceeds(mask, limits.max_runs) {
             self.give_up(limits);
         } else {
-            self.connect(mask, stride, limits, ends);
+            self.connect(mask, limits, ends);
             self.select(limits);
-            self.measure(mask, stride);
+            self.measure(mask);
             if ends {
                 self.reset();
             }
@@ -205,14 +217,14 @@ impl Finder {
     }
 
     /// Whether the strip has more than `max_runs` runs.
-    fn exceeds(&mut self, mask: &[u8], stride: usize, max_runs: usize) -> bool {
+    fn exceeds(&mut self, mask: Mask, max_runs: usize) -> bool {
         if self.height.saturating_mul(self.width.div_ceil(2)) <= max_runs {
             return false;
         }
         let mut runs = 0;
         for y in 0..self.height {
             if self.is_set[y] {
-                read(mask, stride, y, self.width, &mut self.row);
+                mask.read(y, &mut self.row);
                 runs += count_runs(&self.row);
             }
             if runs > max_runs {
@@ -221,260 +233,4 @@ impl Finder {
         }
         false
     }
-
-    /// Closes the open defects by force, and lists nothing else.
-    fn give_up(&mut self, limits: &Limits) {
-        self.listed.append(&mut self.open);
-        let min_area = u64::from(limits.min_area);
-        self.listed.retain(|sums| sums.area >= min_area);
-        // The sort is stable: equal areas stay in scan order.
-        self.listed.sort_by_key(|sums| std::cmp::Reverse(sums.area));
-        self.listed.truncate(limits.max_defects);
-        for sums in &mut self.listed {
-            sums.flags |= CUT;
-        }
-        self.overflow = true;
-        self.reset();
-    }
-
-    /// Finds the spans of the strip and joins those that touch. Afterwards `front` has the spans of the
-    /// last row whose defects are open, without [`END`].
-    fn connect(&mut self, mask: &[u8], stride: usize, limits: &Limits, ends: bool) {
-        let distance = limits.merge_distance;
-        for sums in &self.open {
-            self.labels.add(0, sums.area);
-        }
-        self.front.push(END);
-        for y in 0..self.height {
-            self.expire(y, limits.max_defect_rows);
-            self.row_spans.clear();
-            // Most rows of most frames are clear, and nothing reads the pixels of a clear row without a distance.
-            let mut any = self.is_set[y];
-            if any {
-                any = read(mask, stride, y, self.width, &mut self.row);
-            }
-            if distance > 0 {
-                if !any {
-                    self.row.fill(0);
-                }
-                self.wide.copy_from_slice(&self.row);
-                any = self.dilate.step(&mut self.wide, self.width);
-            }
-            if any {
-                self.connect_row(y, distance);
-            }
-            if self.past_runs {
-                self.follow_past();
-            }
-            self.spans.extend_from_slice(&self.row_spans);
-            self.row_ends.push(self.spans.len());
-            self.row_spans.push(END);
-            std::mem::swap(&mut self.front, &mut self.row_spans);
-        }
-        if ends {
-            self.front.clear();
-        } else {
-            self.expire(self.height, limits.max_defect_rows);
-            self.front.pop();
-        }
-    }
-
-    fn connect_row(&mut self, y: usize, distance: u32) {
-        let (row, front, spans) = (&self.row, &self.front, &mut self.row_spans);
-        let y = y as u32;
-        if distance == 0 {
-            let count = find_edges(row, self.width, &mut self.edges);
-            let edges = &self.edges[..count];
-            let area = |x0, x1| u64::from(x1 - x0);
-            self.labels.connect(y, edges, front, spans, area);
-        } else {
-            let count_edges = find_edges(&self.wide, self.width, &mut self.edges);
-            let edges = &self.edges[..count_edges];
-            let area = |x0, x1| count(row, x0, x1);
-            self.labels.connect(y, edges, front, spans, area);
-        }
-    }
-
-    /// The strip's row in which a label began.
-    fn first_row(&self, label: usize) -> i64 {
-        match self.open.get(label) {
-            Some(sums) => sums.first_row,
-            None => i64::from(self.labels.row(label)),
-        }
-    }
-
-    /// Closes by force the defects that began `max_rows` rows above row `y` and are still open.
-    fn expire(&mut self, y: usize, max_rows: u32) {
-        let begin = y as i64 - i64::from(max_rows.max(1));
-        let mut any = false;
-        // Labels are in the order of their first rows.
-        while self.expired < self.labels.len() && self.first_row(self.expired) <= begin {
-            any |= self.labels.is_root(self.expired);
-            self.expired += 1;
-        }
-        if !any {
-            return;
-        }
-        let mut columns = vec![0; self.row.len()];
-        let cut_before = self.cut.len();
-        self.front.retain(|span| {
-            let root = self.labels.root(span.label);
-            if span.x0 == END.x0 || root as usize >= self.expired {
-                return true;
-            }
-            self.cut.push(root);
-            for_words(span.x0, span.x1, |word, bits| columns[word] |= bits);
-            false
-        });
-        if self.cut.len() > cut_before {
-            self.dilate.take(&columns, &mut self.past);
-            for (past, columns) in self.past_row.iter_mut().zip(&columns) {
-                *past |= columns;
-            }
-            self.past_runs = true;
-            self.severed.push((y, columns));
-        }
-    }
-
-    /// Notes the row's spans that touch the end of a defect that was closed by force.
-    fn follow_past(&mut self) {
-        for span in &self.row_spans {
-            let after = (span.x1 + 1).min(self.width as u32);
-            if count(&self.past_row, span.x0.saturating_sub(1), after) > 0 {
-                self.continued.push(span.label);
-            }
-        }
-        self.past_row.fill(0);
-        self.past_runs = self.past.step(&mut self.past_row, self.width);
-    }
-
-    /// Decides which defects are listed and which are open, and gives them numbers. Open ones get the
-    /// sums of the strips before.
-    fn select(&mut self, limits: &Limits) {
-        self.labels.flatten();
-        let labels = &self.labels;
-        let mut open: Vec<usize> = (self.front.iter())
-            .map(|span| labels.flat_root(span.label as usize))
-            .collect();
-        open.sort_unstable();
-        open.dedup();
-        self.numbers.clear();
-        self.numbers.resize(labels.len(), NONE);
-        for &label in &open {
-            self.numbers[label] = OPEN;
-        }
-
-        let min_area = u64::from(limits.min_area);
-        self.ranks.clear();
-        for label in 0..labels.len() {
-            let area = labels.area(label);
-            if labels.is_root(label) && area >= min_area && self.numbers[label] == NONE {
-                self.ranks.push(rank(area, label));
-            }
-        }
-        self.overflow = self.ranks.len() > limits.max_defects;
-        if self.overflow {
-            self.ranks.select_nth_unstable(limits.max_defects);
-            self.ranks.truncate(limits.max_defects);
-        }
-        self.ranks.sort_unstable();
-
-        let listed = self.ranks.iter().map(|&rank| label_of(rank));
-        let mut sums = Vec::with_capacity(self.ranks.len() + open.len());
-        for label in listed.chain(open) {
-            self.numbers[label] = sums.len() as u32;
-            sums.push(Sums::new(self.first_row(label)));
-        }
-        for label in 0..self.labels.len() {
-            self.numbers[label] = self.numbers[self.labels.flat_root(label)];
-        }
-        for (&number, before) in self.numbers.iter().zip(&self.open) {
-            if let Some(sums) = sums.get_mut(number as usize) {
-                sums.merge(before);
-            }
-        }
-        for (labels, flag) in [(&self.cut, CUT), (&self.continued, CONTINUED)] {
-            for &label in labels {
-                if let Some(sums) = sums.get_mut(self.numbers[label as usize] as usize) {
-                    sums.flags |= flag;
-                }
-            }
-        }
-        self.open = sums.split_off(self.ranks.len());
-        self.listed = sums;
-        for span in &mut self.front {
-            span.label = self.numbers[span.label as usize] - self.listed.len() as u32;
-        }
-    }
-
-    /// Adds up the listed and the open defects, and collects their runs.
-    fn measure(&mut self, mask: &[u8], stride: usize) {
-        let listed = self.listed.len();
-        let mut severed = self.severed.iter().peekable();
-        let mut start = 0;
-        for (y, &end) in self.row_ends.iter().enumerate() {
-            let spans = &self.spans[start..end];
-            start = end;
-            let is_severed = severed.next_if(|(row, _)| *row == y);
-            let number_of = |span: &Span| self.numbers[span.label as usize];
-            if spans.iter().all(|span| number_of(span) == NONE) {
-                continue;
-            }
-            read(mask, stride, y, self.width, &mut self.row);
-            if y > 0 {
-                read(mask, stride, y - 1, self.width, &mut self.last_row);
-            }
-            if let Some((_, columns)) = is_severed {
-                remove(&mut self.last_row, columns);
-            }
-            for group in spans.chunk_by(|a, b| number_of(a) == number_of(b)) {
-                let number = number_of(&group[0]);
-                if number == NONE {
-                    continue;
-                }
-                let (x0, x1) = (group[0].x0, group[group.len() - 1].x1);
-                let run = Run {
-                    y: y as u32,
-                    defect: number,
-                    ..Run::default()
-                };
-                let sums = RowSums::of_columns(&self.row, &self.last_row, x0, x1);
-                if sums.area == 0 {
-                    // The columns are only those that a pixel above reaches.
-                    continue;
-                }
-                add_runs(&self.row, x0, x1, run, &mut self.runs);
-                let number = number as usize;
-                let of_defect = if number < listed {
-                    &mut self.listed[number]
-                } else {
-                    &mut self.open[number - listed]
-                };
-                of_defect.add_row(y as i64, &sums);
-            }
-        }
-        if let Some(last) = self.height.checked_sub(1) {
-            read(mask, stride, last, self.width, &mut self.last_row);
-            if let Some((_, columns)) = severed.next_if(|(row, _)| *row == self.height) {
-                remove(&mut self.last_row, columns);
-            }
-        }
-    }
-}
-
-/// Clears some columns of a row.
-fn remove(row: &mut [u64], columns: &[u64]) {
-    for (row, columns) in row.iter_mut().zip(columns) {
-        *row &= !columns;
-    }
-}
-
-/// A sort key: lower for a larger area, then for a defect whose first pixel comes earlier.
-fn rank(area: u64, label: usize) -> u128 {
-    u128::from(!area) << 64 | label as u128
-}
-
-/// The label of a rank.
-fn label_of(rank: u128) -> usize {
-    rank as u64 as usize
 }

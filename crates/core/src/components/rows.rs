@@ -12,41 +12,54 @@ pub(super) fn words_of(width: usize) -> usize {
     width.div_ceil(BITS)
 }
 
-/// Reads row `y` of a packed mask into `row`; a row that does not lie completely in `mask` is clear.
-/// Returns whether a pixel is marked. `row` holds [`words_of`] words; bits past the width are clear.
-pub(super) fn read(mask: &[u8], stride: usize, y: usize, width: usize, row: &mut [u64]) -> bool {
-    // Most rows are clear, and this is several times faster than the conversion below.
-    let bytes = bytes_of(mask, stride, y, width).filter(|bytes| is_set(bytes));
-    let Some(bytes) = bytes else {
-        row.fill(0);
-        return false;
-    };
-    let (whole, rest) = bytes.as_chunks::<WORD>();
-    let mut any = 0;
-    for (word, bytes) in row.iter_mut().zip(whole) {
-        *word = u64::from_be_bytes(*bytes);
-        any |= *word;
-    }
-    if let Some(last) = row.last_mut() {
-        if !rest.is_empty() {
-            let mut bytes = [0; WORD];
-            bytes[..rest.len()].copy_from_slice(rest);
-            *last = u64::from_be_bytes(bytes);
-        }
-        let before = any;
-        *last &= inside(width);
-        // The last word may have been only bits past the width.
-        any = before | *last;
-    }
-    any != 0
+/// A packed mask.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mask<'a> {
+    pub bytes: &'a [u8],
+    /// Bytes from a row to the next.
+    pub stride: usize,
+    /// Columns.
+    pub width: usize,
 }
 
-/// The bytes of row `y` of a packed mask, if they all lie in `mask`.
-pub(super) fn bytes_of(mask: &[u8], stride: usize, y: usize, width: usize) -> Option<&[u8]> {
-    let len = width.div_ceil(8);
-    let start = y.checked_mul(stride)?;
-    mask.get(start..start.checked_add(len)?)
-        .filter(|_| stride >= len)
+impl<'a> Mask<'a> {
+    /// Reads row `y` into `row`; a row that does not lie completely in the bytes is clear. Returns whether a pixel is
+    /// marked. `row` holds [`words_of`] words; bits past the width are clear.
+    pub(super) fn read(&self, y: usize, row: &mut [u64]) -> bool {
+        // Most rows are clear, and this is several times faster than the conversion below.
+        let bytes = self.bytes_of(y).filter(|bytes| is_set(bytes));
+        let Some(bytes) = bytes else {
+            row.fill(0);
+            return false;
+        };
+        let (whole, rest) = bytes.as_chunks::<WORD>();
+        let mut any = 0;
+        for (word, bytes) in row.iter_mut().zip(whole) {
+            *word = u64::from_be_bytes(*bytes);
+            any |= *word;
+        }
+        if let Some(last) = row.last_mut() {
+            if !rest.is_empty() {
+                let mut bytes = [0; WORD];
+                bytes[..rest.len()].copy_from_slice(rest);
+                *last = u64::from_be_bytes(bytes);
+            }
+            let before = any;
+            *last &= inside(self.width);
+            // The last word may have been only bits past the width.
+            any = before | *last;
+        }
+        any != 0
+    }
+
+    /// The bytes of row `y`, if they all lie in the mask.
+    pub(super) fn bytes_of(&self, y: usize) -> Option<&'a [u8]> {
+        let len = self.width.div_ceil(8);
+        let start = y.checked_mul(self.stride)?;
+        self.bytes
+            .get(start..start.checked_add(len)?)
+            .filter(|_| self.stride >= len)
+    }
 }
 
 /// Whether a byte is set.
