@@ -3,11 +3,15 @@
 mod connect;
 mod measure;
 mod select;
+#[cfg(test)]
+mod tests;
 
 use super::{
     Limits, Listed, Run, RunDifference,
+    band::Band,
     dilate::Dilate,
     labels::{Labels, Span},
+    parts::{Part, Split},
     rows::{Mask, count_runs, is_set, words_of},
     sums::Sums,
 };
@@ -22,7 +26,7 @@ pub struct Finder {
     /// Open defects, in the scan order of their first pixels. In the next strip they have the first
     /// labels.
     open: Vec<Sums>,
-    /// Spans of the last widened row whose defects are open. [`END`](super::labels::END) follows them while a strip is read.
+    /// Spans of the last widened row whose defects are open.
     front: Vec<Span>,
     dilate: Dilate,
     /// The end of defects that were closed by force: how far it still reaches, and where it reached in
@@ -36,14 +40,14 @@ pub struct Finder {
     // The strip's own memory.
     /// By row: whether it may have a marked pixel.
     is_set: Vec<bool>,
-    row: Vec<u64>,
     wide: Vec<u64>,
-    edges: Vec<u32>,
     labels: Labels,
-    row_spans: Vec<Span>,
-    spans: Vec<Span>,
-    /// By row: where its spans end.
-    row_ends: Vec<usize>,
+    split: Split,
+    /// The first rows: all of a strip that is not divided.
+    band: Band,
+    /// The bands below: the first `used` ones. The others keep their memory.
+    parts: Vec<Part>,
+    used: usize,
     /// Labels that were closed by force, and labels that continue such a defect.
     cut: Vec<u32>,
     continued: Vec<u32>,
@@ -53,6 +57,8 @@ pub struct Finder {
     numbers: Vec<u32>,
     ranks: Vec<u128>,
     runs: Vec<Run>,
+    /// The sums of listed and of open defects while these are measured.
+    sums: Vec<Sums>,
     listed: Vec<Sums>,
     overflow: bool,
     /// Rows of the strip.
@@ -97,9 +103,10 @@ impl Finder {
     /// count as clear. Another width than before begins a new web. Features are exact sums while
     /// the width is below 2²¹.
     ///
-    /// Time: one pass over the mask's bytes, then near-linear in the number of runs. Memory: 12 bytes per
-    /// run of the strip, 16 bytes per group of runs, and 16 bytes per returned run. Between strips only
-    /// open defects are kept: at most one per two columns.
+    /// Time: one pass over the mask's bytes, then near-linear in the number of runs. Up to three more threads help
+    /// for the time of the call if there are many runs; the result does not depend on it. Memory: 12 bytes per run
+    /// of the strip, 16 bytes per group of runs, and 16 bytes per returned run; the last two twice where threads
+    /// help. Between strips only open defects are kept: at most one per two columns.
     pub fn scan(
         &mut self,
         mask: &[u8],
@@ -180,19 +187,13 @@ impl Finder {
         let words = words_of(width);
         self.dilate.prepare(words, distance);
         self.past.prepare(words, distance);
-        for row in [
-            &mut self.past_row,
-            &mut self.last_row,
-            &mut self.row,
-            &mut self.wide,
-        ] {
+        for row in [&mut self.past_row, &mut self.last_row, &mut self.wide] {
             row.resize(words, 0);
         }
-        self.edges.resize(width + 1, 0);
+        self.band.begin(0..height, width);
+        self.used = 0;
         self.is_set.clear();
         self.labels.clear();
-        self.spans.clear();
-        self.row_ends.clear();
         self.cut.clear();
         self.continued.clear();
         self.severed.clear();
@@ -209,6 +210,8 @@ impl Finder {
             self.connect(mask, limits, ends);
             self.select(limits);
             self.measure(mask);
+            self.open = self.sums.split_off(self.ranks.len());
+            self.listed = std::mem::take(&mut self.sums);
             if ends {
                 self.reset();
             }
@@ -224,8 +227,8 @@ impl Finder {
         let mut runs = 0;
         for y in 0..self.height {
             if self.is_set[y] {
-                mask.read(y, &mut self.row);
-                runs += count_runs(&self.row);
+                mask.read(y, &mut self.band.row);
+                runs += count_runs(&self.band.row);
             }
             if runs > max_runs {
                 return true;

@@ -1,7 +1,7 @@
 //! Groups of spans that touch.
 
 /// A span of columns of one row: `x0 ≤ x < x1`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
     pub x0: u32,
     pub x1: u32,
@@ -116,6 +116,33 @@ impl Labels {
                 self.add(y, area(x0, x1))
             };
             spans.push(Span { x0, x1, label });
+        }
+    }
+
+    /// Appends the labels of a band below; returns the label that its label 0 becomes.
+    pub(super) fn append(&mut self, below: &Self) -> usize {
+        let first = self.labels.len();
+        self.labels.extend(below.labels.iter().map(|label| Label {
+            parent: label.parent + first as u32,
+            ..*label
+        }));
+        first
+    }
+
+    /// Joins the groups of the spans of two rows that touch. The labels of the row `below` count from `first`.
+    pub(super) fn join_rows(&mut self, above: &[Span], below: &[Span], first: usize) {
+        let mut above = above.iter().peekable();
+        for span in below {
+            while above.next_if(|above| above.x1 < span.x0).is_some() {}
+            while let Some(touching) = above.peek().filter(|above| above.x0 <= span.x1) {
+                let root = self.root(span.label + first as u32);
+                self.join(root, touching.label);
+                // A span that reaches farther may also touch the next one.
+                if touching.x1 > span.x1 {
+                    break;
+                }
+                above.next();
+            }
         }
     }
 

@@ -104,7 +104,7 @@ const BYTES: [[u8; 3]; 256] = {
 
 /// Sums over the pixels of a defect. Rows count from the strip's row 0, so they are negative in earlier
 /// strips; the moments count rows from the defect's first row, so that they do not depend on the strip.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub first_row: i64,
     /// The last row with a pixel.

@@ -1,70 +1,102 @@
 //! Joins the spans of a strip that touch.
 
+use std::iter::once;
+
 use super::{
     super::{
         labels::END,
-        rows::{Mask, count, find_edges, for_words},
+        parts::{rows_of, share},
+        rows::{Mask, count, for_words},
     },
     Finder, Limits,
 };
 
 impl Finder {
     /// Finds the spans of the strip and joins those that touch. Afterwards `front` has the spans of the
-    /// last row whose defects are open, without [`END`].
+    /// last row whose defects are open.
     pub(super) fn connect(&mut self, mask: Mask, limits: &Limits, ends: bool) {
-        let distance = limits.merge_distance;
         for sums in &self.open {
             self.labels.add(0, sums.area);
         }
+        let bands = if self.may_divide(limits) {
+            let row = &mut self.band.row;
+            self.split.bands(mask, &self.is_set, row)
+        } else {
+            1
+        };
+        if bands > 1 {
+            self.connect_bands(mask, bands);
+        } else {
+            self.connect_rows(mask, limits, ends);
+        }
+        if ends {
+            self.front.clear();
+        }
+    }
+
+    /// Whether the rows of the strip can be read in any order: pixels touch only pixels of the next row, and no
+    /// defect is closed by force in this strip, nor was one just above it.
+    fn may_divide(&self, limits: &Limits) -> bool {
+        let oldest = self.open.first().map_or(0, |sums| sums.first_row.min(0));
+        let expires = oldest.saturating_add(i64::from(limits.max_defect_rows.max(1)));
+        limits.merge_distance == 0 && !self.past_runs && expires > self.height as i64
+    }
+
+    /// The same for a strip that is divided: each band has labels of its own at first.
+    fn connect_bands(&mut self, mask: Mask, bands: usize) {
+        self.used = bands - 1;
+        self.parts
+            .resize_with(self.used.max(self.parts.len()), Default::default);
+        let parts = &mut self.parts[..self.used];
+        self.band.begin(rows_of(0, bands, self.height), self.width);
+        for (band, part) in (1..).zip(&mut *parts) {
+            part.begin(rows_of(band, bands, self.height), self.width);
+        }
+        let first = (&mut self.band, &mut self.labels, &mut self.front);
+        let others = parts
+            .iter_mut()
+            .map(|part| (&mut part.band, &mut part.labels, &mut part.front));
+        let is_set = &self.is_set;
+        share(bands, once(first).chain(others), |(band, labels, front)| {
+            band.connect(mask, is_set, labels, front);
+        });
+        for part in parts {
+            part.append_to(&mut self.labels, &mut self.front);
+        }
+    }
+
+    /// The same for a strip that is not divided.
+    fn connect_rows(&mut self, mask: Mask, limits: &Limits, ends: bool) {
+        let distance = limits.merge_distance;
         self.front.push(END);
         for y in 0..self.height {
             self.expire(y, limits.max_defect_rows);
-            self.row_spans.clear();
+            self.band.row_spans.clear();
             // Most rows of most frames are clear, and nothing reads the pixels of a clear row without a distance.
             let mut any = self.is_set[y];
             if any {
-                any = mask.read(y, &mut self.row);
+                any = mask.read(y, &mut self.band.row);
             }
             if distance > 0 {
                 if !any {
-                    self.row.fill(0);
+                    self.band.row.fill(0);
                 }
-                self.wide.copy_from_slice(&self.row);
+                self.wide.copy_from_slice(&self.band.row);
                 any = self.dilate.step(&mut self.wide, self.width);
             }
             if any {
-                self.connect_row(y, distance);
+                let wide = (distance > 0).then_some(&*self.wide);
+                (self.band).connect_row(y, self.width, wide, &mut self.labels, &self.front);
             }
             if self.past_runs {
                 self.follow_past();
             }
-            self.spans.extend_from_slice(&self.row_spans);
-            self.row_ends.push(self.spans.len());
-            self.row_spans.push(END);
-            std::mem::swap(&mut self.front, &mut self.row_spans);
+            self.band.end_row(&mut self.front);
         }
-        if ends {
-            self.front.clear();
-        } else {
+        if !ends {
             self.expire(self.height, limits.max_defect_rows);
-            self.front.pop();
         }
-    }
-
-    fn connect_row(&mut self, y: usize, distance: u32) {
-        let (row, front, spans) = (&self.row, &self.front, &mut self.row_spans);
-        let y = y as u32;
-        if distance == 0 {
-            let count = find_edges(row, self.width, &mut self.edges);
-            let edges = &self.edges[..count];
-            let area = |x0, x1| u64::from(x1 - x0);
-            self.labels.connect(y, edges, front, spans, area);
-        } else {
-            let count_edges = find_edges(&self.wide, self.width, &mut self.edges);
-            let edges = &self.edges[..count_edges];
-            let area = |x0, x1| count(row, x0, x1);
-            self.labels.connect(y, edges, front, spans, area);
-        }
+        self.front.pop();
     }
 
     /// The strip's row in which a label began.
@@ -87,7 +119,7 @@ impl Finder {
         if !any {
             return;
         }
-        let mut columns = vec![0; self.row.len()];
+        let mut columns = vec![0; self.last_row.len()];
         let cut_before = self.cut.len();
         self.front.retain(|span| {
             let root = self.labels.root(span.label);
@@ -110,7 +142,7 @@ impl Finder {
 
     /// Notes the row's spans that touch the end of a defect that was closed by force.
     fn follow_past(&mut self) {
-        for span in &self.row_spans {
+        for span in &self.band.row_spans {
             let after = (span.x1 + 1).min(self.width as u32);
             if count(&self.past_row, span.x0.saturating_sub(1), after) > 0 {
                 self.continued.push(span.label);

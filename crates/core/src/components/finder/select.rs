@@ -24,8 +24,8 @@ impl Finder {
         self.reset();
     }
 
-    /// Decides which defects are listed and which are open, and gives them numbers. Open ones get the
-    /// sums of the strips before.
+    /// Decides which defects are listed and which are open, and gives them numbers: listed ones first.
+    /// Open ones get the sums of the strips before.
     pub(super) fn select(&mut self, limits: &Limits) {
         self.labels.flatten();
         let labels = &self.labels;
@@ -76,10 +76,9 @@ impl Finder {
                 }
             }
         }
-        self.open = sums.split_off(self.ranks.len());
-        self.listed = sums;
+        self.sums = sums;
         for span in &mut self.front {
-            span.label = self.numbers[span.label as usize] - self.listed.len() as u32;
+            span.label = self.numbers[span.label as usize] - self.ranks.len() as u32;
         }
     }
 }

@@ -1,0 +1,92 @@
+//! A band: rows of a strip that follow each other, read by one thread.
+
+use std::ops::Range;
+
+use super::{
+    labels::{END, Labels, Span},
+    rows::{Mask, count, find_edges, words_of},
+};
+
+/// The spans of a band, and the working memory of the thread that reads it.
+#[derive(Debug, Default)]
+pub(super) struct Band {
+    /// Rows of the strip.
+    pub rows: Range<usize>,
+    pub spans: Vec<Span>,
+    /// By row of the band: where its spans end.
+    pub row_ends: Vec<usize>,
+    /// The row that is read, and the row above.
+    pub row: Vec<u64>,
+    pub above: Vec<u64>,
+    /// Spans of the row that is read.
+    pub row_spans: Vec<Span>,
+    edges: Vec<u32>,
+}
+
+impl Band {
+    /// Begins to read some rows of a strip.
+    pub(super) fn begin(&mut self, rows: Range<usize>, width: usize) {
+        self.rows = rows;
+        self.spans.clear();
+        self.row_ends.clear();
+        self.row.resize(words_of(width), 0);
+        self.above.resize(words_of(width), 0);
+        self.edges.resize(width + 1, 0);
+    }
+
+    /// Joins the spans of the band that touch, without a merge distance. `front` is the row above the band and
+    /// becomes its last row. Only rows in `is_set` have pixels.
+    pub(super) fn connect(
+        &mut self,
+        mask: Mask,
+        is_set: &[bool],
+        labels: &mut Labels,
+        front: &mut Vec<Span>,
+    ) {
+        front.push(END);
+        for y in self.rows.clone() {
+            self.row_spans.clear();
+            if is_set[y] && mask.read(y, &mut self.row) {
+                self.connect_row(y, mask.width, None, labels, front);
+            }
+            self.end_row(front);
+        }
+        front.pop();
+    }
+
+    /// Gives labels to the spans of `row`, or of `wide`: the row with widened pixels.
+    pub(super) fn connect_row(
+        &mut self,
+        y: usize,
+        width: usize,
+        wide: Option<&[u64]>,
+        labels: &mut Labels,
+        front: &[Span],
+    ) {
+        let (row, spans) = (&self.row, &mut self.row_spans);
+        let count_edges = find_edges(wide.unwrap_or(row), width, &mut self.edges);
+        let edges = &self.edges[..count_edges];
+        let y = y as u32;
+        if wide.is_some() {
+            let area = |x0, x1| count(row, x0, x1);
+            labels.connect(y, edges, front, spans, area);
+        } else {
+            let area = |x0, x1| u64::from(x1 - x0);
+            labels.connect(y, edges, front, spans, area);
+        }
+    }
+
+    /// Keeps the spans of the row; they become the front, with [`END`].
+    pub(super) fn end_row(&mut self, front: &mut Vec<Span>) {
+        self.spans.extend_from_slice(&self.row_spans);
+        self.row_ends.push(self.spans.len());
+        self.row_spans.push(END);
+        std::mem::swap(front, &mut self.row_spans);
+    }
+
+    /// The spans of the band's first row.
+    pub(super) fn first_row(&self) -> &[Span] {
+        let end = self.row_ends.first().copied().unwrap_or(0);
+        &self.spans[..end]
+    }
+}
