@@ -5,8 +5,8 @@
 //! 1. `rows` reads the packed mask as words and finds the spans of marked columns of each row.
 //! 2. With a merge distance, `dilate` widens every pixel to the right and downward first. Pixels within
 //!    reach of each other then touch, so only touching spans need to be joined.
-//! 3. `labels` joins the spans that touch the row before (the *front*), and counts the pixels of each
-//!    group. Box and moments are not computed yet: noise has many groups, and few are listed.
+//! 3. `touches` finds the spans that touch spans of the row before (the *front*). `labels` joins them, and counts
+//!    the pixels of each group. Box and moments are not computed yet: noise has many groups, and few are listed.
 //! 4. The groups in the last row of the front stay open. The others are closed; the largest are listed.
 //! 5. `sums` adds up the pixels of the listed and of the open groups.
 //!
@@ -27,6 +27,7 @@ mod labels;
 mod parts;
 mod rows;
 mod sums;
+mod touches;
 
 pub use finder::Finder;
 

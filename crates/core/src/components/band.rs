@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::{
-    labels::{END, Labels, Span},
-    rows::{Mask, count, find_edges, words_of},
+    labels::{Labels, NEW, Span},
+    rows::{Mask, count, find_edges, for_words, words_of},
+    touches::{Touch, find_touches},
 };
 
 /// The spans of a band, and the working memory of the thread that reads it.
@@ -21,6 +22,7 @@ pub(super) struct Band {
     /// Spans of the row that is read.
     pub row_spans: Vec<Span>,
     edges: Vec<u32>,
+    touches: Vec<Touch>,
 }
 
 impl Band {
@@ -32,6 +34,15 @@ impl Band {
         self.row.resize(words_of(width), 0);
         self.above.resize(words_of(width), 0);
         self.edges.resize(width + 1, 0);
+        self.touches.resize(width + 1, Touch::default());
+    }
+
+    /// Marks the pixels of `front` in the row above. Without spans in front nothing reads this row.
+    pub(super) fn begin_above(&mut self, front: &[Span]) {
+        self.above.fill(0);
+        for span in front {
+            for_words(span.x0, span.x1, |word, bits| self.above[word] |= bits);
+        }
     }
 
     /// Joins the spans of the band that touch, without a merge distance. `front` is the row above the band and
@@ -43,18 +54,19 @@ impl Band {
         labels: &mut Labels,
         front: &mut Vec<Span>,
     ) {
-        front.push(END);
+        self.begin_above(front);
         for y in self.rows.clone() {
             self.row_spans.clear();
             if is_set[y] && mask.read(y, &mut self.row) {
                 self.connect_row(y, mask.width, None, labels, front);
+                std::mem::swap(&mut self.row, &mut self.above);
             }
             self.end_row(front);
         }
-        front.pop();
     }
 
-    /// Gives labels to the spans of `row`, or of `wide`: the row with widened pixels.
+    /// Gives labels to the spans of `row`, or of `wide`: the row with widened pixels. `above` has the pixels of
+    /// `front`.
     pub(super) fn connect_row(
         &mut self,
         y: usize,
@@ -63,24 +75,33 @@ impl Band {
         labels: &mut Labels,
         front: &[Span],
     ) {
-        let (row, spans) = (&self.row, &mut self.row_spans);
-        let count_edges = find_edges(wide.unwrap_or(row), width, &mut self.edges);
-        let edges = &self.edges[..count_edges];
+        let row = wide.unwrap_or(&self.row);
+        let edges = find_edges(row, width, &mut self.edges);
+        let spans = &mut self.row_spans;
+        spans.extend(self.edges[..edges].chunks_exact(2).map(|edge| Span {
+            x0: edge[0],
+            x1: edge[1],
+            label: NEW,
+        }));
+        let mut touches = 0;
+        if !front.is_empty() {
+            touches = find_touches(&self.above, row, &mut self.touches);
+        }
+        let touches = &self.touches[..touches];
         let y = y as u32;
         if wide.is_some() {
-            let area = |x0, x1| count(row, x0, x1);
-            labels.connect(y, edges, front, spans, area);
+            let area = |x0, x1| count(&self.row, x0, x1);
+            labels.connect(y, touches, front, spans, area);
         } else {
             let area = |x0, x1| u64::from(x1 - x0);
-            labels.connect(y, edges, front, spans, area);
+            labels.connect(y, touches, front, spans, area);
         }
     }
 
-    /// Keeps the spans of the row; they become the front, with [`END`].
+    /// Keeps the spans of the row; they become the front.
     pub(super) fn end_row(&mut self, front: &mut Vec<Span>) {
         self.spans.extend_from_slice(&self.row_spans);
         self.row_ends.push(self.spans.len());
-        self.row_spans.push(END);
         std::mem::swap(front, &mut self.row_spans);
     }
 

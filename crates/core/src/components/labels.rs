@@ -1,5 +1,7 @@
 //! Groups of spans that touch.
 
+use super::touches::Touch;
+
 /// A span of columns of one row: `x0 ≤ x < x1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
@@ -8,12 +10,8 @@ pub(super) struct Span {
     pub label: u32,
 }
 
-/// Ends a list of spans: lies right of every column.
-pub(super) const END: Span = Span {
-    x0: u32::MAX,
-    x1: u32::MAX,
-    label: 0,
-};
+/// Stands for the label of a span that has none yet.
+pub(super) const NEW: u32 = u32::MAX;
 
 #[derive(Debug, Clone, Copy)]
 struct Label {
@@ -85,37 +83,35 @@ impl Labels {
         least
     }
 
-    /// Gives labels to the spans of row `y`: a span that touches spans of the row before takes their
-    /// label. `front` is the row before and ends with [`END`], `spans` gets the row. `area` gives the
-    /// marked pixels between two columns.
+    /// Gives labels to the spans of row `y`, which are [`NEW`]: those that touch spans of the row before, `front`,
+    /// take their label. `area` gives the marked pixels between two columns.
     pub(super) fn connect(
         &mut self,
         y: u32,
-        edges: &[u32],
+        touches: &[Touch],
         front: &[Span],
-        spans: &mut Vec<Span>,
+        spans: &mut [Span],
         area: impl Fn(u32, u32) -> u64,
     ) {
-        let mut at = 0;
-        for edge in edges.chunks_exact(2) {
-            let (x0, x1) = (edge[0], edge[1]);
-            // Ends are half-open: a span that ends at `x0` touches at a corner.
-            while front[at].x1 < x0 {
-                at += 1;
+        let (mut at, mut label) = (0, 0);
+        for touch in touches {
+            let root = self.root(front[touch.above as usize - 1].label);
+            // A choice without a branch: whether a span touches one more is a matter of chance.
+            let known = if touch.span == at { label } else { root };
+            if known != root {
+                self.labels[known.max(root) as usize].parent = known.min(root);
             }
-            let label = if front[at].x0 <= x1 {
-                let mut label = self.root(front[at].label);
-                // The last span that touches this one may also touch the next one.
-                while front[at + 1].x0 <= x1 {
-                    at += 1;
-                    label = self.join(label, front[at].label);
-                }
-                self.labels[label as usize].area += area(x0, x1);
-                label
+            label = known.min(root);
+            at = touch.span;
+            spans[at as usize - 1].label = label;
+        }
+        for span in spans {
+            let area = area(span.x0, span.x1);
+            if span.label == NEW {
+                span.label = self.add(y, area);
             } else {
-                self.add(y, area(x0, x1))
-            };
-            spans.push(Span { x0, x1, label });
+                self.labels[span.label as usize].area += area;
+            }
         }
     }
 

@@ -164,3 +164,10 @@ pub(super) fn add_runs(row: &[u64], x0: u32, x1: u32, run: Run, runs: &mut Vec<R
         runs.push(next);
     }
 }
+
+/// Clears some columns of a row.
+pub(super) fn remove(row: &mut [u64], columns: &[u64]) {
+    for (row, columns) in row.iter_mut().zip(columns) {
+        *row &= !columns;
+    }
+}

@@ -4,9 +4,8 @@ use std::iter::once;
 
 use super::{
     super::{
-        labels::END,
         parts::{rows_of, share},
-        rows::{Mask, count, for_words},
+        rows::{Mask, count, for_words, remove},
     },
     Finder, Limits,
 };
@@ -68,7 +67,7 @@ impl Finder {
     /// The same for a strip that is not divided.
     fn connect_rows(&mut self, mask: Mask, limits: &Limits, ends: bool) {
         let distance = limits.merge_distance;
-        self.front.push(END);
+        self.band.begin_above(&self.front);
         for y in 0..self.height {
             self.expire(y, limits.max_defect_rows);
             self.band.row_spans.clear();
@@ -87,6 +86,12 @@ impl Finder {
             if any {
                 let wide = (distance > 0).then_some(&*self.wide);
                 (self.band).connect_row(y, self.width, wide, &mut self.labels, &self.front);
+                let row = if distance > 0 {
+                    &mut self.wide
+                } else {
+                    &mut self.band.row
+                };
+                std::mem::swap(row, &mut self.band.above);
             }
             if self.past_runs {
                 self.follow_past();
@@ -96,7 +101,6 @@ impl Finder {
         if !ends {
             self.expire(self.height, limits.max_defect_rows);
         }
-        self.front.pop();
     }
 
     /// The strip's row in which a label began.
@@ -123,7 +127,7 @@ impl Finder {
         let cut_before = self.cut.len();
         self.front.retain(|span| {
             let root = self.labels.root(span.label);
-            if span.x0 == END.x0 || root as usize >= self.expired {
+            if root as usize >= self.expired {
                 return true;
             }
             self.cut.push(root);
@@ -131,6 +135,7 @@ impl Finder {
             false
         });
         if self.cut.len() > cut_before {
+            remove(&mut self.band.above, &columns);
             self.dilate.take(&columns, &mut self.past);
             for (past, columns) in self.past_row.iter_mut().zip(&columns) {
                 *past |= columns;

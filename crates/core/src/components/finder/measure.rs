@@ -8,7 +8,7 @@ use super::{
         band::Band,
         labels::Span,
         parts::share,
-        rows::{Mask, add_runs},
+        rows::{Mask, add_runs, remove},
         sums::{RowSums, Sums},
     },
     Finder, NONE,
@@ -129,12 +129,5 @@ impl Strip<'_> {
                 sums[number as usize].add_row(y as i64, &of_row);
             }
         }
-    }
-}
-
-/// Clears some columns of a row.
-fn remove(row: &mut [u64], columns: &[u64]) {
-    for (row, columns) in row.iter_mut().zip(columns) {
-        *row &= !columns;
     }
 }
