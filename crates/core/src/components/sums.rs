@@ -58,42 +58,52 @@ impl RowSums {
         sums
     }
 
-    /// Adds the pixels of a word whose first column is `start`.
+    /// Adds the pixels of a word whose first column is `start`; there is one.
     fn add_word(&mut self, start: u64, marked: u64) {
-        let (mut area, mut x, mut xx) = (0, 0, 0);
-        if marked == u64::MAX {
-            (area, x, xx) = (64, 2016, 85_344);
-        } else {
-            // The bytes from the first marked pixel to the last.
-            let first = marked.leading_zeros() / 8;
-            let last = 7 - marked.trailing_zeros() / 8;
-            for i in first..=last {
-                let left = 8 * i;
-                let byte = marked >> (56 - left) & 0xff;
-                let [count, sum, squares] = BYTES[byte as usize].map(u32::from);
-                area += count;
-                x += left * count + sum;
-                xx += left * (left * count + 2 * sum) + squares;
-            }
-        }
-        let (count, sum) = (u64::from(area), u64::from(x));
+        let first = start + u64::from(marked.leading_zeros() & !7);
+        let [count, x, xx] = sums_of(marked);
         self.area += count;
-        self.x += start * count + sum;
-        self.xx += start * (start * count + 2 * sum) + u64::from(xx);
+        self.x += first * count + x;
+        self.xx += first * (first * count + 2 * x) + xx;
     }
 }
 
-/// By byte of a mask: the number of its pixels, the sum of their columns, and the sum of the squares.
-const BYTES: [[u8; 3]; 256] = {
-    let mut sums = [[0; 3]; 256];
+/// The number of a word's pixels, the sum of their columns, and the sum of the squares. Columns count from the first
+/// byte with a pixel; there is one.
+fn sums_of(marked: u64) -> [u64; 3] {
+    if marked == u64::MAX {
+        return [64, 2016, 85_344];
+    }
+    // From the last byte with a pixel to the first one, which is byte 0. `all` are the sums of the bytes, `by_i` these
+    // sums times the byte's number i, and `by_pair` times i (i - 1) / 2.
+    let mut bytes = marked >> (marked.trailing_zeros() & !7);
+    let (mut all, mut by_i, mut by_pair) = (0, 0, 0);
+    while bytes != 0 {
+        by_pair += by_i;
+        by_i += all;
+        all += BYTES[(bytes & 0xff) as usize];
+        bytes >>= 8;
+    }
+    let [count, sum, squares] = parts(all);
+    let [count_i, sum_i, _] = parts(by_i);
+    let [count_pair, ..] = parts(by_pair);
+    // The column of pixel x of byte i is 8 i + x.
+    let x = 8 * count_i + sum;
+    let xx = 64 * (2 * count_pair + count_i) + 16 * sum_i + squares;
+    [count, x, xx]
+}
+
+/// By byte of a mask: the number of its pixels, the sum of their columns, and the sum of the squares, in 16 bits each.
+/// The sums over
+/// eight bytes with their weights fit: at most 56 * 140.
+const BYTES: [u64; 256] = {
+    let mut sums = [0; 256];
     let mut byte = 0;
     while byte < sums.len() {
         let mut x = 0;
         while x < 8 {
             if byte & 0x80 >> x != 0 {
-                sums[byte][0] += 1;
-                sums[byte][1] += x;
-                sums[byte][2] += x * x;
+                sums[byte] += 1 | x << 16 | x * x << 32;
             }
             x += 1;
         }
@@ -101,6 +111,11 @@ const BYTES: [[u8; 3]; 256] = {
     }
     sums
 };
+
+/// The three sums in an entry of [`BYTES`], or in a sum of entries.
+fn parts(sums: u64) -> [u64; 3] {
+    [sums & 0xffff, sums >> 16 & 0xffff, sums >> 32]
+}
 
 /// Sums over the pixels of a defect. Rows count from the strip's row 0, so they are negative in earlier
 /// strips; the moments count rows from the defect's first row, so that they do not depend on the strip.
@@ -253,5 +268,38 @@ impl Sums {
             moment(self.xy, self.x, self.y),
             moment(self.yy, self.y, self.y),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn sums_of_words_equal_those_of_their_pixels() {
+        let mut random = ChaCha8Rng::seed_from_u64(3);
+        let noise = (0..20_000).map(|round| {
+            let word: u64 = random.random();
+            let more: u64 = random.random();
+            [
+                word,
+                word | more,
+                word & more,
+                word >> (round % 64),
+                word << (round % 64),
+            ][round % 5]
+        });
+        let bits = (0..64).flat_map(|bit| [1 << bit, u64::MAX << bit, u64::MAX >> bit]);
+        for word in noise.chain(bits).filter(|&word| word != 0) {
+            let mut expected = [0; 3];
+            for x in (0..64).filter(|x| word << x >> 63 == 1) {
+                let x = x - u64::from(word.leading_zeros() / 8 * 8);
+                expected = [expected[0] + 1, expected[1] + x, expected[2] + x * x];
+            }
+            assert_eq!(sums_of(word), expected, "{word:x}");
+        }
     }
 }
