@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     labels::{Labels, NEW, Span},
     rows::{Mask, count, find_edges, for_words, words_of},
-    touches::{Touch, find_touches},
+    touches::{Touch, find_touches, for_touches},
 };
 
 /// The spans of a band, and the working memory of the thread that reads it.
@@ -76,18 +76,27 @@ impl Band {
         front: &[Span],
     ) {
         let row = wide.unwrap_or(&self.row);
-        let edges = find_edges(row, width, &mut self.edges);
+        let count_edges = find_edges(row, width, &mut self.edges);
         let spans = &mut self.row_spans;
-        spans.extend(self.edges[..edges].chunks_exact(2).map(|edge| Span {
+        spans.extend(self.edges[..count_edges].chunks_exact(2).map(|edge| Span {
             x0: edge[0],
             x1: edge[1],
             label: NEW,
         }));
-        let mut touches = 0;
-        if !front.is_empty() {
-            touches = find_touches(&self.above, row, &mut self.touches);
-        }
-        let touches = &self.touches[..touches];
+        let touches = &mut self.touches;
+        // Rows of few spans are most rows of most frames. After a clear row `above` is not up to date.
+        let is_short = front.is_empty() || front.len() + spans.len() < row.len();
+        let count_touches = if is_short {
+            let mut count = 0;
+            for_touches(front, spans, |touch| {
+                touches[count] = touch;
+                count += 1;
+            });
+            count
+        } else {
+            find_touches(&self.above, row, touches)
+        };
+        let touches = &touches[..count_touches];
         let y = y as u32;
         if wide.is_some() {
             let area = |x0, x1| count(&self.row, x0, x1);

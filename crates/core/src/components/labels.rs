@@ -1,6 +1,6 @@
 //! Groups of spans that touch.
 
-use super::touches::Touch;
+use super::touches::{Touch, for_touches};
 
 /// A span of columns of one row: `x0 ≤ x < x1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,19 +127,10 @@ impl Labels {
 
     /// Joins the groups of the spans of two rows that touch. The labels of the row `below` count from `first`.
     pub(super) fn join_rows(&mut self, above: &[Span], below: &[Span], first: usize) {
-        let mut above = above.iter().peekable();
-        for span in below {
-            while above.next_if(|above| above.x1 < span.x0).is_some() {}
-            while let Some(touching) = above.peek().filter(|above| above.x0 <= span.x1) {
-                let root = self.root(span.label + first as u32);
-                self.join(root, touching.label);
-                // A span that reaches farther may also touch the next one.
-                if touching.x1 > span.x1 {
-                    break;
-                }
-                above.next();
-            }
-        }
+        for_touches(above, below, |touch| {
+            let root = self.root(below[touch.span as usize - 1].label + first as u32);
+            self.join(root, above[touch.above as usize - 1].label);
+        });
     }
 
     /// Makes every label point to its root, and adds up the areas.

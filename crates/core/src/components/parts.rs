@@ -14,12 +14,13 @@ use super::{
     sums::Sums,
 };
 
-/// A strip of fewer runs is read by one thread: the start of another one takes longer than it saves.
-const LEAST_RUNS: usize = 1 << 16;
+/// A strip of fewer runs is read by one thread, which takes about 2 ms. At half as many runs two threads save nothing,
+/// and lose if other work keeps the processors busy.
+const LEAST_RUNS: usize = 1 << 17;
 /// More threads would wait for memory, and take processors from OpenCL.
 const MOST_BANDS: usize = 4;
 /// One row of so many tells how many runs there are.
-const SAMPLED: usize = 8;
+const SAMPLED: usize = 16;
 
 /// When and how a strip is divided.
 #[derive(Debug, Clone, Copy)]

@@ -25,6 +25,8 @@ pub(super) struct Mask<'a> {
 impl<'a> Mask<'a> {
     /// Reads row `y` into `row`; a row that does not lie completely in the bytes is clear. Returns whether a pixel is
     /// marked. `row` holds [`words_of`] words; bits past the width are clear.
+    // A call costs as much as a row of few spans.
+    #[inline(always)]
     pub(super) fn read(&self, y: usize, row: &mut [u64]) -> bool {
         // Most rows are clear, and this is several times faster than the conversion below.
         let bytes = self.bytes_of(y).filter(|bytes| is_set(bytes));
@@ -89,6 +91,8 @@ pub(super) fn count_runs(row: &[u64]) -> usize {
 
 /// Writes the columns where a row changes, and returns their number, which is even: the row counts as
 /// clear before its first and past its last column. `edges` holds at least `width + 1` columns.
+// As for `Mask::read`.
+#[inline(always)]
 pub(super) fn find_edges(row: &[u64], width: usize, edges: &mut [u32]) -> usize {
     let mut before = 0;
     let mut count = 0;

@@ -103,7 +103,7 @@ const BYTES: [u64; 256] = {
         let mut x = 0;
         while x < 8 {
             if byte & 0x80 >> x != 0 {
-                sums[byte] += 1 | x << 16 | x * x << 32;
+                sums[byte] += 1 | x << 16 | (x * x) << 32;
             }
             x += 1;
         }
@@ -114,7 +114,7 @@ const BYTES: [u64; 256] = {
 
 /// The three sums in an entry of [`BYTES`], or in a sum of entries.
 fn parts(sums: u64) -> [u64; 3] {
-    [sums & 0xffff, sums >> 16 & 0xffff, sums >> 32]
+    [sums & 0xffff, (sums >> 16) & 0xffff, sums >> 32]
 }
 
 /// Sums over the pixels of a defect. Rows count from the strip's row 0, so they are negative in earlier

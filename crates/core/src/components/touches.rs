@@ -1,5 +1,7 @@
 //! Which spans of a row touch which spans of the row above.
 
+use super::labels::Span;
+
 /// A span of a row touches a span of the row above. Both are counted from 1, from left to right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Touch {
@@ -7,8 +9,31 @@ pub(super) struct Touch {
     pub span: u32,
 }
 
-/// Finds the spans of a row that touch spans of the row above, also at corners, from left to right. Returns their
-/// number. `touches` holds at least as many as the rows have spans.
+/// Calls `visit` with the spans of a row that touch spans of the row above, also at corners, from left to right. Takes
+/// a step per span.
+pub(super) fn for_touches(above: &[Span], row: &[Span], mut visit: impl FnMut(Touch)) {
+    let mut rest = (1..).zip(above).peekable();
+    for (number, span) in (1..).zip(row) {
+        while rest.next_if(|(_, above)| above.x1 < span.x0).is_some() {}
+        while let Some(&(above, touching)) = rest.peek() {
+            if touching.x0 > span.x1 {
+                break;
+            }
+            visit(Touch {
+                above,
+                span: number,
+            });
+            // A span that reaches farther may also touch the next one.
+            if touching.x1 > span.x1 {
+                break;
+            }
+            rest.next();
+        }
+    }
+}
+
+/// Finds what [`for_touches`] finds, from the pixels of both rows, and returns the number of touches. Takes a step
+/// per word and per span. `touches` holds at least as many as the rows have spans.
 ///
 /// Two spans touch if one begins where the other has a pixel, or one column after it. Words tell this of 64 columns at
 /// once. In noise no comparison of columns could be foreseen, and each wrong guess costs as much as twenty steps.
@@ -62,6 +87,11 @@ mod tests {
         edges[..count].as_chunks().0.to_vec()
     }
 
+    fn labelled(row: &[u64], width: usize) -> Vec<Span> {
+        let span = |[x0, x1]: [u32; 2]| Span { x0, x1, label: 0 };
+        spans(row, width).into_iter().map(span).collect()
+    }
+
     /// A row of any density.
     fn noise(random: &mut ChaCha8Rng, words: usize, width: usize) -> Vec<u64> {
         let rounds = random.random_range(0..6);
@@ -93,6 +123,12 @@ mod tests {
                         }
                     }
                 }
+                let row_spans = labelled(&row, width);
+                let mut walked = Vec::new();
+                for_touches(&labelled(&above, width), &row_spans, |touch| {
+                    walked.push(touch)
+                });
+                assert_eq!(walked, expected, "{above:x?} above {row:x?}");
                 let mut touches = vec![Touch::default(); width + 1];
                 let count = find_touches(&above, &row, &mut touches);
                 assert_eq!(touches[..count], expected, "{above:x?} above {row:x?}");

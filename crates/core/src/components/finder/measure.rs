@@ -93,6 +93,8 @@ impl Strip<'_> {
         let numbers = &self.numbers[first_label..];
         let number_of = |span: &Span| numbers[span.label as usize];
         let mut severed = self.severed.iter().peekable();
+        // The row of the mask that `band.row` holds.
+        let mut in_row = None;
         let mut start = 0;
         for (y, &end) in band.rows.clone().zip(&band.row_ends) {
             let spans = &band.spans[start..end];
@@ -101,11 +103,13 @@ impl Strip<'_> {
             if spans.iter().all(|span| number_of(span) == NONE) {
                 continue;
             }
-            self.mask.read(y, &mut band.row);
             match y.checked_sub(1) {
-                Some(above) => _ = self.mask.read(above, &mut band.above),
                 None => band.above.copy_from_slice(self.above),
+                above if above == in_row => std::mem::swap(&mut band.row, &mut band.above),
+                Some(above) => _ = self.mask.read(above, &mut band.above),
             }
+            self.mask.read(y, &mut band.row);
+            in_row = Some(y);
             if let Some((_, columns)) = is_severed {
                 remove(&mut band.above, columns);
             }
