@@ -59,22 +59,60 @@ static RARE int level_difference(int x, int y, __global const level_t *levels, _
     return 0;
 }
 
-/* Adds the wanted pixels of a byte of the mask, which only the comparison of pixels can mark. */
-static void add_pixels(uint wanted, int8 difference, int8 is_marked, run_difference_t *result)
+/* Sums over the pixels that only the comparison of pixels can mark; element k is for pixel k of a byte of the mask. They
+ * are added up at the end of a run, because sums across a vector take long. */
+typedef struct {
+    int8 sum, highest, lowest;
+    /* The difference of largest magnitude, the first of equals, and its byte. */
+    int8 peak, peak_byte;
+    /* -1 where a pixel does not differ, and where the comparison marks one. */
+    int8 even, marked;
+} byte_sums_t;
+
+/* Bytes of the mask whose differences add up to at most 30 bits: a difference has 17 bits, or 25 of 16-bit samples. */
+#define SUMMED_BYTES (SAMPLE_BYTES == 1 ? 1024 : 4)
+
+/* Adds the wanted pixels of a byte of the mask. */
+static void add_pixels(uint wanted, int byte, int8 difference, int8 is_marked, byte_sums_t *sums)
 {
     const int8 bits = (int8)(0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01);
     const int8 is_wanted = ((int8)(int)wanted & bits) != (int8)0;
     const int8 d = difference & is_wanted;
-    const int4 four = d.lo + d.hi;
+    const int8 is_larger = abs(d) > abs(sums->peak);
+    sums->sum += d;
+    sums->highest = max(sums->highest, d);
+    sums->lowest = min(sums->lowest, d);
+    sums->peak = select(sums->peak, d, is_larger);
+    sums->peak_byte = select(sums->peak_byte, (int8)byte, is_larger);
+    sums->even |= is_wanted & (d == (int8)0);
+    sums->marked |= is_wanted & is_marked;
+}
+
+/* Moves the sum of the pixels to the result of the run. */
+static void move_sum(byte_sums_t *sums, run_difference_t *result)
+{
+    const int4 four = sums->sum.lo + sums->sum.hi;
     const int2 two = four.lo + four.hi;
-    result->sum += two.x + two.y;
-    result->signs |= (any(d > (int8)0) ? 1u : 0u) | (any(d < (int8)0) ? 2u : 0u) |
-                     (any(is_wanted & (d == (int8)0)) ? 4u : 0u) | (any(is_marked & is_wanted) ? LEVEL_BIT(0) : 0u);
-    if (any(abs(d) > (uint8)abs(result->peak)))
+    result->sum += (long)two.x + two.y;
+    sums->sum = 0;
+}
+
+/* Adds all sums to the result of the run. */
+static void add_sums(byte_sums_t *sums, run_difference_t *result)
+{
+    move_sum(sums, result);
+    result->signs |= (any(sums->highest > (int8)0) ? 1u : 0u) | (any(sums->lowest < (int8)0) ? 2u : 0u) |
+                     (any(sums->even) ? 4u : 0u) | (any(sums->marked) ? LEVEL_BIT(0) : 0u);
+    int first = 0;
 #pragma unroll
-        for (int k = 0; k < STEP; k++)
-            if (abs(((const int *)&d)[k]) > abs(result->peak))
-                result->peak = ((const int *)&d)[k];
+    for (int k = 0; k < STEP; k++) {
+        const int peak = ((const int *)&sums->peak)[k];
+        const int at = STEP * ((const int *)&sums->peak_byte)[k] + k;
+        if (abs(peak) > abs(result->peak) || (abs(peak) == abs(result->peak) && at < first)) {
+            result->peak = peak;
+            first = at;
+        }
+    }
 }
 
 /* A work-item measures the marked pixels of a sequence of runs of columns, whose row 0 is row `first_row` of the plane
@@ -101,6 +139,7 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
         const int y = first_row + (int)run.y;
         __global const uchar *row = mask + mask_offset + run.y * mask_stride;
         run_difference_t result = {0, 0, 0};
+        byte_sums_t sums = {0, 0, 0, 0, 0, 0, 0};
         for (uint byte = run.x0 / STEP; byte * STEP < run.x1; byte++) {
             const uint x = byte * STEP;
             uint wanted = row[byte];
@@ -114,7 +153,9 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
             measure_pixels(PLANE, (int)x, y, wanted, width, height, comparisons, comparison_count, theta, flags,
                            &largest, &is_marked);
             if (is_plain) {
-                add_pixels(wanted, largest, is_marked, &result);
+                add_pixels(wanted, (int)byte, largest, is_marked, &sums);
+                if (byte % SUMMED_BYTES == 0)
+                    move_sum(&sums, &result);
                 continue;
             }
 #pragma unroll
@@ -150,6 +191,8 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int first_row,
                     result.peak = d;
             }
         }
+        if (is_plain)
+            add_sums(&sums, &result);
         out[n] = result;
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn share<W: Send>(
     };
     thread::scope(|scope| {
         for _ in 1..threads {
-            let builder = thread::Builder::new().name("components".into());
+            let builder = thread::Builder::new().name("clinspect-list".into());
             if builder.spawn_scoped(scope, act_on_all).is_err() {
                 break;
             }
