@@ -396,6 +396,21 @@ fn defect_of_no_difference_is_of_mixed_polarity() {
         assert_eq!(found, [(3, 306, 0)]);
         check(&device, &input, &job, &CHOICES, &LIMITS);
     }
+
+    // A defect of brighter pixels and of pixels that do not differ is not a bright one.
+    let mut input = input;
+    let geometry = input.geometry(0);
+    reference::put(&mut input.bytes, &geometry, 20, 4, 99);
+    let job = Job {
+        polarity: Polarity::Bright,
+        ..classic(3.0, 0.0)
+    };
+    let defects = expected(&input, &job, &ALL).defects;
+    let found: Vec<_> = (defects.iter())
+        .map(|d| (d.peak_difference, d.polarity))
+        .collect();
+    assert_eq!(found, [(9.0, 0)]);
+    check(&device, &input, &job, &CHOICES, &LIMITS);
 }
 
 #[test]

@@ -257,13 +257,11 @@ impl Levels {
             .map(|level| thresholds[level] / thresholds[0])
             .collect();
         let mut false_at_default = 0.0;
-        let mut reach = |scales: usize, factors: &[f64], known: Option<f64>| -> Result<Reach> {
+        let by_default = pixels_alone.factors();
+        let mut reach = |scales: usize, factors: &[f64]| -> Result<Reach> {
             let bench = subject.bench(scales, factors)?;
-            let threshold = match known {
-                Some(threshold) => threshold,
-                None => lowest_of(&bench, FALSE_BLOBS_PER_MPX)?,
-            };
-            if scales > 0 && known.is_none() {
+            let threshold = lowest_of(&bench, FALSE_BLOBS_PER_MPX)?;
+            if scales > 0 && factors == by_default {
                 false_at_default = false_per_mpx(&bench, &check, DEFAULT_THRESHOLD)?;
             }
             Ok(Reach {
@@ -274,11 +272,10 @@ impl Levels {
                 c95: [None; DIAMETERS_PX.len()],
             })
         };
-        let by_default = pixels_alone.factors();
         let reaches = [
-            reach(0, &[], None)?,
-            reach(SCALES, &by_default, None)?,
-            reach(SCALES, &searched, Some(thresholds[0]))?,
+            reach(0, &[])?,
+            reach(SCALES, &by_default)?,
+            reach(SCALES, &searched)?,
         ];
         Ok(Self {
             subject,
