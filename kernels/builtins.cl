@@ -66,6 +66,8 @@ ushort16 BUILTIN_CONST convert_ushort16(uint16 x);
 ushort16 BUILTIN_CONST convert_ushort16(int16 x);
 int8 BUILTIN_CONST convert_int8(uchar8 x);
 int8 BUILTIN_CONST convert_int8(ushort8 x);
+short16 BUILTIN_CONST convert_short16(int16 x);
+int16 BUILTIN_CONST convert_int16(short16 x);
 int16 BUILTIN_CONST convert_int16(uchar16 x);
 int16 BUILTIN_CONST convert_int16(ushort16 x);
 uint16 BUILTIN_CONST convert_uint16(uchar16 x);

@@ -17,6 +17,13 @@
 #define USE_IMAGE 0
 #endif
 
+/* Hints for PoCL's compiler; builtins.cl defines them for PoCL. Oclgrind 21.10 cannot run loops that are vectorised. */
+#ifndef RARE
+#define RARE
+#define VECTORS_OF_4
+#define PREFETCH(p, writes)
+#endif
+
 /* A frame and its rows may start at any address. PoCL splits vload16 into scalar loads; a load
  * through a packed struct stays one instruction. */
 typedef struct __attribute__((packed)) { uchar16 v; } packed_uchar16;

@@ -5,9 +5,6 @@
  * | argument  | meaning                                                            |
  * | src, dst  | rows; any offset and stride; they do not overlap                     |
  */
-#ifndef PREFETCH
-#define PREFETCH(p, writes)
-#endif
 /* Bytes between a prefetched place and the one in work. */
 #define AHEAD 2048
 

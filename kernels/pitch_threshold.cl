@@ -29,9 +29,6 @@
  * under 2^26. pitch_words.cl needs fewer bits and says why. A tap of weight 0 (F = 0) is never read
  * outside the judged range.
  */
-#ifndef RARE /* builtins.cl defines it for PoCL. */
-#define RARE
-#endif
 #define MINIMUM 1
 #define MATCHED 2
 #define BRIGHT 4

@@ -55,11 +55,6 @@ typedef ulong column_t;
 #define STORE_COLUMNS(v, p) vstore16(convert_ulong16(v), 0, p)
 #endif
 
-/* builtins.cl defines it for PoCL. Oclgrind 21.10 knows no sums of vectors. */
-#ifndef VECTORS_OF_4
-#define VECTORS_OF_4
-#endif
-
 /* Sums and squares of 64 columns over `rows` rows from `p`. */
 static __attribute__((noinline)) void sum_columns64(__global const uchar *p, uint src_stride, int rows,
                                                     int shift, __global column_t *sums,

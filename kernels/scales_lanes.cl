@@ -138,8 +138,7 @@ static __attribute__((always_inline)) void put_row(__global const uchar *const *
 /* a * b / 65536, rounded down. PoCL's mul_hi() does not become x86's multiplication. */
 static short16 multiply_high(short16 a, short16 b)
 {
-    return __builtin_convertvector((__builtin_convertvector(a, int16) * __builtin_convertvector(b, int16)) >> 16,
-                                   short16);
+    return convert_short16((convert_int16(a) * convert_int16(b)) >> 16);
 }
 
 /* What LANES blocks may exceed their neighbours by, in lanes of 16 bits: a side, or the sum of both. `highest` gets the

@@ -167,3 +167,26 @@ fn levels_of_wide_frames_equal_reference() {
         }
     }
 }
+
+#[test]
+fn small_levels_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for (format, size, pitch, scales, threshold) in [
+        (Format::Gray8, [331, 17], [17.35, 0.0], 1, 10.5),
+        (Format::Gray8, [101, 61], [21.35, 14.5], 2, 10.5),
+        (Format::Gray16Le, [101, 61], [21.35, 14.5], 2, 10.5 * 256.0),
+    ] {
+        let input = stained(format, size, PADDED);
+        let job = Job {
+            compare: Compare::Minimum,
+            match_center: true,
+            ..scaled(pitch, scales, threshold)
+        };
+        let found = levels(&input, &job);
+        assert!(
+            found.iter().any(|&level| level > 0),
+            "levels {found:?} say little"
+        );
+        check(&device, &input, &job, &CHOICES[..1], &[ALL]);
+    }
+}
