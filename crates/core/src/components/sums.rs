@@ -94,8 +94,7 @@ fn sums_of(marked: u64) -> [u64; 3] {
 }
 
 /// By byte of a mask: the number of its pixels, the sum of their columns, and the sum of the squares, in 16 bits each.
-/// The sums over
-/// eight bytes with their weights fit: at most 56 * 140.
+/// The sums over eight bytes with their weights fit: at most 56 * 140.
 const BYTES: [u64; 256] = {
     let mut sums = [0; 256];
     let mut byte = 0;
