@@ -45,7 +45,9 @@ typedef struct __attribute__((aligned(16))) {
     /* The level's comparisons: first .. end-1. */
     int first, end;
     /* Samples of the level per grey level. */
-    int unit, unused;
+    int unit;
+    /* Rows of blocks that a work-item of a GPU judges: 8, or 2 where items would otherwise be few. */
+    int set_rows;
 } scale_level_t;
 
 /* The blocks of a rectangle, which one comparison judges with the same taps. Twin: core/scales.rs. */

@@ -1,8 +1,8 @@
 /* Appended to scales.cl. GPU: a work-item makes or judges some blocks of a row.
  *
  * Arguments: see scales.cl. scales_first: dimension 0 covers a row, dimension 1 sets of FIRST_ROWS rows. scales_next has
- * one dimension: columns of blocks in sets of JUDGED_ROWS judged rows, then ITEM_BLOCKS blocks of the rows of the next
- * level's pictures x and y; each of the three fills its work-groups.
+ * one dimension: columns of blocks in sets of scale_level_t's set_rows judged rows, then ITEM_BLOCKS columns of the next level's
+ * pictures x and y in sets of MADE_ROWS rows; each of the three fills its work-groups.
  */
 /* Blocks of the next level that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
 #define ITEM_BLOCKS 4
@@ -11,39 +11,42 @@
 
 static int row_at(int row, int rows) { return clamp(row, 0, rows - 1); }
 
-/* Adds the samples of columns x .. x+10 of a row of the frame. */
-static void add_samples(PLANE_ARGS, int x, int row, int width, uint *columns)
+/* Sums of the columns that an item's blocks need: from 2 columns before the first block on, even and odd ones. */
+#define PAIRS (ITEM_BLOCKS + 2)
+typedef struct { uint even[PAIRS], odd[PAIRS]; } columns_t;
+
+static void sum_columns(const columns_t *a, const columns_t *b, columns_t *sum)
 {
 #pragma unroll
-    for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
-        columns[i] += PLANE_SAMPLE(clamp(x + i, 0, width - 1), row);
+    for (int i = 0; i < PAIRS; i++) {
+        sum->even[i] = a->even[i] + b->even[i];
+        sum->odd[i] = a->odd[i] + b->odd[i];
+    }
 }
 
-/* Stores the boxes of four rows' columns: those at even columns to out0, those at odd ones to out1. */
-static void put_boxes(const uint *columns, int shift, __global level_t *out0, __global level_t *out1)
+static void store_blocks(__global level_t *out, const level_t *blocks)
+{
+#if SAMPLE_BYTES == 1
+    *(__global ushort4 *)out = (ushort4)(blocks[0], blocks[1], blocks[2], blocks[3]);
+#else
+    *(__global uint4 *)out = (uint4)(blocks[0], blocks[1], blocks[2], blocks[3]);
+#endif
+}
+
+/* Stores the boxes of four rows' columns: those at even columns to out0, those at odd ones to out1, unless it is 0. */
+static void put_boxes(const columns_t *columns, int shift, __global level_t *out0, __global level_t *out1)
 {
     const uint rounding = shift ? 8 : 0;
-    uint pairs[2 * ITEM_BLOCKS + 2];
-#pragma unroll
-    for (int i = 0; i < 2 * ITEM_BLOCKS + 2; i++)
-        pairs[i] = columns[i] + columns[i + 1];
     level_t even[ITEM_BLOCKS], odd[ITEM_BLOCKS];
 #pragma unroll
     for (int i = 0; i < ITEM_BLOCKS; i++) {
-        even[i] = (level_t)((pairs[2 * i] + pairs[2 * i + 2] + rounding) >> shift);
-        odd[i] = (level_t)((pairs[2 * i + 1] + pairs[2 * i + 3] + rounding) >> shift);
+        const uint middle = columns->even[i + 1] + columns->odd[i + 1] + columns->even[i + 2] + rounding;
+        even[i] = (level_t)((middle + columns->odd[i]) >> shift);
+        odd[i] = (level_t)((middle + columns->odd[i + 2]) >> shift);
     }
-#if SAMPLE_BYTES == 1
-    if (out0)
-        *(__global ushort4 *)out0 = (ushort4)(even[0], even[1], even[2], even[3]);
+    store_blocks(out0, even);
     if (out1)
-        *(__global ushort4 *)out1 = (ushort4)(odd[0], odd[1], odd[2], odd[3]);
-#else
-    if (out0)
-        *(__global uint4 *)out0 = (uint4)(even[0], even[1], even[2], even[3]);
-    if (out1)
-        *(__global uint4 *)out1 = (uint4)(odd[0], odd[1], odd[2], odd[3]);
-#endif
+        store_blocks(out1, odd);
 }
 
 #if SAMPLE_BYTES == 1
@@ -126,101 +129,188 @@ __kernel void scales_first(PLANE_ARGS, int width, int height, int axes, __global
         const int is_y = (axes & 2) && y >= 0 && y < height;
         if (!is_x && !is_y)
             continue;
-        uint columns[2 * ITEM_BLOCKS + 3];
+        columns_t columns;
 #pragma unroll
-        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
-            columns[i] = 0;
-        for (int j = -1; j < 3; j++)
-            add_samples(PLANE, 2 * at - 1, row_at(y + j, height), width, columns);
-        __global level_t *along_x = is_x ? levels + to.x_at + (size_t)row * to.pitch + at : 0;
-        if (is_x)
-            put_boxes(columns, 0, along_x, along_x + to.pitch);
+        for (int i = 0; i < PAIRS; i++) {
+            const int x = 2 * (at + i - 1);
+            columns.even[i] = columns.odd[i] = 0;
+            for (int j = -1; j < 3; j++) {
+                columns.even[i] += PLANE_SAMPLE(clamp(x, 0, width - 1), row_at(y + j, height));
+                columns.odd[i] += PLANE_SAMPLE(clamp(x + 1, 0, width - 1), row_at(y + j, height));
+            }
+        }
+        if (is_x) {
+            __global level_t *along_x = levels + to.x_at + (size_t)row * to.pitch + at;
+            put_boxes(&columns, 0, along_x, along_x + to.pitch);
+        }
         if (is_y)
-            put_boxes(columns, 0, levels + to.y_at + (size_t)y * to.pitch + at, 0);
+            put_boxes(&columns, 0, levels + to.y_at + (size_t)y * to.pitch + at, 0);
     }
 }
 
-/* Adds the samples at columns x .. x+10 of a row of a level with `count` samples; x+1 is a multiple of 8. */
-static void add_row(__global const level_t *row, int x, int count, uint *columns)
+/* Rows of the next level's pictures that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
+#define MADE_ROWS 4
+
+/* The columns of a row of a level with `count` samples; `at`, the first block, is a multiple of 4. */
+static void load_columns(__global const level_t *row, int at, int count, columns_t *columns)
 {
+    const int x = 2 * at - 2;
 #if SAMPLE_BYTES == 1
-    if (x >= 1 && x + 2 * ITEM_BLOCKS + 3 <= count) {
-        const ushort2 before = *(__global const ushort2 *)(row + x - 1);
-        const ushort8 v = *(__global const ushort8 *)(row + x + 1);
-        const ushort2 after = *(__global const ushort2 *)(row + x + 9);
-        columns[0] += before.y;
-        columns[1] += v.s0;
-        columns[2] += v.s1;
-        columns[3] += v.s2;
-        columns[4] += v.s3;
-        columns[5] += v.s4;
-        columns[6] += v.s5;
-        columns[7] += v.s6;
-        columns[8] += v.s7;
-        columns[9] += after.x;
-        columns[10] += after.y;
+    if (x >= 0 && x + 2 * PAIRS <= count) {
+        const uint4 middle = *(__global const uint4 *)(row + x + 2);
+        const uint words[PAIRS] = {*(__global const uint *)(row + x), middle.x, middle.y, middle.z, middle.w,
+                                   *(__global const uint *)(row + x + 10)};
+#pragma unroll
+        for (int i = 0; i < PAIRS; i++) {
+            columns->even[i] = words[i] & 0xffffu;
+            columns->odd[i] = words[i] >> 16;
+        }
         return;
     }
 #endif
-    if (x >= 0 && x + 2 * ITEM_BLOCKS + 3 <= count) {
 #pragma unroll
-        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
-            columns[i] += row[x + i];
-    } else {
-#pragma unroll
-        for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
-            columns[i] += row[clamp(x + i, 0, count - 1)];
+    for (int i = 0; i < PAIRS; i++) {
+        columns->even[i] = row[clamp(x + 2 * i, 0, count - 1)];
+        columns->odd[i] = row[clamp(x + 2 * i + 1, 0, count - 1)];
     }
 }
 
-/* Rows of blocks that a work-item judges. Twin: operators/pitch_threshold/scales.rs. */
-#define JUDGED_ROWS 4
-
-/* Judges the blocks of column x in rows top .. top+JUDGED_ROWS-1 of a level. */
-static void judge_blocks(__global const level_t *levels, scale_level_t level,
-                         __global const scale_comparison_t *comparisons, int flags, int x, int top,
-                         __global uchar *marks, int is_again, __global const uchar *ignored, int use_ignored,
-                         __global uint *counter)
+/* Makes MADE_ROWS rows of picture x from row y0 on, of the columns of a phase of the level before. */
+static void make_x(__global level_t *levels, __global const scale_level_t *from, __global const scale_level_t *to,
+                   int phase, int y0, int at)
 {
-    const size_t first = level.marks_at + (size_t)top * level.pitch + x;
-    const int rows = min(JUDGED_ROWS, level.past - top);
+    const int phases = 1 << from->shift;
+    const int odd = (to->remainder >> from->shift) & 1;
+    /* Level 1 has sums of 16 samples, level 2 of 256; then means are rounded. */
+    const int shift = from->shift > 1 ? 4 : 0;
+    const int pitch = from->pitch, count = from->count, rows = from->rows;
+    __global const level_t *in = levels + from->x_at + phase * pitch;
+    columns_t pairs[2];
+#pragma unroll
+    for (int j = 0; j <= MADE_ROWS; j++) {
+        const int y = 2 * (y0 + j) - odd;
+        columns_t first, second;
+        load_columns(in + row_at(y - 1, rows) * phases * pitch, at, count, &first);
+        load_columns(in + row_at(y, rows) * phases * pitch, at, count, &second);
+        sum_columns(&first, &second, &pairs[j & 1]);
+        if (j > 0 && y0 + j - 1 < to->rows) {
+            __global level_t *out = levels + to->x_at + ((y0 + j - 1) * 2 * phases + phase) * to->pitch + at;
+            sum_columns(&pairs[0], &pairs[1], &first);
+            put_boxes(&first, shift, out, out + phases * to->pitch);
+        }
+    }
+}
+
+/* Makes MADE_ROWS rows of picture y, each 2^k rows behind the one before; k is the number of the level before. */
+static void make_y(__global level_t *levels, __global const scale_level_t *from, __global const scale_level_t *to,
+                   int height, int y0, int at)
+{
+    const int phases = 1 << from->shift;
+    const int shift = from->shift > 1 ? 4 : 0;
+    const int pitch = from->pitch, count = from->count;
+    __global const level_t *in = levels + from->y_at;
+    /* A row's box is the pair of rows before it and the pair two steps on. */
+    columns_t pairs[3], rows[2];
+    load_columns(in + row_at(y0 - phases, height) * pitch, at, count, &rows[1]);
+#pragma unroll
+    for (int j = 0; j < MADE_ROWS + 2; j++) {
+        load_columns(in + row_at(y0 + j * phases, height) * pitch, at, count, &rows[j & 1]);
+        sum_columns(&rows[0], &rows[1], &pairs[j % 3]);
+        const int y = y0 + (j - 2) * phases;
+        if (j >= 2 && y < height) {
+            columns_t box;
+            sum_columns(&pairs[j % 3], &pairs[(j - 2) % 3], &box);
+            put_boxes(&box, shift, levels + to->y_at + y * to->pitch + at, 0);
+        }
+    }
+}
+
+/* Most rows of blocks that a work-item judges. Twin: core/scales.rs. */
+#define MOST_SET_ROWS 8
+
+/* Finds the rows of a set in which a comparison may mark the block at column x, a bit per row: for `minimum` those whose
+ * block differs enough from its left neighbour, as few do. `set_rows` is a constant. `at` is the element of the first row's
+ * block; samples and outer, those beside the sample, belong to the picture that starts at `base`. */
+static __attribute__((always_inline)) uint
+find_candidates(__global const level_t *levels, __global const scale_comparison_t *c, int at, int set_rows, sum_t theta,
+                int flags, int *base, sum_t *samples, sum_t *outer)
+{
+    const int step = c->step;
+    if (c->base != *base) {
+        *base = c->base;
+        const int before = c->before, after = c->after;
+#pragma unroll
+        for (int j = 0; j < set_rows; j++) {
+            __global const level_t *p = levels + (at + j * step);
+            samples[j] = p[0];
+            outer[j] = (sum_t)p[before] - 2 * samples[j] + (sum_t)p[after];
+        }
+    }
+    sum_t difference[MOST_SET_ROWS];
+    const sum_t blur = c->blur, fraction = c->fraction;
+    const int left_near = c->left_near, left_far = c->left_far;
+#pragma unroll
+    for (int j = 0; j < set_rows; j++)
+        difference[j] = block_side(levels + (at + j * step), 256 * samples[j] + blur * outer[j], left_near, left_far,
+                                   fraction);
+    if (!(flags & MINIMUM)) {
+        theta *= 2;
+        const int right_near = c->right_near, right_far = c->right_far;
+#pragma unroll
+        for (int j = 0; j < set_rows; j++)
+            difference[j] += block_side(levels + (at + j * step), 256 * samples[j] + blur * outer[j], right_near,
+                                        right_far, fraction);
+    }
+    uint candidates = 0;
+#pragma unroll
+    for (int j = 0; j < set_rows; j++)
+        candidates |= (uint)(difference[j] >= theta || difference[j] <= -theta) << j;
+    return candidates;
+}
+
+/* Judges the blocks of column x in rows top .. top+set_rows-1 of a level; set_rows is a constant. */
+static __attribute__((always_inline)) void
+judge_blocks(__global const level_t *levels, __global const scale_level_t *level,
+             __global const scale_comparison_t *comparisons, int flags, int x, int top, int set_rows,
+             __global uchar *marks, int is_again, __global const uchar *ignored, int use_ignored,
+             __global uint *counter)
+{
+    const int pitch = level->pitch;
+    const int first = level->marks_at + top * pitch + x;
+    const int rows = min(set_rows, level->past - top);
     /* A bit per row. */
     uint open = (1u << rows) - 1, marked = 0;
-    for (int j = 0; j < rows; j++) {
-        const size_t at = first + (size_t)j * level.pitch;
-        if ((is_again && !marks[at]) || (use_ignored && ignored[at]))
-            open &= ~(1u << j);
-    }
-    const sum_t theta = (sum_t)level.theta;
-    for (int i = level.first; open && i < level.end; i++) {
-        const scale_comparison_t c = comparisons[i];
-        if (x < c.x0 || x >= c.x1 || top + JUDGED_ROWS <= c.y0 || top >= c.y1)
-            continue;
-        __global const level_t *at = levels + c.base + (long)top * c.step + x;
-        sum_t centre[JUDGED_ROWS], l[JUDGED_ROWS];
-        uint inside = 0;
-#pragma unroll
-        for (int j = 0; j < JUDGED_ROWS; j++) {
-            if (!(open >> j & 1u) || top + j < c.y0 || top + j >= c.y1)
-                continue;
-            centre[j] = block_centre(at + (long)j * c.step, c);
-            l[j] = block_side(at + (long)j * c.step, centre[j], c.left_near, c.left_far, c.fraction);
-            /* The minimum needs both sides, and most blocks exceed neither. */
-            if (!(flags & MINIMUM) || l[j] >= theta || l[j] <= -theta)
-                inside |= 1u << j;
+    if (is_again | use_ignored)
+        for (int j = 0; j < rows; j++) {
+            const int at = first + j * pitch;
+            if ((is_again && !marks[at]) || (use_ignored && ignored[at]))
+                open &= ~(1u << j);
         }
-#pragma unroll
-        for (int j = 0; j < JUDGED_ROWS; j++) {
-            if (!(inside >> j & 1u))
-                continue;
+    const sum_t theta = (sum_t)level->theta;
+    const int end = open ? level->end : 0;
+    int base = -1;
+    sum_t samples[MOST_SET_ROWS], outer[MOST_SET_ROWS];
+    for (int i = level->first; i < end; i++) {
+        __global const scale_comparison_t *c = &comparisons[i];
+        if (x < c->x0 || x >= c->x1)
+            continue;
+        const int at = c->base + top * c->step + x;
+        uint candidates = 0;
+        if (top >= c->y0 && top + set_rows <= c->y1)
+            candidates = find_candidates(levels, c, at, set_rows, theta, flags, &base, samples, outer);
+        else
+            for (int j = 0; j < rows; j++)
+                candidates |= (uint)(top + j >= c->y0 && top + j < c->y1) << j;
+        candidates &= open & ~marked;
+        for (; candidates; candidates &= candidates - 1) {
+            const int j = 31 - (int)clz(candidates & -candidates);
             sum_t difference;
-            const sum_t r =
-                block_side(at + (long)j * c.step, centre[j], c.right_near, c.right_far, c.fraction);
-            marked |= (uint)is_marked_block(l[j], r, theta, flags, &difference) << j;
+            if (is_block_marked(levels + (at + j * c->step), *c, theta, flags, &difference))
+                marked |= 1u << j;
         }
     }
     for (int j = 0; j < rows; j++)
-        marks[first + (size_t)j * level.pitch] = (uchar)(marked >> j & 1u);
+        marks[first + j * pitch] = (uchar)(marked >> j & 1u);
     /* A stale 0 costs another addition, which changes nothing. */
     if (marked && *counter == 0)
         atomic_inc(counter);
@@ -237,44 +327,44 @@ __kernel void scales_next(int height, int axes, __global level_t *levels, __glob
                           int is_last, __global const scale_comparison_t *comparisons, int flags, __global uchar *marks,
                           int is_again, __global const uchar *ignored, int use_ignored, __global uint *counters, uint slot)
 {
-    const scale_level_t from = table[level];
-    const uint sets = (uint)(from.past - from.from + JUDGED_ROWS - 1) / JUDGED_ROWS;
-    const uint judged = whole_groups((uint)from.count * sets);
+    __global const scale_level_t *from = &table[level];
+    const int set_rows = from->set_rows;
+    const uint count = (uint)from->count;
+    const uint sets = (uint)(from->past - from->from + set_rows - 1) / (uint)set_rows;
+    const uint judged = whole_groups(count * sets);
     uint item = get_global_id(0);
     if (item < judged) {
-        const uint set = item / (uint)from.count;
-        if (set < sets)
-            judge_blocks(levels, from, comparisons, flags, (int)(item % (uint)from.count),
-                         from.from + JUDGED_ROWS * (int)set, marks, is_again, ignored, use_ignored, &counters[slot]);
+        const uint set = item / count;
+        const int x = (int)(item - set * count), top = from->from + set_rows * (int)set;
+        if (set >= sets)
+            return;
+        if (set_rows == MOST_SET_ROWS)
+            judge_blocks(levels, from, comparisons, flags, x, top, MOST_SET_ROWS, marks, is_again, ignored, use_ignored,
+                         &counters[slot]);
+        else
+            judge_blocks(levels, from, comparisons, flags, x, top, 2, marks, is_again, ignored, use_ignored,
+                         &counters[slot]);
         return;
     }
     if (is_last)
         return;
     item -= judged;
-    const scale_level_t to = table[level + 1];
-    /* Level 1 has sums of 16 samples, level 2 of 256; then means are rounded. */
-    const int shift = level > 1 ? 4 : 0;
+    __global const scale_level_t *to = &table[level + 1];
+    const uint columns = (uint)to->pitch / ITEM_BLOCKS;
     const int phases = 1 << level;
-    const int odd = (to.remainder >> level) & 1;
-    const uint columns = (uint)to.pitch / ITEM_BLOCKS;
-    const uint in_x = axes & 1 ? whole_groups(columns * (uint)(to.rows * phases)) : 0;
+    const uint x_sets = (uint)(to->rows + MADE_ROWS - 1) / MADE_ROWS;
+    const uint in_x = axes & 1 ? whole_groups(columns * x_sets * (uint)phases) : 0;
     const int is_x = item < in_x;
     item -= is_x ? 0 : in_x;
-    const int row = (int)(item / columns);
+    const int set = (int)(item / columns);
     const int at = ITEM_BLOCKS * (int)(item % columns);
-    if (is_x ? row >= to.rows * phases : !(axes & 2) || row >= height)
-        return;
-    const int phase = is_x ? row & (phases - 1) : 0;
-    const int y = is_x ? row >> level : row;
-    uint sums[2 * ITEM_BLOCKS + 3];
-#pragma unroll
-    for (int i = 0; i < 2 * ITEM_BLOCKS + 3; i++)
-        sums[i] = 0;
-    for (int j = -1; j < 3; j++) {
-        const int source = is_x ? row_at(2 * y - odd + j, from.rows) * phases + phase : row_at(y + j * phases, height);
-        add_row(levels + (is_x ? from.x_at : from.y_at) + (size_t)source * from.pitch, 2 * at - 1, from.count, sums);
+    const int phase = set & (phases - 1);
+    const int y0 = MADE_ROWS * (set >> level);
+    if (is_x) {
+        if (y0 < to->rows)
+            make_x(levels, from, to, phase, y0, at);
+    } else if (axes & 2) {
+        if (phases * y0 + phase < height)
+            make_y(levels, from, to, height, phases * y0 + phase, at);
     }
-    __global level_t *out =
-        levels + (is_x ? to.x_at + ((size_t)y * 2 * phases + phase) * to.pitch : to.y_at + (size_t)y * to.pitch) + at;
-    put_boxes(sums, shift, out, is_x ? out + (size_t)phases * to.pitch : 0);
 }

@@ -168,6 +168,35 @@ fn levels_of_wide_frames_equal_reference() {
     }
 }
 
+/// A work-item of a GPU judges eight rows of blocks where a level has 2^18 blocks or more.
+#[test]
+fn large_levels_equal_reference() {
+    let Some(device) = device::open() else { return };
+    for (format, compare, polarity, rois) in [
+        (
+            Format::Gray8,
+            Compare::Minimum,
+            Polarity::Both,
+            vec![[9, 3, 1000, 700], [70, 760, 961, 280]],
+        ),
+        (Format::Gray16Le, Compare::Average, Polarity::Dark, vec![]),
+    ] {
+        let input = stained(format, [1031, 1049], PADDED);
+        let scale = f64::from(1_u32 << (8 * (input.kind().size() - 1)));
+        let job = Job {
+            compare,
+            polarity,
+            match_center: true,
+            ignored: vec![vec![30.0, 10.0, 60.0, 12.0, 40.0, 40.0]],
+            rois,
+            ..scaled([27.35, 22.6], 3, 10.5 * scale)
+        };
+        let found = levels(&input, &job);
+        assert!(found.len() > 2, "levels {found:?} say little");
+        check(&device, &input, &job, &[CHOICES[0], CHOICES[3]], &[FEW]);
+    }
+}
+
 #[test]
 fn small_levels_equal_reference() {
     let Some(device) = device::open() else { return };

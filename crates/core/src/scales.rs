@@ -14,6 +14,10 @@ use super::{
 pub const MAX_SCALES: usize = 4;
 /// Thresholds of the levels as parts of the threshold, unless the user sets others.
 pub const SCALE_FACTORS: [f64; MAX_SCALES] = [0.6, 0.3, 0.15, 0.08];
+/// Most rows of blocks that a work-item of a GPU judges; the kernels' MOST_SET_ROWS.
+const MOST_SET_ROWS: usize = 8;
+/// Judged blocks from which on work-items are enough to fill a GPU.
+const MANY_BLOCKS: usize = 1 << 18;
 /// Elements to which rows of a level are padded.
 const ROW_ALIGNMENT: usize = 8;
 
@@ -50,7 +54,7 @@ pub struct LevelWords {
     first: i32,
     end: i32,
     unit: i32,
-    unused: i32,
+    set_rows: i32,
 }
 
 /// Blocks that one comparison judges with the same taps. Twin of `scale_comparison_t`.
@@ -257,6 +261,15 @@ impl Levels {
 }
 
 impl Level {
+    /// Rows of blocks that a work-item of a GPU judges.
+    pub fn set_rows(&self) -> usize {
+        if self.count * (self.past - self.from) < MANY_BLOCKS {
+            2
+        } else {
+            MOST_SET_ROWS
+        }
+    }
+
     /// The level for the kernels. `theta_q8`: threshold in 1/256 grey level; `comparisons`: the range of its
     /// comparisons among those of all levels.
     pub fn words(&self, theta_q8: i64, comparisons: std::ops::Range<usize>) -> LevelWords {
@@ -275,7 +288,7 @@ impl Level {
             first: comparisons.start as i32,
             end: comparisons.end as i32,
             unit: unit(self.shift),
-            unused: 0,
+            set_rows: self.set_rows() as i32,
         }
     }
 }

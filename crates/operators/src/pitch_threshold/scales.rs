@@ -30,8 +30,8 @@ use crate::{
 const ITEM_BLOCKS: usize = 4;
 /// Rows of the frame per work-item of `scales_first`; the kernel's FIRST_ROWS.
 const FIRST_ROWS: usize = 4;
-/// Rows of blocks that a work-item of a GPU judges; the kernels' JUDGED_ROWS.
-const JUDGED_ROWS: usize = 4;
+/// Rows of the next level's pictures that a work-item of a GPU makes; the kernels' MADE_ROWS.
+const MADE_ROWS: usize = 4;
 /// Work-items per work-group on a GPU.
 const GROUP: usize = 128;
 /// Bands of rows per compute unit of a CPU.
@@ -348,15 +348,15 @@ impl Scales {
                 Some(bands) => NdRange::groups(bands, 1),
                 None => {
                     let groups = |items: usize| items.div_ceil(self.group);
-                    let judged = judged.div_ceil(JUDGED_ROWS);
-                    let mut all = groups(level.count * judged);
+                    let mut all = groups(level.count * judged.div_ceil(level.set_rows()));
                     if let Some(to) = to {
                         let columns = to.pitch / ITEM_BLOCKS;
                         if self.axes() & 1 == 1 {
-                            all += groups(columns * (to.rows << level.shift));
+                            all += groups(columns * (to.rows.div_ceil(MADE_ROWS) << level.shift));
                         }
                         if self.axes() & 2 == 2 {
-                            all += groups(columns * self.height);
+                            let sets = self.height.div_ceil(MADE_ROWS << level.shift);
+                            all += groups(columns * (sets << level.shift));
                         }
                     }
                     NdRange::groups(all, self.group)
