@@ -112,7 +112,7 @@ fn levels_of_defects_in_every_variant_and_format_equal_reference() {
             compare: Compare::Minimum,
             match_center: true,
             borders: Borders::Inward,
-            ..scaled([31.35, 0.0], 3, 11.0 * scale)
+            ..scaled([31.35, 12.5], 3, 11.0 * scale)
         };
         let found = levels(&input, &job);
         assert!(found.len() > 1, "levels {found:?} say little");
