@@ -59,6 +59,8 @@ struct Ours {
     resident: Option<ClFrame>,
     host: gst::Buffer,
     frame: Frame,
+    /// Bytes between rows of an output frame.
+    output_stride: usize,
     transfers: bool,
     measured_ns: u64,
     steps: Steps,
@@ -92,6 +94,16 @@ fn buffer(
         &[i32::try_from(frame.stride)?],
     )?;
     Ok(buffer)
+}
+
+/// How an output frame lies in memory: as the input, or as in the pool of `clgaussian`.
+fn output_frame(frame: &Frame, settings: &Settings) -> Frame {
+    let mut to = frame.clone();
+    if settings.output_at_words {
+        to.stride = frame.row().next_multiple_of(4);
+        to.base = 0;
+    }
+    to
 }
 
 pub fn info_of(frame: &Frame) -> Result<gst_video::VideoInfo, Error> {
@@ -139,8 +151,9 @@ pub fn prepare(
         ),
         "gaussian" => {
             let operator = gaussian(&context, &layout, settings)?;
-            let blank = vec![0; bytes.len()];
-            let out = buffer(frame, &info, blank, Some(&allocator))?;
+            let to = output_frame(frame, settings);
+            let blank = vec![0; to.stride * to.height];
+            let out = buffer(&to, &info, blank, Some(&allocator))?;
             Operator::Gaussian(Box::new(operator), importer.output(&out)?, out)
         }
         "flat" => {
@@ -186,6 +199,7 @@ pub fn prepare(
         meter,
         resident,
         frame: frame.clone(),
+        output_stride: output_frame(frame, settings).stride,
         transfers: settings.transfers,
         measured_ns: 0,
         steps: Steps::default(),
@@ -382,7 +396,7 @@ impl Contestant for Ours {
             Operator::Histogram(_, bins) => bins.iter().flat_map(|n| n.to_le_bytes()).collect(),
             Operator::Gaussian(_, _, out) | Operator::FlatField(_, _, out) => out
                 .map_readable()?
-                .chunks(self.frame.stride)
+                .chunks(self.output_stride)
                 .flat_map(|row| &row[..self.frame.row()])
                 .copied()
                 .collect(),

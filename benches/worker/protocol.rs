@@ -101,6 +101,8 @@ pub struct Settings {
     pub group: usize,
     /// Images instead of buffers.
     pub image: bool,
+    /// Rows of the Gaussian's output start at multiples of four bytes.
+    pub output_at_words: bool,
     pub kernel_size: usize,
     pub sigma: f64,
     pub float: bool,
@@ -154,6 +156,7 @@ impl Default for Settings {
             variant: String::new(),
             group: 0,
             image: false,
+            output_at_words: false,
             kernel_size: 3,
             sigma: 0.0,
             float: false,
