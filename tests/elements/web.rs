@@ -642,6 +642,40 @@ fn a_line_over_three_strips_is_listed_once_where_it_ends() {
 }
 
 #[test]
+fn a_defect_fails_the_strip_that_lists_it_although_nothing_is_judged_there() {
+    if start().is_none() {
+        return;
+    }
+    // The line ends in row 29; the rows from 30 on are not judged, but only they tell that it ends.
+    let web = line(50, 15..30);
+    let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 line-scan=true";
+    for unjudged in [
+        "rois=<<0,0,64,30>>",
+        "ignore-regions=<<0.0,30.0,64.0,30.0,64.0,50.0,0.0,50.0>>",
+    ] {
+        for (height, wanted) in [
+            (50, vec![Verdict::Fail]),
+            (
+                10,
+                vec![
+                    Verdict::Pass,
+                    Verdict::Pass,
+                    Verdict::Pass,
+                    Verdict::Fail,
+                    Verdict::None,
+                ],
+            ),
+        ] {
+            let sent = web.through(&format!("{element} {unjudged}"), height);
+            let verdicts: Vec<_> = (sent.iter().flat_map(|s| DefectResult::read(s)))
+                .map(|result| result.verdict)
+                .collect();
+            assert_eq!(verdicts, wanted, "{unjudged}, strips of {height} rows");
+        }
+    }
+}
+
+#[test]
 fn an_endless_line_is_cut_and_continued() {
     if start().is_none() {
         return;

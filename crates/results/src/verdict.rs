@@ -43,7 +43,8 @@ impl Verdict {
     /// ignored.
     ///
     /// If there were more defects than are listed (`overflow`), a limit that the list cannot decide
-    /// counts as exceeded: a frame must not pass because its list was truncated.
+    /// counts as exceeded: a frame must not pass because its list was truncated. A strip of a web may list a defect
+    /// that ended in the strips before, although none of its own pixels is judged; it fails all the same.
     pub fn new(result: &DefectResult, limits: &VerdictLimits) -> Self {
         let exceeds = |n: u64, limit: i64| u64::try_from(limit).is_ok_and(|limit| n > limit);
         let is_large = |defect: &Defect| exceeds(defect.area.into(), limits.defect_area);
@@ -53,17 +54,17 @@ impl Verdict {
             Some(last) => is_large(last),
             None => limits.defect_area >= 0,
         };
-        if result.alignment.is_some_and(|alignment| !alignment.matched) {
-            Self::Fail
-        } else if result.judged_pixels == 0 {
-            Self::None
-        } else if exceeds(result.defect_pixels, limits.defect_pixels)
+        let is_lost = result.alignment.is_some_and(|alignment| !alignment.matched);
+        if is_lost
+            || exceeds(result.defect_pixels, limits.defect_pixels)
             || exceeds(counted().count() as u64, limits.defect_count)
             || counted().any(is_large)
             || exceeds(result.open_area, limits.defect_area)
             || (result.overflow && (limits.defect_count >= 0 || may_hide_large))
         {
             Self::Fail
+        } else if result.judged_pixels == 0 {
+            Self::None
         } else {
             Self::Pass
         }
@@ -123,6 +124,26 @@ mod tests {
             let limits = limits(of, classes);
             assert_eq!(Verdict::new(result, &limits), expected, "{limits:?}");
         }
+    }
+
+    #[test]
+    fn strip_without_judged_pixels_fails_for_a_defect_of_the_strips_before() {
+        let strip = DefectResult {
+            judged_pixels: 0,
+            defect_pixels: 0,
+            ..found(&[(5, 0)])
+        };
+        assert_each(&strip, &[], &[([0, 0, -1], FAILS), ([-1, -1, 4], FAILS)]);
+        assert_each(&strip, &[], &[([0, 1, 5], Verdict::None)]);
+        let open = DefectResult {
+            open_area: 7,
+            ..DefectResult::default()
+        };
+        assert_each(
+            &open,
+            &[],
+            &[([-1, -1, 6], FAILS), ([-1, -1, 7], Verdict::None)],
+        );
     }
 
     #[test]

@@ -47,12 +47,17 @@ pub async fn camera(
 
 /// What a card of the page shows at once; also the data of an event.
 pub fn summary(camera: &Camera) -> Value {
-    let report = camera.report.borrow().clone();
     let (status, text) = match &*camera.status.borrow() {
         Status::Starting => ("starting", String::new()),
         Status::Running => ("running", String::new()),
         Status::Failed(trouble, text) => (trouble_name(*trouble), text.clone()),
     };
+    // A frame that ends while the camera stops may still send its report: a camera that does not run has none.
+    let report = camera
+        .report
+        .borrow()
+        .clone()
+        .filter(|_| status == "running");
     let of = &camera.counters;
     let history = camera.history();
     let alarms = history.alarms.iter().rev().take(10);
