@@ -587,6 +587,49 @@ fn defects_of_strips_are_those_of_the_whole_web() {
     }
 }
 
+#[test]
+fn random_webs_in_random_strips_are_judged_as_one_frame() {
+    if start().is_none() {
+        return;
+    }
+    let mut failed = 0;
+    for seed in 100..124 {
+        let mut numbers = Numbers(seed);
+        let mut pick = |of: &[&str]| of[numbers.next(of.len() as u64) as usize].to_string();
+        let element = format!(
+            "clpitchthreshold line-scan=true max-defects=10000 min-contrast=0 pitch-x=7.35 pitch-y={} multiples={} \
+             scales={} threshold={} borders={} edge-margin={} merge-distance={} {} {}",
+            pick(&["0", "5.25", "10.5"]),
+            pick(&["<1>", "<1,2>"]),
+            pick(&["0", "0", "2"]),
+            pick(&["25", "40"]),
+            pick(&["inward", "skip"]),
+            pick(&["0", "2", "5"]),
+            pick(&["0", "1", "7"]),
+            pick(&["", "rois=<<10,40,60,100>,<20,200,50,55>>"]),
+            pick(&[
+                "",
+                "ignore-regions=<<0.0,150.0,97.0,150.0,97.0,190.0,0.0,190.0>>"
+            ]),
+        );
+        let height = pick(&["1", "4", "9", "15", "36", "90"]).parse().unwrap();
+        let web = Web::cloth(Format::Gray8, 97, 360, seed);
+        let [whole, strips] = [360, height].map(|height| {
+            let sent = web.through(&element, height);
+            let results: Vec<_> = (sent.iter().flat_map(|s| DefectResult::read(s))).collect();
+            let fails = results.iter().any(|r| r.verdict == Verdict::Fail);
+            failed += usize::from(fails);
+            let judged: u64 = results.iter().map(|r| r.judged_pixels).sum();
+            (rows_of(&sent, 13, 13), in_web(&results), judged, fails)
+        });
+        assert!(
+            strips == whole,
+            "seed {seed}, strips of {height} rows: {element}"
+        );
+    }
+    assert!(failed > 10, "{failed} webs failed, which says little");
+}
+
 /// A flat web with a bright line of one column.
 fn line(rows: usize, marked: std::ops::Range<usize>) -> Web {
     let mut web = Web {
