@@ -619,6 +619,9 @@ fn random_webs_in_random_strips_are_judged_as_one_frame() {
             let results: Vec<_> = (sent.iter().flat_map(|s| DefectResult::read(s))).collect();
             let fails = results.iter().any(|r| r.verdict == Verdict::Fail);
             failed += usize::from(fails);
+            for result in results.iter().filter(|r| !r.defects.is_empty()) {
+                assert_eq!(result.verdict, Verdict::Fail, "seed {seed}: {element}");
+            }
             let judged: u64 = results.iter().map(|r| r.judged_pixels).sum();
             (rows_of(&sent, 13, 13), in_web(&results), judged, fails)
         });
