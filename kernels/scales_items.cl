@@ -1,8 +1,8 @@
 /* Appended to scales.cl. GPU: a work-item makes or judges some blocks of a row.
  *
  * Arguments: see scales.cl. scales_first: dimension 0 covers a row, dimension 1 sets of FIRST_ROWS rows. scales_next has
- * one dimension: columns of blocks in sets of scale_level_t's set_rows judged rows, then ITEM_BLOCKS columns of the next level's
- * pictures x and y in sets of MADE_ROWS rows; each of the three fills its work-groups.
+ * one dimension: columns of blocks in sets of scale_level_t's set_rows judged rows, then ITEM_BLOCKS columns of the next
+ * level's pictures x and y in sets of MADE_ROWS rows; each of the three fills its work-groups.
  */
 /* Blocks of the next level that a work-item makes. Twin: operators/pitch_threshold/scales.rs. */
 #define ITEM_BLOCKS 4
