@@ -275,6 +275,12 @@ impl Camera {
         }
     }
 
+    /// The newest results; none while the camera does not run, also if a frame that ended late left some.
+    pub fn newest_report(&self) -> Option<Arc<Report>> {
+        let is_running = *self.status.borrow() == Status::Running;
+        self.report.borrow().clone().filter(|_| is_running)
+    }
+
     /// Raises an alarm: in the history and in the log.
     pub fn alarm(&self, text: String) {
         crate::error!("camera {}: {text}", self.name);

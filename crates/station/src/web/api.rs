@@ -52,12 +52,7 @@ pub fn summary(camera: &Camera) -> Value {
         Status::Running => ("running", String::new()),
         Status::Failed(trouble, text) => (trouble_name(*trouble), text.clone()),
     };
-    // A frame that ends while the camera stops may still send its report: a camera that does not run has none.
-    let report = camera
-        .report
-        .borrow()
-        .clone()
-        .filter(|_| status == "running");
+    let report = camera.newest_report();
     let of = &camera.counters;
     let history = camera.history();
     let alarms = history.alarms.iter().rev().take(10);
@@ -137,7 +132,7 @@ pub async fn history(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     let camera = site.camera(&name)?;
-    let report = camera.report.borrow().clone();
+    let report = camera.newest_report();
     let history = camera.history();
     let now_minute = milliseconds(SystemTime::now()) / 60_000;
     let minutes = history.last_hour(now_minute).map(|of| {
@@ -196,7 +191,7 @@ pub async fn report(
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Refusal> {
     let camera = site.camera(&name)?;
-    let report = camera.report.borrow().clone();
+    let report = camera.newest_report();
     Ok(Json(json!(report.as_deref())))
 }
 

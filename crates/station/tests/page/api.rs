@@ -1,7 +1,7 @@
 //! The answers' shapes.
 
 use std::{
-    sync::atomic::Ordering::Relaxed,
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -9,7 +9,7 @@ use clinspect_station::state::{Status, Trouble};
 
 use crate::{
     curl::curl,
-    fake::{HOSTILE_CLASS, Station, TOKEN, open, with_token},
+    fake::{HOSTILE_CLASS, Station, TOKEN, open, report, with_token},
 };
 
 const SOON: Duration = Duration::from_secs(10);
@@ -138,6 +138,22 @@ fn roll_map_holds_the_newest_web_alone() {
     assert!(curl(&[&url]).json()["web"].is_null());
     let left = curl(&[&station.url("/api/cameras/left")]).json();
     assert_eq!(left["is_web"], false);
+}
+
+#[test]
+fn report_that_a_late_frame_left_is_not_shown_as_one_of_a_camera_that_runs() {
+    let station = Station::start(open(), &["left"]);
+    station.wishes[0].pause.store(true, Relaxed);
+    std::thread::sleep(Duration::from_millis(200));
+    let late = Arc::new(report("left", 7, true));
+    station.cameras[0].report.send_replace(Some(late));
+    let url = station.url("/api/cameras/left");
+    let url_of_report = station.url("/api/cameras/left/report");
+    assert_eq!(curl(&[&url]).json()["frame"], 7);
+    station.cameras[0].status.send_replace(Status::Starting);
+    let left = curl(&[&url]).json();
+    assert!(left["verdict"].is_null(), "{left}");
+    assert!(curl(&[&url_of_report]).json().is_null());
 }
 
 #[test]
