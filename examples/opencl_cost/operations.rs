@@ -80,14 +80,14 @@ pub fn measure(context: &Arc<ClContext>, effort: Effort) -> Result<Vec<Operation
     };
     let enqueue = median_of(runs, || {
         let started = Instant::now();
-        let mut submission = context.submit(&meter);
+        let mut submission = context.submit(&meter, 0);
         submission.run(&mut kernel, "mask_expand", &args, &range)?;
         let ms = started.elapsed().as_secs_f64() * 1e3;
         submission.send()?.wait("a kernel")?;
         Ok(ms)
     })?;
     let run = median_ms(runs, || {
-        let mut submission = context.submit(&meter);
+        let mut submission = context.submit(&meter, 0);
         submission.run(&mut kernel, "mask_expand", &args, &range)?;
         submission.send()?.wait("a kernel")?;
         Ok(())

@@ -266,6 +266,35 @@ fn profile_gives_duration_and_rate_of_each_step() {
     }
 }
 
+#[test]
+fn profile_measures_every_kernel() {
+    if start().is_none() {
+        return;
+    }
+    // One strip is one frame: its rows are copied, then filtered.
+    let frames = "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY16_LE,width=320,height=64 !";
+    let done = run(&format!(
+        "{frames} clgaussian name=g line-scan=true profile=true ! fakesink sync=false"
+    ));
+    assert_eq!(stat(&done.get("g"), "kernel-count"), 2);
+    let pitch = |contrast| {
+        run(&format!(
+            "{frames} clpitchthreshold name=p pitch-x=8 pitch-y=0 min-contrast={contrast} max-defects=0 profile=true ! \
+             fakesink sync=false"
+        ))
+        .get::<gst::Element>("p")
+    };
+    // Sums of pairs of pixels, and of tiles, from which the minimum contrast is learned; the comparison; tiles without
+    // the pattern.
+    assert_eq!(stat(&pitch(-1), "kernel-count"), 4);
+    let alone = pitch(0);
+    assert_eq!(stat(&alone, "kernel-count"), 1);
+    let stats: gst::Structure = alone.property("stats");
+    let rate = stats.get::<f64>("kernel-last-mbps").unwrap();
+    let bytes = rate * stat(&alone, "kernel-last-ns") as f64 / 1e3;
+    assert!((bytes - 320. * 64. * 2.).abs() < 1., "{bytes}: {stats}");
+}
+
 /// Checks the timeline of the last frame, in which these steps happen: upload, kernel, download.
 fn has_timeline(stats: &gst::Structure, happen: [bool; 3]) {
     let mut spans = Vec::new();

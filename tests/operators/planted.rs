@@ -38,7 +38,7 @@ fn planted_fault_out_of_bounds() {
         ];
         let range = NdRange::cover([1, 1], [1, 1]);
         let _ = device
-            .submit(&meter)
+            .submit(&meter, 0)
             .run(&mut kernel, "mask_expand", &args, &range);
         let _ = device.finish();
     });
@@ -74,7 +74,7 @@ fn planted_fault_data_race() {
         ];
         let range = NdRange::groups(2, 1);
         let _ = device
-            .submit(&meter)
+            .submit(&meter, 0)
             .run(&mut kernel, "histogram_private", &args, &range);
         let _ = device.finish();
     });

@@ -212,6 +212,35 @@ fn memory_rewritten_once_the_frame_is_sent_leaves_the_frame_as_it_was() {
 }
 
 #[test]
+fn uploads_are_in_the_timeline_of_their_frame() {
+    let Some(device) = device::open() else { return };
+    let input = Frame::showing(Format::Gray8, LARGE, FOREIGN, Content::Random, 0);
+    let bytes = input.bytes.len() as u64;
+    let meter = Meter::new(true);
+    let layout = layout_of(&input.info).unwrap();
+    let plain = settings(3, 0.0, Arithmetic::Integer, (None, false));
+    let mut filter = Gaussian::new(&device, &layout, &plain).unwrap();
+    let mut importer = importer(&device, &meter, &input);
+    let source = buffer_like(&input, &device);
+    let blank = Frame::poisoned(Format::Gray8, LARGE, PLAIN, OUTPUT_POISON);
+    let (to, _output) = blank.output(&device);
+    // The first frame is copied, the later ones are read where they are.
+    for round in 0..4 {
+        let from = importer.import(&source).unwrap();
+        let done = filter.run(&from, &to, &meter).unwrap();
+        done.wait("a frame").unwrap();
+        let frame = meter.last_frame().expect("a timeline");
+        let seen: Vec<_> = frame
+            .steps
+            .iter()
+            .map(|s| (s.step.name(), s.bytes))
+            .collect();
+        let is_expected = matches!(seen[..], [("upload", up), ("kernel", _)] if up >= bytes);
+        assert!(is_expected, "round {round}: {seen:?}");
+    }
+}
+
+#[test]
 fn frames_in_new_memory_follow_each_other_without_waits() {
     let Some(device) = device::open() else { return };
     let inputs = [Content::Random, Content::Natural]

@@ -74,8 +74,9 @@ pub enum Arg<'a> {
     Local(usize),
 }
 
-/// The commands of an operator for one frame: [`Self::run`] for each kernel, [`Self::measure`], then
-/// [`Self::read`] if the host needs a result, else [`Self::send`].
+/// The commands of an operator for one frame: [`Self::run`] for each kernel, then [`Self::read`] if the
+/// host needs a result, else [`Self::send`]. The commands before the read are measured as one
+/// [`Step::Kernel`](crate::Step::Kernel).
 ///
 /// Each command waits for the command before it, so that a failure reaches the last command. It also
 /// waits for the commands of other elements that use the memory in its [`Arg::Reads`] and
@@ -85,6 +86,8 @@ pub enum Arg<'a> {
 pub struct Submission<'a> {
     context: &'a Arc<ClContext>,
     meter: &'a Meter,
+    /// Bytes that the kernels process.
+    bytes: usize,
     first: Option<Arc<Event>>,
     last: Option<Arc<Event>>,
     /// Commands of others that these commands wait for.
@@ -94,11 +97,12 @@ pub struct Submission<'a> {
 }
 
 impl ClContext {
-    /// Begins the commands for a frame; `meter` counts and measures them.
-    pub fn submit<'a>(self: &'a Arc<Self>, meter: &'a Meter) -> Submission<'a> {
+    /// Begins the commands for a frame, whose kernels process `bytes` bytes; `meter` counts and measures them.
+    pub fn submit<'a>(self: &'a Arc<Self>, meter: &'a Meter, bytes: usize) -> Submission<'a> {
         Submission {
             context: self,
             meter,
+            bytes,
             first: None,
             last: None,
             waited: Vec::new(),
@@ -241,13 +245,6 @@ impl Submission<'_> {
         self.meter.count_image_copy();
     }
 
-    /// Measures the commands so far as the step [`Step::Kernel`](crate::Step::Kernel) over `bytes`.
-    pub fn measure(&self, bytes: usize) {
-        if let (Some(first), Some(last)) = (&self.first, &self.last) {
-            self.meter.computed([first, last], &self.waited, bytes);
-        }
-    }
-
     /// Ends the commands with a blocking read of a result.
     ///
     /// # Errors
@@ -334,6 +331,10 @@ impl Drop for Submission<'_> {
         let Some(last) = self.last.take() else {
             return;
         };
+        if let Some(first) = &self.first {
+            self.meter
+                .computed([first, &last], &self.waited, self.bytes);
+        }
         for host in &self.host {
             host.note_read(last.clone());
         }

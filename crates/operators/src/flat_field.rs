@@ -238,7 +238,7 @@ impl FlatField {
         output: &ClFrame,
         meter: &Meter,
     ) -> Result<Completion, ClError> {
-        let mut submission = self.context.submit(meter);
+        let mut submission = self.context.submit(meter, self.layout.bytes());
         if let Some(images) = &mut self.images {
             images.update(input, &mut submission)?;
         }
@@ -277,7 +277,6 @@ impl FlatField {
             let range = NdRange::cover([bad.count, bad.rows], bad.group);
             submission.run(&mut bad.kernel, REPLACE, &args, &range)?;
         }
-        submission.measure(self.layout.bytes());
         submission.send()
     }
 }

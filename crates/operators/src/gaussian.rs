@@ -251,7 +251,7 @@ impl Gaussian {
         output: &ClFrame,
         meter: &Meter,
     ) -> Result<Completion, ClError> {
-        let mut submission = self.context.submit(meter);
+        let mut submission = self.context.submit(meter, self.bytes);
         if let Some(images) = &mut self.images {
             images.update(input, &mut submission)?;
         }
@@ -295,7 +295,6 @@ impl Gaussian {
             };
             submission.run(&mut pass.kernel, pass.name, &args, &range)?;
         }
-        submission.measure(self.bytes);
         submission.send()
     }
 }

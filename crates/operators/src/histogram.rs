@@ -277,7 +277,7 @@ impl Histogram {
         meter: &Meter,
         bins: &mut Vec<u32>,
     ) -> Result<(), ClError> {
-        let mut submission = self.context.submit(meter);
+        let mut submission = self.context.submit(meter, self.bytes);
         if let Some(images) = &mut self.images {
             images.update(frame, &mut submission)?;
         }
@@ -319,7 +319,6 @@ impl Histogram {
             let range = NdRange::linear(self.table_len);
             submission.run(&mut merge.kernel, "histogram_merge", &args, &range)?;
         }
-        submission.measure(self.bytes);
         bins.clear();
         bins.resize(self.table_len, 0);
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(bins);

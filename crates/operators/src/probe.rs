@@ -138,9 +138,9 @@ impl Probe {
             Arg::Mem(&self.out),
         ];
         let range = NdRange::cover([self.length, self.count], self.group);
-        let mut submission = self.context.submit(meter);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.samples);
+        let mut submission = self.context.submit(meter, bytes.len());
         submission.run(&mut self.kernel, KERNEL, &args, &range)?;
-        let bytes = bytemuck::cast_slice_mut(&mut self.samples);
         submission.read(&self.out, 0, bytes, "probe lines")?;
         Ok(&self.samples)
     }

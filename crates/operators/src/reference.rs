@@ -76,6 +76,10 @@ impl Base {
     fn pixels(&self) -> usize {
         self.size[0] * self.size[1]
     }
+
+    fn bytes(&self) -> usize {
+        self.pixels() * self.sample.bytes()
+    }
 }
 
 /// Where the frame was found in the model.

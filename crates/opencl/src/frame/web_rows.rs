@@ -148,7 +148,7 @@ impl WebRows {
             self.make_room(height)?;
         }
         let memory = self.memory.clone().ok_or_else(no_memory)?;
-        let mut submission = self.context.submit(&self.meter);
+        let mut submission = self.context.submit(&self.meter, self.frame_bytes(height));
         for (index, plane) in strip.planes().iter().enumerate() {
             let from = Rows {
                 memory: plane.memory(),
@@ -180,7 +180,8 @@ impl WebRows {
         if let (Some(before), Some(after)) = (&before, &self.memory)
             && self.rows > 0
         {
-            let mut submission = self.context.submit(&self.meter);
+            let bytes = self.frame_bytes(self.rows);
+            let mut submission = self.context.submit(&self.meter, bytes);
             for index in 0..self.planes.len() {
                 let from = self.place(before, old_capacity, index, self.at)?;
                 let to = self.place(after, self.capacity, index, 0)?;
@@ -191,6 +192,12 @@ impl WebRows {
         }
         self.at = 0;
         Ok(())
+    }
+
+    /// Bytes of `rows` rows of the frame.
+    fn frame_bytes(&self, rows: usize) -> usize {
+        let extents = self.planes.iter().map(|plane| plane.extent(rows));
+        extents.map(|[row_bytes, rows]| row_bytes * rows).sum()
     }
 
     /// Row `row` of a plane in a memory for `capacity` rows.

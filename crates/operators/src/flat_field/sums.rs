@@ -33,6 +33,8 @@ pub struct FrameSums {
     sums: Mem,
     /// Bytes of a sum.
     size: usize,
+    /// Bytes of a frame.
+    bytes: usize,
     saturated: Mem,
     most: u32,
     frames: u64,
@@ -74,6 +76,7 @@ impl FrameSums {
             name,
             sums,
             size,
+            bytes: layout.bytes(),
             saturated: context.device_memory(size_of::<u32>())?,
             most,
             frames: 0,
@@ -91,7 +94,7 @@ impl FrameSums {
                 "sums hold at most {MOST_FRAMES} frames"
             )));
         }
-        let mut submission = self.context.submit(meter);
+        let mut submission = self.context.submit(meter, self.bytes);
         submission.zero(&self.saturated, size_of::<u32>(), "saturated samples")?;
         let rows = if self.shape.rows == 1 { 1 } else { self.height };
         let range = NdRange::cover([self.shape.width, rows], self.group);

@@ -82,11 +82,10 @@ impl RunDifferences {
             let group = GROUP.min(context.kernel_work_group(&self.kernel)?);
             NdRange::groups(runs.len().div_ceil(group), group)
         };
-        let mut submission = context.submit(meter);
-        submission.run(&mut self.kernel, KERNEL, &args, &range)?;
         self.results.resize(runs.len(), RunDifference::default());
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.results);
-        submission.measure(bytes.len());
+        let mut submission = context.submit(meter, bytes.len());
+        submission.run(&mut self.kernel, KERNEL, &args, &range)?;
         submission.read(&self.out, 0, bytes, "differences of runs")?;
         Ok(&self.results)
     }

@@ -99,9 +99,8 @@ impl SetWords {
         ];
         let words = bytes.div_ceil(WORD);
         let range = NdRange::groups(words.div_ceil(self.group), self.group);
-        let mut submission = context.submit(meter);
+        let mut submission = context.submit(meter, bytes);
         submission.run(&mut self.kernel, KERNEL, &args, &range)?;
-        submission.measure(bytes);
         // A pixel is in one word.
         self.read.resize(COUNTERS + 2 * pixels as usize, 0);
         let read = bytemuck::cast_slice_mut(&mut self.read);

@@ -72,9 +72,8 @@ impl PitchThreshold {
             dst_stride,
         ]);
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
-        let mut submission = self.context.submit(meter);
+        let mut submission = self.context.submit(meter, self.judged_bytes());
         submission.run(&mut differences.show, "pitch_difference", &args, &range)?;
-        submission.measure(self.width * self.window.rows);
         submission.send()?.wait("the picture")?;
         self.differences = Some(differences);
         Ok(())
@@ -102,10 +101,9 @@ impl PitchThreshold {
         let mut args = self.difference_args(frame)?;
         args.extend([Arg::Mem(&counts), Arg::I32(to_i32(last, "counts")?)]);
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
-        let mut submission = self.context.submit(meter);
+        let mut submission = self.context.submit(meter, self.judged_bytes());
         submission.zero(&counts, bytes, "the counts of differences")?;
         submission.run(&mut differences.count, "pitch_reached", &args, &range)?;
-        submission.measure(self.width * self.window.rows);
         differences.read.resize(len, 0);
         let read = bytemuck::cast_slice_mut(&mut differences.read);
         submission.read(&counts, 0, read, "the counts of differences")?;

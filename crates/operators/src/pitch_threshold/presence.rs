@@ -337,14 +337,13 @@ impl Presence {
             Arg::Mem(&self.counts),
         ];
         let range = NdRange::cover([stride, window.rows], self.mark_group);
-        let mut submission = context.submit(meter);
+        let mut submission = context.submit(meter, stride * window.rows);
         submission.zero(
             &self.counts,
             2 * size_of::<u32>(),
             "the missing pixels' counters",
         )?;
         submission.run(&mut self.mark, "mark_missing", &args, &range)?;
-        submission.measure(stride * window.rows);
         let mut counts = [0_u32; 2];
         let bytes = bytemuck::cast_slice_mut(&mut counts);
         submission.read(&self.counts, 0, bytes, "the missing pixels' count")?;
@@ -368,7 +367,7 @@ impl Presence {
                 return Ok(None);
             }
         }
-        let mut submission = context.submit(meter);
+        let mut submission = context.submit(meter, frame.plane(0)?.stride * rows);
         self.sum(frame, 0.0, counters, 0, &mut submission)?;
         drop(submission);
         self.read_sums(context)?;
@@ -399,7 +398,8 @@ impl Presence {
             args.push(Arg::Local(group * size_of::<PairSums>()));
             ("pair_sums_groups", NdRange::groups(count, group))
         };
-        let mut submission = context.submit(meter);
+        let bytes = frame.plane(0)?.stride * self.rows.height;
+        let mut submission = context.submit(meter, bytes);
         submission.run(&mut self.pairs, name, &args, &range)?;
         let mut sums = vec![PairSums::default(); count];
         let bytes = bytemuck::cast_slice_mut(&mut sums);

@@ -91,7 +91,7 @@ impl PitchThreshold {
         let mask = Memory::Buffer(mask);
         let comparison_count = self.comparisons_in_use();
         let context = self.context.clone();
-        let mut submission = context.submit(meter);
+        let mut submission = context.submit(meter, self.judged_bytes());
         if let Some(images) = &mut self.images {
             images.update(frame, &mut submission)?;
         }
@@ -129,7 +129,6 @@ impl PitchThreshold {
             [self.width, window.rows],
             &mut submission,
         )?;
-        submission.measure(self.width * window.rows);
         let mut counts: Counters = Counters::default();
         let bytes = bytemuck::cast_slice_mut(&mut counts);
         submission.read(&self.counters, 0, bytes, "the pixel count")?;
@@ -162,8 +161,8 @@ impl PitchThreshold {
             marked.missing = u64::from(missing);
         }
         if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
-            let mut submission = self.context.submit(meter);
             let size = [self.width, window.rows];
+            let mut submission = self.context.submit(meter, self.width * window.rows);
             Self::expand(
                 &mut self.expand,
                 self.expand_group,
@@ -263,6 +262,11 @@ impl PitchThreshold {
         Ok(is_summed)
     }
 
+    /// Bytes of the rows that are judged.
+    pub(super) fn judged_bytes(&self) -> usize {
+        self.width * self.window.rows * self.sample.bytes()
+    }
+
     /// Number of comparisons that judge pixels; none while the minimum contrast is unknown.
     pub(super) fn comparisons_in_use(&self) -> usize {
         match self.contrast {
@@ -297,7 +301,8 @@ impl PitchThreshold {
         meter: &Arc<Meter>,
     ) -> Result<u32, ClError> {
         let context = self.context.clone();
-        let mut submission = context.submit(meter);
+        let bytes = packed_stride(self.width) * self.window.rows;
+        let mut submission = context.submit(meter, bytes);
         if has_marked {
             let is_whole = self.marks_whole_frame();
             let all = match &mut self.scales {

@@ -455,7 +455,6 @@ impl Scales {
         let range = NdRange::cover([stride, window.rows], self.join_group);
         submission.zero(&self.fresh, size_of::<u32>(), "the counter of levels")?;
         submission.run(&mut self.join, "scales_join", &args, &range)?;
-        submission.measure(stride * window.rows);
         let mut fresh = [0_u32];
         let bytes = bytemuck::cast_slice_mut(&mut fresh);
         submission.read(&self.fresh, 0, bytes, "the levels' pixels")?;

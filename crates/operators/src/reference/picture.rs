@@ -93,9 +93,8 @@ impl Reference {
             dst_stride,
         ]);
         let range = NdRange::cover([width, height], pictures.group);
-        let mut submission = base.context.submit(meter);
+        let mut submission = base.context.submit(meter, base.bytes());
         submission.run(&mut pictures.kernel, KERNEL, &args, &range)?;
-        submission.measure(base.pixels());
         submission.send()?.wait("the picture")
     }
 }

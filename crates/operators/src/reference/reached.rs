@@ -100,11 +100,10 @@ impl Reference {
             Arg::I32(to_i32(last, "counts")?),
         ]);
         let range = NdRange::cover(base.size, reach.group);
-        let mut submission = base.context.submit(meter);
+        let mut submission = base.context.submit(meter, base.bytes());
         let bytes = (last + 1) * size_of::<u32>();
         submission.zero(&reach.counts, bytes, "the counts of differences")?;
         submission.run(&mut reach.kernel, KERNEL, &args, &range)?;
-        submission.measure(base.pixels());
         reach.read.resize(last + 1, 0);
         let read = bytemuck::cast_slice_mut(&mut reach.read);
         submission.read(&reach.counts, 0, read, "the counts of differences")?;

@@ -236,10 +236,9 @@ impl Aligner {
             Arg::I32(base.depth.saturating_sub(8) as i32),
             Arg::Mem(&self.out),
         ];
-        let mut submission = base.context.submit(meter);
+        let mut submission = base.context.submit(meter, self.bytes.len());
         let range = NdRange::cover([side, side * count], self.group);
         submission.run(&mut self.kernel, PATCHES, &args, &range)?;
-        submission.measure(self.bytes.len());
         submission.read(&self.out, 0, &mut self.bytes, "patches of the frame")?;
         Ok(self.patches.find(&self.bytes))
     }
@@ -289,9 +288,8 @@ impl Sums {
             Arg::Local(self.items * size_of::<[u64; 2]>()),
         ]);
         let range = NdRange::tiles([1, base.size[1]], self.items);
-        let mut submission = base.context.submit(meter);
+        let mut submission = base.context.submit(meter, base.bytes());
         submission.run(&mut self.kernel, SUMS, &args, &range)?;
-        submission.measure(base.pixels());
         let bytes = bytemuck::cast_slice_mut(&mut self.rows);
         submission.read(&self.out, 0, bytes, "sums of the frame")?;
         let mut sums = FrameSums::default();

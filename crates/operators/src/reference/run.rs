@@ -193,11 +193,10 @@ impl Reference {
         let (mask, offset) = packed_mask(target, &self.packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(mask);
-        let mut submission = base.context.submit(meter);
+        let mut submission = base.context.submit(meter, base.bytes());
         let (model, reading) = (self.model.as_ref(), self.reading.as_ref());
         (self.marker).mark(base, model, frame, reading, (mask, offset), &mut submission)?;
         self.marker.expand(base, mask, target, &mut submission)?;
-        submission.measure(base.pixels());
         self.marker.count(submission)
     }
 

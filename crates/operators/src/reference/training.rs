@@ -88,10 +88,9 @@ impl Training {
             Arg::Mem(&self.sums),
             Arg::Mem(&self.squares),
         ]);
-        let mut submission = self.base.context.submit(meter);
+        let mut submission = self.base.context.submit(meter, self.base.bytes());
         let range = NdRange::cover(self.base.size, self.group);
         submission.run(&mut self.kernel, KERNEL, &args, &range)?;
-        submission.measure(self.base.pixels());
         submission.send()?.wait("a frame of a training")?;
         self.frames += 1;
         if self.frames >= self.wanted() {
@@ -111,10 +110,10 @@ impl Training {
         let mut sums = vec![0_u32; self.base.pixels()];
         let mut squares = vec![0_u64; self.base.pixels()];
         let context = &self.base.context;
-        let bytes = bytemuck::cast_slice_mut(&mut sums);
-        (context.submit(meter)).read(&self.sums, 0, bytes, "sums of a training")?;
-        let bytes = bytemuck::cast_slice_mut(&mut squares);
-        (context.submit(meter)).read(&self.squares, 0, bytes, "sums of a training")?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut sums);
+        (context.submit(meter, bytes.len())).read(&self.sums, 0, bytes, "sums of a training")?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut squares);
+        (context.submit(meter, bytes.len())).read(&self.squares, 0, bytes, "sums of a training")?;
         let bits = self.base.sample.bits();
         Model::from_sums(self.base.size, bits, self.frames, &sums, &squares)
             .map(Arc::new)
