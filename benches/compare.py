@@ -17,6 +17,7 @@ import numpy as np
 
 import rows
 from machine import describe
+from plan import pairs_of
 from then_and_now import COST
 from workers import Workers
 
@@ -106,7 +107,8 @@ class Bench:
         settings = without(settings, "side", "own", "theirs")
         if "pipeline" in settings:
             settings["pipeline"] = self.on_device(settings["pipeline"])
-        who, _, limit = c.who.partition(":")
+        # A limit's name is its task; `fresh` tells which program runs a pipeline.
+        who, _, limit = c.who.removesuffix(":fresh").partition(":")
         answer = self.workers.ask(
             cell.program, op="prepare", slot=cell.number, who=who, task=limit or row.task,
             frame=frame, settings=settings,
@@ -293,7 +295,8 @@ def main():
                 continue
             if options.pairs:
                 # Frames of other contestants would evict those of the two from the caches.
-                section.contestants = [c for c in section.contestants if c.label in section.ratio]
+                compared = {label for pair in pairs_of(section.ratio) for label in pair}
+                section.contestants = [c for c in section.contestants if c.label in compared]
             if not section.contestants:
                 continue
             measured = []
@@ -315,7 +318,7 @@ def main():
     if cost and "error" in cost:
         bench.faults.append(f"{COST}: {cost['error']}")
     figures = {"machine": about, "gpu": options.gpu, "quick": options.quick,
-               "pairs": options.pairs,
+               "pairs": options.pairs, "only": options.only,
                "seconds": round(time.monotonic() - started), "sections": done, "cost": cost,
                "faults": bench.faults}
     Path(options.out).parent.mkdir(parents=True, exist_ok=True)

@@ -93,12 +93,19 @@ class Section:
     note: str
     rows: list
     contestants: list
-    # Labels of the two contestants whose ratio is shown; empty: no ratio.
+    # Labels of the two contestants whose ratio is shown, or several such pairs; empty: no ratio.
     ratio: tuple = ()
     # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), time (ms),
     # difference (ms, between the two of `ratio`), steps (MB/s), parts (rate, and the time of each
     # part), timeline (a line for each step).
     shown: str = "rate"
+
+
+def pairs_of(ratio):
+    """The pairs of a section's ratios."""
+    if not ratio:
+        return []
+    return [ratio] if isinstance(ratio[0], str) else ratio
 
 
 def size_name(size):

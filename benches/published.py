@@ -42,10 +42,11 @@ def colour_sections():
     private = [baseline(f"private, merged {m}", f"private, merged {m}") for m in merges]
     shared = [baseline(f"global, merged {m}", f"global, merged {m}")
               for m in ("on the host", "by a work-item a bin")]
+    # As published: the group that merges has a work-item a bin.
+    last_768 = baseline("private, merged by the last 768", "private, merged by the last group", group=768)
     grouped = [
-        baseline("private", "private, merged by a work-item a bin"),
-        baseline("private, merged by the last group", "private, merged by the last group"),
-        baseline("global", "global, merged by a work-item a bin"),
+        *private,
+        *shared,
         baseline("bytes", "bytes"),
     ]
     return [
@@ -55,17 +56,18 @@ def colour_sections():
             "table is in global memory, 768 pixels. Groups of 64. Counting and merging are also timed "
             "apart. `on the host`: the host reads the tables and adds them up, one thread. `by the "
             "last group`: published were the last 768 work-items of the same launch; corrected, "
-            "because only the group that ends last may read all tables. `by a work-item a bin`: a "
+            "because only the group that ends last may read all tables; `by the last 768`: in groups of 768. "
+            "`by a work-item a bin`: a "
             "second launch of 256 work-items a channel. `by many`: our way, 128 work-items a bin and "
             "an atomic addition each. `bytes`: byte counters in local memory, 128 work-items a group.",
             by_kind("histogram", [(GREY_12M, FEW_KINDS), (RGB_34M, [*FEW_KINDS, "photograph 1"])]),
-            [ours(), *private, *shared, baseline("bytes", "bytes"), Contestant("Pillow", "pillow")],
+            [ours(), *private, last_768, *shared, baseline("bytes", "bytes"), Contestant("Pillow", "pillow")],
             ("ours", "private, merged by a work-item a bin"),
             shown="parts",
         ),
         Section(
             COLOUR_GROUPS,
-            "Tables merged by a work-item a bin, unless the name says otherwise.",
+            "The contestants of the section before, by the work-items of a group.",
             [Row(f"{group} work-items", "panel", RGB_4K, "histogram", {"group": group})
              for group in (16, 32, 64, 128, 256, 768)],
             grouped,

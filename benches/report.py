@@ -4,8 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
+import kept
 import then_and_now
 from figures import amount, frame_rate, megabytes, rate, steps_of, time_of
+from plan import pairs_of
 
 HEAD = """# Benchmarks
 
@@ -88,21 +90,19 @@ def table(section):
         if any(time_of(row["cells"].get(label, {})) is not None or
                "error" in row["cells"].get(label, {}) for row in rows)
     ]
-    pair = section["ratio"]
-    with_ratio = bool(pair) and all(label in labels for label in pair)
+    pairs = [pair for pair in pairs_of(section["ratio"]) if all(label in labels for label in pair)]
     limit = next((label for label in labels if label.endswith(" limit")), None)
     differs = section["shown"] == "difference"
     between = "less" if differs else "to"
-    heads = [""] + labels + ([f"{pair[0]} {between} {pair[1]}"] if with_ratio else [])
+    heads = [""] + labels + [f"{own} {between} {other}" for own, other in pairs]
     heads += [f"share of {limit}"] * bool(limit)
     grid = [heads]
     for row in rows:
         parts = [row["title"]]
         parts += [shown(row["cells"].get(label, {}), section["shown"], row.get("lines", 0))
                   for label in labels]
-        if with_ratio:
-            compare = difference_of if differs else ratio_of
-            parts.append(compare(row["cells"], pair))
+        compare = difference_of if differs else ratio_of
+        parts += [compare(row["cells"], pair) for pair in pairs]
         if limit:
             parts.append(ratio_of(row["cells"], (labels[0], limit)))
         grid.append(parts)
@@ -154,21 +154,50 @@ def about(figures):
     return ["| | |", "|---|---|"] + [f"| {k} | {v} |" for k, v in facts if v]
 
 
-def document(all_figures):
-    lines = HEAD.format(what=WHAT).splitlines()
+def kind_of(figures):
+    """The first word of a device's heading."""
+    return ("GPU" if figures["gpu"] else "CPU") + (", pairs alone" if figures.get("pairs") else "")
+
+
+def block(figures):
+    """The lines of a device's block, without its heading."""
+    lines = ["", *about(figures)]
+    for section in figures["sections"]:
+        lines += ["", f"### {section['title']}", ""]
+        if section["note"]:
+            lines += [section["note"], ""]
+        lines += timeline(section) if section["shown"] == "timeline" else table(section)
+    if figures["faults"]:
+        lines += ["", "### Faults", "", *(f"- {fault}" for fault in figures["faults"])]
+    return lines
+
+
+def document(all_figures, before):
+    """The document; blocks and sections of `before` that were not measured anew stay as they are."""
+    _, blocks = kept.parts(before, "## ")
     for figures in all_figures:
-        kind = "GPU" if figures["gpu"] else "CPU"
-        alone = ", pairs alone" if figures.get("pairs") else ""
-        title = f"## {kind}{alone}: {figures['machine']['device']['name']}"
-        lines += ["", title, "", *about(figures)]
-        for section in figures["sections"]:
-            lines += ["", f"### {section['title']}", ""]
-            if section["note"]:
-                lines += [section["note"], ""]
-            lines += timeline(section) if section["shown"] == "timeline" else table(section)
-        if figures["faults"]:
-            lines += ["", "### Faults", "", *(f"- {fault}" for fault in figures["faults"])]
+        kind, machine = kind_of(figures), figures["machine"]
+        old = next((title for title in blocks if title.split(":")[0] == kind), None)
+        title = f"{kind}: {machine['device']['name']}"
+        lines = block(figures)
+        if figures.get("only") and old:
+            commit = machine["commit"] or "unknown"
+            lines = kept.merge_sections(blocks[old], lines, f"{machine['date']}, commit {commit}")
+            title = old
+        blocks = {title if name == old else name: body for name, body in blocks.items()}
+        blocks[title] = lines
+    lines = HEAD.format(what=WHAT).splitlines()
+    for title, body in sorted(blocks.items()):
+        while body and not body[-1]:
+            body.pop()
+        lines += ["", f"## {title}", *body]
     return "\n".join(lines) + "\n"
+
+
+def rewrite(path, document_of):
+    """Writes a document that is made from what the file holds now."""
+    path = Path(path)
+    path.write_text(document_of(path.read_text() if path.exists() else ""))
 
 
 def main():
@@ -178,10 +207,10 @@ def main():
     parser.add_argument("figures", nargs="+", help="JSON files of compare.py")
     options = parser.parse_args()
     all_figures = [json.loads(Path(path).read_text()) for path in options.figures]
-    Path(options.out).write_text(document(all_figures))
+    rewrite(options.out, lambda before: document(all_figures, before))
     # Pairs alone are not all the figures of that document.
     if options.then and not all(figures.get("pairs") for figures in all_figures):
-        Path(options.then).write_text(then_and_now.document(all_figures))
+        rewrite(options.then, lambda before: then_and_now.document(all_figures, before))
 
 
 if __name__ == "__main__":

@@ -84,6 +84,21 @@ def operator_sections(gpu):
             ("ours", "sequential"),
         )
     )
+    matched = {"pitch-x": 7.35, "minimum": True, "match-center": True, "threshold": 8}
+    sections.append(
+        Section(
+            "Pitch comparison, minimum with matched centre",
+            "Minimum with matched centre, pitch 7.35 along x, multiple 1.",
+            by_kind("pitch", [(GREY_HD, ["panel"]), (GREY_12M, ["panel", "random"]),
+                              *([(GREY_268M, ["panel"])] * gpu)], matched),
+            [
+                ours(),
+                *([Contestant("read limit", "limit:read", tolerance=None)] * gpu),
+                Contestant("sequential", "reference", most=13_000_000),
+            ],
+            ("ours", "sequential"),
+        )
+    )
     scales = {**RECOMMENDED, "scales": 3}
     sections.append(
         Section(
@@ -102,7 +117,7 @@ def operator_sections(gpu):
                 *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, None)]),
                 Contestant("sequential", "reference", most=13_000_000),
             ],
-            ("ours", "pixels only"),
+            (("ours", "pixels only"), *([] if gpu else [("ours", "cv2, 2 threads")])),
         )
     )
     return sections
@@ -233,7 +248,7 @@ def pipeline(title, size, text, **settings):
     return Row(title, "clean panel", size, "pipeline", {"pipeline": text, **options})
 
 
-def overhead_section(source):
+def overhead_section(source, gpu):
     rows = []
     for task, element, settings in [
         ("gaussian", "clgaussian", {"kernel-size": 3}),
@@ -249,12 +264,14 @@ def overhead_section(source):
         "Wall time of a frame through `appsrc ! element ! appsink`, with default settings except for a "
         "threshold that no pixel reaches, and of the operator alone (kernels, launch and wait). The "
         "difference is statistics, metas, messages and GStreamer's own overhead, which `identity` in "
-        "the element's place shows alone.",
+        "the element's place shows alone."
+        + ("" if gpu else " cv2: the same work on the same frame, without a pipeline."),
         rows,
         [
             Contestant("element", "pipeline", {"source": source}, None),
             ours("operator"),
             Contestant("identity", "pipeline", {"source": source, "pipeline": "identity"}, None),
+            *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, None)]),
         ],
         ("element", "operator"),
         shown="difference",
@@ -352,7 +369,7 @@ def pipeline_sections(gpu):
         ),
         web_section(source),
         *([bus_section(source)] * gpu),
-        overhead_section("resident" if gpu else "system"),
+        overhead_section("resident" if gpu else "system", gpu),
         Section(
             "Latency of the chain",
             "From a frame's arrival to its mask on the host, one frame at a time.",
@@ -363,13 +380,17 @@ def pipeline_sections(gpu):
         ),
         Section(
             "Start",
-            "From PLAYING to the first result at 1080p: devices are listed, programs are built (from "
-            "the driver's cache) and run once on a small frame.",
+            "From PLAYING to the first result at 1080p: devices are listed, programs are built and run once "
+            "on a small frame. `warm cache`: programs come from the driver's cache. `empty cache`: a new "
+            "process compiles them.",
             [pipeline(title, GREY_HD, text, variant="read", start=True)
              for title, text in (("clgaussian", "clgaussian"), ("clhistogram", "clhistogram"),
-                                 ("clpitchthreshold", PUBLISHED),
+                                 ("clpitchthreshold, published settings", PUBLISHED),
+                                 ("clpitchthreshold, defaults", "clpitchthreshold"),
+                                 ("clpitchthreshold, scales=3", "clpitchthreshold scales=3"),
                                  ("chain", plain))],
-            [Contestant("ours", "pipeline", {"source": "system"}, None)],
+            [Contestant("warm cache", "pipeline", {"source": "system"}, None),
+             Contestant("empty cache", "pipeline:fresh", {"source": "system"}, None)],
             shown="time",
         ),
         Section(
@@ -429,11 +450,14 @@ def growth_sections(gpu):
         rows = [Row(f"{w}x{h}", "panel", (w, h, 1), task, dict(settings)) for w, h in GROWTH]
         peer = {"histogram": "cub", "gaussian": "npp"}.get(task) if gpu else "cv2"
         contestants = [ours()]
+        if gpu:
+            limit = "copy" if task == "gaussian" else "read"
+            contestants.append(Contestant(f"{limit} limit", f"limit:{limit}", tolerance=None))
         if peer:
             label = peer.upper() if gpu else "cv2, 2 threads"
             threads = {} if gpu else {"threads": 2}
             tolerance = None if peer == "npp" else 0
-            contestants.append(Contestant(label, peer, threads, tolerance))
+            contestants.insert(1, Contestant(label, peer, threads, tolerance))
         ratio = ("ours", contestants[1].label) if peer else ()
         sections.append(Section(f"Growth with the frame: {task}", "", rows, contestants, ratio))
     return sections

@@ -1,10 +1,14 @@
 """The programs that run the contestants."""
 
 import json
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+# Variables that name the folders of the compilers' caches.
+CACHES = ("POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
 # Longest time a program may take to end, s.
 PATIENCE = 60
 
@@ -12,9 +16,9 @@ PATIENCE = 60
 class Worker:
     """A program that answers a JSON line with a JSON line."""
 
-    def __init__(self, command):
+    def __init__(self, command, env=None):
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
         )
 
     def ask(self, **request):
@@ -39,6 +43,36 @@ class Worker:
             self.process.kill()
 
 
+class FreshWorker:
+    """A contestant that runs in a new process each time, with empty caches of the compilers."""
+
+    def __init__(self, command):
+        self.command = command
+        self.prepared = {}
+
+    def ask(self, op, slot, **request):
+        if op == "prepare":
+            self.prepared[slot] = request
+            return {}
+        if op != "run":
+            return {}
+        runs = [self.run(slot) for _ in range(request["times"])]
+        failed = [run for run in runs if "wall" not in run]
+        return failed[0] if failed else {"wall": [run["wall"][0] for run in runs]}
+
+    def run(self, slot):
+        with tempfile.TemporaryDirectory(prefix="clinspect-cache-") as cache:
+            worker = Worker(self.command, {**os.environ, **dict.fromkeys(CACHES, cache)})
+            answer = worker.ask(op="prepare", slot=slot, **self.prepared[slot])
+            if not answer.keys() & {"error", "skip"}:
+                answer = worker.ask(op="run", slot=slot, times=1)
+            worker.end()
+            return answer
+
+    def end(self):
+        pass
+
+
 class Workers:
     """The programs. Each is started once, and again after a crash."""
 
@@ -53,6 +87,8 @@ class Workers:
 
     @staticmethod
     def of(who):
+        if who == "pipeline:fresh":
+            return "fresh"
         if who in ("cub", "npp"):
             return "cuda"
         if who.startswith(("cv2", "pillow", "numpy")):
@@ -60,10 +96,12 @@ class Workers:
         return "rust"
 
     def ask(self, program, **request):
-        if program not in self.commands:
+        is_fresh = program == "fresh"
+        command = self.commands.get("rust" if is_fresh else program)
+        if command is None:
             return {"skip": "its program was not built"}
         if program not in self.running:
-            self.running[program] = Worker(self.commands[program])
+            self.running[program] = FreshWorker(command) if is_fresh else Worker(command)
         answer = self.running[program].ask(**request)
         if answer.pop("dead", False):
             del self.running[program]

@@ -111,6 +111,7 @@ fn baselines_and_variants_compute_what_the_reference_does() {
         "sequential",
         "device copy",
         "written in place",
+        "empty cache",
     ] {
         assert!(timed.contains(&label), "{label}: {}", done.text());
     }
@@ -135,6 +136,64 @@ fn baselines_and_variants_compute_what_the_reference_does() {
     let text = std::fs::read_to_string(report).unwrap();
     assert!(text.contains("### Published 3x3 Gaussian, corrected"));
     assert!(!text.contains("**fault**"));
+    keeps_what_is_not_measured_anew(&sandbox, &figures);
+}
+
+/// A run of one section, or of another device, replaces no other figure in the documents.
+fn keeps_what_is_not_measured_anew(sandbox: &Sandbox, figures: &Value) {
+    let report = |figures: &Value| {
+        let [json, bench, then] =
+            ["new.json", "kept.md", "kept-then.md"].map(|name| sandbox.path().join(name));
+        std::fs::write(&json, figures.to_string()).unwrap();
+        run(sandbox
+            .command(PYTHON)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/report.py"))
+            .args([
+                "--out".as_ref(),
+                bench.as_os_str(),
+                "--then".as_ref(),
+                then.as_os_str(),
+                json.as_os_str(),
+            ]))
+        .succeeded();
+        [bench, then].map(|path| std::fs::read_to_string(path).unwrap())
+    };
+    let [all, then] = report(figures);
+    let mut gpu = figures.clone();
+    gpu["gpu"] = true.into();
+    let [both, then_both] = report(&gpu);
+    assert!(both.starts_with(all.trim_end()), "{both}");
+    assert_eq!(both.matches("\n## GPU: ").count(), 1);
+    assert_ne!(then_both, then);
+    let mut one = figures.clone();
+    let sections = one["sections"].as_array_mut().unwrap();
+    sections.retain(|section| section["title"] == "Memory");
+    sections[0]["note"] = "Another note.".into();
+    one["only"] = "Memory".into();
+    one["cost"] = Value::Null;
+    let [with_one, then_with_one] = report(&one);
+    let kept = |text: &str| {
+        let other = |line: &&str| {
+            !line.contains("Another note.") && !line.starts_with("Measured 20") && !line.is_empty()
+        };
+        text.lines()
+            .filter(other)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    let mut expected = kept(&both);
+    let note = figures["sections"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|s| s["title"] == "Memory")
+        .unwrap()["note"]
+        .as_str()
+        .unwrap();
+    expected.remove(expected.iter().position(|line| line == note).unwrap());
+    assert_eq!(kept(&with_one), expected);
+    assert_eq!(with_one.matches("\nMeasured 20").count(), 1);
+    assert_eq!(then_with_one, then_both);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use clinspect_opencl::FrameTimeline;
+use clinspect_opencl::{FrameTimeline, Step};
 use opencl3::event::Event;
 use serde_json::{Value, json};
 
@@ -47,15 +47,22 @@ pub fn total_ns(steps: &[RunStep]) -> u64 {
         .map_or(0, |(start, end)| end.saturating_sub(start))
 }
 
-/// The steps of one of our elements' frames.
-pub fn of_frame(frame: &FrameTimeline) -> Vec<RunStep> {
+/// The steps of one of our elements' frames, whose first kernels write `written` bytes.
+pub fn of_frame(frame: &FrameTimeline, written: usize) -> Vec<RunStep> {
     let steps = frame.steps.iter().map(|span| RunStep {
         name: span.step.name(),
         start_ns: span.start_ns,
         end_ns: span.end_ns,
         moved: span.bytes as usize,
     });
-    steps.collect()
+    let mut steps: Vec<RunStep> = steps.collect();
+    let kernels = steps
+        .iter_mut()
+        .find(|step| step.name == Step::Kernel.name());
+    if let Some(kernels) = kernels {
+        kernels.moved += written;
+    }
+    steps
 }
 
 /// The steps of the last runs, without the first run, which warms up.

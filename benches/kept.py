@@ -1,0 +1,62 @@
+"""Parts of the documents that were not measured anew: those of another device, or sections besides `--only`.
+
+The documents are read back, because each device is measured on its own machine.
+"""
+
+
+def parts(text, mark):
+    """The text before the first heading that begins with `mark`, and the texts by heading, without it."""
+    head, found, title = [], {}, None
+    for line in text.splitlines():
+        if line.startswith(mark):
+            title = line.removeprefix(mark)
+            found[title] = []
+        else:
+            (head if title is None else found[title]).append(line)
+    return head, found
+
+
+def merge_sections(before, after, when):
+    """The lines of a device's block, with the sections of `after` in those of `before`; `when` they were measured."""
+    head, kept = parts("\n".join(before), "### ")
+    _, measured = parts("\n".join(after), "### ")
+    for title, lines in measured.items():
+        while lines and not lines[-1]:
+            lines.pop()
+        kept[title] = [*lines, "", f"Measured {when}.", ""]
+    lines = list(head)
+    for title, body in kept.items():
+        lines += [f"### {title}", *body]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def cells(lines):
+    """The cells of all tables: index of the line, index of the column, and a key that names section, row and column."""
+    section, header = "", None
+    for number, line in enumerate(lines):
+        if line.startswith("#"):
+            section = line
+        if not line.startswith("|"):
+            header = None
+            continue
+        words = [word.strip() for word in line.strip().strip("|").split("|")]
+        if header is None:
+            header = words
+        elif set(line) - set("|- "):
+            for column, word in enumerate(words[1:], 1):
+                yield number, column, (section, words[0], header[column]), word
+
+
+def fill(lines, before, device):
+    """Puts the cells of `before` where `lines` has no figure of the device, in its columns and its row."""
+    known = {key: word for _, _, key, word in cells(before.splitlines())}
+    out = list(lines)
+    for number, column, key, word in cells(lines):
+        _, row, header = key
+        if word == "-" and key in known and (device in header or device == row):
+            words = out[number].strip().strip("|").split("|")
+            words[column] = f" {known[key]} "
+            out[number] = "|" + "|".join(words) + "|"
+    return out
