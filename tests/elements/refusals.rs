@@ -102,6 +102,41 @@ fn pitch_threshold_impossible_settings_are_refused() {
 }
 
 #[test]
+fn pitch_threshold_scale_factors_that_cannot_be_used_are_refused() {
+    let too_low = [
+        "scale-factor",
+        "of level 2",
+        "under 1/512 grey level",
+        "raise",
+    ];
+    let too_large = ["scale-factor", "of level 2", "too large", "lower"];
+    let missing = ["scale-factors has 1 numbers", "scales=2"];
+    // With threshold=8 the lowest factor is 1/4096: the product is rounded up to 1/256.
+    for (factors, words) in [
+        ("<0.6,0.000244>", &too_low[..]),
+        ("<0.6,0.0>", &too_low),
+        ("<0.6,-0.3>", &too_low),
+        ("<0.6,1e300>", &too_large),
+        ("<0.6>", &missing),
+    ] {
+        let element = format!(
+            "clpitchthreshold PUBLISHED pitch-x=4 threshold=8 scales=2 scale-factors={factors}"
+        );
+        assert_refused(&element, &grey(), words);
+    }
+    let Some(device) = start() else { return };
+    let lowest =
+        "clpitchthreshold PUBLISHED pitch-x=4 threshold=8 scales=2 scale-factors=<0.6,0.000245>";
+    let fate = feed(lowest, &caps_of(&grey()), vec![buffer_of(&grey(), &device)]);
+    assert_eq!(
+        (fate.received, fate.errors.len()),
+        (1, 0),
+        "{:?}",
+        fate.errors
+    );
+}
+
+#[test]
 fn histogram_bins_over_the_depth_or_no_power_of_two_are_refused() {
     assert_refused(
         "clhistogram bins=512",

@@ -333,6 +333,7 @@ pub fn buffer_at(frame: &Frame, device: &Arc<ClContext>, ms: u64) -> gst::Buffer
 
 /// A frame of noise.
 pub fn noise(format: Format, size: [usize; 2], arrangement: Arrangement) -> Frame {
+    gst::init().unwrap();
     Frame::showing(format, size, arrangement, Content::Random, 0)
 }
 

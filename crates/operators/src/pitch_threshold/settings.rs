@@ -236,11 +236,18 @@ impl PitchSettings {
                 return Ok(theta as i64);
             }
             let level = level + 1;
-            Err(ClError::Refused(format!(
-                "threshold={} times scale-factor {factor} of level {level} is under 1/256 grey level or too large, so \
-                 the level cannot be judged; change scale-factors, raise threshold, or set scales to less than {level}",
-                self.threshold
-            )))
+            Err(ClError::Refused(if theta < 1.0 {
+                format!(
+                    "threshold={} times scale-factor {factor:?} of level {level} is under 1/512 grey level, so nearly every \
+                     block would be marked; raise the factor or the threshold, or set scales to less than {level}",
+                    self.threshold
+                )
+            } else {
+                format!(
+                    "scale-factor {factor:?} of level {level} is too large to find a stain; lower it, or set scales to \
+                     less than {level}"
+                )
+            }))
         };
         factors.iter().enumerate().map(threshold).collect()
     }
