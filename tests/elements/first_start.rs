@@ -15,7 +15,7 @@ use crate::{
     support::{Rig, buffer_of, caps_of, noise, start},
 };
 
-/// Width and height in which `clhistogram` counts pairs on a CPU.
+/// Width and height of frames in which `clhistogram` counts pairs on a CPU.
 const SIZE: [usize; 2] = [640, 480];
 
 /// The folders in PoCL's cache of the kernels with machine code, a folder per version; empty on other
@@ -70,9 +70,19 @@ fn gaussian_compiles_one_kernel() {
 }
 
 #[test]
-fn histogram_compiles_the_counting_and_the_merging_kernel() {
-    if starts_with_empty_caches("histogram_compiles_the_counting_and_the_merging_kernel") {
-        assert_compiles("clhistogram", &["histogram_merge", "histogram_pairs"]);
+fn histogram_compiles_the_counting_kernels_of_all_sizes_and_the_merging_kernel() {
+    let test = "histogram_compiles_the_counting_kernels_of_all_sizes_and_the_merging_kernel";
+    if starts_with_empty_caches(test) {
+        let kernels = ["histogram_bytes", "histogram_merge", "histogram_pairs"];
+        assert_compiles("clhistogram", &kernels);
+    }
+}
+
+#[test]
+fn histogram_with_a_strategy_compiles_its_counting_kernel_only() {
+    if starts_with_empty_caches("histogram_with_a_strategy_compiles_its_counting_kernel_only") {
+        let kernels = ["histogram_merge", "histogram_pairs"];
+        assert_compiles("clhistogram strategy=pairs", &kernels);
     }
 }
 
@@ -96,6 +106,8 @@ fn another_frame_size_compiles_nothing() {
     let many_runs = "clpitchthreshold PUBLISHED compare=minimum pitch-x=8 threshold=10";
     for (element, first) in [
         ("clgaussian", [40, 30]),
+        // On a CPU frames under 262,144 pixels have a kernel of their own.
+        ("clhistogram", [320, 240]),
         ("clhistogram", SIZE),
         (many_runs, [320, 240]),
         ("clpitchthreshold pitch-x=8 pitch-y=8", [320, 240]),
@@ -105,7 +117,7 @@ fn another_frame_size_compiles_nothing() {
         rig.pass(buffer_of(&frame, &device));
         let before = versions();
         // PoCL compiles a kernel again for more than 65534 work-items; these have more marked runs.
-        for size in [[641, 479], [1920, 1080]] {
+        for size in [[641, 479], [1920, 1080], [320, 200]] {
             let frame = noise(Format::Gray8, size, PLAIN);
             rig.renegotiate(&caps_of(&frame));
             rig.pass(buffer_of(&frame, &device));

@@ -10,8 +10,8 @@ use clinspect_core::{
     ndrange::NdRange,
     region::Rect,
     variant::{
-        HistogramShape, HistogramVariant, banked_copies, histogram_variant, local_fits,
-        without_banks,
+        HistogramShape, HistogramVariant, banked_copies, for_another_size, histogram_variant,
+        local_fits, without_banks,
     },
 };
 use clinspect_opencl::frame::ClFrame;
@@ -131,10 +131,11 @@ impl Histogram {
         layout: &FrameLayout,
         settings: &HistogramSettings,
     ) -> Result<Self, ClError> {
-        match Self::warmed_up(context, layout, settings, None) {
+        let automatic = settings.strategy == Strategy::Auto;
+        let histogram = match Self::warmed_up(context, layout, settings, None) {
             // The compiler may need more registers per work-item than the device's limits show, and
             // a driver's own limit for a kernel may be wrong: only the warm-up tells.
-            Err(error) if error.is_group_too_large() && settings.strategy == Strategy::Auto => {
+            Err(error) if error.is_group_too_large() && automatic => {
                 let variant = without_banks(context.caps(), &shape(layout, settings));
                 Self::warmed_up(context, layout, settings, Some(variant))
             }
@@ -144,7 +145,12 @@ impl Histogram {
                 context.device_name()
             ))),
             warm => warm,
+        }?;
+        // Frames of another size compile nothing.
+        if automatic && let Some(other) = for_another_size(histogram.variant) {
+            Self::warm_up(context, layout, settings, other)?;
         }
+        Ok(histogram)
     }
 
     fn warmed_up(
@@ -154,16 +160,26 @@ impl Histogram {
         variant: Option<HistogramVariant>,
     ) -> Result<Self, ClError> {
         let histogram = Self::prepare(context, layout, settings, variant)?;
+        Self::warm_up(context, layout, settings, histogram.variant)?;
+        Ok(histogram)
+    }
+
+    /// Compiles the kernels of `variant` and runs them once.
+    fn warm_up(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &HistogramSettings,
+        variant: HistogramVariant,
+    ) -> Result<(), ClError> {
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
         let warm_settings = HistogramSettings {
             region: Rect::new(0, 0, small.width, small.height),
             ..*settings
         };
-        let mut warm = Self::prepare(context, &small, &warm_settings, Some(histogram.variant))?;
+        let mut warm = Self::prepare(context, &small, &warm_settings, Some(variant))?;
         let input = ClFrame::scratch(context, &small, &meter)?;
-        warm.run(&input, &meter, &mut Vec::new())?;
-        Ok(histogram)
+        warm.run(&input, &meter, &mut Vec::new())
     }
 
     fn prepare(

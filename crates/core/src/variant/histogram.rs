@@ -83,6 +83,15 @@ pub fn histogram_variant(caps: &DeviceCaps, shape: &HistogramShape) -> Histogram
     }
 }
 
+/// The variant that [`histogram_variant`] chooses for another number of samples, if that is another one.
+pub fn for_another_size(variant: HistogramVariant) -> Option<HistogramVariant> {
+    match variant {
+        HistogramVariant::Pairs => Some(HistogramVariant::Bytes),
+        HistogramVariant::Bytes => Some(HistogramVariant::Pairs),
+        _ => None,
+    }
+}
+
 /// The histogram variant for a device that cannot run the banked kernel with its work-group size.
 pub fn without_banks(caps: &DeviceCaps, shape: &HistogramShape) -> HistogramVariant {
     if caps.is_cpu {
@@ -167,5 +176,26 @@ mod tests {
             ..shape(256)
         };
         assert_eq!(histogram_variant(&cpu(), &image), HistogramVariant::Private);
+    }
+
+    #[test]
+    fn for_another_size_names_what_the_smallest_and_largest_frames_need() {
+        for caps in [cpu(), gpu()] {
+            for (bytes, image) in [(true, false), (false, false), (true, true)] {
+                let variant = |samples| {
+                    let shape = HistogramShape {
+                        bytes,
+                        image,
+                        samples,
+                        ..shape(256)
+                    };
+                    histogram_variant(&caps, &shape)
+                };
+                let (least, most) = (variant(1), variant(u64::from(u32::MAX)));
+                let other = (least != most).then_some(most);
+                assert_eq!(for_another_size(least), other);
+                assert_eq!(for_another_size(most), other.map(|_| least));
+            }
+        }
     }
 }
