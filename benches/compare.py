@@ -290,6 +290,15 @@ def main():
         options.scratch = scratch
         bench = Bench(options)
         about = describe(bench.workers, options)
+
+        def write(cost=None):
+            figures = {"machine": about, "gpu": options.gpu, "quick": options.quick,
+                       "pairs": options.pairs, "only": options.only,
+                       "seconds": round(time.monotonic() - started), "sections": done,
+                       "cost": cost, "faults": bench.faults}
+            Path(options.out).parent.mkdir(parents=True, exist_ok=True)
+            Path(options.out).write_text(json.dumps(figures, indent=1) + "\n")
+
         for section in sections:
             if options.only.lower() not in section.title.lower():
                 continue
@@ -313,16 +322,13 @@ def main():
                 "ratio": section.ratio, "contestants": [c.label for c in section.contestants],
                 "rows": measured,
             })
+            # A run that is cut short leaves what it measured.
+            write()
         bench.workers.end()
     cost = cost_of(options)
     if cost and "error" in cost:
         bench.faults.append(f"{COST}: {cost['error']}")
-    figures = {"machine": about, "gpu": options.gpu, "quick": options.quick,
-               "pairs": options.pairs, "only": options.only,
-               "seconds": round(time.monotonic() - started), "sections": done, "cost": cost,
-               "faults": bench.faults}
-    Path(options.out).parent.mkdir(parents=True, exist_ok=True)
-    Path(options.out).write_text(json.dumps(figures, indent=1) + "\n")
+    write(cost)
     if bench.faults:
         sys.exit(f"{len(bench.faults)} contestants failed or gave a wrong result")
 
