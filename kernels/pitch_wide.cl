@@ -120,22 +120,19 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
         atomic_add(&defects[slot], *marked);
 }
 
-#define WIDE_KERNEL(name, minimum, matched)                                                       \
+#define WIDE_KERNEL(name, known_flags, minimum, matched)                                          \
     __kernel void name(WIDE_ARGS)                                                                 \
     {                                                                                             \
         __local uint marked;                                                                      \
         __local tile_sum_t partial[WIDE_GROUP];                                                   \
         judge_wide(PLANE, width, height, first_row, judged_rows, mask, mask_offset, mask_stride, comparisons,             \
-                   comparison_count, rois, roi_count, theta, flags, defects, slot, src_len,       \
+                   comparison_count, rois, roi_count, theta, known_flags, defects, slot, src_len, \
                    item_rows, split, tile_rows, blocks, tile_groups, tiles, contrast, shift, sums,     \
                    row_step, tile_top, tile_height, &marked, partial, minimum, matched);                                         \
     }
 #ifdef FIXED_FLAGS
-WIDE_KERNEL(pitch_fixed, 0, 0)
+WIDE_KERNEL(pitch_fixed, flags, 0, 0)
 #else
-/* One kernel per mode: the simple modes need half the registers. */
-WIDE_KERNEL(pitch_wide_average, 0, 0)
-WIDE_KERNEL(pitch_wide_average_matched, 0, 1)
-WIDE_KERNEL(pitch_wide_minimum, 1, 0)
-WIDE_KERNEL(pitch_wide_minimum_matched, 1, 1)
+/* The simple modes need half the registers. */
+WIDE_KERNEL(pitch_wide, (flags & (BRIGHT | DARK)) | MODE, (MODE & MINIMUM) != 0, (MODE & MATCHED) != 0)
 #endif

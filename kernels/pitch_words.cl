@@ -7,10 +7,8 @@
  *
  * Arguments: those of pitch_threshold.cl.
  *
- * MODE  The bits MINIMUM, MATCHED and INWARD of `flags`: a program for one mode is compiled several
- *       times faster than one for all of them.
- *
- * The parts that few pixels reach are functions that are not inlined, for the same reason.
+ * The parts that few pixels reach are functions that are not inlined, which makes
+ * compilers faster too.
  *
  * Exactness: with near tap n, far tap f and weight F, a neighbour is 256*n + F*(f-n): a weighted sum
  * whose weights are not negative and sum to 256. A matched centre is one too, with the weights A,
@@ -18,10 +16,6 @@
  * 2^16 in 16-bit lanes yields it exactly. E >= 2*theta is C >= ceil((L+R)/2) + theta, and E <= -2*theta
  * is C + theta <= floor((L+R)/2), for every theta. 16-bit samples take the same steps in 32-bit lanes.
  */
-#ifndef MODE
-#define MODE (MINIMUM | MATCHED | INWARD)
-#endif
-
 #if SAMPLE_BYTES == 1
 typedef ushort lane_t;
 typedef ushort16 lanes_t;

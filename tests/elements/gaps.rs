@@ -2,10 +2,10 @@
 
 use std::{
     env, fs,
-    process::Command,
     time::{Duration, Instant},
 };
 
+use clinspect_testkit::tools::alone;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 
@@ -17,31 +17,21 @@ use crate::{
 
 /// 30 frames per second.
 const FRAME_TIME: Duration = Duration::from_micros(33_333);
-/// Set in the child process, whose kernel caches are empty.
-const CHILD: &str = "CLINSPECT_GAPS_CHILD";
 
-/// The measuring child process gets empty caches of its own.
+/// Whether this is the process of `test` that has empty caches of its own; starts it otherwise.
 pub fn in_process_without_caches(test: &str) -> bool {
-    if env::var_os(CHILD).is_some() {
-        return true;
-    }
     let name = test.replace("::", "-");
     let caches = env::temp_dir().join(format!("clinspect-{name}-{}", std::process::id()));
+    let variables = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH"].map(|name| (name, caches.as_path()));
     fs::create_dir_all(&caches).unwrap();
-    let output = Command::new(env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture"])
-        .env(CHILD, "1")
-        .env("POCL_CACHE_DIR", &caches)
-        .env("CUDA_CACHE_PATH", &caches)
-        .output()
-        .unwrap();
+    let printed = alone(test, &variables);
     fs::remove_dir_all(&caches).unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    for line in text.lines().filter(|line| line.starts_with("gap:")) {
-        eprintln!("{line}");
+    for line in printed.iter().flat_map(|text| text.lines()) {
+        if line.starts_with("gap:") {
+            eprintln!("{line}");
+        }
     }
-    assert!(output.status.success(), "{text}");
-    false
+    printed.is_none()
 }
 
 #[test]

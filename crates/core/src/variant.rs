@@ -11,8 +11,8 @@ pub use gaussian::{
     tile_bytes, tile_halo,
 };
 pub use histogram::{
-    HistogramShape, HistogramVariant, banked_copies, for_another_size, histogram_variant, local_fits,
-    without_banks,
+    HistogramShape, HistogramVariant, banked_copies, for_another_size, histogram_variant,
+    local_fits, without_banks,
 };
 pub use pitch::{PitchVariant, WIDE_MEMORY, fixed_rows, pitch_variant, wide_rows};
 

@@ -223,7 +223,7 @@ impl PitchThreshold {
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
         check_forced(context, settings, layout)?;
-        let mut options = sample_options(layout.sample, settings.image);
+        let options = sample_options(layout.sample, settings.image);
         let bytes = layout.sample == SampleType::U8;
         let variant = settings.variant.unwrap_or_else(|| {
             let moving = settings.may_move;
@@ -242,28 +242,19 @@ impl PitchThreshold {
             },
             other => other,
         };
-        let minimum = settings.compare == Compare::Minimum;
         let (source, name) = match general {
             PitchVariant::Bytes => (ProgramSource::PitchThreshold, "pitch_threshold_bytes"),
             PitchVariant::Words => (ProgramSource::PitchWords, "pitch_threshold_words"),
-            PitchVariant::Wide { .. } | PitchVariant::Fixed => (
-                if general == (PitchVariant::Wide { dot4: true }) {
-                    ProgramSource::PitchWideDot
-                } else {
-                    ProgramSource::PitchWide
-                },
-                match (minimum, settings.match_center) {
-                    (false, false) => "pitch_wide_average",
-                    (false, true) => "pitch_wide_average_matched",
-                    (true, false) => "pitch_wide_minimum",
-                    (true, true) => "pitch_wide_minimum_matched",
-                },
-            ),
+            PitchVariant::Wide { dot4: true } => (ProgramSource::PitchWideDot, "pitch_wide"),
+            PitchVariant::Wide { dot4: false } | PitchVariant::Fixed => {
+                (ProgramSource::PitchWide, "pitch_wide")
+            }
         };
-        if variant == PitchVariant::Words {
-            options += &format!(" -DMODE={}", settings.mode());
+        let mut general_options = options.clone();
+        if general != PitchVariant::Bytes {
+            general_options += &format!(" -DMODE={}", settings.mode());
         }
-        let kernel = context.program(source, &options)?.kernel(name)?;
+        let kernel = context.program(source, &general_options)?.kernel(name)?;
         let fixed = if variant == PitchVariant::Fixed {
             let along_x = comparisons.iter().filter(|c| c.axis == Axis::X);
             let reach = along_x.map(Comparison::margin).max().unwrap_or(0);

@@ -117,6 +117,34 @@ pub fn example(name: &str) -> PathBuf {
     path
 }
 
+/// Set in the child process of [`alone`].
+const ALONE: &str = "CLINSPECT_TEST_ALONE";
+
+/// Runs `test`, its path in this test binary, in a process without other tests and with more variables:
+/// `None` in that process, which goes on with the test; else what it printed to its standard error.
+///
+/// # Panics
+/// The test failed there.
+pub fn alone(test: &str, variables: &[(&str, &Path)]) -> Option<String> {
+    if std::env::var_os(ALONE).is_some() {
+        return None;
+    }
+    let output = Command::new(std::env::current_exe().expect("the test's own path"))
+        .args([test, "--exact", "--nocapture"])
+        .env(ALONE, "1")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("the test runs once more");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{text}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        printed.contains("1 passed"),
+        "no test is named {test}: {printed}"
+    );
+    Some(text)
+}
+
 /// Whether a device opens; else the test is skipped.
 #[track_caller]
 pub fn has_device() -> bool {

@@ -398,7 +398,7 @@ impl PitchSettings {
 }
 
 impl PitchSettings {
-    /// The bits of [`Self::flags`] that `pitch_words.cl` is compiled for.
+    /// The bits of [`Self::flags`] that `pitch_words.cl` and `pitch_wide.cl` are compiled for.
     pub(super) fn mode(&self) -> i32 {
         self.flags() & (MINIMUM | MATCHED | INWARD)
     }
