@@ -1,4 +1,4 @@
-/* Appended to presence.cl. Clears the ignored pixels of a packed mask.
+/* Appended to common.cl. Clears the ignored pixels of a packed mask.
  *
  * mask_ignore   Any device. A work-item clears item_blocks adjacent blocks of IGNORE_BLOCK bytes, so each
  *               byte has one writer. Blocks without ignored pixels are not read from the mask.

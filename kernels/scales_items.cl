@@ -1,4 +1,4 @@
-/* Appended to scales.cl. GPU: a work-item makes or judges some blocks of a row.
+/* Appended to scales_join.cl. GPU: a work-item makes or judges some blocks of a row.
  *
  * Arguments: see scales.cl. scales_first: dimension 0 covers a row, dimension 1 sets of FIRST_ROWS rows. scales_next has
  * one dimension: columns of blocks in sets of scale_level_t's set_rows judged rows, then ITEM_BLOCKS columns of the next

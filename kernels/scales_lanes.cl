@@ -1,4 +1,4 @@
-/* Appended to scales.cl. CPU, 8-bit samples: makes and judges levels in lanes of 16 bits; scales_rows.cl calls it.
+/* Appended to scales_join.cl. CPU, 8-bit samples: makes and judges levels in lanes of 16 bits; scales_rows.cl calls it.
  *
  * Exactness: sums of level 1 have 12 bits, those of level 2 have 16. Coarser levels are made in lanes of 32 bits, by
  * scales_rows.cl. Blocks are compared in lanes of 16 bits only to find out where one may be marked; may_mark() says why

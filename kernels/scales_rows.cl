@@ -1,4 +1,4 @@
-/* Appended to scales.cl and scales_lanes.cl. CPU: local size 1; a work-item processes bands of rows.
+/* Appended to scales_lanes.cl. CPU: local size 1; a work-item processes bands of rows.
  *
  * Arguments: see scales.cl.
  */

@@ -62,8 +62,12 @@ pub enum ProgramSource {
     /// The pitch comparison for a GPU, with the comparisons as constants. `NVIDIA=0`: without the
     /// instructions of `nvidia.cl`.
     PitchFixed,
-    /// Processing of packed masks, and of tiles without the pattern.
+    /// Processing of packed masks, and the differences of their pixels.
     PitchMask,
+    /// The search for tiles without the pattern.
+    Presence,
+    /// Clears the ignored pixels of packed masks.
+    MaskIgnore,
     /// The comparison at coarser levels for a CPU.
     ScalesRows,
     /// The comparison at coarser levels for a GPU.
@@ -96,7 +100,7 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::FlatField,
         Self::FlatFieldRows,
         Self::FlatFieldItems,
@@ -113,6 +117,8 @@ impl ProgramSource {
         Self::PitchWords,
         Self::PitchWide,
         Self::PitchMask,
+        Self::Presence,
+        Self::MaskIgnore,
         Self::ScalesRows,
         Self::ScalesItems,
         Self::PitchDifference,
@@ -143,6 +149,8 @@ impl ProgramSource {
             | Self::PitchThreshold
             | Self::PitchWords
             | Self::PitchMask
+            | Self::Presence
+            | Self::MaskIgnore
             | Self::ScalesRows
             | Self::PitchDifference
             | Self::Reference
@@ -168,7 +176,9 @@ impl ProgramSource {
         const PRESENCE_TILES: Part = part!("presence_tiles.cl");
         const MASK_BITS: Part = part!("mask_bits.cl");
         const MASK_EXPAND: Part = part!("mask_expand.cl");
+        const PITCH_MEASURE: Part = part!("pitch_measure.cl");
         const SCALES: Part = part!("scales.cl");
+        const SCALES_JOIN: Part = part!("scales_join.cl");
         match self {
             Self::FlatField => &[COMMON, part!("flat_field.cl")],
             Self::FlatFieldRows => &[COMMON, part!("flat_field_rows.cl")],
@@ -218,22 +228,35 @@ impl ProgramSource {
                 COMMON,
                 PITCH_THRESHOLD,
                 PRESENCE_TILES,
-                part!("presence.cl"),
-                part!("mask_ignore.cl"),
                 SCALES,
-                part!("pitch_measure.cl"),
-                part!("scales_join.cl"),
+                PITCH_MEASURE,
                 MASK_EXPAND,
                 part!("pitch_mask.cl"),
             ],
+            Self::Presence => &[
+                COMMON,
+                PITCH_THRESHOLD,
+                PRESENCE_TILES,
+                part!("presence.cl"),
+            ],
+            Self::MaskIgnore => &[COMMON, part!("mask_ignore.cl")],
             Self::ScalesRows => &[
                 COMMON,
                 PITCH_THRESHOLD,
                 SCALES,
+                PITCH_MEASURE,
+                SCALES_JOIN,
                 part!("scales_lanes.cl"),
                 part!("scales_rows.cl"),
             ],
-            Self::ScalesItems => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_items.cl")],
+            Self::ScalesItems => &[
+                COMMON,
+                PITCH_THRESHOLD,
+                SCALES,
+                PITCH_MEASURE,
+                SCALES_JOIN,
+                part!("scales_items.cl"),
+            ],
             Self::Reference => &[COMMON, MASK_BITS, MASK_EXPAND, part!("reference.cl")],
             Self::PitchDifference => &[COMMON, PITCH_THRESHOLD, part!("pitch_difference.cl")],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],

@@ -297,10 +297,10 @@ impl PitchThreshold {
         };
         let pitches = [settings.pitch_x, settings.pitch_y];
         let presence = (settings.contrast != Contrast::Off)
-            .then(|| Presence::new(context, &plain, layout, pitches, depth, by_columns))
+            .then(|| Presence::new(context, layout, pitches, depth, by_columns))
             .transpose()?;
         let scales = (settings.scales > 0 && !comparisons.is_empty())
-            .then(|| Scales::new(context, &plain, settings, &comparisons, layout, by_columns))
+            .then(|| Scales::new(context, settings, &comparisons, layout, by_columns))
             .transpose()?;
         let at_pitches = [(Axis::X, pitches[0]), (Axis::Y, pitches[1])];
         let at_pitches = at_pitches
@@ -308,7 +308,7 @@ impl PitchThreshold {
             .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
             .collect();
         let ignore = (settings.ignored.as_ref())
-            .map(|pixels| Ignore::new(context, &plain, pixels, height))
+            .map(|pixels| Ignore::new(context, pixels, height))
             .transpose()?;
         let tall = settings.judged_height(height);
         let wanted = settings.wanted_pixels(width, tall);

@@ -13,10 +13,11 @@ use clinspect_core::{
     window::Window,
 };
 use clinspect_opencl::{
-    Arg, ClContext, Kernel, Mem, Memory, Meter, Program, Submission, frame::ClFrame,
+    Arg, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
 };
 
 use crate::{
+    sample_options,
     source::{plain_group, source_args},
     to_i32, to_u32,
 };
@@ -108,7 +109,6 @@ impl Presence {
     /// is the depth of a sample, bits.
     pub fn new(
         context: &ClContext,
-        program: &Program,
         layout: &FrameLayout,
         pitches: [f64; 2],
         depth: u32,
@@ -118,6 +118,10 @@ impl Presence {
         let rows = TileRows::new(pitches, width, &Window::frame(layout.height));
         let local = GROUP * size_of::<TileSum>();
         let by_columns = by_columns || context.caps().local_memory < local as u64;
+        let program = context.program(
+            ProgramSource::Presence,
+            &sample_options(layout.sample, false),
+        )?;
         let name = if by_columns {
             "tile_sums_columns"
         } else {

@@ -14,8 +14,7 @@ use clinspect_core::{
     window::Window,
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
-    frame::ClFrame,
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
 };
 
 use super::{settings::PitchSettings, upload};
@@ -147,14 +146,12 @@ struct IgnoredBlocks {
 }
 
 impl Scales {
-    /// Prepares the levels of frames of `layout`. `plain` has the kernel that joins them; `by_rows` selects the
-    /// kernels for a CPU.
+    /// Prepares the levels of frames of `layout`; `by_rows` selects the kernels for a CPU.
     ///
     /// # Errors
     /// [`ClError::Refused`] for settings that make no sense; the failing call.
     pub fn new(
         context: &ClContext,
-        plain: &Program,
         settings: &PitchSettings,
         comparisons: &[Comparison],
         layout: &FrameLayout,
@@ -169,8 +166,8 @@ impl Scales {
             ProgramSource::ScalesItems
         };
         let program = context.program(source, &options)?;
-        let repair = plain.kernel("scales_repair")?;
-        let join = plain.kernel("scales_join")?;
+        let repair = program.kernel("scales_repair")?;
+        let join = program.kernel("scales_join")?;
         let next = program.kernel("scales_next")?;
         let bands = by_rows.then(|| context.caps().compute_units * BANDS_PER_UNIT);
         let mut scales = Self {
