@@ -3,16 +3,17 @@
 //! may fail here, so that each report is a finding.
 
 use clinspect_core::variant::GaussianVariant;
-use clinspect_operators::{Arithmetic, Borders, Compare};
+use clinspect_operators::{Arithmetic, Borders, Compare, Polarity};
 use gst_video::VideoFormat as Format;
 
 use crate::{
-    content::Content,
+    content::{Content, random},
     device,
     flat_field::{self, WANTED, Wanted},
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
     gaussian, histogram_job,
     pitch_job::{self, Job, classic},
+    reference,
 };
 
 const SIZES: [[usize; 2]; 6] = [[1, 1], [2, 2], [15, 1], [1, 15], [17, 5], [33, 3]];
@@ -178,4 +179,88 @@ fn small_pitch_equals_reference() {
             }
         }
     }
+}
+
+/// Formats whose samples have 8 bits or 16, and their grey levels per grey level of 8 bits.
+const SCALED: [(Format, u32); 4] = [
+    (Format::Gray8, 1),
+    (Format::Nv12, 1),
+    (Format::Gray16Le, 256),
+    (Format::Gray16Be, 256),
+];
+
+/// Squares of two levels at random, a stain in the middle of large frames, and noise: the means of blocks differ.
+fn blotched(format: Format, size: [usize; 2], arrangement: Arrangement, unit: u32) -> Frame {
+    let mut frame = Frame::showing(format, size, arrangement, Content::Constant(0), 0);
+    let geometry = frame.geometry(0);
+    for y in 0..size[1] {
+        for x in 0..size[0] {
+            let blotch = 40 * (random(5, 0, x / 12, y / 12) % 2);
+            let is_stained = [x, y]
+                .into_iter()
+                .zip(size)
+                .all(|(at, n)| n < 60 || (26..54).contains(&at));
+            let level = 80 + blotch + 30 * u32::from(is_stained) + random(6, 0, x, y) % 24;
+            reference::put(&mut frame.bytes, &geometry, x, y, unit * level);
+        }
+    }
+    frame
+}
+
+/// Jobs along x, along y and along both, with each kind of comparison; `distance` in px.
+fn scaled(scales: usize, distance: f64, unit: u32) -> [Job; 4] {
+    let base = Job {
+        scales,
+        scale_factors: vec![0.35, 0.25, 0.15, 0.02],
+        ..classic(0.0, 52.0 * f64::from(unit))
+    };
+    [
+        Job {
+            pitch: [distance + 0.25, 0.0],
+            ..base.clone()
+        },
+        Job {
+            pitch: [0.0, distance],
+            compare: Compare::Minimum,
+            ..base.clone()
+        },
+        Job {
+            pitch: [distance, distance + 0.5],
+            compare: Compare::Minimum,
+            polarity: Polarity::Bright,
+            match_center: true,
+            borders: Borders::Inward,
+            ..base.clone()
+        },
+        Job {
+            pitch: [distance / 2.0, distance / 2.0],
+            multiples: vec![1, 2],
+            ignored: vec![vec![-1.0, -1.0, 4.0, 0.5, 2.0, 4.0]],
+            ..base
+        },
+    ]
+}
+
+/// Frames smaller than the windows of a level, single rows and columns, and frames in which all levels judge.
+#[test]
+fn small_scales_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let wide = [[77, 1], [1, 77], [79, 75]].map(|size| (size, 13.0));
+    let sizes = SIZES.map(|size| (size, 2.0)).into_iter().chain(wide);
+    let mut marked = [[0; 5]; 4];
+    for (n, (size, distance)) in sizes.enumerate() {
+        for (m, (format, unit)) in SCALED.into_iter().enumerate() {
+            let input = blotched(format, size, [TIGHT, PADDED, PLAIN][(n + m) % 3], unit);
+            let jobs = scaled([4, 4, 1, 3][m], distance, unit);
+            for (job, marked) in jobs.iter().zip(&mut marked) {
+                pitch_job::check(&device, &input, job, &pitch_job::CHOICES[1..3]);
+                for level in job.levels(&input).into_iter().flatten() {
+                    marked[level as usize] += 1;
+                }
+            }
+        }
+    }
+    // Each job has pixels of which each level is the finest that marks them.
+    let is_seen = marked.as_flattened().iter().all(|&pixels| pixels > 0);
+    assert!(is_seen, "pixels by job and level: {marked:?}");
 }
