@@ -7,13 +7,12 @@ use clinspect_operators::{Arithmetic, Borders, Compare, Polarity};
 use gst_video::VideoFormat as Format;
 
 use crate::{
-    content::{Content, random},
+    content::Content,
     device,
     flat_field::{self, WANTED, Wanted},
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
     gaussian, histogram_job,
     pitch_job::{self, Job, classic},
-    reference,
 };
 
 const SIZES: [[usize; 2]; 6] = [[1, 1], [2, 2], [15, 1], [1, 15], [17, 5], [33, 3]];
@@ -189,24 +188,6 @@ const SCALED: [(Format, u32); 4] = [
     (Format::Gray16Be, 256),
 ];
 
-/// Squares of two levels at random, a stain in the middle of large frames, and noise: the means of blocks differ.
-fn blotched(format: Format, size: [usize; 2], arrangement: Arrangement, unit: u32) -> Frame {
-    let mut frame = Frame::showing(format, size, arrangement, Content::Constant(0), 0);
-    let geometry = frame.geometry(0);
-    for y in 0..size[1] {
-        for x in 0..size[0] {
-            let blotch = 40 * (random(5, 0, x / 12, y / 12) % 2);
-            let is_stained = [x, y]
-                .into_iter()
-                .zip(size)
-                .all(|(at, n)| n < 60 || (26..54).contains(&at));
-            let level = 80 + blotch + 30 * u32::from(is_stained) + random(6, 0, x, y) % 24;
-            reference::put(&mut frame.bytes, &geometry, x, y, unit * level);
-        }
-    }
-    frame
-}
-
 /// Jobs along x, along y and along both, with each kind of comparison; `distance` in px.
 fn scaled(scales: usize, distance: f64, unit: u32) -> [Job; 4] {
     let base = Job {
@@ -250,7 +231,8 @@ fn small_scales_equal_reference() {
     let mut marked = [[0; 5]; 4];
     for (n, (size, distance)) in sizes.enumerate() {
         for (m, (format, unit)) in SCALED.into_iter().enumerate() {
-            let input = blotched(format, size, [TIGHT, PADDED, PLAIN][(n + m) % 3], unit);
+            let arrangement = [TIGHT, PADDED, PLAIN][(n + m) % 3];
+            let input = Frame::showing(format, size, arrangement, Content::Stained, 0);
             let jobs = scaled([4, 4, 1, 3][m], distance, unit);
             for (job, marked) in jobs.iter().zip(&mut marked) {
                 pitch_job::check(&device, &input, job, &pitch_job::CHOICES[1..3]);
