@@ -94,6 +94,17 @@ fn defects_of_other_pipelines_are_the_same_from_both_programs() {
              clpitchthreshold FORMULA pitch-x=16 name=q output=frame max-defects=2",
             "by q: fail",
         ),
+        // A square that only means of pixels show.
+        (
+            "videotestsrc num-buffers=2 pattern=solid-color foreground-color=0xff808080 ! \
+             video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. \
+             videotestsrc num-buffers=2 pattern=solid-color foreground-color=0xff787878 ! \
+             video/x-raw,format=I420,width=24,height=24,framerate=30/1 ! mix. \
+             compositor name=mix sink_1::xpos=100 sink_1::ypos=130 ! \
+             clpitchthreshold name=p pitch-x=40 pitch-y=40 multiples=<1> min-contrast=0 scales=3 \
+             classes=stain:level>=1 output=frame",
+            ", class stain, level 2",
+        ),
     ] {
         let pipeline = &pipeline.replace("FORMULA", FORMULA);
         let printed = rust(&sandbox, pipeline).succeeded();
