@@ -311,8 +311,7 @@ judge_blocks(__global const level_t *levels, __global const scale_level_t *level
     }
     for (int j = 0; j < rows; j++)
         marks[first + j * pitch] = (uchar)(marked >> j & 1u);
-    /* A stale 0 costs another addition, which changes nothing. */
-    if (marked && *counter == 0)
+    if (marked)
         atomic_inc(counter);
 }
 
