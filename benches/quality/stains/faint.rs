@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Diameters of the stains, px.
-const STAINS_PX: [f64; 3] = [12.0, 20.0, 30.0];
+const STAINS_PX: [f64; 2] = [12.0, 30.0];
 /// Contrasts of the stains, as multiples of C95 with the default factors.
 const TIMES_C95: [f64; 3] = [1.0, 2.0, 4.0];
 

@@ -398,9 +398,14 @@ pub fn measure(effort: &StainEffort) -> Result<Stains> {
         let known = all.iter().find(|levels| levels.subject == *subject);
         known.cloned().context("a light was not measured")
     });
-    let lights = lights.collect::<Result<_>>()?;
+    let lights: Vec<Levels> = lights.collect::<Result<_>>()?;
     all.truncate(wanted.len());
-    let faint = on_every_core("stains: precision", &all, |levels| {
+    let even_and_not = [Light::Corners(0.0), Light::Corners(0.1)];
+    let with_stains = lights
+        .iter()
+        .filter(|levels| even_and_not.contains(&levels.subject.light));
+    let with_stains: Vec<&Levels> = with_stains.collect();
+    let faint = on_every_core("stains: precision", &with_stains, |levels| {
         faint::measure(levels, effort)
     })?;
     Ok(Stains {
