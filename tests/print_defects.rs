@@ -14,7 +14,7 @@
 use clinspect_testkit::tools;
 use std::process::Command;
 
-use tools::{Run, Sandbox, example, has_device, run};
+use tools::{FAINT_SQUARE, Run, Sandbox, example, has_device, run};
 
 /// The printed defect of the pattern's spot: 6x4 pixels at 170, 122, level 235 on 81.
 const SPOT: &str = "  6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
@@ -95,16 +95,7 @@ fn defects_of_other_pipelines_are_the_same_from_both_programs() {
             "by q: fail",
         ),
         // A square that only means of pixels show.
-        (
-            "videotestsrc num-buffers=2 pattern=solid-color foreground-color=0xff808080 ! \
-             video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. \
-             videotestsrc num-buffers=2 pattern=solid-color foreground-color=0xff787878 ! \
-             video/x-raw,format=I420,width=24,height=24,framerate=30/1 ! mix. \
-             compositor name=mix sink_1::xpos=100 sink_1::ypos=130 ! \
-             clpitchthreshold name=p pitch-x=40 pitch-y=40 multiples=<1> min-contrast=0 scales=3 \
-             classes=stain:level>=1 output=frame",
-            ", class stain, level 2",
-        ),
+        (FAINT_SQUARE, ", class stain, level 2"),
     ] {
         let pipeline = &pipeline.replace("FORMULA", FORMULA);
         let printed = rust(&sandbox, pipeline).succeeded();
