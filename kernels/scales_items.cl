@@ -311,9 +311,9 @@ judge_blocks(__global const level_t *levels, __global const scale_level_t *level
     }
     for (int j = 0; j < rows; j++)
         marks[first + j * pitch] = (uchar)(marked >> j & 1u);
-    /* A stale 0 costs another addition, which changes nothing. */
-    if (marked && *counter == 0)
-        atomic_inc(counter);
+    /* All items store the same number; additions to one counter would queue. */
+    if (marked)
+        *counter = 1;
 }
 
 /* Items, and those that fill their last work-group. */

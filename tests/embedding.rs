@@ -12,7 +12,7 @@
 
 use clinspect_testkit::tools;
 
-use tools::{Sandbox, example, exists, has_device, run, skip};
+use tools::{FAINT_SQUARE, Sandbox, example, exists, has_device, run, skip};
 
 #[test]
 fn embed_frames_of_our_pool_are_not_copied_and_results_come_as_values() {
@@ -151,6 +151,15 @@ fn c_program_reads_what_the_others_read() {
     assert!(
         other.iter().all(|line| line.ends_with(", class other")),
         "{other:?}"
+    );
+    let stained = run(sandbox.command(program.to_str().unwrap()).arg(FAINT_SQUARE)).succeeded();
+    let stained = stained.lines("  ");
+    assert_eq!(stained.len(), 2);
+    assert!(
+        stained
+            .iter()
+            .all(|line| line.ends_with(", class stain, level 2")),
+        "{stained:?}"
     );
     let black = classed("pattern=black", "min-contrast=20").lines("  ");
     assert!(!black.is_empty());

@@ -14,7 +14,7 @@
 use clinspect_testkit::tools;
 use std::process::Command;
 
-use tools::{Run, Sandbox, example, has_device, run};
+use tools::{FAINT_SQUARE, Run, Sandbox, example, has_device, run};
 
 /// The printed defect of the pattern's spot: 6x4 pixels at 170, 122, level 235 on 81.
 const SPOT: &str = "  6x4 at 170,122: area 24, centre 173.00,124.00, difference 154.00, \
@@ -94,6 +94,8 @@ fn defects_of_other_pipelines_are_the_same_from_both_programs() {
              clpitchthreshold FORMULA pitch-x=16 name=q output=frame max-defects=2",
             "by q: fail",
         ),
+        // A square that only means of pixels show.
+        (FAINT_SQUARE, ", class stain, level 2"),
     ] {
         let pipeline = &pipeline.replace("FORMULA", FORMULA);
         let printed = rust(&sandbox, pipeline).succeeded();

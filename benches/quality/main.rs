@@ -118,6 +118,7 @@ const FULL: Plan = Plan {
     stains: StainEffort {
         clean_mpx: 32.0,
         discs: [500, 200],
+        discs_of_large_frames: 100,
         short: false,
     },
     limits: LimitsEffort {
@@ -147,6 +148,7 @@ const QUICK: Plan = Plan {
     stains: StainEffort {
         clean_mpx: 8.0,
         discs: [75, 40],
+        discs_of_large_frames: 40,
         short: true,
     },
     limits: LimitsEffort {
@@ -357,7 +359,7 @@ fn main() -> Result<()> {
         document
     } else if args.stains {
         let mut document = String::new();
-        stains::write(&mut document, &stains::measure(&plan.stains)?);
+        stains::write(&mut document, &stains::measure(&plan.stains)?, None);
         document
     } else if args.limits {
         let mut document = String::new();

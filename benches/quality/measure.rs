@@ -120,10 +120,15 @@ impl Blobs {
 
     /// Sorts a frame's blobs. A blob is on a defect if one of its marked pixels lies within 1 px of
     /// a pixel that the defect changes by at least half of its peak.
-    fn add(&mut self, frame: &PanelFrame, judgement: &Judgement, detector: &Detector) {
+    pub fn add(
+        &mut self,
+        planted: &[PlantedDefect],
+        [width, height]: [usize; 2],
+        judgement: &Judgement,
+        multiples: &[u32],
+    ) {
         const DEFECT: u8 = 1;
         const GHOST: u8 = 2;
-        let (width, height) = (frame.width, frame.height);
         let result = &judgement.result;
         let mut places = vec![0u8; width * height];
         // Paints a box and the pixels within `margin` px of it.
@@ -141,13 +146,13 @@ impl Blobs {
                 }
             }
         };
-        for defect in &frame.planted {
+        for defect in planted {
             for (x, y) in defect.pixels() {
                 paint([x as f64, y as f64], [1, 1], 1, DEFECT);
             }
             let [left, top, box_width, box_height] = defect.bbox;
             let (left, top) = (left as f64, top as f64);
-            for distance in detector.multiples().iter().map(|&k| f64::from(k)) {
+            for distance in multiples.iter().map(|&k| f64::from(k)) {
                 for side in [-distance, distance] {
                     for ([dx, dy], pitch) in
                         [([1.0, 0.0], result.pitch_x), ([0.0, 1.0], result.pitch_y)]
@@ -172,7 +177,7 @@ impl Blobs {
                 self.other += 1;
             }
         }
-        self.planted += frame.planted.len();
+        self.planted += planted.len();
         self.pixels += width * height;
     }
 }
@@ -311,9 +316,14 @@ impl Scenario {
         for number in 0..disc_frames(effort) {
             let frame = discs.frame(number, contrast)?;
             let judgement = bench.judge(&frame.samples, threshold)?;
-            blobs.add(&frame, &judgement, &self.detector);
+            self.add_blobs(&mut blobs, &frame, &judgement);
         }
         Ok(blobs)
+    }
+
+    fn add_blobs(&self, blobs: &mut Blobs, frame: &PanelFrame, judgement: &Judgement) {
+        let size = [frame.width, frame.height];
+        blobs.add(&frame.planted, size, judgement, self.detector.multiples());
     }
 
     fn residual(&self, bench: &Bench) -> Result<f64> {
@@ -426,7 +436,7 @@ impl Scenario {
                 let frame =
                     generator.next_random_of(&DefectKind::ALL, MIXED_PER_FRAME, CLASS_CONTRAST);
                 let judgement = bench.judge(&frame.samples, threshold)?;
-                blobs.add(&frame, &judgement, &self.detector);
+                self.add_blobs(&mut blobs, &frame, &judgement);
             }
             Ok(blobs)
         };

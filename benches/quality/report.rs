@@ -103,7 +103,7 @@ impl Report {
         light::write(&mut out, &self.light);
         self.class_section(&mut out);
         self.pitch_section(&mut out);
-        stains::write(&mut out, &self.stains);
+        stains::write(&mut out, &self.stains, Some(self.recommended.threshold));
         limits::write(&mut out, &self.limits);
         labels::write(&mut out, &self.labels);
         web::write(&mut out, self.web.0, &self.web.1);

@@ -13,7 +13,7 @@ use crate::common::{
 pub use crate::common::cloth::{MEAN_LEVEL, WANDER_WAVES_PX};
 
 /// What is inspected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Texture {
     /// A panel, without its noise.
     Panel(PanelSpec),

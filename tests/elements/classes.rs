@@ -58,6 +58,84 @@ fn only_named_classes_count_for_the_verdict() {
     }
 }
 
+/// A frame with a bright dot of 4x4 pixels, which pixels show, and, if `stained`, a square of 24x24 pixels that is 6
+/// grey levels darker, which only means show.
+fn stained(stained: bool) -> Frame {
+    let mut frame = constant([320, 240], 100);
+    let mut paint = |left: usize, top: usize, side: usize, level: u8| {
+        for y in top..top + side {
+            frame.bytes[320 * y + left..][..side].fill(level);
+        }
+    };
+    paint(210, 90, 4, 160);
+    if stained {
+        paint(100, 130, 24, 94);
+    }
+    frame
+}
+
+/// How many defects of each class the structure counts.
+fn counts(fields: &gst::StructureRef) -> Vec<(String, u32)> {
+    let counts = fields.get::<gst::Structure>("class-counts").unwrap();
+    let names = counts.fields().map(|name| name.to_string());
+    names
+        .map(|name| (name.clone(), counts.get(name).unwrap()))
+        .collect()
+}
+
+#[test]
+fn rules_may_ask_for_the_level_that_found_a_defect() {
+    let Some(device) = start() else { return };
+    let line = "clpitchthreshold pitch-x=40 pitch-y=40 multiples=<1> threshold=12 min-contrast=0 \
+                fail-defect-count=0 interval=0 message-defects=true \
+                classes=\"stain: level >= 1; dot: level < 1\" fail-classes=stain";
+    for (scales, is_stained, stains) in [(3, true, 1), (3, false, 0), (0, true, 0)] {
+        let about = format!("scales={scales}, stained: {is_stained}");
+        let frame = stained(is_stained);
+        let mut rig = Rig::new(&format!("{line} scales={scales}"), &caps_of(&frame));
+        let output = rig.pass(buffer_of(&frame, &device));
+        let result = DefectResult::read(&output).remove(0);
+        let found: Vec<(&str, bool)> = (result.defects.iter())
+            .map(|defect| (result.class_name(defect.class), defect.level() > 0))
+            .collect();
+        // Larger defects come first.
+        let wanted = [("stain", true), ("dot", false)];
+        assert_eq!(found, wanted[1 - stains..], "{about}: {result}");
+        let verdict = if stains > 0 {
+            Verdict::Fail
+        } else {
+            Verdict::Pass
+        };
+        assert_eq!(result.verdict, verdict, "{about}");
+
+        let told = rig.told("clpitchthreshold").remove(0);
+        let stats: gst::Structure = rig.only("clpitchthreshold").property("stats");
+        let wanted = [
+            ("other", 0),
+            ("stain", stains as u32),
+            ("dot", 1),
+            ("pattern-missing", 0),
+        ]
+        .map(|(name, count)| (name.to_string(), count));
+        assert_eq!(counts(&told), wanted, "{about}");
+        let counted: u64 = (stats
+            .get::<gst::Structure>("class-counts")
+            .unwrap()
+            .get("stain"))
+        .unwrap();
+        assert_eq!(counted, stains as u64, "{about}");
+        let defects = told.get::<gst::Array>("defects").unwrap();
+        for (value, defect) in defects.iter().zip(&result.defects) {
+            let fields = value.get::<gst::Structure>().unwrap();
+            assert_eq!(fields.get("level"), Ok(u32::from(defect.level())));
+            assert_eq!(
+                fields.get("class-name"),
+                Ok(result.class_name(defect.class))
+            );
+        }
+    }
+}
+
 #[test]
 fn rules_follow_the_properties_and_refused_ones_go_back() {
     let Some(device) = start() else { return };

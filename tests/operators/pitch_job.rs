@@ -171,6 +171,11 @@ impl Job {
             })
     }
 
+    /// The finest level that marks each pixel.
+    pub fn levels(&self, input: &Frame) -> Vec<Option<u32>> {
+        oracle::finest_level(input.component(0), &self.oracle(input.size()))
+    }
+
     pub fn expected(&self, input: &Frame) -> oracle::Outcome {
         oracle::compare(input.component(0), &self.oracle(input.size()))
     }

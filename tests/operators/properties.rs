@@ -1,7 +1,9 @@
 //! Random sizes, strides, formats, regions, pitches and kernels (proptest). The seed is fixed, so
 //! every run and every device tests the same cases.
 
-use clinspect_core::variant::GaussianVariant;
+use std::cell::{Cell, RefCell};
+
+use clinspect_core::{scales::MAX_SCALES, variant::GaussianVariant};
 use clinspect_opencl::frame::{FLAT_FORMATS, FORMATS, LUMA_FORMATS};
 use clinspect_operators::{Borders, Compare, NormalizeBy, Polarity};
 use gst_video::VideoFormat as Format;
@@ -249,6 +251,60 @@ fn pitch_random_16_bit_frame_equals_reference() {
             job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
             pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
         },
+    );
+}
+
+/// In each case the levels have something to mark; the cases above have scales, too, but nearly all of their marks
+/// are those of pixels.
+#[test]
+fn pitch_random_stained_frame_equals_reference_at_every_level() {
+    let Some(device) = device::open() else { return };
+    let frames = (
+        prop::sample::select(LUMA_FORMATS.to_vec()),
+        1_usize..200,
+        1_usize..130,
+        arrangements(&[Owner::Ours, Owner::Foreign]),
+    );
+    let pitch = || prop_oneof![1 => Just(0.0), 3 => 1.0..16.0_f64];
+    let levels = ([pitch(), pitch()], 1..=MAX_SCALES, 20.0..70.0_f64);
+    let cases = Cell::new(0);
+    // The cases with pixels of which each level is the finest that marks them.
+    let by_level = RefCell::new([0; MAX_SCALES + 1]);
+    run(
+        250,
+        (frames, jobs(255.0), levels),
+        |(
+            (format, width, height, arrangement),
+            (mut job, regions),
+            ([x, y], scales, threshold),
+        )| {
+            let input = Frame::showing(format, [width, height], arrangement, Content::Stained, 0);
+            job.pitch = [if x + y > 0.0 { x } else { 1.5 }, y];
+            job.scales = scales;
+            job.threshold = threshold * f64::from(1_u32 << (8 * (input.kind().size() - 1)));
+            // Means of more pixels differ less.
+            for (level, factor) in job.scale_factors.iter_mut().enumerate() {
+                *factor /= ((level + 1) * (level + 1)) as f64;
+            }
+            job.rois = (regions.iter().take(1))
+                .map(|&at| region(input.size(), at))
+                .collect();
+            pitch_job::check(&device, &input, &job, &pitch_job::CHOICES[..3]);
+            cases.set(cases.get() + 1);
+            let found = job.levels(&input);
+            for (level, cases) in by_level.borrow_mut().iter_mut().enumerate() {
+                *cases += u32::from(found.contains(&Some(level as u32)));
+            }
+        },
+    );
+    let (found, cases) = (by_level.into_inner(), cases.get());
+    let least = [3, 3, 6, 12, 100].map(|part| cases / part);
+    assert!(
+        found
+            .iter()
+            .zip(least)
+            .all(|(&found, least)| found >= least),
+        "of {cases} cases, by level: {found:?}, less than {least:?}"
     );
 }
 

@@ -3,7 +3,7 @@
 //! may fail here, so that each report is a finding.
 
 use clinspect_core::variant::GaussianVariant;
-use clinspect_operators::{Arithmetic, Borders, Compare};
+use clinspect_operators::{Arithmetic, Borders, Compare, Polarity};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -178,4 +178,73 @@ fn small_pitch_equals_reference() {
             }
         }
     }
+}
+
+/// Formats whose samples have 8 bits or 16, and their grey levels per grey level of 8 bits.
+const SCALED: [(Format, u32); 4] = [
+    (Format::Gray8, 1),
+    (Format::Nv12, 1),
+    (Format::Gray16Le, 256),
+    (Format::Gray16Be, 256),
+];
+
+/// Jobs along x, along y and along both, with each kind of comparison; `distance` in px.
+fn scaled(scales: usize, distance: f64, unit: u32) -> [Job; 4] {
+    let base = Job {
+        scales,
+        scale_factors: vec![0.35, 0.25, 0.15, 0.02],
+        ..classic(0.0, 52.0 * f64::from(unit))
+    };
+    [
+        Job {
+            pitch: [distance + 0.25, 0.0],
+            ..base.clone()
+        },
+        Job {
+            pitch: [0.0, distance],
+            compare: Compare::Minimum,
+            ..base.clone()
+        },
+        Job {
+            pitch: [distance, distance + 0.5],
+            compare: Compare::Minimum,
+            polarity: Polarity::Bright,
+            match_center: true,
+            borders: Borders::Inward,
+            ..base.clone()
+        },
+        Job {
+            pitch: [distance / 2.0, distance / 2.0],
+            multiples: vec![1, 2],
+            ignored: vec![vec![-1.0, -1.0, 4.0, 0.5, 2.0, 4.0]],
+            ..base
+        },
+    ]
+}
+
+/// Frames smaller than the windows of a level, single rows and columns, and frames in which all levels judge.
+#[test]
+fn small_scales_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let wide = [[77, 1], [1, 77], [79, 75]].map(|size| (size, 13.0));
+    let sizes = SIZES.map(|size| (size, 2.0)).into_iter().chain(wide);
+    let mut marked = [[0; 5]; 4];
+    for (n, (size, distance)) in sizes.enumerate() {
+        for (m, (format, unit)) in SCALED.into_iter().enumerate() {
+            let arrangement = [TIGHT, PADDED, PLAIN][(n + m) % 3];
+            let input = Frame::showing(format, size, arrangement, Content::Stained, 0);
+            let jobs = scaled([4, 1, 4, 3][m], distance, unit);
+            for (j, (job, marked)) in jobs.iter().zip(&mut marked).enumerate() {
+                // The kernels of GPUs, and those of CPUs.
+                let choice = pitch_job::CHOICES[1 + (m + j) % 2];
+                pitch_job::check(&device, &input, job, &[choice]);
+                for level in job.levels(&input).into_iter().flatten() {
+                    marked[level as usize] += 1;
+                }
+            }
+        }
+    }
+    // Each job has pixels of which each level is the finest that marks them.
+    let is_seen = marked.as_flattened().iter().all(|&pixels| pixels > 0);
+    assert!(is_seen, "pixels by job and level: {marked:?}");
 }

@@ -1,6 +1,7 @@
 //! Measures the comparison across scales: thresholds of the levels, and how faint a stain may be.
 
 mod boxes;
+mod faint;
 mod report;
 mod scenes;
 
@@ -15,6 +16,7 @@ use crate::{
 };
 
 pub use boxes::BoxGrowth;
+pub use faint::Faint;
 pub use report::{targets, write};
 pub use scenes::Light;
 use scenes::{Scenes, clean_frames};
@@ -50,8 +52,11 @@ const SEED_SEARCH: u64 = 21;
 const SEED_CHECK: u64 = 22;
 const SEED_DISCS: u64 = 23;
 
+/// Diameters whose C95 is also measured under other light, px.
+const LIT_PX: [f64; 4] = [6.0, 12.0, 20.0, 30.0];
+
 /// What is inspected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Subject {
     /// Panel or cloth.
     pub texture: Texture,
@@ -87,8 +92,21 @@ pub struct StainEffort {
     pub clean_mpx: f64,
     /// Discs per contrast, and of large ones.
     pub discs: [usize; 2],
+    /// Discs per contrast on frames of more than 640 columns.
+    pub discs_of_large_frames: usize,
     /// Whether only the subject of the targets is measured.
     pub short: bool,
+}
+
+impl StainEffort {
+    /// Discs per contrast.
+    fn discs(&self, subject: &Subject, diameter_px: f64) -> usize {
+        if subject.texture.size()[0] > 640 {
+            self.discs_of_large_frames
+        } else {
+            self.discs[usize::from(diameter_px >= LARGE_PX)]
+        }
+    }
 }
 
 /// Settings and what they reach.
@@ -104,6 +122,14 @@ pub struct Reach {
     pub false_per_mpx: f64,
     /// C95 by diameter; `None` above the highest contrast tried.
     pub c95: [Option<f64>; DIAMETERS_PX.len()],
+}
+
+impl Reach {
+    /// C95 of discs of a diameter, if it was measured and is not above the highest contrast tried.
+    fn c95_of(&self, diameter_px: f64) -> Option<f64> {
+        let mut measured = DIAMETERS_PX.iter().zip(self.c95);
+        measured.find_map(|(&d, c95)| if d == diameter_px { c95 } else { None })
+    }
 }
 
 /// Thresholds of a subject.
@@ -126,9 +152,10 @@ pub struct Stains {
     effort: StainEffort,
     /// With C95.
     subjects: Vec<Levels>,
-    /// By light, without C95.
+    /// By light, with C95 of [`LIT_PX`].
     lights: Vec<Levels>,
     boxes: Vec<BoxGrowth>,
+    faint: Vec<Faint>,
 }
 
 fn panel(pitch: [f64; 2]) -> Texture {
@@ -167,16 +194,16 @@ fn subjects(effort: &StainEffort) -> Vec<Subject> {
         for sigma in [2.0, 4.0, 8.0] {
             all.push(subject(panel([7.35, 22.1]), sigma));
         }
-        all.push(subject(panel([16.35; 2]), 4.0));
-        for sigma in [2.0, 4.0, 8.0] {
-            all.push(subject(cloth(0.4), sigma));
+        for texture in [panel([16.35; 2]), cloth(0.4), cloth(2.0)] {
+            for sigma in [2.0, 4.0, 8.0] {
+                all.push(subject(texture, sigma));
+            }
         }
-        all.push(subject(cloth(2.0), 4.0));
     }
     all
 }
 
-/// The subjects of the table of lights.
+/// The subjects of the tables of lights.
 fn lit(effort: &StainEffort) -> Vec<Subject> {
     let textures = [
         panel([7.35; 2]),
@@ -302,7 +329,7 @@ impl Levels {
 
     /// C95 of the discs of a diameter with each of the settings.
     fn c95(&self, diameter_px: f64, effort: &StainEffort) -> Result<[Option<f64>; 3]> {
-        let discs = effort.discs[usize::from(diameter_px >= LARGE_PX)];
+        let discs = effort.discs(&self.subject, diameter_px);
         let scenes = Scenes::new(&self.subject, SEED_DISCS, diameter_px, discs)?;
         let mut c95 = [None; 3];
         for (c95, reach) in c95.iter_mut().zip(&self.reaches) {
@@ -344,27 +371,48 @@ fn lowest_contrast(bench: &Bench, threshold: f64, scenes: &Scenes) -> Result<Opt
 /// # Errors
 /// A pipeline's or the generator's error.
 pub fn measure(effort: &StainEffort) -> Result<Stains> {
+    let wanted = subjects(effort);
+    let lit = lit(effort);
+    let other_light = lit.iter().filter(|subject| !wanted.contains(subject));
+    let all: Vec<Subject> = wanted.iter().chain(other_light).copied().collect();
     let search = |subject: &Subject| Levels::measure(*subject, effort);
-    let mut subjects = on_every_core("stains: thresholds", &subjects(effort), search)?;
+    let mut all = on_every_core("stains: thresholds", &all, search)?;
     // The large diameters take longest, so they come first.
     let jobs: Vec<(usize, usize)> = (0..DIAMETERS_PX.len())
         .rev()
-        .flat_map(|diameter| (0..subjects.len()).map(move |subject| (subject, diameter)))
+        .flat_map(|diameter| (0..all.len()).map(move |subject| (subject, diameter)))
+        .filter(|&(subject, diameter)| {
+            subject < wanted.len() || LIT_PX.contains(&DIAMETERS_PX[diameter])
+        })
         .collect();
     let found = on_every_core("stains: C95", &jobs, |&(subject, diameter)| {
-        subjects[subject].c95(DIAMETERS_PX[diameter], effort)
+        all[subject].c95(DIAMETERS_PX[diameter], effort)
     })?;
     for (&(subject, diameter), c95) in jobs.iter().zip(found) {
-        for (reach, c95) in subjects[subject].reaches.iter_mut().zip(c95) {
+        for (reach, c95) in all[subject].reaches.iter_mut().zip(c95) {
             reach.c95[diameter] = c95;
         }
     }
-    let boxes = boxes::measure(subjects.first().context("no subject")?, effort)?;
-    let lights = on_every_core("stains: lights", &lit(effort), search)?;
+    let boxes = boxes::measure(all.first().context("no subject")?, effort)?;
+    let lights = lit.iter().map(|subject| {
+        let known = all.iter().find(|levels| levels.subject == *subject);
+        known.cloned().context("a light was not measured")
+    });
+    let lights: Vec<Levels> = lights.collect::<Result<_>>()?;
+    all.truncate(wanted.len());
+    let even_and_not = [Light::Corners(0.0), Light::Corners(0.1)];
+    let with_stains = lights
+        .iter()
+        .filter(|levels| even_and_not.contains(&levels.subject.light));
+    let with_stains: Vec<&Levels> = with_stains.collect();
+    let faint = on_every_core("stains: precision", &with_stains, |levels| {
+        faint::measure(levels, effort)
+    })?;
     Ok(Stains {
         effort: *effort,
-        subjects,
+        subjects: all,
         lights,
         boxes,
+        faint: faint.concat(),
     })
 }

@@ -25,10 +25,13 @@ pub enum Content {
     HalfRandom,
     /// Random samples of all bits that the format holds, regardless of the camera's bit depth.
     BeyondDepth,
+    /// Squares of 12 samples with two levels at random, a stain in the middle third of long rows and columns, and
+    /// noise: the means of blocks of any size differ.
+    Stained,
 }
 
 impl Content {
-    /// Every kind.
+    /// Every kind that says something to any filter.
     pub const ALL: [Self; 12] = [
         Self::Constant(0),
         Self::Constant(128),
@@ -85,7 +88,8 @@ impl Picture {
         let ramp = |at: usize, n: usize| {
             (u64::from(self.highest) * at as u64 / (n.max(2) - 1) as u64) as u32
         };
-        let random = |component: usize| random(self.seed, component, x, y);
+        let random_at = random;
+        let random = |component: usize| random_at(self.seed, component, x, y);
         // Levels whose bytes differ, so that a swapped byte order is noticed.
         let two = [self.highest / 5, self.highest - self.highest / 7];
         match self.content {
@@ -102,6 +106,13 @@ impl Picture {
             Content::HalfRandom if y < height / 2 => two[1],
             Content::HalfRandom => random(component) & self.highest,
             Content::BeyondDepth => random(component) & self.format_highest,
+            Content::Stained => {
+                let unit = self.highest / 255;
+                let square = random_at(self.seed ^ 1, component, x / 12, y / 12) % 2;
+                let inside = |at: usize, n: usize| n < 60 || (n..2 * n).contains(&(3 * at));
+                let stain = u32::from(inside(x, width) && inside(y, height));
+                unit * (80 + 40 * square + 30 * stain) + random(component) % (24 * unit)
+            }
         }
     }
 }

@@ -10,6 +10,15 @@ use std::{
 /// Longest run time of a program, s.
 const TIME_LIMIT_S: u32 = 240;
 
+/// Elements that inspect two frames with a square that only means of pixels show; a sink follows.
+pub const FAINT_SQUARE: &str = "videotestsrc num-buffers=2 pattern=solid-color foreground-color=0xff808080 ! \
+    video/x-raw,format=I420,width=320,height=240,framerate=30/1 ! mix. \
+    videotestsrc num-buffers=2 pattern=solid-color foreground-color=0xff787878 ! \
+    video/x-raw,format=I420,width=24,height=24,framerate=30/1 ! mix. \
+    compositor name=mix sink_1::xpos=100 sink_1::ypos=130 ! \
+    clpitchthreshold name=p pitch-x=40 pitch-y=40 multiples=<1> min-contrast=0 scales=3 \
+    classes=stain:level>=1 output=frame";
+
 /// A folder with the plugin, a registry of its own, and files of the test.
 pub struct Sandbox {
     dir: PathBuf,

@@ -212,7 +212,8 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
                 &format!("mm-per-pixel-{axis}"),
                 &format!("Millimetres per pixel along {axis}"),
                 &format!(
-                    "Size of a pixel along {axis} in mm, for positions and SEMU in messages; 0 = unknown"
+                    "Size of a pixel along {axis} in mm, for positions in messages, and for the SEMU of defects \
+                     where clpitchthreshold looks for the pattern (min-contrast is not 0); 0 = unknown"
                 ),
                 0.0..=f64::MAX,
                 0.0,
