@@ -66,8 +66,6 @@ pub enum ProgramSource {
     PitchMask,
     /// The search for tiles without the pattern.
     Presence,
-    /// Clears the ignored pixels of packed masks.
-    MaskIgnore,
     /// The comparison at coarser levels for a CPU.
     ScalesRows,
     /// The comparison at coarser levels for a GPU.
@@ -100,7 +98,7 @@ const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 24] = [
         Self::FlatField,
         Self::FlatFieldRows,
         Self::FlatFieldItems,
@@ -118,7 +116,6 @@ impl ProgramSource {
         Self::PitchWide,
         Self::PitchMask,
         Self::Presence,
-        Self::MaskIgnore,
         Self::ScalesRows,
         Self::ScalesItems,
         Self::PitchDifference,
@@ -150,7 +147,6 @@ impl ProgramSource {
             | Self::PitchWords
             | Self::PitchMask
             | Self::Presence
-            | Self::MaskIgnore
             | Self::ScalesRows
             | Self::PitchDifference
             | Self::Reference
@@ -230,6 +226,8 @@ impl ProgramSource {
                 PRESENCE_TILES,
                 SCALES,
                 PITCH_MEASURE,
+                // Small: pixels are ignored from the next frame on, without a wait for a compiler.
+                part!("mask_ignore.cl"),
                 MASK_EXPAND,
                 part!("pitch_mask.cl"),
             ],
@@ -239,7 +237,6 @@ impl ProgramSource {
                 PRESENCE_TILES,
                 part!("presence.cl"),
             ],
-            Self::MaskIgnore => &[COMMON, part!("mask_ignore.cl")],
             Self::ScalesRows => &[
                 COMMON,
                 PITCH_THRESHOLD,

@@ -308,7 +308,7 @@ impl PitchThreshold {
             .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
             .collect();
         let ignore = (settings.ignored.as_ref())
-            .map(|pixels| Ignore::new(context, pixels, height))
+            .map(|pixels| Ignore::new(context, &plain, pixels, height))
             .transpose()?;
         let tall = settings.judged_height(height);
         let wanted = settings.wanted_pixels(width, tall);

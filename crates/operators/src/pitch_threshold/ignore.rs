@@ -7,7 +7,7 @@ use clinspect_core::{
     ignored::{Bitmap, Ignored},
     ndrange::NdRange,
 };
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, ProgramSource, Submission};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, Program, Submission};
 
 use super::upload;
 use crate::to_u32;
@@ -35,15 +35,18 @@ pub(super) struct Ignore {
 }
 
 impl Ignore {
-    /// Uploads `rows` rows from row 0 on.
+    /// Uploads `rows` rows from row 0 on. `program` has the kernel.
     ///
     /// # Errors
     /// The failing call.
-    pub fn new(context: &ClContext, pixels: &Arc<Ignored>, rows: usize) -> Result<Self, ClError> {
+    pub fn new(
+        context: &ClContext,
+        program: &Program,
+        pixels: &Arc<Ignored>,
+        rows: usize,
+    ) -> Result<Self, ClError> {
         let bitmap = Arc::new(pixels.rows(0, rows));
-        let kernel = context
-            .program(ProgramSource::MaskIgnore, "")?
-            .kernel(KERNEL)?;
+        let kernel = program.kernel(KERNEL)?;
         let caps = context.caps();
         Ok(Self {
             memory: Self::memory_of(context, &bitmap)?,
