@@ -45,4 +45,8 @@ mod stats;
 mod two_devices;
 mod web;
 mod web_bad_input;
+mod web_chains;
+mod web_defects;
 mod web_held;
+mod web_limits;
+mod webs;
