@@ -47,6 +47,7 @@ mod web;
 mod web_bad_input;
 mod web_chains;
 mod web_defects;
+mod web_gaps;
 mod web_held;
 mod web_limits;
 mod webs;

@@ -90,7 +90,7 @@ fn reasons(rig: &Rig, element: &str) -> Vec<String> {
 }
 
 /// What `element` sends for strips of one web.
-fn one_web(element: &str, strips: Vec<gst::Buffer>, height: usize) -> Vec<gst::Buffer> {
+pub fn one_web(element: &str, strips: Vec<gst::Buffer>, height: usize) -> Vec<gst::Buffer> {
     let mut rig = Rig::new(element, &caps(height));
     for strip in strips {
         rig.push(strip).unwrap();

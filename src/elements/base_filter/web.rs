@@ -230,8 +230,15 @@ impl Web {
         }
     }
 
-    /// Holds an event behind the strips.
+    /// Holds an event behind the strips. GAP events without a strip between them become one: a source may send
+    /// them for hours while the web stands still.
     pub fn hold_event(&mut self, event: gst::Event) {
+        if let Some(Held::Event(last)) = self.held.back_mut()
+            && let Some(both) = gap_of_both(last, &event)
+        {
+            *last = both;
+            return;
+        }
         self.held.push_back(Held::Event(event));
     }
 
@@ -380,6 +387,27 @@ impl Web {
 fn offset_of(buffer: &gst::BufferRef) -> Option<u64> {
     let offset = buffer.offset();
     (offset != gst::ffi::GST_BUFFER_OFFSET_NONE).then_some(offset)
+}
+
+/// One GAP event for two.
+fn gap_of_both(first: &gst::Event, second: &gst::Event) -> Option<gst::Event> {
+    let (gst::EventView::Gap(before), gst::EventView::Gap(gap)) = (first.view(), second.view())
+    else {
+        return None;
+    };
+    let offset = second.running_time_offset();
+    if first.running_time_offset() != offset {
+        return None;
+    }
+    let ((from, _), (again, duration)) = (before.get(), gap.get());
+    let from = from.min(again);
+    // Nobody knows where a gap without a duration ends.
+    let until = duration.map(|duration| again.saturating_add(duration));
+    let both = gst::event::Gap::builder(from)
+        .duration(until.map(|until| until.saturating_sub(from)))
+        .seqnum(second.seqnum())
+        .running_time_offset(offset);
+    Some(both.build())
 }
 
 /// Times, flags and metas of a buffer.

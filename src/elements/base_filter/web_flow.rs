@@ -81,15 +81,37 @@ impl ClBaseFilter {
         sent
     }
 
+    /// What an event does to the web and what is held. Returns the event, unless it is held, and the events that
+    /// go behind it.
+    pub(super) fn pass_web(&self, event: gst::Event) -> (Option<gst::Event>, Vec<gst::Event>) {
+        let ends = match event.view() {
+            gst::EventView::Eos(_) | gst::EventView::StreamStart(_) => Some(Reason::Start),
+            gst::EventView::Gap(gap) if gap.gap_flags().contains(gst::GapFlags::DATA) => {
+                Some(Reason::Discont)
+            }
+            gst::EventView::FlushStop(_) => return (Some(event), self.flush_web()),
+            gst::EventView::Caps(_) => return (Some(event), Vec::new()),
+            _ => None,
+        };
+        match ends {
+            None => (self.hold(event), Vec::new()),
+            Some(reason) => {
+                // The failure of a push is upstream's to see at its next buffer.
+                let _ = self.end_web(reason);
+                (Some(event), Vec::new())
+            }
+        }
+    }
+
     /// Drops what is held, and returns the events that outlive a flush.
-    pub(super) fn flush_web(&self) -> Vec<gst::Event> {
+    fn flush_web(&self) -> Vec<gst::Event> {
         let mut events = (self.with_web(|web| web.end(Reason::Flush))).unwrap_or_default();
         events.retain(|event| event.is_sticky() && event.type_() != gst::EventType::Segment);
         events
     }
 
     /// Holds an event if strips are held before it; returns it otherwise.
-    pub(super) fn hold(&self, event: gst::Event) -> Option<gst::Event> {
+    fn hold(&self, event: gst::Event) -> Option<gst::Event> {
         if !event.is_serialized() {
             return Some(event);
         }
