@@ -50,4 +50,5 @@ mod web_defects;
 mod web_gaps;
 mod web_held;
 mod web_limits;
+mod web_streams;
 mod webs;
