@@ -1,4 +1,4 @@
-//! What begins a web: another stream, offsets that do not follow, DISCONT.
+//! What begins a web: another stream, offsets that do not follow, DISCONT, a buffer that cannot be read.
 
 use gstclinspect::results::DefectResult;
 
@@ -200,6 +200,49 @@ fn rows_that_all_have_the_flag_discont_are_judged_along_x_alone() {
         for (number, (web, reason, lost)) in told.iter().enumerate() {
             let why = if number == 0 { "start" } else { "discont" };
             assert_eq!((*web, reason.as_str(), *lost), (number as u64, why, 0));
+        }
+    }
+}
+
+#[test]
+fn a_buffer_that_cannot_be_read_is_an_error_and_ends_the_web() {
+    if start().is_none() {
+        return;
+    }
+    let rows = cloth(128);
+    for (element, factory) in [
+        (SMOOTH.to_owned(), "clgaussian"),
+        (JUDGED.to_owned(), "clpitchthreshold"),
+        (format!("{JUDGED} output=frame"), "clpitchthreshold"),
+    ] {
+        for has_offsets in [false, true] {
+            let what = format!("{element}, offsets {has_offsets}");
+            let mut rig = Rig::new(&element, &caps(8));
+            for (index, mut strip) in strips(&rows, 8).into_iter().enumerate() {
+                let fields = strip.get_mut().unwrap();
+                if has_offsets {
+                    fields.set_offset(index as u64);
+                }
+                if index == 6 {
+                    // Half of its rows are missing.
+                    fields.set_size(4 * WIDTH);
+                    assert_eq!(webs(&rig, factory), [(0, "start".to_owned(), 0)], "{what}");
+                    assert_eq!(rig.push(strip), Err(gst::FlowError::Error), "{what}");
+                    assert_eq!(rig.errors().len(), 1, "{what}");
+                    // The strips before it are judged as the last ones of a web.
+                    assert_eq!(rig.harness().buffers_in_queue(), 6, "{what}");
+                } else {
+                    rig.push(strip).unwrap();
+                }
+            }
+            let sent = end(&mut rig);
+            let before = one_web(&element, strips(&rows[..6 * 8 * WIDTH], 8), 8);
+            let after = one_web(&element, strips(&rows[7 * 8 * WIDTH..], 8), 8);
+            assert_eq!(sent.len(), 15, "{what}");
+            assert!(bytes(&sent) == bytes(&[before, after].concat()), "{what}");
+            let wanted = [(1, "discont".to_owned(), 1)];
+            assert_eq!(webs(&rig, factory), wanted, "{what}");
+            assert!(rig.errors().is_empty(), "{what}");
         }
     }
 }

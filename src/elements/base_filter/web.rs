@@ -110,7 +110,7 @@ pub(super) struct Web {
     size: u64,
     /// Offsets count bytes, as those of a file do, instead of buffers.
     counts_bytes: bool,
-    /// Strips that did not come since the web before, because they were late.
+    /// Strips that were not sent since the web before: they were late, or there was an error.
     skipped: u64,
     /// Number of the web's rows at which the element learns again.
     learns_at: u64,
@@ -202,6 +202,17 @@ impl Web {
             Held::Event(event) => Some(event),
         });
         events.collect()
+    }
+
+    /// The web ends because of an error: the held strips are lost, and so are `strips` that are no longer held.
+    /// Those behind them do not continue the web. Returns the held events.
+    pub fn fail(&mut self, strips: u64) -> Vec<gst::Event> {
+        let held = self
+            .held
+            .iter()
+            .filter(|held| matches!(held, Held::Strip(_)));
+        self.skipped += held.count() as u64 + strips;
+        self.end(Reason::Discont)
     }
 
     /// The strip that follows is dropped.
