@@ -115,6 +115,11 @@ pub const ALL: &[Case] = &[
         "clgaussian line-scan=true kernel-size=31",
     )),
     gpu(web("web-gpu", WEB)),
+    // Rows of frames are padded, rows of the web are not.
+    gpu(Case {
+        size: [90, 24],
+        ..web("web-padded-gpu", WEB)
+    }),
     ours(case(
         "chain",
         "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 output=frame",

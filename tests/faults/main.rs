@@ -191,6 +191,7 @@ fn first_use_of_each_call_failing_is_one_error_and_recovers() {
         "reference-gpu",
         "web",
         "web-gaussian",
+        "web-padded-gpu",
     ];
     assert_all(&cases.map(|case| format!("calls:{case}:first")));
 }
