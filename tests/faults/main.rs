@@ -260,7 +260,12 @@ fn each_limit_of_a_device_gives_the_same_results_or_refuses() {
 
 #[test]
 fn objects_are_all_released_at_every_stop() {
-    assert_all(&jobs(&["balance:chain:5", "balance:chain-gpu:5"]));
+    assert_all(&jobs(&[
+        "balance:chain:5",
+        "balance:chain-gpu:5",
+        "balance:web:5",
+        "balance:web-padded-gpu:5",
+    ]));
 }
 
 #[test]
