@@ -25,10 +25,10 @@ const SIZE: [usize; 2] = [45, 18];
 const LINE: &str = "clpitchthreshold PUBLISHED pitch-x=4 pitch-y=3";
 
 /// A file that is removed at the end.
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(bytes: &[u8]) -> Self {
+    pub fn new(bytes: &[u8]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!(
             "clinspect-ignored-{}-{}",
@@ -40,7 +40,7 @@ impl Scratch {
         Self(path)
     }
 
-    fn path(&self) -> &str {
+    pub fn path(&self) -> &str {
         self.0.to_str().unwrap()
     }
 }

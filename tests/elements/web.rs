@@ -7,150 +7,8 @@ use gstclinspect::results::{DefectResult, Verdict};
 use crate::{
     frames::read,
     support::{Rig, start},
+    webs::{HEIGHTS, JUDGED, Numbers, Web, row_bytes, rows_of},
 };
-
-/// A web: rows of bytes.
-struct Web {
-    format: Format,
-    width: usize,
-    rows: usize,
-    bytes: Vec<u8>,
-}
-
-/// Bytes of a pixel row and of its part of the other planes, for formats of one plane.
-fn row_bytes(format: Format, width: usize) -> usize {
-    match format {
-        Format::Gray16Le => 2 * width,
-        Format::Rgb => 3 * width,
-        _ => width,
-    }
-}
-
-/// A small generator of reproducible numbers.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        (self.0 >> 33) % below
-    }
-}
-
-impl Web {
-    /// A cloth of period 7.35 × 5.25 with noise, spots, streaks and a torn place.
-    fn cloth(format: Format, width: usize, rows: usize, seed: u64) -> Self {
-        let mut numbers = Numbers(seed);
-        let mut grey = vec![0_i64; width * rows];
-        for (i, v) in grey.iter_mut().enumerate() {
-            let (x, y) = ((i % width) as f64, (i / width) as f64);
-            let wave = |at: f64, period: f64| (std::f64::consts::TAU * at / period).cos();
-            let level = 110.0 + 45.0 * wave(x, 7.35) + 40.0 * wave(y, 5.25);
-            *v = level as i64 + numbers.next(7) as i64;
-        }
-        for _ in 0..12 {
-            let (x, y) = (
-                numbers.next(width as u64) as usize,
-                numbers.next(rows as u64) as usize,
-            );
-            let (w, h) = match numbers.next(3) {
-                0 => (2, 1 + numbers.next(60) as usize),
-                1 => (1 + numbers.next(40) as usize, 2),
-                _ => (3, 3),
-            };
-            let change = if numbers.next(2) == 0 { 70 } else { -70 };
-            for row in y..(y + h).min(rows) {
-                for column in x..(x + w).min(width) {
-                    grey[row * width + column] += change;
-                }
-            }
-        }
-        let torn = numbers.next(rows as u64) as usize;
-        for row in torn..(torn + 30).min(rows) {
-            for column in width / 2..(width / 2 + 50).min(width) {
-                grey[row * width + column] = 90;
-            }
-        }
-        let bytes = grey.iter().flat_map(|&v| {
-            let v = v.clamp(0, 255) as u8;
-            match format {
-                Format::Gray16Le => vec![v.wrapping_mul(37), v],
-                Format::Rgb => vec![v, v.wrapping_mul(3), 255 - v],
-                _ => vec![v],
-            }
-        });
-        Self {
-            format,
-            width,
-            rows,
-            bytes: bytes.collect(),
-        }
-    }
-
-    fn caps(&self, height: usize) -> gst::Caps {
-        gst_video::VideoInfo::builder(self.format, self.width as u32, height as u32)
-            .fps(gst::Fraction::new(100, 1))
-            .build()
-            .unwrap()
-            .to_caps()
-            .unwrap()
-    }
-
-    /// The strips of `height` rows, with GStreamer's own strides.
-    fn strips(&self, height: usize) -> Vec<gst::Buffer> {
-        let info = gst_video::VideoInfo::from_caps(&self.caps(height)).unwrap();
-        let (row, stride) = (
-            row_bytes(self.format, self.width),
-            info.stride()[0] as usize,
-        );
-        self.bytes
-            .chunks_exact(row * height)
-            .enumerate()
-            .map(|(index, rows)| {
-                let mut bytes = vec![0; info.size()];
-                for (y, row) in rows.chunks_exact(row).enumerate() {
-                    bytes[y * stride..][..row.len()].copy_from_slice(row);
-                }
-                let mut buffer = gst::Buffer::from_mut_slice(bytes);
-                let fields = buffer.get_mut().unwrap();
-                fields.set_offset(index as u64);
-                fields.set_pts(gst::ClockTime::from_mseconds(10 * index as u64));
-                fields.set_duration(gst::ClockTime::from_mseconds(10));
-                buffer
-            })
-            .collect()
-    }
-
-    /// What `description` sends for strips of `height` rows.
-    fn through(&self, description: &str, height: usize) -> Vec<gst::Buffer> {
-        let mut rig = Rig::new(description, &self.caps(height));
-        for strip in self.strips(height) {
-            if let Err(flow) = rig.push(strip) {
-                panic!("{flow:?}: {:?}", rig.errors());
-            }
-        }
-        rig.harness().push_event(gst::event::Eos::new());
-        // A queue sends from a thread of its own.
-        std::iter::from_fn(|| rig.harness().pull_until_eos().unwrap()).collect()
-    }
-}
-
-/// Rows without the stride's padding.
-fn rows_of(buffers: &[gst::Buffer], row: usize, stride: usize) -> Vec<u8> {
-    let rows = buffers.iter().flat_map(|buffer| {
-        let bytes = read(buffer);
-        bytes
-            .chunks_exact(stride)
-            .flat_map(|line| line[..row].to_vec())
-            .collect::<Vec<u8>>()
-    });
-    rows.collect()
-}
-
-/// The heights at which the tests cut a web of 360 rows.
-const HEIGHTS: [usize; 7] = [1, 3, 8, 20, 45, 120, 360];
 
 #[test]
 fn gaussian_of_strips_is_that_of_the_whole_web() {
@@ -178,9 +36,6 @@ fn gaussian_of_strips_is_that_of_the_whole_web() {
         }
     }
 }
-
-/// Settings along both axes, with borders and presence.
-const JUDGED: &str = "clpitchthreshold pitch-x=7.35 pitch-y=5.25 threshold=40 min-contrast=15 scales=3 line-scan=true";
 
 #[test]
 fn masks_and_counts_of_strips_are_those_of_the_whole_web() {
@@ -250,14 +105,77 @@ fn masks_and_counts_of_strips_are_those_of_the_whole_web() {
     }
 }
 
-/// Times, offsets and verdicts of strips in order.
+/// Times and offsets of strips in order.
 fn places(strips: &[gst::Buffer]) -> Vec<(u64, u64)> {
     let place = |buffer: &gst::Buffer| (buffer.offset(), buffer.pts().unwrap().mseconds());
     strips.iter().map(place).collect()
 }
 
+/// All that a strip carries beside its pixels and results.
+#[derive(Debug, PartialEq)]
+struct Carried {
+    times: [Option<gst::ClockTime>; 3],
+    offsets: [u64; 2],
+    flags: gst::BufferFlags,
+    /// Of a meta that an element before attached.
+    taken_at: Vec<gst::ClockTime>,
+    foreign: Option<u32>,
+}
+
+impl Carried {
+    fn by(strip: &gst::Buffer) -> Self {
+        let foreign = gst::meta::CustomMeta::from_buffer(strip, "TestForeignMeta").ok();
+        Self {
+            times: [strip.pts(), strip.dts(), strip.duration()],
+            offsets: [strip.offset(), strip.offset_end()],
+            // Whether a buffer's memory has changed says nothing about the strip.
+            flags: strip.flags() - gst::BufferFlags::TAG_MEMORY,
+            taken_at: strip
+                .iter_meta::<gst::ReferenceTimestampMeta>()
+                .map(|meta| meta.timestamp())
+                .collect(),
+            foreign: foreign.map(|meta| meta.structure().get("strip").unwrap()),
+        }
+    }
+}
+
+/// Strips of which each carries something else; the strip of this number begins a second web.
+fn laden(web: &Web, height: usize, second: usize) -> Vec<gst::Buffer> {
+    let mut strips = web.strips(height);
+    let clock = gst::Caps::new_empty_simple("timestamp/x-camera");
+    let mut numbers = Numbers(5);
+    for (index, strip) in strips.iter_mut().enumerate() {
+        let fields = strip.get_mut().unwrap();
+        let time = |add| gst::ClockTime::from_useconds(10_000 * index as u64 + add);
+        // Times are not even: a camera that an encoder triggers.
+        fields.set_pts(time(numbers.next(9000)));
+        fields.set_dts(time(numbers.next(9000)));
+        fields.set_duration(gst::ClockTime::from_useconds(numbers.next(9000)));
+        fields.set_offset_end(index as u64 + 1 + numbers.next(5));
+        for (every, flag) in [
+            (2, gst::BufferFlags::MARKER),
+            (3, gst::BufferFlags::RESYNC),
+            (5, gst::BufferFlags::CORRUPTED),
+            (7, gst::BufferFlags::DROPPABLE),
+        ] {
+            if index % every == 1 {
+                fields.set_flags(flag);
+            }
+        }
+        if index == second {
+            fields.set_flags(gst::BufferFlags::DISCONT);
+        }
+        if index % 4 != 3 {
+            gst::ReferenceTimestampMeta::add(fields, &clock, time(7), None);
+        }
+        let mut meta = gst::meta::CustomMeta::add(fields, "TestForeignMeta").unwrap();
+        meta.mut_structure().set("strip", index as u32);
+    }
+    strips
+}
+
 #[test]
-fn strips_leave_in_order_with_their_own_times_and_metas() {
+fn strips_leave_in_order_with_their_own_times_flags_and_metas() {
     if start().is_none() {
         return;
     }
@@ -268,17 +186,47 @@ fn strips_leave_in_order_with_their_own_times_and_metas() {
         format!("{JUDGED} output=frame"),
         format!("clgaussian line-scan=true ! clhistogram name=h ! queue ! {JUDGED}"),
     ] {
-        let strips = web.through(&element, 8);
-        let wanted: Vec<(u64, u64)> = (0..45).map(|i| (i, 10 * i)).collect();
-        assert_eq!(places(&strips), wanted, "{element}");
+        let strips = laden(&web, 8, 21);
+        let wanted: Vec<Carried> = strips.iter().map(Carried::by).collect();
+        let mut rig = Rig::new(&element, &web.caps(8));
+        for strip in strips {
+            rig.push(strip).unwrap();
+        }
+        rig.harness().push_event(gst::event::Eos::new());
+        let sent: Vec<_> = std::iter::from_fn(|| rig.harness().pull_until_eos().unwrap()).collect();
+        let found: Vec<Carried> = sent.iter().map(Carried::by).collect();
+        assert_eq!(found, wanted, "{element}");
+        if element.contains("pitch") {
+            let results: Vec<_> = sent.iter().flat_map(|s| DefectResult::read(s)).collect();
+            let place = |r: &DefectResult| (r.web, r.first_line, r.frame_number);
+            let places: Vec<_> = results.iter().map(place).collect();
+            let wanted = (0..45).map(|i| {
+                if i < 21 {
+                    (0, 8 * i, i)
+                } else {
+                    (1, 8 * (i - 21), i)
+                }
+            });
+            assert_eq!(places, wanted.collect::<Vec<_>>(), "{element}");
+        }
         if element.contains("histogram") {
-            let counted = strips
-                .iter()
-                .filter(|strip| gstclinspect::results::HistogramResult::read(strip).len() == 1);
-            assert_eq!(counted.count(), 45);
+            let mut smooth = Rig::new("clgaussian line-scan=true", &web.caps(8));
+            for strip in laden(&web, 8, 21) {
+                smooth.push(strip).unwrap();
+            }
+            smooth.harness().push_event(gst::event::Eos::new());
+            for strip in &sent {
+                let mut counts = vec![0; 256];
+                for row in read(&smooth.harness().try_pull().unwrap()).chunks_exact(100) {
+                    row[..97].iter().for_each(|&v| counts[usize::from(v)] += 1);
+                }
+                let counted = gstclinspect::results::HistogramResult::read(strip);
+                assert_eq!(counted.len(), 1);
+                assert!(counted[0].counts == counts, "strip {}", strip.offset());
+            }
         }
         if element.contains("output=frame") {
-            let bytes: Vec<u8> = rows_of(&strips, 97, 100);
+            let bytes: Vec<u8> = rows_of(&sent, 97, 100);
             assert!(bytes == web.bytes);
         }
     }
@@ -502,254 +450,6 @@ fn strips_that_cannot_be_joined_are_refused() {
     );
 }
 
-/// A listed defect with its place in the web: the first row and the rest of its box, and its features.
-fn in_web(results: &[DefectResult]) -> Vec<(i64, [u32; 4], String)> {
-    let mut all: Vec<(i64, [u32; 4], String)> = results
-        .iter()
-        .flat_map(|result| {
-            result.defects.iter().map(|d| {
-                let row = result.first_line as i64 + i64::from(d.y);
-                // Rounded: a 32-bit float has fewer digits left at a large y.
-                let centre = result.first_line as f64 + f64::from(d.centroid_y);
-                let features = format!(
-                    "{} {centre:.2} {} {} {} {} {} {} {} {} {}",
-                    d.centroid_x,
-                    d.mean_difference,
-                    d.peak_difference,
-                    d.polarity,
-                    d.major_axis,
-                    d.minor_axis,
-                    d.orientation,
-                    d.boundary_length,
-                    d.level(),
-                    result.class_name(d.class),
-                );
-                (row, [d.x as u32, d.width, d.height, d.area], features)
-            })
-        })
-        .collect();
-    all.sort_by_key(|(row, place, _)| (*row, *place));
-    all
-}
-
-#[test]
-fn defects_of_strips_are_those_of_the_whole_web() {
-    if start().is_none() {
-        return;
-    }
-    for (seed, extra) in [
-        (21, ""),
-        (22, "merge-distance=3 min-area=4"),
-        (23, "pitch-y=0 merge-distance=9"),
-        (
-            24,
-            "classes=\"long: elongation > 3 and major > 8; small: area < 12\"",
-        ),
-    ] {
-        let element = format!("{JUDGED} max-defects=10000 {extra}");
-        let web = Web::cloth(Format::Gray8, 97, 360, seed);
-        let results = |height| -> Vec<DefectResult> {
-            let strips = web.through(&element, height);
-            strips
-                .iter()
-                .flat_map(|strip| DefectResult::read(strip))
-                .collect()
-        };
-        let whole = results(360);
-        let wanted = in_web(&whole);
-        assert!(wanted.len() > 5, "{extra}: {}", wanted.len());
-        if extra.is_empty() {
-            assert!(whole[0].missing_pixels > 0);
-            assert!(
-                wanted
-                    .iter()
-                    .any(|(_, _, text)| text.ends_with("pattern-missing"))
-            );
-        }
-        for height in HEIGHTS {
-            let strips = results(height);
-            assert_eq!(in_web(&strips), wanted, "{extra}, strips of {height} rows");
-            let ids: Vec<u32> = strips
-                .iter()
-                .flat_map(|strip| strip.defects.iter().map(|d| d.id))
-                .collect();
-            let counted: Vec<u32> = (1..=wanted.len() as u32).collect();
-            assert_eq!(ids, counted, "{extra}");
-            // Each strip tells its place.
-            for (n, strip) in strips.iter().enumerate() {
-                assert_eq!((strip.web, strip.first_line), (0, (n * height) as u64));
-                assert_eq!(
-                    strip.open_area > 0,
-                    strip.defects.len() < wanted.len() && strip.open_area > 0
-                );
-            }
-        }
-    }
-}
-
-#[test]
-fn random_webs_in_random_strips_are_judged_as_one_frame() {
-    if start().is_none() {
-        return;
-    }
-    let mut failed = 0;
-    for seed in 100..124 {
-        let mut numbers = Numbers(seed);
-        let mut pick = |of: &[&str]| of[numbers.next(of.len() as u64) as usize].to_string();
-        let element = format!(
-            "clpitchthreshold line-scan=true max-defects=10000 min-contrast=0 pitch-x=7.35 pitch-y={} multiples={} \
-             scales={} threshold={} borders={} edge-margin={} merge-distance={} {} {}",
-            pick(&["0", "5.25", "10.5"]),
-            pick(&["<1>", "<1,2>"]),
-            pick(&["0", "0", "2"]),
-            pick(&["25", "40"]),
-            pick(&["inward", "skip"]),
-            pick(&["0", "2", "5"]),
-            pick(&["0", "1", "7"]),
-            pick(&["", "rois=<<10,40,60,100>,<20,200,50,55>>"]),
-            pick(&[
-                "",
-                "ignore-regions=<<0.0,150.0,97.0,150.0,97.0,190.0,0.0,190.0>>"
-            ]),
-        );
-        let height = pick(&["1", "4", "9", "15", "36", "90"]).parse().unwrap();
-        let web = Web::cloth(Format::Gray8, 97, 360, seed);
-        let [whole, strips] = [360, height].map(|height| {
-            let sent = web.through(&element, height);
-            let results: Vec<_> = (sent.iter().flat_map(|s| DefectResult::read(s))).collect();
-            let fails = results.iter().any(|r| r.verdict == Verdict::Fail);
-            failed += usize::from(fails);
-            for result in results.iter().filter(|r| !r.defects.is_empty()) {
-                assert_eq!(result.verdict, Verdict::Fail, "seed {seed}: {element}");
-            }
-            let judged: u64 = results.iter().map(|r| r.judged_pixels).sum();
-            (rows_of(&sent, 13, 13), in_web(&results), judged, fails)
-        });
-        assert!(
-            strips == whole,
-            "seed {seed}, strips of {height} rows: {element}"
-        );
-    }
-    assert!(failed > 10, "{failed} webs failed, which says little");
-}
-
-/// A flat web with a bright line of one column.
-fn line(rows: usize, marked: std::ops::Range<usize>) -> Web {
-    let mut web = Web {
-        format: Format::Gray8,
-        width: 64,
-        rows,
-        bytes: vec![100; 64 * rows],
-    };
-    for row in marked {
-        web.bytes[64 * row + 30] = 200;
-    }
-    web
-}
-
-#[test]
-fn a_line_over_three_strips_is_listed_once_where_it_ends() {
-    if start().is_none() {
-        return;
-    }
-    // Rows 7 to 22 of column 30: it begins in strip 0, fills strip 1 and ends in strip 2 of 10 rows.
-    let web = line(50, 7..23);
-    let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
-                   line-scan=true fail-defect-area=15 fail-defect-count=-1 mm-per-pixel-x=0.5 \
-                   mm-per-pixel-y=2";
-    let sent = web.through(element, 10);
-    let results: Vec<DefectResult> = sent.iter().flat_map(|s| DefectResult::read(s)).collect();
-    let listed: Vec<usize> = results.iter().map(|r| r.defects.len()).collect();
-    assert_eq!(listed, [0, 0, 1, 0, 0]);
-    let defect = results[2].defects[0];
-    assert_eq!(
-        (defect.x, defect.y, defect.width, defect.height),
-        (30, -13, 1, 16)
-    );
-    assert_eq!((defect.area, defect.id, defect.flags), (16, 1, 0));
-    assert_eq!((defect.centroid_x, defect.centroid_y), (30.5, -5.0));
-    // Variance of 16 rows in a line: (16² − 1)/12.
-    assert!((defect.major_axis - 4.0 * (255.0_f32 / 12.0).sqrt()).abs() < 1e-4);
-    assert_eq!((defect.minor_axis, defect.boundary_length), (0.0, 34));
-    assert_eq!(defect.mean_difference, 100.0);
-    let open: Vec<u64> = results.iter().map(|r| r.open_area).collect();
-    assert_eq!(open, [3, 13, 0, 0, 0]);
-    // 16 pixels exceed the area of 15 in the strip that lists the line, not before.
-    let failed: Vec<bool> = results.iter().map(|r| r.verdict == Verdict::Fail).collect();
-    assert_eq!(failed, [false, false, true, false, false]);
-    // Its first pixel lies in column 30 and row 7 of the web: 15 mm across and 14 mm along.
-    assert_eq!(results[2].x_mm(&defect), Some(15.0));
-    assert!((results[2].y_m(&defect).unwrap() - 0.014).abs() < 1e-9);
-    // The box of the region of interest is cut to the strip.
-    let roi = sent[2]
-        .meta::<gst_video::VideoRegionOfInterestMeta>()
-        .unwrap();
-    assert_eq!(roi.rect(), (30, 0, 1, 3));
-}
-
-#[test]
-fn a_defect_fails_the_strip_that_lists_it_although_nothing_is_judged_there() {
-    if start().is_none() {
-        return;
-    }
-    // The line ends in row 29; the rows from 30 on are not judged, but only they tell that it ends.
-    let web = line(50, 15..30);
-    let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 line-scan=true";
-    for unjudged in [
-        "rois=<<0,0,64,30>>",
-        "ignore-regions=<<0.0,30.0,64.0,30.0,64.0,50.0,0.0,50.0>>",
-    ] {
-        for (height, wanted) in [
-            (50, vec![Verdict::Fail]),
-            (
-                10,
-                vec![
-                    Verdict::Pass,
-                    Verdict::Pass,
-                    Verdict::Pass,
-                    Verdict::Fail,
-                    Verdict::None,
-                ],
-            ),
-        ] {
-            let sent = web.through(&format!("{element} {unjudged}"), height);
-            let verdicts: Vec<_> = (sent.iter().flat_map(|s| DefectResult::read(s)))
-                .map(|result| result.verdict)
-                .collect();
-            assert_eq!(verdicts, wanted, "{unjudged}, strips of {height} rows");
-        }
-    }
-}
-
-#[test]
-fn an_endless_line_is_cut_and_continued() {
-    if start().is_none() {
-        return;
-    }
-    let web = line(400, 5..400);
-    let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
-                   line-scan=true max-defect-rows=100";
-    let results: Vec<DefectResult> = web
-        .through(element, 10)
-        .iter()
-        .flat_map(|strip| DefectResult::read(strip))
-        .collect();
-    let listed: Vec<(u32, u16)> = results
-        .iter()
-        .flat_map(|strip| strip.defects.iter().map(|d| (d.area, d.flags)))
-        .collect();
-    assert_eq!(listed.iter().map(|(area, _)| area).sum::<u32>(), 395);
-    assert_eq!(
-        listed.first().map(|d| d.1),
-        Some(gstclinspect::results::Defect::CUT)
-    );
-    assert_eq!(
-        listed.last().map(|d| d.1),
-        Some(gstclinspect::results::Defect::CONTINUED)
-    );
-    assert!(listed.len() >= 4, "{listed:?}");
-}
-
 #[test]
 fn line_scan_is_latched_at_the_start() {
     if start().is_none() {
@@ -765,34 +465,4 @@ fn line_scan_is_latched_at_the_start() {
     rig.only("clgaussian").set_property("line-scan", false);
     rig.push(strips.remove(0)).unwrap();
     assert!(rig.is_silent());
-}
-
-#[test]
-fn stats_count_the_listed_defects_by_class() {
-    if start().is_none() {
-        return;
-    }
-    let web = Web::cloth(Format::Gray8, 97, 360, 24);
-    let element = format!("{JUDGED} classes=\"long: elongation > 3 and major > 8\"");
-    let mut rig = Rig::new(&element, &web.caps(20));
-    for strip in web.strips(20) {
-        rig.push(strip).unwrap();
-    }
-    rig.harness().push_event(gst::event::Eos::new());
-    let mut listed = std::collections::BTreeMap::<String, u64>::new();
-    while let Some(strip) = rig.harness().try_pull() {
-        for result in DefectResult::read(&strip) {
-            for defect in &result.defects {
-                *listed
-                    .entry(result.class_name(defect.class).to_owned())
-                    .or_default() += 1;
-            }
-        }
-    }
-    assert!(listed.len() > 1, "{listed:?}");
-    let stats: gst::Structure = rig.only("clpitchthreshold").property("stats");
-    let counts: gst::Structure = stats.get("class-counts").unwrap();
-    for (name, count) in &listed {
-        assert_eq!(counts.get::<u64>(name), Ok(*count), "{name}");
-    }
 }

@@ -25,7 +25,7 @@ pub const SMOOTH: &str = "clgaussian kernel-size=31 line-scan=true";
 /// A comparison along both axes that needs 10 rows below the first rows of a web, and later 5.
 pub const JUDGED: &str = "clpitchthreshold pitch-x=8 pitch-y=5 multiples=<1> scales=0 min-contrast=0 threshold=40 line-scan=true";
 /// A comparison along x.
-const ALONG_X: &str = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> scales=0 min-contrast=0 threshold=40 \
+pub const ALONG_X: &str = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> scales=0 min-contrast=0 threshold=40 \
                        line-scan=true";
 
 pub fn caps(height: usize) -> gst::Caps {
@@ -90,7 +90,7 @@ fn reasons(rig: &Rig, element: &str) -> Vec<String> {
 }
 
 /// What `element` sends for strips of one web.
-fn one_web(element: &str, strips: Vec<gst::Buffer>, height: usize) -> Vec<gst::Buffer> {
+pub fn one_web(element: &str, strips: Vec<gst::Buffer>, height: usize) -> Vec<gst::Buffer> {
     let mut rig = Rig::new(element, &caps(height));
     for strip in strips {
         rig.push(strip).unwrap();
@@ -137,59 +137,6 @@ fn webs_of_one_strip_are_judged_as_frames() {
     // Rows that have no neighbours along y are sent unmarked, not refused.
     let sent = one_web(JUDGED, strips(&rows, 1), 1);
     assert_eq!(order(&sent), (0..120).collect::<Vec<u64>>());
-}
-
-#[test]
-fn offsets_that_jump_back_begin_a_web() {
-    if start().is_none() {
-        return;
-    }
-    let rows = cloth(120);
-    let mut rig = Rig::new(SMOOTH, &caps(8));
-    for (strip, offset) in strips(&rows, 8)
-        .into_iter()
-        .zip([5, 6, 7, 3, 4, 0, u64::MAX - 1])
-    {
-        let mut strip = strip;
-        strip.get_mut().unwrap().set_offset(offset);
-        rig.push(strip).unwrap();
-    }
-    let sent = end(&mut rig);
-    assert_eq!(order(&sent), [0, 1, 2, 3, 4, 5, 6]);
-    assert_eq!(
-        reasons(&rig, "clgaussian"),
-        ["start", "offset", "offset", "offset"]
-    );
-}
-
-#[test]
-fn offsets_may_count_bytes() {
-    if start().is_none() {
-        return;
-    }
-    let rows = cloth(120);
-    let mut rig = Rig::new(SMOOTH, &caps(8));
-    let mut told = Vec::new();
-    for (index, mut strip) in strips(&rows, 8).into_iter().enumerate() {
-        // As rawvideoparse does behind filesrc; two strips are lost, and later the file starts again.
-        let number = match index {
-            ..6 => index,
-            6..10 => index + 2,
-            10.. => index - 10,
-        };
-        (strip.get_mut().unwrap()).set_offset((number * 8 * WIDTH) as u64);
-        rig.push(strip).unwrap();
-        for web in rig.told("clgaussian-web") {
-            let reason: String = web.get("reason").unwrap();
-            told.push((index, reason, web.get::<u64>("lost-buffers").unwrap()));
-        }
-    }
-    let wanted = [(0, "start", 0), (6, "offset", 2), (10, "offset", 0)];
-    assert_eq!(
-        told,
-        wanted.map(|(at, why, lost)| (at, why.to_owned(), lost))
-    );
-    assert_eq!(order(&end(&mut rig)), (0..15).collect::<Vec<u64>>());
 }
 
 /// Bytes that are counted while they live.

@@ -41,7 +41,7 @@ struct Chain {
     steps: &'static [Step],
 }
 
-const CHAINS: [Chain; 10] = [
+const CHAINS: [Chain; 11] = [
     Chain {
         name: "gaussian-grey",
         format: Format::Gray8,
@@ -107,7 +107,50 @@ const CHAINS: [Chain; 10] = [
             Step::Pitch(7.35, THRESHOLD),
         ],
     },
+    Chain {
+        name: "web",
+        format: Format::Gray8,
+        panels: true,
+        steps: &[
+            Step::GaussianOfWeb(5),
+            Step::Histogram,
+            Step::PitchOfWeb(7.35, THRESHOLD),
+        ],
+    },
 ];
+
+/// What a chain must give for `count` frames.
+struct Expected {
+    results: Vec<Result>,
+    is_web: bool,
+    count: usize,
+}
+
+impl Expected {
+    /// Rounds of a web that the reference computes: the first one, the last one, and one that stands for all
+    /// between them.
+    const ROUNDS: usize = 3;
+
+    /// Strips of the web that the reference computes; the last one shows the same frame as the last of `count`.
+    fn strips(count: usize) -> usize {
+        if count < (Self::ROUNDS + 1) * FRAMES {
+            count
+        } else {
+            Self::ROUNDS * FRAMES + count % FRAMES
+        }
+    }
+
+    fn of(&self, number: usize) -> &Result {
+        let left = self.count - number;
+        let strips = Self::strips(self.count);
+        &self.results[match number {
+            _ if !self.is_web => number % FRAMES,
+            _ if number < FRAMES || strips == self.count => number,
+            _ if left <= FRAMES => strips - left,
+            _ => FRAMES + number % FRAMES,
+        }]
+    }
+}
 
 /// Stops a pipeline on drop, also in a panic, so that the feeding thread continues.
 struct StopAtEnd<'a>(&'a gst::Pipeline);
@@ -138,24 +181,40 @@ impl Drop for Models {
 }
 
 impl Chain {
-    /// The frames of the cycle, with the results of the references.
-    fn frames(&self) -> Vec<(Frame, Result)> {
+    /// The frames of the cycle.
+    fn frames(&self) -> Vec<Frame> {
         let mut panel = spotted(SIZE);
         (0..FRAMES)
             .map(|number| {
                 let arrangement = self.arrangement(number);
-                let frame = if self.panels {
+                if self.panels {
                     panel.next_as(self.format, arrangement, number)
                 } else {
                     // Noise depends only on the size, so rotate it to make frames different.
                     let mut frame = noise(self.format, SIZE, arrangement);
                     frame.bytes.rotate_left(4 * number);
                     frame
-                };
-                let expected = Result::expected(self.steps, &frame);
-                (frame, expected)
+                }
             })
             .collect()
+    }
+
+    /// The results of the references for `count` frames that go round.
+    fn expected(&self, frames: &[Frame], count: usize) -> Expected {
+        let is_web = self.steps.iter().any(|step| step.is_of_web());
+        let results = if is_web {
+            let strips = (0..Expected::strips(count)).map(|number| &frames[number % FRAMES]);
+            Result::of_web(self.steps, &strips.collect::<Vec<_>>())
+        } else {
+            let each = frames.iter();
+            each.map(|frame| Result::expected(self.steps, frame))
+                .collect()
+        };
+        Expected {
+            results,
+            is_web,
+            count,
+        }
     }
 
     /// Alternates between our memory and system memory.
@@ -168,7 +227,7 @@ impl Chain {
         &self,
         device: (&str, &Arc<ClContext>),
         models: &Path,
-        frames: &[(Frame, Result)],
+        frames: &[Frame],
         count: usize,
         mut look: impl FnMut(usize, &gst::Buffer),
     ) {
@@ -182,10 +241,10 @@ impl Chain {
         ));
         let input: gst_app::AppSrc = pipeline.get("in");
         let output: gst_app::AppSink = pipeline.get("out");
-        input.set_caps(Some(&caps_of(&frames[0].0)));
+        input.set_caps(Some(&caps_of(&frames[0])));
         let buffers: Vec<gst::Buffer> = frames
             .iter()
-            .map(|(frame, _)| buffer_of(frame, device.1))
+            .map(|frame| buffer_of(frame, device.1))
             .collect();
         let bus = pipeline.bus().unwrap();
         pipeline.set_state(gst::State::Playing).unwrap();
@@ -239,18 +298,20 @@ fn every_chain_frame_after_frame_equals_the_references_and_does_not_grow() {
         let mut compared = "the reference".to_owned();
         if let Some(other) = &other {
             let other_name = other.device_name();
+            let expected = chain.expected(&frames, FRAMES);
             chain.run(
                 (other_name, other),
                 &models.0,
                 &frames,
                 FRAMES,
                 |number, buffer| {
-                    let difference = Result::read(buffer).difference(&frames[number].1);
+                    let difference = Result::read(buffer).difference(expected.of(number));
                     assert_eq!(difference, None, "{} on {other_name}", chain.name);
                 },
             );
             compared = format!("the reference and {other_name}");
         }
+        let expected = chain.expected(&frames, count);
         let mut trend = Trend::default();
         let begin = Instant::now();
         chain.run(
@@ -259,7 +320,7 @@ fn every_chain_frame_after_frame_equals_the_references_and_does_not_grow() {
             &frames,
             count,
             |number, buffer| {
-                let difference = Result::read(buffer).difference(&frames[number % FRAMES].1);
+                let difference = Result::read(buffer).difference(expected.of(number));
                 assert_eq!(difference, None, "{} on {name}, frame {number}", chain.name);
                 if number % (count / SAMPLES).max(1) == 0 {
                     trend.add(number as u64);

@@ -8,7 +8,7 @@ use gstclinspect::results::{Defect, DefectResult, HistogramResult};
 
 use crate::{
     frames::{Frame, PLAIN, read},
-    panels::{DEFAULT, listed, listed_of, without_ids},
+    panels::{DEFAULT, listed, listed_of, listed_of_strips, without_ids},
     reference::{
         defects::Web, flat_field::Field, gaussian::gaussian_integer, histogram::histogram,
         pitch_threshold::compare, trained,
@@ -23,12 +23,16 @@ pub enum Step {
     Gaussian(usize),
     /// The same from images.
     GaussianOfImages(usize),
+    /// The same of a web.
+    GaussianOfWeb(usize),
     /// `clhistogram`.
     Histogram,
     /// `clpitchthreshold` with this pitch and threshold, sending masks.
     Pitch(f64, f64),
     /// The same, sending frames.
     PitchOfFrames(f64, f64),
+    /// The same of a web, sending masks.
+    PitchOfWeb(f64, f64),
     /// `clmaskunpack`.
     Unpack,
     /// `clflatfield` with the references of [`write_models`].
@@ -68,6 +72,11 @@ pub fn write_models(folder: &Path, [width, height]: [usize; 2]) {
 }
 
 impl Step {
+    /// Whether frames are strips of a web.
+    pub fn is_of_web(self) -> bool {
+        matches!(self, Self::GaussianOfWeb(_) | Self::PitchOfWeb(..))
+    }
+
     /// The element in a gst-launch line.
     pub fn line(self, device: &str, models: &Path) -> String {
         let models = models.display();
@@ -75,6 +84,9 @@ impl Step {
             Self::Gaussian(taps) => format!("clgaussian device=\"{device}\" kernel-size={taps}"),
             Self::GaussianOfImages(taps) => {
                 format!("clgaussian device=\"{device}\" kernel-size={taps} memory-object=image")
+            }
+            Self::GaussianOfWeb(taps) => {
+                format!("clgaussian device=\"{device}\" kernel-size={taps} line-scan=true")
             }
             Self::Histogram => format!("clhistogram device=\"{device}\""),
             Self::Pitch(pitch, threshold) => {
@@ -84,6 +96,9 @@ impl Step {
             }
             Self::PitchOfFrames(pitch, threshold) => format!(
                 "clpitchthreshold device=\"{device}\" PUBLISHED pitch-x={pitch} threshold={threshold} output=frame"
+            ),
+            Self::PitchOfWeb(pitch, threshold) => format!(
+                "clpitchthreshold device=\"{device}\" PUBLISHED pitch-x={pitch} threshold={threshold} line-scan=true"
             ),
             Self::Unpack => "clmaskunpack".into(),
             Self::FlatField => {
@@ -178,6 +193,7 @@ impl Result {
                         mask = Some((outcome.packed, outcome.mask));
                     }
                 }
+                Step::GaussianOfWeb(_) | Step::PitchOfWeb(..) => panic!("see of_web"),
                 Step::FlatField => {
                     let [width, height] = frame.size();
                     let field = Field {
@@ -242,6 +258,59 @@ impl Result {
         }
         result.bytes = mask.map_or(frame.bytes, |(packed, _)| packed);
         result
+    }
+
+    /// Computes the results for the grey strips of one web: the references see the web as one frame.
+    pub fn of_web(steps: &[Step], strips: &[&Frame]) -> Vec<Self> {
+        let [width, height] = strips[0].size();
+        let mut web = Frame::poisoned(Format::Gray8, [width, height * strips.len()], PLAIN, 0);
+        let blank = web.clone();
+        let samples = strips.iter().flat_map(|strip| strip.component(0).values());
+        web.set(&[samples.collect()], &blank);
+        let mut results = vec![
+            Self {
+                bytes: Vec::new(),
+                counts: Vec::new(),
+                defects: Vec::new(),
+            };
+            strips.len()
+        ];
+        for &step in steps {
+            match step {
+                Step::GaussianOfWeb(taps) => {
+                    let filtered = gaussian_integer(web.component(0), taps, 0.0);
+                    web.set(&[filtered], &blank);
+                }
+                Step::Histogram => {
+                    for (number, result) in results.iter_mut().enumerate() {
+                        let region = [0, number * height, width, height];
+                        let counts = histogram(web.component(0), region, 8, 256);
+                        result.counts.push(counts);
+                    }
+                }
+                Step::PitchOfWeb(pitch, threshold) => {
+                    let settings = pitch_settings(pitch, 0.0, threshold);
+                    let outcome = compare(web.component(0), &settings);
+                    // Along x all rows are judged alike.
+                    let judged = outcome.judged_pixels / strips.len() as u64;
+                    let masks = outcome
+                        .packed
+                        .chunks_exact(outcome.packed.len() / strips.len());
+                    let lists = listed_of_strips(&web, &settings, DEFAULT, height);
+                    assert!(
+                        lists.iter().flatten().any(|defect| defect.y < 0),
+                        "no defect crosses a seam"
+                    );
+                    for ((result, mask), list) in results.iter_mut().zip(masks).zip(lists) {
+                        let marked = mask.iter().map(|byte| u64::from(byte.count_ones())).sum();
+                        result.defects.push((judged, marked, None, list));
+                        result.bytes = mask.to_vec();
+                    }
+                }
+                _ => panic!("{step:?} is not of a web"),
+            }
+        }
+        results
     }
 
     /// The first difference, or `None`.

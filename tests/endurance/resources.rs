@@ -92,6 +92,14 @@ impl Trend {
         self.samples.push((frames, Resources::now()));
     }
 
+    /// The resources at the first and at the last record.
+    pub fn ends(&self) -> (Resources, Resources) {
+        let [first, .., last] = &self.samples[..] else {
+            panic!("{} records", self.samples.len());
+        };
+        (first.1, last.1)
+    }
+
     /// Resident memory over frames, at about twenty points.
     pub fn rss(&self) -> Vec<(u64, i64)> {
         let step = self.samples.len().div_ceil(20).max(1);

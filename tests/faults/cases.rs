@@ -29,6 +29,18 @@ const fn gpu(case: Case) -> Case {
 const REFERENCE: &str =
     "clreference location=MODEL threshold=20 align=translation match-score=0.1 normalize=gain";
 
+/// A case of strips of 24 rows.
+const fn web(name: &'static str, elements: &'static str) -> Case {
+    Case {
+        size: [96, 24],
+        ..case(name, elements, "GRAY8")
+    }
+}
+
+/// Holds two strips: a comparison with rows 32 rows away needs 33 rows below.
+const WEB: &str = "clpitchthreshold line-scan=true pitch-x=8 pitch-y=8 multiples=<1,4> min-contrast=0 \
+                   threshold=20 output=frame";
+
 /// Every case.
 pub const ALL: &[Case] = &[
     case("gaussian", "clgaussian", "GRAY8"),
@@ -97,6 +109,17 @@ pub const ALL: &[Case] = &[
         "GRAY8",
     )),
     gpu(case("reference-gpu", REFERENCE, "GRAY8")),
+    web("web", WEB),
+    ours(web(
+        "web-gaussian",
+        "clgaussian line-scan=true kernel-size=31",
+    )),
+    gpu(web("web-gpu", WEB)),
+    // Rows of frames are padded, rows of the web are not.
+    gpu(Case {
+        size: [90, 24],
+        ..web("web-padded-gpu", WEB)
+    }),
     ours(case(
         "chain",
         "clgaussian ! clhistogram ! clpitchthreshold pitch-x=8 output=frame",

@@ -111,7 +111,7 @@ fn child() {
 fn healthy(case: stand::Case) -> Option<stand::Trace> {
     let mut stand = Stand::new(case);
     stand.live(None);
-    let healthy = stand.live(None);
+    let mut healthy = stand.live(None);
     if layer::Report::now().is_none() {
         child::skip("the OpenCL loader takes no layers");
         return None;
@@ -122,6 +122,11 @@ fn healthy(case: stand::Case) -> Option<stand::Trace> {
     // Without the model of the file the frames would pass as they are.
     let is_in_force = !case.elements.contains("location=") || healthy.warnings.is_empty();
     assert!(is_in_force, "{:?}", healthy.warnings);
+    healthy.allowed = if case.is_web() {
+        stand.of_every_web()
+    } else {
+        healthy.frames.iter().map(|f| vec![f.clone()]).collect()
+    };
     Some(healthy)
 }
 
@@ -184,6 +189,9 @@ fn first_use_of_each_call_failing_is_one_error_and_recovers() {
         "pitch-frame",
         "flat-field-gpu",
         "reference-gpu",
+        "web",
+        "web-gaussian",
+        "web-padded-gpu",
     ];
     assert_all(&cases.map(|case| format!("calls:{case}:first")));
 }
@@ -252,7 +260,12 @@ fn each_limit_of_a_device_gives_the_same_results_or_refuses() {
 
 #[test]
 fn objects_are_all_released_at_every_stop() {
-    assert_all(&jobs(&["balance:chain:5", "balance:chain-gpu:5"]));
+    assert_all(&jobs(&[
+        "balance:chain:5",
+        "balance:chain-gpu:5",
+        "balance:web:5",
+        "balance:web-padded-gpu:5",
+    ]));
 }
 
 #[test]

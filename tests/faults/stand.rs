@@ -17,6 +17,8 @@ use crate::layer::{self, Report};
 
 /// Frames after the first.
 const FRAMES: usize = 4;
+/// Time from one frame to the next, ms.
+const FRAME_MS: u64 = 40;
 
 /// A phase of an element's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,6 +47,13 @@ pub struct Case {
     pub lies: &'static str,
 }
 
+impl Case {
+    /// Frames are strips of a web, which are held until the rows below have come.
+    pub fn is_web(&self) -> bool {
+        self.elements.contains("line-scan=true")
+    }
+}
+
 /// Rules for one phase, or from that phase on.
 #[derive(Debug, Clone)]
 pub struct Fault {
@@ -63,6 +72,8 @@ pub struct Trace {
     pub calls: BTreeMap<Phase, BTreeMap<String, u64>>,
     /// The outcome of each pushed frame.
     pub frames: Vec<Frame>,
+    /// What each frame may be if it is sent. In a web that depends on where a fault ends the web.
+    pub allowed: Vec<Vec<Frame>>,
     /// Errors on the bus, each after the name of the element.
     pub errors: Vec<String>,
     /// Warnings on the bus.
@@ -98,6 +109,8 @@ pub struct Stand {
     sink: gst::Pad,
     received: Arc<Mutex<Vec<gst::Buffer>>>,
     pool: Option<gst::BufferPool>,
+    /// Number of the first frame that is pushed.
+    first: usize,
     /// See [`Fault::keep`].
     pub kept: Option<gst::Buffer>,
 }
@@ -134,6 +147,7 @@ impl Stand {
             sink,
             received,
             pool: None,
+            first: 0,
             kept: None,
         }
     }
@@ -162,7 +176,7 @@ impl Stand {
                     }
                     stand.pass(number, trace, &mut held);
                 }
-                stand.source.push_event(gst::event::Eos::new());
+                stand.end_stream(trace, &mut held);
             });
         }
         self.phase(Phase::Stop, fault, &mut trace, |stand, _| {
@@ -211,6 +225,34 @@ impl Stand {
         self.stop();
         layer::settle();
         trace
+    }
+
+    /// What each strip may be: its outcome in every web of consecutive strips.
+    pub fn of_every_web(&mut self) -> Vec<Vec<Frame>> {
+        let mut allowed = vec![Vec::new(); FRAMES + 1];
+        for first in 0..=FRAMES {
+            for last in first..=FRAMES {
+                self.first = first;
+                let mut trace = Trace::default();
+                let mut held = None;
+                layer::set_rules(self.case.lies);
+                self.sink.set_active(true).unwrap();
+                self.source.set_active(true).unwrap();
+                self.bin.set_state(gst::State::Playing).unwrap();
+                self.negotiate();
+                (first..=last).for_each(|number| self.pass(number, &mut trace, &mut held));
+                self.end_stream(&mut trace, &mut held);
+                drop(held);
+                self.stop();
+                for (number, frame) in (first..=last).zip(trace.frames) {
+                    assert!(matches!(frame, Frame::Out(_)), "strip {number}: {frame:?}");
+                    allowed[number].push(frame);
+                }
+            }
+        }
+        self.first = 0;
+        layer::settle();
+        allowed
     }
 
     fn stop(&mut self) {
@@ -281,19 +323,25 @@ impl Stand {
     /// A frame of a pattern that repeats every 8 pixels, with a moving square.
     fn frame(&self, number: usize) -> Option<gst::Buffer> {
         let info = gst_video::VideoInfo::from_caps(&self.caps()).unwrap();
-        let stride = info.stride()[0] as usize;
+        let (stride, height) = (info.stride()[0] as usize, info.height() as usize);
         let mut buffer = match &self.pool {
             Some(pool) => pool.acquire_buffer(None).ok()?,
             None => gst::Buffer::with_size(info.size()).unwrap(),
         };
         let writable = buffer.make_mut();
-        writable.set_pts(gst::ClockTime::from_mseconds(40 * number as u64));
+        writable.set_pts(gst::ClockTime::from_mseconds(FRAME_MS * number as u64));
         // A refused frame does not change the numbers of later frames.
         writable.set_offset(number as u64);
         let mut map = writable.map_writable().ok()?;
         for (i, byte) in map.iter_mut().enumerate() {
             let (x, y) = (i % stride, i / stride);
-            let defect = (40 + number..44 + number).contains(&x) && (20..23).contains(&y);
+            let square = |number: usize| (40 + number..44 + number).contains(&x);
+            // In a web the square of each strip lies on the seam below it.
+            let defect = if self.case.is_web() {
+                (y + 2 >= height && square(number)) || (y == 0 && number > 0 && square(number - 1))
+            } else {
+                (20..23).contains(&y) && square(number)
+            };
             *byte = (16 * (x % 8) + 8 * (y % 8) + if defect { 60 } else { 0 }) as u8;
         }
         drop(map);
@@ -308,17 +356,27 @@ impl Stand {
                 Ok(_) => Frame::Lost,
             },
         };
-        let mut received = std::mem::take(&mut *self.received.lock().unwrap());
-        assert!(received.len() <= 1, "more frames came out than went in");
-        trace.frames.push(match received.pop() {
-            None => frame,
-            Some(buffer) => {
-                // A frame is judged by the output, not by the flow return.
-                let seen = fingerprint(&buffer).map_or(Frame::Unreadable, Frame::Out);
-                *held = Some(buffer);
-                seen
-            }
-        });
+        trace.frames.push(frame);
+        self.collect(trace, held);
+    }
+
+    /// EOS, and what leaves with it.
+    fn end_stream(&mut self, trace: &mut Trace, held: &mut Option<gst::Buffer>) {
+        self.source.push_event(gst::event::Eos::new());
+        self.collect(trace, held);
+    }
+
+    /// Records the frames that came out. A frame is judged by the output, not by the flow return.
+    fn collect(&mut self, trace: &mut Trace, held: &mut Option<gst::Buffer>) {
+        for buffer in std::mem::take(&mut *self.received.lock().unwrap()) {
+            let number = (buffer.pts().unwrap().mseconds() / FRAME_MS) as usize;
+            let frame = (number.checked_sub(self.first)).and_then(|at| trace.frames.get_mut(at));
+            let frame = frame.expect("a frame came out that did not go in");
+            let came = matches!(frame, Frame::Out(_) | Frame::Unreadable);
+            assert!(!came, "frame {number} came out twice");
+            *frame = fingerprint(&buffer).map_or(Frame::Unreadable, Frame::Out);
+            *held = Some(buffer);
+        }
     }
 }
 

@@ -29,6 +29,8 @@
     X(clEnqueueReadBuffer) \
     X(clEnqueueWriteBuffer) \
     X(clEnqueueFillBuffer) \
+    X(clEnqueueCopyBuffer) \
+    X(clEnqueueCopyBufferRect) \
     X(clEnqueueMapBuffer) \
     X(clEnqueueUnmapMemObject) \
     X(clFlush) \

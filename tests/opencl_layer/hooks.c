@@ -250,6 +250,17 @@ COMMAND(clEnqueueFillBuffer, CL_FALSE, CL_SUCCESS,
         (cl_command_queue queue, cl_mem memory, const void *pattern, size_t pattern_size,
          size_t offset, size_t size, cl_uint count, const cl_event *waits, cl_event *event),
         (queue, memory, pattern, pattern_size, offset, size, count, waits, event))
+COMMAND(clEnqueueCopyBuffer, CL_FALSE, CL_SUCCESS,
+        (cl_command_queue queue, cl_mem source, cl_mem target, size_t source_offset,
+         size_t target_offset, size_t size, cl_uint count, const cl_event *waits, cl_event *event),
+        (queue, source, target, source_offset, target_offset, size, count, waits, event))
+COMMAND(clEnqueueCopyBufferRect, CL_FALSE, CL_SUCCESS,
+        (cl_command_queue queue, cl_mem source, cl_mem target, const size_t *source_origin,
+         const size_t *target_origin, const size_t *region, size_t source_row_pitch,
+         size_t source_slice_pitch, size_t target_row_pitch, size_t target_slice_pitch,
+         cl_uint count, const cl_event *waits, cl_event *event),
+        (queue, source, target, source_origin, target_origin, region, source_row_pitch,
+         source_slice_pitch, target_row_pitch, target_slice_pitch, count, waits, event))
 
 static void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem memory,
                                                  cl_bool blocking, cl_map_flags flags,

@@ -2,7 +2,8 @@
 """Compares the defects that clpitchthreshold lists with scikit-image's regionprops of the masks that it sends.
 
 Defects are planted in a woven pattern. The picture is sent as one frame and as the strips of a web.
-Exits with 0 on success, 77 if gi or numpy is missing, 78 if scikit-image is missing, else with a traceback.
+Needs python3-gi, python3-numpy and python3-skimage. Exits with 0 on success, 77 if one of them is missing, else
+with a traceback.
 """
 import pathlib
 import sys
@@ -17,14 +18,10 @@ try:
     from gi.repository import GLib, Gst, GstApp  # noqa: F401  (GstApp gives the elements their methods)
     import numpy as np
     from defect_records import defects, value
+    from skimage.measure import label, regionprops
 except (ImportError, ValueError) as error:
     print(error)
     sys.exit(77)
-try:
-    from skimage.measure import label, regionprops
-except ImportError as error:
-    print(error)
-    sys.exit(78)
 
 WIDTH, HEIGHT = 640, 480
 PITCH_X, PITCH_Y = 8, 5

@@ -112,6 +112,11 @@ impl ClContext {
 }
 
 impl Submission<'_> {
+    /// Continues the commands of another submission: their failure reaches the last command, too.
+    pub fn after(&mut self, before: &Completion) {
+        self.last = Some(before.last.clone());
+    }
+
     /// Sets the arguments and enqueues the kernel. `args` are in the order of the kernel's parameters.
     /// A missing argument or one of another size makes an OpenCL call fail.
     ///
@@ -344,7 +349,7 @@ impl Drop for Submission<'_> {
 }
 
 /// The last of a frame's commands, which are still in flight.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Completion {
     context: Arc<ClContext>,
     last: Arc<Event>,

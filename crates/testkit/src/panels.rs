@@ -90,6 +90,17 @@ pub struct Wanted {
     pub max_defects: u32,
 }
 
+impl Wanted {
+    fn rules(self) -> reference::defects::Rules {
+        reference::defects::Rules {
+            min_area: self.min_area,
+            merge_distance: self.merge_distance,
+            max_defects: self.max_defects as usize,
+            max_defect_rows: u32::MAX,
+        }
+    }
+}
+
 /// The properties' defaults.
 pub const DEFAULT: Wanted = Wanted {
     min_area: 1,
@@ -111,34 +122,50 @@ pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect
 
 /// The reference's list of a mask that any comparison made, and whether there are more defects.
 pub fn listed_of(web: reference::defects::Web, wanted: Wanted) -> (Vec<Defect>, bool) {
-    let rules = reference::defects::Rules {
-        min_area: wanted.min_area,
-        merge_distance: wanted.merge_distance,
-        max_defects: wanted.max_defects as usize,
-        max_defect_rows: u32::MAX,
+    let list = reference::defects::defects(web, &wanted.rules());
+    (records(&list), list.overflow)
+}
+
+/// The reference's lists of the strips of a web, `rows` rows each.
+pub fn listed_of_strips(
+    web: &Frame,
+    settings: &Settings,
+    wanted: Wanted,
+    rows: usize,
+) -> Vec<Vec<Defect>> {
+    let samples = web.component(0);
+    let marked = reference::defects::Web {
+        mask: &oracle::compare(samples, settings).mask,
+        differences: &oracle::difference(samples, settings),
+        levels: &oracle::finest_level(samples, settings),
+        width: samples.width,
     };
-    let list = reference::defects::defects(web, &rules);
-    let defects = (list.defects.iter())
-        .map(|d| Defect {
-            x: d.x as i32,
-            y: d.y as i32,
-            width: d.width,
-            height: d.height,
-            area: d.area,
-            centroid_x: d.centroid_x as f32,
-            centroid_y: d.centroid_y as f32,
-            mean_difference: d.mean_difference as f32,
-            peak_difference: d.peak_difference as f32,
-            polarity: d.polarity,
-            flags: (d.level as u16) << Defect::LEVEL_SHIFT,
-            major_axis: d.major_axis as f32,
-            minor_axis: d.minor_axis as f32,
-            orientation: d.orientation as f32,
-            boundary_length: d.boundary_length,
-            ..Defect::default()
-        })
-        .collect();
-    (defects, list.overflow)
+    let heights = vec![rows; samples.height / rows];
+    let lists = reference::defects::defects_of_web(marked, &heights, &wanted.rules());
+    lists.iter().map(records).collect()
+}
+
+/// A list as metas hold it, without ids.
+fn records(list: &reference::defects::List) -> Vec<Defect> {
+    let records = list.defects.iter().map(|d| Defect {
+        x: d.x as i32,
+        y: d.y as i32,
+        width: d.width,
+        height: d.height,
+        area: d.area,
+        centroid_x: d.centroid_x as f32,
+        centroid_y: d.centroid_y as f32,
+        mean_difference: d.mean_difference as f32,
+        peak_difference: d.peak_difference as f32,
+        polarity: d.polarity,
+        flags: (d.level as u16) << Defect::LEVEL_SHIFT,
+        major_axis: d.major_axis as f32,
+        minor_axis: d.minor_axis as f32,
+        orientation: d.orientation as f32,
+        boundary_length: d.boundary_length,
+        ..Defect::default()
+    });
+    records.collect()
 }
 
 /// Defects as [`listed`] gives them: an element counts its ids over all frames.

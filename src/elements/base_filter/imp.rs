@@ -372,22 +372,12 @@ impl BaseTransformImpl for ClBaseFilter {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 
     fn sink_event(&self, event: gst::Event) -> bool {
-        let mut event = event;
-        let mut outlive = Vec::new();
-        if self.is_line_scan() {
-            match event.type_() {
-                gst::EventType::FlushStop => outlive = self.flush_web(),
-                // The failure of a push is upstream's to see at its next buffer.
-                gst::EventType::Eos | gst::EventType::StreamStart => {
-                    let _ = self.end_web(Reason::Start);
-                }
-                gst::EventType::Caps => {}
-                _ => match self.hold(event) {
-                    None => return true,
-                    Some(other) => event = other,
-                },
-            }
-        }
+        let (event, outlive) = if self.is_line_scan() {
+            self.pass_web(event)
+        } else {
+            (Some(event), Vec::new())
+        };
+        let Some(event) = event else { return true };
         if matches!(
             event.type_(),
             gst::EventType::Eos | gst::EventType::FlushStop

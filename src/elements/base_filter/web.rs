@@ -110,7 +110,7 @@ pub(super) struct Web {
     size: u64,
     /// Offsets count bytes, as those of a file do, instead of buffers.
     counts_bytes: bool,
-    /// Strips that did not come since the web before, because they were late.
+    /// Strips that were not sent since the web before: they were late, or there was an error.
     skipped: u64,
     /// Number of the web's rows at which the element learns again.
     learns_at: u64,
@@ -204,6 +204,17 @@ impl Web {
         events.collect()
     }
 
+    /// The web ends because of an error: the held strips are lost, and so are `strips` that are no longer held.
+    /// Those behind them do not continue the web. Returns the held events.
+    pub fn fail(&mut self, strips: u64) -> Vec<gst::Event> {
+        let held = self
+            .held
+            .iter()
+            .filter(|held| matches!(held, Held::Strip(_)));
+        self.skipped += held.count() as u64 + strips;
+        self.end(Reason::Discont)
+    }
+
     /// The strip that follows is dropped.
     pub fn skip(&mut self) {
         self.skipped += 1;
@@ -230,8 +241,15 @@ impl Web {
         }
     }
 
-    /// Holds an event behind the strips.
+    /// Holds an event behind the strips. GAP events without a strip between them become one: a source may send
+    /// them for hours while the web stands still.
     pub fn hold_event(&mut self, event: gst::Event) {
+        if let Some(Held::Event(last)) = self.held.back_mut()
+            && let Some(both) = gap_of_both(last, &event)
+        {
+            *last = both;
+            return;
+        }
         self.held.push_back(Held::Event(event));
     }
 
@@ -380,6 +398,27 @@ impl Web {
 fn offset_of(buffer: &gst::BufferRef) -> Option<u64> {
     let offset = buffer.offset();
     (offset != gst::ffi::GST_BUFFER_OFFSET_NONE).then_some(offset)
+}
+
+/// One GAP event for two.
+fn gap_of_both(first: &gst::Event, second: &gst::Event) -> Option<gst::Event> {
+    let (gst::EventView::Gap(before), gst::EventView::Gap(gap)) = (first.view(), second.view())
+    else {
+        return None;
+    };
+    let offset = second.running_time_offset();
+    if first.running_time_offset() != offset {
+        return None;
+    }
+    let ((from, _), (again, duration)) = (before.get(), gap.get());
+    let from = from.min(again);
+    // Nobody knows where a gap without a duration ends.
+    let until = duration.map(|duration| again.saturating_add(duration));
+    let both = gst::event::Gap::builder(from)
+        .duration(until.map(|until| until.saturating_sub(from)))
+        .seqnum(second.seqnum())
+        .running_time_offset(offset);
+    Some(both.build())
 }
 
 /// Times, flags and metas of a buffer.

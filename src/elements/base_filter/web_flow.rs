@@ -41,7 +41,7 @@ impl ClBaseFilter {
             lost = buffers;
         }
         lost += self.with_web(Web::take_skipped).unwrap_or(0);
-        let added = self.try_stream(|stream, web| {
+        let added = self.with_stream(|stream, web| {
             let (methods, element) = (self.methods()?, self.obj());
             (methods.follow)(&element, &mut stream.work)?;
             let reach = (methods.reach)(&stream.work);
@@ -52,6 +52,13 @@ impl ClBaseFilter {
                 (methods.web_begins)(&element, &mut stream.work);
             }
             Ok(begun.map(|reason| (reason, web.number())))
+        });
+        let added = added.map_err(|error| {
+            if matches!(error, ClError::Input(_)) {
+                // The rows before are good: only this buffer cannot be read.
+                let _ = self.end_web(Reason::Discont);
+            }
+            self.failed(&error, 1)
         })?;
         if let Some((reason, number)) = added {
             self.tell_web(reason, number, lost);
@@ -61,7 +68,7 @@ impl ClBaseFilter {
         self.tell_delay();
         match released {
             // The error of a strip was posted already.
-            Err(error) if sent.is_ok() => Err(self.failed(&error)),
+            Err(error) if sent.is_ok() => Err(self.failed(&error, 0)),
             _ => sent,
         }
     }
@@ -81,15 +88,37 @@ impl ClBaseFilter {
         sent
     }
 
+    /// What an event does to the web and what is held. Returns the event, unless it is held, and the events that
+    /// go behind it.
+    pub(super) fn pass_web(&self, event: gst::Event) -> (Option<gst::Event>, Vec<gst::Event>) {
+        let ends = match event.view() {
+            gst::EventView::Eos(_) | gst::EventView::StreamStart(_) => Some(Reason::Start),
+            gst::EventView::Gap(gap) if gap.gap_flags().contains(gst::GapFlags::DATA) => {
+                Some(Reason::Discont)
+            }
+            gst::EventView::FlushStop(_) => return (Some(event), self.flush_web()),
+            gst::EventView::Caps(_) => return (Some(event), Vec::new()),
+            _ => None,
+        };
+        match ends {
+            None => (self.hold(event), Vec::new()),
+            Some(reason) => {
+                // The failure of a push is upstream's to see at its next buffer.
+                let _ = self.end_web(reason);
+                (Some(event), Vec::new())
+            }
+        }
+    }
+
     /// Drops what is held, and returns the events that outlive a flush.
-    pub(super) fn flush_web(&self) -> Vec<gst::Event> {
+    fn flush_web(&self) -> Vec<gst::Event> {
         let mut events = (self.with_web(|web| web.end(Reason::Flush))).unwrap_or_default();
         events.retain(|event| event.is_sticky() && event.type_() != gst::EventType::Segment);
         events
     }
 
     /// Holds an event if strips are held before it; returns it otherwise.
-    pub(super) fn hold(&self, event: gst::Event) -> Option<gst::Event> {
+    fn hold(&self, event: gst::Event) -> Option<gst::Event> {
         if !event.is_serialized() {
             return Some(event);
         }
@@ -139,34 +168,29 @@ impl ClBaseFilter {
             .map(act)
     }
 
-    /// Calls `act` with the stream and its web; posts its error.
-    fn try_stream<R>(
+    /// Calls `act` with the stream and its web.
+    fn with_stream<R>(
         &self,
         act: impl FnOnce(&mut Stream, &mut Web) -> Result<R, ClError>,
-    ) -> Result<R, gst::FlowError> {
-        let result = {
-            let mut guard = lock(&self.stream);
-            let no_caps = || ClError::Input("received a frame before its caps".into());
-            match guard.as_mut() {
-                None => Err(no_caps()),
-                // The web is taken out while `act` uses both.
-                Some(stream) => match stream.web.take() {
-                    None => Err(no_caps()),
-                    Some(mut web) => {
-                        let result = act(stream, &mut web);
-                        stream.web = Some(web);
-                        result
-                    }
-                },
-            }
-        };
-        result.map_err(|error| self.failed(&error))
+    ) -> Result<R, ClError> {
+        let mut guard = lock(&self.stream);
+        let no_caps = || ClError::Input("received a frame before its caps".into());
+        let stream = guard.as_mut().ok_or_else(no_caps)?;
+        // The web is taken out while `act` uses both.
+        let mut web = stream.web.take().ok_or_else(no_caps)?;
+        let result = act(stream, &mut web);
+        stream.web = Some(web);
+        result
     }
 
-    /// Posts an error.
-    fn failed(&self, error: &ClError) -> gst::FlowError {
+    /// Posts an error, and ends the web: the rows or the defects of a strip are missing. `strips` are lost beside
+    /// those that are held.
+    fn failed(&self, error: &ClError, strips: u64) -> gst::FlowError {
         let task = self.methods().map_or("", |methods| methods.task);
         self.faults.post(&self.obj(), error, task);
+        for event in self.with_web(|web| web.fail(strips)).unwrap_or_default() {
+            self.parent_sink_event(event);
+        }
         gst::FlowError::Error
     }
 
@@ -189,7 +213,7 @@ impl ClBaseFilter {
         if self.with_web(|web| web.holds()) != Some(true) {
             return Ok(Next::Nothing);
         }
-        self.try_stream(|stream, web| {
+        let next = self.with_stream(|stream, web| {
             let (methods, element) = (self.methods()?, self.obj());
             if (methods.learning)(&element, &stream.work) != super::Learning::Off
                 && let Some((frame, rows)) = web.learn_from(ends)?
@@ -204,7 +228,8 @@ impl ClBaseFilter {
                 Some(Held::Event(event)) => Next::Event(event),
                 Some(Held::Strip(strip)) => Next::Strip(strip),
             })
-        })
+        });
+        next.map_err(|error| self.failed(&error, 0))
     }
 
     fn send_strip(&self, mut strip: Strip, ends: bool) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -232,7 +257,7 @@ impl ClBaseFilter {
         buffers: Buffers,
         ends: bool,
     ) -> Result<Option<gst::Event>, gst::FlowError> {
-        self.try_stream(|stream, web| {
+        let done = self.with_stream(|stream, web| {
             let methods = self.methods()?;
             let reach = (methods.reach)(&stream.work);
             let (frame, window) = web.around(strip, &reach, ends)?;
@@ -242,7 +267,8 @@ impl ClBaseFilter {
             let event = (methods.process_strip)(&element, work, importer, buffers, strip)?;
             web.release_source()?;
             Ok(event)
-        })
+        });
+        done.map_err(|error| self.failed(&error, 1))
     }
 
     /// Tells that a web begins.

@@ -56,6 +56,9 @@ pub struct WebRows {
     rows: usize,
     /// Rows in the memory start at multiples of this.
     step: usize,
+    /// The last copy into the memory. Each copy waits for the one before, because kernels wait for the memory's
+    /// last writer alone: so the failure of any copy reaches all who read the rows.
+    copied: Option<Completion>,
 }
 
 impl WebRows {
@@ -88,6 +91,7 @@ impl WebRows {
             first: 0,
             rows: 0,
             step: 1 << layout.largest_row_shift(),
+            copied: None,
         })
     }
 
@@ -116,6 +120,7 @@ impl WebRows {
     /// Forgets all rows: a web begins.
     pub fn clear(&mut self) {
         (self.at, self.first, self.rows) = (0, 0, 0);
+        self.copied = None;
     }
 
     /// Number of the web's first row that is kept.
@@ -149,6 +154,9 @@ impl WebRows {
         }
         let memory = self.memory.clone().ok_or_else(no_memory)?;
         let mut submission = self.context.submit(&self.meter, self.frame_bytes(height));
+        if let Some(copied) = &self.copied {
+            submission.after(copied);
+        }
         for (index, plane) in strip.planes().iter().enumerate() {
             let from = Rows {
                 memory: plane.memory(),
@@ -160,7 +168,9 @@ impl WebRows {
             copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
         }
         self.rows += height;
-        submission.enqueued()
+        let copied = submission.enqueued()?;
+        self.copied = Some(copied.clone());
+        Ok(copied)
     }
 
     /// Moves the kept rows to the start of the memory, or of a larger one. They do not overlap there: a memory that
@@ -182,13 +192,16 @@ impl WebRows {
         {
             let bytes = self.frame_bytes(self.rows);
             let mut submission = self.context.submit(&self.meter, bytes);
+            if let Some(copied) = &self.copied {
+                submission.after(copied);
+            }
             for index in 0..self.planes.len() {
                 let from = self.place(before, old_capacity, index, self.at)?;
                 let to = self.place(after, self.capacity, index, 0)?;
                 let extent = self.planes[index].extent(self.rows);
                 copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
             }
-            submission.enqueued()?;
+            self.copied = Some(submission.enqueued()?);
         }
         self.at = 0;
         Ok(())
