@@ -32,6 +32,37 @@ def merge_sections(before, after, when):
     return lines
 
 
+def incomplete(before, sections):
+    """The titles of sections without the contestants that have figures in `before` and could take part in no row
+    now, for instance two GPUs."""
+    _, old = parts("\n".join(before), "### ")
+    titles = set()
+    for section in sections:
+        columns = next((line for line in old.get(section["title"], []) if line.startswith("| ")), "")
+        cells_of = [row["cells"] for row in section["rows"]]
+        for label in section["contestants"]:
+            if f"| {label} |" in columns and all("skip" in row.get(label, {"skip": ""}) for row in cells_of):
+                titles.add(section["title"])
+    return titles
+
+
+def keep_whole(before, after, titles, when):
+    """The lines `after` of a device's block, with the sections `titles` of `before`; `when` it was measured."""
+    _, old = parts("\n".join(before), "### ")
+    head, new = parts("\n".join(after), "### ")
+    for title in titles:
+        body = old[title]
+        if not any(line.startswith("Measured 20") for line in body):
+            while body and not body[-1]:
+                body.pop()
+            body += ["", f"Measured {when}.", ""]
+        new[title] = body
+    lines = list(head)
+    for title, body in new.items():
+        lines += [f"### {title}", *body]
+    return lines
+
+
 def cells(lines):
     """The cells of all tables: index of the line, index of the column, and a key that names section, row and column."""
     section, header = "", None

@@ -172,6 +172,12 @@ def block(figures):
     return lines
 
 
+def measured(lines):
+    """When a device's block was measured: the row that `about` writes."""
+    row = next((line for line in lines if line.startswith("| measured | ")), "")
+    return ",".join(row.removeprefix("| measured | ").split(",")[:2])
+
+
 def document(all_figures, before):
     """The document; blocks and sections of `before` that were not measured anew stay as they are."""
     _, blocks = kept.parts(before, "## ")
@@ -179,11 +185,17 @@ def document(all_figures, before):
         kind, machine = kind_of(figures), figures["machine"]
         old = next((title for title in blocks if title.split(":")[0] == kind), None)
         title = f"{kind}: {machine['device']['name']}"
-        lines = block(figures)
+        whole = kept.incomplete(blocks[old], figures["sections"]) if old else set()
         if figures.get("only") and old:
+            sections = [s for s in figures["sections"] if s["title"] not in whole]
             commit = machine["commit"] or "unknown"
-            lines = kept.merge_sections(blocks[old], lines, f"{machine['date']}, commit {commit}")
+            lines = kept.merge_sections(blocks[old], block({**figures, "sections": sections}),
+                                        f"{machine['date']}, commit {commit}")
             title = old
+        else:
+            lines = block(figures)
+            if old:
+                lines = kept.keep_whole(blocks[old], lines, whole, measured(blocks[old]))
         blocks = {title if name == old else name: body for name, body in blocks.items()}
         blocks[title] = lines
     lines = HEAD.format(what=WHAT).splitlines()
