@@ -198,7 +198,10 @@ fn keeps_what_is_not_measured_anew(sandbox: &Sandbox, figures: &Value) {
     // A contestant that cannot take part now keeps its figures, and those beside it.
     let mut fewer = gpu.clone();
     let sections = fewer["sections"].as_array_mut().unwrap();
-    let memory = sections.iter_mut().find(|s| s["title"] == "Memory").unwrap();
+    let memory = sections
+        .iter_mut()
+        .find(|s| s["title"] == "Memory")
+        .unwrap();
     memory["note"] = "Another note.".into();
     for row in memory["rows"].as_array_mut().unwrap() {
         row["cells"]["device copy"] = serde_json::json!({"skip": "it is not there"});
@@ -210,7 +213,13 @@ fn keeps_what_is_not_measured_anew(sandbox: &Sandbox, figures: &Value) {
     assert_eq!(of_gpu.matches("\nMeasured 20").count(), 1);
     fewer["only"] = "Memory".into();
     let [again, _] = report(&fewer);
-    assert!(!again.split("\n## GPU: ").nth(1).unwrap().contains("Another note."));
+    assert!(
+        !again
+            .split("\n## GPU: ")
+            .nth(1)
+            .unwrap()
+            .contains("Another note.")
+    );
 }
 
 #[test]
