@@ -16,32 +16,42 @@ def parts(text, mark):
     return head, found
 
 
-def merge_sections(before, after, when):
-    """The lines of a device's block, with the sections of `after` in those of `before`; `when` they were measured."""
-    head, kept = parts("\n".join(before), "### ")
-    _, measured = parts("\n".join(after), "### ")
-    for title, lines in measured.items():
-        while lines and not lines[-1]:
-            lines.pop()
-        kept[title] = [*lines, "", f"Measured {when}.", ""]
+def stamped(body, when):
+    """A section's lines, with the line that says when it was measured."""
+    body = list(body)
+    while body and not body[-1]:
+        body.pop()
+    return [*body, "", f"Measured {when}.", ""]
+
+
+def joined(head, sections):
+    """The lines of a device's block."""
     lines = list(head)
-    for title, body in kept.items():
+    for title, body in sections.items():
         lines += [f"### {title}", *body]
     while lines and not lines[-1]:
         lines.pop()
     return lines
 
 
+def merge_sections(before, after, when):
+    """The lines of a device's block, with the sections of `after` in those of `before`; `when` they were measured."""
+    head, kept = parts("\n".join(before), "### ")
+    _, measured = parts("\n".join(after), "### ")
+    kept.update({title: stamped(body, when) for title, body in measured.items()})
+    return joined(head, kept)
+
+
 def incomplete(before, sections):
-    """The titles of sections without the contestants that have figures in `before` and could take part in no row
-    now, for instance two GPUs."""
+    """The titles of the sections in which a contestant has figures in `before`, but could take part in no row now:
+    for instance two GPUs."""
     _, old = parts("\n".join(before), "### ")
     titles = set()
     for section in sections:
         columns = next((line for line in old.get(section["title"], []) if line.startswith("| ")), "")
-        cells_of = [row["cells"] for row in section["rows"]]
+        rows = [row["cells"] for row in section["rows"]]
         for label in section["contestants"]:
-            if f"| {label} |" in columns and all("skip" in row.get(label, {"skip": ""}) for row in cells_of):
+            if f"| {label} |" in columns and all("skip" in row.get(label, {"skip": ""}) for row in rows):
                 titles.add(section["title"])
     return titles
 
@@ -52,15 +62,9 @@ def keep_whole(before, after, titles, when):
     head, new = parts("\n".join(after), "### ")
     for title in titles:
         body = old[title]
-        if not any(line.startswith("Measured 20") for line in body):
-            while body and not body[-1]:
-                body.pop()
-            body += ["", f"Measured {when}.", ""]
-        new[title] = body
-    lines = list(head)
-    for title, body in new.items():
-        lines += [f"### {title}", *body]
-    return lines
+        has_stamp = any(line.startswith("Measured 20") for line in body)
+        new[title] = body if has_stamp else stamped(body, when)
+    return joined(head, new)
 
 
 def cells(lines):

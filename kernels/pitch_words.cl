@@ -7,8 +7,7 @@
  *
  * Arguments: those of pitch_threshold.cl.
  *
- * The parts that few pixels reach are functions that are not inlined, which makes
- * compilers faster too.
+ * The parts that few pixels reach are functions that are not inlined, which makes compilers faster too.
  *
  * Exactness: with near tap n, far tap f and weight F, a neighbour is 256*n + F*(f-n): a weighted sum
  * whose weights are not negative and sum to 256. A matched centre is one too, with the weights A,

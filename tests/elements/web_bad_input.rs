@@ -82,6 +82,16 @@ pub fn order(buffers: &[gst::Buffer]) -> Vec<u64> {
     buffers.iter().map(time).collect()
 }
 
+/// Number and reason of each web, and the buffers lost before it.
+pub fn webs(rig: &Rig, element: &str) -> Vec<(u64, String, u64)> {
+    let told = rig.told(&format!("{element}-web"));
+    let fields = told.iter().map(|web| {
+        let [number, lost] = ["web", "lost-buffers"].map(|name| web.get::<u64>(name).unwrap());
+        (number, web.get("reason").unwrap(), lost)
+    });
+    fields.collect()
+}
+
 fn reasons(rig: &Rig, element: &str) -> Vec<String> {
     rig.told(&format!("{element}-web"))
         .iter()

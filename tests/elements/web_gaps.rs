@@ -7,7 +7,7 @@ use gstclinspect::results::DefectResult;
 
 use crate::{
     support::{Rig, start},
-    web_bad_input::{JUDGED, SMOOTH, WIDTH, bytes, caps, cloth, end, one_web, order, strips},
+    web_bad_input::{JUDGED, SMOOTH, WIDTH, bytes, caps, cloth, end, one_web, order, strips, webs},
 };
 
 /// What leaves an element: the time of a strip, or time and duration of a gap, in ms.
@@ -44,16 +44,6 @@ fn gap(time: u64, duration: impl Into<Option<u64>>) -> gst::Event {
     gst::event::Gap::builder(gst::ClockTime::from_mseconds(time))
         .duration(duration)
         .build()
-}
-
-fn webs(rig: &Rig, factory: &str) -> Vec<(u64, String, u64)> {
-    let told = rig.told(&format!("{factory}-web"));
-    let fields = told.iter().map(|web| {
-        let number = web.get("web").unwrap();
-        let reason: String = web.get("reason").unwrap();
-        (number, reason, web.get("lost-buffers").unwrap())
-    });
-    fields.collect()
 }
 
 fn listed(strips: &[gst::Buffer]) -> Vec<String> {

@@ -6,18 +6,9 @@ use crate::{
     support::{Rig, start},
     web_bad_input::{
         ALONG_X, JUDGED, SMOOTH, WIDTH, bytes, caps, cloth, drain, end, one_web, order, strips,
+        webs,
     },
 };
-
-/// Number and reason of each web, and the buffers lost before it.
-fn webs(rig: &Rig, element: &str) -> Vec<(u64, String, u64)> {
-    let told = rig.told(&format!("{element}-web"));
-    let fields = told.iter().map(|web| {
-        let [number, lost] = ["web", "lost-buffers"].map(|name| web.get::<u64>(name).unwrap());
-        (number, web.get("reason").unwrap(), lost)
-    });
-    fields.collect()
-}
 
 /// Begins a stream, as a source does that plays the next file.
 fn begin_stream(rig: &mut Rig, height: usize) {

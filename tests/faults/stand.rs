@@ -213,10 +213,7 @@ impl Stand {
     pub fn live_with_sizes(&mut self, sizes: &[[u32; 2]]) -> Trace {
         let mut trace = Trace::default();
         let mut held = None;
-        layer::set_rules(self.case.lies);
-        self.sink.set_active(true).unwrap();
-        self.source.set_active(true).unwrap();
-        self.bin.set_state(gst::State::Playing).unwrap();
+        self.play();
         for (number, &size) in sizes.iter().enumerate() {
             self.case.size = size;
             self.negotiate();
@@ -235,10 +232,7 @@ impl Stand {
                 self.first = first;
                 let mut trace = Trace::default();
                 let mut held = None;
-                layer::set_rules(self.case.lies);
-                self.sink.set_active(true).unwrap();
-                self.source.set_active(true).unwrap();
-                self.bin.set_state(gst::State::Playing).unwrap();
+                self.play();
                 self.negotiate();
                 (first..=last).for_each(|number| self.pass(number, &mut trace, &mut held));
                 self.end_stream(&mut trace, &mut held);
@@ -253,6 +247,13 @@ impl Stand {
         self.first = 0;
         layer::settle();
         allowed
+    }
+
+    fn play(&mut self) {
+        layer::set_rules(self.case.lies);
+        self.sink.set_active(true).unwrap();
+        self.source.set_active(true).unwrap();
+        self.bin.set_state(gst::State::Playing).unwrap();
     }
 
     fn stop(&mut self) {

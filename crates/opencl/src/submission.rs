@@ -112,9 +112,9 @@ impl ClContext {
 }
 
 impl Submission<'_> {
-    /// Continues the commands of another submission: their failure reaches the last command, too.
-    pub fn after(&mut self, before: &Completion) {
-        self.last = Some(before.last.clone());
+    /// Continues the commands of another submission, if there are any: their failure reaches the last command, too.
+    pub fn after(&mut self, before: Option<&Completion>) {
+        self.last = before.map(|before| before.last.clone());
     }
 
     /// Sets the arguments and enqueues the kernel. `args` are in the order of the kernel's parameters.

@@ -88,30 +88,29 @@ impl Picture {
         let ramp = |at: usize, n: usize| {
             (u64::from(self.highest) * at as u64 / (n.max(2) - 1) as u64) as u32
         };
-        let random_at = random;
-        let random = |component: usize| random_at(self.seed, component, x, y);
+        let noise = |component: usize| random(self.seed, component, x, y);
         // Levels whose bytes differ, so that a swapped byte order is noticed.
         let two = [self.highest / 5, self.highest - self.highest / 7];
         match self.content {
             Content::Constant(level) => {
                 (u64::from(self.highest) * u64::from(level)).div_ceil(255) as u32
             }
-            Content::TwoRandom => two[(random(component) & 1) as usize],
+            Content::TwoRandom => two[(noise(component) & 1) as usize],
             Content::TwoAlternating => two[(x + y + component) & 1],
             Content::GradientX => ramp(x, width),
             Content::GradientY => ramp(y, height),
-            Content::Random => random(component) & self.highest,
+            Content::Random => noise(component) & self.highest,
             Content::Natural => self.panel[y * width + x],
-            Content::EqualComponents => random(0) & self.highest,
+            Content::EqualComponents => noise(0) & self.highest,
             Content::HalfRandom if y < height / 2 => two[1],
-            Content::HalfRandom => random(component) & self.highest,
-            Content::BeyondDepth => random(component) & self.format_highest,
+            Content::HalfRandom => noise(component) & self.highest,
+            Content::BeyondDepth => noise(component) & self.format_highest,
             Content::Stained => {
                 let unit = self.highest / 255;
-                let square = random_at(self.seed ^ 1, component, x / 12, y / 12) % 2;
+                let square = random(self.seed ^ 1, component, x / 12, y / 12) % 2;
                 let inside = |at: usize, n: usize| n < 60 || (n..2 * n).contains(&(3 * at));
                 let stain = u32::from(inside(x, width) && inside(y, height));
-                unit * (80 + 40 * square + 30 * stain) + random(component) % (24 * unit)
+                unit * (80 + 40 * square + 30 * stain) + noise(component) % (24 * unit)
             }
         }
     }

@@ -110,14 +110,22 @@ pub const DEFAULT: Wanted = Wanted {
 
 /// The reference's list, and whether there are more defects.
 pub fn listed(frame: &Frame, settings: &Settings, wanted: Wanted) -> (Vec<Defect>, bool) {
+    with_marked(frame, settings, |web| listed_of(web, wanted))
+}
+
+/// Calls `list` with what the reference of the pitch comparison marks.
+fn with_marked<R>(
+    frame: &Frame,
+    settings: &Settings,
+    list: impl FnOnce(reference::defects::Web) -> R,
+) -> R {
     let samples = frame.component(0);
-    let web = reference::defects::Web {
+    list(reference::defects::Web {
         mask: &oracle::compare(samples, settings).mask,
         differences: &oracle::difference(samples, settings),
         levels: &oracle::finest_level(samples, settings),
         width: samples.width,
-    };
-    listed_of(web, wanted)
+    })
 }
 
 /// The reference's list of a mask that any comparison made, and whether there are more defects.
@@ -133,15 +141,10 @@ pub fn listed_of_strips(
     wanted: Wanted,
     rows: usize,
 ) -> Vec<Vec<Defect>> {
-    let samples = web.component(0);
-    let marked = reference::defects::Web {
-        mask: &oracle::compare(samples, settings).mask,
-        differences: &oracle::difference(samples, settings),
-        levels: &oracle::finest_level(samples, settings),
-        width: samples.width,
-    };
-    let heights = vec![rows; samples.height / rows];
-    let lists = reference::defects::defects_of_web(marked, &heights, &wanted.rules());
+    let heights = vec![rows; web.component(0).height / rows];
+    let lists = with_marked(web, settings, |marked| {
+        reference::defects::defects_of_web(marked, &heights, &wanted.rules())
+    });
     lists.iter().map(records).collect()
 }
 

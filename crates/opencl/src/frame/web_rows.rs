@@ -154,9 +154,7 @@ impl WebRows {
         }
         let memory = self.memory.clone().ok_or_else(no_memory)?;
         let mut submission = self.context.submit(&self.meter, self.frame_bytes(height));
-        if let Some(copied) = &self.copied {
-            submission.after(copied);
-        }
+        submission.after(self.copied.as_ref());
         for (index, plane) in strip.planes().iter().enumerate() {
             let from = Rows {
                 memory: plane.memory(),
@@ -192,9 +190,7 @@ impl WebRows {
         {
             let bytes = self.frame_bytes(self.rows);
             let mut submission = self.context.submit(&self.meter, bytes);
-            if let Some(copied) = &self.copied {
-                submission.after(copied);
-            }
+            submission.after(self.copied.as_ref());
             for index in 0..self.planes.len() {
                 let from = self.place(before, old_capacity, index, self.at)?;
                 let to = self.place(after, self.capacity, index, 0)?;
