@@ -65,6 +65,17 @@ def without(settings, *keys):
     return {k: v for k, v in settings.items() if k not in keys}
 
 
+def on_device(pipeline, device):
+    """The pipeline, with the property `device` set on each of our elements."""
+    parts = []
+    for part in pipeline.split(" ! "):
+        words = part.split(" ", 1)
+        if words[0].startswith("cl"):
+            words.insert(1, f'device="{device}"')
+        parts.append(" ".join(words))
+    return " ! ".join(parts)
+
+
 class Bench:
     def __init__(self, options):
         self.options = options
@@ -106,7 +117,7 @@ class Bench:
             settings["pipeline"] = settings[settings["side"]]
         settings = without(settings, "side", "own", "theirs")
         if "pipeline" in settings:
-            settings["pipeline"] = self.on_device(settings["pipeline"])
+            settings["pipeline"] = on_device(settings["pipeline"], settings["device"])
         # A limit's name is its task; `fresh` tells which program runs a pipeline.
         who, _, limit = c.who.removesuffix(":fresh").partition(":")
         answer = self.workers.ask(
@@ -115,16 +126,6 @@ class Bench:
         )
         if not cell.failed(answer):
             cell.about = answer.get("about")
-
-    def on_device(self, pipeline):
-        """The pipeline, with the property `device` set on each of our elements."""
-        parts = []
-        for part in pipeline.split(" ! "):
-            words = part.split(" ", 1)
-            if words[0].startswith("cl"):
-                words.insert(1, f'device="{self.options.device}"')
-            parts.append(" ".join(words))
-        return " ! ".join(parts)
 
     def run(self, cell, times):
         answer = self.workers.ask(cell.program, op="run", slot=cell.number, times=times)

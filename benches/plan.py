@@ -151,6 +151,10 @@ def ours(label="ours", **settings):
     return Contestant(label, "ours", {k.replace("_", "-"): v for k, v in settings.items()})
 
 
+# PoCL's device of one thread, on frames for which it may be chosen.
+ONE_THREAD = {"label": "one thread", "settings": {"device": "cpu:1"}, "most": 3_000_000}
+
+
 def cpu_peers(task):
     peers = [
         Contestant("cv2, 2 threads", "cv2", {"threads": 2}),

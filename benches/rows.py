@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from plan import (
-    CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, PITCH, PLAIN_CHAIN,
-    PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH, Contestant, Row, Section,
+    CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, ONE_THREAD, PITCH,
+    PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH, Contestant, Row, Section,
     by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
 )
 from published import published_sections
@@ -248,6 +248,11 @@ def pipeline(title, size, text, **settings):
     return Row(title, "clean panel", size, "pipeline", {"pipeline": text, **options})
 
 
+def element_on_one_thread(source):
+    settings = {"source": source, **ONE_THREAD["settings"]}
+    return Contestant("element, one thread", "pipeline", settings, None, most=ONE_THREAD["most"])
+
+
 def overhead_section(source, gpu):
     rows = []
     for task, element, settings in [
@@ -265,10 +270,12 @@ def overhead_section(source, gpu):
         "threshold that no pixel reaches, and of the operator alone (kernels, launch and wait). The "
         "difference is statistics, metas, messages and GStreamer's own overhead, which `identity` in "
         "the element's place shows alone."
-        + ("" if gpu else " cv2: the same work on the same frame, without a pipeline."),
+        + ("" if gpu else " cv2: the same work on the same frame, without a pipeline. `one thread`: PoCL's device "
+           "`basic` (docs/tuning.md, \"Small frames\")."),
         rows,
         [
             Contestant("element", "pipeline", {"source": source}, None),
+            *([] if gpu else [element_on_one_thread(source)]),
             ours("operator"),
             Contestant("identity", "pipeline", {"source": source, "pipeline": "identity"}, None),
             *([] if gpu else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, None)]),
@@ -458,8 +465,13 @@ def growth_sections(gpu):
             threads = {} if gpu else {"threads": 2}
             tolerance = None if peer == "npp" else 0
             contestants.insert(1, Contestant(label, peer, threads, tolerance))
-        ratio = ("ours", contestants[1].label) if peer else ()
-        sections.append(Section(f"Growth with the frame: {task}", "", rows, contestants, ratio))
+        ratio = [("ours", contestants[1].label)] if peer else []
+        note = ""
+        if not gpu:
+            contestants.insert(1, Contestant(who="ours", **ONE_THREAD))
+            ratio.append(("one thread", "cv2, 2 threads"))
+            note = "`one thread`: PoCL's device `basic` (docs/tuning.md, \"Small frames\")."
+        sections.append(Section(f"Growth with the frame: {task}", note, rows, contestants, ratio))
     return sections
 
 

@@ -11,6 +11,8 @@ HERE = Path(__file__).resolve().parent
 CACHES = ("POCL_CACHE_DIR", "CUDA_CACHE_PATH", "XDG_CACHE_HOME")
 # Longest time a program may take to end, s.
 PATIENCE = 60
+# PoCL offers its device of one thread, too; it is `cpu:1`.
+POCL_DEVICES = "pthread basic"
 
 
 class Worker:
@@ -101,7 +103,8 @@ class Workers:
         if command is None:
             return {"skip": "its program was not built"}
         if program not in self.running:
-            self.running[program] = FreshWorker(command) if is_fresh else Worker(command)
+            env = {"POCL_DEVICES": POCL_DEVICES, **os.environ}
+            self.running[program] = FreshWorker(command) if is_fresh else Worker(command, env)
         answer = self.running[program].ask(**request)
         if answer.pop("dead", False):
             del self.running[program]

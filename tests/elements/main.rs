@@ -32,6 +32,7 @@ mod memory;
 mod messages;
 mod metas;
 mod negotiation;
+mod one_thread;
 mod output_frame;
 mod planted;
 mod presence;

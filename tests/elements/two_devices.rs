@@ -85,6 +85,12 @@ fn elements_of_different_devices_share_frames() {
     }
     register();
     let devices = clinspect_opencl::devices().unwrap();
+    let cpus = devices.iter().filter(|device| device.caps.is_cpu);
+    let units: Vec<usize> = cpus.map(|device| device.caps.compute_units).collect();
+    assert!(
+        units.is_sorted_by(|first, next| first >= next),
+        "cpu:0 does not use all processors: {units:?}"
+    );
     // By number, because GPUs of one model have the same name.
     let (mut gpus, mut cpus) = (0.., 0..);
     let selectors: Vec<String> = devices

@@ -218,6 +218,7 @@ impl ClBuffer {
         let flushed = queue.enqueued();
         let mut pointer: cl_mem = ptr::null_mut();
         let event = waits.and_then(|waits| {
+            let _turn = queue.turn();
             // SAFETY: the range is the whole buffer, which lives as long as `self`.
             unsafe {
                 enqueue_map_buffer(

@@ -68,7 +68,7 @@ impl ClContext {
         let queue = || {
             // SAFETY: both handles are valid; a queue keeps its own reference to the context.
             unsafe { create_command_queue(context.raw(), device.id, CL_QUEUE_PROFILING_ENABLE) }
-                .map(|queue| Arc::new(InOrderQueue::new(Queue::new(queue))))
+                .map(|queue| Arc::new(InOrderQueue::new(Queue::new(queue), device.runs_inline())))
                 .map_err(|code| call_error("clCreateCommandQueue", code, &device.name))
         };
         let commands = queue()?;

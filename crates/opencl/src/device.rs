@@ -1,5 +1,7 @@
 //! Enumerates devices.
 
+use std::cmp::Reverse;
+
 use opencl3::{
     device::{
         CL_DEVICE_AVAILABLE, CL_DEVICE_COMPILER_AVAILABLE, CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV,
@@ -28,6 +30,9 @@ const NO_DEVICE: i32 = -1;
 /// Part of the name of PoCL's platform.
 const POCL: &str = "Portable Computing Language";
 
+/// How names of PoCL's devices begin that run a command in the thread that enqueues it: PoCL 3.1 and PoCL 6.
+const POCL_INLINE: [&str; 2] = ["basic", "cpu-minimal"];
+
 const HOW_TO_GET_A_DEVICE: &str = "install your GPU's OpenCL driver, or the package \
      pocl-opencl-icd to use the CPU (clinfo lists the devices; PoCL has none unless it can \
      write to its cache folder: set POCL_CACHE_DIR to a writable folder)";
@@ -46,12 +51,20 @@ pub struct DeviceInfo {
     pub(super) is_pocl: bool,
 }
 
+impl DeviceInfo {
+    /// Whether a command runs in the thread that enqueues it.
+    pub(super) fn runs_inline(&self) -> bool {
+        self.is_pocl && POCL_INLINE.iter().any(|kind| self.name.starts_with(kind))
+    }
+}
+
 // SAFETY: a root device's id stays valid for the process and needs no release (OpenCL 1.2, 4.3).
 unsafe impl Send for DeviceInfo {}
 // SAFETY: as above; queries are thread-safe.
 unsafe impl Sync for DeviceInfo {}
 
-/// Every device of every platform, in the loader's order.
+/// Every device of every platform: CPUs last, those with the most compute units first, otherwise in the loader's
+/// order.
 ///
 /// The caller holds [`super::driver::lock`].
 ///
@@ -112,6 +125,11 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
             "no usable OpenCL device was found{reasons}: {HOW_TO_GET_A_DEVICE}"
         )));
     }
+    // `auto` and `cpu` take the first one. PoCL may list its device of one thread before the one of all processors.
+    found.sort_by_key(|device| match device.caps.is_cpu {
+        false => (0, Reverse(0)),
+        true => (1, Reverse(device.caps.compute_units)),
+    });
     Ok(found)
 }
 

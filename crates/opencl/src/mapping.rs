@@ -47,6 +47,7 @@ impl Mapping {
     /// The failing call.
     pub unsafe fn end(self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
         let queue = Self::queue(context, self.writable);
+        let _turn = queue.turn();
         // SAFETY: the pointer came from mapping `mem`; the caller guarantees the rest.
         unsafe { enqueue_unmap_mem_object(queue.raw(), mem, self.pointer.cast(), 0, ptr::null()) }
             .map(|event| Event::of(queue, event))

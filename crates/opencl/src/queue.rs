@@ -1,8 +1,11 @@
 //! An in-order command queue and the commands that it has flushed.
 
-use std::sync::atomic::{
-    AtomicU64,
-    Ordering::{AcqRel, Acquire},
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire},
+    },
 };
 
 use opencl3::{
@@ -19,15 +22,28 @@ pub(super) struct InOrderQueue {
     queue: Queue,
     enqueued: AtomicU64,
     flushed: AtomicU64,
+    /// Held while a command is enqueued, on a device that runs a command in the thread that enqueues it.
+    turns: Option<Mutex<()>>,
 }
 
 impl InOrderQueue {
-    pub fn new(queue: Queue) -> Self {
+    /// `runs_inline`: the device runs a command in the thread that enqueues it.
+    pub fn new(queue: Queue, runs_inline: bool) -> Self {
         Self {
             queue,
             enqueued: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
+            turns: runs_inline.then(Mutex::default),
         }
+    }
+
+    /// Waits until no other thread enqueues; hold the result while a command is enqueued.
+    ///
+    /// Only for a device that runs commands inline. There a command that is enqueued while another thread runs
+    /// the one before is run by that thread, which in PoCL 3.1 then waits for a lock of its own without end.
+    pub fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        let turns = self.turns.as_ref()?;
+        Some(turns.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub fn raw(&self) -> cl_command_queue {

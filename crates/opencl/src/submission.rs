@@ -143,6 +143,7 @@ impl Submission<'_> {
         let queue = self.context.commands();
         let waits = self.context.wait_list(queue, before)?;
         let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
+        let turn = queue.turn();
         // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
         // kernel's header requires. The driver keeps buffers until the command has ended, and
         // `drop` notes the last command on host memory.
@@ -160,6 +161,7 @@ impl Submission<'_> {
         }
         .map(|event| Event::of(queue, event))
         .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
+        drop(turn);
         for arg in args {
             self.note(arg, &event);
         }
@@ -192,6 +194,7 @@ impl Submission<'_> {
         // Rows at the same distances are one run of bytes. PoCL 3.1 also refuses a copy of rows within a
         // buffer that do not overlap.
         let is_one_run = from.stride == to.stride;
+        let turn = queue.turn();
         // SAFETY: the driver checks the ranges and keeps the buffers until the command has ended;
         // `drop` notes the last command on host memory.
         let (event, call) = unsafe {
@@ -222,6 +225,7 @@ impl Submission<'_> {
         let event = event
             .map(|event| Event::of(queue, event))
             .map_err(|code| self.context.failed(call, code, "rows of a web"))?;
+        drop(turn);
         for arg in &args {
             self.note(arg, &event);
         }

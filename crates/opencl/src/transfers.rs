@@ -42,6 +42,7 @@ impl ClContext {
         let queue = self.commands();
         let waits = self.wait_list(queue, before.into_iter())?;
         let flushed = queue.enqueued();
+        let _turn = queue.turn();
         // SAFETY: a blocking read writes at most `out.len()` bytes before it returns; the driver
         // checks the range against the buffer.
         let event = unsafe {
@@ -76,6 +77,7 @@ impl ClContext {
         subject: &str,
     ) -> Result<(), ClError> {
         let queue = self.commands();
+        let _turn = queue.turn();
         // SAFETY: a blocking write reads `data` before it returns; the driver checks the range.
         unsafe {
             enqueue_write_buffer(
@@ -113,6 +115,7 @@ impl ClContext {
         let queue = self.commands();
         let waits = self.wait_list(queue, before.iter())?;
         let zero = 0_u32;
+        let _turn = queue.turn();
         // SAFETY: the pattern is copied during the call; the driver checks the range.
         unsafe {
             enqueue_fill_buffer(

@@ -55,6 +55,7 @@ impl Writes<'_> {
         let context = self.buffer.context();
         let queue = context.uploads();
         let waits = context.wait_list(queue, self.last.iter().chain(&self.before))?;
+        let turn = queue.turn();
         // SAFETY: the caller keeps the bytes; the driver checks the range in the buffer.
         let event = unsafe {
             enqueue_write_buffer(
@@ -70,6 +71,7 @@ impl Writes<'_> {
         }
         .map(|event| Event::of(queue, event))
         .map_err(|code| context.failed("clEnqueueWriteBuffer", code, "a frame"))?;
+        drop(turn);
         self.before = None;
         self.bytes += len;
         self.first.get_or_insert_with(|| event.clone());
