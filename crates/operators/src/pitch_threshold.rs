@@ -31,7 +31,7 @@ use difference::Differences;
 use fixed::Fixed;
 use ignore::Ignore;
 pub use mask::MaskTarget;
-pub(super) use mask::packed_mask;
+pub(super) use mask::{Expand, packed_mask};
 pub use presence::Contrast;
 use presence::Presence;
 use rois::Rois;
@@ -102,8 +102,7 @@ pub struct PitchThreshold {
     kernel: Kernel,
     name: &'static str,
     launch: Launch,
-    expand: Kernel,
-    expand_group: [usize; 2],
+    expand: Expand,
     comparisons: Mem,
     comparison_list: Vec<Comparison>,
     rois: Rois,

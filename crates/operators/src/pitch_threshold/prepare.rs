@@ -17,6 +17,7 @@ use super::{
     fixed::Fixed,
     ignore::Ignore,
     judged,
+    mask::Expand,
     presence::Presence,
     rois::Rois,
     scales::Scales,
@@ -168,7 +169,6 @@ impl PitchThreshold {
             ProgramSource::PitchMask,
             &sample_options(layout.sample, false),
         )?;
-        let expand = plain.kernel("mask_expand")?;
         let by_columns = match settings.variant {
             None => context.caps().is_cpu,
             Some(variant) => variant == PitchVariant::Words,
@@ -194,7 +194,6 @@ impl PitchThreshold {
         let weak = weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, tall) < wanted);
         Ok(Self {
             context: context.clone(),
-            expand_group: plain_group(context, &expand)?,
             kernel,
             name,
             launch,
@@ -209,7 +208,7 @@ impl PitchThreshold {
             weak: weak.collect(),
             settings: settings.clone(),
             window,
-            expand,
+            expand: Expand::new(context, &plain)?,
             comparisons: upload(context, &comparison_words, "comparisons")?,
             comparison_list: comparisons,
             rois: Rois::new(context, &settings.regions(width, &window))?,
