@@ -46,6 +46,13 @@ pub fn wait_for_fault(before: &Report) {
     }
 }
 
+/// Number of memory objects that are alive.
+pub fn memory() -> i64 {
+    let alive = Report::now().unwrap_or_default().alive();
+    let memory = alive.iter().find(|(kind, _)| *kind == "memory");
+    memory.map_or(0, |(_, count)| *count)
+}
+
 /// Builds the layer once, and returns its path.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();

@@ -7,20 +7,16 @@ use clinspect_opencl::{
     frame::{ClFrame, Importer},
 };
 
-use crate::{
-    cases::GPU,
-    layer::{self, Report},
-    stand::Trace,
-    waits::Scenario,
-};
+use crate::{cases::GPU, layer, stand::Trace, waits::Scenario};
 
 /// The scenarios. The last ones change the process.
-pub const SCENARIOS: [Scenario; 4] = [
+pub const SCENARIOS: [Scenario; 5] = [
     (
         "memory that is freed before its elements stop",
         freed_memory,
     ),
     ("memory that outlives its elements", kept_memory),
+    ("memory that a lost queue has read", lost_queue),
     ("memory that cannot be pinned", refused),
     ("a pin that cannot be released", lost),
 ];
@@ -88,20 +84,17 @@ impl Line {
     }
 }
 
-/// Number of buffers that the driver has.
-fn buffers() -> i64 {
-    let alive = Report::now().unwrap_or_default().alive();
-    let memory = alive.iter().find(|(kind, _)| *kind == "memory");
-    memory.map_or(0, |(_, count)| *count)
-}
-
 /// The pin is released before the memory's free function returns.
 fn freed_memory(_: &Trace) -> Result<(), String> {
     let mut line = Line::new()?;
-    let buffer = line.pinned()?;
-    let before = buffers();
+    is_freed_with(line.pinned()?)
+}
+
+/// Drops the last reference to pinned memory: the driver then has one buffer less.
+fn is_freed_with(buffer: gst::Buffer) -> Result<(), String> {
+    let before = layer::memory();
     drop(buffer);
-    match buffers() - before {
+    match layer::memory() - before {
         -1 => Ok(()),
         more => Err(format!("{more} buffers after the memory was freed, not -1")),
     }
@@ -112,8 +105,8 @@ fn kept_memory(_: &Trace) -> Result<(), String> {
     let mut line = Line::new()?;
     let mut buffer = line.pinned()?;
     drop(line);
-    if buffers() != 0 {
-        return Err(format!("{} buffers without a context", buffers()));
+    if layer::memory() != 0 {
+        return Err(format!("{} buffers without a context", layer::memory()));
     }
     let mut line = Line::new()?;
     for _ in 0..3 {
@@ -123,6 +116,23 @@ fn kept_memory(_: &Trace) -> Result<(), String> {
         return Err("the next context does not pin the memory".into());
     }
     Ok(())
+}
+
+/// A frame lets go of its memory once the upload has ended, although the queue is lost and refuses the flush.
+fn lost_queue(_: &Trace) -> Result<(), String> {
+    let mut line = Line::new()?;
+    // Memory is pinned for its second frame. Nothing reads these frames, so the only flushes are those of the uploads.
+    let buffer = line.memory()?;
+    for _ in 0..2 {
+        line.importer.import(&buffer).map_err(text)?;
+    }
+    layer::set_rules(&format!("{GPU}clFlush 1 lose -5"));
+    let sent = line.importer.import(&buffer).map(drop);
+    layer::set_rules(GPU);
+    if sent.is_ok() {
+        return Err("no error".into());
+    }
+    is_freed_with(buffer)
 }
 
 /// Memory that the driver does not pin is copied, without an error.

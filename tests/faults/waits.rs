@@ -10,7 +10,7 @@ use std::{
 };
 
 use clinspect_opencl::{
-    self as opencl, Access, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource,
+    self as opencl, Access, ClAllocator, ClBuffer, ClContext, Meter, ProgramSource, Taken,
     frame::{ClFrame, Importer, layout_of},
 };
 use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
@@ -44,6 +44,7 @@ pub fn scenarios(device: &str) -> Vec<Scenario> {
         ("a stop beside streams that keep the device busy", busy),
         ("a stop on a device that hangs", hang),
         ("a wait for a command that fails", failed_wait),
+        ("memory that a lost queue has read", memory_of_a_lost_queue),
         ("a start beside a compiler", start_beside_a_build),
         ("a fault of a release after a slow one", slow_release),
     ]
@@ -212,6 +213,35 @@ fn failed_wait(_: &Trace) -> Result<(), String> {
         return Err("the next start joins a context that has failed".into());
     }
     Ok(())
+}
+
+/// The memory of a frame that the device reads in place is released once the kernel has ended, although the queue is
+/// lost and refuses the flush.
+fn memory_of_a_lost_queue(_: &Trace) -> Result<(), String> {
+    let mut filter = Filter::new()?;
+    if !filter.context.caps().shares_host_memory {
+        // The frame would be uploaded: see `pins`.
+        return Ok(());
+    }
+    let meter = Meter::new(false);
+    let [_, output] = filter.frames()?;
+    let before = layer::memory();
+    let own = gst::Buffer::with_size(filter.importer.info().size()).map_err(text)?;
+    let input = filter.importer.import(&own).map_err(text)?;
+    if input.taken() != Taken::Wrapped {
+        return Err("the frame's own memory is not read in place".into());
+    }
+    layer::set_rules("clFlush 1 lose -5");
+    let sent = filter.operator.run(&input, &output, &meter);
+    drop(input);
+    layer::set_rules("");
+    if sent.is_ok() {
+        return Err("no error".into());
+    }
+    match layer::memory() - before {
+        0 => Ok(()),
+        left => Err(format!("{left} memory objects are left")),
+    }
 }
 
 /// Opening an open device and requesting a compiled program do not wait for another compilation.

@@ -1,16 +1,16 @@
 """Code that the rows in Python share. Import it first: it starts GStreamer.
 
-Rows print PASS or FAIL with figures through `verdict`, and end with `finish`.
+Rows print PASS or FAIL with figures through `verdict`, and end with `finish`, both of verdicts.py.
 """
 
 import ctypes
 import os
 import random
-import sys
 import threading
 import time
 
 import gi
+from verdicts import finish, give_up, verdict  # noqa: F401
 
 gi.require_version("Gst", "1.0")
 gi.require_version("GstVideo", "1.0")
@@ -31,27 +31,6 @@ CHAINS = {
 }
 # Longest time for a state change, s.
 STATE_LIMIT_S = 2.0
-
-_failed = False
-
-
-def verdict(good, text):
-    """Prints PASS or FAIL with a text that contains the figures."""
-    global _failed
-    _failed |= not good
-    print("PASS" if good else "FAIL", text, flush=True)
-
-
-def finish():
-    """Ends the row without the interpreter's clean-up, which is not under test."""
-    sys.stdout.flush()
-    os._exit(1 if _failed else 0)
-
-
-def give_up(text):
-    """Prints FAIL and ends the row."""
-    verdict(False, text)
-    finish()
 
 
 def need_device():

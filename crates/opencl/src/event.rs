@@ -121,18 +121,23 @@ impl Event {
         })
     }
 
-    /// Queries the status repeatedly until the command has ended or `gives_up` returns true.
+    /// Flushes the command, and queries its status repeatedly until it has ended or `gives_up` returns true.
     ///
     /// # Errors
     /// The call that failed, with its status.
-    pub fn poll(&self, mut gives_up: impl FnMut() -> bool) -> Result<Status, (&'static str, i32)> {
+    pub fn poll(&self, gives_up: impl FnMut() -> bool) -> Result<Status, (&'static str, i32)> {
         if self.is_done.load(Acquire) {
             return Ok(Status::Complete);
         }
         self.flush().map_err(|code| ("clFlush", code))?;
+        self.poll_status(gives_up)
+            .map_err(|code| ("clGetEventInfo", code))
+    }
+
+    fn poll_status(&self, mut gives_up: impl FnMut() -> bool) -> Result<Status, i32> {
         let mut pause = FIRST_PAUSE;
         loop {
-            let status = self.status().map_err(|code| ("clGetEventInfo", code))?;
+            let status = self.status()?;
             if status != Status::Pending || gives_up() {
                 return Ok(status);
             }
@@ -141,13 +146,17 @@ impl Event {
         }
     }
 
-    /// As [`Self::poll`], for at most `limit`.
-    ///
-    /// # Errors
-    /// The call that failed, with its status.
-    pub fn poll_for(&self, limit: Duration) -> Result<Status, (&'static str, i32)> {
+    /// Waits for at most `limit`. Returns true if the command has ended, with or without a failure, so that
+    /// the device uses its memory no more.
+    pub fn ends_within(&self, limit: Duration) -> bool {
+        if self.is_done.load(Acquire) {
+            return true;
+        }
+        // A lost queue refuses the flush, but the device may have executed the command without one.
+        let _ = self.flush();
         let end = Instant::now() + limit;
-        self.poll(|| Instant::now() >= end)
+        let status = self.poll_status(|| Instant::now() >= end);
+        matches!(status, Ok(Status::Complete | Status::Failed(_)))
     }
 
     /// The failure of the command, if it has failed by now.

@@ -9,13 +9,7 @@ use std::{
 
 use opencl3::memory::{CL_MEM_READ_ONLY, CL_MEM_USE_HOST_PTR};
 
-use super::{
-    context::ClContext,
-    device_memory::create,
-    event::{Event, Status},
-    handle::Mem,
-    log::CAT,
-};
+use super::{context::ClContext, device_memory::create, event::Event, handle::Mem, log::CAT};
 use clinspect_core::ClError;
 
 /// Longest wait of a drop for the device. Only an operator that failed midway makes a drop wait.
@@ -78,10 +72,7 @@ impl<T: HostBytes + ?Sized> Drop for HostMemory<T> {
         let reader = self.reader.get_mut();
         let reader = reader.unwrap_or_else(PoisonError::into_inner).take();
         if let Some(reader) = reader
-            && !matches!(
-                reader.poll_for(DROP_LIMIT),
-                Ok(Status::Complete | Status::Failed(_))
-            )
+            && !reader.ends_within(DROP_LIMIT)
         {
             gst::error!(
                 CAT,

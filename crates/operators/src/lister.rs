@@ -35,6 +35,27 @@ pub(crate) struct DeviceMask<'a> {
     pub pixels: u64,
 }
 
+/// Marks a pixel in the packed mask of a warm-up frame, which has no defect, and lists it with `list`.
+///
+/// # Errors
+/// The failing call.
+pub(crate) fn warm_up(
+    packed: Option<&ClBuffer>,
+    list: impl FnOnce(&mut Finder, &Limits) -> Result<Listed, ClError>,
+) -> Result<(), ClError> {
+    if let Some(packed) = packed {
+        packed.write(0, &[0x80], "a mask to warm up with")?;
+    }
+    let limits = Limits {
+        min_area: 0,
+        merge_distance: 0,
+        max_defects: 1,
+        max_runs: usize::MAX,
+        max_defect_rows: u32::MAX,
+    };
+    list(&mut Finder::default(), &limits).map(drop)
+}
+
 impl Lister {
     /// Prepares lists with the kernels of a program for buffers. `has_bus`: masks cross a bus to the host.
     ///

@@ -182,6 +182,12 @@ fn state(page: &mut Page, cameras: &[Arc<Camera>]) {
             page.sample("", &labels, u8::from(now == Some(trouble)));
         }
     }
+    let help = "1 while results can be published, also of a camera that publishes none.";
+    page.family("clinspect_publish_connected", "gauge", help);
+    for camera in cameras {
+        let is_connected = camera.counters.publish_connected.load(Relaxed);
+        page.sample("", &[("camera", &camera.name)], u8::from(is_connected));
+    }
     let help = "1 while the folder or the disk refuses recordings.";
     page.family("clinspect_recording_stopped", "gauge", help);
     for camera in cameras {

@@ -2,7 +2,7 @@
 
 use gst::prelude::*;
 
-use super::Device;
+use super::device::Device;
 use clinspect_core::ClError;
 use clinspect_opencl::{new_plain_pool, new_video_pool};
 use clinspect_results::mask_caps::buffer_size;

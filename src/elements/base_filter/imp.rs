@@ -1,9 +1,6 @@
 //! Subclass of GstBaseTransform behind [`super::ClBaseFilter`].
 
-use std::{
-    sync::{LazyLock, Mutex},
-    time::Duration,
-};
+use std::sync::{LazyLock, Mutex};
 
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::{
@@ -16,56 +13,32 @@ use gst_base::{
 };
 
 use super::{
-    Device, Negotiated, allocation,
+    allocation,
     counts::Counts,
+    device::Device,
     faults::Faults,
     frame::Buffers,
     properties::{self, MemoryObject, Settings},
-    template::{AnyState, Class, Methods, Work},
-    web::{Beginning, Reason, Web},
+    stream::{Kept, Stream},
+    template::{Class, Methods},
 };
 use crate::elements::{
     debug_category, lock,
     property_table::{PropertyTable, property_methods},
 };
 use clinspect_core::ClError;
-use clinspect_opencl::frame::Importer;
-use clinspect_opencl::{ClAllocator, Meter};
 use clinspect_results::mask_caps::buffer_size;
 
-static CAT: LazyLock<gst::DebugCategory> =
+pub(super) static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clbasefilter", "OpenCL elements' parent class"));
-
-/// How long a stop waits for a device that makes no progress.
-const FINISH_LIMIT: Duration = Duration::from_secs(1);
-/// How long the end of a stream and a flush wait: a slow device may take that long for one large
-/// frame.
-const DRAIN_LIMIT: Duration = Duration::from_secs(10);
-
-/// State for the negotiated caps.
-pub(super) struct Stream {
-    pub importer: Importer,
-    pub work: Work,
-    /// The web, if frames are strips.
-    pub web: Option<Web>,
-    /// Input and output caps.
-    caps: [gst::Caps; 2],
-}
-
-/// What new caps take over from the caps before; caps that are refused in between do not lose it.
-#[derive(Default)]
-struct Kept {
-    state: Option<AnyState>,
-    web: Beginning,
-}
 
 /// An element on a device.
 #[derive(Default)]
 pub struct ClBaseFilter {
-    settings: Mutex<Settings>,
-    device: Mutex<Option<Device>>,
+    pub(super) settings: Mutex<Settings>,
+    pub(super) device: Mutex<Option<Device>>,
     pub(super) stream: Mutex<Option<Stream>>,
-    kept: Mutex<Kept>,
+    pub(super) kept: Mutex<Kept>,
     /// The frames by which strips that are held delay the stream, and their rate, as told last; `None`
     /// for no delay.
     pub(super) delay: Mutex<Option<(u64, gst::Fraction)>>,
@@ -79,40 +52,6 @@ impl ClBaseFilter {
         methods.ok_or_else(|| ClError::Unavailable("ClBaseFilter is abstract".into()))
     }
 
-    pub(super) fn device(&self) -> Result<Device, ClError> {
-        lock(&self.device)
-            .clone()
-            .ok_or_else(|| ClError::Unavailable("the element is not started".into()))
-    }
-
-    fn device_name(&self) -> String {
-        let device = lock(&self.device);
-        let device = device.as_ref();
-        device.map_or_else(String::new, |device| device.context.device_name().into())
-    }
-
-    /// Opens the device, and latches the properties that take effect at the start.
-    fn open(&self) -> Result<(), ClError> {
-        let methods = self.methods()?;
-        let settings = lock(&self.settings).clone();
-        let context = clinspect_opencl::open(&settings.device)?;
-        let meter = Meter::new(settings.profile);
-        let allocator = ClAllocator::new(&context, &meter);
-        gst::info!(CAT, imp = self, "device {}", context.device_name());
-        self.counts.start(&meter, methods.counts);
-        *lock(&self.device) = Some(Device {
-            context,
-            meter,
-            allocator,
-            images: settings.memory_object == MemoryObject::Image,
-            line_scan: settings.line_scan,
-        });
-        self.faults.clear();
-        (methods.started)(&self.obj());
-        self.obj().notify("device-name");
-        Ok(())
-    }
-
     /// See [`ClBaseFilter::check`](super::ClBaseFilter::check).
     ///
     /// # Errors
@@ -120,135 +59,6 @@ impl ClBaseFilter {
     pub(super) fn check(&self) -> Result<(), ClError> {
         let images = lock(&self.settings).memory_object == MemoryObject::Image;
         (self.methods()?.check)(&self.obj(), images)
-    }
-
-    fn close(&self) {
-        *lock(&self.stream) = None;
-        *lock(&self.kept) = Kept::default();
-        *lock(&self.delay) = None;
-        if let Ok(methods) = self.methods() {
-            (methods.stopped)(&self.obj());
-        }
-        let device = lock(&self.device).take();
-        if let Some(device) = device {
-            // The commands of frames that were pushed must end before the element does.
-            if let Err(error) = device.context.finish_within(FINISH_LIMIT, &device.meter) {
-                gst::warning!(CAT, imp = self, "{error}");
-            }
-            device.meter.close();
-            gst::info!(CAT, imp = self, "{}", self.counts.stats());
-        }
-    }
-
-    /// Posts the error if another element could not read or write a frame in this element's memory:
-    /// that element may continue without an error of its own.
-    ///
-    /// # Errors
-    /// There was such a failure.
-    fn check_memory(&self) -> Result<(), ()> {
-        let failure = self.device().ok();
-        match failure.and_then(|device| device.allocator.take_failure()) {
-            None => Ok(()),
-            // The error was posted already, with the frame before.
-            Some(_) if self.faults.is_call_posted() => Ok(()),
-            Some(error) => {
-                self.faults.post(&self.obj(), &error, "passing a frame on");
-                Err(())
-            }
-        }
-    }
-
-    /// Waits until all pushed frames are computed, so that their errors are posted before the end
-    /// of the stream.
-    fn drain(&self) {
-        if self.check_memory().is_ok()
-            && let Ok(device) = self.device()
-            // The failure of the device was posted already.
-            && !device.context.has_failed()
-            && let Err(error) = device.context.finish_within(DRAIN_LIMIT, &device.meter)
-        {
-            self.faults.post(
-                &self.obj(),
-                &error,
-                "finishing the last frames of the stream",
-            );
-        }
-    }
-
-    fn set_up(
-        &self,
-        info: &gst_video::VideoInfo,
-        incaps: &gst::Caps,
-        outcaps: &gst::Caps,
-    ) -> Result<(), ClError> {
-        let methods = self.methods()?;
-        let device = self.device()?;
-        let is_same = lock(&self.stream)
-            .as_ref()
-            .is_some_and(|stream| stream.caps[0] == *incaps && stream.caps[1] == *outcaps);
-        if device.line_scan {
-            if is_same {
-                // A branch that is linked downstream asks for caps again; the web goes on.
-                return Ok(());
-            }
-            // What is held leaves with the caps before.
-            if self.end_web(Reason::Caps).is_err() {
-                gst::debug!(
-                    CAT,
-                    imp = self,
-                    "the last strips before new caps were not sent"
-                );
-            }
-        }
-        let mut stream = lock(&self.stream);
-        let mut kept = lock(&self.kept);
-        if let Some(Stream { work, web, .. }) = stream.take() {
-            *kept = Kept {
-                state: Some(work.into_state()),
-                web: web.map_or_else(Beginning::default, |web| web.next()),
-            };
-        }
-        let importer = Importer::new(&device.context, &device.meter, info)?;
-        let caps = Negotiated {
-            incaps,
-            outcaps,
-            importer: &importer,
-            allocator: &device.allocator,
-        };
-        if device.line_scan && device.images {
-            return Err(ClError::Refused(
-                "line-scan=true needs buffers; set memory-object=auto".into(),
-            ));
-        }
-        let modes = [device.images, device.line_scan];
-        let web = device.line_scan.then(|| Web::new(&importer, kept.web));
-        let web = web.transpose()?;
-        let work = (methods.set_up)(&self.obj(), &mut kept.state, &caps, modes)?;
-        *stream = Some(Stream {
-            importer,
-            work,
-            web,
-            caps: [incaps.clone(), outcaps.clone()],
-        });
-        drop((stream, kept));
-        self.tell_delay();
-        Ok(())
-    }
-
-    /// Sets the accepted caps again after others were refused: the parent class does not set caps that equal
-    /// those of the pads.
-    fn set_up_again(&self) -> Result<(), gst::FlowError> {
-        if lock(&self.stream).is_some() {
-            return Ok(());
-        }
-        let element = self.obj();
-        let pads = [element.sink_pad(), element.src_pad()];
-        match pads.map(|pad| pad.current_caps()) {
-            [Some(incaps), Some(outcaps)] => self
-                .set_caps(&incaps, &outcaps)
-                .map_err(|_| gst::FlowError::NotNegotiated),
-            _ => Ok(()),
-        }
     }
 
     pub(super) fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
@@ -291,24 +101,6 @@ impl ClBaseFilter {
 
     pub(super) fn set_line_scan(&self, value: bool) {
         lock(&self.settings).line_scan = value;
-    }
-
-    /// Sets `device`, unless a device is open.
-    fn set_device(&self, value: &glib::Value) {
-        if lock(&self.device).is_none() {
-            lock(&self.settings).set_device(value);
-            return;
-        }
-        let device = lock(&self.settings).device.clone();
-        gst::element_imp_warning!(
-            self,
-            gst::LibraryError::Settings,
-            (
-                "device={} stays: an element that runs cannot change its device; set it to READY \
-                 first",
-                device
-            )
-        );
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod counts;
+mod device;
 mod faults;
 mod frame;
 mod imp;
@@ -10,11 +11,12 @@ mod message_gate;
 mod progress;
 mod properties;
 mod rewrite;
+mod stream;
 mod template;
 mod web;
 mod web_flow;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::prelude::*;
@@ -22,7 +24,6 @@ use gst_base::prelude::*;
 use super::pad_templates;
 use clinspect_core::ClError;
 use clinspect_opencl::frame::FORMATS;
-use clinspect_opencl::{ClAllocator, ClContext, Meter};
 use clinspect_results::FrameTimes;
 
 pub use frame::Frame;
@@ -36,20 +37,6 @@ glib::wrapper! {
     /// Opens a device, imports frames, applies settings, proposes its memory and keeps counts.
     pub struct ClBaseFilter(ObjectSubclass<imp::ClBaseFilter>)
         @extends gst_base::BaseTransform, gst::Element, gst::Object;
-}
-
-/// The device of a started element, and the properties latched at the start.
-#[derive(Debug, Clone)]
-struct Device {
-    context: Arc<ClContext>,
-    /// Counters of the element.
-    meter: Arc<Meter>,
-    /// Allocates memory in the context; the meter counts it.
-    allocator: ClAllocator,
-    /// Kernels read images instead of buffers.
-    images: bool,
-    /// Frames are strips of a web.
-    line_scan: bool,
 }
 
 /// Pad templates of an element whose output has the caps of its input: every format that frames on

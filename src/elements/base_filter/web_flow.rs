@@ -10,7 +10,8 @@ use gst_base::{
 use super::{
     ClBaseFilterExt,
     frame::Buffers,
-    imp::{ClBaseFilter, Stream},
+    imp::ClBaseFilter,
+    stream::Stream,
     web::{Held, Reason, Strip, Web},
 };
 use crate::elements::lock;

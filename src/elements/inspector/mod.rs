@@ -8,11 +8,13 @@ mod ignore_file;
 mod learn;
 mod masks;
 mod properties;
+mod record;
+mod template;
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use gst::{prelude::*, subclass::prelude::*};
-use gst_base::{prelude::*, subclass::prelude::*};
+use gst_base::prelude::*;
 
 use super::{
     base_filter::{
@@ -23,23 +25,22 @@ use super::{
     property_table::PropertyTable,
 };
 use classify::{Classifier, Rules};
-use clinspect_core::ClError;
 use clinspect_core::{
-    classes::Features,
+    ClError,
     components::{Finder, Limits},
     ignored::Bitmap,
-    threshold::Reached,
     window::Reach,
 };
-use clinspect_opencl::frame::ClFrame;
-use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect};
-use clinspect_results::{Alignment, Defect, DefectResult, Verdict, VerdictLimits};
+use clinspect_operators::{Listed, Marked, MaskTarget};
+use clinspect_results::{DefectResult, Verdict, VerdictLimits};
 pub use ignore::Ignore;
 pub use learn::signal as learn_threshold;
 use learn::{GoodFrames, LearnThreshold};
 use masks::Masks;
 use properties::Reporting;
 pub use properties::{Output, OutputChoice, Picture, PitchOutput};
+use record::{features, record};
+pub use template::{Basis, InspectorImpl};
 
 const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
 
@@ -93,157 +94,6 @@ pub fn templates() -> &'static [gst::PadTemplate] {
     static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> =
         LazyLock::new(|| pad_templates(&caps::sink_template(), &caps::src_template()));
     TEMPLATES.as_ref()
-}
-
-/// The comparison of a frame.
-pub struct Basis {
-    /// Pixels that could be judged.
-    pub judged: JudgedPixels,
-    /// Pitches along x and y, px; 0 for none.
-    pub pitches: [f64; 2],
-    /// Threshold, grey levels.
-    pub threshold: f64,
-    /// Where the frame was found in the picture that it was compared with.
-    pub alignment: Option<Alignment>,
-    /// Pixels that are not judged, if there are any.
-    pub ignored: Option<Arc<Bitmap>>,
-}
-
-/// An element that marks the defects of a frame in a mask. Its `MODE` is `Both`.
-pub trait InspectorImpl:
-    BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseFilter> + IsA<gst::Element>>
-{
-    /// Name of the message with the results.
-    const MESSAGE: &'static str;
-    /// The values of `output`.
-    type Output: OutputChoice + 'static;
-    /// Settings from which an operator is built.
-    type Settings: Clone + PartialEq + Send + Sync + 'static;
-    /// Marks defects on the device.
-    type Operator: Send + 'static;
-    /// State that the element keeps from frame to frame until it stops.
-    type State: Default + Send + 'static;
-
-    /// The part that all inspectors have.
-    fn inspector(&self) -> &Inspector;
-
-    /// The current settings.
-    fn settings(&self, state: &Self::State) -> Self::Settings;
-
-    /// See [`ClBaseFilterImpl::restore`].
-    fn restore(&self, refused: &Self::Settings, in_force: &Self::Settings);
-
-    /// See [`ClBaseFilterImpl::check`]; the properties of every inspector are checked already.
-    ///
-    /// # Errors
-    /// See there.
-    fn check(&self, images: bool) -> Result<(), ClError>;
-
-    /// See [`ClBaseFilterImpl::build`].
-    ///
-    /// # Errors
-    /// See there.
-    fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
-
-    /// The element starts; see [`ClBaseFilterImpl::started`].
-    fn started(&self) {}
-
-    /// Caps were negotiated.
-    fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) {}
-
-    /// See [`ClBaseFilterImpl::look`].
-    ///
-    /// # Errors
-    /// See there.
-    fn look(
-        &self,
-        _live: &mut Live<Self::Settings, Self::Operator>,
-        _state: &mut Self::State,
-        _view: &View,
-    ) -> Result<(), ClError> {
-        Ok(())
-    }
-
-    /// See [`ClBaseFilterImpl::reach`].
-    fn reach(operator: &Self::Operator) -> Reach;
-
-    /// See [`ClBaseFilterImpl::learning`].
-    fn learning(
-        &self,
-        _live: &Live<Self::Settings, Self::Operator>,
-        _state: &Self::State,
-    ) -> Learning {
-        Learning::Off
-    }
-
-    /// Notes what is in force for a frame, before it is marked.
-    fn note(_live: &mut Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
-
-    /// Marks the defects of a frame; returns the numbers of marked pixels.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn mark(
-        operator: &mut Self::Operator,
-        frame: &Frame,
-        mask: MaskTarget,
-    ) -> Result<Marked, ClError>;
-
-    /// Lists the defects that close with the frame that was marked last; `finder` holds the open ones.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn list(
-        operator: &mut Self::Operator,
-        frame: &Frame,
-        mask: MaskTarget,
-        finder: &mut Finder,
-        limits: &Limits,
-    ) -> Result<Listed, ClError>;
-
-    /// Draws a picture of the frame that was marked last.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn draw(
-        _operator: &mut Self::Operator,
-        _frame: &Frame,
-        _picture: Picture,
-        _out: &ClFrame,
-    ) -> Result<(), ClError> {
-        Ok(())
-    }
-
-    /// The settings on which [`Self::count_reached`] depends: all but the threshold.
-    fn counted_under(settings: &Self::Settings) -> Self::Settings;
-
-    /// Adds the pixels of the frame that was marked last to the counts from which a threshold is learned. Returns
-    /// whether the frame was compared.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn count_reached(
-        operator: &mut Self::Operator,
-        frame: &Frame,
-        reached: &mut Reached,
-    ) -> Result<bool, ClError>;
-
-    /// Sets the property `threshold`, grey levels.
-    fn set_threshold(&self, threshold: f64);
-
-    /// Mean of the samples of the frame that was marked last, grey levels; `None` if unknown.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn mean_level(_operator: &mut Self::Operator) -> Result<Option<f64>, ClError> {
-        Ok(None)
-    }
-
-    /// The comparison in use.
-    fn basis(live: &Live<Self::Settings, Self::Operator>) -> Basis;
-
-    /// Other settings in force, for messages: "property=value ...".
-    fn in_words(live: &Live<Self::Settings, Self::Operator>) -> String;
 }
 
 /// State that an inspector keeps from frame to frame.
@@ -522,44 +372,6 @@ fn inspect<T: InspectorImpl>(
         }
     };
     Ok((marked, listed))
-}
-
-fn record(defect: &MeasuredDefect, id: u32, class: u16) -> Defect {
-    Defect {
-        x: defect.x,
-        y: defect.y,
-        width: defect.width,
-        height: defect.height,
-        area: defect.area,
-        centroid_x: defect.centroid_x as f32,
-        centroid_y: defect.centroid_y as f32,
-        mean_difference: defect.mean_difference as f32,
-        peak_difference: defect.peak_difference as f32,
-        polarity: defect.polarity,
-        id,
-        class,
-        flags: defect.flags | u16::from(defect.level) << Defect::LEVEL_SHIFT,
-        major_axis: defect.major_axis as f32,
-        minor_axis: defect.minor_axis as f32,
-        orientation: defect.orientation as f32,
-        boundary_length: defect.boundary_length,
-    }
-}
-
-/// The features of a defect for the rules of the classes.
-fn features(defect: &MeasuredDefect) -> Features {
-    Features {
-        area: f64::from(defect.area),
-        width: f64::from(defect.width),
-        height: f64::from(defect.height),
-        major: defect.major_axis,
-        minor: defect.minor_axis,
-        boundary: f64::from(defect.boundary_length),
-        mean: defect.mean_difference,
-        peak: defect.peak_difference,
-        polarity: f64::from(defect.polarity),
-        level: f64::from(defect.level),
-    }
 }
 
 /// The bitmap as a buffer for metas; the last one is kept.

@@ -14,10 +14,7 @@ use super::{
     copiers::{Copiers, Piece},
 };
 use crate::{
-    Access, ClBuffer, ClContext, HostBytes, Meter,
-    event::{Event, Status},
-    log::CAT,
-    writes::Writes,
+    Access, ClBuffer, ClContext, HostBytes, Meter, event::Event, log::CAT, writes::Writes,
 };
 use clinspect_core::ClError;
 
@@ -75,10 +72,7 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         if let Some(last) = self.last.take()
-            && !matches!(
-                last.poll_for(DROP_LIMIT),
-                Ok(Status::Complete | Status::Failed(_))
-            )
+            && !last.ends_within(DROP_LIMIT)
         {
             gst::error!(
                 CAT,

@@ -6,7 +6,11 @@ use super::{
     PitchThreshold,
     mask::{MaskTarget, packed_mask},
 };
-use crate::{lister::DeviceMask, source::source_args, to_i32};
+use crate::{
+    lister::{self, DeviceMask},
+    source::source_args,
+    to_i32,
+};
 use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed},
@@ -91,21 +95,10 @@ impl PitchThreshold {
         frame: &ClFrame,
         meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
-        // The frame of zeros has no defect, so mark one pixel.
-        if let Some(packed) = &self.packed {
-            packed.write(0, &[0x80], "a mask to warm up with")?;
-        }
-        let target = MaskTarget::Grey(frame);
         self.marked.pixels = 1;
-        let limits = Limits {
-            min_area: 0,
-            merge_distance: 0,
-            max_defects: 1,
-            max_runs: usize::MAX,
-            max_defect_rows: u32::MAX,
-        };
-        let mut finder = Finder::default();
-        self.list(frame, target, &mut finder, &limits, true, meter)
-            .map(|_| ())
+        let target = MaskTarget::Grey(frame);
+        lister::warm_up(self.packed.clone().as_deref(), |finder, limits| {
+            self.list(frame, target, finder, limits, true, meter)
+        })
     }
 }

@@ -5,7 +5,10 @@ use std::{fmt::Write, sync::Arc};
 use clinspect_core::{ClError, variant::fixed_rows};
 use clinspect_opencl::{ClContext, Kernel, Program, ProgramSource, frame::Plane};
 
-use super::{ComparisonWords, WIDE_GROUP, wide::WideSplit};
+use super::{
+    settings::ComparisonWords,
+    wide::{WIDE_GROUP, WideSplit},
+};
 
 /// Comparisons of a program; more would make it large.
 const MAX_COMPARISONS: usize = 8;

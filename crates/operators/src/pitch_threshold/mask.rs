@@ -1,9 +1,16 @@
-//! The target of a mask.
+//! The target of a mask, and the kernel that writes a byte per pixel.
 
 use std::sync::Arc;
 
-use clinspect_opencl::ClBuffer;
-use clinspect_opencl::frame::ClFrame;
+use clinspect_core::{ClError, mask::packed_stride, ndrange::NdRange};
+use clinspect_opencl::{
+    Arg, ClBuffer, ClContext, Kernel, Memory, Program, Submission, frame::ClFrame,
+};
+
+use crate::{
+    source::{plain_group, target_args},
+    to_i32, to_u32,
+};
 
 /// The target of a mask.
 #[derive(Debug, Clone, Copy)]
@@ -28,5 +35,55 @@ pub(crate) fn packed_mask<'a>(
     match target {
         MaskTarget::Packed { buffer, offset } => Some((buffer, offset)),
         MaskTarget::Grey(_) => own.as_ref().map(|buffer| (&**buffer, 0)),
+    }
+}
+
+/// The kernel that expands a packed mask to a byte per pixel.
+#[derive(Debug)]
+pub(crate) struct Expand {
+    kernel: Kernel,
+    group: [usize; 2],
+}
+
+impl Expand {
+    /// Takes the kernel from a program for buffers.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn new(context: &ClContext, program: &Program) -> Result<Self, ClError> {
+        let kernel = program.kernel("mask_expand")?;
+        Ok(Self {
+            group: plain_group(context, &kernel)?,
+            kernel,
+        })
+    }
+
+    /// Expands the packed mask if the target has a byte per pixel.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn run(
+        &mut self,
+        mask: Memory,
+        target: MaskTarget,
+        [width, height]: [usize; 2],
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let MaskTarget::Grey(out) = target else {
+            return Ok(());
+        };
+        let stride = packed_stride(width);
+        let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
+        let args = [
+            Arg::Reads(mask),
+            Arg::U32(to_u32(stride, "a stride")?),
+            dst,
+            dst_offset,
+            dst_stride,
+            Arg::I32(to_i32(width, "a width")?),
+            Arg::I32(to_i32(height, "a height")?),
+        ];
+        let range = NdRange::cover([stride, height], self.group);
+        submission.run(&mut self.kernel, "mask_expand", &args, &range)
     }
 }

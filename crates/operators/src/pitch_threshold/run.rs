@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError, mask::packed_stride, ndrange::NdRange, variant::WIDE_MEMORY, window::Window,
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, Kernel, Memory, Meter, Submission,
+    Arg, ClBuffer, Memory, Meter, Submission,
     frame::{ClFrame, Plane},
 };
 
@@ -14,10 +14,7 @@ use super::{
     Contrast, Counters, LEVELS, Launch, Marked, MaskTarget, PitchThreshold, TILES, fixed::Fixed,
     ignore::Ignore, mask::packed_mask, presence::Judged, scales::Pixels,
 };
-use crate::{
-    source::{source_args, target_args},
-    to_i32, to_u32,
-};
+use crate::{source::source_args, to_i32, to_u32};
 
 /// Rows of the plane, and where their packed mask goes.
 struct MaskedRows<'a> {
@@ -121,14 +118,8 @@ impl PitchThreshold {
         if let Some(ignore) = &mut self.ignore {
             ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
         }
-        Self::expand(
-            &mut self.expand,
-            self.expand_group,
-            mask,
-            target,
-            [self.width, window.rows],
-            &mut submission,
-        )?;
+        let size = [self.width, window.rows];
+        self.expand.run(mask, target, size, &mut submission)?;
         let mut counts: Counters = Counters::default();
         let bytes = bytemuck::cast_slice_mut(&mut counts);
         submission.read(&self.counters, 0, bytes, "the pixel count")?;
@@ -161,16 +152,8 @@ impl PitchThreshold {
             marked.missing = u64::from(missing);
         }
         if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
-            let size = [self.width, window.rows];
             let mut submission = self.context.submit(meter, self.width * window.rows);
-            Self::expand(
-                &mut self.expand,
-                self.expand_group,
-                mask,
-                target,
-                size,
-                &mut submission,
-            )?;
+            self.expand.run(mask, target, size, &mut submission)?;
             submission.send()?.wait("the mask")?;
         }
         Ok(marked)
@@ -343,33 +326,6 @@ impl PitchThreshold {
     /// Whether the mask of a frame has all pixels of the plane that a comparison marks.
     fn marks_whole_frame(&self) -> bool {
         !self.window.is_web && self.ignore.is_none() && self.settings.rois.is_empty()
-    }
-
-    /// Expands the packed mask if the target has a byte per pixel.
-    fn expand(
-        kernel: &mut Kernel,
-        group: [usize; 2],
-        mask: Memory,
-        target: MaskTarget,
-        [width, height]: [usize; 2],
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        let MaskTarget::Grey(out) = target else {
-            return Ok(());
-        };
-        let stride = packed_stride(width);
-        let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
-        let args = [
-            Arg::Reads(mask),
-            Arg::U32(to_u32(stride, "a stride")?),
-            dst,
-            dst_offset,
-            dst_stride,
-            Arg::I32(to_i32(width, "a width")?),
-            Arg::I32(to_i32(height, "a height")?),
-        ];
-        let range = NdRange::cover([stride, height], group);
-        submission.run(kernel, "mask_expand", &args, &range)
     }
 }
 

@@ -5,6 +5,9 @@ use clinspect_opencl::Arg;
 
 use crate::to_i32;
 
+/// Work-items per work-group of the wide kernel.
+pub(super) const WIDE_GROUP: usize = 128;
+
 /// The items of a frame: those at the left and the right edge, which also compare pixels that lack a
 /// neighbour along x, have rows of the launch of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,11 @@ use clinspect_core::{
 use clinspect_opencl::{Arg, Meter, frame::ClFrame};
 
 use super::Reference;
-use crate::{MaskTarget, lister::DeviceMask, pitch_threshold::packed_mask};
+use crate::{
+    MaskTarget,
+    lister::{self, DeviceMask},
+    pitch_threshold::packed_mask,
+};
 
 impl Reference {
     /// Lists the defects of the frame and the mask of the last [`Self::run`]. The host reads only the packed mask.
@@ -56,20 +60,10 @@ impl Reference {
         frame: &ClFrame,
         meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
-        // The frame of zeros has no defect, so mark one pixel.
-        if let Some(packed) = &self.packed {
-            packed.write(0, &[0x80], "a mask to warm up with")?;
-        }
         self.marked.pixels = 1;
-        let limits = Limits {
-            min_area: 0,
-            merge_distance: 0,
-            max_defects: 1,
-            max_runs: usize::MAX,
-            max_defect_rows: u32::MAX,
-        };
-        let mut finder = Finder::default();
-        self.list(frame, MaskTarget::Grey(frame), &mut finder, &limits, meter)
-            .map(|_| ())
+        let target = MaskTarget::Grey(frame);
+        lister::warm_up(self.packed.clone().as_deref(), |finder, limits| {
+            self.list(frame, target, finder, limits, meter)
+        })
     }
 }

@@ -8,8 +8,8 @@ use clinspect_opencl::{Arg, ClBuffer, Kernel, Mem, Memory, Meter, Submission, fr
 use super::{Base, Reading, Reference, Show, model::DeviceModel};
 use crate::{
     MaskTarget,
-    pitch_threshold::{Marked, packed_mask},
-    source::{plain_group, target_args},
+    pitch_threshold::{Expand, Marked, packed_mask},
+    source::plain_group,
     to_i32, to_u32,
 };
 
@@ -28,8 +28,7 @@ pub(super) struct Marker {
     plain: Kernel,
     read: Kernel,
     group: [usize; 2],
-    expand: Kernel,
-    expand_group: [usize; 2],
+    expand: Expand,
     counters: Mem,
     slot: usize,
     is_clean: bool,
@@ -40,14 +39,12 @@ pub(super) struct Marker {
 impl Marker {
     pub fn new(base: &Base) -> Result<Self, ClError> {
         let read = base.program.kernel("reference_mark_read")?;
-        let (expand, expand_group) = base.kernel("mask_expand")?;
         let counters = base.context.device_memory(size_of::<Counters>())?;
         Ok(Self {
             plain: base.program.kernel("reference_mark")?,
             group: plain_group(&base.context, &read)?,
             read,
-            expand,
-            expand_group,
+            expand: Expand::new(&base.context, &base.program)?,
             counters,
             slot: 0,
             is_clean: false,
@@ -105,33 +102,6 @@ impl Marker {
             (&mut self.read, "reference_mark_read")
         };
         submission.run(kernel, name, &args, &range)
-    }
-
-    /// Expands the packed mask if the target has a byte per pixel.
-    fn expand(
-        &mut self,
-        base: &Base,
-        mask: Memory,
-        target: MaskTarget,
-        submission: &mut Submission,
-    ) -> Result<(), ClError> {
-        let MaskTarget::Grey(out) = target else {
-            return Ok(());
-        };
-        let [width, height] = base.size;
-        let stride = packed_stride(width);
-        let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
-        let args = [
-            Arg::Reads(mask),
-            Arg::U32(to_u32(stride, "a stride")?),
-            dst,
-            dst_offset,
-            dst_stride,
-            Arg::I32(to_i32(width, "a width")?),
-            Arg::I32(to_i32(height, "a height")?),
-        ];
-        let range = NdRange::cover([stride, height], self.expand_group);
-        submission.run(&mut self.expand, "mask_expand", &args, &range)
     }
 
     /// Waits, and reads the count of the frame.
@@ -196,7 +166,7 @@ impl Reference {
         let mut submission = base.context.submit(meter, base.bytes());
         let (model, reading) = (self.model.as_ref(), self.reading.as_ref());
         (self.marker).mark(base, model, frame, reading, (mask, offset), &mut submission)?;
-        self.marker.expand(base, mask, target, &mut submission)?;
+        (self.marker.expand).run(mask, target, base.size, &mut submission)?;
         self.marker.count(submission)
     }
 

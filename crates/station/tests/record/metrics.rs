@@ -37,6 +37,7 @@ fn cameras() -> Vec<Arc<Camera>> {
         bucket.store(index as u64, Relaxed);
     }
     left.counters.latency_sum.store(1_234_567, Relaxed);
+    left.counters.publish_connected.store(false, Relaxed);
     left.counters.recording_stopped.store(true, Relaxed);
     for (class, count) in HOSTILE.iter().zip(1..) {
         left.counters
@@ -86,6 +87,8 @@ fn each_number_has_its_line() {
         "clinspect_latency_seconds_bucket{camera=\"left\",le=\"+Inf\"} 55",
         "clinspect_latency_seconds_count{camera=\"left\"} 55",
         "clinspect_latency_seconds_sum{camera=\"left\"} 1.234567",
+        "clinspect_publish_connected{camera=\"left\"} 0",
+        "clinspect_publish_connected{camera=\"starting\"} 1",
         "clinspect_recording_stopped{camera=\"left\"} 1",
         "clinspect_recording_stopped{camera=\"starting\"} 0",
         "clinspect_camera_up{camera=\"left\"} 1",

@@ -1,0 +1,240 @@
+//! Chooses and compiles the kernels of a comparison, and runs them once.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    layout::{FrameLayout, SampleType},
+    pitch::{Axis, Comparison, threshold_q8},
+    region::{Rect, area},
+    variant::{PitchVariant, pitch_variant, wide_rows},
+    window::Window,
+};
+use clinspect_opencl::{ClContext, Mem, Meter, ProgramSource, frame::ClFrame};
+
+use super::{
+    Contrast, Counters, JudgedPixels, Launch, Marked, MaskTarget, PitchThreshold,
+    fixed::Fixed,
+    ignore::Ignore,
+    judged,
+    mask::Expand,
+    presence::Presence,
+    rois::Rois,
+    scales::Scales,
+    settings::{ComparisonWords, PitchSettings, check_forced},
+    upload,
+    wide::{WIDE_GROUP, WideSplit},
+};
+use crate::{
+    WARM_UP_ROWS,
+    depth::{check_threshold, effective_depth},
+    lister::Lister,
+    sample_options,
+    source::{PlaneImages, plain_group},
+};
+
+/// Bytes of a row per work-item of the wide kernel.
+const WIDE_BYTES: usize = 16;
+/// Bands of rows per compute unit of a CPU.
+const BANDS_PER_UNIT: usize = 4;
+
+impl PitchThreshold {
+    /// Prepares kernels for frames of `layout`: compiles them and runs them once. Plane 0 is
+    /// judged.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings that contradict each other or under which no pixel of the
+    /// frame can be judged; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &PitchSettings,
+    ) -> Result<Self, ClError> {
+        let operator = Self::prepare(context, layout, settings)?;
+        settings.check_reach(
+            layout.width,
+            layout.height,
+            operator.ignored().map(Arc::as_ref),
+        )?;
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        let warm_settings = PitchSettings {
+            rois: Vec::new(),
+            line_scan: false,
+            ..settings.clone()
+        };
+        let mut warm = Self::prepare(context, &small, &warm_settings)?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        let output = ClFrame::scratch(context, &small, &meter)?;
+        warm.learn_contrast(&input, small.height, &meter)?;
+        if warm.contrast != Contrast::Off {
+            // The frame of zeros lacks the pattern everywhere, so all kernels run.
+            warm.contrast = Contrast::Known(1.0);
+        }
+        warm.run(&input, MaskTarget::Grey(&output), &meter)?;
+        warm.warm_up_levels(&input, &meter)?;
+        warm.warm_up_list(&input, &meter)?;
+        Ok(operator)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &PitchSettings,
+    ) -> Result<Self, ClError> {
+        let depth = effective_depth(settings.bit_depth, layout.sample)?;
+        check_threshold(settings.threshold, depth)?;
+        settings.check()?;
+        let (width, height) = (layout.width, layout.height);
+        let comparisons = settings.comparisons()?;
+        let window = Window::frame(height);
+        let judged = judged(settings, &comparisons, width, &window);
+        let judged_area = area(&judged[0]);
+        if judged_area > u64::from(u32::MAX) {
+            return Err(ClError::Refused(format!(
+                "{judged_area} judged pixels could overflow a 32-bit counter; set smaller rois"
+            )));
+        }
+        let words = |c| ComparisonWords::new(c, settings.inward(c));
+        let comparison_words: Vec<ComparisonWords> = comparisons.iter().map(words).collect();
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, &layout.first_plane()))
+            .transpose()?;
+        check_forced(context, settings, layout)?;
+        let options = sample_options(layout.sample, settings.image);
+        let bytes = layout.sample == SampleType::U8;
+        let variant = settings.variant.unwrap_or_else(|| {
+            let moving = settings.may_move;
+            pitch_variant(
+                context.caps(),
+                settings.image,
+                bytes,
+                layout.bytes(),
+                moving,
+            )
+        });
+        // Frames whose rows do not fit, and frames before the pattern is seen, take the general kernel.
+        let general = match variant {
+            PitchVariant::Fixed => PitchVariant::Wide {
+                dot4: context.caps().has_dot4,
+            },
+            other => other,
+        };
+        let (source, name) = match general {
+            PitchVariant::Bytes => (ProgramSource::PitchThreshold, "pitch_threshold_bytes"),
+            PitchVariant::Words => (ProgramSource::PitchWords, "pitch_threshold_words"),
+            PitchVariant::Wide { dot4: true } => (ProgramSource::PitchWideDot, "pitch_wide"),
+            PitchVariant::Wide { dot4: false } | PitchVariant::Fixed => {
+                (ProgramSource::PitchWide, "pitch_wide")
+            }
+        };
+        let mut general_options = options.clone();
+        if general != PitchVariant::Bytes {
+            general_options += &format!(" -DMODE={}", settings.mode());
+        }
+        let kernel = context.program(source, &general_options)?.kernel(name)?;
+        let fixed = if variant == PitchVariant::Fixed {
+            let along_x = comparisons.iter().filter(|c| c.axis == Axis::X);
+            let reach = along_x.map(Comparison::margin).max().unwrap_or(0);
+            let flags = settings.flags();
+            Fixed::new(
+                context,
+                &options,
+                &comparison_words,
+                flags,
+                [width, height],
+                reach,
+            )?
+        } else {
+            None
+        };
+        let launch = match general {
+            PitchVariant::Bytes => Launch::Bytes(plain_group(context, &kernel)?),
+            PitchVariant::Wide { .. } | PitchVariant::Fixed => {
+                let pixels = WIDE_BYTES / layout.sample.bytes();
+                let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
+                let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
+                let margin = (comparisons.iter())
+                    .filter(|c| c.axis == Axis::X && settings.inward(c).is_some())
+                    .map(Comparison::margin)
+                    .max();
+                let split = WideSplit::new([width, height], margin.unwrap_or(0), pixels, item_rows);
+                Launch::Wide(split, group)
+            }
+            PitchVariant::Words => Launch::Bands(context.caps().compute_units * BANDS_PER_UNIT),
+        };
+        // A program for images has no kernel that expands a packed mask from a buffer.
+        let plain = context.program(
+            ProgramSource::PitchMask,
+            &sample_options(layout.sample, false),
+        )?;
+        let by_columns = match settings.variant {
+            None => context.caps().is_cpu,
+            Some(variant) => variant == PitchVariant::Words,
+        };
+        let pitches = [settings.pitch_x, settings.pitch_y];
+        let presence = (settings.contrast != Contrast::Off)
+            .then(|| Presence::new(context, layout, pitches, depth, by_columns))
+            .transpose()?;
+        let scales = (settings.scales > 0 && !comparisons.is_empty())
+            .then(|| Scales::new(context, settings, &comparisons, layout, by_columns))
+            .transpose()?;
+        let at_pitches = [(Axis::X, pitches[0]), (Axis::Y, pitches[1])];
+        let at_pitches = at_pitches
+            .into_iter()
+            .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
+            .collect();
+        let ignore = (settings.ignored.as_ref())
+            .map(|pixels| Ignore::new(context, &plain, pixels, height))
+            .transpose()?;
+        let tall = settings.judged_height(height);
+        let wanted = settings.wanted_pixels(width, tall);
+        let weak = comparisons.iter().copied();
+        let weak = weak.filter(|c| 2 * settings.judged_pixels(&[*c], width, tall) < wanted);
+        Ok(Self {
+            context: context.clone(),
+            kernel,
+            name,
+            launch,
+            fixed,
+            slot: 0,
+            clean: true,
+            marked: Marked::default(),
+            presence,
+            contrast: settings.contrast,
+            scales,
+            at_pitches,
+            weak: weak.collect(),
+            settings: settings.clone(),
+            window,
+            expand: Expand::new(context, &plain)?,
+            comparisons: upload(context, &comparison_words, "comparisons")?,
+            comparison_list: comparisons,
+            rois: Rois::new(context, &settings.regions(width, &window))?,
+            everywhere: Rois::new(context, &[Rect::new(0, 0, width, height)])?,
+            unused_counters: counters(context)?,
+            counters: counters(context)?,
+            packed: None,
+            differences: None,
+            sample: layout.sample,
+            lister: Lister::new(context, &plain, !by_columns)?,
+            theta: threshold_q8(settings.threshold),
+            flags: settings.flags(),
+            width,
+            height,
+            judged_pixels: JudgedPixels::of(&judged, ignore.as_ref().map(Ignore::bitmap)),
+            judged,
+            ignore,
+            pitches,
+            images,
+        })
+    }
+}
+
+/// The counters, set to zero.
+fn counters(context: &ClContext) -> Result<Mem, ClError> {
+    let mem = context.device_memory(size_of::<Counters>())?;
+    context.zero(&mem, size_of::<Counters>(), "the pixel counters")?;
+    Ok(mem)
+}
