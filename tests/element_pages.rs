@@ -90,6 +90,18 @@ fn cell(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
+/// `text` with 0.6 in place of each (double)0.59999999999999998.
+fn with_short_doubles(text: &str) -> String {
+    let mut parts = text.split("(double)");
+    let mut short = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find([',', '>']).unwrap_or(part.len());
+        let number: f64 = part[..end].parse().expect("a double");
+        short += &format!("{number}{}", &part[end..]);
+    }
+    short
+}
+
 impl Property {
     /// The type and range in plain words.
     fn type_and_range(&self) -> String {
@@ -131,6 +143,7 @@ impl Property {
         // Arrays as a user types them.
         let default = default.trim_matches('"').replace("(int)", "");
         let default = default.replace("< ", "<").replace(" >", ">");
+        let default = with_short_doubles(&default);
         let default = match self.mutable() {
             "read only" => String::new(),
             _ => format!("`{}`", default.trim()).replace("``", ""),
@@ -304,6 +317,10 @@ fn reader_sees_ranges_choices_and_arrays() {
         \x20                       flags: readable, writable, changeable in NULL, READY, PAUSED or PLAYING state\n\
         \x20                       Default: \"< (int)0, (int)7 >\"\n\
         \x20                       GstValueArray of GValues of type \"gint\"\n\
+        \x20 factors             : How much\n\
+        \x20                       flags: readable, writable, changeable in NULL, READY, PAUSED or PLAYING state\n\
+        \x20                       Default: \"< (double)0.59999999999999998, (double)2 >\"\n\
+        \x20                       GstValueArray of GValues of type \"gdouble\"\n\
         Element Actions:\n  \"x\" : void\n";
     let rows: Vec<String> = properties(text).iter().map(Property::row).collect();
     assert_eq!(
@@ -313,6 +330,7 @@ fn reader_sees_ranges_choices_and_arrays() {
             "| `number` | double, -1 to 65536 | `-1` | always | How many |\n",
             "| `rois` | array |  | read only | Where |\n",
             "| `roi` | array | `<0, 7>` | always | Which |\n",
+            "| `factors` | array | `<0.6, 2>` | always | How much |\n",
         ]
     );
 }

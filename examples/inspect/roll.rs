@@ -57,8 +57,8 @@ pub struct RollLine {
 
 impl RollLine {
     /// Headings of [`Self::to_text`].
-    pub const HEADER: &str =
-        "    id  class          across        along         size                 area [px]";
+    pub const HEADER: &str = "    id  class          across        along         size                 area [px]  \
+                              visibility, planted kind";
 
     pub fn to_text(&self) -> String {
         let lengths = match (self.across_mm, self.along_m, self.size_mm) {

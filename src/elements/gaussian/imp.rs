@@ -47,7 +47,7 @@ impl Settings {
 static PROPERTIES: LazyLock<PropertyTable<ClGaussian>> = LazyLock::new(|| {
     let sizes = *KERNEL_SIZE_RANGE.start() as u32..=*KERNEL_SIZE_RANGE.end() as u32;
     let rows = properties!(Settings {
-        uint("kernel-size", "Kernel size", "Number of taps along each axis; odd", sizes) = kernel_size;
+        uint("kernel-size", "Kernel size", "Width and height of the kernel, in pixels; odd", sizes) = kernel_size;
         double(
             "sigma", "Sigma",
             "Standard deviation in pixels; 0 = derived from kernel-size as \

@@ -74,7 +74,7 @@ pub(super) fn rows() -> Vec<Row<Rules>> {
     properties!(Rules {
         text(
             "classes", "Classes",
-            "Rules that give defects a class, the first that holds: \"name: condition and condition; \
+            "Rules that give defects a class; the first rule that holds counts: \"name: condition and condition; \
              ...\", where a condition is a feature (area, width, height, major, minor, elongation, \
              fill, boundary, mean, peak, polarity, level), an operator (<, <=, >, >=) and a number; empty = \
              no classes"

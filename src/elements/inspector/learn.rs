@@ -47,7 +47,7 @@ pub(super) fn rows() -> Vec<Row<LearnSettings>> {
         ) = frames;
         double(
             "learn-rate", "Learning rate",
-            "Pixels of a million judged ones of the good frames that may reach the learned threshold",
+            "How many of a million judged pixels of the good frames may reach the learned threshold",
             0.0..=PIXELS
         ) = rate;
         double(
@@ -160,7 +160,7 @@ impl LearnThreshold {
 }
 
 impl Learned {
-    /// Tells of the new value of the property, and posts a message; `message` is the name of the element's results.
+    /// Notifies listeners of the property `threshold`, and posts the message `<message>-learned`.
     pub fn tell(&self, element: &ClBaseFilter, message: &str) {
         element.notify("threshold");
         let fields = gst::Structure::builder(format!("{message}-learned"))

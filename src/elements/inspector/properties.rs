@@ -144,8 +144,8 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
         ) = listing.merge_distance;
         uint(
             "max-defect-rows", "Maximum rows of a defect",
-            "In a web: a defect that is still open after this many rows is closed and listed, and what \
-             follows is a new defect",
+            "In a web (line-scan=true): a defect that is still open after this many rows is closed and \
+             listed, and its rest is a new defect; no effect on frames",
             1..=u32::MAX
         ) = listing.max_defect_rows;
         limit(
@@ -154,8 +154,8 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
         ) = limits.defect_pixels;
         limit(
             "fail-defect-count", "Fail at defect count",
-            "A frame with more listed defects than this fails, and, with max-defects=0, a frame with \
-             a marked pixel; -1 = off"
+            "A frame with more listed defects than this fails; with max-defects=0, a frame with a \
+             marked pixel fails; -1 = off"
         ) = limits.defect_count;
         limit(
             "fail-defect-area", "Fail at defect area",
@@ -194,8 +194,8 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
         specs::uint(
             "max-runs",
             "Maximum runs",
-            "A frame whose mask has more runs of marked pixels than this is not listed: it fails with \
-             overflow, at once, so that a camera's pipeline stays live when the lamp fails",
+            "If the mask has more runs (marked pixels side by side in a row) than this, no defect is listed \
+             and the frame fails with overflow, so that the pipeline keeps up when the lamp fails",
             1..=u32::MAX,
             Reporting::default().listing.max_runs as u32,
         ),
@@ -212,8 +212,8 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
                 &format!("mm-per-pixel-{axis}"),
                 &format!("Millimetres per pixel along {axis}"),
                 &format!(
-                    "Size of a pixel along {axis} in mm, for positions in messages, and for the SEMU of defects \
-                     where clpitchthreshold looks for the pattern (min-contrast is not 0); 0 = unknown"
+                    "Size of a pixel along {axis} in mm, for positions in mm and m, and for the visibility of \
+                     defects (SEMU, only from clpitchthreshold with min-contrast other than 0); 0 = unknown"
                 ),
                 0.0..=f64::MAX,
                 0.0,

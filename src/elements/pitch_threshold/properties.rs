@@ -187,25 +187,25 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         ) = match_center;
         choice("polarity", "Polarity", "Which deviations are marked") = polarity;
         choice(
-            "borders", "Borders", "How pixels near the frame's edge are compared, which lack a neighbour"
+            "borders", "Borders", "How pixels near the frame's edge, which lack a neighbour, are compared"
         ) = borders;
         uint(
             "edge-margin", "Edge margin",
-            "With borders=inward: pixels that lack a neighbour and are closer than this to the edge \
-             beyond which it lies are not compared along that axis, because a filter before this \
-             element repeats edge samples; 2 fits clgaussian kernel-size=5",
+            "With borders=inward: number of pixels at each edge that are not compared across that edge, \
+             because a filter before this element computes them from samples that it invents outside the \
+             frame; half of the filter's kernel-size, rounded down; 0 = none",
             0..=65_536
         ) = edge_margin;
         uint(
             "scales", "Scales",
-            "Coarser levels at which means of blocks of pixels are compared too, so that faint stains \
-             wider than the noise are marked: 2, 4, 8 and 16 pixels a side; 0 = compare pixels only",
+            "Number of coarser levels, which also compare means of blocks of 2, 4, 8 and 16 pixels a side, \
+             so that stains fainter than the noise are marked; 0 = compare pixels only",
             0..=MAX_SCALES as u32
         ) = scales;
         reals(
             "scale-factors", "Scale factors",
-            "Thresholds of the coarser levels as parts of threshold, from the finest of them on; as many \
-             as scales, or more"
+            "Thresholds of the coarser levels as fractions of threshold, the finest level first; at least \
+             as many numbers as scales"
         ) = scale_factors;
         double(
             "min-contrast", "Minimum contrast",

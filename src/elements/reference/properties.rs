@@ -170,19 +170,19 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         double(
             "threshold", "Threshold",
             "A pixel is marked if it differs from the mean of the training by more than this, in grey levels of a \
-             sample, and by more than deviation-factor says",
+             sample, and by more than deviation-factor demands",
             0.0..=MAX_THRESHOLD
         ) = threshold;
         double(
             "deviation-factor", "Deviation factor",
-            "A pixel is marked if it differs from the mean of the training by more than this many of its standard \
-             deviations, and by more than threshold; 0 = threshold decides alone",
+            "A pixel is marked if it differs from the mean of the training by more than this many standard \
+             deviations of that pixel, and by more than threshold; 0 = threshold decides alone",
             0.0..=MAX_FACTOR
         ) = deviation_factor;
         uint(
             "edge-tolerance", "Edge tolerance",
-            "Edges may move by this many pixels: the limits of a pixel are the widest of those around it; \
-             0 = its own limits",
+            "Edges may move by this many pixels: a pixel may be as bright or as dark as any pixel within this \
+             distance may be; 0 = only its own limits count",
             0..=MAX_TOLERANCE
         ) = edge_tolerance;
         choice("polarity", "Polarity", "Which deviations are marked") = polarity;
@@ -204,8 +204,8 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         ) = normalize;
         uint(
             "train-frames", "Training frames",
-            "Good frames of a training: the signal train begins one, and a start without a model does; \
-             0 = no training",
+            "Number of good frames in a training, which begins at a start without a model and at the signal \
+             train; 0 = no training",
             0..=MOST_FRAMES
         ) = train_frames;
         double(

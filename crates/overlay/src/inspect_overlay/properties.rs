@@ -92,7 +92,7 @@ settings! {
         "Write class, area in pixels, mean difference in grey levels and position in mm and m beside \
          each box if there is room; class and position if they are known";
     "show-ignored" show_ignored: bool = false, ParamSpecBoolean,
-        "Hatch the pixels that are not judged, if the inspecting element tells them";
+        "Hatch the pixels that are not judged, if the results contain them";
     "defects-opacity" defects_opacity: f64 = 1.0, ParamSpecDouble.minimum(0.0).maximum(1.0),
         "Opacity of tint, boxes and labels; 0 = not drawn, 1 = full";
     "defects-element" defects_element: String = "", ParamSpecString,

@@ -89,7 +89,7 @@ impl ObjectImpl for InspectPublish {
                     .build(),
                 glib::ParamSpecUInt::builder("max-queued")
                     .nick("Maximum queued")
-                    .blurb("Most results that wait to be sent; the oldest gives way, and is counted as dropped")
+                    .blurb("Maximum number of results that wait to be sent; if there are more, the oldest is dropped and counted")
                     .minimum(1)
                     .default_value(DEFAULT_MAX_QUEUED)
                     .mutable_ready()
@@ -103,7 +103,7 @@ impl ObjectImpl for InspectPublish {
                 text(
                     "ca-file",
                     "CA file",
-                    "method=mqtt: certificates in PEM that a mqtts broker's must go back to; \"\" = those of the system",
+                    "method=mqtt: PEM file of the CA certificates that a mqtts broker's certificate is checked against; \"\" = those of the system",
                     None,
                 ),
                 glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
@@ -206,7 +206,7 @@ impl BaseTransformImpl for InspectPublish {
                 News::Failed(why) => gst::element_warning!(
                     element,
                     gst::ResourceError::Write,
-                    ("{why}; the results wait, and it is tried again")
+                    ("{why}; the results wait, and the element tries again")
                 ),
                 News::Works(again) => {
                     gst::element_info!(element, gst::ResourceError::Write, ("{again}"))
