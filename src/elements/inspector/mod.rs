@@ -151,6 +151,9 @@ pub trait InspectorImpl:
     /// Caps were negotiated.
     fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) {}
 
+    /// See [`ClBaseFilterImpl::ended`].
+    fn ended(&self, _state: &mut Self::State) {}
+
     /// See [`ClBaseFilterImpl::look`].
     ///
     /// # Errors
@@ -371,6 +374,10 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         state: &mut State<T::State, T::Settings>,
     ) {
         state.finder.reset();
+    }
+
+    fn ended(&self, state: &mut State<T::State, T::Settings>) {
+        InspectorImpl::ended(self, &mut state.own);
     }
 
     fn process(
