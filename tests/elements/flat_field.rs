@@ -292,6 +292,27 @@ fn flat_field_corrects_in_place_what_is_ours_to_write() {
 }
 
 #[test]
+fn flat_field_tells_of_a_missing_file_and_of_a_stream_too_short_for_a_reference() {
+    let Some(device) = start() else { return };
+    let white = shade(Format::Gray8, SIZE, [90, 240]);
+    let line = "clflatfield average-frames=3 location=no-such.npz";
+    let mut rig = Rig::new(line, &caps_of(&white));
+    rig.pass(buffer_of(&white, &device));
+    let missing = rig.warnings();
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    let words = "the file no-such.npz does not exist";
+    assert!(missing[0].text.contains(words), "{missing:?}");
+    let element = rig.only("clflatfield");
+    element.emit_by_name::<()>("take-white", &[]);
+    rig.pass(buffer_of(&white, &device));
+    assert!(rig.harness().push_event(gst::event::Eos::new()));
+    let short = rig.warnings();
+    assert_eq!(short.len(), 1, "{short:?}");
+    let words = "after 1 of 3 frames of the white reference";
+    assert!(short[0].text.contains(words), "{short:?}");
+}
+
+#[test]
 fn flat_field_refuses_references_that_cannot_be_right_and_keeps_the_one_before() {
     let Some(device) = start() else { return };
     let white = shade(Format::Gray8, SIZE, [90, 240]);

@@ -461,6 +461,28 @@ fn model_in_a_file_is_in_force_from_the_first_frame_on() {
 }
 
 #[test]
+fn missing_file_and_a_stream_too_short_for_a_training_are_told() {
+    let Some(device) = start() else { return };
+    let frame = good(Format::Gray8);
+    let mut rig = Rig::new("clreference location=no-such.npz", &caps_of(&frame));
+    assert_unjudged(&rig.pass(buffer_of(&frame, &device)));
+    let missing = rig.warnings();
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    let words = "the file no-such.npz does not exist";
+    assert!(missing[0].text.contains(words), "{missing:?}");
+    let mut rig = Rig::new("clreference train-frames=3", &caps_of(&frame));
+    for _ in 0..2 {
+        assert_unjudged(&rig.pass(buffer_of(&frame, &device)));
+    }
+    assert!(rig.warnings().is_empty());
+    assert!(rig.harness().push_event(gst::event::Eos::new()));
+    let short = rig.warnings();
+    assert_eq!(short.len(), 1, "{short:?}");
+    let words = "after 2 of 3 frames of the training";
+    assert!(short[0].text.contains(words), "{short:?}");
+}
+
+#[test]
 fn model_that_cannot_be_used_is_refused_and_never_replaced_by_a_training_of_its_own() {
     let Some(device) = start() else { return };
     let folder = Folder::new("refused");

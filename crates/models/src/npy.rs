@@ -84,7 +84,9 @@ fn read(data: &mut impl Read, into: &mut [u8]) -> Result<(), String> {
 
 /// The sentence for data that cannot be read to its end.
 pub(crate) fn damaged(error: &std::io::Error) -> String {
-    format!("is damaged or cut short ({error}); restore the file, or learn the model again")
+    format!(
+        "is damaged or cut short ({error}); restore the file, or let the element write it again"
+    )
 }
 
 /// The header of an array of `u32`; the samples follow.

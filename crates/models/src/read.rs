@@ -61,14 +61,14 @@ impl ModelFile {
     pub fn open(path: &Path) -> Result<Self, ModelError> {
         let name = path.display().to_string();
         let fail = |error: std::io::Error| ModelError {
-            text: format!("the model {name} cannot be read: {error}"),
+            text: format!("the file {name} cannot be read: {error}"),
             is_missing: error.kind() == ErrorKind::NotFound,
         };
         // Opening a pipe would wait for a writer.
         let about = fs::metadata(path).map_err(fail)?;
         if !about.is_file() {
             return Err(ModelError::new(format!(
-                "the model {name} cannot be read: it is not a file; name an .npz file"
+                "the file {name} cannot be read: it is not a file; name an .npz file"
             )));
         }
         let file = File::open(path).map_err(fail)?;
@@ -101,12 +101,12 @@ impl ModelFile {
             };
             if files.iter().any(|file| file.array == array) {
                 return Err(ModelError::new(format!(
-                    "the model {name} has two arrays '{array}'; write it with numpy.savez, or learn it again"
+                    "the file {name} has two arrays '{array}'; write it with numpy.savez, or let the element write it again"
                 )));
             }
             if files.len() == MAX_FILES {
                 return Err(ModelError::new(format!(
-                    "the model {name} has more than {MAX_FILES} arrays; write only the arrays of the model"
+                    "the file {name} has more than {MAX_FILES} arrays; write only the arrays that the element reads"
                 )));
             }
             files.push(Entry {
@@ -172,7 +172,7 @@ impl ModelFile {
     fn check_start<const D: usize>(&self, array: &str) -> Result<Start<'_, D>, String> {
         let file = self.files.iter().find(|file| file.array == array);
         let Some(file) = file else {
-            return Err("is missing; name a model of this element, or learn it again".into());
+            return Err("is missing; name a file that this element wrote".into());
         };
         if file.is_encrypted {
             return Err("is encrypted; write it with numpy.savez".into());
@@ -180,7 +180,7 @@ impl ModelFile {
         let packed = file.place.compressed_size_hint();
         if packed > self.len {
             return Err(format!(
-                "is said to have {packed} bytes in a file of {}; restore the file, or learn the model again",
+                "is said to have {packed} bytes in a file of {}; restore the file, or let the element write it again",
                 self.len
             ));
         }
@@ -204,7 +204,7 @@ impl ModelFile {
         let (shape, header_len) = read_header(&mut data)?;
         let shape: [usize; D] = shape.try_into().map_err(|shape: Vec<usize>| {
             format!(
-                "has {} dimensions, and must have {D}; reshape it, or learn the model again",
+                "has {} dimensions, and must have {D}; reshape it, or let the element write the file again",
                 shape.len()
             )
         })?;
@@ -222,7 +222,7 @@ impl ModelFile {
         if said != needed || needed > packed.saturating_mul(ratio) {
             return Err(format!(
                 "has {said} bytes, unpacked from {packed}, and its shape {shape:?} needs {needed}; \
-                 restore the file, or learn the model again"
+                 restore the file, or let the element write it again"
             ));
         }
         Ok(Start {
@@ -233,16 +233,13 @@ impl ModelFile {
     }
 
     fn wrong(&self, array: &str, why: &str) -> ModelError {
-        ModelError::new(format!(
-            "the model {}: the array '{array}' {why}",
-            self.name
-        ))
+        ModelError::new(format!("the file {}: the array '{array}' {why}", self.name))
     }
 }
 
 fn no_archive(name: &str, error: &rawzip::Error) -> ModelError {
     ModelError::new(format!(
-        "the model {name} is not an .npz file, or was cut short ({error}); restore the file, or learn the model again"
+        "the file {name} is not an .npz file, or was cut short ({error}); restore the file, or let the element write it again"
     ))
 }
 

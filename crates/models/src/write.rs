@@ -46,7 +46,7 @@ pub fn write(path: &Path, arrays: &[ArrayRef]) -> Result<(), ModelError> {
             _ => "set another location",
         };
         ModelError::new(format!(
-            "the model {} cannot be written: {error}; {hint}",
+            "the file {} cannot be written: {error}; {hint}",
             path.display()
         ))
     })

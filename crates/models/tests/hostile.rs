@@ -25,7 +25,7 @@ fn mean(npy: Vec<u8>, deflate: bool) -> Result<Vec<u32>, ModelError> {
 #[track_caller]
 fn assert_refused<T: std::fmt::Debug>(result: Result<T, ModelError>, parts: &[&str]) {
     let text = result.expect_err("hostile").to_string();
-    assert!(text.starts_with("the model a.npz"), "{text}");
+    assert!(text.starts_with("the file a.npz"), "{text}");
     for part in parts {
         assert!(text.contains(part), "no {part} in: {text}");
     }
@@ -44,7 +44,10 @@ fn a_file_cut_anywhere_is_refused() {
         let whole = archive(&[("mean.npy", u32_npy("(2, 3)", &SAMPLES))], deflate);
         for len in 0..whole.len() {
             let file = ModelFile::from_bytes("a.npz", whole[..len].to_vec());
-            assert_refused(file.map(|_| len), &["cut short", "learn the model again"]);
+            assert_refused(
+                file.map(|_| len),
+                &["cut short", "let the element write it again"],
+            );
         }
     }
 }
@@ -139,7 +142,7 @@ fn missing_double_and_packed_otherwise_arrays_are_refused() {
     assert!(file.has("dark") && !file.has("mean") && !file.has("readme"));
     assert_refused(
         file.array::<2>("mean"),
-        &["'mean' is missing", "learn it again"],
+        &["'mean' is missing", "name a file that this element wrote"],
     );
 
     let double = archive(&[("dark.npy", &npy), ("dark.npy", &npy)], false);

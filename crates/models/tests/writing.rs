@@ -94,7 +94,7 @@ fn a_wrong_place_is_refused_with_what_to_do() {
         ),
     ] {
         let error = write_many(&path, 1).expect_err("a wrong place").to_string();
-        let start = format!("the model {} cannot be written: ", path.display());
+        let start = format!("the file {} cannot be written: ", path.display());
         assert!(error.starts_with(&start), "{error}");
         assert!(error.contains(part), "{error}");
     }

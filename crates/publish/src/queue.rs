@@ -113,7 +113,7 @@ impl Queue {
         self.is_online.load(Relaxed)
     }
 
-    /// Counts what was not sent as dropped: nobody sends any more.
+    /// Drops and counts the waiting reports, because the sender has stopped.
     pub fn close(&self) {
         self.waiting().clear();
         let Numbers {

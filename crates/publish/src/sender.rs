@@ -29,7 +29,7 @@ pub enum News {
     Works(String),
 }
 
-/// Tells the application whether reports can be sent: once when it fails, and once when it works again.
+/// Tells the application when sending begins to fail, and when it works again.
 pub struct Teller(Box<dyn Fn(News) + Send>);
 
 impl Teller {
@@ -44,7 +44,7 @@ impl Teller {
         numbers.errors.fetch_add(1, Relaxed);
     }
 
-    /// The way is open. `again` is told after a failure.
+    /// Reports can be sent. After a failure the application gets the text `again`.
     pub fn works(&self, queue: &Queue, again: &str) {
         let numbers = queue.numbers();
         if !numbers.is_connected.swap(true, Relaxed) && numbers.errors.load(Relaxed) > 0 {

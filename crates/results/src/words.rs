@@ -19,7 +19,7 @@ impl DefectResult {
         }
     }
 
-    /// Whether a defect's class tells something: there are classes, or the pattern is missing.
+    /// Whether the class of a defect is worth showing: there are classes, or the pattern is missing.
     pub fn is_classified(&self, defect: &Defect) -> bool {
         !self.class_names.is_empty() || defect.class != Defect::OTHER
     }

@@ -39,8 +39,7 @@ pub struct ClBaseFilter {
     pub(super) device: Mutex<Option<Device>>,
     pub(super) stream: Mutex<Option<Stream>>,
     pub(super) kept: Mutex<Kept>,
-    /// The frames by which strips that are held delay the stream, and their rate, as told last; `None`
-    /// for no delay.
+    /// The latency that was posted last: number of held frames and frame rate; `None` for no latency.
     pub(super) delay: Mutex<Option<(u64, gst::Fraction)>>,
     pub(super) faults: Faults,
     pub(super) counts: Counts,
@@ -175,6 +174,12 @@ impl BaseTransformImpl for ClBaseFilter {
             gst::EventType::Eos | gst::EventType::FlushStop
         ) {
             self.drain();
+        }
+        if event.type_() == gst::EventType::Eos
+            && let Ok(methods) = self.methods()
+            && let Some(stream) = lock(&self.stream).as_mut()
+        {
+            (methods.ended)(&self.obj(), &mut stream.work);
         }
         let is_handled = self.parent_sink_event(event);
         for event in outlive {

@@ -137,6 +137,9 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     ) {
     }
 
+    /// The stream has ended. Frames may follow all the same, after a flush or in another stream.
+    fn ended(&self, _state: &mut Self::State) {}
+
     /// Processes a frame; returns an event to push before the buffer.
     ///
     /// `frame.input` is the frame on the device. An element that is `NeverInPlace` writes
@@ -233,6 +236,7 @@ pub struct Methods {
     pub(super) reach: fn(&Work) -> Reach,
     pub(super) learning: fn(&ClBaseFilter, &Work) -> Learning,
     pub(super) web_begins: fn(&ClBaseFilter, &mut Work),
+    pub(super) ended: fn(&ClBaseFilter, &mut Work),
 }
 
 /// The class struct: the parent's class struct, then the virtual methods.
@@ -299,6 +303,11 @@ trait HasMethods: ClBaseFilterImpl {
         web_begins: |element, work| {
             if let Ok((this, live, state)) = typed::<Self>(element, work) {
                 this.imp().web_begins(live, state);
+            }
+        },
+        ended: |element, work| {
+            if let Ok((this, _, state)) = typed::<Self>(element, work) {
+                this.imp().ended(state);
             }
         },
     };

@@ -21,9 +21,9 @@ pub enum Learning {
     /// Nothing.
     #[default]
     Off,
-    /// It looks from time to time whether what it knows still holds.
+    /// It has learned, and checks from time to time whether the result still holds.
     Known,
-    /// It knows nothing yet: the first strips wait for the rows from which it learns.
+    /// It has not learned yet: the first strips wait for the rows from which it learns.
     Needed,
 }
 

@@ -81,8 +81,10 @@ pub struct ClFlatField {
 pub struct State {
     references: References,
     taking: Option<Taking>,
-    /// It was told that frames pass unchanged.
+    /// The warning that frames pass unchanged was posted.
     is_told: bool,
+    /// `location` names a file that does not exist.
+    is_absent: bool,
 }
 
 static CAT: LazyLock<gst::DebugCategory> =
@@ -230,6 +232,7 @@ impl ClBaseFilterImpl for ClFlatField {
             return Ok(());
         }
         state.is_told = false;
+        state.is_absent = false;
         if !location.as_os_str().is_empty() {
             let most = 256 * ((1 << layout.sample.bits()) - 1);
             let found = super::file::read(&location, shape, most);
@@ -241,7 +244,7 @@ impl ClBaseFilterImpl for ClFlatField {
             });
             match usable {
                 Ok(Some(found)) => state.references = found,
-                Ok(None) => {}
+                Ok(None) => state.is_absent = true,
                 Err(why) => {
                     state.is_told = true;
                     gst::element_imp_warning!(
@@ -310,18 +313,20 @@ impl ClBaseFilterImpl for ClFlatField {
             return Ok(Treatment::Rewrite);
         }
         if !std::mem::replace(&mut state.is_told, true) && !fits(state, live.operator.shape()) {
-            let text = if state.references.white.is_some() {
-                "the white reference was taken of frames of another size: frames pass unchanged; emit \
-                 take-white"
-            } else {
-                "there is no white reference: frames pass unchanged; emit take-dark while no light reaches \
-                 the sensor, then take-white over an even white surface, or name the file of references with \
-                 location"
-            };
-            gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{text}"));
+            let Location(location) = lock(&self.latched).1.clone();
+            let absent = state.is_absent.then_some(&*location);
+            let why = state.references.why_unchanged(absent);
+            gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{why}"));
         }
         self.obj().count(COUNTS[1]);
         Ok(Treatment::Pass)
+    }
+
+    fn ended(&self, state: &mut State) {
+        if let Some(taking) = &state.taking {
+            let why = taking.why_unfinished();
+            gst::element_imp_warning!(self, gst::StreamError::Format, ("{why}"));
+        }
     }
 
     fn process(

@@ -70,6 +70,21 @@ impl References {
         };
         Correction::new(dark, white, target, fixed(min_range)).map(Some)
     }
+
+    /// The warning that frames are not corrected. `absent` is the file of references if it does not exist.
+    pub fn why_unchanged(&self, absent: Option<&Path>) -> String {
+        if self.white.is_some() {
+            return "the white reference was taken of frames of another size: frames pass unchanged; emit take-white"
+                .into();
+        }
+        let absent = absent.map_or_else(String::new, |path| {
+            format!(", and the file {} does not exist", path.display())
+        });
+        format!(
+            "there is no white reference{absent}: frames pass unchanged; emit take-dark while no light reaches the \
+             sensor, then take-white over an even white surface, or set location to a file of references"
+        )
+    }
 }
 
 /// Frames are being averaged.
@@ -98,6 +113,17 @@ pub struct Taken {
 }
 
 impl Taking {
+    /// The warning at the end of a stream that had too few frames.
+    pub fn why_unfinished(&self) -> String {
+        format!(
+            "the stream ended after {} of {} frames of the {} reference, so it was not taken; lower average-frames, \
+             or let more frames pass",
+            self.sums.frames(),
+            self.wanted,
+            self.kind.name()
+        )
+    }
+
     /// Ends the average: checks the reference, writes the file, and puts the reference in force.
     ///
     /// # Errors

@@ -223,6 +223,10 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         state.finder.reset();
     }
 
+    fn ended(&self, state: &mut State<T::State, T::Settings>) {
+        InspectorImpl::ended(self, &mut state.own);
+    }
+
     fn process(
         &self,
         live: &mut Live<T::Settings, T::Operator>,

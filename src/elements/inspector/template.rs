@@ -74,6 +74,9 @@ pub trait InspectorImpl:
     /// Caps were negotiated.
     fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) {}
 
+    /// See [`ClBaseFilterImpl::ended`].
+    fn ended(&self, _state: &mut Self::State) {}
+
     /// See `ClBaseFilterImpl::look`.
     ///
     /// # Errors

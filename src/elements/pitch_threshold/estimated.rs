@@ -54,7 +54,7 @@ impl Estimated {
     }
 }
 
-/// Tells that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
+/// Posts that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
 /// info message.
 pub fn tell_missing(element: &ClPitchThreshold, axis: Axis, is_alone: bool) {
     let (name, along) = match axis {

@@ -8,7 +8,7 @@ use clinspect_models::{ArrayRef, ModelError, ModelFile};
 const MEAN: &str = "mean";
 const DEVIATION: &str = "deviation";
 const FRAMES: &str = "frames";
-/// Bits of the samples. A file that somebody made without it is of any samples.
+/// Bits of the samples. A file without this array fits samples of any bits.
 const BITS: &str = "bits";
 
 /// Reads the model for frames of this size with samples of `bits` bits; `None` if there is no file yet.

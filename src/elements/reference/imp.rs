@@ -191,6 +191,10 @@ impl InspectorImpl for ClReference {
         state.set_up(&self.obj(), caps, &location);
     }
 
+    fn ended(&self, state: &mut Trained) {
+        state.warn_unfinished(&self.obj());
+    }
+
     fn look(
         &self,
         live: &mut Live<Settings, Operator>,

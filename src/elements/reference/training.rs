@@ -35,12 +35,14 @@ pub struct Trained {
     training: Option<Training>,
     /// This frame belongs to a training.
     is_trained_on: bool,
-    /// A training by itself was considered, which happens once after a start.
+    /// The element has decided whether a training begins at the start, which it does once.
     is_started: bool,
     unmatched: Told<()>,
     missing: Told<()>,
     location: PathBuf,
-    /// There is a file that cannot be used: a training by itself would replace it.
+    /// `location` names a file that does not exist.
+    is_absent: bool,
+    /// There is a file that cannot be used. A training at the start must not replace this file.
     is_refused: bool,
     saving: Option<JoinHandle<()>>,
 }
@@ -105,6 +107,7 @@ impl Trained {
             );
         }
         self.missing.clear();
+        self.is_absent = false;
         if self.usable().is_none() && !location.as_os_str().is_empty() {
             self.wait_until_saved();
             match file::read(location, [width, height], layout.sample.bits()) {
@@ -112,7 +115,7 @@ impl Trained {
                     self.model = Some(model);
                     return;
                 }
-                Ok(None) => {}
+                Ok(None) => self.is_absent = true,
                 Err(why) => {
                     self.is_refused = true;
                     self.missing.is_news(());
@@ -268,13 +271,37 @@ impl Trained {
         }
     }
 
-    fn warn_missing(&mut self, element: &ClReference) {
-        if self.missing.is_news(()) {
+    /// Warns at the end of a stream that had too few frames for the training.
+    pub fn warn_unfinished(&self, element: &ClReference) {
+        if let Some(training) = &self.training {
             gst::element_warning!(
                 element,
                 gst::StreamError::Format,
-                ("there is no model of these frames; set train-frames and emit the signal train while good frames \
-                     pass"),
+                (
+                    "the stream ended after {} of {} frames of the training, so there is no new model; lower \
+                     train-frames, or let more good frames pass",
+                    training.frames(),
+                    training.wanted()
+                )
+            );
+        }
+    }
+
+    fn warn_missing(&mut self, element: &ClReference) {
+        if self.missing.is_news(()) {
+            let absent = if self.is_absent {
+                format!(", and the file {} does not exist", self.location.display())
+            } else {
+                String::new()
+            };
+            gst::element_warning!(
+                element,
+                gst::StreamError::Format,
+                (
+                    "there is no model of these frames{}; set train-frames and emit the signal train while good \
+                     frames pass, or set location to the file of a model",
+                    absent
+                ),
                 ["frames get the verdict none and a clear mask"]
             );
         }

@@ -97,7 +97,7 @@ fn check_array<const D: usize>(file: &ModelFile, name: &str) {
 
 fn check_sentence(error: &ModelError) {
     let text = error.to_string();
-    assert!(text.starts_with("the model a.npz"), "{text}");
+    assert!(text.starts_with("the file a.npz"), "{text}");
     assert!(!error.is_missing());
 }
 
