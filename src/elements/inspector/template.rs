@@ -74,7 +74,7 @@ pub trait InspectorImpl:
     /// Caps were negotiated.
     fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) {}
 
-    /// See [`ClBaseFilterImpl::ended`].
+    /// See `ClBaseFilterImpl::ended`.
     fn ended(&self, _state: &mut Self::State) {}
 
     /// See `ClBaseFilterImpl::look`.
