@@ -218,23 +218,22 @@ impl ClBuffer {
         let flushed = queue.enqueued();
         let mut pointer: cl_mem = ptr::null_mut();
         let event = waits.and_then(|waits| {
-            let _turn = queue.turn();
             // SAFETY: the range is the whole buffer, which lives as long as `self`.
-            unsafe {
-                enqueue_map_buffer(
-                    queue.raw(),
-                    self.mem.raw(),
-                    CL_TRUE,
-                    flags,
-                    0,
-                    self.size,
-                    &mut pointer,
-                    waits.len() as u32,
-                    first_of(&waits),
-                )
-            }
-            .map(|event| Event::of(queue, event))
-            .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))
+            queue
+                .enqueue(|raw| unsafe {
+                    enqueue_map_buffer(
+                        raw,
+                        self.mem.raw(),
+                        CL_TRUE,
+                        flags,
+                        0,
+                        self.size,
+                        &mut pointer,
+                        waits.len() as u32,
+                        first_of(&waits),
+                    )
+                })
+                .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))
         });
         if event.is_err() && access.write {
             // The failure of a reader fails only this map.

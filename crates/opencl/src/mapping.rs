@@ -47,10 +47,11 @@ impl Mapping {
     /// The failing call.
     pub unsafe fn end(self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
         let queue = Self::queue(context, self.writable);
-        let _turn = queue.turn();
         // SAFETY: the pointer came from mapping `mem`; the caller guarantees the rest.
-        unsafe { enqueue_unmap_mem_object(queue.raw(), mem, self.pointer.cast(), 0, ptr::null()) }
-            .map(|event| Event::of(queue, event))
+        queue
+            .enqueue(|raw| unsafe {
+                enqueue_unmap_mem_object(raw, mem, self.pointer.cast(), 0, ptr::null())
+            })
             .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
     }
 

@@ -1,7 +1,7 @@
 //! An in-order command queue and the commands that it has flushed.
 
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, PoisonError,
     atomic::{
         AtomicU64,
         Ordering::{AcqRel, Acquire},
@@ -10,10 +10,10 @@ use std::sync::{
 
 use opencl3::{
     command_queue::{finish, flush},
-    types::cl_command_queue,
+    types::{cl_command_queue, cl_event},
 };
 
-use super::handle::Queue;
+use super::{event::Event, handle::Queue};
 
 /// An in-order queue. It numbers its commands, so that it is flushed only if a command of another
 /// queue waits for a command that was not flushed.
@@ -37,17 +37,21 @@ impl InOrderQueue {
         }
     }
 
-    /// Waits until no other thread enqueues; hold the result while a command is enqueued.
+    /// Enqueues a command with `call`, which gets the queue.
     ///
-    /// Only for a device that runs commands inline. There a command that is enqueued while another thread runs
-    /// the one before is run by that thread, which in PoCL 3.1 then waits for a lock of its own without end.
-    pub fn turn(&self) -> Option<MutexGuard<'_, ()>> {
-        let turns = self.turns.as_ref()?;
-        Some(turns.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub fn raw(&self) -> cl_command_queue {
-        self.queue.raw()
+    /// On a device that runs commands inline no other thread enqueues meanwhile. There a command that is enqueued
+    /// while another thread runs the one before is run by that thread, which in PoCL 3.1 then waits for a lock of its
+    /// own without end.
+    ///
+    /// # Errors
+    /// The status of the call.
+    pub fn enqueue(
+        self: &Arc<Self>,
+        call: impl FnOnce(cl_command_queue) -> Result<cl_event, i32>,
+    ) -> Result<Arc<Event>, i32> {
+        let turns = self.turns.as_ref();
+        let _turn = turns.map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
+        call(self.queue.raw()).map(|event| Event::of(self, event))
     }
 
     /// Counts a command that was just enqueued; returns its number.
@@ -78,7 +82,7 @@ impl InOrderQueue {
         // A command that another thread enqueues now gets a higher number, and is flushed again
         // later.
         let number = self.enqueued();
-        flush(self.raw())?;
+        flush(self.queue.raw())?;
         self.note_flushed(number);
         Ok(())
     }
@@ -89,7 +93,7 @@ impl InOrderQueue {
     /// The status of `clFinish`.
     pub fn finish(&self) -> Result<(), i32> {
         let number = self.enqueued();
-        finish(self.raw())?;
+        finish(self.queue.raw())?;
         self.note_flushed(number);
         Ok(())
     }

@@ -143,25 +143,23 @@ impl Submission<'_> {
         let queue = self.context.commands();
         let waits = self.context.wait_list(queue, before)?;
         let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
-        let turn = queue.turn();
         // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
         // kernel's header requires. The driver keeps buffers until the command has ended, and
         // `drop` notes the last command on host memory.
-        let event = unsafe {
-            enqueue_nd_range_kernel(
-                queue.raw(),
-                kernel.raw(),
-                2,
-                ptr::null(),
-                range.global.as_ptr(),
-                local,
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        }
-        .map(|event| Event::of(queue, event))
-        .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
-        drop(turn);
+        let event = queue
+            .enqueue(|raw| unsafe {
+                enqueue_nd_range_kernel(
+                    raw,
+                    kernel.raw(),
+                    2,
+                    ptr::null(),
+                    range.global.as_ptr(),
+                    local,
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            })
+            .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
         for arg in args {
             self.note(arg, &event);
         }
@@ -194,38 +192,37 @@ impl Submission<'_> {
         // Rows at the same distances are one run of bytes. PoCL 3.1 also refuses a copy of rows within a
         // buffer that do not overlap.
         let is_one_run = from.stride == to.stride;
-        let turn = queue.turn();
+        let call = if is_one_run {
+            "clEnqueueCopyBuffer"
+        } else {
+            "clEnqueueCopyBufferRect"
+        };
         // SAFETY: the driver checks the ranges and keeps the buffers until the command has ended;
         // `drop` notes the last command on host memory.
-        let (event, call) = unsafe {
-            if is_one_run {
-                let bytes = rows.saturating_sub(1) * from.stride + row_bytes;
-                let (at, to) = (from.offset, to.offset);
-                let event =
-                    enqueue_copy_buffer(queue.raw(), source, target, at, to, bytes, count, list);
-                (event, "clEnqueueCopyBuffer")
-            } else {
-                let event = enqueue_copy_buffer_rect(
-                    queue.raw(),
-                    source,
-                    target,
-                    [from.offset, 0, 0].as_ptr(),
-                    [to.offset, 0, 0].as_ptr(),
-                    region.as_ptr(),
-                    from.stride,
-                    0,
-                    to.stride,
-                    0,
-                    count,
-                    list,
-                );
-                (event, "clEnqueueCopyBufferRect")
-            }
-        };
-        let event = event
-            .map(|event| Event::of(queue, event))
+        let event = queue
+            .enqueue(|raw| unsafe {
+                if is_one_run {
+                    let bytes = rows.saturating_sub(1) * from.stride + row_bytes;
+                    let (at, to) = (from.offset, to.offset);
+                    enqueue_copy_buffer(raw, source, target, at, to, bytes, count, list)
+                } else {
+                    enqueue_copy_buffer_rect(
+                        raw,
+                        source,
+                        target,
+                        [from.offset, 0, 0].as_ptr(),
+                        [to.offset, 0, 0].as_ptr(),
+                        region.as_ptr(),
+                        from.stride,
+                        0,
+                        to.stride,
+                        0,
+                        count,
+                        list,
+                    )
+                }
+            })
             .map_err(|code| self.context.failed(call, code, "rows of a web"))?;
-        drop(turn);
         for arg in &args {
             self.note(arg, &event);
         }

@@ -42,23 +42,22 @@ impl ClContext {
         let queue = self.commands();
         let waits = self.wait_list(queue, before.into_iter())?;
         let flushed = queue.enqueued();
-        let _turn = queue.turn();
         // SAFETY: a blocking read writes at most `out.len()` bytes before it returns; the driver
         // checks the range against the buffer.
-        let event = unsafe {
-            enqueue_read_buffer(
-                queue.raw(),
-                mem.raw(),
-                CL_TRUE,
-                offset,
-                out.len(),
-                out.as_mut_ptr().cast(),
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        }
-        .map(|event| Event::of(queue, event))
-        .map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?;
+        let event = queue
+            .enqueue(|raw| unsafe {
+                enqueue_read_buffer(
+                    raw,
+                    mem.raw(),
+                    CL_TRUE,
+                    offset,
+                    out.len(),
+                    out.as_mut_ptr().cast(),
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            })
+            .map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?;
         queue.note_flushed(flushed);
         event.note_done();
         self.note_progress();
@@ -77,22 +76,22 @@ impl ClContext {
         subject: &str,
     ) -> Result<(), ClError> {
         let queue = self.commands();
-        let _turn = queue.turn();
         // SAFETY: a blocking write reads `data` before it returns; the driver checks the range.
-        unsafe {
-            enqueue_write_buffer(
-                queue.raw(),
-                mem.raw(),
-                CL_TRUE,
-                offset,
-                data.len(),
-                data.as_ptr().cast(),
-                0,
-                ptr::null(),
-            )
-        }
-        .map(|event| drop(Event::of(queue, event)))
-        .map_err(|code| self.failed("clEnqueueWriteBuffer", code, subject))
+        queue
+            .enqueue(|raw| unsafe {
+                enqueue_write_buffer(
+                    raw,
+                    mem.raw(),
+                    CL_TRUE,
+                    offset,
+                    data.len(),
+                    data.as_ptr().cast(),
+                    0,
+                    ptr::null(),
+                )
+            })
+            .map(drop)
+            .map_err(|code| self.failed("clEnqueueWriteBuffer", code, subject))
     }
 
     /// Fills the first `len` bytes with zeros, and waits; `len` is a multiple of 4.
@@ -115,21 +114,20 @@ impl ClContext {
         let queue = self.commands();
         let waits = self.wait_list(queue, before.iter())?;
         let zero = 0_u32;
-        let _turn = queue.turn();
         // SAFETY: the pattern is copied during the call; the driver checks the range.
-        unsafe {
-            enqueue_fill_buffer(
-                queue.raw(),
-                mem.raw(),
-                (&raw const zero).cast(),
-                size_of::<u32>(),
-                0,
-                len,
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        }
-        .map(|event| Event::of(queue, event))
-        .map_err(|code| self.failed("clEnqueueFillBuffer", code, subject))
+        queue
+            .enqueue(|raw| unsafe {
+                enqueue_fill_buffer(
+                    raw,
+                    mem.raw(),
+                    (&raw const zero).cast(),
+                    size_of::<u32>(),
+                    0,
+                    len,
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            })
+            .map_err(|code| self.failed("clEnqueueFillBuffer", code, subject))
     }
 }

@@ -55,23 +55,21 @@ impl Writes<'_> {
         let context = self.buffer.context();
         let queue = context.uploads();
         let waits = context.wait_list(queue, self.last.iter().chain(&self.before))?;
-        let turn = queue.turn();
         // SAFETY: the caller keeps the bytes; the driver checks the range in the buffer.
-        let event = unsafe {
-            enqueue_write_buffer(
-                queue.raw(),
-                self.buffer.mem().raw(),
-                CL_FALSE,
-                offset,
-                len,
-                bytes.cast_mut().cast(),
-                waits.len() as u32,
-                first_of(&waits),
-            )
-        }
-        .map(|event| Event::of(queue, event))
-        .map_err(|code| context.failed("clEnqueueWriteBuffer", code, "a frame"))?;
-        drop(turn);
+        let event = queue
+            .enqueue(|raw| unsafe {
+                enqueue_write_buffer(
+                    raw,
+                    self.buffer.mem().raw(),
+                    CL_FALSE,
+                    offset,
+                    len,
+                    bytes.cast_mut().cast(),
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            })
+            .map_err(|code| context.failed("clEnqueueWriteBuffer", code, "a frame"))?;
         self.before = None;
         self.bytes += len;
         self.first.get_or_insert_with(|| event.clone());
