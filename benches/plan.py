@@ -153,6 +153,7 @@ def ours(label="ours", **settings):
 
 # PoCL's device of one thread, on frames for which it may be chosen.
 ONE_THREAD = {"label": "one thread", "settings": {"device": "cpu:1"}, "most": 3_000_000}
+ONE_THREAD_NOTE = "`one thread`: PoCL's device `basic` (docs/tuning.md, \"Small frames\")."
 
 
 def cpu_peers(task):

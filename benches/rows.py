@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from plan import (
-    CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, ONE_THREAD, PITCH,
-    PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH, Contestant, Row, Section,
-    by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
+    CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, ONE_THREAD,
+    ONE_THREAD_NOTE, PITCH, PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH,
+    Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
 )
 from published import published_sections
 
@@ -270,8 +270,7 @@ def overhead_section(source, gpu):
         "threshold that no pixel reaches, and of the operator alone (kernels, launch and wait). The "
         "difference is statistics, metas, messages and GStreamer's own overhead, which `identity` in "
         "the element's place shows alone."
-        + ("" if gpu else " cv2: the same work on the same frame, without a pipeline. `one thread`: PoCL's device "
-           "`basic` (docs/tuning.md, \"Small frames\")."),
+        + ("" if gpu else " cv2: the same work on the same frame, without a pipeline. " + ONE_THREAD_NOTE),
         rows,
         [
             Contestant("element", "pipeline", {"source": source}, None),
@@ -470,7 +469,7 @@ def growth_sections(gpu):
         if not gpu:
             contestants.insert(1, Contestant(who="ours", **ONE_THREAD))
             ratio.append(("one thread", "cv2, 2 threads"))
-            note = "`one thread`: PoCL's device `basic` (docs/tuning.md, \"Small frames\")."
+            note = ONE_THREAD_NOTE
         sections.append(Section(f"Growth with the frame: {task}", note, rows, contestants, ratio))
     return sections
 

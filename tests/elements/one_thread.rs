@@ -3,15 +3,15 @@
 use std::{path::Path, process, thread, time::Duration};
 
 use clinspect_testkit::tools::alone;
+use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::HistogramResult;
 
 use crate::{
     device::skip,
-    frames::{Frame, PLAIN, read},
-    reference::gaussian::gaussian_integer,
+    frames::{PLAIN, read},
     results::assert_counted,
-    support::{Rig, buffer_of, caps_of, judged, noise, start},
+    support::{Rig, buffer_of, caps_of, judged, noise, smoothed, start},
 };
 
 const SIZE: [usize; 2] = [320, 64];
@@ -19,12 +19,6 @@ const PIPELINES: usize = 4;
 const FRAMES: usize = 300;
 /// Longest time of the test, which PoCL would otherwise stop for ever.
 const LIMIT: Duration = Duration::from_secs(120);
-
-fn smoothed(frame: &Frame, taps: usize) -> Frame {
-    let mut smoothed = frame.clone();
-    smoothed.set(&[gaussian_integer(frame.component(0), taps, 0.0)], frame);
-    smoothed
-}
 
 /// Frames through elements of two threads. New settings are compiled and run on a third one.
 fn inspect(number: usize) {
@@ -38,7 +32,7 @@ fn inspect(number: usize) {
     );
     let gaussian = rig.only("clgaussian");
     for (taps, mask) in [3, 5].into_iter().zip(&masks) {
-        gst::prelude::ObjectExt::set_property(&gaussian, "kernel-size", taps as u32);
+        gaussian.set_property("kernel-size", taps as u32);
         let is_any = |output: &gst::Buffer| masks.contains(&read(output));
         rig.settle(
             || buffer_of(&frame, &device),

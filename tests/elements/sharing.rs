@@ -12,9 +12,8 @@ use gstclinspect::results::{DefectResult, HistogramResult};
 
 use crate::{
     frames::{Frame, PLAIN, read},
-    reference::gaussian::gaussian_integer,
     results::assert_counted,
-    support::{Pipeline, Rig, buffer_of, caps_of, faults, judged, noise, start},
+    support::{Pipeline, Rig, buffer_of, caps_of, faults, judged, noise, smoothed, start},
 };
 
 const SIZE: [usize; 2] = [320, 64];
@@ -31,12 +30,6 @@ fn frames(count: usize) -> Vec<Frame> {
             frame
         })
         .collect()
-}
-
-fn smoothed(frame: &Frame) -> Frame {
-    let mut smoothed = frame.clone();
-    smoothed.set(&[gaussian_integer(frame.component(0), 3, 0.0)], frame);
-    smoothed
 }
 
 /// Sends frames one by one through the pipeline's `appsrc name=in`.
@@ -81,7 +74,7 @@ fn reader_and_kernels_on_one_buffer_behind_a_tee_see_the_same_pixels() {
                 for (number, frame) in frames.iter().enumerate() {
                     let sample = output.pull_sample().unwrap();
                     let buffer = sample.buffer_owned().unwrap();
-                    let expected = smoothed(frame);
+                    let expected = smoothed(frame, 3);
                     match line {
                         "identity" => assert_eq!(read(&buffer), expected.bytes, "{number}"),
                         "clhistogram" => {
@@ -114,7 +107,7 @@ fn writer_behind_a_tee_changes_its_own_copy_alone() {
     let writes: gst_app::AppSink = pipeline.get("write");
     let keeps: gst_app::AppSink = pipeline.get("keep");
     for frame in &frames {
-        let expected = smoothed(frame);
+        let expected = smoothed(frame, 3);
         let mut mine = writes.pull_sample().unwrap().buffer_owned().unwrap();
         // Write four bytes through a write-only map.
         mine.make_mut().copy_from_slice(100, &[1, 2, 3, 4]).unwrap();
@@ -139,7 +132,7 @@ fn frames_held_for_long_keep_their_pixels() {
         .map(|frame| rig.pass(buffer_of(frame, &device)))
         .collect();
     for (buffer, frame) in held.iter().zip(&frames) {
-        assert_eq!(read(buffer), smoothed(frame).bytes);
+        assert_eq!(read(buffer), smoothed(frame, 3).bytes);
     }
     // Masks too, both as buffers and in metas.
     let mut rig = Rig::new(

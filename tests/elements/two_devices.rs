@@ -11,22 +11,15 @@ use gstclinspect::results::HistogramResult;
 
 use crate::{
     device::skip,
-    frames::{ARRANGEMENTS, Frame, PLAIN, read},
-    reference::gaussian::gaussian_integer,
+    frames::{ARRANGEMENTS, PLAIN, read},
     results::assert_counted,
-    support::{Rig, buffer_of, caps_of, judged, noise, register, start},
+    support::{Rig, buffer_of, caps_of, judged, noise, register, smoothed, start},
 };
 
 const SIZE: [usize; 2] = [68, 21];
 const FRAMES: usize = 12;
 /// Set in the process that the test starts.
 const CHILD: &str = "CLINSPECT_TWO_DEVICES";
-
-fn smoothed(frame: &Frame) -> Frame {
-    let mut smoothed = frame.clone();
-    smoothed.set(&[gaussian_integer(frame.component(0), 3, 0.0)], frame);
-    smoothed
-}
 
 /// Frames through a chain whose elements alternate between two devices.
 fn exchange(one: &str, other: &str) {
@@ -37,8 +30,8 @@ fn exchange(one: &str, other: &str) {
     let owner = clinspect_opencl::open(one).unwrap();
     for arrangement in [PLAIN, ARRANGEMENTS[1]] {
         let frame = noise(Format::Gray8, SIZE, arrangement);
-        let once = smoothed(&frame);
-        let twice = smoothed(&once);
+        let once = smoothed(&frame, 3);
+        let twice = smoothed(&once, 3);
         let expected = judged(&twice, 5.0, 0.0, 10.0).packed;
         let mut rig = Rig::new(&line, &caps_of(&frame));
         for _ in 0..FRAMES {

@@ -11,7 +11,10 @@ use crate::{
     content::Content,
     device,
     frames::{Arrangement, Frame, PLAIN},
-    reference::pitch_threshold::{Compare, Outcome, Polarity, Settings, compare},
+    reference::{
+        gaussian::gaussian_integer,
+        pitch_threshold::{Compare, Outcome, Polarity, Settings, compare},
+    },
 };
 
 /// The elements that need a device.
@@ -368,6 +371,14 @@ pub fn pitch_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
         rois: Vec::new(),
         ignored: Vec::new(),
     }
+}
+
+/// A grey frame behind a Gaussian of this size, with the standard deviation that follows from the size.
+pub fn smoothed(frame: &Frame, kernel_size: usize) -> Frame {
+    let mut smoothed = frame.clone();
+    let samples = gaussian_integer(frame.component(0), kernel_size, 0.0);
+    smoothed.set(&[samples], frame);
+    smoothed
 }
 
 /// The result of the comparison on a frame's first component.
