@@ -217,7 +217,47 @@ fn gaussian_even_kernel_size_is_refused() {
     assert_refused(
         "clgaussian kernel-size=4",
         &grey(),
-        &["kernel-size=4", "set an odd number from 3 to 31"],
+        &[
+            "kernel-size=4 is even, so the kernel has no centre pixel; set an odd number from 3 to 31",
+        ],
+    );
+}
+
+#[test]
+fn pitch_threshold_distances_that_no_frame_has_are_refused() {
+    for (settings, why) in [
+        (
+            "pitch-x=0.5 pitch-y=0",
+            "pitch-x=0.5 is less than 1 pixel; set pitch-x to",
+        ),
+        (
+            "pitch-x=4 pitch-y=0.3",
+            "pitch-y=0.3 is less than 1 pixel; set pitch-y to",
+        ),
+        (
+            "pitch-x=0.3 multiples=<2>",
+            "pitch-x=0.3 times 2 (multiples) is less than 1 pixel",
+        ),
+        (
+            "pitch-x=60000 multiples=<40>",
+            "pitch-x=60000 times 40 (multiples) is longer than any frame",
+        ),
+        (
+            "pitch-x=4 multiples=<1,0>",
+            "multiples is empty or contains 0; set it to positive numbers",
+        ),
+    ] {
+        let element = format!("clpitchthreshold PUBLISHED {settings}");
+        assert_refused(&element, &grey(), &[why]);
+    }
+}
+
+#[test]
+fn flat_field_bit_depth_over_the_sample_is_refused() {
+    assert_refused(
+        "clflatfield bit-depth=12",
+        &grey(),
+        &["bit-depth=12 is more than the 8 bits of a sample; set it to 0..8"],
     );
 }
 

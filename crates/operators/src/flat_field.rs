@@ -412,7 +412,7 @@ fn highest_level(sample: SampleType, bit_depth: u32) -> Result<u32, ClError> {
     };
     if bits > sample.bits() {
         return Err(ClError::Refused(format!(
-            "bit-depth={bits} is more than the {} bits of a sample; set bit-depth=0",
+            "bit-depth={bits} is more than the {0} bits of a sample; set it to 0..{0}",
             sample.bits()
         )));
     }

@@ -76,10 +76,14 @@ impl GaussianSettings {
         if KERNEL_SIZE_RANGE.contains(&taps) && !taps.is_multiple_of(2) {
             return Ok(());
         }
+        let (least, most) = (KERNEL_SIZE_RANGE.start(), KERNEL_SIZE_RANGE.end());
+        let why = if KERNEL_SIZE_RANGE.contains(&taps) {
+            "even, so the kernel has no centre pixel"
+        } else {
+            "out of range"
+        };
         Err(ClError::Refused(format!(
-            "kernel-size={taps} is not supported; set an odd number from {} to {}",
-            KERNEL_SIZE_RANGE.start(),
-            KERNEL_SIZE_RANGE.end()
+            "kernel-size={taps} is {why}; set an odd number from {least} to {most}"
         )))
     }
 }

@@ -186,7 +186,8 @@ impl PitchSettings {
         }
         if self.multiples.is_empty() || self.multiples.contains(&0) {
             return Err(ClError::Refused(
-                "multiples has no positive number; set it to \"<1>\"".into(),
+                "multiples is empty or contains 0; set it to positive numbers, such as \"<1>\""
+                    .into(),
             ));
         }
         let mut comparisons = Vec::new();
@@ -199,10 +200,19 @@ impl PitchSettings {
             }
             for &multiple in &self.multiples {
                 comparisons.push(Comparison::new(axis, pitch, multiple).ok_or_else(|| {
-                    ClError::Refused(format!(
-                        "{name}={pitch} times {multiple} is not a usable distance; \
-                         it must be at least 1 pixel and lie inside the frame"
-                    ))
+                    let times = if multiple == 1 {
+                        String::new()
+                    } else {
+                        format!(" times {multiple} (multiples)")
+                    };
+                    ClError::Refused(if pitch < 1.0 {
+                        format!(
+                            "{name}={pitch}{times} is less than 1 pixel; set {name} to the distance after which the \
+                             pattern repeats, at least 1, or to 0 to compare nothing along this axis"
+                        )
+                    } else {
+                        format!("{name}={pitch}{times} is longer than any frame; lower {name} or multiples")
+                    })
                 })?);
             }
         }
