@@ -114,3 +114,25 @@ fn alarm_drift_compares_with_the_reference_and_has_hysteresis() {
     let cleared = ("lamp-drift".to_owned(), false, 5.0);
     assert_eq!(pass(&mut rig, 95), [cleared]);
 }
+
+#[test]
+fn alarm_drift_without_a_reference_is_told_once() {
+    let Some(device) = start() else { return };
+    let told = |line: &str, signal: Option<&str>| {
+        let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
+        if let Some(signal) = signal {
+            rig.only("clhistogram").emit_by_name::<()>(signal, &[]);
+        }
+        for level in [100, 200] {
+            rig.pass(buffer_of(&constant(SIZE, level), &device));
+        }
+        rig.warnings()
+    };
+    let missing = told("clhistogram alarm-drift=10", None);
+    assert_eq!(missing.len(), 1, "{missing:?}");
+    for words in ["alarm-drift=10", "emit take-reference"] {
+        assert!(missing[0].text.contains(words), "{missing:?}");
+    }
+    assert!(told("clhistogram alarm-drift=10", Some("take-reference")).is_empty());
+    assert!(told("clhistogram", None).is_empty());
+}

@@ -181,6 +181,8 @@ impl AlarmChange {
 pub(super) struct Alarms {
     alarms: [Alarm; 4],
     reference: Option<Vec<f64>>,
+    /// The warning that there is no reference was given.
+    is_told: bool,
 }
 
 impl Alarms {
@@ -227,6 +229,19 @@ impl Alarms {
             }
         }
         changes
+    }
+
+    /// The warning that `alarm-drift` is set and there is no reference, once. The signal may come at any later time, so
+    /// the first frame that is not compared is the occasion.
+    pub fn why_no_drift(&mut self, settings: &AlarmSettings) -> Option<String> {
+        let drift = settings.drift;
+        let is_blind = drift >= 0.0 && self.reference.is_none();
+        (is_blind && !std::mem::replace(&mut self.is_told, true)).then(|| {
+            format!(
+                "alarm-drift={drift} has no reference yet, so no lamp-drift alarm can be raised; emit take-reference \
+                 while the light is right, or set alarm-drift=-1"
+            )
+        })
     }
 
     /// Names of the alarms that are raised.

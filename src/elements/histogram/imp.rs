@@ -213,6 +213,9 @@ impl ClBaseFilterImpl for ClHistogram {
         let alarms = lock(&self.properties).alarms.take();
         let changes = state.alarms.look(&alarms, &result, info.is_rgb());
         result.alarms = state.alarms.raised();
+        if let Some(why) = state.alarms.why_no_drift(&alarms) {
+            gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{why}"));
+        }
         result.attach(frame.output()).map_err(|error| {
             ClError::Input(format!("cannot attach a meta to the frame: {error}"))
         })?;
