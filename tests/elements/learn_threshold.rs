@@ -136,6 +136,53 @@ fn margin_is_added_and_frames_that_are_not_judged_do_not_count() {
 }
 
 #[test]
+fn stream_too_short_to_learn_a_threshold_is_told() {
+    let Some(device) = start() else { return };
+    let mut panels = panels();
+    let good: Vec<Frame> = (0..3).map(|_| panels.next(0)).collect();
+    let trained = "clreference train-frames=1 match-score=0";
+    for (line, name) in [(ELEMENT, "clpitchthreshold"), (trained, "clreference")] {
+        for (wanted, words) in [(3, Some("after 2 of 3 judged frames")), (2, None)] {
+            let line = format!("{line} learn-frames={wanted}");
+            let mut rig = Rig::new(&line, &caps_of(&good[0]));
+            rig.pass(buffer_of(&good[0], &device));
+            (rig.only(name)).emit_by_name::<()>("learn-threshold", &[]);
+            for frame in &good[1..] {
+                rig.pass(buffer_of(frame, &device));
+            }
+            let early = rig.warnings();
+            assert!(
+                early
+                    .iter()
+                    .all(|early| !early.text.contains("stream ended")),
+                "{early:?}"
+            );
+            assert!(rig.harness().push_event(gst::event::Eos::new()));
+            let short = rig.warnings();
+            assert_eq!(short.len(), words.iter().len(), "{line}: {short:?}");
+            assert!(
+                short
+                    .iter()
+                    .all(|short| short.text.contains(words.unwrap())),
+                "{short:?}"
+            );
+        }
+    }
+    // The signal came after the last frame.
+    let mut rig = Rig::new(ELEMENT, &caps_of(&good[0]));
+    rig.pass(buffer_of(&good[0], &device));
+    (rig.only("clpitchthreshold")).emit_by_name::<()>("learn-threshold", &[]);
+    rig.harness().push_event(gst::event::Eos::new());
+    let short = rig.warnings();
+    assert!(
+        short[short.len() - 1]
+            .text
+            .contains("after 0 of 25 judged frames"),
+        "{short:?}"
+    );
+}
+
+#[test]
 fn difference_output_is_a_picture_with_the_metas_of_the_frame() {
     let Some(device) = start() else { return };
     let frame = panels().next(5);

@@ -116,6 +116,19 @@ impl LearnThreshold {
         *good = GoodFrames::default();
     }
 
+    /// The warning at the end of a stream that had too few frames; `None` if no threshold is learned.
+    pub fn why_unfinished<S>(&self, good: &GoodFrames<S>) -> Option<String> {
+        let is_wanted = self.is_wanted.load(Ordering::Relaxed);
+        (is_wanted || good.settings.is_some()).then(|| {
+            format!(
+                "the stream ended after {} of {} judged frames of learn-threshold, so the threshold did not change; \
+                 lower learn-frames, or let more good frames pass",
+                if is_wanted { 0 } else { good.frames },
+                lock(&self.settings).frames
+            )
+        })
+    }
+
     /// Counts a frame that was judged. Returns the threshold after the last one.
     ///
     /// # Errors

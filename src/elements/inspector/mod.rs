@@ -225,6 +225,11 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
 
     fn ended(&self, state: &mut State<T::State, T::Settings>) {
         InspectorImpl::ended(self, &mut state.own);
+        if let Some(why) = self.inspector().learning.why_unfinished(&state.good) {
+            let element = self.obj();
+            let element: &ClBaseFilter = element.upcast_ref();
+            gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
+        }
     }
 
     fn process(
