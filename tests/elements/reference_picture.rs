@@ -483,6 +483,30 @@ fn missing_file_and_a_stream_too_short_for_a_training_are_told() {
 }
 
 #[test]
+fn summary_of_a_training_says_how_many_frames_it_has() {
+    let Some(device) = start() else { return };
+    let frame = good(Format::Gray8);
+    let mut rig = Rig::new("clreference train-frames=2 interval=0", &caps_of(&frame));
+    for _ in 0..3 {
+        rig.pass(buffer_of(&frame, &device));
+    }
+    let told = rig.told("clreference");
+    let texts: Vec<&str> = told.iter().map(|m| m.get("summary").unwrap()).collect();
+    let training = [
+        "none: training, 1 of 2 frames",
+        "none: training, 2 of 2 frames",
+    ];
+    assert_eq!(texts[..2], training);
+    assert!(texts[2].starts_with("pass"), "{texts:?}");
+
+    // Without a training the reason is another one.
+    let mut rig = Rig::new("clreference train-frames=0", &caps_of(&frame));
+    rig.pass(buffer_of(&frame, &device));
+    let text = rig.told("clreference")[0].get::<String>("summary");
+    assert_eq!(text.unwrap(), "none: no pixel could be judged");
+}
+
+#[test]
 fn model_that_cannot_be_used_is_refused_and_never_replaced_by_a_training_of_its_own() {
     let Some(device) = start() else { return };
     let folder = Folder::new("refused");

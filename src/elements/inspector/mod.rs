@@ -338,8 +338,9 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             .gate
             .opens(&reporting.messages, times.running_time, changed)
         {
-            let summary = Some(result.summary());
-            element.post(times.message(element, T::MESSAGE, summary, |fields| {
+            let training = self.training_summary(&state.own);
+            let summary = training.unwrap_or_else(|| result.summary());
+            element.post(times.message(element, T::MESSAGE, Some(summary), |fields| {
                 result.write_message(fields);
                 fields.set("settings", T::in_words(live));
                 if reporting.message_defects {

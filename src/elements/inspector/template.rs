@@ -105,6 +105,11 @@ pub trait InspectorImpl:
     /// Notes what is in force for a frame, before it is marked.
     fn note(_live: &mut Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
 
+    /// The summary of a frame that trains the element and is not judged.
+    fn training_summary(&self, _state: &Self::State) -> Option<String> {
+        None
+    }
+
     /// Marks the defects of a frame; returns the numbers of marked pixels.
     ///
     /// # Errors

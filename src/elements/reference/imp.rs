@@ -212,6 +212,10 @@ impl InspectorImpl for ClReference {
         live.operator.reference.set_blind(state.is_training());
     }
 
+    fn training_summary(&self, state: &Trained) -> Option<String> {
+        state.summary()
+    }
+
     fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<Marked, ClError> {
         (operator.reference).run(&frame.input, mask, frame.meter())
     }

@@ -33,8 +33,8 @@ pub struct Trained {
     /// Size and samples of the frames.
     frames: Option<([usize; 2], SampleType)>,
     training: Option<Training>,
-    /// This frame belongs to a training.
-    is_trained_on: bool,
+    /// Frames of the training so far, and all, if this frame belongs to one.
+    trained_on: Option<[u32; 2]>,
     /// The element has decided whether a training begins at the start, which it does once.
     is_started: bool,
     unmatched: Told<()>,
@@ -76,7 +76,13 @@ impl Trained {
 
     /// Whether the frame must not be compared: it belongs to a training.
     pub fn is_training(&self) -> bool {
-        self.is_trained_on || self.training.is_some()
+        self.trained_on.is_some() || self.training.is_some()
+    }
+
+    /// The summary of a frame that belongs to a training.
+    pub fn summary(&self) -> Option<String> {
+        let [frames, wanted] = self.trained_on?;
+        Some(format!("none: training, {frames} of {wanted} frames"))
     }
 
     /// Caps were negotiated.
@@ -155,7 +161,7 @@ impl Trained {
         operator: &Operator,
         view: &View,
     ) -> Result<(), ClError> {
-        self.is_trained_on = false;
+        self.trained_on = None;
         let requests = &element.imp().requests;
         let is_wanted = requests.is_wanted.swap(false, Ordering::Relaxed);
         let is_first = !std::mem::replace(&mut self.is_started, true);
@@ -169,8 +175,9 @@ impl Trained {
             }
             return Ok(());
         };
-        self.is_trained_on = true;
-        match training.add(view.frame, view.meter) {
+        let progress = training.add(view.frame, view.meter);
+        self.trained_on = Some([training.frames(), training.wanted()]);
+        match progress {
             Ok(Progress::Added) => {}
             Ok(Progress::Unmatched) => {
                 if self.unmatched.is_news(()) {
