@@ -193,8 +193,27 @@ fn roll(folder: &Folder, rows: u64) -> Vec<String> {
         assert_eq!(listed["once"], listed["planted"], "{kind}: {listed}");
     }
     let map_of_roll = image::open(folder.path("roll-map.png")).expect("the map is a picture");
-    // The margins, and the web at its own scale: 512 px by 2400 of 5120 rows.
-    assert_eq!(map_of_roll.height(), 2448);
+    let mut classes: Vec<&str> = map
+        .iter()
+        .filter_map(|line| line.split(' ').nth(5))
+        .collect();
+    classes.sort_unstable();
+    classes.dedup();
+    // The legend with a line for each class, a line with the units, the margins, and 2400 rows of the web.
+    let legend = 18 * (classes.len() as u32 + 2);
+    assert_eq!(map_of_roll.height(), legend + 2448);
+    let map_of_roll = map_of_roll.into_rgb8();
+    // The first class has the first colour, and both scales have their unit.
+    assert_eq!(map_of_roll.get_pixel(88, 18 + 4 + 6).0, [200, 30, 30]);
+    let has_ink = |columns: std::ops::Range<u32>| {
+        let mut rows = legend - 14..legend;
+        rows.any(|y| {
+            columns
+                .clone()
+                .any(|x| map_of_roll.get_pixel(x, y).0[0] < 100)
+        })
+    };
+    assert!(has_ink(4..80) && has_ink(84..170));
     map.sort();
     map
 }

@@ -1,7 +1,9 @@
-//! The picture of a roll's map: the web from above, with a box and a number for each defect.
+//! The picture of a roll's map: a legend of the classes, and below it the web from above, with a box and a number for
+//! each defect.
 
 use std::{collections::VecDeque, path::Path};
 
+use gstinspectoverlay::text;
 use image::{Rgb, RgbImage};
 
 use crate::{pictures::save, roll::RollLine};
@@ -10,7 +12,11 @@ use crate::{pictures::save, roll::RollLine};
 const WIDEST: u64 = 640;
 const LONGEST: u64 = 2400;
 /// Room for the scales left of and above the web, px.
-const MARGIN: [u32; 2] = [76, 24];
+const MARGIN: [u32; 2] = [84, 24];
+/// Height of a line of text and of the gap below, px.
+const LINE: u32 = 18;
+/// Height of letters, from the highest to the lowest point, px.
+const LETTERS: i32 = 15;
 /// Smallest side of a box, px.
 const SMALLEST: u32 = 5;
 const PAPER: Rgb<u8> = Rgb([255, 255, 255]);
@@ -51,20 +57,36 @@ pub fn draw(
         (width as f64 * across).ceil() as u32,
         (length as f64 * along).ceil() as u32,
     ];
-    let [left, top] = MARGIN;
+    let classes = classes(defects);
+    let [left, margin] = MARGIN;
+    let above = LINE * (classes.len() as u32 + 2);
+    let top = above + margin;
+    let heading = format!("defects: {}, each with its id", defects.len());
     // Numbers right of the last box need room too.
-    let mut picture = RgbImage::from_pixel(left + size[0] + left, top + size[1] + top, PAPER);
+    let right = (size[0] + left).max(text::width(&heading, LETTERS) as u32);
+    let mut picture = RgbImage::from_pixel(left + right, top + size[1] + margin, PAPER);
     fill(&mut picture, [left, top, size[0], size[1]], WEB);
 
     let known = mm_per_pixel.iter().all(|&mm| mm > 0.0);
-    let units = if known {
-        [mm_per_pixel[0], mm_per_pixel[1] / 1e3]
+    let (units, titles) = if known {
+        let units = [mm_per_pixel[0], mm_per_pixel[1] / 1e3];
+        (units, ["across, mm", "along, m"])
     } else {
-        [1.0; 2]
+        ([1.0; 2], ["across, px", "along, px"])
     };
+    write(&mut picture, &heading, [left, 4], INK);
+    for ((y, &(class, count)), colour) in (1..).zip(&classes).zip(COLOURS.iter().cycle()) {
+        let y = 4 + LINE * y;
+        fill(&mut picture, [left, y + 2, 11, 11], *colour);
+        let entry = format!("{class} ({count})");
+        write(&mut picture, &entry, [left + 18, y], INK);
+    }
+    for (title, x) in titles.into_iter().zip([left + 18, 4]) {
+        write(&mut picture, title, [x, above - LINE + 4], INK);
+    }
     for (at, label) in marks(width as f64 * units[0], across / units[0]) {
         fill(&mut picture, [left + at, top - 5, 1, 5], INK);
-        text(&mut picture, &label, [left + at + 3, 4], INK);
+        write(&mut picture, &label, [left + at + 3, above + 4], INK);
     }
     for (at, label) in marks(length as f64 * units[1], along / units[1]) {
         fill(
@@ -72,25 +94,32 @@ pub fn draw(
             [left - 5, top + at, size[0] + 5, 1],
             Rgb([205, 205, 200]),
         );
-        text(&mut picture, &label, [4, top + at], INK);
+        write(&mut picture, &label, [4, top + at], INK);
     }
 
-    let mut classes: Vec<&str> = Vec::new();
     for (row, defect) in defects {
-        let class = classes.iter().position(|&name| name == defect.class);
-        let class = class.unwrap_or_else(|| {
-            classes.push(&defect.class);
-            classes.len() - 1
-        });
-        let colour = COLOURS[class % COLOURS.len()];
+        let class = classes.iter().position(|&(name, _)| name == defect.class);
+        let colour = COLOURS[class.unwrap_or(0) % COLOURS.len()];
         let x = left + (f64::from(defect.x) * across) as u32;
         let y = top + (*row as f64 * along) as u32;
         let side = |len: u32, scale: f64| ((f64::from(len) * scale) as u32).max(SMALLEST);
         let [w, h] = [side(defect.width, across), side(defect.height, along)];
         fill(&mut picture, [x, y, w, h], colour);
-        text(&mut picture, &defect.id.to_string(), [x + w + 3, y], colour);
+        write(&mut picture, &defect.id.to_string(), [x + w + 3, y], colour);
     }
     save(&picture.into(), file)
+}
+
+/// The classes in the order in which they come, with the number of their defects.
+fn classes(defects: &VecDeque<(u64, RollLine)>) -> Vec<(&str, usize)> {
+    let mut classes: Vec<(&str, usize)> = Vec::new();
+    for (_, defect) in defects {
+        match classes.iter_mut().find(|(name, _)| *name == defect.class) {
+            Some((_, count)) => *count += 1,
+            None => classes.push((&defect.class, 1)),
+        }
+    }
+    classes
 }
 
 /// Places (px) and labels of the marks of a scale from 0 to `end`, in units of `scale` px.
@@ -119,30 +148,24 @@ fn fill(picture: &mut RgbImage, [x, y, width, height]: [u32; 4], colour: Rgb<u8>
     }
 }
 
-/// Digits and the point, five rows of three pixels each, the top row in the highest bits.
-const GLYPHS: [u16; 11] = [
-    0b111_101_101_101_111,
-    0b010_110_010_010_111,
-    0b111_001_111_100_111,
-    0b111_001_111_001_111,
-    0b101_101_111_001_001,
-    0b111_100_111_001_111,
-    0b111_100_111_101_111,
-    0b111_001_010_010_010,
-    0b111_101_111_101_111,
-    0b111_101_111_001_111,
-    0b000_000_000_000_010,
-];
-/// Pixels of the picture per pixel of a glyph.
-const ZOOM: u32 = 2;
-
-/// Writes a number.
-fn text(picture: &mut RgbImage, text: &str, [x, y]: [u32; 2], colour: Rgb<u8>) {
-    for (place, letter) in (0_u32..).zip(text.chars()) {
-        let glyph = GLYPHS[letter.to_digit(10).unwrap_or(10) as usize];
-        for bit in (0..15).filter(|bit| glyph >> (14 - bit) & 1 == 1) {
-            let at = [x + ZOOM * (4 * place + bit % 3), y + ZOOM * (bit / 3)];
-            fill(picture, [at[0], at[1], ZOOM, ZOOM], colour);
+/// Writes a line.
+fn write(picture: &mut RgbImage, line: &str, [x, y]: [u32; 2], colour: Rgb<u8>) {
+    for (place, letter) in (0..).zip(line.chars()) {
+        let glyph = text::glyph(letter, LETTERS);
+        let [left, top] = [
+            x as i32 + place * text::advance(LETTERS) + glyph.left,
+            y as i32 + glyph.top,
+        ];
+        for (y, row) in (top..).zip(glyph.coverage.chunks(glyph.width.max(1))) {
+            for (x, &coverage) in (left..).zip(row) {
+                if let Some(pixel) = picture.get_pixel_mut_checked(x as u32, y as u32) {
+                    *pixel = Rgb([0, 1, 2].map(|c| {
+                        let [paper, ink, coverage] =
+                            [pixel.0[c], colour.0[c], coverage].map(u32::from);
+                        ((paper * (255 - coverage) + ink * coverage) / 255) as u8
+                    }));
+                }
+            }
         }
     }
 }

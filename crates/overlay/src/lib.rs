@@ -8,6 +8,8 @@ mod inspect_overlay;
 
 use std::sync::{Mutex, PoisonError};
 
+pub use inspect_overlay::text;
+
 /// Registers the element in an application that links this crate, without a plugin file.
 ///
 /// Call it after `gst::init()`. Later calls do nothing; several threads may call it.

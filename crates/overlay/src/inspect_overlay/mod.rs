@@ -18,7 +18,7 @@ mod planes;
 mod properties;
 mod rows;
 mod shapes;
-mod text;
+pub mod text;
 mod verdict;
 
 use gst::glib;

@@ -140,11 +140,12 @@ impl OutlinePen for Pen {
 
 /// The pixels of a glyph; empty for a space.
 #[derive(Debug, Default)]
-pub(super) struct Glyph {
+pub struct Glyph {
     /// From the pen to the first column, px.
     pub left: i32,
     /// From the top of the line to the first row, px.
     pub top: i32,
+    /// Number of columns.
     pub width: usize,
     /// Coverage row by row: 0 = background, 255 = letter.
     pub coverage: Vec<u8>,
@@ -154,19 +155,19 @@ pub(super) struct Glyph {
 type Glyphs = HashMap<(char, i32), Arc<Glyph>>;
 
 /// Width of every letter at a height, px.
-pub(super) fn advance(height: i32) -> i32 {
+pub fn advance(height: i32) -> i32 {
     let advance = FACE.as_ref().map_or(0.0, |face| face.advance / face.line);
     ((advance * height as f32).round() as i32).max(1)
 }
 
 /// Width of a line of text, px.
-pub(super) fn width(text: &str, height: i32) -> i32 {
+pub fn width(text: &str, height: i32) -> i32 {
     let letters = i32::try_from(text.chars().count()).unwrap_or(i32::MAX);
     letters.saturating_mul(advance(height))
 }
 
 /// The glyph of a letter at a height in px.
-pub(super) fn glyph(letter: char, height: i32) -> Arc<Glyph> {
+pub fn glyph(letter: char, height: i32) -> Arc<Glyph> {
     static DRAWN: LazyLock<Mutex<Glyphs>> = LazyLock::new(Mutex::default);
     let mut drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
     if drawn.len() > MOST_GLYPHS {
