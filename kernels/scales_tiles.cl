@@ -37,9 +37,10 @@
 #define PAD(k) UP(LEAD(k), (k) == 1 ? 4 : 2)
 #define WORDS_Y(k) UP((PAD(k) - LEAD(k) + ACROSS(TILE_Y, k) + 1) / 2, (k) == 1 ? 2 : 1)
 
-/* Shares of the work-items: parts of a column of `rows` rows, and the rows of a part. */
-#define PARTS(columns, rows) (GROUP / (columns) < 1 ? 1 : GROUP / (columns) > (rows) ? (rows) : GROUP / (columns))
-#define PART_ROWS(columns, rows) (((rows) + PARTS(columns, rows) - 1) / PARTS(columns, rows))
+/* Shares of the work-items: the rows of a part of a column of `rows` rows, and the parts that cover it. */
+#define MOST_PARTS(columns) (GROUP / (columns) < 1 ? 1 : GROUP / (columns))
+#define PART_ROWS(columns, rows) (((rows) + MOST_PARTS(columns) - 1) / MOST_PARTS(columns))
+#define PARTS(columns, rows) (((rows) + PART_ROWS(columns, rows) - 1) / PART_ROWS(columns, rows))
 
 __constant const comparison_t tile_comparisons[] = {TILE_COMPARISONS};
 #define TILE_COUNT ((int)(sizeof(tile_comparisons) / sizeof(comparison_t)))
