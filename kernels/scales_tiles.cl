@@ -100,7 +100,7 @@ static int theta_of(table_t level) { return (int)min(level->theta, (long)UNREACH
 
 #if AXES & 1
 /* Makes level 1 from row `top` of the frame on: the first sample is `HEAD_X` columns before x0. */
-static void first_along_x(TILE_ARGS, int x0, int top, __local uint *out)
+static __attribute__((always_inline)) void first_along_x(TILE_ARGS, int x0, int top, __local uint *out)
 {
     const int columns = WORDS_X / 8, rows = ACROSS(TILE_X_ROWS, 1), part = PART_ROWS(columns, rows);
     for (int item = get_local_id(0); item < columns * PARTS(columns, rows); item += GROUP) {
@@ -252,7 +252,7 @@ static int last_row(table_t level, int k, int y0)
     return level->rows - 1 + LEAD(k) - ((y0 + level->remainder) >> k);
 }
 
-static void tile_along_x(TILE_ARGS, int x0, int y0, __local uint *first, __local uint *second)
+static __attribute__((always_inline)) void tile_along_x(TILE_ARGS, int x0, int y0, __local uint *first, __local uint *second)
 {
     first_along_x(TILE, x0, y0 - 2 * LEAD(1), first);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -290,7 +290,7 @@ static uint edge_word(uint word, int x, int width, __global const uchar *row)
 }
 
 /* Makes level 1 from row `top` of the frame on: the first block is PAD(1) blocks before x0. */
-static void first_along_y(TILE_ARGS, int x0, int top, __local uint *out)
+static __attribute__((always_inline)) void first_along_y(TILE_ARGS, int x0, int top, __local uint *out)
 {
     /* A column is a pair of words. */
     const int columns = WORDS_Y(1) / 2, part = PART_ROWS(columns, ROWS_Y);
@@ -401,7 +401,7 @@ static __attribute__((always_inline)) void judge_along_y(TILE_ARGS, __local cons
 static int first_column(int k, int x0) { return max(0, PAD(k) - (x0 >> k)); }
 static int last_column(table_t level, int k, int x0) { return level->count - 1 + PAD(k) - (x0 >> k); }
 
-static void tile_along_y(TILE_ARGS, int x0, int y0, __local uint *first, __local uint *second)
+static __attribute__((always_inline)) void tile_along_y(TILE_ARGS, int x0, int y0, __local uint *first, __local uint *second)
 {
     first_along_y(TILE, x0, y0 - HEAD_Y, first);
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -438,12 +438,14 @@ scales_tiles(PLANE_ARGS, int width, int height, table_t table, __global const sc
     const uint stride = src_stride;
     __global uint *counter = &counters[slot];
     const int tile = (int)get_group_id(0);
-#if AXES & 1
+#if AXES == 1
+    tile_along_x(TILE, tile % x_columns * TILE_X, top + tile / x_columns * TILE_X_ROWS, first, second);
+#elif AXES == 2
+    tile_along_y(TILE, tile % y_columns * TILE_Y, top + tile / y_columns * TILE_Y_ROWS, first, second);
+#else
     if (tile < x_tiles)
         tile_along_x(TILE, tile % x_columns * TILE_X, top + tile / x_columns * TILE_X_ROWS, first, second);
-#endif
-#if AXES & 2
-    if (tile >= x_tiles)
+    else
         tile_along_y(TILE, (tile - x_tiles) % y_columns * TILE_Y, top + (tile - x_tiles) / y_columns * TILE_Y_ROWS,
                      first, second);
 #endif

@@ -41,7 +41,7 @@ const BANDS_PER_UNIT: usize = 16;
 pub(super) struct Scales {
     first: Kernel,
     next: Kernel,
-    /// Judges all levels in one launch, where it can read the frame; no pictures are made then.
+    /// Judges all levels at once, where it can read the frame; no pictures are made then.
     tiles: Option<Tiles>,
     made_pictures: bool,
     /// No block is marked.
@@ -153,8 +153,8 @@ struct IgnoredBlocks {
 }
 
 impl Scales {
-    /// Prepares the levels of frames of `layout`; `by_rows` selects the kernels for a CPU, `tiles` is the kernel for frames
-    /// that it can read.
+    /// Prepares the levels of frames of `layout`; `by_rows` selects the kernels for a CPU, `tiles` has the kernels for frames
+    /// that they can read.
     ///
     /// # Errors
     /// [`ClError::Refused`] for settings that make no sense; the failing call.
@@ -301,8 +301,7 @@ impl Scales {
         self.made_pictures = false;
         let ignored = self.ignored.as_ref();
         let [src, src_offset, src_stride] = source_args(plane, None, 0)?;
-        let (tile_args, range) = tiles.launch(self.width, last)?;
-        let mut args = vec![
+        let args = [
             src,
             src_offset,
             src_stride,
@@ -316,8 +315,7 @@ impl Scales {
             Arg::Mem(counters),
             Arg::U32(to_u32(slot, "a counter")?),
         ];
-        args.extend(tile_args);
-        submission.run(&mut tiles.kernel, Tiles::NAME, &args, &range)
+        tiles.run(self.width, last, &args, submission)
     }
 
     /// No block of the frame of the last [`Self::run`] is marked.
