@@ -44,7 +44,10 @@ fn any(n: usize) -> (Frame, Job) {
         2 => [90 + draw(0, 60), 257 + draw(1, 60)],
         _ => [100 + draw(0, 200), 60 + draw(1, 140)],
     };
-    let input = showing(size, FITTING[n % 2], Content::Stained);
+    // Of random samples the levels alone mark blocks, many of them by little; of stained ones pixels are marked, too.
+    let is_random = draw(24, 2) == 0;
+    let content = [Content::Stained, Content::Random][usize::from(is_random)];
+    let input = showing(size, FITTING[n % 2], content);
     let size = input.size();
     let distance = |what, n: usize| {
         let largest = (n / 6).clamp(1, 30);
@@ -72,7 +75,11 @@ fn any(n: usize) -> (Frame, Job) {
         polarity: [Polarity::Both, Polarity::Bright, Polarity::Dark][draw(10, 3)],
         borders: [Borders::Inward, Borders::Skip][draw(11, 2)],
         scales: 1 + (n + n / 4) % MAX_SCALES,
-        scale_factors: vec![0.45, 0.15, 0.05, 0.01],
+        scale_factors: if is_random {
+            vec![0.12, 0.045, 0.02, 0.01]
+        } else {
+            vec![0.45, 0.15, 0.05, 0.01]
+        },
         min_contrast: [0.0, 2.0][draw(12, 2)],
         rois: (0..draw(13, 3)).map(|n| region(14 + 4 * n)).collect(),
         ignored: if draw(22, 3) == 0 {
@@ -80,7 +87,14 @@ fn any(n: usize) -> (Frame, Job) {
         } else {
             Vec::new()
         },
-        ..classic(0.0, [25.0, 45.0][draw(23, 2)])
+        ..classic(
+            0.0,
+            if is_random {
+                250.0
+            } else {
+                [25.0, 45.0][draw(23, 2)]
+            },
+        )
     };
     (input, job)
 }
@@ -191,14 +205,14 @@ fn mask_of(
 fn levels_in_tiles_of_a_window_equal_those_of_the_general_kernels() {
     let Some(device) = device::open() else { return };
     let size = [203, 131];
-    let input = Frame::showing(Format::Gray8, size, FITTING[0], Content::Stained, 0);
+    let input = Frame::showing(Format::Gray8, size, FITTING[0], Content::Random, 0);
     let job = Job {
         scales: 3,
-        scale_factors: vec![0.45, 0.15, 0.05],
+        scale_factors: vec![0.12, 0.045, 0.02],
         multiples: vec![1, 2],
         ..Job {
             pitch: [17.35, 12.5],
-            ..classic(0.0, 25.0)
+            ..classic(0.0, 250.0)
         }
     };
     let layout = layout_of(&input.info).unwrap();
