@@ -7,7 +7,7 @@
  * scales_next   Judges a level, and makes the next one unless it is the last.
  * scales_join   Marks the pixels of the marked blocks of all levels in the packed mask; scales_join.cl.
  *
- * scales_rows.cl (CPU) and scales_items.cl (GPU) hold the first two.
+ * scales_rows.cl (CPU) and scales_items.cl (GPU) hold the first two. scales_tiles.cl does both in one launch, on a GPU.
  *
  * | argument    | meaning                                                                                    |
  * | levels      | the levels' pictures; scale_level_t says where                                              |
@@ -59,7 +59,8 @@ typedef struct __attribute__((aligned(16))) {
     /* Elements from the centre to the samples beside it, and to the taps of its neighbours. */
     int before, after, left_near, left_far, right_near, right_far;
     int fraction, blur;
-    int unused[2];
+    /* Which of the comparisons of pixels it is. */
+    int index, unused;
 } scale_comparison_t;
 
 /* A sample, blurred as its neighbours are, in 1/256 of the samples' unit. */

@@ -28,6 +28,7 @@ mod pitch_threshold;
 mod planted;
 mod properties;
 mod reference_job;
+mod scales_tiles;
 mod small;
 mod uploads;
 mod workers;

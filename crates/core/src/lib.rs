@@ -15,6 +15,7 @@ pub mod pitch_estimate;
 pub mod presence;
 pub mod reference;
 pub mod region;
+pub mod scale_tiles;
 pub mod scales;
 pub mod selector;
 pub mod statistics;

@@ -75,7 +75,8 @@ pub struct ScaleComparison {
     right_far: i32,
     fraction: i32,
     blur: i32,
-    unused: [i32; 2],
+    index: i32,
+    unused: i32,
 }
 
 const _: () = assert!(size_of::<LevelWords>() == 64 && size_of::<ScaleComparison>() == 64);
@@ -170,7 +171,7 @@ impl Scales<'_> {
     /// The comparisons of a level in a plane of `height` rows.
     pub fn comparisons(&self, level: &Level, height: usize) -> Vec<ScaleComparison> {
         let mut judged = Vec::new();
-        for comparison in self.comparisons {
+        for (index, comparison) in self.comparisons.iter().enumerate() {
             let along_x = comparison.axis == Axis::X;
             let n = if along_x { self.width } else { height };
             let reach = comparison.margin() + before(level.shift);
@@ -191,6 +192,7 @@ impl Scales<'_> {
                         x1: x[1] as i32,
                         y0: y[0] as i32,
                         y1: y[1] as i32,
+                        index: index as i32,
                         ..self.words(level, comparison)
                     });
                 }

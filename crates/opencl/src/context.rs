@@ -215,7 +215,7 @@ impl ClContext {
         let built = Program::build(self.raw_context(), &self.device, source, options)?;
         let program = Arc::new(built);
         let mut programs = self.programs();
-        if source == ProgramSource::PitchFixed {
+        if source.has_constants() {
             // Each pitch has a program of its own; without this, a pitch that drifts would fill the memory.
             programs
                 .retain(|(other, _), program| *other != source || Arc::strong_count(program) > 1);

@@ -70,6 +70,8 @@ pub enum ProgramSource {
     ScalesRows,
     /// The comparison at coarser levels for a GPU.
     ScalesItems,
+    /// The comparison at coarser levels for a GPU, with the comparisons as constants.
+    ScalesTiles,
     /// Differences before the threshold.
     PitchDifference,
     /// The comparison with a trained picture.
@@ -125,6 +127,11 @@ impl ProgramSource {
         Self::CopyRows,
     ];
 
+    /// Whether each list of comparisons has a program of its own.
+    pub(super) fn has_constants(self) -> bool {
+        matches!(self, Self::PitchFixed | Self::ScalesTiles)
+    }
+
     /// The name of the last file, which holds the kernels.
     pub fn file(self) -> &'static str {
         self.parts().last().map_or("", |(name, _)| name)
@@ -159,6 +166,7 @@ impl ProgramSource {
             | Self::PitchWideDot
             | Self::PitchFixed
             | Self::ScalesItems
+            | Self::ScalesTiles
             | Self::PlaneImage => false,
         }
     }
@@ -254,6 +262,7 @@ impl ProgramSource {
                 SCALES_JOIN,
                 part!("scales_items.cl"),
             ],
+            Self::ScalesTiles => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_tiles.cl")],
             Self::Reference => &[COMMON, MASK_BITS, MASK_EXPAND, part!("reference.cl")],
             Self::PitchDifference => &[COMMON, PITCH_THRESHOLD, part!("pitch_difference.cl")],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],

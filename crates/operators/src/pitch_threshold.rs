@@ -9,6 +9,7 @@ mod prepare;
 mod presence;
 mod rois;
 mod run;
+mod scale_tiles;
 mod scales;
 mod settings;
 mod wide;

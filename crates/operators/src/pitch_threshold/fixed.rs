@@ -1,6 +1,6 @@
 //! The wide kernel with its comparisons as constants of the program, `kernels/pitch_fixed.cl`.
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use clinspect_core::{ClError, variant::fixed_rows};
 use clinspect_opencl::{ClContext, Kernel, Program, ProgramSource, frame::Plane};
@@ -13,7 +13,37 @@ use super::{
 /// Comparisons of a program; more would make it large.
 const MAX_COMPARISONS: usize = 8;
 /// Offsets of the frame and distances of its rows are multiples of this many bytes.
-const ROW_ALIGNMENT: usize = 16;
+pub(super) const ROW_ALIGNMENT: usize = 16;
+
+/// The comparisons as constants of a program; `None` for none, or for more than a program holds.
+pub(super) fn list(comparisons: &[ComparisonWords]) -> Option<String> {
+    if comparisons.is_empty() || comparisons.len() > MAX_COMPARISONS {
+        return None;
+    }
+    let braces = comparisons.iter().map(|words| {
+        let numbers: &[i32; 8] = bytemuck::cast_ref(words);
+        format!("{{{}}}", numbers.map(|n| n.to_string()).join(","))
+    });
+    Some(braces.collect::<Vec<_>>().join(","))
+}
+
+/// Builds a program of comparisons that are constants; `None` if that fails, because general kernels give the same masks.
+///
+/// # Errors
+/// The failing call.
+pub(super) fn program(
+    context: &ClContext,
+    source: ProgramSource,
+    options: &str,
+) -> Result<Option<Arc<Program>>, ClError> {
+    match context.program(source, options) {
+        Err(error @ ClError::Build { .. }) => {
+            gst::warning!(gst::CAT_DEFAULT, "{error}");
+            Ok(None)
+        }
+        program => program.map(Some),
+    }
+}
 
 /// The kernel for one list of comparisons.
 #[derive(Debug)]
@@ -43,29 +73,17 @@ impl Fixed {
         [width, height]: [usize; 2],
         reach: usize,
     ) -> Result<Option<Self>, ClError> {
-        if comparisons.is_empty() || comparisons.len() > MAX_COMPARISONS {
+        let Some(list) = list(comparisons) else {
             return Ok(None);
-        }
+        };
         let (block_rows, item_rows) =
             fixed_rows(context.caps(), width.div_ceil(ROW_ALIGNMENT) * height);
-        let mut options = format!(
-            "{options} -DNVIDIA={} -DWIDE_ROWS={block_rows} -DFIXED_FLAGS={flags} -DFIXED_COMPARISONS=",
+        let options = format!(
+            "{options} -DNVIDIA={} -DWIDE_ROWS={block_rows} -DFIXED_FLAGS={flags} -DFIXED_COMPARISONS={list}",
             u8::from(context.caps().has_dot4)
         );
-        for (index, words) in comparisons.iter().enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            let numbers: &[i32; 8] = bytemuck::cast_ref(words);
-            let numbers = numbers.map(|n| n.to_string()).join(",");
-            // Writing to a string cannot fail.
-            let _ = write!(options, "{comma}{{{numbers}}}");
-        }
-        let program = match context.program(ProgramSource::PitchFixed, &options) {
-            Err(error @ ClError::Build { .. }) => {
-                // The general kernel gives the same masks.
-                gst::warning!(gst::CAT_DEFAULT, "{error}");
-                return Ok(None);
-            }
-            program => program?,
+        let Some(program) = program(context, ProgramSource::PitchFixed, &options)? else {
+            return Ok(None);
         };
         let kernel = program.kernel(Self::NAME)?;
         // Items at the edges lack neighbours, or a run would reach past the row.

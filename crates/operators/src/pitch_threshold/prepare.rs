@@ -20,6 +20,7 @@ use super::{
     mask::Expand,
     presence::Presence,
     rois::Rois,
+    scale_tiles::Tiles,
     scales::Scales,
     settings::{ComparisonWords, PitchSettings, check_forced},
     upload,
@@ -177,9 +178,17 @@ impl PitchThreshold {
         let presence = (settings.contrast != Contrast::Off)
             .then(|| Presence::new(context, layout, pitches, depth, by_columns))
             .transpose()?;
-        let scales = (settings.scales > 0 && !comparisons.is_empty())
-            .then(|| Scales::new(context, settings, &comparisons, layout, by_columns))
-            .transpose()?;
+        let scales = if settings.scales > 0 && !comparisons.is_empty() {
+            let tiles = if variant == PitchVariant::Fixed {
+                Tiles::new(context, settings, &comparisons, &comparison_words)?
+            } else {
+                None
+            };
+            let scales = Scales::new(context, settings, &comparisons, layout, by_columns, tiles)?;
+            Some(scales)
+        } else {
+            None
+        };
         let at_pitches = [(Axis::X, pitches[0]), (Axis::Y, pitches[1])];
         let at_pitches = at_pitches
             .into_iter()

@@ -128,10 +128,13 @@ impl PitchThreshold {
             missing: 0,
         };
         let mut fresh = 0;
-        if self.scales.is_some() && comparison_count > 0 && counts[LEVELS + slot] > 0 {
+        let has_levels = self.scales.is_some() && comparison_count > 0;
+        if has_levels && counts[LEVELS + slot] > 0 {
             let has_marked = counts[slot] > 0 || !self.marks_whole_frame();
             fresh = self.join_levels(frame, mask, mask_offset, has_marked, meter)?;
             marked.pixels += u64::from(fresh);
+        } else if has_levels && let Some(scales) = &mut self.scales {
+            scales.note_unmarked();
         }
         if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
             && counts[TILES + slot] > 0
@@ -316,6 +319,8 @@ impl PitchThreshold {
                 };
                 scales.judge_repaired(&context, frame, &pixels, &mut submission)?;
             }
+        } else if let Some(scales) = &mut self.scales {
+            scales.make_pictures(frame, &self.unused_counters, &mut submission)?;
         }
         match &mut self.scales {
             Some(scales) => scales.join(&self.window, mask, mask_offset, submission),

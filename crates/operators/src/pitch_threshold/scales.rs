@@ -17,7 +17,7 @@ use clinspect_opencl::{
     Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission, frame::ClFrame,
 };
 
-use super::{settings::PitchSettings, upload};
+use super::{scale_tiles::Tiles, settings::PitchSettings, upload};
 use crate::{
     depth::effective_depth,
     sample_options,
@@ -41,6 +41,11 @@ const BANDS_PER_UNIT: usize = 16;
 pub(super) struct Scales {
     first: Kernel,
     next: Kernel,
+    /// Judges all levels at once, where it can read the frame; no pictures are made then.
+    tiles: Option<Tiles>,
+    made_pictures: bool,
+    /// No block is marked.
+    marks_are_clear: bool,
     repair: Kernel,
     repair_group: [usize; 2],
     join: Kernel,
@@ -95,11 +100,13 @@ impl GrowingMemory {
         Ok(Self { memory, bytes })
     }
 
-    fn grow(&mut self, context: &ClContext, bytes: usize) -> Result<(), ClError> {
-        if bytes > self.bytes {
+    /// Returns whether there is another memory now.
+    fn grow(&mut self, context: &ClContext, bytes: usize) -> Result<bool, ClError> {
+        let grows = bytes > self.bytes;
+        if grows {
             *self = Self::new(context, bytes)?;
         }
-        Ok(())
+        Ok(grows)
     }
 }
 
@@ -146,7 +153,8 @@ struct IgnoredBlocks {
 }
 
 impl Scales {
-    /// Prepares the levels of frames of `layout`; `by_rows` selects the kernels for a CPU.
+    /// Prepares the levels of frames of `layout`; `by_rows` selects the kernels for a CPU, `tiles` has the kernels for frames
+    /// that they can read.
     ///
     /// # Errors
     /// [`ClError::Refused`] for settings that make no sense; the failing call.
@@ -156,6 +164,7 @@ impl Scales {
         comparisons: &[Comparison],
         layout: &FrameLayout,
         by_rows: bool,
+        tiles: Option<Tiles>,
     ) -> Result<Self, ClError> {
         let (sample, width, height) = (layout.sample, layout.width, layout.height);
         // Planes are buffers even where the comparison of pixels reads their image.
@@ -174,6 +183,9 @@ impl Scales {
             first: program.kernel("scales_first")?,
             group: GROUP.min(context.kernel_work_group(&next)?),
             next,
+            tiles,
+            made_pictures: false,
+            marks_are_clear: false,
             repair_group: plain_group(context, &repair)?,
             repair,
             join_group: plain_group(context, &join)?,
@@ -230,7 +242,9 @@ impl Scales {
         to_i32(levels.elements, "the levels of a comparison across scales")?;
         let sample = 2 * self.sample_bytes;
         self.pictures.grow(context, levels.elements * sample)?;
-        self.marks.grow(context, levels.marks)?;
+        if self.marks.grow(context, levels.marks)? {
+            self.marks_are_clear = false;
+        }
         // Level 0 has no comparisons here.
         let mut table = vec![LevelWords::default()];
         let mut judged = Vec::new();
@@ -272,7 +286,57 @@ impl Scales {
         slot: usize,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        self.compare(Some(frame), counters, slot, submission)
+        let plane = frame.plane(0)?;
+        let size = [self.width, self.height];
+        let (Some(tiles), Some(last)) = (&mut self.tiles, self.levels.levels.last()) else {
+            return self.compare(Some(frame), counters, slot, submission);
+        };
+        if !tiles.reads(plane, size) {
+            return self.compare(Some(frame), counters, slot, submission);
+        }
+        if !self.marks_are_clear {
+            submission.zero(&self.marks.memory, self.marks.bytes, "the marks of levels")?;
+        }
+        self.marks_are_clear = false;
+        self.made_pictures = false;
+        let ignored = self.ignored.as_ref();
+        let [src, src_offset, src_stride] = source_args(plane, None, 0)?;
+        let args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.height, "a height")?),
+            Arg::Mem(&self.table.memory),
+            Arg::Mem(&self.judged.memory),
+            Arg::Mem(&self.marks.memory),
+            Arg::Mem(ignored.map_or(&self.marks.memory, |ignored| &ignored.blocks.memory)),
+            Arg::I32(i32::from(ignored.is_some())),
+            Arg::Mem(counters),
+            Arg::U32(to_u32(slot, "a counter")?),
+        ];
+        tiles.run(self.width, last, &args, submission)
+    }
+
+    /// No block of the frame of the last [`Self::run`] is marked.
+    pub fn note_unmarked(&mut self) {
+        self.marks_are_clear = !self.made_pictures;
+    }
+
+    /// Makes the pictures of the frame of the last [`Self::run`], unless it has made them: differences are read there.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn make_pictures(
+        &mut self,
+        frame: &ClFrame,
+        unused_counters: &Mem,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        if self.made_pictures {
+            return Ok(());
+        }
+        self.compare(Some(frame), unused_counters, 0, submission)
     }
 
     /// Compares a frame at the levels, or the repaired frame, which only clears marks.
@@ -283,6 +347,7 @@ impl Scales {
         slot: usize,
         submission: &mut Submission,
     ) -> Result<(), ClError> {
+        self.made_pictures = true;
         let axes = Arg::I32(self.axes());
         let height = Arg::I32(to_i32(self.height, "a height")?);
         let slot = Arg::U32(to_u32(slot, "a counter")?);
