@@ -46,6 +46,8 @@ pub(super) struct Scales {
     made_pictures: bool,
     /// No block is marked.
     marks_are_clear: bool,
+    /// A block of the last frame was marked.
+    had_marked: bool,
     repair: Kernel,
     repair_group: [usize; 2],
     join: Kernel,
@@ -186,6 +188,7 @@ impl Scales {
             tiles,
             made_pictures: false,
             marks_are_clear: false,
+            had_marked: false,
             repair_group: plain_group(context, &repair)?,
             repair,
             join_group: plain_group(context, &join)?,
@@ -291,7 +294,8 @@ impl Scales {
         let (Some(tiles), Some(last)) = (&mut self.tiles, self.levels.levels.last()) else {
             return self.compare(Some(frame), counters, slot, submission);
         };
-        if !tiles.reads(plane, size) {
+        // Tiles mark many blocks slowly, and frames with defects often come in a row.
+        if self.had_marked || !tiles.reads(plane, size) {
             return self.compare(Some(frame), counters, slot, submission);
         }
         if !self.marks_are_clear {
@@ -321,6 +325,7 @@ impl Scales {
     /// No block of the frame of the last [`Self::run`] is marked.
     pub fn note_unmarked(&mut self) {
         self.marks_are_clear = !self.made_pictures;
+        self.had_marked = false;
     }
 
     /// Makes the pictures of the frame of the last [`Self::run`], unless it has made them: differences are read there.
@@ -501,6 +506,7 @@ impl Scales {
         mask_offset: usize,
         mut submission: Submission,
     ) -> Result<u32, ClError> {
+        self.had_marked = true;
         let stride = packed_stride(self.width);
         let args = [
             Arg::Mem(&self.marks.memory),
