@@ -218,7 +218,6 @@ fn levels_in_tiles_of_a_window_equal_those_of_the_general_kernels() {
     let layout = layout_of(&input.info).unwrap();
     let operator =
         |choice| PitchThreshold::new(&device, &layout, &job.settings(&input, choice)).unwrap();
-    let [mut tiles, mut general] = [FIXED[0], CHOICES[1]].map(operator);
     for (first, rows, web_row, ends) in [
         (0, 60, 0, false),
         (40, 50, 5, false),
@@ -233,8 +232,9 @@ fn levels_in_tiles_of_a_window_equal_those_of_the_general_kernels() {
             is_web: true,
             ends,
         };
-        let [found, wanted] =
-            [&mut tiles, &mut general].map(|o| mask_of(&device, o, &input, &window));
+        // New ones: behind a frame with marked blocks the general kernels judge the levels.
+        let [found, wanted] = [FIXED[0], CHOICES[1]]
+            .map(|choice| mask_of(&device, &mut operator(choice), &input, &window));
         assert!(found == wanted, "{window:?}");
         assert!(
             wanted.iter().any(|&byte| byte != 0),

@@ -20,14 +20,14 @@ use crate::to_i32;
 /// The kernels for one list of comparisons.
 #[derive(Debug)]
 pub(super) struct Tiles {
-    pub launches: Vec<Launch>,
+    launches: Vec<Launch>,
     sizes: ScaleTiles,
 }
 
 /// The kernel for some axes.
 #[derive(Debug)]
-pub(super) struct Launch {
-    pub kernel: Kernel,
+struct Launch {
+    kernel: Kernel,
     /// 1 x, 2 y, 3 both.
     axes: usize,
     /// Keeps the program among the context's programs: an operator for other regions needs it again.
@@ -36,7 +36,7 @@ pub(super) struct Launch {
 
 impl Tiles {
     /// The kernels' name.
-    pub const NAME: &str = "scales_tiles";
+    const NAME: &str = "scales_tiles";
 
     /// Compiles the kernels for frames of 8-bit samples. `None` for too many comparisons, or for neighbours so far away
     /// that no tile holds them.
