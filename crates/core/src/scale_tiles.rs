@@ -93,7 +93,7 @@ mod tests {
         let local = 48 << 10;
         let tiles = |levels, reach| ScaleTiles::choose(levels, reach, local).map(|t| (t.x, t.y));
         assert_eq!(tiles(3, [66, 66]), Some(([512, 32], [64, 256])));
-        assert_eq!(tiles(4, [66, 66]), Some(([256, 32], [32, 512])));
+        assert_eq!(tiles(4, [66, 66]), Some(([256, 32], [32, 256])));
         assert_eq!(tiles(1, [66, 0]), Some(([512, 32], [0, 0])));
         assert_eq!(tiles(3, [400, 66]), None);
         assert_eq!(tiles(3, [66, 400]), None);
