@@ -12,10 +12,10 @@ use crate::{
     pitch_job::{Choice, Job, check, classic},
 };
 
-const FIXED: [Choice; 1] = [(Some(PitchVariant::Fixed), false)];
+pub const FIXED: [Choice; 1] = [(Some(PitchVariant::Fixed), false)];
 
 /// Rows at multiples of 16 bytes, as the kernel needs them, without and with padding.
-const FITTING: [Arrangement; 3] = [
+pub const FITTING: [Arrangement; 3] = [
     Arrangement {
         stride: Stride::Multiple(16),
         ..PLAIN

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use clinspect_core::{
-    mask::packed_stride, scales::MAX_SCALES, variant::PitchVariant, window::Window,
-};
+use clinspect_core::{mask::packed_stride, scales::MAX_SCALES, window::Window};
 use clinspect_opencl::{ClContext, Meter, buffer_of, frame::layout_of};
 use clinspect_operators::{Borders, Compare, MaskTarget, PitchThreshold, Polarity};
 use gst_video::VideoFormat as Format;
@@ -13,21 +11,10 @@ use gst_video::VideoFormat as Format;
 use crate::{
     content::{Content, random},
     defects, device,
-    frames::{Arrangement, Frame, PLAIN, Stride, our_memory},
-    pitch_job::{CHOICES, Choice, Job, check, classic},
+    frames::{Arrangement, Frame, our_memory},
+    pitch_fixed::{FITTING, FIXED},
+    pitch_job::{CHOICES, Job, check, classic},
 };
-
-const FIXED: [Choice; 1] = [(Some(PitchVariant::Fixed), false)];
-
-/// Rows at multiples of 16 bytes, as the kernel needs them.
-const FITTING: [Arrangement; 2] = [fitting(16), fitting(64)];
-
-const fn fitting(bytes: usize) -> Arrangement {
-    Arrangement {
-        stride: Stride::Multiple(bytes),
-        ..PLAIN
-    }
-}
 
 /// A frame whose last row, too, has whole 16 bytes: other frames are read by the general kernels.
 fn showing([width, height]: [usize; 2], arrangement: Arrangement, content: Content) -> Frame {
@@ -47,7 +34,7 @@ fn any(n: usize) -> (Frame, Job) {
     // Of random samples the levels alone mark blocks, many of them by little; of stained ones pixels are marked, too.
     let is_random = draw(24, 2) == 0;
     let content = [Content::Stained, Content::Random][usize::from(is_random)];
-    let input = showing(size, FITTING[n % 2], content);
+    let input = showing(size, FITTING[n % FITTING.len()], content);
     let size = input.size();
     let distance = |what, n: usize| {
         let largest = (n / 6).clamp(1, 30);
