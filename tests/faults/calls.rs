@@ -19,7 +19,8 @@ const CL_OUT_OF_RESOURCES: i32 = -5;
 /// Number of scenarios to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// The first use of each function in each phase; of copies also a failure after the call has returned.
+    /// The first use of each function in each phase; of copies and uploads also a failure after the call has
+    /// returned.
     First,
     /// Also a middle use, all uses from the first, failures after the call has returned, and lost
     /// devices.
@@ -82,8 +83,8 @@ pub fn scenarios(healthy: &Trace, depth: Depth) -> Vec<Scenario> {
             };
             add("1".into(), "fail");
             if depth == Depth::First {
-                // A strip is copied long before it is judged, so the failure of the copy must not be forgotten.
-                if function.starts_with("clEnqueueCopy") {
+                // A strip is copied or uploaded long before it is judged, so the failure must not be forgotten.
+                if function.starts_with("clEnqueueCopy") || function == "clEnqueueWriteBuffer" {
                     add("1".into(), "late");
                 }
                 continue;

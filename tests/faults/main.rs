@@ -22,6 +22,7 @@ mod limits;
 mod pins;
 mod shutdown;
 mod stand;
+mod strips;
 mod waits;
 
 use calls::Depth;
@@ -191,6 +192,7 @@ fn first_use_of_each_call_failing_is_one_error_and_recovers() {
         "reference-gpu",
         "web",
         "web-gaussian",
+        "web-gpu",
         "web-padded-gpu",
     ];
     assert_all(&cases.map(|case| format!("calls:{case}:first")));
@@ -264,6 +266,7 @@ fn objects_are_all_released_at_every_stop() {
         "balance:chain:5",
         "balance:chain-gpu:5",
         "balance:web:5",
+        "balance:web-gpu:5",
         "balance:web-padded-gpu:5",
     ]));
 }

@@ -22,6 +22,7 @@ use crate::{
     layer::{self, Report},
     pins,
     stand::Trace,
+    strips,
 };
 
 /// Time that a stop waits for a device.
@@ -37,7 +38,9 @@ pub fn scenarios(device: &str) -> Vec<Scenario> {
             ("a kept mapping that a writer ends", flush_of_a_kept_mapping),
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
-        return own.into_iter().chain(pins::SCENARIOS).collect();
+        // The last scenarios of the pins change the process.
+        let others = strips::SCENARIOS.into_iter().chain(pins::SCENARIOS);
+        return own.into_iter().chain(others).collect();
     }
     vec![
         ("the end of a stream on a device that hangs", eos_of_a_hang),

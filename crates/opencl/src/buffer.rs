@@ -148,6 +148,13 @@ impl ClBuffer {
         }
     }
 
+    /// Readers from now on wait for `event`, which wrote the part that they read.
+    pub(super) fn note_part_written(&self, event: &Arc<Event>) {
+        if let Some(contents) = self.state().contents() {
+            contents.set_writer(event.clone());
+        }
+    }
+
     /// Maps the whole buffer; every map needs an [`Self::unmap`].
     ///
     /// Maps nest. A map for writing inside a map for reading is refused, as GStreamer's locks do.

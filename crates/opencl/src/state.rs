@@ -73,6 +73,12 @@ impl Contents {
         }
     }
 
+    /// Readers now wait for `writer`, which wrote the rows that they read. The last reader remains.
+    pub fn set_writer(&mut self, writer: Arc<Event>) {
+        let reader = self.reader().cloned();
+        *self = Self::Written { writer, reader };
+    }
+
     /// The last command that read the contents; for undefined contents, the last command that used
     /// the memory.
     pub fn reader(&self) -> Option<&Arc<Event>> {

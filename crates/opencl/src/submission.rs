@@ -352,8 +352,8 @@ impl Drop for Submission<'_> {
 /// The last of a frame's commands, which are still in flight.
 #[derive(Debug, Clone)]
 pub struct Completion {
-    context: Arc<ClContext>,
-    last: Arc<Event>,
+    pub(super) context: Arc<ClContext>,
+    pub(super) last: Arc<Event>,
 }
 
 impl Completion {

@@ -123,8 +123,9 @@ impl Timeline {
     ) {
         let mut uploads = Vec::new();
         self.uploads.retain(|upload| {
-            let ([_, last], _) = upload;
-            let is_read = waited.iter().any(|event| Arc::ptr_eq(event, last));
+            let ([first, last], _) = upload;
+            // Kernels wait for the part that they read.
+            let is_read = waited.iter().any(|event| event.is_between(first, last));
             if is_read {
                 uploads.push(upload.clone());
             }

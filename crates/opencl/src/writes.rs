@@ -11,26 +11,31 @@ use super::{
 };
 use clinspect_core::ClError;
 
-/// Writes that replace a buffer's contents, in the upload queue. Each waits for the write before
-/// it, so that a failure reaches the last one.
+/// Writes into a buffer, in the upload queue. Each waits for the write before it, so that a failure
+/// reaches the last one.
 #[derive(Debug)]
 pub(crate) struct Writes<'a> {
     buffer: &'a ClBuffer,
-    before: Option<Arc<Event>>,
+    before: Vec<Arc<Event>>,
     first: Option<Arc<Event>>,
     last: Option<Arc<Event>>,
     bytes: usize,
 }
 
 impl ClBuffer {
-    /// Begins to replace the contents, after the commands that still use the buffer.
+    /// Begins to write, after the commands that still use the buffer, and after `before`, whose failure
+    /// makes the writes fail.
     ///
     /// # Errors
     /// The failure of an earlier unmap.
-    pub(crate) fn begin_writes(&self) -> Result<Writes<'_>, ClError> {
+    pub(crate) fn begin_writes(&self, before: Option<&Arc<Event>>) -> Result<Writes<'_>, ClError> {
         Ok(Writes {
             buffer: self,
-            before: self.before_upload()?,
+            before: before
+                .cloned()
+                .into_iter()
+                .chain(self.before_upload()?)
+                .collect(),
             first: None,
             last: None,
             bytes: 0,
@@ -70,16 +75,11 @@ impl Writes<'_> {
                 )
             })
             .map_err(|code| context.failed("clEnqueueWriteBuffer", code, "a frame"))?;
-        self.before = None;
+        self.before.clear();
         self.bytes += len;
         self.first.get_or_insert_with(|| event.clone());
         self.last = Some(event);
         context.flush(queue)
-    }
-
-    /// Size of the buffer, bytes.
-    pub fn size(&self) -> usize {
-        self.buffer.size()
     }
 
     /// The last write so far.
@@ -87,12 +87,12 @@ impl Writes<'_> {
         self.last.clone()
     }
 
-    /// Ends the writes: the buffer's readers wait for the last one.
-    pub fn end(self) {
+    /// Ends the writes, and counts them. Returns the last one.
+    pub fn end(self) -> Option<Arc<Event>> {
         if let (Some(first), Some(last)) = (&self.first, &self.last) {
-            self.buffer.note_written(last);
             self.buffer.meter().uploaded(first, last, self.bytes);
         }
+        self.last
     }
 }
 

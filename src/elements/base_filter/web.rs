@@ -266,13 +266,15 @@ impl Web {
         learning: Learning,
         keeps_memory: bool,
     ) -> Result<Option<Reason>, ClError> {
-        let frame = importer.import(&buffer)?;
         let past = self.rows.past();
         let oldest = self.held.iter().find_map(|held| match held {
-            Held::Strip(strip) => Some(strip.rows.start),
+            Held::Strip(strip) => Some(strip),
             Held::Event(_) => None,
         });
-        let mut keep = oldest.unwrap_or(past).saturating_sub(reach.above() as u64);
+        let mut keep = oldest.map_or(past, |oldest| oldest.rows.start);
+        keep = keep.saturating_sub(reach.above() as u64);
+        // The oldest strip leaves next.
+        let soon = oldest.map_or(0, |oldest| end_below(oldest, reach));
         if learning != Learning::Off {
             let next = past + self.height as u64;
             let is_first = self.learns_at == LEARNING_ROWS;
@@ -280,7 +282,7 @@ impl Web {
             let from = if is_first { 0 } else { next };
             keep = keep.min(from.saturating_sub(LEARNING_ROWS));
         }
-        let copied = self.rows.append(&frame, self.height, keep)?;
+        let (frame, copied) = importer.import_strip(&buffer, &mut self.rows, keep, soon)?;
         let offset = offset_of(&buffer);
         if let (Some(before), Some(offset)) = (self.offset, offset) {
             let step = offset.saturating_sub(before);
@@ -305,8 +307,8 @@ impl Web {
         Ok(self.begins.take())
     }
 
-    /// Releases the buffer of the strip that came last, after the device has read it. Called when the commands
-    /// that judge a strip have run, so there is seldom anything left to wait for.
+    /// Releases the buffer of the strip that came last, after the device has read it. Called when the strips that it
+    /// completes have been sent: the device works on them beside the upload.
     ///
     /// # Errors
     /// The copy or the upload has failed.
@@ -345,7 +347,7 @@ impl Web {
         };
         let from = end.saturating_sub(LEARNING_ROWS).max(first);
         self.learns_at = past + LEARNING_ROWS;
-        Ok(Some((self.rows.frame(from)?, (end - from) as usize)))
+        Ok(Some((self.rows.frame(from, end)?, (end - from) as usize)))
     }
 
     /// Takes the next held strip or event, if the rows that it needs have come. `ends`: no more rows
@@ -374,15 +376,22 @@ impl Web {
         let from = strip.rows.start.saturating_sub(reach.above() as u64);
         // Rows of subsampled planes belong to two or four rows.
         let from = (from & !3).max(self.rows.first());
+        // Rows further below may still be on their way to the device.
+        let past = self.rows.past();
+        let until = if ends {
+            past
+        } else {
+            end_below(strip, reach).min(past)
+        };
         let window = Window {
             first: (strip.rows.start - from) as usize,
             rows: self.height,
-            height: (self.rows.past() - from) as usize,
+            height: (until - from) as usize,
             web_row: from,
             is_web: true,
             ends,
         };
-        Ok((self.rows.frame(from)?, window))
+        Ok((self.rows.frame(from, until)?, window))
     }
 
     /// Buffers that are held at most, for the latency.
@@ -393,6 +402,12 @@ impl Web {
         }
         rows.div_ceil(self.height.max(1)) as u64
     }
+}
+
+/// Number of the web's row behind those that a strip needs, a multiple of 4: rows of subsampled planes belong to two
+/// or four rows.
+fn end_below(strip: &Strip, reach: &Reach) -> u64 {
+    (strip.rows.end + reach.below() as u64).next_multiple_of(4)
 }
 
 fn offset_of(buffer: &gst::BufferRef) -> Option<u64> {

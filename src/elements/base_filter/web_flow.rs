@@ -265,9 +265,7 @@ impl ClBaseFilter {
             let element = self.obj();
             let Stream { importer, work, .. } = stream;
             let strip = (frame, window, web.number());
-            let event = (methods.process_strip)(&element, work, importer, buffers, strip)?;
-            web.release_source()?;
-            Ok(event)
+            (methods.process_strip)(&element, work, importer, buffers, strip)
         });
         done.map_err(|error| self.failed(&error, 1))
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{
-    ClFrame, Mapped, Plane, PlaneMemory, layout_of,
-    upload::{Source, Span, Uploader},
+    ClFrame, Mapped, Plane, PlaneMemory, WebRows, layout_of,
+    upload::{Span, Uploader},
 };
-use crate::{ClContext, HostMemory, Meter, Taken, buffer_of};
+use crate::{ClContext, Completion, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;
 use clinspect_core::layout::FrameLayout;
 
@@ -105,30 +105,60 @@ impl Importer {
     /// that cannot be mapped; a failing OpenCL call.
     pub fn import(&mut self, buffer: &gst::BufferRef) -> Result<ClFrame, ClError> {
         let places = self.places(buffer)?;
-        let mut planes = Vec::with_capacity(places.len());
-        let mut foreign = false;
-        for place in &places {
-            match self.own_plane(buffer, place)? {
-                Some(plane) => planes.push(plane),
-                None => foreign = true,
-            }
+        match self.in_place(buffer, &places)? {
+            Some(frame) => Ok(frame),
+            None => self.upload(buffer, &places),
         }
-        let mut source = None;
-        let taken = if !foreign {
-            Taken::ZeroCopy
-        } else if self.wraps {
-            planes = self.wrap(buffer, &places)?;
-            Taken::Wrapped
-        } else {
-            (planes, source) = self.upload(buffer, &places)?;
-            Taken::Copied
+    }
+
+    /// Brings a strip to the device, behind the rows of its web that are there; rows before the web's row `keep` are
+    /// no longer needed. Rows before the web's row `soon` are uploaded before the others. Returns the rows, and
+    /// the command that brings the last one.
+    ///
+    /// # Errors
+    /// See [`Self::import`].
+    pub fn import_strip(
+        &mut self,
+        buffer: &gst::BufferRef,
+        rows: &mut WebRows,
+        keep: u64,
+        soon: u64,
+    ) -> Result<(ClFrame, Completion), ClError> {
+        let places = self.places(buffer)?;
+        let strides: Vec<usize> = places.iter().map(|place| place.stride).collect();
+        let frame = match self.in_place(buffer, &places)? {
+            Some(frame) => frame,
+            None if rows.are_apart(&strides) => {
+                let (parts, spans) = self.spans(buffer, &places)?;
+                let uploaded = rows.upload(&mut self.uploader, parts, &spans, keep, soon)?;
+                self.meter.count_frame(Taken::Copied);
+                return Ok(uploaded);
+            }
+            None => self.upload(buffer, &places)?,
+        };
+        let copied = rows.append(&frame, keep)?;
+        Ok((frame, copied))
+    }
+
+    /// The frame in memory that the device uses in place; `None` if it must be uploaded.
+    fn in_place(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<Option<ClFrame>, ClError> {
+        let own = places.iter().map(|place| self.own_plane(buffer, place));
+        let own: Option<Vec<Plane>> = own.collect::<Result<_, _>>()?;
+        let (planes, taken) = match own {
+            Some(planes) => (planes, Taken::ZeroCopy),
+            None if self.wraps => (self.wrap(buffer, places)?, Taken::Wrapped),
+            None => return Ok(None),
         };
         self.meter.count_frame(taken);
-        Ok(ClFrame {
+        Ok(Some(ClFrame {
             planes,
             taken,
-            source,
-        })
+            source: None,
+        }))
     }
 
     /// The output frame in a buffer of OpenCL memory.
@@ -317,35 +347,13 @@ impl Importer {
         &mut self,
         buffer: &gst::BufferRef,
         places: &[PlaneBytes],
-    ) -> Result<(Vec<Plane>, Option<Source>), ClError> {
-        let mut parts = Vec::new();
-        let mut spans = Vec::with_capacity(places.len());
-        for part in self.map(buffer, places)? {
-            spans.extend(
-                part.planes
-                    .iter()
-                    .map(|&(plane, skip)| (plane, skip, parts.len())),
-            );
-            parts.push(part.mapped);
-        }
-        spans.sort_by_key(|(plane, ..)| *plane);
+    ) -> Result<ClFrame, ClError> {
+        let (parts, mut spans) = self.spans(buffer, places)?;
         let mut size = 0;
-        let spans: Vec<Span> = spans
-            .into_iter()
-            .zip(places)
-            .map(|((_, skip, part), place)| {
-                let start = size;
-                size += place.len.next_multiple_of(PLANE_ALIGNMENT);
-                Span {
-                    part,
-                    skip,
-                    start,
-                    len: place.len,
-                }
-            })
-            .collect();
         let mut joined: Vec<Span> = Vec::with_capacity(spans.len());
-        for span in &spans {
+        for span in &mut spans {
+            span.start = size;
+            size += span.len.next_multiple_of(PLANE_ALIGNMENT);
             match joined.last().and_then(|last| last.joined(span)) {
                 Some(both) => {
                     joined.pop();
@@ -355,11 +363,41 @@ impl Importer {
             }
         }
         let (memory, source) = self.uploader.upload(parts, &joined, size)?;
+        self.meter.count_frame(Taken::Copied);
         let planes = places.iter().zip(&spans).map(|(place, span)| Plane {
             memory: PlaneMemory::Ours(memory.clone()),
             offset: span.start,
             stride: place.stride,
         });
-        Ok((planes.collect(), source))
+        Ok(ClFrame {
+            planes: planes.collect(),
+            taken: Taken::Copied,
+            source,
+        })
+    }
+
+    /// Maps a frame for an upload: the parts, and the span of each plane, whose place on the device is not known
+    /// yet.
+    fn spans(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Result<(Vec<Mapped>, Vec<Span>), ClError> {
+        let mut parts = Vec::new();
+        let mut spans = Vec::with_capacity(places.len());
+        for part in self.map(buffer, places)? {
+            spans.extend(part.planes.iter().map(|&(plane, skip)| {
+                let span = Span {
+                    part: parts.len(),
+                    skip,
+                    start: 0,
+                    len: places[plane].len,
+                };
+                (plane, span)
+            }));
+            parts.push(part.mapped);
+        }
+        spans.sort_by_key(|(plane, _)| *plane);
+        Ok((parts, spans.into_iter().map(|(_, span)| span).collect()))
     }
 }

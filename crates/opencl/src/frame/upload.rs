@@ -23,6 +23,8 @@ use clinspect_core::ClError;
 const PIECE: [usize; 2] = [512 << 10, 1 << 20];
 /// Most pieces before they get larger.
 const PIECES: usize = 8;
+/// Fewest bytes of a strip that follow in a transfer of their own.
+pub(super) const LATER: usize = PIECE[0];
 /// Longest wait of a drop for the device. Only a frame that failed midway makes a drop wait.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
@@ -142,17 +144,42 @@ impl Uploader {
         self.target = None;
         // The failure of a command on the frame before is no failure of this one.
         target.mark_undefined();
-        let mut writes = target.begin_writes()?;
+        let mut writes = target.begin_writes(None)?;
+        let (source, _) = self.send(parts, spans, spans.len(), &mut writes)?;
+        if let Some(last) = writes.end() {
+            target.note_written(&last);
+        }
+        self.target = Some(target.clone());
+        Ok((target, source))
+    }
+
+    /// Sends spans of `parts` to the device. Returns the parts if the device still reads them, and the write
+    /// with which the first `soon` spans are there.
+    ///
+    /// # Errors
+    /// The device is out of memory; a failing call.
+    pub fn send(
+        &mut self,
+        parts: Vec<Mapped>,
+        spans: &[Span],
+        soon: usize,
+        writes: &mut Writes,
+    ) -> Result<(Option<Source>, Option<Arc<Event>>), ClError> {
         let is_pinned: Vec<bool> = parts.iter().map(|part| self.is_pinned(part)).collect();
         let is_in_place = |span: &Span| is_pinned.get(span.part).is_some_and(|pinned| *pinned);
         let (in_place, others): (Vec<Span>, Vec<Span>) = spans.iter().partition(|s| is_in_place(s));
-        // SAFETY: `Source` keeps the parts until the last write has ended.
-        let sent = in_place.iter().try_for_each(|span| unsafe {
+        let mut early = None;
+        let sent = in_place.iter().enumerate().try_for_each(|(index, span)| {
             let bytes = bytes_of(&parts, span);
-            writes.write(span.start, bytes.as_ptr(), bytes.len())
+            // SAFETY: `Source` keeps the parts until the last write has ended.
+            unsafe { writes.write(span.start, bytes.as_ptr(), bytes.len()) }?;
+            if index + 1 == soon && others.is_empty() {
+                early = writes.last();
+            }
+            Ok(())
         });
         let sent = match sent {
-            Ok(()) if !others.is_empty() => self.copy(&parts, &others, &mut writes),
+            Ok(()) if !others.is_empty() => self.copy(&parts, &others, writes),
             sent => sent,
         };
         let source = (!in_place.is_empty()).then(|| Source {
@@ -160,10 +187,7 @@ impl Uploader {
             context: self.context.clone(),
             last: writes.last(),
         });
-        sent?;
-        writes.end();
-        self.target = Some(target.clone());
-        Ok((target, source))
+        sent.map(|()| (source, early.or_else(|| writes.last())))
     }
 
     fn is_pinned(&self, part: &Mapped) -> bool {
@@ -181,29 +205,29 @@ impl Uploader {
         spans: &[Span],
         writes: &mut Writes,
     ) -> Result<(), ClError> {
-        let mut staging = self.staging(writes.size())?;
-        let to = staging.pointer;
         let total: usize = spans.iter().map(|span| span.len).sum();
+        let mut staging = self.staging(total)?;
+        let mut to = staging.pointer;
         let piece_len = (total / PIECES).clamp(PIECE[0], PIECE[1]);
         let mut pieces = Vec::new();
         let mut starts = Vec::new();
         for span in spans {
             for (index, piece) in bytes_of(parts, span).chunks(piece_len).enumerate() {
-                let start = span.start + index * piece_len;
-                starts.push((start, piece.len()));
+                starts.push((span.start + index * piece_len, to, piece.len()));
                 pieces.push(Piece {
                     from: piece.as_ptr(),
-                    // SAFETY: the planes lie inside the target, and the staging is no smaller.
-                    to: unsafe { to.add(start) },
+                    to,
                     len: piece.len(),
                 });
+                // SAFETY: the staging holds all pieces one after the other.
+                to = unsafe { to.add(piece.len()) };
             }
         }
         // SAFETY: `staging.last` below keeps the memory unchanged until the last write has ended;
         // pieces of planes do not overlap, and no upload reads the staging now.
         let copied = unsafe {
             self.copiers.copy(pieces, |index| match starts.get(index) {
-                Some(&(start, len)) => writes.write(start, to.add(start), len),
+                Some(&(start, from, len)) => writes.write(start, from, len),
                 None => Ok(()),
             })
         };

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange, window::Reach};
 
-use super::{ClFrame, Plane, PlaneMemory};
+use super::{
+    ClFrame, Mapped, Plane, PlaneMemory,
+    upload::{LATER, Span, Uploader},
+};
 use crate::{
     Arg, ClBuffer, ClContext, Completion, Kernel, Meter, ProgramSource, Rows, Submission, Taken,
 };
@@ -36,8 +39,8 @@ impl WebPlane {
     }
 }
 
-/// The last rows of a web. Each strip is copied behind the one before; a plane's rows are adjacent, so
-/// any part of them is a frame for kernels.
+/// The last rows of a web. Each strip is uploaded or copied behind the one before; a plane's rows are
+/// adjacent, so any part of them is a frame for kernels.
 #[derive(Debug)]
 pub struct WebRows {
     context: Arc<ClContext>,
@@ -54,11 +57,15 @@ pub struct WebRows {
     first: u64,
     /// Number of kept rows.
     rows: usize,
+    /// Rows of a strip.
+    height: usize,
     /// Rows in the memory start at multiples of this.
     step: usize,
-    /// The last copy into the memory. Each copy waits for the one before, because kernels wait for the memory's
-    /// last writer alone: so the failure of any copy reaches all who read the rows.
+    /// The last copy or upload into the memory. Each waits for the one before, because kernels wait for one
+    /// writer alone: so the failure of any of them reaches all who read the rows.
     copied: Option<Completion>,
+    /// The upload after which the rows before this row of the web are there, if others follow.
+    soon: Option<(u64, Completion)>,
 }
 
 impl WebRows {
@@ -90,8 +97,10 @@ impl WebRows {
             at: 0,
             first: 0,
             rows: 0,
+            height: layout.height,
             step: 1 << layout.largest_row_shift(),
             copied: None,
+            soon: None,
         })
     }
 
@@ -120,7 +129,7 @@ impl WebRows {
     /// Forgets all rows: a web begins.
     pub fn clear(&mut self) {
         (self.at, self.first, self.rows) = (0, 0, 0);
-        self.copied = None;
+        (self.copied, self.soon) = (None, None);
     }
 
     /// Number of the web's first row that is kept.
@@ -133,26 +142,77 @@ impl WebRows {
         self.first + self.rows as u64
     }
 
-    /// Copies a strip of `height` rows behind the rows that are there. Rows before the web's row
-    /// `keep` are no longer needed. The copy is not flushed: the commands that judge a strip follow.
+    /// Whether the rows of planes with these strides are as far apart as those of the web.
+    pub(super) fn are_apart(&self, strides: &[usize]) -> bool {
+        let own = self.planes.iter().map(|plane| &plane.stride);
+        own.eq(strides)
+    }
+
+    /// Uploads a strip, whose rows are as far apart as the web's, behind the rows that are there. Rows before the
+    /// web's row `keep` are no longer needed. Of pinned memory the rows before the web's row `soon` are
+    /// uploaded first, and who reads these alone does not wait for the others. Returns the strip, and its upload.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
-    pub fn append(
+    pub(super) fn upload(
         &mut self,
-        strip: &ClFrame,
-        height: usize,
+        uploader: &mut Uploader,
+        parts: Vec<Mapped>,
+        spans: &[Span],
         keep: u64,
-    ) -> Result<Completion, ClError> {
-        let unneeded = keep.clamp(self.first, self.past()) - self.first;
-        let unneeded = unneeded as usize / self.step * self.step;
-        self.at += unneeded;
-        self.first += unneeded as u64;
-        self.rows -= unneeded;
-        if self.at + self.rows + height > self.capacity {
-            self.make_room(height)?;
+        soon: u64,
+    ) -> Result<(ClFrame, Completion), ClError> {
+        let memory = self.make_room(keep)?;
+        let past = self.past();
+        let mut rows = soon.saturating_sub(past).min(self.height as u64) as usize;
+        if rows == 0 || self.frame_bytes(self.height - rows) < LATER {
+            rows = self.height;
         }
-        let memory = self.memory.clone().ok_or_else(no_memory)?;
+        let (mut first, mut later) = (Vec::new(), Vec::new());
+        for (index, (span, plane)) in spans.iter().zip(&self.planes).enumerate() {
+            let to = self.place(&memory, self.capacity, index, self.at + self.rows)?;
+            let len = span.len.min(plane.stride * (rows >> plane.shift));
+            first.push(Span {
+                start: to.offset,
+                len,
+                ..*span
+            });
+            later.push(Span {
+                start: to.offset + len,
+                skip: span.skip + len,
+                len: span.len - len,
+                ..*span
+            });
+        }
+        let count = first.len();
+        first.extend(later.into_iter().filter(|span| span.len > 0));
+        let before = self.copied.as_ref().map(|copied| &copied.last);
+        let mut writes = memory.begin_writes(before)?;
+        let (source, soon) = uploader.send(parts, &first, count, &mut writes)?;
+        let completion = |last| Completion {
+            context: self.context.clone(),
+            last,
+        };
+        self.soon = soon.map(|soon| (past + rows as u64, completion(soon)));
+        let copied = completion(writes.end().ok_or_else(no_memory)?);
+        self.copied = Some(copied.clone());
+        self.rows += self.height;
+        let strip = ClFrame {
+            taken: Taken::Copied,
+            source,
+            ..self.frame(past, self.past())?
+        };
+        Ok((strip, copied))
+    }
+
+    /// Copies a strip behind the rows that are there. Rows before the web's row `keep` are no longer needed. The
+    /// copy is not flushed: the commands that judge a strip follow.
+    ///
+    /// # Errors
+    /// The device is out of memory; a failing call.
+    pub(super) fn append(&mut self, strip: &ClFrame, keep: u64) -> Result<Completion, ClError> {
+        let memory = self.make_room(keep)?;
+        let height = self.height;
         let mut submission = self.context.submit(&self.meter, self.frame_bytes(height));
         submission.after(self.copied.as_ref());
         for (index, plane) in strip.planes().iter().enumerate() {
@@ -167,14 +227,27 @@ impl WebRows {
         }
         self.rows += height;
         let copied = submission.enqueued()?;
-        self.copied = Some(copied.clone());
+        (self.copied, self.soon) = (Some(copied.clone()), None);
         Ok(copied)
+    }
+
+    /// Makes room for a strip behind the rows from the web's row `keep` on, and returns the memory.
+    fn make_room(&mut self, keep: u64) -> Result<Arc<ClBuffer>, ClError> {
+        let unneeded = keep.clamp(self.first, self.past()) - self.first;
+        let unneeded = unneeded as usize / self.step * self.step;
+        self.at += unneeded;
+        self.first += unneeded as u64;
+        self.rows -= unneeded;
+        if self.at + self.rows + self.height > self.capacity {
+            self.move_rows()?;
+        }
+        self.memory.clone().ok_or_else(no_memory)
     }
 
     /// Moves the kept rows to the start of the memory, or of a larger one. They do not overlap there: a memory that
     /// is large enough is full, so more than half of it lies before them.
-    fn make_room(&mut self, height: usize) -> Result<(), ClError> {
-        let needed = self.rows + height;
+    fn move_rows(&mut self) -> Result<(), ClError> {
+        let needed = self.rows + self.height;
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
         let wanted = capacity(needed);
         if wanted > self.capacity {
@@ -197,7 +270,7 @@ impl WebRows {
                 let extent = self.planes[index].extent(self.rows);
                 copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
             }
-            self.copied = Some(submission.enqueued()?);
+            (self.copied, self.soon) = (Some(submission.enqueued()?), None);
         }
         self.at = 0;
         Ok(())
@@ -227,12 +300,20 @@ impl WebRows {
         })
     }
 
-    /// The kept rows from the web's row `from` on, as a frame.
+    /// The kept rows from the web's row `from` on, as a frame. Its next reader reads no row from the web's row
+    /// `until` on.
     ///
     /// # Errors
     /// [`ClError::Input`] if nothing has come.
-    pub fn frame(&self, from: u64) -> Result<ClFrame, ClError> {
+    pub fn frame(&self, from: u64, until: u64) -> Result<ClFrame, ClError> {
         let memory = self.memory.as_ref().ok_or_else(no_memory)?;
+        let written = match &self.soon {
+            Some((rows, soon)) if until <= *rows => Some(soon),
+            _ => self.copied.as_ref(),
+        };
+        if let Some(written) = written {
+            memory.note_part_written(&written.last);
+        }
         let skip = (from.clamp(self.first, self.past()) - self.first) as usize;
         let planes = (0..self.planes.len())
             .map(|index| {
