@@ -308,8 +308,15 @@ def bus_section(source):
     )
 
 
-def web_section(source):
-    rows = []
+def web_section(gpu):
+    rows, contestants, ratios = [], [], []
+    for where, source in [(" in place", "proposed"), (", plain memory", "system")] if gpu else [("", "system")]:
+        web, alone = f"web{where}", f"strips alone{where}"
+        contestants += [
+            Contestant(web, "pipeline", {"side": "own", "source": source, "web": True}, None),
+            Contestant(alone, "pipeline", {"side": "theirs", "source": source}, None),
+        ]
+        ratios.append((web, alone))
     for title, size, text in [
         ("clpitchthreshold, 4096-pixel lines", STRIP_4K, WEB_PITCH),
         ("chain, 4096-pixel lines", STRIP_4K, WEB_CHAIN),
@@ -325,11 +332,8 @@ def web_section(source):
         "clgaussian and clpitchthreshold. `strips alone`: the same strips, each judged as a frame. "
         "No pixel is marked.",
         rows,
-        [
-            Contestant("web", "pipeline", {"side": "own", "source": source, "web": True}, None),
-            Contestant("strips alone", "pipeline", {"side": "theirs", "source": source}, None),
-        ],
-        ("web", "strips alone"),
+        contestants,
+        ratios,
         shown="lines",
     )
 
@@ -373,7 +377,7 @@ def pipeline_sections(gpu):
             ],
             shown="frames",
         ),
-        web_section(source),
+        web_section(gpu),
         *([bus_section(source)] * gpu),
         overhead_section("resident" if gpu else "system", gpu),
         Section(

@@ -48,6 +48,8 @@ struct Line {
     wrapped: bool,
     /// Counts the uploads of the pool's memory.
     meter: Option<Arc<Meter>>,
+    /// The picture for the pool that the first element will propose.
+    picture: Option<Vec<u8>>,
 }
 
 struct Pipelines {
@@ -91,6 +93,9 @@ pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>
         .collect::<Result<Vec<_>, _>>()?;
     if settings.web {
         lines.iter().try_for_each(Line::begin_web)?;
+    } else if settings.source == "proposed" {
+        // The frame before the proposal.
+        lines.iter().try_for_each(|line| line.wait().map(drop))?;
     }
     Ok(Box::new(Pipelines {
         lines,
@@ -111,7 +116,8 @@ impl Line {
         };
         let caps = info.to_caps()?;
         let (pool, meter) = pool(&info, &caps, settings)?;
-        fill(&pool, &frame.read()?)?;
+        let picture = frame.read()?;
+        fill(&pool, &picture)?;
         let source = gst_app::AppSrc::builder()
             .caps(&caps)
             .format(gst::Format::Time)
@@ -139,15 +145,49 @@ impl Line {
             arrivals,
             pool,
             pushed: AtomicU64::new(0),
-            written: settings.source == "pool",
+            written: matches!(settings.source.as_str(), "pool" | "proposed"),
             wrapped: settings.source == "wrapped",
             meter,
+            picture: (settings.source == "proposed").then_some(picture),
         })
     }
 
-    fn playing(self) -> Result<Self, Error> {
+    fn playing(mut self) -> Result<Self, Error> {
         self.pipeline.set_state(gst::State::Playing)?;
+        if let Some(picture) = self.picture.take() {
+            self.take_proposed_pool(&picture)?;
+        }
         Ok(self)
+    }
+
+    /// Replaces the pool by the one that the first element proposes, after a first frame.
+    fn take_proposed_pool(&mut self, picture: &[u8]) -> Result<(), Error> {
+        self.push()?;
+        let caps = self.source.caps().ok_or("the source has no caps")?;
+        let pad = self.source.static_pad("src").ok_or("no source pad")?;
+        let until = Instant::now() + PATIENCE;
+        // Elements propose a pool once they have the caps.
+        let (pool, size) = loop {
+            let mut query = gst::query::Allocation::new(Some(&caps), true);
+            let answers = pad.peer_query(&mut query);
+            if let Some((Some(pool), size, ..)) = query.allocation_pools().next()
+                && answers
+            {
+                break (pool, size);
+            }
+            if Instant::now() > until {
+                return Err(format!("no pool is proposed: {}", self.failure()).into());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut config = pool.config();
+        config.set_params(Some(&caps), size, FILLED, 0);
+        pool.set_config(config)?;
+        pool.set_active(true)?;
+        fill(&pool, picture)?;
+        let before = std::mem::replace(&mut self.pool, pool);
+        before.set_active(false)?;
+        Ok(())
     }
 
     fn push(&self) -> Result<Instant, Error> {
@@ -227,7 +267,7 @@ fn pool(
     settings: &Settings,
 ) -> Result<(gst::BufferPool, Option<Arc<Meter>>), Error> {
     let size = u32::try_from(info.size())?;
-    let (pool, meter) = if matches!(settings.source.as_str(), "system" | "wrapped") {
+    let (pool, meter) = if matches!(settings.source.as_str(), "system" | "wrapped" | "proposed") {
         let pool = gst_video::VideoBufferPool::new().upcast::<gst::BufferPool>();
         let mut config = pool.config();
         config.set_params(Some(caps), size, FILLED, 0);

@@ -71,7 +71,7 @@ impl Web {
         let (keep, soon) = (past.saturating_sub(kept), past + SOON);
         let strip = self
             .importer
-            .import_strip(buffer, &mut self.rows, keep, soon);
+            .import_strip(buffer, &mut self.rows, keep, soon, true);
         strip.map(|(strip, _)| strip).map_err(text)
     }
 

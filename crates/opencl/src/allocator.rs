@@ -35,6 +35,7 @@ mod imp {
     #[derive(Default)]
     pub struct ClAllocator {
         pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
+        pub(super) sends_late: OnceLock<()>,
         pub(super) failure: Mutex<Option<ClError>>,
     }
 
@@ -76,7 +77,8 @@ mod imp {
                 return std::ptr::null_mut();
             };
             let buffer = match ClBuffer::new(context, total.max(1), meter) {
-                Ok(buffer) => Arc::new(buffer),
+                Ok(buffer) if self.sends_late.get().is_some() => buffer.that_sends_late(),
+                Ok(buffer) => buffer,
                 Err(error) => {
                     gst::error!(CAT, imp = self, "cannot allocate {total} bytes: {error}");
                     self.obj().note_failure(error);
@@ -89,7 +91,7 @@ mod imp {
                 new_memory(
                     self.obj().as_ptr().cast(),
                     std::ptr::null_mut(),
-                    buffer,
+                    Arc::new(buffer),
                     params.flags().bits(),
                     total,
                     params.align(),
@@ -117,6 +119,14 @@ impl ClAllocator {
         let allocator: Self = glib::Object::new();
         // A new object's cell is empty.
         let _ = allocator.imp().source.set((context.clone(), meter.clone()));
+        allocator
+    }
+
+    /// Like [`Self::new`], but what the host writes into the memory stays on the host until a command needs it. For
+    /// elements that seldom use a frame where it lies.
+    pub fn that_sends_late(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
+        let allocator = Self::new(context, meter);
+        let _ = allocator.imp().sends_late.set(());
         allocator
     }
 

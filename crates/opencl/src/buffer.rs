@@ -32,6 +32,8 @@ use clinspect_core::ClError;
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
+    /// What the host writes stays on the host until a command needs it.
+    sends_late: bool,
     /// Locked while a map waits for the device: no other thread can use the buffer then.
     state: Mutex<State>,
     meter: Arc<Meter>,
@@ -52,10 +54,19 @@ impl ClBuffer {
         Ok(Self {
             mem,
             size,
+            sends_late: false,
             state: Mutex::new(State::Device(Contents::NEW)),
             meter: meter.clone(),
             context: context.clone(),
         })
+    }
+
+    /// Keeps what the host writes in host memory until a command reads the buffer, where that is another memory than the
+    /// device's. Who only wants to have the bytes elsewhere on the device uploads them from there.
+    #[must_use]
+    pub(super) fn that_sends_late(mut self) -> Self {
+        self.sends_late = !self.context.caps().shares_host_memory;
+        self
     }
 
     pub(super) fn mem(&self) -> &Mem {
@@ -87,12 +98,13 @@ impl ClBuffer {
         self.state().contents()?.set_undefined()
     }
 
-    /// The command that a reader of the buffer must wait for: the last writer.
+    /// The command that a reader of the buffer must wait for: the last writer. Sends what the host has written.
     ///
     /// # Errors
     /// See [`Self::check`].
     pub(super) fn before_read(&self) -> Result<Option<Arc<Event>>, ClError> {
         let mut state = self.state();
+        self.send(&mut state);
         check(&state)?;
         Ok(state.contents().and_then(|c| c.writer().cloned()))
     }
@@ -183,7 +195,16 @@ impl ClBuffer {
                 self.meter.count_map();
                 return Ok(mapping.pointer);
             }
-            State::Kept { .. } | State::Device(_) | State::Broken(_) => {}
+            State::Unsent { mapping, upload } if access.write => {
+                let mapping = *mapping;
+                if let Some(upload) = upload {
+                    self.context.wait_for_end(upload)?;
+                }
+                *state = State::Writing { mapping, maps: 1 };
+                self.meter.count_map();
+                return Ok(mapping.pointer);
+            }
+            State::Kept { .. } | State::Unsent { .. } | State::Device(_) | State::Broken(_) => {}
         }
         self.end_kept(&mut state)?;
         let State::Device(contents) = &mut *state else {
@@ -274,8 +295,13 @@ impl ClBuffer {
             State::Reading {
                 mapping, contents, ..
             } => (*mapping, std::mem::replace(contents, Contents::NEW)),
+            State::Writing { mapping, .. } if self.sends_late => {
+                let (mapping, upload) = (*mapping, None);
+                *state = State::Unsent { mapping, upload };
+                return;
+            }
             State::Writing { mapping, .. } => (*mapping, Contents::NEW),
-            State::Device(_) | State::Kept { .. } | State::Broken(_) => {
+            State::Device(_) | State::Kept { .. } | State::Unsent { .. } | State::Broken(_) => {
                 gst::error!(
                     CAT,
                     "OpenCL memory is unmapped more often than it was mapped"
@@ -290,11 +316,32 @@ impl ClBuffer {
         };
     }
 
-    /// Ends a mapping for reading that was kept without a user.
+    /// What the host has written and the device does not have yet, for an upload to another place; `None` if the
+    /// device has it.
+    pub(super) fn unsent(self: &Arc<Self>) -> Option<Unsent> {
+        match *self.state() {
+            State::Unsent { mapping, .. } => Some(Unsent {
+                buffer: self.clone(),
+                mapping,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Sends what the host has written and the device does not have yet.
+    fn send(&self, state: &mut State) {
+        if let State::Unsent { mapping, .. } = state {
+            let mapping = *mapping;
+            *state = self.end_mapping(mapping, Contents::NEW);
+        }
+    }
+
+    /// Ends a mapping that was kept without a user.
     ///
     /// # Errors
     /// The failure of the unmap; see [`Self::check`].
     fn end_kept(&self, state: &mut State) -> Result<(), ClError> {
+        self.send(state);
         if let State::Kept { mapping, contents } = state {
             let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
             *state = self.end_mapping(mapping, contents);
@@ -374,6 +421,33 @@ impl ClBuffer {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Bytes that the host has written into a [`ClBuffer`] and that the device does not have yet.
+///
+/// Nobody may map the buffer for writing while an upload reads the bytes and is not noted yet.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    buffer: Arc<ClBuffer>,
+    mapping: Mapping,
+}
+
+// SAFETY: the bytes are only read, and the mapping lasts as long as the buffer.
+unsafe impl Sync for Unsent {}
+
+impl Unsent {
+    /// All bytes of the buffer.
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping holds the whole buffer, which lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.mapping.pointer, self.buffer.size()) }
+    }
+
+    /// Notes the last upload that reads the bytes: the next map for writing waits for it.
+    pub fn note_upload(&self, event: &Arc<Event>) {
+        if let State::Unsent { upload, .. } = &mut *self.buffer.state() {
+            *upload = Some(event.clone());
+        }
     }
 }
 

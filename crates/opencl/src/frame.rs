@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 use upload::Source;
 
-use crate::{ClBuffer, ClContext, HostBytes, HostMemory, Memory, Meter, Taken};
+use crate::{ClBuffer, ClContext, HostBytes, HostMemory, Memory, Meter, Taken, buffer::Unsent};
 use clinspect_core::ClError;
 use clinspect_core::layout::{Component, FrameLayout, SampleType};
 
@@ -146,14 +146,17 @@ enum PlaneMemory {
 enum Mapped {
     Memory(gst::memory::MappedMemory<gst::memory::Readable>),
     Buffer(gst::MappedBuffer<gst::buffer::Readable>),
+    Unsent(Unsent),
 }
 
-// SAFETY: a mapped GstMemory does not move, and is locked against writers while it is mapped.
+// SAFETY: a mapped GstMemory does not move, and is locked against writers while it is mapped; `Importer` makes an
+// upload of `Unsent` bytes known before anybody else can map them.
 unsafe impl HostBytes for Mapped {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Memory(memory) => memory.as_slice(),
             Self::Buffer(buffer) => buffer.as_slice(),
+            Self::Unsent(unsent) => unsent.bytes(),
         }
     }
 }

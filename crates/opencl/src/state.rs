@@ -24,6 +24,12 @@ pub(super) enum State {
     },
     /// The host writes through `maps` maps.
     Writing { mapping: Mapping, maps: usize },
+    /// The host, which has written. The device gets the bytes when a command needs them, or an upload reads them in
+    /// the mapping; `upload` is the last one that does.
+    Unsent {
+        mapping: Mapping,
+        upload: Option<Arc<Event>>,
+    },
     /// Nobody: an unmap failed. The host's write may be lost, and the driver may still count the
     /// buffer as mapped.
     Broken(ClError),
@@ -116,13 +122,13 @@ impl Contents {
 }
 
 impl State {
-    /// The contents; `None` while the host writes, and after a failed unmap.
+    /// The contents; `None` while only the host has them, and after a failed unmap.
     pub fn contents(&mut self) -> Option<&mut Contents> {
         match self {
             Self::Device(contents)
             | Self::Reading { contents, .. }
             | Self::Kept { contents, .. } => Some(contents),
-            Self::Writing { .. } | Self::Broken(_) => None,
+            Self::Writing { .. } | Self::Unsent { .. } | Self::Broken(_) => None,
         }
     }
 
@@ -131,7 +137,8 @@ impl State {
         match self {
             Self::Reading { mapping, .. }
             | Self::Kept { mapping, .. }
-            | Self::Writing { mapping, .. } => Some(*mapping),
+            | Self::Writing { mapping, .. }
+            | Self::Unsent { mapping, .. } => Some(*mapping),
             Self::Device(_) | Self::Broken(_) => None,
         }
     }

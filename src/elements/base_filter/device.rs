@@ -52,7 +52,12 @@ impl ClBaseFilter {
         let settings = lock(&self.settings).clone();
         let context = clinspect_opencl::open(&settings.device)?;
         let meter = Meter::new(settings.profile);
-        let allocator = ClAllocator::new(&context, &meter);
+        // A web takes strips to its own rows.
+        let allocator = if settings.line_scan {
+            ClAllocator::that_sends_late(&context, &meter)
+        } else {
+            ClAllocator::new(&context, &meter)
+        };
         gst::info!(CAT, imp = self, "device {}", context.device_name());
         self.counts.start(&meter, methods.counts);
         *lock(&self.device) = Some(Device {

@@ -282,7 +282,9 @@ impl Web {
             let from = if is_first { 0 } else { next };
             keep = keep.min(from.saturating_sub(LEARNING_ROWS));
         }
-        let (frame, copied) = importer.import_strip(&buffer, &mut self.rows, keep, soon)?;
+        let is_last = !keeps_memory && buffer.is_all_memory_writable();
+        let (frame, copied) =
+            importer.import_strip(&buffer, &mut self.rows, keep, soon, is_last)?;
         let offset = offset_of(&buffer);
         if let (Some(before), Some(offset)) = (self.offset, offset) {
             let step = offset.saturating_sub(before);
@@ -295,7 +297,7 @@ impl Web {
         } else {
             without_memory(&buffer)?
         };
-        // The next user of OpenCL memory is ordered after the copy.
+        // The next user of OpenCL memory is ordered after the copy or the upload.
         self.incoming = (frame.taken() != Taken::ZeroCopy).then_some(Incoming {
             frame,
             copied,

@@ -112,8 +112,8 @@ impl Importer {
     }
 
     /// Brings a strip to the device, behind the rows of its web that are there; rows before the web's row `keep` are
-    /// no longer needed. Rows before the web's row `soon` are uploaded before the others. Returns the rows, and
-    /// the command that brings the last one.
+    /// no longer needed. Rows before the web's row `soon` are uploaded before the others. `is_last`: nobody
+    /// uses the buffer's memory afterwards. Returns the rows, and the command that brings the last one.
     ///
     /// # Errors
     /// See [`Self::import`].
@@ -123,9 +123,19 @@ impl Importer {
         rows: &mut WebRows,
         keep: u64,
         soon: u64,
+        is_last: bool,
     ) -> Result<(ClFrame, Completion), ClError> {
         let places = self.places(buffer)?;
         let strides: Vec<usize> = places.iter().map(|place| place.stride).collect();
+        if is_last
+            && rows.are_apart(&strides)
+            && let Some((parts, spans)) = self.unsent(buffer, &places)
+        {
+            let (mut strip, copied) = rows.upload(&mut self.uploader, parts, &spans, keep, soon)?;
+            strip.taken = Taken::ZeroCopy;
+            self.meter.count_frame(strip.taken);
+            return Ok((strip, copied));
+        }
         let frame = match self.in_place(buffer, &places)? {
             Some(frame) => frame,
             None if rows.are_apart(&strides) => {
@@ -374,6 +384,30 @@ impl Importer {
             taken: Taken::Copied,
             source,
         })
+    }
+
+    /// The parts and spans of a frame in OpenCL memory that the device does not have yet; `None` if it has one of the
+    /// planes.
+    fn unsent(
+        &self,
+        buffer: &gst::BufferRef,
+        places: &[PlaneBytes],
+    ) -> Option<(Vec<Mapped>, Vec<Span>)> {
+        let planes = places.iter().enumerate().map(|(part, place)| {
+            let (index, skip) = place.memory_of(buffer)?;
+            let memory = buffer.peek_memory(index);
+            let ours = buffer_of(memory)?;
+            let is_here = Arc::ptr_eq(ours.context(), &self.context);
+            let unsent = is_here.then(|| ours.unsent()).flatten()?;
+            let span = Span {
+                part,
+                skip: memory.offset() + skip,
+                start: 0,
+                len: place.len,
+            };
+            Some((Mapped::Unsent(unsent), span))
+        });
+        planes.collect()
     }
 
     /// Maps a frame for an upload: the parts, and the span of each plane, whose place on the device is not known

@@ -182,17 +182,29 @@ impl Uploader {
             Ok(()) if !others.is_empty() => self.copy(&parts, &others, writes),
             sent => sent,
         };
-        let source = (!in_place.is_empty()).then(|| Source {
-            parts: ManuallyDrop::new(parts),
+        let last = writes.last();
+        let mut read: Vec<Mapped> = Vec::new();
+        for (part, pinned) in parts.into_iter().zip(is_pinned) {
+            match (part, &last) {
+                // The next writer of this memory waits, so nobody else has to.
+                (Mapped::Unsent(unsent), Some(last)) => unsent.note_upload(last),
+                (part, _) if pinned => read.push(part),
+                _ => {}
+            }
+        }
+        let source = (!read.is_empty()).then(|| Source {
+            parts: ManuallyDrop::new(read),
             context: self.context.clone(),
-            last: writes.last(),
+            last,
         });
         sent.map(|()| (source, early.or_else(|| writes.last())))
     }
 
     fn is_pinned(&self, part: &Mapped) -> bool {
-        let Mapped::Memory(mapped) = part else {
-            return false;
+        let mapped = match part {
+            Mapped::Memory(mapped) => mapped,
+            Mapped::Buffer(_) => return false,
+            Mapped::Unsent(_) => return true,
         };
         let pins = self.context.pins();
         pins.pin(&self.context, mapped.memory(), part.bytes(), self.number)
