@@ -1,7 +1,7 @@
 //! Strips that are uploaded straight into the rows of their web, on a CPU that claims to be a GPU.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -38,7 +38,7 @@ fn picture(number: usize) -> Vec<u8> {
 struct Web {
     context: Arc<ClContext>,
     importer: Importer,
-    rows: WebRows,
+    rows: Mutex<WebRows>,
     strips: usize,
 }
 
@@ -52,7 +52,7 @@ impl Web {
             .map_err(text)?;
         let meter = Meter::new(false);
         let importer = Importer::new(&context, &meter, &info).map_err(text)?;
-        let rows = WebRows::new(&context, &meter, importer.layout()).map_err(text)?;
+        let rows = Mutex::new(WebRows::new(&importer).map_err(text)?);
         Ok(Self {
             context,
             importer,
@@ -61,17 +61,21 @@ impl Web {
         })
     }
 
+    fn rows(&self) -> MutexGuard<'_, WebRows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds the next strip, in the memory of `buffer`; `kept` rows before it stay.
     fn add(&mut self, buffer: &mut gst::Buffer, kept: u64) -> Result<ClFrame, String> {
         let writable = buffer.get_mut().ok_or("the strip is still in use")?;
         let copied = writable.copy_from_slice(0, &picture(self.strips));
         copied.map_err(|n| format!("{n} bytes"))?;
         self.strips += 1;
-        let past = self.rows.past();
+        let past = self.rows().past();
         let (keep, soon) = (past.saturating_sub(kept), past + SOON);
         let strip = self
             .importer
-            .import_strip(buffer, &mut self.rows, keep, soon, true);
+            .import_strip(buffer, &self.rows, keep, soon, true);
         strip.map(|(strip, _)| strip).map_err(text)
     }
 
@@ -89,8 +93,8 @@ impl Web {
 
     /// Enqueues a copy of the first `count` rows of the last strip.
     fn read(&self, count: u64) -> Result<(ClBuffer, Completion), String> {
-        let from = self.rows.past() - SIDE as u64;
-        let frame = self.rows.frame(from, from + count).map_err(text)?;
+        let from = self.rows().past() - SIDE as u64;
+        let frame = self.rows().frame(from, from + count).map_err(text)?;
         let plane = frame.plane(0).map_err(text)?;
         let meter = Meter::new(false);
         let count = count as usize;
@@ -190,7 +194,7 @@ fn failed_upload(_: &Trace) -> Result<(), String> {
             return Err("rows behind those that failed can be read".into());
         }
     }
-    web.rows.clear();
+    web.rows().clear();
     web.add(&mut memory()?, 0)?;
     web.compare(SIDE as u64)
 }

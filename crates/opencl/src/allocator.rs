@@ -8,7 +8,13 @@ use gst::{
     subclass::prelude::*,
 };
 
-use super::{buffer::ClBuffer, context::ClContext, mapping::Access, meter::Meter};
+use super::{
+    buffer::ClBuffer,
+    context::ClContext,
+    frame::{Destination, WebRows},
+    mapping::Access,
+    meter::Meter,
+};
 use clinspect_core::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -35,7 +41,7 @@ mod imp {
     #[derive(Default)]
     pub struct ClAllocator {
         pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
-        pub(super) sends_late: OnceLock<()>,
+        pub(super) destination: OnceLock<Arc<Destination>>,
         pub(super) failure: Mutex<Option<ClError>>,
     }
 
@@ -77,8 +83,10 @@ mod imp {
                 return std::ptr::null_mut();
             };
             let buffer = match ClBuffer::new(context, total.max(1), meter) {
-                Ok(buffer) if self.sends_late.get().is_some() => buffer.that_sends_late(),
-                Ok(buffer) => buffer,
+                Ok(buffer) => match self.destination.get() {
+                    Some(destination) => buffer.for_strips(destination),
+                    None => buffer,
+                },
                 Err(error) => {
                     gst::error!(CAT, imp = self, "cannot allocate {total} bytes: {error}");
                     self.obj().note_failure(error);
@@ -122,12 +130,19 @@ impl ClAllocator {
         allocator
     }
 
-    /// Like [`Self::new`], but what the host writes into the memory stays on the host until a command needs it. For
-    /// elements that seldom use a frame where it lies.
-    pub fn that_sends_late(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
+    /// Like [`Self::new`], for memory in which a source writes strips of a web: they go to the rows of
+    /// [`Self::set_rows`], and stay on the host, too, until a command needs them where they are.
+    pub fn for_strips(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
         let allocator = Self::new(context, meter);
-        let _ = allocator.imp().sends_late.set(());
+        let _ = allocator.imp().destination.set(Arc::default());
         allocator
+    }
+
+    /// Strips that are written from now on go to `rows`.
+    pub fn set_rows(&self, rows: &Arc<Mutex<WebRows>>) {
+        if let Some(destination) = self.imp().destination.get() {
+            destination.set(rows);
+        }
     }
 
     /// Takes the first failure of the allocator's memory since the last call. GStreamer itself only

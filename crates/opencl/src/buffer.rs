@@ -18,6 +18,7 @@ use super::{
     context::{ClContext, first_of},
     device_memory::create,
     event::{Event, Status},
+    frame::{Destination, StripNumber},
     handle::Mem,
     log::CAT,
     mapping::{Access, Mapping},
@@ -32,8 +33,8 @@ use clinspect_core::ClError;
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
-    /// What the host writes stays on the host until a command needs it.
-    sends_late: bool,
+    /// Where the device wants to have what the host writes; `None`: here.
+    destination: Option<Arc<Destination>>,
     /// Locked while a map waits for the device: no other thread can use the buffer then.
     state: Mutex<State>,
     meter: Arc<Meter>,
@@ -54,18 +55,19 @@ impl ClBuffer {
         Ok(Self {
             mem,
             size,
-            sends_late: false,
+            destination: None,
             state: Mutex::new(State::Device(Contents::NEW)),
             meter: meter.clone(),
             context: context.clone(),
         })
     }
 
-    /// Keeps what the host writes in host memory until a command reads the buffer, where that is another memory than the
-    /// device's. Who only wants to have the bytes elsewhere on the device uploads them from there.
+    /// For strips of a web, which need them in its rows: if the device has memory of its own, what the host writes
+    /// goes there. It stays on the host, too, until a command reads this buffer.
     #[must_use]
-    pub(super) fn that_sends_late(mut self) -> Self {
-        self.sends_late = !self.context.caps().shares_host_memory;
+    pub(super) fn for_strips(mut self, destination: &Arc<Destination>) -> Self {
+        let has_own_memory = !self.context.caps().shares_host_memory;
+        self.destination = has_own_memory.then(|| destination.clone());
         self
     }
 
@@ -98,15 +100,15 @@ impl ClBuffer {
         self.state().contents()?.set_undefined()
     }
 
-    /// The command that a reader of the buffer must wait for: the last writer. Sends what the host has written.
+    /// The commands that a reader of the buffer must wait for: the last writers. Sends what the host has written.
     ///
     /// # Errors
     /// See [`Self::check`].
-    pub(super) fn before_read(&self) -> Result<Option<Arc<Event>>, ClError> {
+    pub(super) fn before_read(&self) -> Result<[Option<Arc<Event>>; 2], ClError> {
         let mut state = self.state();
         self.send(&mut state);
         check(&state)?;
-        Ok(state.contents().and_then(|c| c.writer().cloned()))
+        Ok(state.contents().map_or([None, None], |c| c.writers()))
     }
 
     /// The command that a writer of the buffer must wait for in addition to the queue's order: the
@@ -160,10 +162,10 @@ impl ClBuffer {
         }
     }
 
-    /// Readers from now on wait for `event`, which wrote the part that they read.
-    pub(super) fn note_part_written(&self, event: &Arc<Event>) {
+    /// Readers from now on wait for `writer` and `other`, which wrote the part that they read.
+    pub(super) fn note_part_written(&self, writer: &Arc<Event>, other: Option<&Arc<Event>>) {
         if let Some(contents) = self.state().contents() {
-            contents.set_writer(event.clone());
+            contents.set_writers(writer.clone(), other.cloned());
         }
     }
 
@@ -195,12 +197,20 @@ impl ClBuffer {
                 self.meter.count_map();
                 return Ok(mapping.pointer);
             }
-            State::Unsent { mapping, upload } if access.write => {
-                let mapping = *mapping;
+            State::Unsent {
+                mapping,
+                upload,
+                number,
+            } if access.write => {
+                let (mapping, number) = (*mapping, *number);
                 if let Some(upload) = upload {
                     self.context.wait_for_end(upload)?;
                 }
                 *state = State::Writing { mapping, maps: 1 };
+                drop(state);
+                if let (Some(destination), Some(number)) = (&self.destination, number) {
+                    destination.take_back(number);
+                }
                 self.meter.count_map();
                 return Ok(mapping.pointer);
             }
@@ -295,9 +305,15 @@ impl ClBuffer {
             State::Reading {
                 mapping, contents, ..
             } => (*mapping, std::mem::replace(contents, Contents::NEW)),
-            State::Writing { mapping, .. } if self.sends_late => {
-                let (mapping, upload) = (*mapping, None);
-                *state = State::Unsent { mapping, upload };
+            State::Writing { mapping, .. } if self.destination.is_some() => {
+                let mapping = *mapping;
+                *state = State::Unsent {
+                    mapping,
+                    upload: None,
+                    number: None,
+                };
+                drop(state);
+                self.send_to_destination(mapping);
                 return;
             }
             State::Writing { mapping, .. } => (*mapping, Contents::NEW),
@@ -316,13 +332,36 @@ impl ClBuffer {
         };
     }
 
-    /// What the host has written and the device does not have yet, for an upload to another place; `None` if the
-    /// device has it.
+    /// Sends what the host has written to where the device wants to have it. The state is not locked meanwhile:
+    /// the web that gets the bytes locks it, too.
+    fn send_to_destination(&self, mapping: Mapping) {
+        let Some(destination) = &self.destination else {
+            return;
+        };
+        // SAFETY: the mapping holds the whole buffer, and it is kept until a writer has waited for the upload, or
+        // until it ends in the queue of the uploads.
+        let sent =
+            unsafe { destination.send(std::slice::from_raw_parts(mapping.pointer, self.size)) };
+        if let Some((number, upload)) = sent
+            && let State::Unsent {
+                number: known,
+                upload: last,
+                ..
+            } = &mut *self.state()
+        {
+            (*known, *last) = (Some(number), upload);
+        }
+    }
+
+    /// What the host has written and the device does not have here; `None` if the device has it.
     pub(super) fn unsent(self: &Arc<Self>) -> Option<Unsent> {
         match *self.state() {
-            State::Unsent { mapping, .. } => Some(Unsent {
+            State::Unsent {
+                mapping, number, ..
+            } => Some(Unsent {
                 buffer: self.clone(),
                 mapping,
+                number,
             }),
             _ => None,
         }
@@ -431,6 +470,8 @@ impl ClBuffer {
 pub(super) struct Unsent {
     buffer: Arc<ClBuffer>,
     mapping: Mapping,
+    /// The strip's number, if the bytes were sent to a web.
+    pub number: Option<StripNumber>,
 }
 
 // SAFETY: the bytes are only read, and the mapping lasts as long as the buffer.

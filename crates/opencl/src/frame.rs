@@ -1,10 +1,12 @@
 //! [`ClFrame`]: a video frame on the device, in any kind of memory.
 
+mod ahead;
 mod copiers;
 mod importer;
 mod upload;
 mod web_rows;
 
+pub(crate) use ahead::{Destination, StripNumber};
 pub use importer::Importer;
 pub use web_rows::WebRows;
 

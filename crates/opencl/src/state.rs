@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{event::Event, mapping::Mapping};
+use super::{event::Event, frame::StripNumber, mapping::Mapping};
 use clinspect_core::ClError;
 
 /// The owner of a buffer.
@@ -24,11 +24,12 @@ pub(super) enum State {
     },
     /// The host writes through `maps` maps.
     Writing { mapping: Mapping, maps: usize },
-    /// The host, which has written. The device gets the bytes when a command needs them, or an upload reads them in
-    /// the mapping; `upload` is the last one that does.
+    /// The host, which has written. The device gets the bytes when a command needs them here. Uploads to another
+    /// place read them in the mapping; `upload` is the last one.
     Unsent {
         mapping: Mapping,
         upload: Option<Arc<Event>>,
+        number: Option<StripNumber>,
     },
     /// Nobody: an unmap failed. The host's write may be lost, and the driver may still count the
     /// buffer as mapped.
@@ -40,10 +41,11 @@ pub(super) enum State {
 pub(super) enum Contents {
     /// Undefined. The next write need not preserve anything, but must come after `last`.
     Undefined { last: Option<Arc<Event>> },
-    /// Written by `writer`, whose failure fails the next user of the buffer. `reader` is the last
-    /// reader since.
+    /// Written by `writer`, whose failure fails the next user of the buffer. `other` has written another part of it.
+    /// `reader` is the last reader since.
     Written {
         writer: Arc<Event>,
+        other: Option<Arc<Event>>,
         reader: Option<Arc<Event>>,
     },
 }
@@ -55,6 +57,7 @@ impl Contents {
     pub fn written_by(writer: Arc<Event>) -> Self {
         Self::Written {
             writer,
+            other: None,
             reader: None,
         }
     }
@@ -79,10 +82,22 @@ impl Contents {
         }
     }
 
-    /// Readers now wait for `writer`, which wrote the rows that they read. The last reader remains.
-    pub fn set_writer(&mut self, writer: Arc<Event>) {
+    /// Readers now wait for `writer` and `other`, which wrote the rows that they read. The last reader remains.
+    pub fn set_writers(&mut self, writer: Arc<Event>, other: Option<Arc<Event>>) {
         let reader = self.reader().cloned();
-        *self = Self::Written { writer, reader };
+        *self = Self::Written {
+            writer,
+            other,
+            reader,
+        };
+    }
+
+    /// The commands that wrote what a reader of a part reads.
+    pub fn writers(&self) -> [Option<Arc<Event>>; 2] {
+        match self {
+            Self::Undefined { .. } => [None, None],
+            Self::Written { writer, other, .. } => [Some(writer.clone()), other.clone()],
+        }
     }
 
     /// The last command that read the contents; for undefined contents, the last command that used

@@ -38,6 +38,11 @@ pub(super) struct Span {
 }
 
 impl Span {
+    /// Where the bytes lie in memory of a source.
+    pub fn place(&self) -> [usize; 2] {
+        [self.skip, self.len]
+    }
+
     /// This span with the next one, if one transfer can take both, with the bytes between them.
     pub fn joined(&self, next: &Self) -> Option<Self> {
         let apart = next.start - self.start;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange, window::Reach};
 
 use super::{
-    ClFrame, Mapped, Plane, PlaneMemory,
+    ClFrame, Importer, Mapped, Plane, PlaneMemory,
+    ahead::Ahead,
     upload::{LATER, Span, Uploader},
 };
 use crate::{
     Arg, ClBuffer, ClContext, Completion, Kernel, Meter, ProgramSource, Rows, Submission, Taken,
+    event::{Event, Status},
 };
 
 /// Rows of the planes start at multiples of this, bytes: the fastest kernels need it.
@@ -43,41 +45,43 @@ impl WebPlane {
 /// adjacent, so any part of them is a frame for kernels.
 #[derive(Debug)]
 pub struct WebRows {
-    context: Arc<ClContext>,
+    pub(super) context: Arc<ClContext>,
     meter: Arc<Meter>,
     /// Copies rows on a CPU.
     copier: Option<Kernel>,
     planes: Vec<WebPlane>,
     /// Number of rows that fit.
-    capacity: usize,
-    memory: Option<Arc<ClBuffer>>,
+    pub(super) capacity: usize,
+    pub(super) memory: Option<Arc<ClBuffer>>,
     /// Row of the memory at which the kept rows begin.
-    at: usize,
+    pub(super) at: usize,
     /// Number of the web's row that is the first kept one.
     first: u64,
     /// Number of kept rows.
-    rows: usize,
+    pub(super) rows: usize,
     /// Rows of a strip.
-    height: usize,
+    pub(super) height: usize,
     /// Rows in the memory start at multiples of this.
-    step: usize,
+    pub(super) step: usize,
     /// The last copy or upload into the memory. Each waits for the one before, because kernels wait for one
     /// writer alone: so the failure of any of them reaches all who read the rows.
-    copied: Option<Completion>,
+    pub(super) copied: Option<Completion>,
     /// The upload after which the rows before this row of the web are there, if others follow.
-    soon: Option<(u64, Completion)>,
+    pub(super) soon: Option<(u64, Completion)>,
+    /// The copy that has moved the kept rows, if later strips were on their way already, so that their uploads do
+    /// not wait for it.
+    pub(super) moved: Option<Completion>,
+    /// Strips that a source has written and that have not come yet.
+    pub(super) ahead: Ahead,
 }
 
 impl WebRows {
-    /// No rows, of frames of `layout`.
+    /// No rows, of the frames of `importer`.
     ///
     /// # Errors
     /// The failing call.
-    pub fn new(
-        context: &Arc<ClContext>,
-        meter: &Arc<Meter>,
-        layout: &FrameLayout,
-    ) -> Result<Self, ClError> {
+    pub fn new(importer: &Importer) -> Result<Self, ClError> {
+        let (context, layout) = (importer.context(), importer.layout());
         let copier = if context.caps().is_cpu {
             Some(
                 context
@@ -87,11 +91,14 @@ impl WebRows {
         } else {
             None
         };
+        let planes = planes(layout);
+        let strides = planes.iter().map(|plane| plane.stride);
+        let spans = importer.spans_of(strides.collect());
         Ok(Self {
             context: context.clone(),
-            meter: meter.clone(),
+            meter: importer.meter().clone(),
             copier,
-            planes: planes(layout),
+            planes,
             capacity: 0,
             memory: None,
             at: 0,
@@ -101,6 +108,8 @@ impl WebRows {
             step: 1 << layout.largest_row_shift(),
             copied: None,
             soon: None,
+            moved: None,
+            ahead: Ahead::new(spans),
         })
     }
 
@@ -129,7 +138,9 @@ impl WebRows {
     /// Forgets all rows: a web begins.
     pub fn clear(&mut self) {
         (self.at, self.first, self.rows) = (0, 0, 0);
-        (self.copied, self.soon) = (None, None);
+        (self.copied, self.soon, self.moved) = (None, None, None);
+        self.ahead.forget();
+        (self.ahead.soon, self.ahead.kept) = (0, 0);
     }
 
     /// Number of the web's first row that is kept.
@@ -164,37 +175,13 @@ impl WebRows {
     ) -> Result<(ClFrame, Completion), ClError> {
         let memory = self.make_room(keep)?;
         let past = self.past();
-        let mut rows = soon.saturating_sub(past).min(self.height as u64) as usize;
-        if rows == 0 || self.frame_bytes(self.height - rows) < LATER {
-            rows = self.height;
-        }
-        let (mut first, mut later) = (Vec::new(), Vec::new());
-        for (index, (span, plane)) in spans.iter().zip(&self.planes).enumerate() {
-            let to = self.place(&memory, self.capacity, index, self.at + self.rows)?;
-            let len = span.len.min(plane.stride * (rows >> plane.shift));
-            first.push(Span {
-                start: to.offset,
-                len,
-                ..*span
-            });
-            later.push(Span {
-                start: to.offset + len,
-                skip: span.skip + len,
-                len: span.len - len,
-                ..*span
-            });
-        }
-        let count = first.len();
-        first.extend(later.into_iter().filter(|span| span.len > 0));
+        let soon = soon.saturating_sub(past) as usize;
+        let (spans, count, rows) = self.parts(&memory, spans, self.at + self.rows, soon)?;
         let before = self.copied.as_ref().map(|copied| &copied.last);
         let mut writes = memory.begin_writes(before)?;
-        let (source, soon) = uploader.send(parts, &first, count, &mut writes)?;
-        let completion = |last| Completion {
-            context: self.context.clone(),
-            last,
-        };
-        self.soon = soon.map(|soon| (past + rows as u64, completion(soon)));
-        let copied = completion(writes.end().ok_or_else(no_memory)?);
+        let (source, soon) = uploader.send(parts, &spans, count, &mut writes)?;
+        self.soon = soon.map(|soon| (past + rows as u64, self.completion(soon)));
+        let copied = self.completion(writes.end().ok_or_else(no_memory)?);
         self.copied = Some(copied.clone());
         self.rows += self.height;
         let strip = ClFrame {
@@ -213,8 +200,11 @@ impl WebRows {
     pub(super) fn append(&mut self, strip: &ClFrame, keep: u64) -> Result<Completion, ClError> {
         let memory = self.make_room(keep)?;
         let height = self.height;
-        let mut submission = self.context.submit(&self.meter, self.frame_bytes(height));
+        let context = self.context.clone();
+        let meter = self.meter.clone();
+        let mut submission = context.submit(&meter, self.frame_bytes(height));
         submission.after(self.copied.as_ref());
+        submission.also_after(self.ahead.stray());
         for (index, plane) in strip.planes().iter().enumerate() {
             let from = Rows {
                 memory: plane.memory(),
@@ -231,17 +221,59 @@ impl WebRows {
         Ok(copied)
     }
 
+    /// Where the spans of a strip go whose first row is row `row` of the memory: those of the first rows, and those of
+    /// the others, if there are `soon` rows that are needed before them. Returns them, and the number of the first
+    /// spans and of their rows.
+    pub(super) fn parts(
+        &self,
+        memory: &ClBuffer,
+        spans: &[Span],
+        row: usize,
+        soon: usize,
+    ) -> Result<(Vec<Span>, usize, usize), ClError> {
+        let mut rows = soon.min(self.height);
+        if rows == 0 || self.frame_bytes(self.height - rows) < LATER {
+            rows = self.height;
+        }
+        let (mut first, mut later) = (Vec::new(), Vec::new());
+        for (index, (span, plane)) in spans.iter().zip(&self.planes).enumerate() {
+            let to = self.place(memory, self.capacity, index, row)?;
+            let len = span.len.min(plane.stride * (rows >> plane.shift));
+            first.push(Span {
+                start: to.offset,
+                len,
+                ..*span
+            });
+            later.push(Span {
+                start: to.offset + len,
+                skip: span.skip + len,
+                len: span.len - len,
+                ..*span
+            });
+        }
+        let count = first.len();
+        first.extend(later.into_iter().filter(|span| span.len > 0));
+        Ok((first, count, rows))
+    }
+
     /// Makes room for a strip behind the rows from the web's row `keep` on, and returns the memory.
     fn make_room(&mut self, keep: u64) -> Result<Arc<ClBuffer>, ClError> {
+        self.ahead.forget();
+        self.drop_rows(keep);
+        if self.at + self.rows + self.height > self.capacity {
+            self.move_rows()?;
+        }
+        self.memory.clone().ok_or_else(no_memory)
+    }
+
+    /// Drops the rows before the web's row `keep`.
+    pub(super) fn drop_rows(&mut self, keep: u64) {
         let unneeded = keep.clamp(self.first, self.past()) - self.first;
         let unneeded = unneeded as usize / self.step * self.step;
         self.at += unneeded;
         self.first += unneeded as u64;
         self.rows -= unneeded;
-        if self.at + self.rows + self.height > self.capacity {
-            self.move_rows()?;
-        }
-        self.memory.clone().ok_or_else(no_memory)
+        self.ahead.kept = self.rows;
     }
 
     /// Moves the kept rows to the start of the memory, or of a larger one. They do not overlap there: a memory that
@@ -258,22 +290,44 @@ impl WebRows {
             self.memory = Some(Arc::new(ClBuffer::new(&self.context, bytes, &self.meter)?));
             self.capacity = capacity;
         }
-        if let (Some(before), Some(after)) = (&before, &self.memory)
+        if let (Some(before), Some(after)) = (&before, self.memory.clone())
             && self.rows > 0
         {
-            let bytes = self.frame_bytes(self.rows);
-            let mut submission = self.context.submit(&self.meter, bytes);
-            submission.after(self.copied.as_ref());
-            for index in 0..self.planes.len() {
-                let from = self.place(before, old_capacity, index, self.at)?;
-                let to = self.place(after, self.capacity, index, 0)?;
-                let extent = self.planes[index].extent(self.rows);
-                copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
-            }
-            (self.copied, self.soon) = (Some(submission.enqueued()?), None);
+            let from = (&**before, old_capacity, self.at);
+            let moved = self.copy_kept(from, (&after, self.capacity, 0))?;
+            (self.copied, self.soon) = (Some(moved), None);
         }
         self.at = 0;
         Ok(())
+    }
+
+    /// Copies the kept rows within a memory or to another one; `from` and `to`: a memory, its number of rows, and the
+    /// row at which the kept rows begin.
+    pub(super) fn copy_kept(
+        &mut self,
+        from: (&ClBuffer, usize, usize),
+        to: (&ClBuffer, usize, usize),
+    ) -> Result<Completion, ClError> {
+        let bytes = self.frame_bytes(self.rows);
+        let context = self.context.clone();
+        let meter = self.meter.clone();
+        let mut submission = context.submit(&meter, bytes);
+        submission.after(self.copied.as_ref());
+        submission.also_after(self.ahead.stray());
+        for index in 0..self.planes.len() {
+            let from = self.place(from.0, from.1, index, from.2)?;
+            let to = self.place(to.0, to.1, index, to.2)?;
+            let extent = self.planes[index].extent(self.rows);
+            copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
+        }
+        submission.enqueued()
+    }
+
+    pub(super) fn completion(&self, last: Arc<Event>) -> Completion {
+        Completion {
+            context: self.context.clone(),
+            last,
+        }
     }
 
     /// Bytes of `rows` rows of the frame.
@@ -305,14 +359,17 @@ impl WebRows {
     ///
     /// # Errors
     /// [`ClError::Input`] if nothing has come.
-    pub fn frame(&self, from: u64, until: u64) -> Result<ClFrame, ClError> {
+    pub fn frame(&mut self, from: u64, until: u64) -> Result<ClFrame, ClError> {
+        let has_ended = |moved: &Completion| moved.last.status() == Ok(Status::Complete);
+        self.moved = self.moved.take().filter(|moved| !has_ended(moved));
         let memory = self.memory.as_ref().ok_or_else(no_memory)?;
         let written = match &self.soon {
             Some((rows, soon)) if until <= *rows => Some(soon),
             _ => self.copied.as_ref(),
         };
         if let Some(written) = written {
-            memory.note_part_written(&written.last);
+            let moved = self.moved.as_ref().map(|moved| &moved.last);
+            memory.note_part_written(&written.last, moved);
         }
         let skip = (from.clamp(self.first, self.past()) - self.first) as usize;
         let planes = (0..self.planes.len())
