@@ -119,6 +119,14 @@ pub const ALL: &[Case] = &[
         size: [128, 24],
         ..web("web-gpu", WEB)
     }),
+    // The source writes strips that are uploaded to their rows before they come.
+    ours(gpu(Case {
+        size: [128, 24],
+        ..web(
+            "web-ahead-gpu",
+            "clgaussian line-scan=true ! clpitchthreshold line-scan=true pitch-y=8 threshold=20",
+        )
+    })),
     gpu(Case {
         size: [90, 24],
         ..web("web-padded-gpu", WEB)

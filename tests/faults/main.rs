@@ -12,6 +12,7 @@
 )]
 
 use clinspect_testkit::tools;
+mod ahead;
 mod balance;
 mod calls;
 mod cases;

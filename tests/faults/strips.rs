@@ -20,17 +20,17 @@ pub const SCENARIOS: [Scenario; 4] = [
 ];
 
 /// Rows of a strip and bytes of a row: strips are large enough to be uploaded in two parts.
-const SIDE: usize = 1024;
+pub const SIDE: usize = 1024;
 /// Rows of a strip that are read soon.
-const SOON: u64 = 64;
+pub const SOON: u64 = 64;
 /// Time by which a command is held, ms.
 const HELD_MS: u64 = 1500;
 
-fn text(error: impl ToString) -> String {
+pub fn text(error: impl ToString) -> String {
     error.to_string()
 }
 
-fn picture(number: usize) -> Vec<u8> {
+pub fn picture(number: usize) -> Vec<u8> {
     let byte = |i: usize| (i % 251 + i / SIDE % 7) as u8 ^ (37 * number) as u8;
     (0..SIDE * SIDE).map(byte).collect()
 }
@@ -46,10 +46,7 @@ impl Web {
     fn new() -> Result<Self, String> {
         layer::set_rules(GPU);
         let context = opencl::open("auto").map_err(text)?;
-        let side = SIDE as u32;
-        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, side, side)
-            .build()
-            .map_err(text)?;
+        let info = info()?;
         let meter = Meter::new(false);
         let importer = Importer::new(&context, &meter, &info).map_err(text)?;
         let rows = Mutex::new(WebRows::new(&importer).map_err(text)?);
@@ -94,25 +91,7 @@ impl Web {
     /// Enqueues a copy of the first `count` rows of the last strip.
     fn read(&self, count: u64) -> Result<(ClBuffer, Completion), String> {
         let from = self.rows().past() - SIDE as u64;
-        let frame = self.rows().frame(from, from + count).map_err(text)?;
-        let plane = frame.plane(0).map_err(text)?;
-        let meter = Meter::new(false);
-        let count = count as usize;
-        let out = ClBuffer::new(&self.context, count * SIDE, &meter).map_err(text)?;
-        let from = Rows {
-            memory: plane.memory(),
-            offset: plane.offset,
-            stride: plane.stride,
-        };
-        let to = Rows {
-            memory: Memory::Buffer(&out),
-            offset: 0,
-            stride: SIDE,
-        };
-        let mut submission = self.context.submit(&meter, count * SIDE);
-        submission.copy(from, to, SIDE, count).map_err(text)?;
-        let done = submission.send().map_err(text)?;
-        Ok((out, done))
+        read_rows(&self.context, &mut self.rows(), from, from + count)
     }
 
     /// Compares the first `count` rows of the last strip.
@@ -121,7 +100,43 @@ impl Web {
     }
 }
 
-fn memory() -> Result<gst::Buffer, String> {
+/// GRAY8 strips of `SIDE` rows and columns.
+pub fn info() -> Result<gst_video::VideoInfo, String> {
+    let side = SIDE as u32;
+    gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, side, side)
+        .build()
+        .map_err(text)
+}
+
+/// Enqueues a copy of the web's rows from `from` to before `until`.
+pub fn read_rows(
+    context: &Arc<ClContext>,
+    rows: &mut WebRows,
+    from: u64,
+    until: u64,
+) -> Result<(ClBuffer, Completion), String> {
+    let frame = rows.frame(from, until).map_err(text)?;
+    let plane = frame.plane(0).map_err(text)?;
+    let meter = Meter::new(false);
+    let count = (until - from) as usize;
+    let out = ClBuffer::new(context, count * SIDE, &meter).map_err(text)?;
+    let from = Rows {
+        memory: plane.memory(),
+        offset: plane.offset,
+        stride: plane.stride,
+    };
+    let to = Rows {
+        memory: Memory::Buffer(&out),
+        offset: 0,
+        stride: SIDE,
+    };
+    let mut submission = context.submit(&meter, count * SIDE);
+    submission.copy(from, to, SIDE, count).map_err(text)?;
+    let done = submission.send().map_err(text)?;
+    Ok((out, done))
+}
+
+pub fn memory() -> Result<gst::Buffer, String> {
     gst::Buffer::with_size(SIDE * SIDE).map_err(text)
 }
 

@@ -17,7 +17,7 @@ use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
 use gst::prelude::*;
 
 use crate::{
-    calls,
+    ahead, calls,
     cases::{self, GPU},
     layer::{self, Report},
     pins,
@@ -39,7 +39,8 @@ pub fn scenarios(device: &str) -> Vec<Scenario> {
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
         // The last scenarios of the pins change the process.
-        let others = strips::SCENARIOS.into_iter().chain(pins::SCENARIOS);
+        let strips = strips::SCENARIOS.into_iter().chain(ahead::SCENARIOS);
+        let others = strips.chain(pins::SCENARIOS);
         return own.into_iter().chain(others).collect();
     }
     vec![

@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    ops::Range,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -48,10 +49,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A strip on its way.
+/// The way of a strip to its rows.
 #[derive(Debug)]
-struct Coming {
-    number: u64,
+struct Way {
     /// Row of the memory at which it begins.
     row: usize,
     /// Its first rows, and the upload that brings them, if others follow.
@@ -64,17 +64,17 @@ struct Coming {
 pub(super) struct Ahead {
     /// Where the planes of a strip lie in its memory; empty if their rows are not as far apart as the web's.
     spans: Vec<Span>,
-    /// Number of the strip that was written last, and of the one that came last.
+    /// Number of the strip that was written last.
     written: u64,
-    come: u64,
-    /// Number of the last strip that is not on its way: those behind it have no place before it comes.
-    without_place: u64,
-    strips: VecDeque<Coming>,
+    /// The strips that have not come, by their numbers, and their ways, if they are on their way.
+    strips: VecDeque<(u64, Option<Way>)>,
     /// Rows of the next strip that the strip before it needs.
     pub soon: usize,
     /// Rows that are kept when a strip comes.
     pub kept: usize,
-    /// The last upload of a strip that will not be taken.
+    /// The last upload. Those before it have ended when it has.
+    latest: Option<Completion>,
+    /// An upload that may still write into the memory although its strip will not be taken.
     stray: Option<Completion>,
 }
 
@@ -83,22 +83,30 @@ impl Ahead {
         Self {
             spans,
             written: 0,
-            come: 0,
-            without_place: 0,
             strips: VecDeque::new(),
             soon: 0,
             kept: 0,
+            latest: None,
             stray: None,
         }
     }
 
-    /// Forgets the strips that are on their way: they will be uploaded again when they come.
+    /// The strips that are on their way will be uploaded again when they come.
     pub fn forget(&mut self) {
-        if let Some(last) = self.strips.pop_back() {
-            self.stray = Some(last.last);
-            self.strips.clear();
-            self.without_place = self.written;
+        let ways = self.strips.iter_mut().filter_map(|(_, way)| way.take());
+        if ways.count() > 0 {
+            self.note_stray();
         }
+    }
+
+    fn note_stray(&mut self) {
+        self.stray = self.latest.clone();
+    }
+
+    /// Whether a strip is on its way to these rows of the memory.
+    pub fn uses(&self, rows: &Range<usize>, height: usize) -> bool {
+        let mut ways = self.strips.iter().filter_map(|(_, way)| way.as_ref());
+        ways.any(|way| way.row < rows.end && rows.start < way.row + height)
     }
 
     /// An upload that still writes into the memory although its strip was forgotten.
@@ -108,9 +116,28 @@ impl Ahead {
     }
 
     fn take_back(&mut self, number: u64) {
-        if self.strips.back().is_some_and(|last| last.number == number) {
-            self.stray = self.strips.pop_back().map(|last| last.last);
+        let index = self.strips.iter().position(|(known, _)| *known == number);
+        if let Some((_, Some(_))) = index.and_then(|index| self.strips.remove(index)) {
+            self.note_stray();
         }
+    }
+
+    /// The way of the strip that has come. Those before it are lost.
+    fn take(&mut self, number: u64) -> Option<Way> {
+        while self
+            .strips
+            .front()
+            .is_some_and(|(known, _)| *known < number)
+        {
+            if let Some((_, Some(_))) = self.strips.pop_front() {
+                self.note_stray();
+            }
+        }
+        let is_first = self
+            .strips
+            .front()
+            .is_some_and(|(known, _)| *known == number);
+        is_first.then(|| self.strips.pop_front()).flatten()?.1
     }
 }
 
@@ -121,40 +148,39 @@ impl WebRows {
         let number = self.ahead.written;
         let mut last = None;
         // SAFETY: the caller keeps the bytes.
-        let sent = unsafe { self.try_ahead(bytes, &mut last) };
-        match sent {
-            Ok(true) => {}
-            Ok(false) => self.ahead.without_place = number,
-            Err(error) => {
-                // The element uploads the strip itself, and tells if that fails.
-                gst::warning!(CAT, "a strip is not uploaded before it comes: {error}");
-                self.ahead.without_place = number;
-                if let Some(last) = &last {
-                    self.ahead.stray = Some(self.completion(last.clone()));
-                }
-            }
-        }
+        let way = unsafe { self.try_ahead(bytes, &mut last) }.unwrap_or_else(|error| {
+            // The element uploads the strip itself, and tells if that fails.
+            gst::warning!(CAT, "a strip is not uploaded before it comes: {error}");
+            self.ahead.note_stray();
+            None
+        });
+        self.ahead.strips.push_back((number, way));
         (StripNumber(number), last)
     }
 
-    /// Returns whether the strip is on its way; `last`: the last upload that reads the bytes.
+    /// Returns the strip's way, if there is a place for it; `last`: the last upload that reads the bytes.
     unsafe fn try_ahead(
         &mut self,
         bytes: &[u8],
         last: &mut Option<Arc<Event>>,
-    ) -> Result<bool, ClError> {
+    ) -> Result<Option<Way>, ClError> {
         let Some(memory) = self.memory.clone() else {
-            return Ok(false);
+            return Ok(None);
         };
         let ahead = &self.ahead;
         let end = ahead.spans.last().map_or(0, |span| span.skip + span.len);
-        if ahead.without_place > ahead.come || end == 0 || bytes.len() < end {
-            return Ok(false);
-        }
         let Some(row) = self.next_place() else {
-            return Ok(false);
+            return Ok(None);
         };
-        let before = ahead.strips.back().map(|strip| &strip.last);
+        if end == 0 || bytes.len() < end {
+            return Ok(None);
+        }
+        let mut ways = ahead
+            .strips
+            .iter()
+            .rev()
+            .filter_map(|(_, way)| way.as_ref());
+        let before = ways.next().map(|way| &way.last);
         let before = before.or(self.copied.as_ref()).map(|c| c.last.clone());
         let (spans, count, rows) = self.parts(&memory, &ahead.spans, row, ahead.soon)?;
         let mut writes = memory.begin_writes(before.as_ref())?;
@@ -164,40 +190,37 @@ impl WebRows {
             // SAFETY: the caller keeps the bytes.
             let written = unsafe { writes.write(span.start, part.as_ptr(), part.len()) };
             *last = writes.last();
+            self.ahead.latest = last.clone().map(|last| self.completion(last));
             written?;
             if index + 1 == count && count < spans.len() {
                 soon = writes.last();
             }
         }
-        let Some(event) = writes.end() else {
-            return Ok(false);
-        };
-        let coming = Coming {
-            number: self.ahead.written,
+        Ok(writes.end().map(|event| Way {
             row,
             soon: soon.map(|event| (rows, self.completion(event))),
             last: self.completion(event),
-        };
-        self.ahead.strips.push_back(coming);
-        Ok(true)
+        }))
     }
 
-    /// Row of the memory for the next strip: behind the last one, or near the start of the memory, behind a place
-    /// for the rows that are kept then. `None` if there are rows that are still needed.
+    /// Row of the memory for the next strip that is written: behind the strips before it, or near the start of the
+    /// memory, behind a place for the rows that are kept then. `None` if that is not known, or if there are rows
+    /// that are still needed.
     fn next_place(&self) -> Option<usize> {
         let past = self.at + self.rows;
-        let last = self.ahead.strips.back().map(|strip| strip.row);
-        let end = last.map_or(past, |row| row + self.height);
-        let is_behind = last.is_none_or(|row| row >= past);
-        if is_behind && end + self.height <= self.capacity {
+        let strips = self.ahead.strips.iter().rev();
+        // These will be uploaded when they come, behind the others.
+        let without_way = strips.clone().take_while(|(_, way)| way.is_none()).count();
+        let last = strips.filter_map(|(_, way)| way.as_ref()).next();
+        let is_behind = last.is_none_or(|way| way.row >= past);
+        let end = last.map_or(past, |way| way.row + self.height) + without_way * self.height;
+        let limit = if is_behind { self.capacity } else { self.at };
+        if end + self.height <= limit {
             return Some(end);
         }
-        let row = if is_behind {
-            self.ahead.kept.next_multiple_of(self.step)
-        } else {
-            end
-        };
-        (row + self.height <= self.at).then_some(row)
+        let row = self.ahead.kept.next_multiple_of(self.step);
+        let is_free = is_behind && without_way == 0 && row + self.height <= self.at;
+        is_free.then_some(row)
     }
 
     /// Takes the strip that was uploaded before it came, behind the rows that are there; rows before the web's row
@@ -211,30 +234,23 @@ impl WebRows {
         spans: &[Span],
         keep: u64,
     ) -> Result<Option<(ClFrame, Completion)>, ClError> {
-        let ahead = &mut self.ahead;
-        ahead.come = ahead.come.max(number.0);
-        let is_next = ahead.strips.front().map(|strip| strip.number) == Some(number.0);
-        let Some(strip) = is_next.then(|| ahead.strips.pop_front()).flatten() else {
+        let Some(way) = self.ahead.take(number.0) else {
             return Ok(None);
         };
-        let lies_there = ahead
-            .spans
-            .iter()
-            .map(Span::place)
-            .eq(spans.iter().map(Span::place));
+        let own = self.ahead.spans.iter().map(Span::place);
+        let lies_there = own.eq(spans.iter().map(Span::place));
         self.drop_rows(keep);
-        let is_behind = strip.row == self.at + self.rows;
-        if !lies_there || !(is_behind || self.move_before(strip.row)?) {
-            // The others lie behind this one.
-            self.ahead.strips.push_front(strip);
+        let is_behind = way.row == self.at + self.rows;
+        if !lies_there || !(is_behind || self.move_before(way.row)?) {
             self.ahead.forget();
+            self.ahead.note_stray();
             return Ok(None);
         }
         let past = self.past();
-        self.soon = strip.soon.map(|(rows, soon)| (past + rows as u64, soon));
-        self.copied = Some(strip.last.clone());
+        self.soon = way.soon.map(|(rows, soon)| (past + rows as u64, soon));
+        self.copied = Some(way.last.clone());
         self.rows += self.height;
-        Ok(Some((self.frame(past, self.past())?, strip.last)))
+        Ok(Some((self.frame(past, self.past())?, way.last)))
     }
 
     /// Moves the kept rows before the strip at row `row` of the memory. Returns false if they do not fit there.

@@ -258,9 +258,13 @@ impl WebRows {
 
     /// Makes room for a strip behind the rows from the web's row `keep` on, and returns the memory.
     fn make_room(&mut self, keep: u64) -> Result<Arc<ClBuffer>, ClError> {
-        self.ahead.forget();
         self.drop_rows(keep);
-        if self.at + self.rows + self.height > self.capacity {
+        let past = self.at + self.rows;
+        let is_full = past + self.height > self.capacity;
+        if is_full || self.ahead.uses(&(past..past + self.height), self.height) {
+            self.ahead.forget();
+        }
+        if is_full {
             self.move_rows()?;
         }
         self.memory.clone().ok_or_else(no_memory)
