@@ -310,13 +310,16 @@ def bus_section(source):
 
 def web_section(gpu):
     rows, contestants, ratios = [], [], []
-    for where, source in [(" in place", "proposed"), (", plain memory", "system")] if gpu else [("", "system")]:
+    sources = [(", in place", "proposed"), (", plain memory", "system")] if gpu else [("", "system")]
+    for where, source in sources:
         web, alone = f"web{where}", f"strips alone{where}"
         contestants += [
             Contestant(web, "pipeline", {"side": "own", "source": source, "web": True}, None),
             Contestant(alone, "pipeline", {"side": "theirs", "source": source}, None),
         ]
         ratios.append((web, alone))
+    sources_note = (" `in place`: the source writes into the pool that the first element proposes. "
+                    "`plain memory`: it uses memory of its own.")
     for title, size, text in [
         ("clpitchthreshold, 4096-pixel lines", STRIP_4K, WEB_PITCH),
         ("chain, 4096-pixel lines", STRIP_4K, WEB_CHAIN),
@@ -330,7 +333,7 @@ def web_section(gpu):
         "Lines per second, GRAY8, strips of 1024 lines, pitch 16.35 px along both axes, multiples 1 and 4; "
         "masks are read. The chain is that of \"Inspection chain\". `web`: with `line-scan=true` on "
         "clgaussian and clpitchthreshold. `strips alone`: the same strips, each judged as a frame. "
-        "No pixel is marked.",
+        "No pixel is marked." + sources_note * gpu,
         rows,
         contestants,
         ratios,

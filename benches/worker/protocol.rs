@@ -132,7 +132,8 @@ pub struct Settings {
     pub pipeline: String,
     /// GStreamer's name of the frames' format; empty for GRAY8 or RGB by the channels.
     pub format: String,
-    /// Where frames come from: `system`, `pool` or `resident`.
+    /// Memory of the frames: `system`, `wrapped`, `pool` (a pool of ours), `proposed` (the pool that the first element
+    /// proposes) or `resident`.
     pub source: String,
     /// One frame at a time.
     pub latency: bool,

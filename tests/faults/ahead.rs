@@ -129,6 +129,15 @@ impl Line {
         }
     }
 
+    /// Another web gets the strips of the same memory.
+    fn change_web(&mut self) -> Result<(), String> {
+        let rows = WebRows::new(&self.importer).map_err(text)?;
+        self.rows = Arc::new(std::sync::Mutex::new(rows));
+        self.allocator.set_rows(&self.rows);
+        self.web.clear();
+        Ok(())
+    }
+
     fn clear(&mut self) {
         self.web.clear();
         self.rows.lock().unwrap().clear();
@@ -219,7 +228,10 @@ fn in_any_way(_: &Trace) -> Result<(), String> {
                 let strip = written.back();
                 shared.extend(strip.map(|(number, buffer)| (*number, buffer.clone())));
             }
-            6 if next(3) == 0 => line.clear(),
+            6 if next(3) == 0 => match next(3) {
+                0 => line.change_web()?,
+                _ => line.clear(),
+            },
             7..15 if written.len() < 4 => written.push_back(line.write()?),
             _ => {
                 let strip = match written.pop_front() {

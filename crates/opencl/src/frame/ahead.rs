@@ -3,7 +3,10 @@
 use std::{
     collections::VecDeque,
     ops::Range,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use clinspect_core::ClError;
@@ -14,6 +17,10 @@ use crate::{Completion, event::Event, log::CAT};
 /// The web to which the memory of an allocator belongs, once there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Destination(Mutex<Weak<Mutex<WebRows>>>);
+
+/// The number of the next strip that a source writes. No two strips of a process have the same one: a source may keep
+/// a strip and send it to another web.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// A strip that a source has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,8 +71,6 @@ struct Way {
 pub(super) struct Ahead {
     /// Where the planes of a strip lie in its memory; empty if their rows are not as far apart as the web's.
     spans: Vec<Span>,
-    /// Number of the strip that was written last.
-    written: u64,
     /// The strips that have not come, by their numbers, and their ways, if they are on their way.
     strips: VecDeque<(u64, Option<Way>)>,
     /// Rows of the next strip that the strip before it needs.
@@ -82,7 +87,6 @@ impl Ahead {
     pub fn new(spans: Vec<Span>) -> Self {
         Self {
             spans,
-            written: 0,
             strips: VecDeque::new(),
             soon: 0,
             kept: 0,
@@ -144,8 +148,7 @@ impl Ahead {
 impl WebRows {
     /// See [`Destination::send`].
     unsafe fn send_ahead(&mut self, bytes: &[u8]) -> (StripNumber, Option<Arc<Event>>) {
-        self.ahead.written += 1;
-        let number = self.ahead.written;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mut last = None;
         // SAFETY: the caller keeps the bytes.
         let way = unsafe { self.try_ahead(bytes, &mut last) }.unwrap_or_else(|error| {
