@@ -8,7 +8,8 @@
  * with their halo: the local size), TILE_ROWS.
  * Launch: groups of TILE_COLUMNS x 1; a group per TILE_COLUMNS - 2*HALO columns of output and
  * TILE_ROWS rows. Rows whose start and stride are multiples of 4 samples are read and written in
- * words; other rows, and the columns at a row's ends, sample by sample.
+ * words. Other rows of several 8-bit lanes are read in pairs of words that are shifted, if the output is
+ * written in words. All others, and the columns at a row's ends, are read and written sample by sample.
  */
 #ifndef LANES
 #define LANES 1
@@ -19,6 +20,8 @@
 #ifndef TILE_ROWS
 #define TILE_ROWS 8
 #endif
+/* Shifted words gain nothing where bytes are written, and their code makes grey rows that start at words slower. */
+#define SHIFT_WORDS (SAMPLE_BYTES == 1 && SAMPLE_STEP == 1 && LANES > 1)
 /* Columns of halo on each side. */
 #define HALO ((HALF * LANES + 3) / 4)
 #define OUT_COLUMNS (TILE_COLUMNS - 2 * HALO)
@@ -99,12 +102,13 @@ static int inside_row(int s, int samples)
     return s >= samples ? samples - LANES + s % LANES : s;
 }
 
-/* Samples s .. s+3 of a row, one by one. */
-static raw4_t gather4(__global const uchar *row, int s, int samples)
+/* The four samples of a row at these offsets. */
+static raw4_t gather4(__global const uchar *row, const int *offsets)
 {
     uint v[4];
+#pragma unroll
     for (int i = 0; i < 4; i++)
-        v[i] = load_sample(row + (size_t)inside_row(s + i, samples) * (SAMPLE_STEP * SAMPLE_BYTES));
+        v[i] = load_sample(row + offsets[i]);
 #if SAMPLE_BYTES == 1
     return v[0] | (v[1] << 8) | (v[2] << 16) | (v[3] << 24);
 #else
@@ -136,11 +140,16 @@ static raw4_t keep_lane(raw4_t out, raw4_t in, int s, int copy_lane)
 #endif
 }
 
+/* Whether every row of a plane starts at a word of four samples. */
+static int at_words(__global const uchar *plane, uint stride)
+{
+    return (((uint)(ulong)plane | stride) & (4 * SAMPLE_BYTES - 1)) == 0;
+}
+
 /* Whether a column of samples s .. s+3 can be read or written as a word in every row. */
 static int in_words(int s, int samples, __global const uchar *plane, uint stride)
 {
-    return SAMPLE_STEP == 1 && s >= 0 && s + 4 <= samples &&
-           (((uint)(ulong)plane | stride) & (4 * SAMPLE_BYTES - 1)) == 0;
+    return SAMPLE_STEP == 1 && s >= 0 && s + 4 <= samples && at_words(plane, stride);
 }
 
 __kernel __attribute__((reqd_work_group_size(TILE_COLUMNS, 1, 1))) void
@@ -160,11 +169,29 @@ gaussian_tile(PLANE_ARGS, __global uchar *dst, ulong dst_offset, uint dst_stride
             const int y = clamp(first + top + i - HALF, 0, src_height - 1);
             v[i] = in_host_order(*(__global const raw4_t *)(p + (size_t)y * src_stride));
         }
-    } else {
+#if SHIFT_WORDS
+    } else if (s >= 4 && s + 8 <= samples && at_words(dst + dst_offset, dst_stride)) {
+        /* The words lie inside the row. */
+        __global const uchar *p = src + src_offset + s;
 #pragma unroll
         for (int i = 0; i < IN_ROWS; i++) {
             const int y = clamp(first + top + i - HALF, 0, src_height - 1);
-            v[i] = gather4(src + src_offset + (size_t)y * src_stride, s, samples);
+            __global const uchar *at = p + (size_t)y * src_stride;
+            const uint past = (uint)(ulong)at & 3u;
+            __global const uint *words = (__global const uint *)(at - past);
+            v[i] = (uint)((((ulong)words[1] << 32) | words[0]) >> (8 * past));
+        }
+#endif
+    } else {
+        /* Once for all rows: the remainders of inside_row take longer than the loads. */
+        int offsets[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            offsets[i] = inside_row(s + i, samples) * (SAMPLE_STEP * SAMPLE_BYTES);
+#pragma unroll
+        for (int i = 0; i < IN_ROWS; i++) {
+            const int y = clamp(first + top + i - HALF, 0, src_height - 1);
+            v[i] = gather4(src + src_offset + (size_t)y * src_stride, offsets);
         }
     }
     column4_t own[TILE_ROWS];

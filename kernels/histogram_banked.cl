@@ -10,10 +10,7 @@
  *
  * Macros: GROUP_ITEMS (local size; a constant, because some compilers otherwise assume 256), COPIES
  * (power of two), TABLE_LEN, ALIGNED_BASE (1: memory objects start at 16-byte boundaries), BIN_SHIFT
- * (`shift`; a constant saves an operation per sample), UNIT_VECTORS (16-byte loads of a unit, which a
- * work-item reads at once. 3: a unit of PERIOD 3 holds whole patterns. 1: adjacent work-items read
- * adjacent vectors; PERIOD divides the number of work-items, so a work-item's units start at the same
- * place in the pattern).
+ * (`shift`; a constant saves an operation per sample).
  */
 #ifndef GROUP_ITEMS
 #define GROUP_ITEMS 256
@@ -31,12 +28,11 @@
 #define BIN_SHIFT 0
 #endif
 
-#ifndef UNIT_VECTORS
+/* 16-byte loads of a unit, which a work-item reads at once: whole patterns. */
 #if PERIOD == 3
 #define UNIT_VECTORS 3
 #else
 #define UNIT_VECTORS 1
-#endif
 #endif
 #define UNIT_BYTES (16 * UNIT_VECTORS)
 
@@ -153,8 +149,7 @@ histogram_banked(PLANE_ARGS, PATTERN_ARGS, __global uint *out, uint table_len,
             count_cut_unit(row, unit, lead, row_bytes, inner0, ch, shift, bins, bank);
         if (unit < whole1) {
             __local uint *bin0[PERIOD];
-            const uint turn = (unit % PERIOD * (UNIT_BYTES / SAMPLE_BYTES) +
-                               (PERIOD * UNIT_BYTES - lead) / SAMPLE_BYTES) % PERIOD;
+            const uint turn = (UNIT_BYTES - lead) / SAMPLE_BYTES % PERIOD;
             for (int j = 0; j < PERIOD; j++) {
                 bin0[j] = 0;
                 for (int k = 0; k < PERIOD; k++)

@@ -11,7 +11,7 @@ use crate::{
     SIZES,
     content::Content,
     device,
-    frames::{ARRANGEMENTS, Frame, PADDED, PLAIN},
+    frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN, Stride},
     histogram_job::{ALL, CHOICES, Wanted, assert_bins, check, count, operator},
     reference,
 };
@@ -212,6 +212,37 @@ fn histogram_many_work_groups_meet_in_one_result() {
     for format in [Format::Gray8, Format::Rgb, Format::Gray16Be] {
         let input = Frame::showing(format, [1021, 517], PADDED, Content::HalfRandom, 0);
         check(&device, &input, &ALL, &CHOICES);
+    }
+}
+
+#[test]
+fn histogram_rows_without_gaps_count_every_byte_once() {
+    let Some(device) = device::open() else { return };
+    // On GPUs such rows are one run of vectors, several for each work-item, and of bytes before and after
+    // them. A region of whole rows starts its run at another byte.
+    for format in [
+        Format::Gray8,
+        Format::Rgb,
+        Format::Xrgb,
+        Format::Uyvy,
+        Format::Nv12,
+    ] {
+        for (width, before) in [(1026, 0), (1026, 3), (1027, 5)] {
+            let arrangement = Arrangement {
+                stride: Stride::Padded(0),
+                before,
+                ..PLAIN
+            };
+            let size = [width, 515];
+            let input = Frame::showing(format, size, arrangement, Content::Random, 0);
+            let rows = Wanted {
+                region: [0, 6, width as u32, 400],
+                ..all_of(64)
+            };
+            let choices = [(Strategy::Auto, false), (Strategy::Banked, false)];
+            check(&device, &input, &ALL, &choices);
+            check(&device, &input, &rows, &choices);
+        }
     }
 }
 

@@ -194,7 +194,12 @@ impl ProgramSource {
             Self::GaussianTile => &[COMMON, GAUSSIAN, part!("gaussian_tile.cl")],
             Self::Histogram => &[COMMON, HISTOGRAM],
             Self::HistogramDirect => &[COMMON, HISTOGRAM, part!("histogram_direct.cl")],
-            Self::HistogramBanked => &[COMMON, HISTOGRAM, part!("histogram_banked.cl")],
+            Self::HistogramBanked => &[
+                COMMON,
+                HISTOGRAM,
+                part!("histogram_banked.cl"),
+                part!("histogram_run.cl"),
+            ],
             Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
             Self::PitchThreshold => &[COMMON, PITCH_THRESHOLD],
             Self::PitchWords => &[COMMON, PITCH_THRESHOLD, MASK_BITS, part!("pitch_words.cl")],

@@ -173,13 +173,21 @@ impl Histogram {
     ) -> Result<(), ClError> {
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
-        let warm_settings = HistogramSettings {
-            region: Rect::new(0, 0, small.width, small.height),
-            ..*settings
-        };
-        let mut warm = Self::prepare(context, &small, &warm_settings, Some(variant))?;
         let input = ClFrame::scratch(context, &small, &meter)?;
-        warm.run(&input, &meter, &mut Vec::new())
+        // Whole rows and parts of rows are counted by two kernels of `Banked`.
+        let narrowest = match variant {
+            HistogramVariant::Banked { .. } if small.width > 1 => small.width - 1,
+            _ => small.width,
+        };
+        for width in narrowest..=small.width {
+            let warm_settings = HistogramSettings {
+                region: Rect::new(0, 0, width, small.height),
+                ..*settings
+            };
+            let mut warm = Self::prepare(context, &small, &warm_settings, Some(variant))?;
+            warm.run(&input, &meter, &mut Vec::new())?;
+        }
+        Ok(())
     }
 
     fn prepare(
