@@ -270,6 +270,19 @@ impl Submission<'_> {
         Ok(())
     }
 
+    /// Ends the commands and waits for them; the host then reads `read` bytes of a result in place.
+    ///
+    /// # Errors
+    /// The failing call, or the failure of a command.
+    pub(super) fn finish(self, read: usize, subject: &str) -> Result<(), ClError> {
+        self.meter.result_in_place(read);
+        if self.last.is_none() {
+            // Nothing was enqueued, but commands of a frame that failed may still run.
+            return self.context.wait_for_noted();
+        }
+        self.send()?.wait(subject)
+    }
+
     /// Flushes the commands without waiting for them.
     ///
     /// # Errors
@@ -290,6 +303,7 @@ impl Submission<'_> {
         Ok(Completion {
             context: self.context.clone(),
             last,
+            bytes: self.bytes,
         })
     }
 
@@ -354,6 +368,8 @@ impl Drop for Submission<'_> {
 pub struct Completion {
     context: Arc<ClContext>,
     last: Arc<Event>,
+    /// Bytes that the kernels process.
+    bytes: usize,
 }
 
 impl Completion {
@@ -362,7 +378,7 @@ impl Completion {
     /// # Errors
     /// A command or the wait has failed.
     pub fn wait(&self, subject: &str) -> Result<(), ClError> {
-        self.context.wait(&self.last, subject)
+        (self.context).wait_for_kernels(&self.last, self.bytes, subject)
     }
 }
 
