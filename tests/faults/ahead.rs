@@ -21,8 +21,9 @@ use crate::{
     waits::Scenario,
 };
 
-pub const SCENARIOS: [Scenario; 6] = [
+pub const SCENARIOS: [Scenario; 7] = [
     ("strips written ahead", in_order),
+    ("strips written ahead after a loss", after_a_loss),
     ("strips written ahead in any way", in_any_way),
     (
         "a strip that is written while the device reads it",
@@ -181,6 +182,35 @@ fn in_order(_: &Trace) -> Result<(), String> {
         }
         if line.meter.totals().host_maps < 40 {
             return Err("the source's maps are not counted".into());
+        }
+    }
+    Ok(())
+}
+
+/// After a strip was lost, or taken from other memory, those behind it are uploaded before they come again.
+fn after_a_loss(_: &Trace) -> Result<(), String> {
+    for is_lost in [true, false] {
+        let mut line = Line::new()?;
+        let mut written = VecDeque::new();
+        let mut early = Vec::new();
+        for step in 0..20 {
+            while written.len() < 3 {
+                written.push_back(line.write()?);
+            }
+            let before = line.meter.totals().bytes_uploaded;
+            let mut strip = written.pop_front().ok_or("no strip")?;
+            if step == 8 && is_lost {
+                strip = written.pop_front().ok_or("no strip")?;
+            } else if step == 8 {
+                strip.1 = memory()?;
+                rewrite(&mut strip.1, strip.0)?;
+            }
+            line.add(strip, SOON)?;
+            early.push(line.meter.totals().bytes_uploaded == before);
+            line.compare(SIDE as u64 + SOON)?;
+        }
+        if early[14..].iter().filter(|early| **early).count() < 5 {
+            return Err(format!("before they come: {early:?}"));
         }
     }
     Ok(())
@@ -352,14 +382,34 @@ fn failed_move(_: &Trace) -> Result<(), String> {
         line.add(strip, SOON)?;
         line.compare(SIDE as u64)?;
     }
-    // Commands that read are copies, too: these lines read nothing before rows are moved.
-    layer::set_rules(&format!("{GPU}clEnqueueCopyBuffer 1 late -5"));
+    let mut is_moved = false;
     for _ in 0..12 {
         written.push_back(line.write()?);
         let strip = written.pop_front().ok_or("no strip")?;
+        let before = layer::Report::now().ok_or("no report")?;
+        layer::set_rules(&format!("{GPU}clEnqueueCopyBuffer 1 late -5"));
+        line.add(strip, SOON)?;
+        layer::set_rules(GPU);
+        let calls = layer::Report::now()
+            .ok_or("no report")?
+            .calls_since(&before);
+        is_moved = calls.contains_key("clEnqueueCopyBuffer");
+        if is_moved {
+            break;
+        }
+        line.compare(SIDE as u64)?;
+    }
+    if !is_moved {
+        return Err("no rows were moved".into());
+    }
+    // The uploads of the strips behind them began before the copy.
+    for _ in 0..2 {
+        if line.compare(SIDE as u64).is_ok() {
+            return Err("rows can be read although others of their web were not moved".into());
+        }
+        let strip = written.pop_front().ok_or("no strip")?;
         line.add(strip, SOON)?;
     }
-    layer::set_rules(GPU);
     if line.compare(SIDE as u64).is_ok() {
         return Err("rows can be read although others of their web were not moved".into());
     }

@@ -331,6 +331,7 @@ impl WebRows {
         Completion {
             context: self.context.clone(),
             last,
+            bytes: 0,
         }
     }
 
