@@ -102,7 +102,8 @@ impl Line {
             .import_strip(&buffer, &self.rows, keep, soon, is_last);
         strip.map_err(text)?.0.wait_for_upload().map_err(text)?;
         self.web.push(number);
-        if is_last {
+        let is_own = buffer.peek_memory(0).allocator() == Some(self.allocator.upcast_ref());
+        if is_last && is_own {
             self.free.push(buffer);
         }
         Ok(())
@@ -269,12 +270,7 @@ fn in_any_way(_: &Trace) -> Result<(), String> {
                     None => line.write()?,
                 };
                 let kept = next(3) * 700;
-                let is_own =
-                    strip.1.peek_memory(0).allocator() == Some(line.allocator.upcast_ref());
                 line.add(strip, kept)?;
-                if !is_own {
-                    line.free.pop();
-                }
                 line.compare(SIDE as u64 + kept)
                     .map_err(|e| format!("step {step}: {e}"))?;
             }

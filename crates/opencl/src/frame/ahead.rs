@@ -107,6 +107,11 @@ impl Ahead {
         self.stray = self.latest.clone();
     }
 
+    /// Number of strips that have not come.
+    pub fn count(&self) -> usize {
+        self.strips.len()
+    }
+
     /// Whether a strip is on its way to these rows of the memory.
     pub fn uses(&self, rows: &Range<usize>, height: usize) -> bool {
         let mut ways = self.strips.iter().filter_map(|(_, way)| way.as_ref());

@@ -21,8 +21,8 @@ const ROW_ALIGNMENT: usize = 64;
 const KERNEL: &str = "copy_rows";
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
-/// The memory holds this many times the rows that are kept while a strip comes. Kept rows are moved when it is
-/// full: with one held strip, every seventh strip.
+/// The memory holds this many times the rows that are kept while a strip comes, and the strips that have not come yet.
+/// Kept rows are moved when it is full: with one held strip, every seventh strip.
 const ROOM: usize = 4;
 
 /// A plane of the kept rows.
@@ -285,7 +285,13 @@ impl WebRows {
     fn move_rows(&mut self) -> Result<(), ClError> {
         let needed = self.rows + self.height;
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
-        let wanted = capacity(needed);
+        let mut wanted = capacity(needed);
+        // Strips that have not come yet need places, too.
+        let with_ahead = wanted.saturating_add(self.ahead.count() * self.height);
+        let limit = self.context.caps().max_allocation;
+        if bytes(&self.planes, with_ahead).is_some_and(|bytes| bytes as u64 <= limit) {
+            wanted = with_ahead;
+        }
         if wanted > self.capacity {
             let capacity = wanted
                 .checked_next_multiple_of(self.step)
