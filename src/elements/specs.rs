@@ -157,6 +157,11 @@ pub fn reals<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::Param
     array(name, nick, blurb, &real("factor", "A factor"))
 }
 
+/// A property `<level, ...>`. An array has no default in its description.
+pub fn levels<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    array(name, nick, blurb, &real("level", "A grey level"))
+}
+
 /// A property `<x, y, width, height>`.
 pub fn region<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
     array(name, nick, blurb, &number())

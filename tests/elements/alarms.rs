@@ -115,6 +115,60 @@ fn alarm_drift_compares_with_the_reference_and_has_hysteresis() {
     assert_eq!(pass(&mut rig, 95), [cleared]);
 }
 
+/// The property, without the notation of types.
+fn reference(element: &gst::Element) -> Vec<f64> {
+    let array: gst::Array = element.property("alarm-drift-reference");
+    array.iter().map(|level| level.get().unwrap()).collect()
+}
+
+#[test]
+fn alarm_drift_reference_is_told_and_outlives_a_restart() {
+    let Some(device) = start() else { return };
+    let line = "clhistogram alarm-drift=10";
+    let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
+    let element = rig.only("clhistogram");
+    assert_eq!(reference(&element), []);
+    element.emit_by_name::<()>("take-reference", &[]);
+    // The second frame must not replace the reference.
+    for level in [100, 105] {
+        rig.pass(buffer_of(&constant(SIZE, level), &device));
+    }
+    let told = rig.told("clhistogram-reference");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let levels: gst::Array = told[0].get("reference").unwrap();
+    assert_eq!(levels[0].get::<f64>().unwrap(), 100.0);
+    assert_eq!(told[0].get::<u64>("frame-number").unwrap(), 0);
+    assert_eq!(reference(&element), [100.0]);
+    element.set_state(gst::State::Null).unwrap();
+    assert_eq!(reference(&element), [100.0]);
+}
+
+#[test]
+fn alarm_drift_counts_from_a_reference_that_is_set() {
+    let Some(device) = start() else { return };
+    let line = "clhistogram alarm-drift=10 alarm-drift-reference=<100>";
+    let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
+    let pass = |rig: &mut Rig, level| {
+        rig.pass(buffer_of(&constant(SIZE, level), &device));
+        alarms(rig)
+    };
+    assert_eq!(pass(&mut rig, 110), []);
+    let raised = ("lamp-drift".to_owned(), true, 11.0);
+    assert_eq!(pass(&mut rig, 111), [raised]);
+    // 70000 is no grey level, so the reference before stays.
+    let element = rig.only("clhistogram");
+    element.set_property("alarm-drift-reference", gst::Array::new([70_000.0]));
+    rig.pass(buffer_of(&constant(SIZE, 100), &device));
+    let warnings = rig.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let words = "alarm-drift-reference: 70000 is not a grey level";
+    assert!(warnings[0].text.contains(words), "{warnings:?}");
+    assert_eq!(reference(&element), [100.0]);
+    element.set_property("alarm-drift-reference", gst::Array::new([130.0]));
+    let raised = ("lamp-drift".to_owned(), true, 30.0);
+    assert_eq!(pass(&mut rig, 100), [raised]);
+}
+
 #[test]
 fn alarm_drift_without_a_reference_is_told_once() {
     let Some(device) = start() else { return };

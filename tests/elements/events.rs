@@ -383,6 +383,9 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("classes", "scratch;;hole".to_send_value()),
         // All pixels of the web up to the strip's last row, and one more.
         ("open-area", 1601_u64.to_send_value()),
+        ("train-frames", "3".to_send_value()),
+        // A frame that trains has no verdict.
+        ("train-frames", 3_u32.to_send_value()),
     ]);
     for (name, value) in hostile {
         let mut fields = result(1).to_event().structure().unwrap().to_owned();

@@ -34,7 +34,7 @@ const FLAT_FIELD: [(&str, &str); 6] = [
     ("bit-depth", "7"),
     ("location", ""),
 ];
-const HISTOGRAM: [(&str, &str); 12] = [
+const HISTOGRAM: [(&str, &str); 13] = [
     ("bins", "16"),
     ("roi", "<3,1,20,5>"),
     ("bit-depth", "8"),
@@ -46,6 +46,7 @@ const HISTOGRAM: [(&str, &str); 12] = [
     ("alarm-under-exposed", "0.5"),
     ("alarm-contrast", "10"),
     ("alarm-drift", "10"),
+    ("alarm-drift-reference", "<100.5>"),
     ("alarm-hysteresis", "0.5"),
 ];
 const PITCH_THRESHOLD: [(&str, &str); 37] = [

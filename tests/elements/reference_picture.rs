@@ -487,11 +487,13 @@ fn summary_of_a_training_says_how_many_frames_it_has() {
     let Some(device) = start() else { return };
     let frame = good(Format::Gray8);
     let mut rig = Rig::new("clreference train-frames=2 interval=0", &caps_of(&frame));
-    for _ in 0..3 {
-        rig.pass(buffer_of(&frame, &device));
-    }
+    let in_metas = [0; 3].map(|_| {
+        let output = rig.pass(buffer_of(&frame, &device));
+        DefectResult::read(&output)[0].summary()
+    });
     let told = rig.told("clreference");
     let texts: Vec<&str> = told.iter().map(|m| m.get("summary").unwrap()).collect();
+    assert_eq!(texts, in_metas);
     let training = [
         "none: training, 1 of 2 frames",
         "none: training, 2 of 2 frames",

@@ -1,10 +1,14 @@
 //! The comparison across scales whose levels are made and judged in one launch, compared with the reference.
 //! Each job has a program of its own, so they are few and drawn at random.
 
-use std::sync::Arc;
+use std::{cell::Cell, rc::Rc, sync::Arc};
 
-use clinspect_core::{mask::packed_stride, scales::MAX_SCALES, window::Window};
-use clinspect_opencl::{ClContext, Meter, buffer_of, frame::layout_of};
+use clinspect_core::{
+    mask::packed_stride, scale_tiles::TILE_GROUP, scales::MAX_SCALES, window::Window,
+};
+use clinspect_opencl::{
+    ClContext, Compiling, Meter, buffer_of, frame::layout_of, observe_compiler,
+};
 use clinspect_operators::{Borders, Compare, MaskTarget, PitchThreshold, Polarity};
 use gst_video::VideoFormat as Format;
 
@@ -86,6 +90,21 @@ fn any(n: usize) -> (Frame, Job) {
     (input, job)
 }
 
+/// Fails unless an operator judges the levels of its first frame in tiles. The general kernels, which judge them wherever
+/// tiles cannot, give the same results.
+#[track_caller]
+fn assert_in_tiles(device: &Arc<ClContext>, input: &Frame, job: &Job) {
+    if device.caps().max_work_group < TILE_GROUP {
+        return device::skip("levels in tiles", "the device has no work-group for a tile");
+    }
+    let layout = layout_of(&input.info).unwrap();
+    let settings = job.settings(input, FIXED[0]);
+    let mut operator = PitchThreshold::new(device, &layout, &settings).unwrap();
+    let window = Window::frame(input.size()[1]);
+    let (_, in_tiles) = mask_of(device, &mut operator, input, &window);
+    assert!(in_tiles, "{} {job:?}", input.describe());
+}
+
 #[test]
 fn levels_in_tiles_equal_reference() {
     let Some(device) = device::open() else { return };
@@ -95,6 +114,9 @@ fn levels_in_tiles_equal_reference() {
     for n in 0..jobs {
         let (input, job) = any(n);
         check(&device, &input, &job, &FIXED);
+        if !job.is_blind(&input) {
+            assert_in_tiles(&device, &input, &job);
+        }
         let levels = job.levels(&input);
         for (level, jobs) in found.iter_mut().enumerate() {
             *jobs += usize::from(levels.contains(&Some(level as u32)));
@@ -120,6 +142,7 @@ fn small_levels_in_tiles_equal_reference() {
         ..classic(0.0, 45.0)
     };
     check(&device, &input, &job, &FIXED);
+    assert_in_tiles(&device, &input, &job);
     assert!(job.levels(&input).contains(&Some(3)));
 }
 
@@ -153,7 +176,10 @@ fn marks_in_tiles_are_those_of_the_frame() {
         let mut operator = PitchThreshold::new(&device, &layout, &settings).unwrap();
         for (at, input) in inputs.iter().enumerate() {
             let expected = job.expected(input);
-            let mask = mask_of(&device, &mut operator, input, &Window::frame(size[1]));
+            let window = Window::frame(size[1]);
+            let (mask, in_tiles) = mask_of(&device, &mut operator, input, &window);
+            // Behind a frame with marked blocks the general kernels judge.
+            assert_eq!(in_tiles, at != 1, "frame {at}");
             let marked: u32 = mask.iter().map(|byte| byte.count_ones()).sum();
             assert_eq!(u64::from(marked), expected.defect_pixels, "frame {at}");
             assert_eq!(marked > 0, at % 3 == 0, "frame {at}");
@@ -162,13 +188,13 @@ fn marks_in_tiles_are_those_of_the_frame() {
     }
 }
 
-/// The packed mask of a window.
+/// The packed mask of a window, and whether its levels were judged in tiles.
 fn mask_of(
     device: &Arc<ClContext>,
     operator: &mut PitchThreshold,
     input: &Frame,
     window: &Window,
-) -> Vec<u8> {
+) -> (Vec<u8>, bool) {
     let meter = Meter::new(true);
     let memory = our_memory(
         device,
@@ -180,10 +206,17 @@ fn mask_of(
         buffer: buffer_of(&memory).unwrap(),
         offset: memory.offset(),
     };
-    operator
-        .run_window(&input.import(device), window, target, &meter)
-        .unwrap();
-    memory.map_readable().unwrap().to_vec()
+    let in_tiles = Rc::new(Cell::new(false));
+    let seen = in_tiles.clone();
+    let observe = move |launched| {
+        seen.set(seen.get() || launched == Compiling::Kernel("scales_tiles"));
+    };
+    observe_compiler(observe, || {
+        operator.run_window(&input.import(device), window, target, &meter)
+    })
+    .unwrap();
+    let mask = memory.map_readable().unwrap().to_vec();
+    (mask, in_tiles.get())
 }
 
 /// Strips of a web, which begin at any row of it, and windows of a few rows. The width is no multiple of 16; the row
@@ -220,8 +253,9 @@ fn levels_in_tiles_of_a_window_equal_those_of_the_general_kernels() {
             ends,
         };
         // New ones: behind a frame with marked blocks the general kernels judge the levels.
-        let [found, wanted] = [FIXED[0], CHOICES[1]]
+        let [(found, in_tiles), (wanted, in_general)] = [FIXED[0], CHOICES[1]]
             .map(|choice| mask_of(&device, &mut operator(choice), &input, &window));
+        assert_eq!([in_tiles, in_general], [true, false], "{window:?}");
         assert!(found == wanted, "{window:?}");
         assert!(
             wanted.iter().any(|&byte| byte != 0),

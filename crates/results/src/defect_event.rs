@@ -63,6 +63,9 @@ impl DefectResult {
             && self.missing_pixels <= self.defect_pixels
             && self.judged_x.max(self.judged_y) <= self.judged_pixels
             && self.is_judged_as_it_says()
+            && self
+                .training
+                .is_none_or(|[trained, all]| trained <= all && self.verdict == Verdict::None)
             && u128::from(self.open_area) <= u128::from(self.width) * lines
             && are_lengths([self.pitch_x, self.pitch_y, self.threshold])
             && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y, self.mean_level])

@@ -83,6 +83,8 @@ pub struct DefectResult {
     pub threshold: f64,
     /// Of a comparison with a picture: where the frame was found in it.
     pub alignment: Option<Alignment>,
+    /// Of a frame that trains the element and is not judged: frames of the training so far, and all of them.
+    pub training: Option<[u32; 2]>,
     /// Pixels that could be judged.
     pub judged_pixels: u64,
     /// Pixels that at least one comparison along x could judge.
@@ -126,6 +128,10 @@ impl DefectResult {
         fields.set("threshold", self.threshold);
         if let Some(alignment) = &self.alignment {
             alignment.write(fields);
+        }
+        if let Some([trained, all]) = self.training {
+            fields.set("trained-frames", trained);
+            fields.set("train-frames", all);
         }
         fields.set("judged-pixels", self.judged_pixels);
         fields.set("judged-x", self.judged_x);
@@ -248,6 +254,10 @@ impl DefectResult {
             return None;
         }
         let classes: Option<&str> = later(fields, "classes")?;
+        let [trained, all]: [u32; 2] = [
+            later(fields, "trained-frames")?,
+            later(fields, "train-frames")?,
+        ];
         let class_names = classes.map(|names| names.split(BETWEEN_CLASSES).map(Into::into));
         Some(Self {
             element: fields.get("element").ok()?,
@@ -263,6 +273,7 @@ impl DefectResult {
             pitch_y: fields.get("pitch-y").ok()?,
             threshold: fields.get("threshold").ok()?,
             alignment: Alignment::read(fields)?,
+            training: (all > 0).then_some([trained, all]),
             judged_pixels: fields.get("judged-pixels").ok()?,
             judged_x: later(fields, "judged-x")?,
             judged_y: later(fields, "judged-y")?,

@@ -84,11 +84,19 @@ impl DefectResult {
         }
     }
 
+    /// How far the training is that the frame belongs to, such as "training, 3 of 25 frames".
+    pub fn training_in_words(&self) -> Option<String> {
+        let [trained, all] = self.training?;
+        Some(format!("training, {trained} of {all} frames"))
+    }
+
     /// The verdict as a line, such as "fail: 2 defects (1 scratch, 1 other), 37 of 480000 judged
     /// pixels marked, largest 30 px at 12,40".
     pub fn summary(&self) -> String {
         if self.verdict == Verdict::None {
-            return "none: no pixel could be judged".into();
+            let training = self.training_in_words();
+            let why = training.unwrap_or_else(|| "no pixel could be judged".into());
+            return format!("none: {why}");
         }
         if let Some(found) = self.alignment.filter(|found| !found.matched) {
             return format!(
@@ -327,6 +335,11 @@ mod tests {
         assert!(cut.summary().starts_with("fail: 1 or more defects, 37"));
         let none = DefectResult::default();
         assert_eq!(none.summary(), "none: no pixel could be judged");
+        let trains = DefectResult {
+            training: Some([3, 25]),
+            ..none
+        };
+        assert_eq!(trains.summary(), "none: training, 3 of 25 frames");
     }
 
     #[test]

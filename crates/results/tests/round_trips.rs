@@ -105,6 +105,7 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                     match_score: lengths[2],
                     matched: overflow,
                 }),
+                training: (width % 2 == 0 && height > 0).then_some([width, height]),
                 judged_pixels: counts[3],
                 judged_x: counts[4],
                 judged_y: counts[5],
@@ -200,6 +201,8 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 judged_y: 0,
                 defect_pixels,
                 missing_pixels: defect_pixels / 2,
+                // A frame of a training is not judged.
+                training: None,
                 verdict: Verdict::Fail,
                 open_area: result.open_area % (u64::from(width) * (first_line + 1)),
                 defects: if fits { defects } else { Vec::new() },

@@ -10,6 +10,7 @@ mod watched;
 
 use std::{
     collections::BTreeMap,
+    fmt,
     sync::{Arc, atomic::Ordering::Relaxed},
     time::{Duration, Instant},
 };
@@ -46,8 +47,29 @@ pub struct Pipeline {
     watched: Arc<Watched>,
     /// The last warning of each element, so that a repeated one fills no log.
     warned: BTreeMap<String, String>,
-    /// The threshold that the analyzer learned, until it is taken.
-    learned: Option<f64>,
+    /// What the elements learned, until it is taken.
+    learned: Vec<Learned>,
+}
+
+/// A property that an element learned from frames, at a command.
+pub struct Learned {
+    /// The property.
+    pub name: &'static str,
+    value: gst::glib::SendValue,
+}
+
+/// As a line of the file.
+impl fmt::Display for Learned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value } = self;
+        match value.get::<gst::Array>() {
+            Ok(array) => {
+                let numbers = array.iter().filter_map(|number| number.get().ok());
+                write!(f, "{name} = {:?}", Vec::<f64>::from_iter(numbers))
+            }
+            Err(_) => write!(f, "{name} = {}", value.get::<f64>().unwrap_or_default()),
+        }
+    }
 }
 
 /// An element whose properties are in the file.
@@ -162,7 +184,7 @@ impl Pipeline {
             analyzer,
             watched,
             warned: BTreeMap::new(),
-            learned: None,
+            learned: Vec::new(),
         })
     }
 
@@ -246,6 +268,7 @@ impl Pipeline {
             Command::TakeDark => "the next frames become the dark reference",
             Command::Train => "the next frames train the reference; let good ones pass",
             Command::LearnThreshold => "the next frames set the threshold; let good ones pass",
+            Command::TakeReference => "the next frame becomes the reference of alarm-drift",
         }
         .to_owned())
     }
@@ -260,14 +283,19 @@ impl Pipeline {
         }
     }
 
-    /// A threshold that was learned since the last call.
-    pub fn take_learned(&mut self) -> Option<f64> {
-        self.learned.take()
+    /// What was learned since the last call.
+    pub fn take_learned(&mut self) -> Vec<Learned> {
+        std::mem::take(&mut self.learned)
     }
 
-    /// Sets the threshold that an earlier pipeline of this camera learned.
-    pub fn set_threshold(&self, threshold: f64) {
-        self.analyzer.set_property("threshold", threshold);
+    /// Sets what an earlier pipeline of this camera learned, unless the file has another value since then.
+    pub fn set_learned(&self, learned: &Learned, old: &CameraConfig, new: &CameraConfig) {
+        for Part { element, of } in &self.parts {
+            let in_file = |config| of(config).and_then(|table| table.get(learned.name));
+            if element.has_property(learned.name) && in_file(old) == in_file(new) {
+                element.set_property_from_value(learned.name, &learned.value);
+            }
+        }
     }
 
     /// The pipeline ends soon: its results are no longer the newest.
@@ -310,9 +338,14 @@ impl Drop for Pipeline {
 
 /// Commands, the elements that carry them out (any that has the signal without a name), and their
 /// signals.
-const SIGNALS: [(Command, Option<&str>, &str); 4] = [
+const SIGNALS: [(Command, Option<&str>, &str); 5] = [
     (Command::TakeWhite, Some("clflatfield"), "take-white"),
     (Command::TakeDark, Some("clflatfield"), "take-dark"),
     (Command::Train, Some("clreference"), "train"),
     (Command::LearnThreshold, None, "learn-threshold"),
+    (
+        Command::TakeReference,
+        Some("clhistogram"),
+        "take-reference",
+    ),
 ];

@@ -83,6 +83,8 @@ pub enum Command {
     Train,
     /// Emits `learn-threshold` on the analyzer.
     LearnThreshold,
+    /// Emits `take-reference` on the histogram.
+    TakeReference,
 }
 
 /// Upper ends of the buckets of [`Counters::latency`], seconds.

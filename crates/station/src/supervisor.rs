@@ -16,7 +16,7 @@ use crate::{
     config::CameraConfig,
     info,
     pictures::{Look, Pictures, Worker},
-    pipeline::{Changed, Outlets, Pipeline, trouble::Stopped},
+    pipeline::{Changed, Learned, Outlets, Pipeline, trouble::Stopped},
     publishing::Publishers,
     recording::Recorder,
     state::{Camera, Request, Status, Trouble},
@@ -67,7 +67,7 @@ impl Supervisor {
             worker,
             recorder: None,
             publishers: Arc::new(Publishers::none(&camera)),
-            learned: None,
+            learned: Vec::new(),
         };
         let thread = std::thread::Builder::new().name(camera.name.clone());
         let of_thread = camera.clone();
@@ -137,8 +137,8 @@ struct Run {
     worker: Worker,
     recorder: Option<Arc<Recorder>>,
     publishers: Arc<Publishers>,
-    /// The threshold that was learned, and the threshold of the file at that time.
-    learned: Option<(f64, Option<String>)>,
+    /// What was learned, and the settings at that time.
+    learned: Vec<(Learned, CameraConfig)>,
 }
 
 impl Run {
@@ -211,11 +211,8 @@ impl Run {
             recorder: self.recorder()?,
         };
         let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
-        let in_file = self.config.analysis.get("threshold");
-        if let Some((threshold, then)) = &self.learned
-            && then.as_deref() == in_file
-        {
-            pipeline.set_threshold(*threshold);
+        for (learned, then) in &self.learned {
+            pipeline.set_learned(learned, then, &self.config);
         }
         Ok(pipeline)
     }
@@ -266,8 +263,8 @@ impl Run {
             if pipeline.watched().silence() > limit {
                 return Err(pipeline.silence());
             }
-            if let Some(threshold) = pipeline.take_learned() {
-                self.keep_threshold(threshold);
+            for learned in pipeline.take_learned() {
+                self.keep(learned);
             }
             if let Some(end) = self.obey(Some(pipeline)) {
                 return Ok(end);
@@ -305,16 +302,17 @@ impl Run {
         pipeline.note_latency();
     }
 
-    /// Keeps a learned threshold for the pipelines that follow.
-    fn keep_threshold(&mut self, threshold: f64) {
+    /// Keeps what was learned for the pipelines that follow.
+    fn keep(&mut self, learned: Learned) {
+        let name = learned.name;
         let text = format!(
-            "learned threshold = {threshold}; write it into the configuration file, because a restart of the station \
-             takes the threshold of the file"
+            "learned {learned}; write it into the configuration file, because a restart of the station takes the \
+             {name} of the file"
         );
         info!("camera {}: {text}", self.camera.name);
         self.camera.note(text);
-        let in_file = self.config.analysis.get("threshold").map(str::to_owned);
-        self.learned = Some((threshold, in_file));
+        self.learned.retain(|(before, _)| before.name != name);
+        self.learned.push((learned, self.config.clone()));
     }
 
     fn fail(&self, (trouble, text): &Stopped, pause: Duration) {

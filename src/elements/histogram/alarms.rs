@@ -2,14 +2,19 @@
 
 use std::sync::LazyLock;
 
-use gst::{glib::subclass::Signal, subclass::prelude::*};
+use gst::{
+    glib::{self, subclass::Signal},
+    subclass::prelude::*,
+};
 
 use super::{ClHistogram, imp::Properties};
 use crate::elements::{
+    arrays::{Array, Numbers},
     lock,
     property_table::{Row, properties},
 };
 use clinspect_core::{
+    ClError,
     alarm::{Alarm, Side},
     statistics::Statistics,
 };
@@ -62,16 +67,39 @@ impl Kind {
     }
 }
 
-/// Thresholds of the alarms.
-#[derive(Debug, Clone, Copy)]
+/// `<level, ...>`: grey levels, one for each channel.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Levels(Vec<f64>);
+
+impl Numbers for Levels {
+    fn read(value: &glib::Value) -> Result<Self, String> {
+        let levels = Vec::<f64>::read(value)?;
+        match levels
+            .iter()
+            .find(|level| !(0.0..=MAX_LEVEL).contains(*level))
+        {
+            None => Ok(Self(levels)),
+            Some(level) => Err(format!("{level} is not a grey level from 0 to {MAX_LEVEL}")),
+        }
+    }
+
+    fn write(&self) -> glib::Value {
+        self.0.write()
+    }
+}
+
+/// Thresholds of the alarms, and the reference of the lamp-drift alarm.
+#[derive(Debug, Clone)]
 pub(super) struct AlarmSettings {
     over_exposed: f64,
     under_exposed: f64,
     contrast: f64,
     drift: f64,
+    /// Medians of the channels that show light; empty if no reference was taken.
+    reference: Array<Levels>,
     hysteresis: f64,
     /// The next frame becomes the reference of the lamp-drift alarm.
-    pub reference_wanted: bool,
+    reference_wanted: bool,
 }
 
 impl Default for AlarmSettings {
@@ -81,6 +109,7 @@ impl Default for AlarmSettings {
             under_exposed: OFF,
             contrast: OFF,
             drift: OFF,
+            reference: Array::default(),
             hysteresis: 0.1,
             reference_wanted: false,
         }
@@ -88,12 +117,42 @@ impl Default for AlarmSettings {
 }
 
 impl AlarmSettings {
-    /// The settings for a frame; a request for a reference is served once.
-    pub fn take(&mut self) -> Self {
-        let settings = *self;
-        self.reference_wanted = false;
-        settings
+    /// The name of the property that holds the reference.
+    pub const REFERENCE: &str = "alarm-drift-reference";
+
+    /// Checks the reference.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] if it is no array of grey levels.
+    pub fn check(&self) -> Result<(), ClError> {
+        self.reference.check(Self::REFERENCE, |_| Ok(()))
     }
+
+    /// Forgets a reference that [`Self::check`] refuses.
+    pub fn restore(&mut self) {
+        self.reference = self.reference.usable().clone().into();
+    }
+
+    /// Takes the reference from a frame if the signal asked for one. Returns the medians that were taken.
+    pub fn take_reference(&mut self, result: &HistogramResult, is_rgb: bool) -> Option<Vec<f64>> {
+        if !std::mem::take(&mut self.reference_wanted) {
+            return None;
+        }
+        let medians: Vec<f64> = lit(result, is_rgb).iter().map(|s| s.median).collect();
+        self.reference = Levels(medians.clone()).into();
+        Some(medians)
+    }
+
+    /// The reference of a channel.
+    fn reference(&self, channel: usize) -> Option<f64> {
+        self.reference.usable().0.get(channel).copied()
+    }
+}
+
+/// The channels that show light; chroma and alpha say nothing about lamps.
+fn lit(result: &HistogramResult, is_rgb: bool) -> &[Statistics] {
+    let count = if is_rgb { 3 } else { 1 };
+    &result.statistics[..count.min(result.statistics.len())]
 }
 
 /// The properties of the alarms.
@@ -119,10 +178,15 @@ pub(super) fn rows() -> Vec<Row<Properties>> {
         ) = alarms.contrast;
         double(
             "alarm-drift", "Alarm: lamp drift",
-            "Raise an alarm if the median differs by more than this from the reference of \
-             the signal take-reference, in grey levels; -1 = off",
+            "Raise an alarm if the median differs by more than this from alarm-drift-reference, \
+             in grey levels; -1 = off",
             OFF..=MAX_LEVEL
         ) = alarms.drift;
+        levels(
+            AlarmSettings::REFERENCE, "Alarm: reference of the lamp drift",
+            "Medians while the light is right, in grey levels: <R, G, B>, or one number for other \
+             formats. The signal take-reference sets it from the next frame; empty = none"
+        ) = alarms.reference;
         double(
             "alarm-hysteresis", "Alarm hysteresis",
             "How far past its threshold a value must return to clear an alarm, as a share of the \
@@ -176,11 +240,10 @@ impl AlarmChange {
     }
 }
 
-/// The alarms' states, and the reference medians.
+/// The alarms' states.
 #[derive(Debug, Default)]
 pub(super) struct Alarms {
     alarms: [Alarm; 4],
-    reference: Option<Vec<f64>>,
     /// The warning that there is no reference was given.
     is_told: bool,
 }
@@ -193,29 +256,23 @@ impl Alarms {
         result: &HistogramResult,
         is_rgb: bool,
     ) -> Vec<AlarmChange> {
-        if settings.reference_wanted {
-            self.reference = Some(result.statistics.iter().map(|s| s.median).collect());
-        }
-        // The channels that show light; chroma and alpha say nothing about lamps.
-        let channels = if is_rgb { 3 } else { 1 };
         let mut changes = Vec::new();
         for (i, kind) in Kind::ALL.into_iter().enumerate() {
             let threshold = kind.threshold(settings);
-            let values = result.statistics.iter().take(channels).enumerate();
+            let values = lit(result, is_rgb).iter().enumerate();
             let worst = values
-                .filter_map(|(channel, s)| Some((channel, self.value(kind, channel, s)?)))
+                .filter_map(|(channel, s)| Some((channel, value(kind, settings, channel, s)?)))
                 .max_by(|a, b| match kind.side() {
                     Side::Above => a.1.total_cmp(&b.1),
                     Side::Below => b.1.total_cmp(&a.1),
                 });
-            // No reference was taken yet.
+            // There is no reference.
             let Some((channel, value)) = worst else {
                 continue;
             };
             let changed = self.alarms[i].update(value, kind.side(), threshold, settings.hysteresis);
             if let Some(raised) = changed {
-                let reference = self.reference.as_ref();
-                let reference = reference.filter(|_| kind == Kind::LampDrift);
+                let is_drift = kind == Kind::LampDrift;
                 changes.push(AlarmChange {
                     element: result.element.clone(),
                     frame_number: result.frame_number,
@@ -224,7 +281,7 @@ impl Alarms {
                     channel,
                     value,
                     threshold,
-                    reference: reference.and_then(|r| r.get(channel)).copied(),
+                    reference: settings.reference(channel).filter(|_| is_drift),
                 });
             }
         }
@@ -235,11 +292,12 @@ impl Alarms {
     /// the first frame that is not compared is the occasion.
     pub fn why_no_drift(&mut self, settings: &AlarmSettings) -> Option<String> {
         let drift = settings.drift;
-        let is_blind = drift >= 0.0 && self.reference.is_none();
+        let is_blind = drift >= 0.0 && settings.reference(0).is_none();
         (is_blind && !std::mem::replace(&mut self.is_told, true)).then(|| {
             format!(
                 "alarm-drift={drift} has no reference yet, so no lamp-drift alarm can be raised; emit take-reference \
-                 while the light is right, or set alarm-drift=-1"
+                 while the light is right, set {}, or set alarm-drift=-1",
+                AlarmSettings::REFERENCE
             )
         })
     }
@@ -250,13 +308,14 @@ impl Alarms {
         let raised = states.filter(|(_, alarm)| alarm.is_raised());
         raised.map(|(kind, _)| kind.name().into()).collect()
     }
+}
 
-    fn value(&self, kind: Kind, channel: usize, s: &Statistics) -> Option<f64> {
-        Some(match kind {
-            Kind::OverExposed => s.saturated_high,
-            Kind::UnderExposed => s.saturated_low,
-            Kind::ContrastLost => s.p95 - s.p5,
-            Kind::LampDrift => (s.median - self.reference.as_ref()?.get(channel)?).abs(),
-        })
-    }
+/// The value of a frame's channel that is compared with the threshold; `None` without a reference.
+fn value(kind: Kind, settings: &AlarmSettings, channel: usize, s: &Statistics) -> Option<f64> {
+    Some(match kind {
+        Kind::OverExposed => s.saturated_high,
+        Kind::UnderExposed => s.saturated_low,
+        Kind::ContrastLost => s.p95 - s.p5,
+        Kind::LampDrift => (s.median - settings.reference(channel)?).abs(),
+    })
 }

@@ -158,6 +158,7 @@ impl ClBaseFilterImpl for ClHistogram {
         let settings = lock(&self.properties).counting.clone();
         let depth = largest_depth(settings.bit_depth);
         check_bins(settings.bins as usize, depth, largest_depth(0))?;
+        lock(&self.properties).alarms.check()?;
         settings.roi.check("roi", |&roi| check_region(roi))
     }
 
@@ -210,7 +211,15 @@ impl ClBaseFilterImpl for ClHistogram {
             counts: std::mem::take(&mut state.counts),
             alarms: Vec::new(),
         };
-        let alarms = lock(&self.properties).alarms.take();
+        let checked = lock(&self.properties).alarms.check();
+        if let Err(refusal) = checked {
+            element.refuse(&refusal, || lock(&self.properties).alarms.restore());
+        }
+        let (alarms, taken) = {
+            let alarms = &mut lock(&self.properties).alarms;
+            let taken = alarms.take_reference(&result, info.is_rgb());
+            (alarms.clone(), taken)
+        };
         let changes = state.alarms.look(&alarms, &result, info.is_rgb());
         result.alarms = state.alarms.raised();
         if let Some(why) = state.alarms.why_no_drift(&alarms) {
@@ -232,6 +241,16 @@ impl ClBaseFilterImpl for ClHistogram {
                     fields.set("bins-data", result.bin_arrays());
                 }
             }));
+        }
+        if let Some(reference) = taken {
+            element.notify(AlarmSettings::REFERENCE);
+            element.post(
+                times.message(&*element, "clhistogram-reference", None, |fields| {
+                    fields.set("element", &result.element);
+                    fields.set("frame-number", result.frame_number);
+                    fields.set("reference", gst::Array::new(reference));
+                }),
+            );
         }
         for alarm in changes {
             element.post(times.message(&*element, "clhistogram-alarm", None, |f| {

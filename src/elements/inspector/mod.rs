@@ -299,6 +299,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             pitch_y,
             threshold,
             alignment,
+            training: self.training(&state.own),
             judged_pixels: judged.any,
             judged_x: judged.x,
             judged_y: judged.y,
@@ -338,9 +339,8 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             .gate
             .opens(&reporting.messages, times.running_time, changed)
         {
-            let training = self.training_summary(&state.own);
-            let summary = training.unwrap_or_else(|| result.summary());
-            element.post(times.message(element, T::MESSAGE, Some(summary), |fields| {
+            let summary = Some(result.summary());
+            element.post(times.message(element, T::MESSAGE, summary, |fields| {
                 result.write_message(fields);
                 fields.set("settings", T::in_words(live));
                 if reporting.message_defects {

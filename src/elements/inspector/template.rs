@@ -105,8 +105,8 @@ pub trait InspectorImpl:
     /// Notes what is in force for a frame, before it is marked.
     fn note(_live: &mut Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
 
-    /// The summary of a frame that trains the element and is not judged.
-    fn training_summary(&self, _state: &Self::State) -> Option<String> {
+    /// Of a frame that trains the element and is not judged: frames of the training so far, and all of them.
+    fn training(&self, _state: &Self::State) -> Option<[u32; 2]> {
         None
     }
 

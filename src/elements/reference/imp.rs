@@ -212,8 +212,8 @@ impl InspectorImpl for ClReference {
         live.operator.reference.set_blind(state.is_training());
     }
 
-    fn training_summary(&self, state: &Trained) -> Option<String> {
-        state.summary()
+    fn training(&self, state: &Trained) -> Option<[u32; 2]> {
+        state.trained_on()
     }
 
     fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<Marked, ClError> {

@@ -33,7 +33,7 @@ pub struct Trained {
     /// Size and samples of the frames.
     frames: Option<([usize; 2], SampleType)>,
     training: Option<Training>,
-    /// Frames of the training so far, and all, if this frame belongs to one.
+    /// See [`Self::trained_on`].
     trained_on: Option<[u32; 2]>,
     /// The element has decided whether a training begins at the start, which it does once.
     is_started: bool,
@@ -79,10 +79,9 @@ impl Trained {
         self.trained_on.is_some() || self.training.is_some()
     }
 
-    /// The summary of a frame that belongs to a training.
-    pub fn summary(&self) -> Option<String> {
-        let [frames, wanted] = self.trained_on?;
-        Some(format!("none: training, {frames} of {wanted} frames"))
+    /// Frames of the training so far, and all, if this frame belongs to one.
+    pub fn trained_on(&self) -> Option<[u32; 2]> {
+        self.trained_on
     }
 
     /// Caps were negotiated.

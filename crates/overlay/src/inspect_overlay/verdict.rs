@@ -59,7 +59,8 @@ impl Wording {
 
 fn counts(result: &DefectResult) -> String {
     if result.judged_pixels == 0 {
-        return "nothing could be judged".into();
+        let training = result.training_in_words();
+        return training.unwrap_or_else(|| "nothing could be judged".into());
     }
     let count = result.defects.len();
     let more = if result.overflow { "+" } else { "" };
@@ -123,5 +124,10 @@ mod tests {
             let told = format!("{}, {}", wording.verdict, wording.counts);
             assert_eq!(told, wanted);
         }
+        let trains = Wording::result(&DefectResult {
+            training: Some([3, 25]),
+            ..DefectResult::default()
+        });
+        assert_eq!(trains.counts, "training, 3 of 25 frames");
     }
 }

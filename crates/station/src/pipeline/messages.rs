@@ -5,7 +5,7 @@ use std::time::Duration;
 use gst::prelude::*;
 
 use super::{
-    Pipeline,
+    Learned, Pipeline,
     trouble::{self, Stopped},
 };
 use crate::{
@@ -95,7 +95,10 @@ impl Pipeline {
                 }
             }
             "clpitchthreshold-learned" | "clreference-learned" => {
-                self.learned = structure.get("threshold").ok();
+                self.learn("threshold", structure.value("threshold"));
+            }
+            "clhistogram-reference" => {
+                self.learn("alarm-drift-reference", structure.value("reference"));
             }
             "clreference-model" => {
                 let frames = structure.get::<u32>("frames").unwrap_or_default();
@@ -105,6 +108,13 @@ impl Pipeline {
                 info!("camera {name}: {structure}")
             }
             _ => {}
+        }
+    }
+
+    fn learn<E>(&mut self, name: &'static str, value: Result<&gst::glib::SendValue, E>) {
+        if let Ok(value) = value {
+            let value = value.clone();
+            self.learned.push(Learned { name, value });
         }
     }
 }

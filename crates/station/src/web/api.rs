@@ -218,6 +218,7 @@ enum Asking {
     TakeDark,
     Train,
     LearnThreshold,
+    TakeReference,
 }
 
 /// `POST /api/cameras/NAME/command`.
@@ -229,7 +230,7 @@ pub async fn command(
 ) -> Result<Json<Value>, Refusal> {
     may_write(&site, right)?;
     let Json(asked) = body.map_err(|error| {
-        let sentence = "A command is JSON such as {\"command\": \"take-white\"}; the others are take-dark, train and learn-threshold.";
+        let sentence = "A command is JSON such as {\"command\": \"take-white\"}; the others are take-dark, train, learn-threshold and take-reference.";
         Refusal::new(error.status(), sentence)
     })?;
     let camera = site.camera(&name)?;
@@ -240,6 +241,7 @@ pub async fn command(
             Asking::TakeDark => Command::TakeDark,
             Asking::Train => Command::Train,
             Asking::LearnThreshold => Command::LearnThreshold,
+            Asking::TakeReference => Command::TakeReference,
         },
         answer,
     };
@@ -260,6 +262,7 @@ fn command_name(command: Command) -> &'static str {
         Command::TakeDark => "take-dark",
         Command::Train => "train",
         Command::LearnThreshold => "learn-threshold",
+        Command::TakeReference => "take-reference",
     }
 }
 

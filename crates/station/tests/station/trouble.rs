@@ -122,31 +122,39 @@ fn results_that_wait_outlive_the_pipelines() {
     assert_eq!(numbers[0], 0, "the results of the first pipeline");
 }
 
+const TOKEN: &str = "a-token-of-the-tests-0123456789";
+
+/// The lines of a file that allow commands.
+fn writing(sandbox: &Sandbox) -> String {
+    let token = sandbox.path().join("token");
+    fs::write(&token, format!("{TOKEN}\n")).unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let token = token.display();
+    format!("token-file = \"{token}\"\nallow-writing = true\n")
+}
+
+fn wait_for_a_restart(station: &mut Station) {
+    let restarts = station.camera("left")["restarts"].as_u64();
+    station.wait_until("the camera was started again", |s| {
+        let camera = s.camera("left");
+        camera["restarts"].as_u64() > restarts && camera["verdict"] != Value::Null
+    });
+}
+
 #[test]
 fn learned_threshold_outlives_the_pipeline() {
     if !has_device() {
         return;
     }
     let sandbox = Sandbox::new("station-learned");
-    let token = sandbox.path().join("token");
-    fs::write(&token, "a-token-of-the-tests-0123456789\n").unwrap();
-    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-    let file = format!(
-        "token-file = \"{}\"\nallow-writing = true\n{}",
-        token.display(),
-        camera_that_is_lost(&format!("pitch = {{ {INSPECTION} }}\n"))
-    );
-    let mut station = Station::start(&sandbox, &file);
+    let camera = camera_that_is_lost(&format!("pitch = {{ {INSPECTION} }}\n"));
+    let mut station = Station::start(&sandbox, &(writing(&sandbox) + &camera));
     station.wait_until("the ball fails", |s| s.camera("left")["verdict"] == "fail");
-    station.command("left", "learn-threshold", "a-token-of-the-tests-0123456789");
+    station.command("left", "learn-threshold", TOKEN);
     station.wait_for_log("camera left: learned threshold = ");
     let alarms = station.camera("left")["alarms"].to_string();
     assert!(alarms.contains("learned threshold"), "{alarms}");
-    let restarts = station.camera("left")["restarts"].as_u64();
-    station.wait_until("the camera was started again", |s| {
-        let camera = s.camera("left");
-        camera["restarts"].as_u64() > restarts && camera["verdict"] != Value::Null
-    });
+    wait_for_a_restart(&mut station);
     let before = station.camera("left")["fail"].as_u64();
     station.wait_for_frames("left", 20);
     assert_eq!(
@@ -154,4 +162,44 @@ fn learned_threshold_outlives_the_pipeline() {
         before,
         "the ball passes"
     );
+}
+
+#[test]
+fn reference_of_the_light_is_taken_at_a_command_and_outlives_the_pipeline() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-light");
+    let camera = |light: &str| {
+        let elements = format!("pitch = {{ {INSPECTION} }}\nhistogram = {{ {light} }}\n");
+        writing(&sandbox) + &camera_that_is_lost(&elements)
+    };
+    let mut station = Station::start(&sandbox, &camera("alarm-drift = 5"));
+    station.wait_for_log("alarm-drift=5 has no reference yet");
+    station.wait_for_status("left", "running");
+    let offers = station.camera("left")["offers"].to_string();
+    assert!(offers.contains("take-reference"), "{offers}");
+    station.command("left", "take-reference", TOKEN);
+    let line = station.wait_for_log("camera left: learned alarm-drift-reference = [");
+    let warnings = |station: &Station| station.log().matches("has no reference yet").count();
+    let before = warnings(&station);
+    wait_for_a_restart(&mut station);
+    station.wait_for_frames("left", 5);
+    assert_eq!(warnings(&station), before, "{}", station.log());
+    wait_for_light_alarms(&mut station, "[]");
+
+    // The learned value gives way to one of the file. The line of the log may stand there as it is.
+    station.reload(&camera("alarm-drift = 5, alarm-drift-reference = [250]"));
+    wait_for_light_alarms(&mut station, "[\"lamp-drift\"]");
+    let learned = line.split("learned ").nth(1).unwrap();
+    let learned = learned.split(';').next().unwrap();
+    station.reload(&camera(&format!("alarm-drift = 5, {learned}")));
+    wait_for_light_alarms(&mut station, "[]");
+    assert_eq!(warnings(&station), before, "{}", station.log());
+}
+
+fn wait_for_light_alarms(station: &mut Station, alarms: &str) {
+    station.wait_until(&format!("light alarms are {alarms}"), |station| {
+        station.camera("left")["light_alarms"].to_string() == alarms
+    });
 }

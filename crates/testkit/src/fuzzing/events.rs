@@ -158,6 +158,7 @@ fn result(
         threshold: finite(input)?.abs(),
         mean_level: finite(input)?.abs(),
         alignment: alignment(input)?,
+        training: training(input, verdict)?,
         judged_pixels,
         judged_x,
         judged_y,
@@ -171,6 +172,14 @@ fn result(
         mask: None,
         ignored: None,
     })
+}
+
+fn training(input: &mut Unstructured, verdict: Verdict) -> Result<Option<[u32; 2]>> {
+    if verdict != Verdict::None || !input.arbitrary()? {
+        return Ok(None);
+    }
+    let all = input.int_in_range(1..=u32::MAX)?;
+    Ok(Some([input.int_in_range(0..=all)?, all]))
 }
 
 fn alignment(input: &mut Unstructured) -> Result<Option<Alignment>> {
