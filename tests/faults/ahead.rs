@@ -171,7 +171,7 @@ fn in_order(_: &Trace) -> Result<(), String> {
         }
         let sent = line.meter.totals().bytes_uploaded as usize;
         let strips = sent / (SIDE * SIDE);
-        if sent % (SIDE * SIDE) != 0 || strips > 40 + ahead {
+        if !sent.is_multiple_of(SIDE * SIDE) || strips > 40 + ahead {
             return Err(format!(
                 "{ahead} ahead, {kept} rows kept: {sent} bytes for 40 strips"
             ));

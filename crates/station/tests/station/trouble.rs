@@ -200,6 +200,7 @@ fn reference_of_the_light_is_taken_at_a_command_and_outlives_the_pipeline() {
 
 fn wait_for_light_alarms(station: &mut Station, alarms: &str) {
     station.wait_until(&format!("light alarms are {alarms}"), |station| {
-        station.camera("left")["light_alarms"].to_string() == alarms
+        let shown = station.camera("left")["light_alarms"].to_string();
+        shown == alarms
     });
 }
