@@ -33,9 +33,11 @@ const COLOURS: [Rgb<u8>; 8] = [
     Rgb([120, 80, 30]),
     Rgb([90, 90, 90]),
 ];
-/// How boxes are filled: whether the pixel at this place of a box of this size is coloured. Classes of one colour differ in
-/// their fill, so classes begin to look alike after four times the colours.
-const FILLS: [fn([u32; 2], [u32; 2]) -> bool; 4] = [
+/// Whether the pixel at this place of a box of this size is coloured.
+type Fill = fn([u32; 2], [u32; 2]) -> bool;
+/// How boxes are filled. Classes of one colour differ in their fill, so classes begin to look alike after four times the
+/// colours.
+const FILLS: [Fill; 4] = [
     |_, _| true,
     |[x, y], [width, height]| x == 0 || y == 0 || x + 1 == width || y + 1 == height,
     |[_, y], _| y % 4 < 2,
