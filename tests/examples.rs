@@ -15,6 +15,7 @@ use clinspect_testkit::{
     tools,
 };
 use std::{
+    collections::BTreeSet,
     fs,
     io::{BufRead, BufReader},
     path::PathBuf,
@@ -226,6 +227,44 @@ fn inspect_web_lists_every_planted_defect_once_wherever_the_web_is_cut() {
     let folder = Folder::new("web");
     let map = roll(&folder, 1024);
     assert_eq!(map, roll(&folder, 40));
+}
+
+#[test]
+fn roll_map_distinguishes_more_classes_than_it_has_colours() {
+    if !has_device() {
+        return;
+    }
+    let folder = Folder::new("classes");
+    // Limits between the areas of the planted defects.
+    let areas = [
+        70, 74, 200, 385, 400, 440, 524, 530, 538, 540, 600, 1200, 1206, 2000, 4000, 4040, 5000,
+        7501,
+    ];
+    let rules = areas.map(|area| format!("c{area}: area < {area}"));
+    let rules = rules.join("; ");
+    let classes = format!("merge-distance=3 min-area=12 classes=\"{rules}\"");
+    let args = "--source web --width 512 --pictures 0 --strip-rows 1024 --frames 10 --json";
+    let more = ["--inspection", &classes, "--output", folder.name()];
+    let output = run(
+        "inspect",
+        &[Vec::from_iter(args.split(' ')), more.to_vec()].concat(),
+    );
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines = text(&output.stdout);
+    let lines = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("an object"));
+    let defects = lines.filter(|line| line["type"] == "defect");
+    let found: BTreeSet<String> = defects.map(|line| line["class"].to_string()).collect();
+    assert!((17..=32).contains(&found.len()), "{found:?}");
+    let map = image::open(folder.path("roll-map.png")).expect("the map is a picture");
+    let map = map.into_rgb8();
+    // What stands before each class in the legend.
+    let signs = (1..=found.len() as u32).map(|line| {
+        let sign = image::imageops::crop_imm(&map, 84, 4 + 18 * line + 2, 11, 11);
+        sign.to_image().into_raw()
+    });
+    assert_eq!(BTreeSet::from_iter(signs).len(), found.len());
 }
 
 #[test]

@@ -22,7 +22,7 @@ const SMALLEST: u32 = 5;
 const PAPER: Rgb<u8> = Rgb([255, 255, 255]);
 const WEB: Rgb<u8> = Rgb([232, 232, 228]);
 const INK: Rgb<u8> = Rgb([60, 60, 60]);
-/// Colours of classes in the order in which they come.
+/// Colours of classes in the order in which they come. The classes after these have the same colours and other [`FILLS`].
 const COLOURS: [Rgb<u8>; 8] = [
     Rgb([200, 30, 30]),
     Rgb([20, 90, 200]),
@@ -32,6 +32,16 @@ const COLOURS: [Rgb<u8>; 8] = [
     Rgb([0, 150, 160]),
     Rgb([120, 80, 30]),
     Rgb([90, 90, 90]),
+];
+/// Whether the pixel at this place of a box of this size is coloured.
+type Fill = fn([u32; 2], [u32; 2]) -> bool;
+/// How boxes are filled. Classes of one colour differ in their fill, so classes begin to look alike after four times the
+/// colours.
+const FILLS: [Fill; 4] = [
+    |_, _| true,
+    |[x, y], [width, height]| x == 0 || y == 0 || x + 1 == width || y + 1 == height,
+    |[_, y], _| y % 4 < 2,
+    |[x, _], _| x % 4 < 2,
 ];
 /// Least distance of two marks of a scale, px.
 const BETWEEN_MARKS: f64 = 60.0;
@@ -75,9 +85,9 @@ pub fn draw(
         ([1.0; 2], ["across, px", "along, px"])
     };
     write(&mut picture, &heading, [left, 4], INK);
-    for ((y, &(class, count)), colour) in (1..).zip(&classes).zip(COLOURS.iter().cycle()) {
-        let y = 4 + LINE * y;
-        fill(&mut picture, [left, y + 2, 11, 11], *colour);
+    for (number, &(class, count)) in classes.iter().enumerate() {
+        let y = 4 + LINE * (number as u32 + 1);
+        mark(&mut picture, [left, y + 2, 11, 11], number);
         let entry = format!("{class} ({count})");
         write(&mut picture, &entry, [left + 18, y], INK);
     }
@@ -99,12 +109,13 @@ pub fn draw(
 
     for (row, defect) in defects {
         let class = classes.iter().position(|&(name, _)| name == defect.class);
-        let colour = COLOURS[class.unwrap_or(0) % COLOURS.len()];
+        let class = class.unwrap_or(0);
         let x = left + (f64::from(defect.x) * across) as u32;
         let y = top + (*row as f64 * along) as u32;
         let side = |len: u32, scale: f64| ((f64::from(len) * scale) as u32).max(SMALLEST);
         let [w, h] = [side(defect.width, across), side(defect.height, along)];
-        fill(&mut picture, [x, y, w, h], colour);
+        mark(&mut picture, [x, y, w, h], class);
+        let colour = COLOURS[class % COLOURS.len()];
         write(&mut picture, &defect.id.to_string(), [x + w + 3, y], colour);
     }
     save(&picture.into(), file)
@@ -138,6 +149,22 @@ fn marks(end: f64, scale: f64) -> Vec<(u32, String)> {
             ((at * scale) as u32, format!("{at:.decimals$}"))
         })
         .collect()
+}
+
+/// Draws the box of a defect of a class.
+fn mark(picture: &mut RgbImage, [left, top, width, height]: [u32; 4], class: usize) {
+    let colour = COLOURS[class % COLOURS.len()];
+    let is_coloured = FILLS[class / COLOURS.len() % FILLS.len()];
+    for y in 0..height {
+        for x in 0..width {
+            let colour = if is_coloured([x, y], [width, height]) {
+                colour
+            } else {
+                PAPER
+            };
+            fill(picture, [left + x, top + y, 1, 1], colour);
+        }
+    }
 }
 
 fn fill(picture: &mut RgbImage, [x, y, width, height]: [u32; 4], colour: Rgb<u8>) {

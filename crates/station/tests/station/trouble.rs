@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use clinspect_testkit::tools::{Sandbox, has_device};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::process::{Station, live_camera};
 
@@ -186,21 +186,20 @@ fn reference_of_the_light_is_taken_at_a_command_and_outlives_the_pipeline() {
     wait_for_a_restart(&mut station);
     station.wait_for_frames("left", 5);
     assert_eq!(warnings(&station), before, "{}", station.log());
-    wait_for_light_alarms(&mut station, "[]");
+    wait_for_light_alarms(&mut station, json!([]));
 
     // The learned value gives way to one of the file. The line of the log may stand there as it is.
     station.reload(&camera("alarm-drift = 5, alarm-drift-reference = [250]"));
-    wait_for_light_alarms(&mut station, "[\"lamp-drift\"]");
+    wait_for_light_alarms(&mut station, json!(["lamp-drift"]));
     let learned = line.split("learned ").nth(1).unwrap();
     let learned = learned.split(';').next().unwrap();
     station.reload(&camera(&format!("alarm-drift = 5, {learned}")));
-    wait_for_light_alarms(&mut station, "[]");
+    wait_for_light_alarms(&mut station, json!([]));
     assert_eq!(warnings(&station), before, "{}", station.log());
 }
 
-fn wait_for_light_alarms(station: &mut Station, alarms: &str) {
+fn wait_for_light_alarms(station: &mut Station, alarms: Value) {
     station.wait_until(&format!("light alarms are {alarms}"), |station| {
-        let shown = station.camera("left")["light_alarms"].to_string();
-        shown == alarms
+        station.camera("left")["light_alarms"] == alarms
     });
 }
