@@ -103,6 +103,13 @@ impl Ahead {
         }
     }
 
+    /// A web begins: all uploads so far are strays.
+    pub fn forget_all(&mut self) {
+        self.forget();
+        self.note_stray();
+        (self.soon, self.kept) = (0, 0);
+    }
+
     fn note_stray(&mut self) {
         self.stray = self.latest.clone();
     }

@@ -139,8 +139,7 @@ impl WebRows {
     pub fn clear(&mut self) {
         (self.at, self.first, self.rows) = (0, 0, 0);
         (self.copied, self.soon, self.moved) = (None, None, None);
-        self.ahead.forget();
-        (self.ahead.soon, self.ahead.kept) = (0, 0);
+        self.ahead.forget_all();
     }
 
     /// Number of the web's first row that is kept.
