@@ -17,8 +17,6 @@
     X(clCreateBuffer) \
     X(clCreateImage) \
     X(clReleaseMemObject) \
-    X(clSVMAlloc) \
-    X(clSVMFree) \
     X(clCreateProgramWithSource) \
     X(clBuildProgram) \
     X(clGetProgramBuildInfo) \

@@ -336,7 +336,6 @@ impl WebRows {
         Completion {
             context: self.context.clone(),
             last,
-            bytes: 0,
         }
     }
 
