@@ -116,9 +116,9 @@ impl Line {
     /// Compares the last `count` rows of the web.
     fn compare(&self, count: u64) -> Result<(), String> {
         let from = self.past().saturating_sub(count);
-        let mut rows = self.rows.lock().map_err(text)?;
+        let rows = self.rows.lock().map_err(text)?;
         let from = from.max(rows.first());
-        let (out, done) = read_rows(&self.context, &mut rows, from, self.past())?;
+        let (out, done) = read_rows(&self.context, &rows, from, self.past())?;
         drop(rows);
         done.wait("rows").map_err(text)?;
         let from = from as usize * SIDE;
@@ -324,11 +324,11 @@ fn rows_in_use(_: &Trace) -> Result<(), String> {
             let number = strip.0;
             line.add(strip, kept)?;
             line.free.clear();
-            let mut rows = line.rows.lock().map_err(text)?;
+            let rows = line.rows.lock().map_err(text)?;
             let from = line.past() - SIDE as u64;
             reads.push((
                 number,
-                read_rows(&line.context, &mut rows, from, line.past())?,
+                read_rows(&line.context, &rows, from, line.past())?,
             ));
         }
         layer::set_rules(GPU);

@@ -91,7 +91,7 @@ impl Web {
     /// Enqueues a copy of the first `count` rows of the last strip.
     fn read(&self, count: u64) -> Result<(ClBuffer, Completion), String> {
         let from = self.rows().past() - SIDE as u64;
-        read_rows(&self.context, &mut self.rows(), from, from + count)
+        read_rows(&self.context, &self.rows(), from, from + count)
     }
 
     /// Compares the first `count` rows of the last strip.
@@ -111,7 +111,7 @@ pub fn info() -> Result<gst_video::VideoInfo, String> {
 /// Enqueues a copy of the web's rows from `from` to before `until`.
 pub fn read_rows(
     context: &Arc<ClContext>,
-    rows: &mut WebRows,
+    rows: &WebRows,
     from: u64,
     until: u64,
 ) -> Result<(ClBuffer, Completion), String> {

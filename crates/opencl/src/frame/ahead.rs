@@ -126,9 +126,8 @@ impl Ahead {
     }
 
     /// An upload that still writes into the memory although its strip was forgotten.
-    pub fn stray(&mut self) -> Option<&Completion> {
-        self.stray = self.stray.take().filter(|stray| !stray.last.has_ended());
-        self.stray.as_ref()
+    pub fn stray(&self) -> Option<&Completion> {
+        self.stray.as_ref().filter(|stray| !stray.last.has_ended())
     }
 
     fn take_back(&mut self, number: u64) {

@@ -199,9 +199,7 @@ impl WebRows {
     pub(super) fn append(&mut self, strip: &ClFrame, keep: u64) -> Result<Completion, ClError> {
         let memory = self.make_room(keep)?;
         let height = self.height;
-        let context = self.context.clone();
-        let meter = self.meter.clone();
-        let mut submission = context.submit(&meter, self.frame_bytes(height));
+        let mut submission = self.context.submit(&self.meter, self.frame_bytes(height));
         submission.after(self.copied.as_ref());
         submission.also_after(self.ahead.stray());
         for (index, plane) in strip.planes().iter().enumerate() {
@@ -318,9 +316,7 @@ impl WebRows {
         to: (&ClBuffer, usize, usize),
     ) -> Result<Completion, ClError> {
         let bytes = self.frame_bytes(self.rows);
-        let context = self.context.clone();
-        let meter = self.meter.clone();
-        let mut submission = context.submit(&meter, bytes);
+        let mut submission = self.context.submit(&self.meter, bytes);
         submission.after(self.copied.as_ref());
         submission.also_after(self.ahead.stray());
         for index in 0..self.planes.len() {
@@ -368,9 +364,7 @@ impl WebRows {
     ///
     /// # Errors
     /// [`ClError::Input`] if nothing has come.
-    pub fn frame(&mut self, from: u64, until: u64) -> Result<ClFrame, ClError> {
-        let has_ended = |moved: &Completion| moved.last.status() == Ok(Status::Complete);
-        self.moved = self.moved.take().filter(|moved| !has_ended(moved));
+    pub fn frame(&self, from: u64, until: u64) -> Result<ClFrame, ClError> {
         let memory = self.memory.as_ref().ok_or_else(no_memory)?;
         let written = match &self.soon {
             Some((rows, soon)) if until <= *rows => Some(soon),
@@ -378,6 +372,7 @@ impl WebRows {
         };
         if let Some(written) = written {
             let moved = self.moved.as_ref().map(|moved| &moved.last);
+            let moved = moved.filter(|moved| moved.status() != Ok(Status::Complete));
             memory.note_part_written(&written.last, moved);
         }
         let skip = (from.clamp(self.first, self.past()) - self.first) as usize;
