@@ -326,10 +326,7 @@ fn rows_in_use(_: &Trace) -> Result<(), String> {
             line.free.clear();
             let rows = line.rows.lock().map_err(text)?;
             let from = line.past() - SIDE as u64;
-            reads.push((
-                number,
-                read_rows(&line.context, &rows, from, line.past())?,
-            ));
+            reads.push((number, read_rows(&line.context, &rows, from, line.past())?));
         }
         layer::set_rules(GPU);
         for (number, (out, done)) in &reads {
