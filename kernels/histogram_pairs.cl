@@ -5,7 +5,7 @@
  *                  counted by pairs, one increment for two samples, if a probe shows that the
  *                  counters in use fit the cache, else byte by byte. A step that repeats one pixel,
  *                  or one pair of grey samples, takes one increment per table. At the end the pair
- *                  tables are summed into bins and zeroed.
+ *                  tables are summed into bins and zeroed, if a block used them.
  * histogram_bytes  The same for small frames, byte by byte, without pair tables: to sum and zero these
  *                  would take longer than to count. Each work-item counts a part of the rows.
  *
@@ -80,8 +80,8 @@ static __attribute__((always_inline)) int is_run(const ulong *w)
 #endif
 }
 
-/* Counts whole steps from `p`, byte by byte if `wide` (a constant at each call). Returns the first
- * byte that is not counted. */
+/* Counts whole steps from `p`, byte by byte and without the pair tables if `wide` (a constant at each call). Returns the
+ * first byte that is not counted. */
 static __attribute__((always_inline)) __global const uchar *
 count_steps(__global const uchar *p, __global const uchar *past, __global uint *pairs, uint *bytes,
             int wide)
@@ -92,9 +92,15 @@ count_steps(__global const uchar *p, __global const uchar *past, __global uint *
         for (int i = 0; i < STEP_BYTES / 8; i++)
             w[i] = LOAD_ULONG(p + 8 * i);
         if (is_run(w)) {
+            if (wide) {
 #pragma unroll
-            for (int i = 0; i < PAIR_TABLES; i++)
-                pairs[i * PAIR_TABLE_LEN + ((w[0] >> (16 * i)) & 0xffff)] += PAIRS_OF_RUN;
+                for (int i = 0; i < 2 * PAIR_TABLES; i++)
+                    bytes[i * BYTE_TABLE_LEN + ((w[0] >> (8 * i)) & 0xff)] += PAIRS_OF_RUN;
+            } else {
+#pragma unroll
+                for (int i = 0; i < PAIR_TABLES; i++)
+                    pairs[i * PAIR_TABLE_LEN + ((w[0] >> (16 * i)) & 0xffff)] += PAIRS_OF_RUN;
+            }
         } else if (wide) {
 #pragma unroll
             for (int i = 0; i < STEP_BYTES; i++)
@@ -218,23 +224,33 @@ __kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, u
     uint bytes[BYTE_TABLES * BYTE_TABLE_LEN];
     for (int i = 0; i < BYTE_TABLES * BYTE_TABLE_LEN; i++)
         bytes[i] = 0;
+    int has_pairs = 0;
 
     for (ulong start = get_global_id(0) * block; start < total; start += items * block) {
         const ulong stop = min(start + block, total);
         uint seen[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         const ulong probe = max((stop - start) / SPREAD_PROBES, 1UL);
+        /* A division per probe would take as long as the probe. */
+        const int probe_rows = (int)(probe / span), probe_patterns = (int)(probe % span);
+        int y = y0 + (int)(start / span), x = (int)(start % span);
         for (ulong at = start; at + 1 < stop; at += probe) {
-            __global const uchar *p = src + src_offset +
-                                      (size_t)(y0 + (int)(at / span)) * src_stride +
-                                      (size_t)(inner0 + (int)(at % span)) * PERIOD;
+            __global const uchar *p = src + src_offset + (size_t)y * src_stride + (size_t)(inner0 + x) * PERIOD;
             /* A one-byte pattern pairs with its right neighbour, unless the row ends there. */
-            const uint second = PERIOD > 1 || at % span + 1 < span ? p[1] : p[0];
+            const uint second = PERIOD > 1 || x + 1 < (int)span ? p[1] : p[0];
             const uint cell = (p[0] >> 4) * 16 + (second >> 4);
             seen[cell >> 5] |= 1u << (cell & 31);
+            y += probe_rows;
+            x += probe_patterns;
+            if (x >= (int)span) {
+                x -= (int)span;
+                y++;
+            }
         }
         uint occupied = 0;
         for (int i = 0; i < 8; i++)
             occupied += popcount(seen[i]);
+        const int is_wide = occupied > SPREAD_WIDE;
+        has_pairs |= !is_wide;
 
         for (ulong at = start; at < stop;) {
             const segment_t s = next_segment(at, stop, inner0, span);
@@ -243,8 +259,7 @@ __kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, u
                                       (size_t)s.from * PERIOD;
             __global const uchar *past = p + (size_t)(s.to - s.from) * PERIOD;
             at += (ulong)(s.to - s.from);
-            p = occupied > SPREAD_WIDE ? count_steps(p, past, pairs, bytes, 1)
-                                       : count_steps(p, past, pairs, bytes, 0);
+            p = is_wide ? count_steps(p, past, pairs, bytes, 1) : count_steps(p, past, pairs, bytes, 0);
             for (; p < past; p += PERIOD)
                 for (int j = 0; j < PERIOD; j++)
                     add_to_bin(table, ch[j], p[j], 1, shift, bins);
@@ -253,7 +268,7 @@ __kernel void histogram_pairs(PLANE_ARGS, PATTERN_ARGS, __global uint *tables, u
     for (int t = 0; t < BYTE_TABLES; t++)
         for (uint v = 0; v < 256; v++)
             add_to_bin(table, ch[t % PERIOD], v, bytes[t * BYTE_TABLE_LEN + v], shift, bins);
-    for (int t = 0; t < PAIR_TABLES; t++)
+    for (int t = 0; has_pairs && t < PAIR_TABLES; t++)
         reduce_pairs(pairs + t * PAIR_TABLE_LEN, table, ch[(2 * t) % PERIOD],
                      ch[(2 * t + 1) % PERIOD], shift, bins);
 }

@@ -17,6 +17,8 @@
     X(clCreateBuffer) \
     X(clCreateImage) \
     X(clReleaseMemObject) \
+    X(clSVMAlloc) \
+    X(clSVMFree) \
     X(clCreateProgramWithSource) \
     X(clBuildProgram) \
     X(clGetProgramBuildInfo) \

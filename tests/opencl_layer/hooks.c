@@ -116,6 +116,25 @@ RELEASE(clReleaseProgram, cl_program, PROGRAM)
 RELEASE(clReleaseKernel, cl_kernel, KERNEL)
 RELEASE(clReleaseEvent, cl_event, EVENT)
 
+/* Memory that host and device share. The calls have no status: a failure is no memory. */
+static void *CL_API_CALL hook_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, size_t size,
+                                         cl_uint alignment)
+{
+    if (judge(F_clSVMAlloc).fail != CL_SUCCESS || limit_buffer(size) != CL_SUCCESS)
+        return NULL;
+    void *bytes = next->clSVMAlloc(context, flags, size, alignment);
+    if (bytes != NULL)
+        object_created(MEMORY, bytes);
+    return bytes;
+}
+
+static void CL_API_CALL hook_clSVMFree(cl_context context, void *bytes)
+{
+    judge(F_clSVMFree);
+    object_released(MEMORY, bytes);
+    next->clSVMFree(context, bytes);
+}
+
 static cl_int failed_wait(cl_uint count, const cl_event *waits)
 {
     for (cl_uint i = 0; i < count; i++)

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use clinspect_core::ClError;
 use clinspect_opencl::frame::{Importer, layout_of};
-use clinspect_opencl::{ClAllocator, ClContext, Meter, Taken, new_video_pool};
+use clinspect_opencl::{ClAllocator, ClContext, Meter, ResultMemory, Taken, new_video_pool};
 use clinspect_operators::{Arithmetic, Gaussian, Histogram};
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -190,4 +191,33 @@ fn pool_buffer_used_again_holds_the_new_frame_alone() {
         assert_same(&read(&buffer), &wanted, || format!("round {round}"));
     }
     pool.set_active(false).unwrap();
+}
+
+#[test]
+fn result_memory_is_zero_at_first_and_holds_what_host_and_commands_write() {
+    let Some(device) = device::open() else { return };
+    let meter = Meter::new(false);
+    let submission = || device.submit(&meter, 0);
+    let mut memory = ResultMemory::new(&device, 64, "a result").unwrap();
+    let read = |memory: &mut ResultMemory, offset, len| {
+        let mut out = vec![OUTPUT_POISON; len];
+        submission().read_result(memory, offset, &mut out, "a result")?;
+        Ok::<_, ClError>(out)
+    };
+    assert_eq!(read(&mut memory, 0, 64).unwrap(), [0; 64]);
+    let lent = submission().shared_result(&mut memory, 64, "a result");
+    if !device.caps().shares_results {
+        assert!(matches!(lent, Err(ClError::Input(_))), "{lent:?}");
+        return;
+    }
+    lent.unwrap().fill(7);
+    assert_eq!(read(&mut memory, 60, 4).unwrap(), [7; 4]);
+    let mut zero = submission();
+    zero.zero(memory.mem(), 32, "a result").unwrap();
+    let bytes = zero.shared_result(&mut memory, 64, "a result").unwrap();
+    assert_eq!(bytes, [[0; 32], [7; 32]].concat());
+    let past = read(&mut memory, 61, 4);
+    assert!(matches!(past, Err(ClError::Input(_))), "{past:?}");
+    let downloaded = meter.totals().bytes_downloaded;
+    assert_eq!(downloaded, 64 + 64 + 4 + 64 + 4);
 }

@@ -7,6 +7,9 @@ pub struct DeviceCaps {
     pub is_cpu: bool,
     /// Device and host share memory: host memory can be wrapped without a copy.
     pub shares_host_memory: bool,
+    /// The device is a CPU whose results the host can read in place, without a command (fine-grained shared virtual
+    /// memory).
+    pub shares_results: bool,
     /// Number of compute units.
     pub compute_units: usize,
     /// Largest number of work-items in a work-group.

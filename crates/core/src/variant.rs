@@ -24,6 +24,7 @@ mod devices {
         DeviceCaps {
             is_cpu: true,
             shares_host_memory: true,
+            shares_results: true,
             compute_units: 2,
             max_work_group: 4096,
             max_work_item: [4096; 3],
@@ -38,6 +39,7 @@ mod devices {
         DeviceCaps {
             is_cpu: false,
             shares_host_memory: false,
+            shares_results: false,
             compute_units: 132,
             max_work_group: 1024,
             max_work_item: [1024, 1024, 64],

@@ -2,11 +2,13 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    ops::RangeInclusive,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use opencl3::{
@@ -30,6 +32,10 @@ use clinspect_core::{ClError, device_caps::DeviceCaps};
 
 /// Number of recent commands that show the device's progress.
 const MAX_RECENT: usize = 32;
+
+/// Bytes of kernels for whose end the host yields. With shorter kernels yields disturb PoCL's threads; of longer
+/// ones the time to wake the host is a small part (docs/adr/0018).
+const POLLED_BYTES: RangeInclusive<usize> = 256 << 10..=8 << 20;
 
 /// One device in use: its context, its in-order queues and its programs.
 #[derive(Debug)]
@@ -153,6 +159,25 @@ impl ClContext {
             self.note_progress();
         }
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Waits for at most `limit` until the last noted command, and thus all before it, have ended. Returns false if they
+    /// have not, and at once for a stalled device.
+    pub(super) fn has_ended_within(&self, limit: Duration) -> bool {
+        if self.is_stalled() {
+            return false;
+        }
+        let last = self.recent().back().cloned();
+        last.is_none_or(|last| last.ends_within(limit))
+    }
+
+    /// Waits for the end of the last noted command, and thus of all before it, with or without a failure.
+    ///
+    /// # Errors
+    /// The wait has failed.
+    pub(super) fn wait_for_noted(&self) -> Result<(), ClError> {
+        let last = self.recent().back().cloned();
+        last.map_or(Ok(()), |last| self.wait_for_end(&last))
     }
 
     fn recent(&self) -> MutexGuard<'_, VecDeque<Arc<Event>>> {
@@ -293,6 +318,22 @@ impl ClContext {
         Ok(())
     }
 
+    /// Waits for kernels that process `bytes` bytes, the last of which is `event`, without a limit.
+    ///
+    /// # Errors
+    /// The command has failed, or waiting for it has.
+    pub(super) fn wait_for_kernels(
+        &self,
+        event: &Event,
+        bytes: usize,
+        subject: &str,
+    ) -> Result<(), ClError> {
+        if self.device.has_pinned_workers() && is_polled(bytes) {
+            event.yield_until_done();
+        }
+        self.wait(event, subject)
+    }
+
     /// Waits until the device has executed every enqueued command. For measurements; elements wait
     /// for their own commands with [`Self::finish_within`].
     ///
@@ -308,11 +349,34 @@ impl ClContext {
     }
 }
 
+/// Whether the host polls for the end of kernels that process this many bytes.
+fn is_polled(bytes: usize) -> bool {
+    POLLED_BYTES.contains(&bytes)
+}
+
 /// An empty list must be passed as a null pointer.
 pub(super) fn first_of(events: &[cl_event]) -> *const cl_event {
     if events.is_empty() {
         ptr::null()
     } else {
         events.as_ptr()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_polled;
+
+    #[test]
+    fn is_polled_holds_for_frames_of_middle_size() {
+        let sizes = [
+            (320, 240),
+            (640, 480),
+            (1920, 1080),
+            (3840, 2160),
+            (4096, 3072),
+        ];
+        let polled = sizes.map(|(width, height)| is_polled(width * height));
+        assert_eq!(polled, [false, true, true, true, false]);
     }
 }

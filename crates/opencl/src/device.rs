@@ -9,8 +9,9 @@ use opencl3::{
         CL_DEVICE_HOST_UNIFIED_MEMORY, CL_DEVICE_IMAGE_SUPPORT, CL_DEVICE_IMAGE2D_MAX_HEIGHT,
         CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
         CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES,
-        CL_DEVICE_NAME, CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
-        get_device_ids, get_device_info,
+        CL_DEVICE_NAME, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_FINE_GRAIN_BUFFER,
+        CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, get_device_ids,
+        get_device_info,
     },
     platform::platform::{CL_PLATFORM_NAME, get_platform_ids, get_platform_info},
     types::{cl_device_id, cl_device_info},
@@ -55,6 +56,11 @@ impl DeviceInfo {
     /// Whether a command runs in the thread that enqueues it.
     pub(super) fn runs_inline(&self) -> bool {
         self.is_pocl && POCL_INLINE.iter().any(|kind| self.name.starts_with(kind))
+    }
+
+    /// Whether each processor of this process has a thread of PoCL for this device.
+    pub(super) fn has_pinned_workers(&self) -> bool {
+        self.is_pocl && !self.runs_inline() && workers::are_pinned()
     }
 }
 
@@ -167,6 +173,7 @@ fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
         caps: DeviceCaps {
             is_cpu,
             shares_host_memory: is_cpu || get(CL_DEVICE_HOST_UNIFIED_MEMORY)?.to_uint() != 0,
+            shares_results: is_cpu && has_fine_grained_memory(id),
             compute_units: get(CL_DEVICE_MAX_COMPUTE_UNITS)?.to_uint().max(1) as usize,
             max_work_group: get(CL_DEVICE_MAX_WORK_GROUP_SIZE)?.to_size().max(1),
             max_work_item: [item(0), item(1), item(2)],
@@ -183,6 +190,12 @@ fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
             },
         },
     })
+}
+
+/// Whether host and device may use the same memory in turns, without a map. Drivers before OpenCL 2.0 do not know the query.
+fn has_fine_grained_memory(id: cl_device_id) -> bool {
+    let capabilities = get_device_info(id, CL_DEVICE_SVM_CAPABILITIES);
+    capabilities.is_ok_and(|info| info.to_ulong() & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0)
 }
 
 /// An NVIDIA GPU of compute capability 6.1 or later.

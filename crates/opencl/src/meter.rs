@@ -216,6 +216,11 @@ impl Meter {
         self.measure(Step::Download, event, event, bytes);
     }
 
+    /// Counts the bytes of a small result that the host read in place.
+    pub(super) fn result_in_place(&self, bytes: usize) {
+        self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
+    }
+
     /// Measures the kernels from `first` to `last`, which process `bytes` and wait for the commands
     /// `waited` of others.
     pub(super) fn computed(

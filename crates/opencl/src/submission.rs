@@ -284,6 +284,19 @@ impl Submission<'_> {
         Ok(())
     }
 
+    /// Ends the commands and waits for them; the host then reads `read` bytes of a result in place.
+    ///
+    /// # Errors
+    /// The failing call, or the failure of a command.
+    pub(super) fn finish(self, read: usize, subject: &str) -> Result<(), ClError> {
+        self.meter.result_in_place(read);
+        if self.last.is_none() {
+            // Nothing was enqueued, but commands of a frame that failed may still run.
+            return self.context.wait_for_noted();
+        }
+        self.send()?.wait(subject)
+    }
+
     /// Flushes the commands without waiting for them.
     ///
     /// # Errors
@@ -304,6 +317,7 @@ impl Submission<'_> {
         Ok(Completion {
             context: self.context.clone(),
             last,
+            bytes: self.bytes,
         })
     }
 
@@ -368,6 +382,8 @@ impl Drop for Submission<'_> {
 pub struct Completion {
     pub(super) context: Arc<ClContext>,
     pub(super) last: Arc<Event>,
+    /// Bytes that the kernels process; 0 if there are none.
+    pub(super) bytes: usize,
 }
 
 impl Completion {
@@ -376,7 +392,7 @@ impl Completion {
     /// # Errors
     /// A command or the wait has failed.
     pub fn wait(&self, subject: &str) -> Result<(), ClError> {
-        self.context.wait(&self.last, subject)
+        (self.context).wait_for_kernels(&self.last, self.bytes, subject)
     }
 }
 

@@ -9,6 +9,7 @@
 use std::{
     ffi::{CStr, c_char},
     fs, mem,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use super::log::CAT;
@@ -18,6 +19,14 @@ const MARK: &CStr = c"pocl-worker";
 
 /// Processors up to which threads are pinned.
 const MOST_PROCESSORS: usize = 2;
+
+/// Whether PoCL's threads are pinned, one to each processor.
+static ARE_PINNED: AtomicBool = AtomicBool::new(false);
+
+/// Whether each processor that this process may use has a thread of PoCL, and only one.
+pub(super) fn are_pinned() -> bool {
+    ARE_PINNED.load(Relaxed)
+}
 
 /// Runs `initialise`, which makes PoCL's worker threads, and pins these threads. The caller holds
 /// [`super::driver::lock`].
@@ -72,6 +81,7 @@ fn pin(threads: &[libc::pid_t]) {
     if processors.len() > MOST_PROCESSORS || threads.len() != processors.len() {
         return;
     }
+    let mut are_pinned = true;
     for (&thread, &processor) in threads.iter().zip(&processors) {
         // SAFETY: a set of bits, for which zero is valid.
         let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
@@ -81,8 +91,10 @@ fn pin(threads: &[libc::pid_t]) {
         let result = unsafe { libc::sched_setaffinity(thread, size_of_val(&set), &raw const set) };
         if result != 0 {
             gst::debug!(CAT, "PoCL's thread {thread} stays unpinned");
+            are_pinned = false;
         }
     }
+    ARE_PINNED.store(are_pinned, Relaxed);
     gst::debug!(
         CAT,
         "{} threads of PoCL on processors {processors:?}",

@@ -15,7 +15,7 @@ use clinspect_core::{
     },
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter};
+use clinspect_opencl::{Arg, ClContext, Kernel, Meter, ResultMemory};
 use gst::glib;
 
 use plane_count::{Plan, PlaneCount, table_count};
@@ -74,9 +74,9 @@ pub struct Histogram {
     context: Arc<ClContext>,
     variant: HistogramVariant,
     passes: Vec<PlaneCount>,
-    merge: Option<Merge>,
-    /// Counters of two frames; `slot` selects those of the next frame.
-    out: Mem,
+    tables: Option<Tables>,
+    /// Counters of two frames; `slot` selects those of the next frame. The host sums small tables into its own counters.
+    out: ResultMemory,
     slot: usize,
     clean: bool,
     table_len: usize,
@@ -86,12 +86,25 @@ pub struct Histogram {
     bytes: usize,
 }
 
-/// Tables of the work-items, and the kernel that sums them.
+/// Most counters of all tables that the host sums: about 10 us. A launch takes 15 to 40 us.
+const MOST_ON_HOST: usize = 16 << 10;
+
+/// Tables of the work-items, all zero between frames.
 #[derive(Debug)]
-struct Merge {
-    tables: Mem,
+struct Tables {
+    memory: ResultMemory,
     count: usize,
-    kernel: Kernel,
+    /// The kernel that sums them; `None`: the host does.
+    kernel: Option<Kernel>,
+}
+
+/// Adds tables of `bins.len()` counters to `bins`, and sets them to zero.
+fn take_tables(tables: &mut [u32], bins: &mut [u32]) {
+    for table in tables.chunks_exact_mut(bins.len().max(1)) {
+        for (bin, counter) in bins.iter_mut().zip(table) {
+            *bin += std::mem::take(counter);
+        }
+    }
 }
 
 /// Checks the number of bins of samples that fill `bit_depth` of their `sample_bits` bits.
@@ -233,20 +246,25 @@ impl Histogram {
             bytes += pass.rows() * plane.row_bytes * region.width() / layout.width.max(1);
             passes.push(pass);
         }
-        // Every program of histograms has the merging kernel.
-        let merge = match passes.first() {
-            Some(pass) if tables > 0 => Some(Merge {
-                tables: zeroed(context, tables * counters, "histogram tables")?,
-                count: tables,
-                kernel: pass.program.kernel("histogram_merge")?,
-            }),
+        let tables = match passes.first() {
+            Some(pass) if tables > 0 => {
+                let memory = zeroed(context, tables * counters, "histogram tables")?;
+                let is_on_host = memory.is_shared() && tables * counters <= MOST_ON_HOST;
+                // Every program of histograms has the merging kernel.
+                let kernel = || pass.program.kernel("histogram_merge");
+                Some(Tables {
+                    memory,
+                    count: tables,
+                    kernel: (!is_on_host).then(kernel).transpose()?,
+                })
+            }
             _ => None,
         };
         Ok(Self {
             context: context.clone(),
             variant,
             passes,
-            merge,
+            tables,
             out: zeroed(context, 2 * counters, "histogram counters")?,
             slot: 0,
             clean: true,
@@ -307,13 +325,13 @@ impl Histogram {
         }
         // The fast kernels count into one table and clear the next frame's; `local` clears its own.
         let slot = self.slot;
-        let out = (&self.out, 2 * self.table_len * COUNTER);
+        let out = (self.out.mem(), 2 * self.table_len * COUNTER);
         let mut unclean = Vec::new();
         if !self.clean {
             // The tables of work-items are zero only after a complete frame.
             unclean.extend(self.passes.iter().filter_map(PlaneCount::tables));
             let table_bytes = self.table_len * COUNTER;
-            unclean.extend((self.merge.iter()).map(|m| (&m.tables, m.count * table_bytes)));
+            unclean.extend((self.tables.iter()).map(|t| (t.memory.mem(), t.count * table_bytes)));
         }
         if self.variant == HistogramVariant::Local || !self.clean {
             unclean.push(out);
@@ -329,24 +347,41 @@ impl Histogram {
                 .as_ref()
                 .and_then(|images| images.get(pass.plane));
             let plane = frame.plane(pass.plane)?;
-            let target = self.merge.as_ref().map_or(&self.out, |merge| &merge.tables);
-            let counters = (target, self.table_len, slot);
+            let target = self
+                .tables
+                .as_ref()
+                .map_or(&self.out, |tables| &tables.memory);
+            let counters = (target.mem(), self.table_len, slot);
             pass.enqueue(&mut submission, plane, image, counters)?;
-        }
-        if let Some(merge) = &mut self.merge {
-            let args = [
-                Arg::Mem(&merge.tables),
-                table_len,
-                Arg::U32(to_u32(merge.count, "tables")?),
-                Arg::Mem(&self.out),
-            ];
-            let range = NdRange::linear(self.table_len);
-            submission.run(&mut merge.kernel, "histogram_merge", &args, &range)?;
         }
         bins.clear();
         bins.resize(self.table_len, 0);
+        if let Some(Tables {
+            memory,
+            count,
+            kernel,
+        }) = &mut self.tables
+        {
+            let Some(kernel) = kernel else {
+                let len = self.table_len * COUNTER;
+                let tables = submission.shared_result(memory, len, "the histogram")?;
+                let tables = bytemuck::try_cast_slice_mut(tables)
+                    .map_err(|why| ClError::Input(format!("tables of a histogram: {why}")))?;
+                take_tables(tables, bins);
+                return Ok(());
+            };
+            let args = [
+                Arg::Mem(memory.mem()),
+                table_len,
+                Arg::U32(to_u32(*count, "tables")?),
+                Arg::Mem(self.out.mem()),
+            ];
+            let range = NdRange::linear(self.table_len);
+            submission.run(kernel, "histogram_merge", &args, &range)?;
+        }
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(bins);
-        submission.read(&self.out, slot * bytes.len(), bytes, "the histogram")
+        let offset = slot * bytes.len();
+        submission.read_result(&mut self.out, offset, bytes, "the histogram")
     }
 }
 
@@ -363,12 +398,13 @@ fn shape(layout: &FrameLayout, settings: &HistogramSettings) -> HistogramShape {
     }
 }
 
-/// Counters in device memory, set to zero.
-fn zeroed(context: &ClContext, counters: usize, subject: &str) -> Result<Mem, ClError> {
-    let bytes = counters * COUNTER;
-    let memory = context.device_memory(bytes)?;
-    context.zero(&memory, bytes, subject)?;
-    Ok(memory)
+/// Counters, set to zero.
+fn zeroed(
+    context: &Arc<ClContext>,
+    counters: usize,
+    subject: &str,
+) -> Result<ResultMemory, ClError> {
+    ResultMemory::new(context, counters * COUNTER, subject)
 }
 
 /// The variant for the strategy, which is either forced or left to the device.
@@ -408,5 +444,21 @@ fn choose(
             context.device_name(),
             caps.local_memory
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::take_tables;
+
+    #[test]
+    fn take_tables_sums_and_clears_them() {
+        let mut tables = [1, 2, 3, 40, 50, 60, 700, 800, 900];
+        let mut bins = [0; 3];
+        take_tables(&mut tables, &mut bins);
+        assert_eq!((bins, tables), ([741, 852, 963], [0; 9]));
+        take_tables(&mut tables, &mut bins);
+        assert_eq!(bins, [741, 852, 963]);
+        take_tables(&mut [], &mut []);
     }
 }

@@ -332,6 +332,7 @@ impl WebRows {
         Completion {
             context: self.context.clone(),
             last,
+            bytes: 0,
         }
     }
 
