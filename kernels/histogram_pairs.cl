@@ -103,8 +103,10 @@ count_steps(__global const uchar *p, __global const uchar *past, __global uint *
             }
         } else if (wide) {
 #pragma unroll
+            /* Loads of bytes: compilers put bytes that are shifted out of words into vectors first, which takes six times
+             * as long with some words around them. */
             for (int i = 0; i < STEP_BYTES; i++)
-                bytes[(i % BYTE_TABLES) * BYTE_TABLE_LEN + ((w[i / 8] >> (8 * (i % 8))) & 0xff)]++;
+                bytes[(i % BYTE_TABLES) * BYTE_TABLE_LEN + p[i]]++;
         } else {
 #pragma unroll
             for (int i = 0; i < STEP_BYTES / 2; i++)
