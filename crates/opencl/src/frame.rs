@@ -3,6 +3,7 @@
 mod ahead;
 mod copiers;
 mod importer;
+mod streaming_copy;
 mod upload;
 mod web_rows;
 

@@ -12,6 +12,7 @@ use std::{
     thread::{self, JoinHandle, Thread},
 };
 
+use super::streaming_copy;
 use crate::log::CAT;
 use clinspect_core::ClError;
 
@@ -52,7 +53,7 @@ impl Job {
         };
         // SAFETY: `Copiers::copy` does not return before this piece is marked as copied, and its
         // caller keeps both memories until then.
-        unsafe { std::ptr::copy_nonoverlapping(piece.from, piece.to, piece.len) };
+        unsafe { streaming_copy::copy(piece.from, piece.to, piece.len) };
         is_copied.store(true, Release);
         true
     }

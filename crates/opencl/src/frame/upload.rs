@@ -18,13 +18,10 @@ use crate::{
 };
 use clinspect_core::ClError;
 
-/// Smallest and largest piece of a copy, bytes. A piece crosses the bus while later ones are
-/// copied; smaller ones cost more than they gain.
-const PIECE: [usize; 2] = [512 << 10, 1 << 20];
-/// Most pieces before they get larger.
-const PIECES: usize = 8;
+/// Bytes of a piece of a copy. A piece crosses the bus while later ones are copied; smaller ones cost more than they gain.
+const PIECE: usize = 512 << 10;
 /// Fewest bytes of a strip that follow in a transfer of their own.
-pub(super) const LATER: usize = PIECE[0];
+pub(super) const LATER: usize = PIECE;
 /// Longest wait of a drop for the device. Only a frame that failed midway makes a drop wait.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
@@ -225,12 +222,11 @@ impl Uploader {
         let total: usize = spans.iter().map(|span| span.len).sum();
         let mut staging = self.staging(total)?;
         let mut to = staging.pointer;
-        let piece_len = (total / PIECES).clamp(PIECE[0], PIECE[1]);
         let mut pieces = Vec::new();
         let mut starts = Vec::new();
         for span in spans {
-            for (index, piece) in bytes_of(parts, span).chunks(piece_len).enumerate() {
-                starts.push((span.start + index * piece_len, to, piece.len()));
+            for (index, piece) in bytes_of(parts, span).chunks(PIECE).enumerate() {
+                starts.push((span.start + index * PIECE, to, piece.len()));
                 pieces.push(Piece {
                     from: piece.as_ptr(),
                     to,
