@@ -30,12 +30,14 @@ typedef struct __attribute__((packed)) { uchar16 v; } packed_uchar16;
 typedef struct __attribute__((packed)) { ushort8 v; } packed_ushort8;
 typedef struct __attribute__((packed)) { ushort16 v; } packed_ushort16;
 typedef struct __attribute__((packed)) { ulong v; } packed_ulong;
+typedef struct __attribute__((packed)) { ushort v; } packed_ushort;
 typedef struct __attribute__((packed)) { uint v; } packed_uint;
 
 #define LOAD_UCHAR16(p) (((__global const packed_uchar16 *)(p))->v)
 #define LOAD_USHORT8(p) (((__global const packed_ushort8 *)(p))->v)
 #define LOAD_USHORT16(p) (((__global const packed_ushort16 *)(p))->v)
 #define LOAD_ULONG(p) (((__global const packed_ulong *)(p))->v)
+#define LOAD_USHORT(p) (((__global const packed_ushort *)(p))->v)
 #define LOAD_UINT(p) (((__global const packed_uint *)(p))->v)
 #define STORE_UCHAR16(p, x) (((__global packed_uchar16 *)(p))->v = (x))
 #define STORE_USHORT16(p, x) (((__global packed_ushort16 *)(p))->v = (x))
