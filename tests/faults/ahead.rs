@@ -21,9 +21,10 @@ use crate::{
     waits::Scenario,
 };
 
-pub const SCENARIOS: [Scenario; 7] = [
+pub const SCENARIOS: [Scenario; 8] = [
     ("strips written ahead", in_order),
     ("strips written ahead after a loss", after_a_loss),
+    ("strips written twice before they come", written_twice),
     ("strips written ahead in any way", in_any_way),
     (
         "a strip that is written while the device reads it",
@@ -212,6 +213,32 @@ fn after_a_loss(_: &Trace) -> Result<(), String> {
         }
         if early[14..].iter().filter(|early| **early).count() < 5 {
             return Err(format!("before they come: {early:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// An element in place writes each strip again: the strips still have a place before they come.
+fn written_twice(_: &Trace) -> Result<(), String> {
+    for ahead in [1, 2] {
+        let mut line = Line::new()?;
+        let mut written = VecDeque::new();
+        let mut early = 0;
+        for _ in 0..20 {
+            while written.len() < ahead {
+                let mut strip = line.write()?;
+                rewrite(&mut strip.1, strip.0)?;
+                written.push_back(strip);
+            }
+            let before = line.meter.totals().bytes_uploaded;
+            line.add(written.pop_front().ok_or("no strip")?, SOON)?;
+            early += usize::from(line.meter.totals().bytes_uploaded == before);
+            line.compare(SIDE as u64 + SOON)?;
+        }
+        if early < 20 - 2 * ahead {
+            return Err(format!(
+                "{ahead} ahead: only {early} of 20 before they come"
+            ));
         }
     }
     Ok(())
