@@ -209,7 +209,7 @@ static void *end_hold(void *data)
     return NULL;
 }
 
-/* Makes a command wait for an event of the layer, too. Returns the wait list to free. */
+/* Makes a command wait for an event of the layer, too. Returns the wait list, for `let_go` after the command was enqueued. */
 static cl_event *hold_back(long ms, cl_command_queue queue, cl_uint *count, const cl_event **waits)
 {
     cl_context context;
@@ -228,12 +228,23 @@ static cl_event *hold_back(long ms, cl_command_queue queue, cl_uint *count, cons
         abort();
     if (*count > 0)
         memcpy(longer, *waits, *count * sizeof *longer);
+    /* The thread may end before the command is enqueued. */
+    if (next->clRetainEvent(hold->event) != CL_SUCCESS)
+        abort();
     longer[(*count)++] = hold->event;
     *waits = longer;
     if (pthread_create(&thread, NULL, end_hold, hold) != 0)
         abort();
     pthread_detach(thread);
     return longer;
+}
+
+static void let_go(cl_event *held, cl_uint count)
+{
+    if (held == NULL)
+        return;
+    next->clReleaseEvent(held[count - 1]);
+    free(held);
 }
 
 #define COMMAND(name, blocking, limit, parameters, arguments) \
@@ -248,7 +259,7 @@ static cl_event *hold_back(long ms, cl_command_queue queue, cl_uint *count, cons
             return fail_later(queue, verdict.late, event); \
         cl_event *held = hold_back(verdict.hold_ms, queue, &count, &waits); \
         cl_int code = next->name arguments; \
-        free(held); \
+        let_go(held, count); \
         return created_event(code, queue, event); \
     }
 
