@@ -347,7 +347,8 @@ def gpus_section():
     on = lambda pipelines, gpus: {"source": "system", "pipelines": pipelines, "gpus": gpus}
     return Section(
         "Two GPUs",
-        "The chain on frames in memory of their source, frames/s of all pipelines of the process together.",
+        "The chain on frames in memory of their source, frames/s of all pipelines of the process together. "
+        "Two GPUs of one host, which may be another host than that of the other sections.",
         rows,
         [
             Contestant("1 pipeline", "pipeline", on(1, 1), None),

@@ -110,6 +110,28 @@ impl Line {
         Ok(())
     }
 
+    /// Brings `count` strips that are written `ahead` strips before they come. Returns how many were uploaded before.
+    fn play(
+        &mut self,
+        count: usize,
+        ahead: usize,
+        kept: u64,
+        write: impl Fn(&mut Self) -> Result<(usize, gst::Buffer), String>,
+    ) -> Result<usize, String> {
+        let mut written = VecDeque::new();
+        let mut early = 0;
+        for _ in 0..count {
+            while written.len() < ahead {
+                written.push_back(write(self)?);
+            }
+            let before = self.meter.totals().bytes_uploaded;
+            self.add(written.pop_front().ok_or("no strip")?, kept)?;
+            early += usize::from(self.meter.totals().bytes_uploaded == before);
+            self.compare(SIDE as u64 + kept)?;
+        }
+        Ok(early)
+    }
+
     fn past(&self) -> u64 {
         (self.web.len() * SIDE) as u64
     }
@@ -158,18 +180,7 @@ fn rewrite(buffer: &mut gst::Buffer, number: usize) -> Result<(), String> {
 fn in_order(_: &Trace) -> Result<(), String> {
     for (ahead, kept) in [(1, 0), (1, SOON), (2, 100), (3, SIDE as u64), (4, 1500)] {
         let mut line = Line::new()?;
-        let mut written = VecDeque::new();
-        let mut early = 0;
-        for _ in 0..40 {
-            while written.len() < ahead {
-                written.push_back(line.write()?);
-            }
-            let before = line.meter.totals().bytes_uploaded;
-            let strip = written.pop_front().ok_or("no strip")?;
-            line.add(strip, kept)?;
-            early += usize::from(line.meter.totals().bytes_uploaded == before);
-            line.compare(SIDE as u64 + kept)?;
-        }
+        let early = line.play(40, ahead, kept, Line::write)?;
         let sent = line.meter.totals().bytes_uploaded as usize;
         let strips = sent / (SIDE * SIDE);
         if !sent.is_multiple_of(SIDE * SIDE) || strips > 40 + ahead {
@@ -222,19 +233,11 @@ fn after_a_loss(_: &Trace) -> Result<(), String> {
 fn written_twice(_: &Trace) -> Result<(), String> {
     for ahead in [1, 2] {
         let mut line = Line::new()?;
-        let mut written = VecDeque::new();
-        let mut early = 0;
-        for _ in 0..20 {
-            while written.len() < ahead {
-                let mut strip = line.write()?;
-                rewrite(&mut strip.1, strip.0)?;
-                written.push_back(strip);
-            }
-            let before = line.meter.totals().bytes_uploaded;
-            line.add(written.pop_front().ok_or("no strip")?, SOON)?;
-            early += usize::from(line.meter.totals().bytes_uploaded == before);
-            line.compare(SIDE as u64 + SOON)?;
-        }
+        let early = line.play(20, ahead, SOON, |line| {
+            let mut strip = line.write()?;
+            rewrite(&mut strip.1, strip.0)?;
+            Ok(strip)
+        })?;
         if early < 20 - 2 * ahead {
             return Err(format!(
                 "{ahead} ahead: only {early} of 20 before they come"

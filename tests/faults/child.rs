@@ -96,11 +96,8 @@ fn run_from(job: &str, next: &mut usize, outcome: &mut Outcome) -> Result<(), (S
         .env("G_DEBUG", "fatal-criticals")
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
-    let (rules, report) = layer::put_between(&mut command, &job.replace(['/', ':'], "-"));
-    for of_the_child_before in [rules, report] {
-        // There may be none.
-        let _ = std::fs::remove_file(of_the_child_before);
-    }
+    let name = format!("{}-{next}", job.replace(['/', ':'], "-"));
+    layer::put_between(&mut command, &name);
     let mut child = command.spawn().unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
     let (sender, lines) = mpsc::channel();

@@ -3,6 +3,7 @@
 mod ahead;
 mod copiers;
 mod importer;
+#[cfg(target_arch = "x86_64")]
 mod streaming_copy;
 mod upload;
 mod web_rows;

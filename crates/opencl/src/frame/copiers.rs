@@ -12,7 +12,11 @@ use std::{
     thread::{self, JoinHandle, Thread},
 };
 
-use super::streaming_copy;
+#[cfg(not(target_arch = "x86_64"))]
+use std::ptr::copy_nonoverlapping as copy;
+
+#[cfg(target_arch = "x86_64")]
+use super::streaming_copy::copy;
 use crate::log::CAT;
 use clinspect_core::ClError;
 
@@ -53,7 +57,7 @@ impl Job {
         };
         // SAFETY: `Copiers::copy` does not return before this piece is marked as copied, and its
         // caller keeps both memories until then.
-        unsafe { streaming_copy::copy(piece.from, piece.to, piece.len) };
+        unsafe { copy(piece.from, piece.to, piece.len) };
         is_copied.store(true, Release);
         true
     }

@@ -1,4 +1,6 @@
-//! Copies of large blocks into memory that the processor does not read again.
+//! Copies of large blocks into memory that the processor does not read again, on x86-64.
+
+use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
 /// Bytes of a page. The processor's prefetcher follows a page's reads only inside the page.
 const PAGE: usize = 4096;
@@ -14,10 +16,7 @@ const LINE: usize = 64;
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` bytes.
-#[cfg(target_arch = "x86_64")]
 pub(super) unsafe fn copy(mut from: *const u8, mut to: *mut u8, mut len: usize) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-
     // Such stores need aligned memory.
     let head = to.align_offset(LINE).min(len);
     // SAFETY: `head`, and below each block and the rest, lie inside the `len` bytes. SSE2 is part of x86-64.
@@ -44,16 +43,6 @@ pub(super) unsafe fn copy(mut from: *const u8, mut to: *mut u8, mut len: usize) 
         // Other threads and the device may see such stores late without this.
         _mm_sfence();
     }
-}
-
-/// Copies `len` bytes from `from` to `to`, which do not overlap.
-///
-/// # Safety
-/// `from` is readable and `to` writable for `len` bytes.
-#[cfg(not(target_arch = "x86_64"))]
-pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { from.copy_to_nonoverlapping(to, len) };
 }
 
 #[cfg(test)]
