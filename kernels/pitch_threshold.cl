@@ -5,9 +5,9 @@
  * pitch_threshold_bytes  Any device, buffer or image: one work-item per byte of the mask (8 pixels).
  * pitch_threshold_words  CPU, buffer: local size 1; each work-item judges a band of rows, 32 pixels
  *                        per step, in 16-bit lanes (32-bit lanes for 16-bit samples).
- * pitch_wide_*           GPU, buffer: one work-item per 16 bytes of a row, read as aligned words;
+ * pitch_threshold_wide_*           GPU, buffer: one work-item per 16 bytes of a row, read as aligned words;
  *                        one kernel per mode; 32-bit integers or dot products of bytes.
- * pitch_fixed            The same with the comparisons as constants of the program, in exact f32.
+ * pitch_threshold_fixed            The same with the comparisons as constants of the program, in exact f32.
  * run_differences        A work-item per run of columns, or for some in a row: sums its pixels' differences.
  * mask_expand            Packed mask to one byte per pixel, 0 or 255: one work-item per packed byte.
  *
@@ -26,7 +26,7 @@
  * | slot          | 0 or 1                                                                        |
  *
  * Exactness: all sums are 32-bit integers in 1/256 grey level; with 16-bit samples they stay
- * under 2^26. pitch_words.cl needs fewer bits and says why. A tap of weight 0 (F = 0) is never read
+ * under 2^26. pitch_threshold_words.cl needs fewer bits and says why. A tap of weight 0 (F = 0) is never read
  * outside the judged range.
  */
 #define MINIMUM 1
@@ -35,7 +35,7 @@
 #define DARK 8
 /* borders=inward: a neighbour outside the frame is replaced by the one two distances inward. */
 #define INWARD 16
-/* The bits MINIMUM, MATCHED and INWARD of `flags`, for pitch_words.cl and pitch_wide.cl: compilers are several times
+/* The bits MINIMUM, MATCHED and INWARD of `flags`, for pitch_threshold_words.cl and pitch_threshold_wide.cl: compilers are several times
  * faster with one mode than with all of them. */
 #ifndef MODE
 #define MODE (MINIMUM | MATCHED | INWARD)

@@ -1,4 +1,4 @@
-/* Appended to scales.cl and pitch_measure.cl. Any device: a work-item per byte of a packed mask. What follows where a level marks a block;
+/* Appended to scales.cl and pitch_threshold_measure.cl. Any device: a work-item per byte of a packed mask. What follows where a level marks a block;
  * most frames have no such block.
  *
  * scales_repair  Copies the plane. A pixel that is marked in `all` gets the value that its neighbours say: its own

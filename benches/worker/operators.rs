@@ -14,8 +14,8 @@ use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Contrast, FlatField, Gaussian, GaussianSettings,
-    Histogram, HistogramSettings, MaskTarget, PitchSettings, PitchThreshold, Polarity, Reference,
-    Strategy,
+    Histogram, HistogramSettings, MaskTarget, PitchThreshold, PitchThresholdSettings, Polarity,
+    Reference, Strategy,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
@@ -284,7 +284,7 @@ fn pitch(
     layout: &FrameLayout,
     settings: &Settings,
 ) -> Result<PitchThreshold, Error> {
-    let wanted = PitchSettings {
+    let wanted = PitchThresholdSettings {
         line_scan: false,
         may_be_blind: false,
         may_move: false,

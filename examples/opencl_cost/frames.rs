@@ -13,7 +13,7 @@ use clinspect_opencl::frame::{Importer, layout_of};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool};
 use clinspect_operators::{
     Arithmetic, Borders, Compare, Contrast, Gaussian, GaussianSettings, Histogram,
-    HistogramSettings, MaskTarget, PitchSettings, PitchThreshold, Polarity, Strategy,
+    HistogramSettings, MaskTarget, PitchThreshold, PitchThresholdSettings, Polarity, Strategy,
 };
 use gst::prelude::*;
 use serde::Serialize;
@@ -89,9 +89,9 @@ pub fn histogram_settings(region: Rect) -> HistogramSettings {
 
 /// The measured settings of `clpitchthreshold`: the default comparisons, as the sequential code makes
 /// them, without borders and without the search for missing patterns.
-pub fn pitch_settings() -> PitchSettings {
+pub fn pitch_threshold_settings() -> PitchThresholdSettings {
     let panel = PanelSpec::default();
-    PitchSettings {
+    PitchThresholdSettings {
         line_scan: false,
         may_be_blind: false,
         may_move: false,
@@ -251,7 +251,7 @@ impl Bench {
     }
 
     fn pitch(&mut self) -> Result<SizeCost, Error> {
-        let settings = pitch_settings();
+        let settings = pitch_threshold_settings();
         let comparisons: Vec<Comparison> = settings.comparisons()?;
         let theta = threshold_q8(THRESHOLD);
         let mut expected = vec![0; packed_stride(self.size[0]) * self.size[1]];

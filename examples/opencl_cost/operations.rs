@@ -61,7 +61,7 @@ pub fn measure(context: &Arc<ClContext>, effort: Effort) -> Result<Vec<Operation
 
     // Eight pixels of a mask: almost no work.
     let meter = Meter::new(false);
-    let program = context.program(ProgramSource::PitchMask, "")?;
+    let program = context.program(ProgramSource::PitchThresholdMask, "")?;
     let mut kernel = program.kernel("mask_expand")?;
     let (packed, grey) = (context.device_memory(4)?, context.device_memory(8)?);
     context.write(&packed, 0, &[0; 4], "a mask")?;

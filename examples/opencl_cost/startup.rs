@@ -189,7 +189,7 @@ fn measure_ours(child: Child, selector: &str) -> Result<Vec<Step>, Error> {
             Ok(())
         })?;
         time("prepare clpitchthreshold", &mut || {
-            PitchThreshold::new(&context, &layout, &frames::pitch_settings())?;
+            PitchThreshold::new(&context, &layout, &frames::pitch_threshold_settings())?;
             Ok(())
         })?;
     }

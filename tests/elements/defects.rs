@@ -10,7 +10,9 @@ use crate::{
     frames::{ARRANGEMENTS, PADDED, PLAIN, read},
     panels::{DEFAULT, RECOMMENDED, Wanted, listed, recommended, spotted, without_ids},
     reference::pitch_threshold::{Settings, compare},
-    support::{Rig, buffer_at, buffer_of, caps_of, constant, noise, pitch_settings, start},
+    support::{
+        Rig, buffer_at, buffer_of, caps_of, constant, noise, pitch_threshold_settings, start,
+    },
 };
 
 const SIZE: [usize; 2] = [203, 151];
@@ -284,7 +286,7 @@ fn list_of_a_mask_that_is_all_noise_is_bounded() {
         &caps_of(&frame),
     );
     let output = rig.pass(buffer_of(&frame, &device));
-    let (expected, overflow) = listed(&frame, &pitch_settings(2.0, 0.0, 110.0), DEFAULT);
+    let (expected, overflow) = listed(&frame, &pitch_threshold_settings(2.0, 0.0, 110.0), DEFAULT);
     assert!(overflow && expected.len() == 100);
     assert_records(&output, &expected);
     assert!(DefectResult::read(&output)[0].overflow);

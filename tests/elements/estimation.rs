@@ -16,7 +16,7 @@ use crate::{
     frames::{Frame, PADDED, PLAIN, read},
     panels::Panels,
     reference::pitch_threshold::compare,
-    support::{Rig, buffer_of, caps_of, noise, pitch_settings, start},
+    support::{Rig, buffer_of, caps_of, noise, pitch_threshold_settings, start},
 };
 
 /// Largest error allowed, px.
@@ -61,7 +61,7 @@ fn assert_near(actual: f64, pitch: f64) {
 #[track_caller]
 fn assert_judged_as_told(output: &gst::Buffer, frame: &Frame, threshold: f64) -> DefectResult {
     let result = DefectResult::read(output).remove(0);
-    let settings = pitch_settings(result.pitch_x, result.pitch_y, threshold);
+    let settings = pitch_threshold_settings(result.pitch_x, result.pitch_y, threshold);
     let outcome = compare(frame.component(0), &settings);
     assert_eq!(result.judged_pixels, outcome.judged_pixels);
     assert_eq!(result.defect_pixels, outcome.defect_pixels);

@@ -18,7 +18,7 @@ use crate::{
         ignore::ignored,
         pitch_threshold::{Outcome, Settings, compare, pack},
     },
-    support::{Rig, buffer_of, caps_of, feed, noise, pitch_settings, start},
+    support::{Rig, buffer_of, caps_of, feed, noise, pitch_threshold_settings, start},
 };
 
 const SIZE: [usize; 2] = [45, 18];
@@ -115,7 +115,7 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn settings() -> Settings {
-    pitch_settings(4.0, 3.0, 10.0)
+    pitch_threshold_settings(4.0, 3.0, 10.0)
 }
 
 fn expected(frame: &Frame, ignored: Vec<bool>) -> Outcome {

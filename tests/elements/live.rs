@@ -11,7 +11,9 @@ use crate::{
         pitch_threshold::{Compare, Polarity, compare},
     },
     results::assert_counted,
-    support::{Rig, buffer_of, caps_of, judged, noise, pitch_settings, set_unchecked, start},
+    support::{
+        Rig, buffer_of, caps_of, judged, noise, pitch_threshold_settings, set_unchecked, start,
+    },
 };
 
 const SIZE: [usize; 2] = [40, 8];
@@ -90,7 +92,7 @@ fn pitch_threshold_follows_properties_at_the_next_frame_or_once_compiled() {
     let frame = frame();
     let mut rig = Rig::new("clpitchthreshold PUBLISHED pitch-x=4", &caps_of(&frame));
     let element = rig.only("clpitchthreshold");
-    let mut settings = pitch_settings(4.0, 0.0, 10.0);
+    let mut settings = pitch_threshold_settings(4.0, 0.0, 10.0);
     let mode = |settings: &crate::reference::pitch_threshold::Settings| {
         (settings.compare, settings.match_center)
     };

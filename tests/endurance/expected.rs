@@ -13,7 +13,7 @@ use crate::{
         defects::Web, flat_field::Field, gaussian::gaussian_integer, histogram::histogram,
         pitch_threshold::compare, trained,
     },
-    support::pitch_settings,
+    support::pitch_threshold_settings,
 };
 
 /// An element of a chain.
@@ -179,7 +179,7 @@ impl Result {
                     );
                 }
                 Step::Pitch(pitch, threshold) | Step::PitchOfFrames(pitch, threshold) => {
-                    let settings = pitch_settings(pitch, 0.0, threshold);
+                    let settings = pitch_threshold_settings(pitch, 0.0, threshold);
                     let outcome = compare(frame.component(0), &settings);
                     let (found, _) = listed(&frame, &settings, DEFAULT);
                     let travels = matches!(step, Step::PitchOfFrames(..));
@@ -289,7 +289,7 @@ impl Result {
                     }
                 }
                 Step::PitchOfWeb(pitch, threshold) => {
-                    let settings = pitch_settings(pitch, 0.0, threshold);
+                    let settings = pitch_threshold_settings(pitch, 0.0, threshold);
                     let outcome = compare(web.component(0), &settings);
                     // Along x all rows are judged alike.
                     let judged = outcome.judged_pixels / strips.len() as u64;

@@ -251,7 +251,11 @@ fn memory_of_a_lost_queue(_: &Trace) -> Result<(), String> {
 /// Opening an open device and requesting a compiled program do not wait for another compilation.
 fn start_beside_a_build(_: &Trace) -> Result<(), String> {
     let context = opencl::open("auto").map_err(text)?;
-    let built = || context.program(ProgramSource::PitchMask, "").map(drop);
+    let built = || {
+        context
+            .program(ProgramSource::PitchThresholdMask, "")
+            .map(drop)
+    };
     built().map_err(text)?;
     layer::set_rules("clBuildProgram 1 stall 2000");
     let before = Report::now().unwrap_or_default();

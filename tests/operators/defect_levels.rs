@@ -8,7 +8,7 @@ use crate::{
     defects::{ALL, FEW, NEAR, check, expected},
     device,
     frames::{Arrangement, Frame, PADDED},
-    pitch_job::{CHOICES, Job, classic},
+    pitch_threshold_job::{CHOICES, Job, classic},
     reference::{self, SampleKind},
 };
 

@@ -7,7 +7,7 @@ use clinspect_core::{
     components::{Finder, Limits},
     pitch::Axis,
     pitch_estimate::{MAX_PROBE_LINES, probe_lines},
-    variant::PitchVariant,
+    variant::PitchThresholdVariant,
 };
 use clinspect_opencl::frame::{ClFrame, LUMA_FORMATS, layout_of};
 use clinspect_opencl::{ClContext, Meter, buffer_of};
@@ -22,7 +22,7 @@ use crate::{
         ARRANGEMENTS, Arrangement, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, PADDED, PLAIN,
         our_memory,
     },
-    pitch_job::{CHOICES, Choice, Job, classic},
+    pitch_threshold_job::{CHOICES, Choice, Job, classic},
     reference::{
         self, SampleKind,
         defects::{List, Rules, Web, defects_of_web},
@@ -108,8 +108,8 @@ fn operator(
     let made = PitchThreshold::new(device, &layout, &job.settings(input, choice));
     let refused = job.is_blind(input)
         || choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images())
-        || choice.0 == Some(PitchVariant::Fixed) && input.kind() != SampleKind::U8
-        || choice.0 == Some(PitchVariant::Wide { dot4: true })
+        || choice.0 == Some(PitchThresholdVariant::Fixed) && input.kind() != SampleKind::U8
+        || choice.0 == Some(PitchThresholdVariant::Wide { dot4: true })
             && (input.kind() != SampleKind::U8 || !device.caps().has_dot4);
     match made {
         Err(ClError::Refused(_)) if refused => None,
@@ -188,10 +188,10 @@ pub fn check(
     for &choice in choices {
         let wide = matches!(
             choice.0,
-            Some(PitchVariant::Wide { .. } | PitchVariant::Fixed)
+            Some(PitchThresholdVariant::Wide { .. } | PitchThresholdVariant::Fixed)
         );
         if wide && input.import(device).planes()[0].aligned_len().is_none() {
-            // `pitch_job::check` asserts the refusal.
+            // `pitch_threshold_job::check` asserts the refusal.
             continue;
         }
         let Some(mut operator) = operator(device, input, job, choice) else {

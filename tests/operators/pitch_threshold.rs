@@ -1,13 +1,15 @@
 //! `operators::PitchThreshold`: the golden vectors of docs/semantics.md, the mistakes of published kernels,
-//! formats, sizes, memories. The modes are in `pitch_modes.rs`.
+//! formats, sizes, memories. The modes are in `pitch_threshold_modes.rs`.
 
 use std::sync::Arc;
 
 use clinspect_core::ClError;
-use clinspect_core::{region::Rect, variant::PitchVariant};
+use clinspect_core::{region::Rect, variant::PitchThresholdVariant};
 use clinspect_opencl::ClContext;
 use clinspect_opencl::frame::{LUMA_FORMATS, layout_of};
-use clinspect_operators::{Borders, Compare, Contrast, PitchSettings, PitchThreshold, Polarity};
+use clinspect_operators::{
+    Borders, Compare, Contrast, PitchThreshold, PitchThresholdSettings, Polarity,
+};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -15,7 +17,7 @@ use crate::{
     content::Content,
     device,
     frames::{ARRANGEMENTS, Arrangement, Frame, Owner, PADDED, PLAIN, Split, Stride},
-    pitch_job::{CHOICES, Job, check, classic},
+    pitch_threshold_job::{CHOICES, Job, check, classic},
     reference,
 };
 
@@ -46,7 +48,7 @@ fn check_golden(device: &Arc<ClContext>, input: &Frame, job: &Job, golden: [u8; 
 }
 
 #[test]
-fn pitch_golden_vector_average_marks_the_defect_and_its_ghost() {
+fn pitch_threshold_golden_vector_average_marks_the_defect_and_its_ghost() {
     let Some(device) = device::open() else { return };
     let input = grey([64, 1], PLAIN, &[(10, 0, 50), (20, 0, 150), (30, 0, 50)]);
     let job = Job {
@@ -62,7 +64,7 @@ fn pitch_golden_vector_average_marks_the_defect_and_its_ghost() {
 }
 
 #[test]
-fn pitch_golden_vector_minimum_marks_the_defect_alone() {
+fn pitch_threshold_golden_vector_minimum_marks_the_defect_alone() {
     let Some(device) = device::open() else { return };
     let input = grey([64, 1], PLAIN, &[(10, 0, 50), (20, 0, 150), (30, 0, 50)]);
     let job = Job {
@@ -79,7 +81,7 @@ fn pitch_golden_vector_minimum_marks_the_defect_alone() {
 }
 
 #[test]
-fn pitch_golden_vector_half_pixel_pitch_meets_its_threshold_exactly() {
+fn pitch_threshold_golden_vector_half_pixel_pitch_meets_its_threshold_exactly() {
     let Some(device) = device::open() else { return };
     let samples = [
         (10, 0, 50),
@@ -108,7 +110,7 @@ fn pitch_golden_vector_half_pixel_pitch_meets_its_threshold_exactly() {
 }
 
 #[test]
-fn pitch_every_format_and_size_equals_reference() {
+fn pitch_threshold_every_format_and_size_equals_reference() {
     let Some(device) = device::open() else { return };
     for (f, &format) in LUMA_FORMATS.iter().enumerate() {
         for (i, &size) in SIZES.iter().enumerate() {
@@ -134,7 +136,7 @@ fn pitch_every_format_and_size_equals_reference() {
 }
 
 #[test]
-fn pitch_every_arrangement_of_memory_equals_reference() {
+fn pitch_threshold_every_arrangement_of_memory_equals_reference() {
     let Some(device) = device::open() else { return };
     for format in [
         Format::Gray8,
@@ -153,7 +155,7 @@ fn pitch_every_arrangement_of_memory_equals_reference() {
 }
 
 #[test]
-fn pitch_every_content_equals_reference() {
+fn pitch_threshold_every_content_equals_reference() {
     let Some(device) = device::open() else { return };
     for format in [Format::Gray8, Format::Gray16Le, Format::Gray16Be] {
         for content in Content::ALL {
@@ -172,7 +174,7 @@ fn pitch_every_content_equals_reference() {
 // ---- borders and presence -------------------------------------------------------------------
 
 #[test]
-fn pitch_inward_in_every_mode_equals_reference() {
+fn pitch_threshold_inward_in_every_mode_equals_reference() {
     let Some(device) = device::open() else { return };
     for format in [Format::Gray8, Format::Gray16Le] {
         let input = Frame::showing(format, [301, 91], PADDED, Content::Random, 0);
@@ -208,7 +210,7 @@ fn pitch_inward_in_every_mode_equals_reference() {
 }
 
 #[test]
-fn pitch_inward_judges_every_pixel_from_three_distances_and_a_pixel() {
+fn pitch_threshold_inward_judges_every_pixel_from_three_distances_and_a_pixel() {
     let Some(device) = device::open() else { return };
     let judged = |width: usize| {
         let input = Frame::showing(Format::Gray8, [width, 4], PLAIN, Content::Random, 0);
@@ -224,7 +226,7 @@ fn pitch_inward_judges_every_pixel_from_three_distances_and_a_pixel() {
 }
 
 #[test]
-fn pitch_tiles_without_the_pattern_are_marked_on_every_frame() {
+fn pitch_threshold_tiles_without_the_pattern_are_marked_on_every_frame() {
     let Some(device) = device::open() else { return };
     let pattern = |x: usize, y: usize| 100 + 40 * u32::from(x % 8 < 4) + 20 * u32::from(y % 12 < 6);
     for format in [Format::Gray8, Format::Gray16Le] {
@@ -280,15 +282,19 @@ fn pitch_tiles_without_the_pattern_are_marked_on_every_frame() {
 }
 
 #[test]
-fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
+fn pitch_threshold_contrast_is_learned_where_the_pattern_is_seen() {
     let Some(device) = device::open() else { return };
     let learn = |input: &Frame, job: &Job| -> Vec<Option<f64>> {
         let layout = layout_of(&input.info).expect("a layout");
-        let choices = [None, Some(PitchVariant::Bytes), Some(PitchVariant::Words)];
+        let choices = [
+            None,
+            Some(PitchThresholdVariant::Bytes),
+            Some(PitchThresholdVariant::Words),
+        ];
         choices
             .into_iter()
             .map(|variant| {
-                let settings = PitchSettings {
+                let settings = PitchThresholdSettings {
                     contrast: Contrast::Unknown,
                     ..job.settings(input, (variant, false))
                 };
@@ -360,7 +366,7 @@ fn pitch_contrast_is_learned_where_the_pattern_is_seen() {
 // ---- mistakes that published kernels make ---------------------------------------------------
 
 #[test]
-fn pitch_taps_never_leave_their_row() {
+fn pitch_threshold_taps_never_leave_their_row() {
     let Some(device) = device::open() else { return };
     // Rows without padding, so that a tap outside the row reads the next row; at most one column is judged.
     let tight = Arrangement {
@@ -379,7 +385,7 @@ fn pitch_taps_never_leave_their_row() {
 }
 
 #[test]
-fn pitch_region_7_to_70_keeps_its_last_columns() {
+fn pitch_threshold_region_7_to_70_keeps_its_last_columns() {
     let Some(device) = device::open() else { return };
     // At T = 0 every judged pixel is marked.
     let input = Frame::showing(Format::Gray8, [80, 2], PLAIN, Content::Random, 0);
@@ -393,7 +399,7 @@ fn pitch_region_7_to_70_keeps_its_last_columns() {
 }
 
 #[test]
-fn pitch_rows_of_a_width_that_is_no_multiple_of_8_share_no_byte() {
+fn pitch_threshold_rows_of_a_width_that_is_no_multiple_of_8_share_no_byte() {
     let Some(device) = device::open() else { return };
     for width in [9, 12, 15, 31, 33, 39] {
         let input = Frame::showing(Format::Gray8, [width, 7], PLAIN, Content::Random, 0);
@@ -402,7 +408,7 @@ fn pitch_rows_of_a_width_that_is_no_multiple_of_8_share_no_byte() {
 }
 
 #[test]
-fn pitch_source_stride_is_not_taken_as_the_width() {
+fn pitch_threshold_source_stride_is_not_taken_as_the_width() {
     let Some(device) = device::open() else { return };
     for padding in [1, 3, 64, 4000] {
         let arrangement = Arrangement {
@@ -421,7 +427,7 @@ fn pitch_source_stride_is_not_taken_as_the_width() {
 }
 
 #[test]
-fn pitch_bytes_outside_the_region_are_written() {
+fn pitch_threshold_bytes_outside_the_region_are_written() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Gray8, [120, 9], PLAIN, Content::Random, 0);
     let job = Job {
@@ -434,7 +440,7 @@ fn pitch_bytes_outside_the_region_are_written() {
 }
 
 #[test]
-fn pitch_difference_is_not_cut_to_8_bits() {
+fn pitch_threshold_difference_is_not_cut_to_8_bits() {
     let Some(device) = device::open() else { return };
     let job = |threshold| Job {
         polarity: Polarity::Bright,
@@ -454,7 +460,7 @@ fn pitch_difference_is_not_cut_to_8_bits() {
 }
 
 #[test]
-fn pitch_weights_sum_to_256_on_a_constant_frame() {
+fn pitch_threshold_weights_sum_to_256_on_a_constant_frame() {
     let Some(device) = device::open() else { return };
     for format in [Format::Gray8, Format::Gray16Le] {
         let input = Frame::showing(format, [97, 33], PADDED, Content::Constant(255), 0);
@@ -474,7 +480,12 @@ fn pitch_weights_sum_to_256_on_a_constant_frame() {
 // ---- refusals -------------------------------------------------------------------------------
 
 #[track_caller]
-fn assert_refused(device: &Arc<ClContext>, input: &Frame, settings: &PitchSettings, word: &str) {
+fn assert_refused(
+    device: &Arc<ClContext>,
+    input: &Frame,
+    settings: &PitchThresholdSettings,
+    word: &str,
+) {
     match PitchThreshold::new(device, &layout_of(&input.info).unwrap(), settings) {
         Err(ClError::Refused(text)) => assert!(text.contains(word), "{text}"),
         other => panic!("{settings:?}: {other:?} is no refusal"),
@@ -482,11 +493,11 @@ fn assert_refused(device: &Arc<ClContext>, input: &Frame, settings: &PitchSettin
 }
 
 #[test]
-fn pitch_settings_that_mean_nothing_are_refused() {
+fn pitch_threshold_settings_that_mean_nothing_are_refused() {
     let Some(device) = device::open() else { return };
     let input = Frame::poisoned(Format::Gray8, [32, 9], PLAIN, 0);
     let good = classic(4.0, 10.0).settings(&input, CHOICES[0]);
-    let refused = |change: &dyn Fn(&mut PitchSettings), word: &str| {
+    let refused = |change: &dyn Fn(&mut PitchThresholdSettings), word: &str| {
         let mut settings = good.clone();
         change(&mut settings);
         assert_refused(&device, &input, &settings, word);
@@ -504,16 +515,16 @@ fn pitch_settings_that_mean_nothing_are_refused() {
     }
     refused(&|s| s.bit_depth = 10, "bit-depth");
     refused(
-        &|s| (s.image, s.variant) = (true, Some(PitchVariant::Words)),
+        &|s| (s.image, s.variant) = (true, Some(PitchThresholdVariant::Words)),
         "image",
     );
 }
 
 #[test]
-fn pitch_so_wide_that_nothing_can_be_judged_is_refused() {
+fn pitch_threshold_so_wide_that_nothing_can_be_judged_is_refused() {
     let Some(device) = device::open() else { return };
     let input = Frame::poisoned(Format::Gray8, [32, 9], PLAIN, 0);
-    let job = |pitch, rois: &[Rect]| PitchSettings {
+    let job = |pitch, rois: &[Rect]| PitchThresholdSettings {
         pitch_x: pitch,
         rois: rois.to_vec(),
         ..classic(1.0, 10.0).settings(&input, CHOICES[0])
@@ -523,7 +534,7 @@ fn pitch_so_wide_that_nothing_can_be_judged_is_refused() {
     }
     // One direction can be judged, the other cannot: defects along the other would pass.
     for (pitch_x, pitch_y, name) in [(16.0, 2.0, "pitch-x"), (10.0, 5.0, "pitch-y")] {
-        let settings = PitchSettings {
+        let settings = PitchThresholdSettings {
             pitch_y,
             ..job(pitch_x, &[])
         };

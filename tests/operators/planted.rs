@@ -21,7 +21,9 @@ fn plant(fault: impl Fn(&Arc<ClContext>)) {
 fn planted_fault_out_of_bounds() {
     plant(|device| {
         let meter = Meter::new(false);
-        let program = device.program(ProgramSource::PitchMask, "").unwrap();
+        let program = device
+            .program(ProgramSource::PitchThresholdMask, "")
+            .unwrap();
         let mut kernel = program.kernel("mask_expand").unwrap();
         let packed = device.device_memory(1).unwrap();
         device.write(&packed, 0, &[0xff], "a mask").unwrap();

@@ -18,7 +18,7 @@ use crate::{
     flat_field::{self, Wanted},
     frames::{Arrangement, Frame, Owner, Split, Stride},
     gaussian, histogram_job,
-    pitch_job::{self, Job},
+    pitch_threshold_job::{self, Job},
     reference_job,
 };
 
@@ -220,7 +220,7 @@ fn jobs(highest: f64) -> impl Strategy<Value = (Job, Vec<[f64; 4]>)> {
 }
 
 #[test]
-fn pitch_random_frame_region_and_mode_equals_reference() {
+fn pitch_threshold_random_frame_region_and_mode_equals_reference() {
     let Some(device) = device::open() else { return };
     let values = (frames(LUMA_FORMATS.clone(), 0), jobs(255.0));
     // Points within the frame and up to half its size beyond it.
@@ -235,12 +235,12 @@ fn pitch_random_frame_region_and_mode_equals_reference() {
         };
         job.ignored = polygons.iter().map(numbers).collect();
         job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
-        pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
+        pitch_threshold_job::check(&device, &input, &job, &pitch_threshold_job::CHOICES);
     });
 }
 
 #[test]
-fn pitch_random_16_bit_frame_equals_reference() {
+fn pitch_threshold_random_16_bit_frame_equals_reference() {
     let Some(device) = device::open() else { return };
     let formats = vec![Format::Gray16Le, Format::Gray16Be];
     run(
@@ -249,7 +249,7 @@ fn pitch_random_16_bit_frame_equals_reference() {
         |(input, (mut job, regions))| {
             job.bit_depth = 12;
             job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
-            pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
+            pitch_threshold_job::check(&device, &input, &job, &pitch_threshold_job::CHOICES);
         },
     );
 }
@@ -257,7 +257,7 @@ fn pitch_random_16_bit_frame_equals_reference() {
 /// In each case the levels have something to mark; the cases above have scales, too, but nearly all of their marks
 /// are those of pixels.
 #[test]
-fn pitch_random_stained_frame_equals_reference_at_every_level() {
+fn pitch_threshold_random_stained_frame_equals_reference_at_every_level() {
     let Some(device) = device::open() else { return };
     let frames = (
         prop::sample::select(LUMA_FORMATS.to_vec()),
@@ -289,7 +289,7 @@ fn pitch_random_stained_frame_equals_reference_at_every_level() {
             job.rois = (regions.iter().take(1))
                 .map(|&at| region(input.size(), at))
                 .collect();
-            pitch_job::check(&device, &input, &job, &pitch_job::CHOICES[..3]);
+            pitch_threshold_job::check(&device, &input, &job, &pitch_threshold_job::CHOICES[..3]);
             cases.set(cases.get() + 1);
             let found = job.levels(&input);
             for (level, cases) in by_level.borrow_mut().iter_mut().enumerate() {

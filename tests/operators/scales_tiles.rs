@@ -16,8 +16,8 @@ use crate::{
     content::{Content, random},
     defects, device,
     frames::{Arrangement, Frame, our_memory},
-    pitch_fixed::{FITTING, FIXED},
-    pitch_job::{CHOICES, Job, check, classic},
+    pitch_threshold_fixed::{FITTING, FIXED},
+    pitch_threshold_job::{CHOICES, Job, check, classic},
 };
 
 /// A frame whose last row, too, has whole 16 bytes: other frames are read by the general kernels.

@@ -12,7 +12,7 @@ use crate::{
     flat_field::{self, WANTED, Wanted},
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
     gaussian, histogram_job,
-    pitch_job::{self, Job, classic},
+    pitch_threshold_job::{self, Job, classic},
 };
 
 const SIZES: [[usize; 2]; 6] = [[1, 1], [2, 2], [15, 1], [1, 15], [17, 5], [33, 3]];
@@ -174,7 +174,7 @@ fn small_pitch_equals_reference() {
                     match_center: true,
                     ..classic(0.0, 20.0)
                 };
-                pitch_job::check(&device, &input, &job, &pitch_job::CHOICES);
+                pitch_threshold_job::check(&device, &input, &job, &pitch_threshold_job::CHOICES);
             }
         }
     }
@@ -236,8 +236,8 @@ fn small_scales_equal_reference() {
             let jobs = scaled([4, 1, 4, 3][m], distance, unit);
             for (j, (job, marked)) in jobs.iter().zip(&mut marked).enumerate() {
                 // The kernels of GPUs, and those of CPUs.
-                let choice = pitch_job::CHOICES[1 + (m + j) % 2];
-                pitch_job::check(&device, &input, job, &[choice]);
+                let choice = pitch_threshold_job::CHOICES[1 + (m + j) % 2];
+                pitch_threshold_job::check(&device, &input, job, &[choice]);
                 for level in job.levels(&input).into_iter().flatten() {
                     marked[level as usize] += 1;
                 }

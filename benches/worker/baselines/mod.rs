@@ -4,7 +4,7 @@
 mod gaussian;
 mod histogram;
 mod histogram_bytes;
-mod pitch;
+mod pitch_threshold;
 
 use crate::{
     Contestant, Error,
@@ -21,7 +21,7 @@ pub fn prepare(
     match task {
         "histogram" => histogram::prepare(device, frame, settings),
         "gaussian" => gaussian::prepare(device, frame, settings),
-        "pitch" => pitch::prepare(device, frame, settings),
+        "pitch" => pitch_threshold::prepare(device, frame, settings),
         _ => Err(format!("no baseline is called {task}").into()),
     }
 }

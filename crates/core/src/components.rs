@@ -57,7 +57,7 @@ pub struct Limits {
 /// never divided, so there are at most as many runs of columns. In noise there are many fewer: about one per
 /// 64 columns.
 ///
-/// Shared with kernels; twin: `run_t` of `pitch_mask.cl`.
+/// Shared with kernels; twin: `run_t` of `pitch_threshold_mask.cl`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct Run {
@@ -75,7 +75,7 @@ const _: () = assert!(size_of::<Run>() == 16);
 
 /// The differences of one run's pixels, in 1/512 grey level.
 ///
-/// Shared with kernels; twin: `run_difference_t` of `pitch_mask.cl`.
+/// Shared with kernels; twin: `run_difference_t` of `pitch_threshold_mask.cl`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct RunDifference {

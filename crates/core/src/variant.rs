@@ -3,7 +3,7 @@
 mod flat_field;
 mod gaussian;
 mod histogram;
-mod pitch;
+mod pitch_threshold;
 
 pub use flat_field::{FlatFieldVariant, flat_field_variant};
 pub use gaussian::{
@@ -14,7 +14,9 @@ pub use histogram::{
     HistogramShape, HistogramVariant, banked_copies, for_another_size, histogram_variant,
     local_fits, without_banks,
 };
-pub use pitch::{PitchVariant, WIDE_MEMORY, fixed_rows, pitch_variant, wide_rows};
+pub use pitch_threshold::{
+    PitchThresholdVariant, WIDE_MEMORY, fixed_rows, pitch_threshold_variant, wide_rows,
+};
 
 #[cfg(test)]
 mod devices {

@@ -54,16 +54,16 @@ pub enum ProgramSource {
     /// The pitch comparison on any device.
     PitchThreshold,
     /// The pitch comparison for a CPU.
-    PitchWords,
+    PitchThresholdWords,
     /// The pitch comparison for a GPU.
-    PitchWide,
+    PitchThresholdWide,
     /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
-    PitchWideDot,
+    PitchThresholdWideDot,
     /// The pitch comparison for a GPU, with the comparisons as constants. `NVIDIA=0`: without the
     /// instructions of `nvidia.cl`.
-    PitchFixed,
+    PitchThresholdFixed,
     /// Processing of packed masks, and the differences of their pixels.
-    PitchMask,
+    PitchThresholdMask,
     /// The search for tiles without the pattern.
     Presence,
     /// The comparison at coarser levels for a CPU.
@@ -73,7 +73,7 @@ pub enum ProgramSource {
     /// The comparison at coarser levels for a GPU, with the comparisons as constants.
     ScalesTiles,
     /// Differences before the threshold.
-    PitchDifference,
+    PitchThresholdDifference,
     /// The comparison with a trained picture.
     Reference,
     /// Planes to images.
@@ -114,13 +114,13 @@ impl ProgramSource {
         Self::HistogramBanked,
         Self::HistogramPairs,
         Self::PitchThreshold,
-        Self::PitchWords,
-        Self::PitchWide,
-        Self::PitchMask,
+        Self::PitchThresholdWords,
+        Self::PitchThresholdWide,
+        Self::PitchThresholdMask,
         Self::Presence,
         Self::ScalesRows,
         Self::ScalesItems,
-        Self::PitchDifference,
+        Self::PitchThresholdDifference,
         Self::Reference,
         Self::PlaneImage,
         Self::ProbeLines,
@@ -129,7 +129,7 @@ impl ProgramSource {
 
     /// Whether each list of comparisons has a program of its own.
     pub(super) fn has_constants(self) -> bool {
-        matches!(self, Self::PitchFixed | Self::ScalesTiles)
+        matches!(self, Self::PitchThresholdFixed | Self::ScalesTiles)
     }
 
     /// The name of the last file, which holds the kernels.
@@ -151,20 +151,20 @@ impl ProgramSource {
             | Self::HistogramDirect
             | Self::HistogramPairs
             | Self::PitchThreshold
-            | Self::PitchWords
-            | Self::PitchMask
+            | Self::PitchThresholdWords
+            | Self::PitchThresholdMask
             | Self::Presence
             | Self::ScalesRows
-            | Self::PitchDifference
+            | Self::PitchThresholdDifference
             | Self::Reference
             | Self::ProbeLines
             | Self::CopyRows => true,
             Self::FlatFieldItems
             | Self::GaussianTile
             | Self::HistogramBanked
-            | Self::PitchWide
-            | Self::PitchWideDot
-            | Self::PitchFixed
+            | Self::PitchThresholdWide
+            | Self::PitchThresholdWideDot
+            | Self::PitchThresholdFixed
             | Self::ScalesItems
             | Self::ScalesTiles
             | Self::PlaneImage => false,
@@ -180,7 +180,7 @@ impl ProgramSource {
         const PRESENCE_TILES: Part = part!("presence_tiles.cl");
         const MASK_BITS: Part = part!("mask_bits.cl");
         const MASK_EXPAND: Part = part!("mask_expand.cl");
-        const PITCH_MEASURE: Part = part!("pitch_measure.cl");
+        const PITCH_THRESHOLD_MEASURE: Part = part!("pitch_threshold_measure.cl");
         const SCALES: Part = part!("scales.cl");
         const SCALES_JOIN: Part = part!("scales_join.cl");
         match self {
@@ -202,47 +202,52 @@ impl ProgramSource {
             ],
             Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
             Self::PitchThreshold => &[COMMON, PITCH_THRESHOLD],
-            Self::PitchWords => &[COMMON, PITCH_THRESHOLD, MASK_BITS, part!("pitch_words.cl")],
-            Self::PitchWide => &[
+            Self::PitchThresholdWords => &[
+                COMMON,
+                PITCH_THRESHOLD,
+                MASK_BITS,
+                part!("pitch_threshold_words.cl"),
+            ],
+            Self::PitchThresholdWide => &[
                 COMMON,
                 PITCH_THRESHOLD,
                 PRESENCE_TILES,
-                part!("pitch_items.cl"),
-                part!("pitch_runs.cl"),
-                part!("pitch_compare_int.cl"),
-                part!("pitch_rows.cl"),
-                part!("pitch_wide.cl"),
+                part!("pitch_threshold_items.cl"),
+                part!("pitch_threshold_runs.cl"),
+                part!("pitch_threshold_compare_int.cl"),
+                part!("pitch_threshold_rows.cl"),
+                part!("pitch_threshold_wide.cl"),
             ],
-            Self::PitchWideDot => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                part!("nvidia.cl"),
-                PRESENCE_TILES,
-                part!("pitch_items.cl"),
-                part!("pitch_runs.cl"),
-                part!("pitch_compare_dot.cl"),
-                part!("pitch_rows.cl"),
-                part!("pitch_wide.cl"),
-            ],
-            Self::PitchFixed => &[
+            Self::PitchThresholdWideDot => &[
                 COMMON,
                 PITCH_THRESHOLD,
                 part!("nvidia.cl"),
                 PRESENCE_TILES,
-                part!("pitch_items.cl"),
-                part!("pitch_fixed.cl"),
-                part!("pitch_wide.cl"),
+                part!("pitch_threshold_items.cl"),
+                part!("pitch_threshold_runs.cl"),
+                part!("pitch_threshold_compare_dot.cl"),
+                part!("pitch_threshold_rows.cl"),
+                part!("pitch_threshold_wide.cl"),
             ],
-            Self::PitchMask => &[
+            Self::PitchThresholdFixed => &[
+                COMMON,
+                PITCH_THRESHOLD,
+                part!("nvidia.cl"),
+                PRESENCE_TILES,
+                part!("pitch_threshold_items.cl"),
+                part!("pitch_threshold_fixed.cl"),
+                part!("pitch_threshold_wide.cl"),
+            ],
+            Self::PitchThresholdMask => &[
                 COMMON,
                 PITCH_THRESHOLD,
                 PRESENCE_TILES,
                 SCALES,
-                PITCH_MEASURE,
+                PITCH_THRESHOLD_MEASURE,
                 // Small: pixels are ignored from the next frame on, without a wait for a compiler.
                 part!("mask_ignore.cl"),
                 MASK_EXPAND,
-                part!("pitch_mask.cl"),
+                part!("pitch_threshold_mask.cl"),
             ],
             Self::Presence => &[
                 COMMON,
@@ -254,7 +259,7 @@ impl ProgramSource {
                 COMMON,
                 PITCH_THRESHOLD,
                 SCALES,
-                PITCH_MEASURE,
+                PITCH_THRESHOLD_MEASURE,
                 SCALES_JOIN,
                 part!("scales_lanes.cl"),
                 part!("scales_rows.cl"),
@@ -263,13 +268,17 @@ impl ProgramSource {
                 COMMON,
                 PITCH_THRESHOLD,
                 SCALES,
-                PITCH_MEASURE,
+                PITCH_THRESHOLD_MEASURE,
                 SCALES_JOIN,
                 part!("scales_items.cl"),
             ],
             Self::ScalesTiles => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_tiles.cl")],
             Self::Reference => &[COMMON, MASK_BITS, MASK_EXPAND, part!("reference.cl")],
-            Self::PitchDifference => &[COMMON, PITCH_THRESHOLD, part!("pitch_difference.cl")],
+            Self::PitchThresholdDifference => &[
+                COMMON,
+                PITCH_THRESHOLD,
+                part!("pitch_threshold_difference.cl"),
+            ],
             Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
             Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
             Self::CopyRows => &[COMMON, part!("copy_rows.cl")],

@@ -17,7 +17,7 @@ pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
 pub use pitch_threshold::{
     Borders, Compare, Contrast, JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect,
-    PitchSettings, PitchThreshold, Polarity,
+    PitchThreshold, PitchThresholdSettings, Polarity,
 };
 pub use probe::Probe;
 pub use reference::{

@@ -37,7 +37,7 @@ pub use presence::Contrast;
 use presence::Presence;
 use rois::Rois;
 use scales::Scales;
-pub use settings::{Borders, Compare, PitchSettings, Polarity};
+pub use settings::{Borders, Compare, PitchThresholdSettings, Polarity};
 use wide::WideSplit;
 
 use super::source::PlaneImages;
@@ -122,7 +122,7 @@ pub struct PitchThreshold {
     presence: Option<Presence>,
     contrast: Contrast,
     scales: Option<Scales>,
-    settings: PitchSettings,
+    settings: PitchThresholdSettings,
     /// The window of the last frame.
     window: Window,
     /// The comparisons at the pitches themselves.
@@ -272,7 +272,7 @@ impl PitchThreshold {
 
 /// The pixels of a window that any comparison, those along x, and those along y judge.
 fn judged(
-    settings: &PitchSettings,
+    settings: &PitchThresholdSettings,
     comparisons: &[Comparison],
     width: usize,
     window: &Window,

@@ -11,7 +11,7 @@ use crate::{
         pitch_threshold::{self as oracle, Compare, Settings},
         put,
     },
-    support::pitch_settings,
+    support::pitch_threshold_settings,
 };
 
 /// Frames of one panel, drawn as luma of any format.
@@ -75,7 +75,7 @@ pub fn recommended(threshold: f64) -> Settings {
         edge_margin: 2,
         scales: 3,
         scale_factors: vec![0.6, 0.3, 0.15, 0.08],
-        ..pitch_settings(7.35, 7.35, threshold)
+        ..pitch_threshold_settings(7.35, 7.35, threshold)
     }
 }
 

@@ -353,7 +353,7 @@ pub fn caps_of(frame: &Frame) -> gst::Caps {
 }
 
 /// Settings of the reference that match `pitch-x`, `pitch-y` and `threshold`.
-pub fn pitch_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
+pub fn pitch_threshold_settings(pitch_x: f64, pitch_y: f64, threshold: f64) -> Settings {
     Settings {
         pitch_x,
         pitch_y,
@@ -385,7 +385,7 @@ pub fn smoothed(frame: &Frame, kernel_size: usize) -> Frame {
 pub fn judged(frame: &Frame, pitch_x: f64, pitch_y: f64, threshold: f64) -> Outcome {
     compare(
         frame.component(0),
-        &pitch_settings(pitch_x, pitch_y, threshold),
+        &pitch_threshold_settings(pitch_x, pitch_y, threshold),
     )
 }
 

@@ -656,7 +656,7 @@ fn judged(outcome: &Outcome) -> Vec<usize> {
 const FROM_TEN: [usize; 4] = [10, 0, 54, 1];
 
 #[test]
-fn pitch_golden_whole_pitch_average_leaves_ghost() {
+fn pitch_threshold_golden_whole_pitch_average_leaves_ghost() {
     let data = row(64, &[(10, 50), (20, 150), (30, 50)]);
     let s = Settings {
         rois: vec![FROM_TEN],
@@ -675,7 +675,7 @@ fn pitch_golden_whole_pitch_average_leaves_ghost() {
 }
 
 #[test]
-fn pitch_golden_whole_pitch_minimum_has_no_ghost() {
+fn pitch_threshold_golden_whole_pitch_minimum_has_no_ghost() {
     let data = row(64, &[(10, 50), (20, 150), (30, 50)]);
     let s = Settings {
         compare: Compare::Minimum,
@@ -688,7 +688,7 @@ fn pitch_golden_whole_pitch_minimum_has_no_ghost() {
 }
 
 #[test]
-fn pitch_golden_half_pitch_fires_at_exactly_the_threshold() {
+fn pitch_threshold_golden_half_pitch_fires_at_exactly_the_threshold() {
     let data = row(64, &[(10, 50), (11, 100), (20, 125), (29, 50), (30, 100)]);
     for (threshold, third_byte) in [(50.0, 0x0c), (50.01, 0x00)] {
         let s = Settings {
@@ -714,7 +714,7 @@ fn distance_of_fractional_pitch_is_rounded_once() {
 }
 
 #[test]
-fn pitch_judged_of_whole_pitch_needs_both_neighbours() {
+fn pitch_threshold_judged_of_whole_pitch_needs_both_neighbours() {
     let data = row(64, &[]);
     let outcome = compare(plane(&data, 64), &settings(10.0));
     assert_eq!(judged(&outcome), (10..=53).collect::<Vec<_>>());
@@ -722,7 +722,7 @@ fn pitch_judged_of_whole_pitch_needs_both_neighbours() {
 }
 
 #[test]
-fn pitch_judged_of_fractional_pitch_needs_one_sample_more() {
+fn pitch_threshold_judged_of_fractional_pitch_needs_one_sample_more() {
     let data = row(64, &[]);
     for match_center in [false, true] {
         let s = Settings {
@@ -735,7 +735,7 @@ fn pitch_judged_of_fractional_pitch_needs_one_sample_more() {
 }
 
 #[test]
-fn pitch_judged_below_one_pixel_covers_the_matched_centre() {
+fn pitch_threshold_judged_below_one_pixel_covers_the_matched_centre() {
     // P = 0, F = 128: the judged rule leaves x - 1 and x + 1 in the row.
     let s = Settings {
         match_center: true,
@@ -746,7 +746,7 @@ fn pitch_judged_below_one_pixel_covers_the_matched_centre() {
 }
 
 #[test]
-fn pitch_judged_of_frame_too_small_is_nothing() {
+fn pitch_threshold_judged_of_frame_too_small_is_nothing() {
     for (width, expected) in [(20, 0), (21, 1)] {
         let data = vec![9; width];
         let outcome = compare(plane(&data, width), &settings(10.0));
@@ -761,7 +761,7 @@ fn pitch_judged_of_frame_too_small_is_nothing() {
 }
 
 #[test]
-fn pitch_judged_in_regions_is_their_union_inside_the_frame() {
+fn pitch_threshold_judged_in_regions_is_their_union_inside_the_frame() {
     let data = vec![0; 64 * 4];
     let s = Settings {
         rois: vec![[0, 1, 12, 1], [11, 1, 3, 1], [50, 2, 100, 100]],
@@ -777,7 +777,7 @@ fn pitch_judged_in_regions_is_their_union_inside_the_frame() {
 }
 
 #[test]
-fn pitch_neighbours_outside_the_region_are_still_read() {
+fn pitch_threshold_neighbours_outside_the_region_are_still_read() {
     let data = row(64, &[(20, 100)]);
     let s = Settings {
         rois: vec![[20, 0, 1, 1]],
@@ -788,7 +788,7 @@ fn pitch_neighbours_outside_the_region_are_still_read() {
 }
 
 #[test]
-fn pitch_neighbours_in_adjacent_rows_are_never_read() {
+fn pitch_threshold_neighbours_in_adjacent_rows_are_never_read() {
     // Bright rows above and below: a tap past the row would make the ends of row 1 dark.
     let mut data = vec![255; 64 * 3];
     data[64..128].fill(0);
@@ -797,7 +797,7 @@ fn pitch_neighbours_in_adjacent_rows_are_never_read() {
 }
 
 #[test]
-fn pitch_region_from_seven_to_seventy_keeps_its_last_column() {
+fn pitch_threshold_region_from_seven_to_seventy_keeps_its_last_column() {
     let data = row(128, &[(70, 100)]);
     let s = Settings {
         compare: Compare::Minimum,
@@ -808,7 +808,7 @@ fn pitch_region_from_seven_to_seventy_keeps_its_last_column() {
 }
 
 #[test]
-fn pitch_difference_of_whole_range_is_not_truncated() {
+fn pitch_threshold_difference_of_whole_range_is_not_truncated() {
     // -255 truncated to 8 bits is +1.
     let mut data = vec![255; 30];
     data[15] = 0;
@@ -821,7 +821,7 @@ fn pitch_difference_of_whole_range_is_not_truncated() {
 }
 
 #[test]
-fn pitch_matched_centre_gets_the_neighbours_blur() {
+fn pitch_threshold_matched_centre_gets_the_neighbours_blur() {
     // P = 2, F = 128, A = 32 (32.5 cut); C = 256*90 + 32*(20 - 180 + 20) = 18560, L = R = 1280.
     let data = [0, 0, 10, 20, 90, 20, 10, 0, 0];
     for kind in [Compare::Average, Compare::Minimum] {
@@ -837,7 +837,7 @@ fn pitch_matched_centre_gets_the_neighbours_blur() {
 }
 
 #[test]
-fn pitch_matched_centre_weight_is_rounded_half_up() {
+fn pitch_threshold_matched_centre_weight_is_rounded_half_up() {
     // F = 16: F * (256-F) / 512 = 7.5, so A = 8 and C = 256*128 - 8*2*128 = 256*120.
     let data = [0, 0, 0, 0, 128, 0, 0, 0, 0];
     let s = Settings {
@@ -848,7 +848,7 @@ fn pitch_matched_centre_weight_is_rounded_half_up() {
 }
 
 #[test]
-fn pitch_matched_centre_of_whole_pitch_is_the_plain_centre() {
+fn pitch_threshold_matched_centre_of_whole_pitch_is_the_plain_centre() {
     let data = noise(64 * 9, 6);
     let plain = settings(7.0);
     let matched = Settings {
@@ -862,7 +862,7 @@ fn pitch_matched_centre_of_whole_pitch_is_the_plain_centre() {
 }
 
 #[test]
-fn pitch_matched_centre_of_clean_pattern_has_smaller_residual() {
+fn pitch_threshold_matched_centre_of_clean_pattern_has_smaller_residual() {
     let pitch = 7.35;
     let data: Vec<u8> = (0..600)
         .map(|x| {
@@ -893,7 +893,7 @@ fn pitch_matched_centre_of_clean_pattern_has_smaller_residual() {
 }
 
 #[test]
-fn pitch_polarity_selects_one_sign() {
+fn pitch_threshold_polarity_selects_one_sign() {
     let data = row(64, &[(20, 40)]);
     let fired = |polarity, kind| {
         let s = Settings {
@@ -921,7 +921,7 @@ fn pitch_polarity_selects_one_sign() {
 }
 
 #[test]
-fn pitch_minimum_difference_is_the_smaller_one() {
+fn pitch_threshold_minimum_difference_is_the_smaller_one() {
     let data = row(64, &[(10, 30), (20, 100), (30, 60)]);
     let s = Settings {
         compare: Compare::Minimum,
@@ -931,7 +931,7 @@ fn pitch_minimum_difference_is_the_smaller_one() {
 }
 
 #[test]
-fn pitch_minimum_fires_at_exactly_the_threshold_on_each_side() {
+fn pitch_threshold_minimum_fires_at_exactly_the_threshold_on_each_side() {
     // The judged sample differs by 40 from one neighbour and by 60 from the other.
     for (left, centre, right) in [
         (60, 100, 40),
@@ -979,7 +979,7 @@ fn pitch_threshold_is_rounded_to_its_nearest_256th() {
 }
 
 #[test]
-fn pitch_along_columns_equals_along_rows_transposed() {
+fn pitch_threshold_along_columns_equals_along_rows_transposed() {
     let (width, height) = (33, 40);
     let data = noise(width * height, 7);
     let transposed: Vec<u8> = (0..width * height)
@@ -1009,7 +1009,7 @@ fn pitch_along_columns_equals_along_rows_transposed() {
 }
 
 #[test]
-fn pitch_of_several_comparisons_is_their_union() {
+fn pitch_threshold_of_several_comparisons_is_their_union() {
     let (width, height) = (65, 50);
     let data = noise(width * height, 8);
     let every = Settings {
@@ -1049,7 +1049,7 @@ fn pitch_of_several_comparisons_is_their_union() {
 }
 
 #[test]
-fn pitch_difference_of_equal_magnitudes_is_the_first_comparison() {
+fn pitch_threshold_difference_of_equal_magnitudes_is_the_first_comparison() {
     // Row neighbours 50 below, column neighbours 50 above the centre.
     let mut data = vec![100; 9];
     data[3] = 50;
@@ -1066,7 +1066,7 @@ fn pitch_difference_of_equal_magnitudes_is_the_first_comparison() {
 }
 
 #[test]
-fn pitch_of_16_bit_samples_compares_in_grey_levels() {
+fn pitch_threshold_of_16_bit_samples_compares_in_grey_levels() {
     for depth in [SampleKind::U16Le, SampleKind::U16Be] {
         let geometry = Geometry {
             offset: 6,
@@ -1089,7 +1089,7 @@ fn pitch_of_16_bit_samples_compares_in_grey_levels() {
 }
 
 #[test]
-fn pitch_of_padded_plane_ignores_the_padding() {
+fn pitch_threshold_of_padded_plane_ignores_the_padding() {
     let (width, height) = (33, 9);
     let samples = noise(width * height, 9);
     let s = Settings {
@@ -1120,7 +1120,7 @@ fn pitch_of_padded_plane_ignores_the_padding() {
 }
 
 #[test]
-fn pitch_with_one_pixel_mutated_differs() {
+fn pitch_threshold_with_one_pixel_mutated_differs() {
     let (width, height) = (17, 5);
     let s = settings(4.0);
     let clean = vec![100; width * height];
@@ -1148,7 +1148,7 @@ fn pitch_with_one_pixel_mutated_differs() {
 // ---- Borders ------------------------------------------------------------------------------
 
 #[test]
-fn pitch_inward_reads_two_distances_away_on_the_other_side() {
+fn pitch_threshold_inward_reads_two_distances_away_on_the_other_side() {
     // D = round(576.512) = 577: P = 2, F = 65. D2 = round(1153.024) = 1153: P2 = 4, F2 = 129, where
     // twice the rounded distance is 1154.
     // x = 0: R = 191·s[2] + 65·s[3] = 0, L = 127·s[4] + 129·s[5] = 127·40 = 5080, C = 25600;
@@ -1168,7 +1168,7 @@ fn pitch_inward_reads_two_distances_away_on_the_other_side() {
 }
 
 #[test]
-fn pitch_inward_judges_where_the_replacement_is_inside() {
+fn pitch_threshold_inward_judges_where_the_replacement_is_inside() {
     // P = 2, P2 = 4. In five samples x = 1 needs s[3] and s[5], x = 3 needs s[1] and s[-1].
     for (n, expected) in [
         (4, vec![]),
@@ -1189,7 +1189,7 @@ fn pitch_inward_judges_where_the_replacement_is_inside() {
 }
 
 #[test]
-fn pitch_edge_margin_leaves_out_the_end_that_lacks_the_neighbour() {
+fn pitch_threshold_edge_margin_leaves_out_the_end_that_lacks_the_neighbour() {
     // P = 3 in ten samples: 0 to 2 lack the left neighbour, 7 to 9 the right one. Of these the
     // margin leaves 2 and 7.
     let s = Settings {
@@ -1219,7 +1219,7 @@ fn pitch_edge_margin_leaves_out_the_end_that_lacks_the_neighbour() {
 }
 
 #[test]
-fn pitch_matched_centre_at_the_edge_clamps() {
+fn pitch_threshold_matched_centre_at_the_edge_clamps() {
     // P = 1, F = 128, A = 32; P2 = 3, F2 = 0. x = 0: C = 256·100 + 32·(100 − 200 + 20) = 23040,
     // R = 128·20 = 2560, L = 256·s[3] = 0: the smaller difference is 20480/256. x = 5 mirrors it.
     let data = row(6, &[(0, 100), (1, 20), (4, 20), (5, 100)]);

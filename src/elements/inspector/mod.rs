@@ -38,7 +38,7 @@ pub use learn::signal as learn_threshold;
 use learn::{GoodFrames, LearnThreshold};
 use masks::Masks;
 use properties::Reporting;
-pub use properties::{Output, OutputChoice, Picture, PitchOutput};
+pub use properties::{Output, OutputChoice, Picture, PitchThresholdOutput};
 use record::{features, record};
 pub use template::{Basis, InspectorImpl};
 

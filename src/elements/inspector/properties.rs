@@ -45,8 +45,8 @@ pub trait OutputChoice:
 
 /// The output of `clpitchthreshold`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[enum_type(name = "GstClPitchOutput")]
-pub enum PitchOutput {
+#[enum_type(name = "GstClPitchThresholdOutput")]
+pub enum PitchThresholdOutput {
     /// The mask.
     #[default]
     #[enum_value(
@@ -69,19 +69,19 @@ pub enum PitchOutput {
     Difference,
 }
 
-impl OutputChoice for PitchOutput {}
+impl OutputChoice for PitchThresholdOutput {}
 
-impl From<PitchOutput> for Output {
-    fn from(choice: PitchOutput) -> Self {
+impl From<PitchThresholdOutput> for Output {
+    fn from(choice: PitchThresholdOutput) -> Self {
         match choice {
-            PitchOutput::Mask => Self::Mask,
-            PitchOutput::Frame => Self::Frame,
-            PitchOutput::Difference => Self::Picture(Picture::Difference),
+            PitchThresholdOutput::Mask => Self::Mask,
+            PitchThresholdOutput::Frame => Self::Frame,
+            PitchThresholdOutput::Difference => Self::Picture(Picture::Difference),
         }
     }
 }
 
-impl From<Output> for PitchOutput {
+impl From<Output> for PitchThresholdOutput {
     fn from(output: Output) -> Self {
         match output {
             Output::Frame => Self::Frame,

@@ -36,7 +36,9 @@ use clinspect_core::{
     window::Reach,
 };
 use clinspect_opencl::frame::ClFrame;
-use clinspect_operators::{Contrast, Listed, Marked, MaskTarget, PitchSettings, PitchThreshold};
+use clinspect_operators::{
+    Contrast, Listed, Marked, MaskTarget, PitchThreshold, PitchThresholdSettings,
+};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
@@ -224,7 +226,7 @@ impl BaseTransformImpl for ClPitchThreshold {
 
 impl InspectorImpl for ClPitchThreshold {
     const MESSAGE: &'static str = "clpitchthreshold";
-    type Output = inspector::PitchOutput;
+    type Output = inspector::PitchThresholdOutput;
     type Settings = Settings;
     type Operator = Operator;
     type State = State;
@@ -282,7 +284,7 @@ impl InspectorImpl for ClPitchThreshold {
         let comparison = PitchThreshold::new(
             &target.context,
             layout,
-            &PitchSettings {
+            &PitchThresholdSettings {
                 rois,
                 ignored: settings.ignore.pixels(layout.width, frame_height)?,
                 line_scan: target.line_scan,

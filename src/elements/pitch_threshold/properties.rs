@@ -11,7 +11,7 @@ use clinspect_core::{
     ClError,
     scales::{MAX_SCALES, SCALE_FACTORS},
 };
-use clinspect_operators::{Borders, Compare, Contrast, PitchSettings, Polarity};
+use clinspect_operators::{Borders, Compare, Contrast, PitchThresholdSettings, Polarity};
 
 /// Value of a pitch property that asks for an estimate.
 const ESTIMATE: f64 = -1.0;
@@ -112,10 +112,10 @@ impl Settings {
     ///
     /// # Errors
     /// [`ClError::Refused`] for an array that is not usable.
-    pub fn comparison(&self) -> Result<PitchSettings, ClError> {
+    pub fn comparison(&self) -> Result<PitchThresholdSettings, ClError> {
         let [pitch_x, pitch_y] = self.pitches;
         let [along_x, along_y] = self.estimates();
-        Ok(PitchSettings {
+        Ok(PitchThresholdSettings {
             may_be_blind: along_x || along_y,
             may_move: self.may_move,
             pitch_x,

@@ -10,7 +10,7 @@ const DIFFERENCE_UNITS: f64 = 512.0;
 /// Bit of [`RunDifference::signs`]: the pattern is missing at a pixel.
 const MISSING: u32 = 8;
 /// Bit of level 0 in [`RunDifference::signs`]; the bits of the coarser levels follow. Twin:
-/// `LEVEL_BIT` of `kernels/pitch_mask.cl`.
+/// `LEVEL_BIT` of `kernels/pitch_threshold_mask.cl`.
 const LEVELS: u32 = 8;
 /// Bits of [`RunDifference::signs`] with the signs of the pixels.
 const SIGNS: u32 = 7;

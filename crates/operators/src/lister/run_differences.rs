@@ -1,4 +1,4 @@
-//! Measures the differences of the pixels of runs; kernels `run_differences` in `kernels/pitch_mask.cl` and
+//! Measures the differences of the pixels of runs; kernels `run_differences` in `kernels/pitch_threshold_mask.cl` and
 //! `kernels/reference.cl`.
 
 use std::sync::Arc;

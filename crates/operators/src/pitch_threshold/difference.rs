@@ -1,4 +1,4 @@
-//! Differences before the threshold: drawn, or counted to learn a threshold; kernels in `kernels/pitch_difference.cl`.
+//! Differences before the threshold: drawn, or counted to learn a threshold; kernels in `kernels/pitch_threshold_difference.cl`.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ impl Differences {
     fn new(context: &ClContext, sample: SampleType) -> Result<Self, ClError> {
         // Planes are buffers even where the comparison reads their image.
         let program = context.program(
-            ProgramSource::PitchDifference,
+            ProgramSource::PitchThresholdDifference,
             &sample_options(sample, false),
         )?;
-        let show = program.kernel("pitch_difference")?;
+        let show = program.kernel("pitch_threshold_difference")?;
         Ok(Self {
             group: plain_group(context, &show)?,
             show,
-            count: program.kernel("pitch_reached")?,
+            count: program.kernel("pitch_threshold_reached")?,
             counts: None,
             read: Vec::new(),
         })
@@ -73,7 +73,12 @@ impl PitchThreshold {
         ]);
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
         let mut submission = self.context.submit(meter, self.judged_bytes());
-        submission.run(&mut differences.show, "pitch_difference", &args, &range)?;
+        submission.run(
+            &mut differences.show,
+            "pitch_threshold_difference",
+            &args,
+            &range,
+        )?;
         submission.send()?.wait("the picture")?;
         self.differences = Some(differences);
         Ok(())
@@ -103,7 +108,12 @@ impl PitchThreshold {
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
         let mut submission = self.context.submit(meter, self.judged_bytes());
         submission.zero(&counts, bytes, "the counts of differences")?;
-        submission.run(&mut differences.count, "pitch_reached", &args, &range)?;
+        submission.run(
+            &mut differences.count,
+            "pitch_threshold_reached",
+            &args,
+            &range,
+        )?;
         differences.read.resize(len, 0);
         let read = bytemuck::cast_slice_mut(&mut differences.read);
         submission.read(&counts, 0, read, "the counts of differences")?;

@@ -1,4 +1,4 @@
-//! The wide kernel with its comparisons as constants of the program, `kernels/pitch_fixed.cl`.
+//! The wide kernel with its comparisons as constants of the program, `kernels/pitch_threshold_fixed.cl`.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(super) struct Fixed {
 
 impl Fixed {
     /// The kernel's name.
-    pub const NAME: &str = "pitch_fixed";
+    pub const NAME: &str = "pitch_threshold_fixed";
 
     /// Compiles the kernel for frames of 8-bit samples. `reach` is the largest distance along x, px;
     /// `options` are those of the samples. `None` for too many comparisons.
@@ -82,7 +82,7 @@ impl Fixed {
             "{options} -DNVIDIA={} -DWIDE_ROWS={block_rows} -DFIXED_FLAGS={flags} -DFIXED_COMPARISONS={list}",
             u8::from(context.caps().has_dot4)
         );
-        let Some(program) = program(context, ProgramSource::PitchFixed, &options)? else {
+        let Some(program) = program(context, ProgramSource::PitchThresholdFixed, &options)? else {
             return Ok(None);
         };
         let kernel = program.kernel(Self::NAME)?;

@@ -7,7 +7,7 @@ use clinspect_core::{
     layout::{FrameLayout, SampleType},
     pitch::{Axis, Comparison, threshold_q8},
     region::{Rect, area},
-    variant::{PitchVariant, pitch_variant, wide_rows},
+    variant::{PitchThresholdVariant, pitch_threshold_variant, wide_rows},
     window::Window,
 };
 use clinspect_opencl::{ClContext, Mem, Meter, ProgramSource, frame::ClFrame};
@@ -22,7 +22,7 @@ use super::{
     rois::Rois,
     scale_tiles::Tiles,
     scales::Scales,
-    settings::{ComparisonWords, PitchSettings, check_forced},
+    settings::{ComparisonWords, PitchThresholdSettings, check_forced},
     upload,
     wide::{WIDE_GROUP, WideSplit},
 };
@@ -49,7 +49,7 @@ impl PitchThreshold {
     pub fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
-        settings: &PitchSettings,
+        settings: &PitchThresholdSettings,
     ) -> Result<Self, ClError> {
         let operator = Self::prepare(context, layout, settings)?;
         settings.check_reach(
@@ -59,7 +59,7 @@ impl PitchThreshold {
         )?;
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
-        let warm_settings = PitchSettings {
+        let warm_settings = PitchThresholdSettings {
             rois: Vec::new(),
             line_scan: false,
             ..settings.clone()
@@ -81,7 +81,7 @@ impl PitchThreshold {
     fn prepare(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
-        settings: &PitchSettings,
+        settings: &PitchThresholdSettings,
     ) -> Result<Self, ClError> {
         let depth = effective_depth(settings.bit_depth, layout.sample)?;
         check_threshold(settings.threshold, depth)?;
@@ -107,7 +107,7 @@ impl PitchThreshold {
         let bytes = layout.sample == SampleType::U8;
         let variant = settings.variant.unwrap_or_else(|| {
             let moving = settings.may_move;
-            pitch_variant(
+            pitch_threshold_variant(
                 context.caps(),
                 settings.image,
                 bytes,
@@ -117,25 +117,31 @@ impl PitchThreshold {
         });
         // Frames whose rows do not fit, and frames before the pattern is seen, take the general kernel.
         let general = match variant {
-            PitchVariant::Fixed => PitchVariant::Wide {
+            PitchThresholdVariant::Fixed => PitchThresholdVariant::Wide {
                 dot4: context.caps().has_dot4,
             },
             other => other,
         };
         let (source, name) = match general {
-            PitchVariant::Bytes => (ProgramSource::PitchThreshold, "pitch_threshold_bytes"),
-            PitchVariant::Words => (ProgramSource::PitchWords, "pitch_threshold_words"),
-            PitchVariant::Wide { dot4: true } => (ProgramSource::PitchWideDot, "pitch_wide"),
-            PitchVariant::Wide { dot4: false } | PitchVariant::Fixed => {
-                (ProgramSource::PitchWide, "pitch_wide")
+            PitchThresholdVariant::Bytes => {
+                (ProgramSource::PitchThreshold, "pitch_threshold_bytes")
+            }
+            PitchThresholdVariant::Words => {
+                (ProgramSource::PitchThresholdWords, "pitch_threshold_words")
+            }
+            PitchThresholdVariant::Wide { dot4: true } => {
+                (ProgramSource::PitchThresholdWideDot, "pitch_threshold_wide")
+            }
+            PitchThresholdVariant::Wide { dot4: false } | PitchThresholdVariant::Fixed => {
+                (ProgramSource::PitchThresholdWide, "pitch_threshold_wide")
             }
         };
         let mut general_options = options.clone();
-        if general != PitchVariant::Bytes {
+        if general != PitchThresholdVariant::Bytes {
             general_options += &format!(" -DMODE={}", settings.mode());
         }
         let kernel = context.program(source, &general_options)?.kernel(name)?;
-        let fixed = if variant == PitchVariant::Fixed {
+        let fixed = if variant == PitchThresholdVariant::Fixed {
             let along_x = comparisons.iter().filter(|c| c.axis == Axis::X);
             let reach = along_x.map(Comparison::margin).max().unwrap_or(0);
             let flags = settings.flags();
@@ -151,8 +157,8 @@ impl PitchThreshold {
             None
         };
         let launch = match general {
-            PitchVariant::Bytes => Launch::Bytes(plain_group(context, &kernel)?),
-            PitchVariant::Wide { .. } | PitchVariant::Fixed => {
+            PitchThresholdVariant::Bytes => Launch::Bytes(plain_group(context, &kernel)?),
+            PitchThresholdVariant::Wide { .. } | PitchThresholdVariant::Fixed => {
                 let pixels = WIDE_BYTES / layout.sample.bytes();
                 let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
                 let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);
@@ -163,23 +169,25 @@ impl PitchThreshold {
                 let split = WideSplit::new([width, height], margin.unwrap_or(0), pixels, item_rows);
                 Launch::Wide(split, group)
             }
-            PitchVariant::Words => Launch::Bands(context.caps().compute_units * BANDS_PER_UNIT),
+            PitchThresholdVariant::Words => {
+                Launch::Bands(context.caps().compute_units * BANDS_PER_UNIT)
+            }
         };
         // A program for images has no kernel that expands a packed mask from a buffer.
         let plain = context.program(
-            ProgramSource::PitchMask,
+            ProgramSource::PitchThresholdMask,
             &sample_options(layout.sample, false),
         )?;
         let by_columns = match settings.variant {
             None => context.caps().is_cpu,
-            Some(variant) => variant == PitchVariant::Words,
+            Some(variant) => variant == PitchThresholdVariant::Words,
         };
         let pitches = [settings.pitch_x, settings.pitch_y];
         let presence = (settings.contrast != Contrast::Off)
             .then(|| Presence::new(context, layout, pitches, depth, by_columns))
             .transpose()?;
         let scales = if settings.scales > 0 && !comparisons.is_empty() {
-            let tiles = if variant == PitchVariant::Fixed {
+            let tiles = if variant == PitchThresholdVariant::Fixed {
                 Tiles::new(context, settings, &comparisons, &comparison_words)?
             } else {
                 None

@@ -13,7 +13,7 @@ use clinspect_opencl::{Arg, ClContext, Kernel, Program, ProgramSource, Submissio
 
 use super::{
     fixed::{self, ROW_ALIGNMENT},
-    settings::{ComparisonWords, PitchSettings},
+    settings::{ComparisonWords, PitchThresholdSettings},
 };
 use crate::to_i32;
 
@@ -45,7 +45,7 @@ impl Tiles {
     /// The failing call.
     pub fn new(
         context: &ClContext,
-        settings: &PitchSettings,
+        settings: &PitchThresholdSettings,
         comparisons: &[Comparison],
         words: &[ComparisonWords],
     ) -> Result<Option<Self>, ClError> {

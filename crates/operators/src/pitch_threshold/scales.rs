@@ -21,7 +21,7 @@ use clinspect_opencl::{
 
 pub(super) use judge::Pixels;
 
-use super::{scale_tiles::Tiles, settings::PitchSettings, upload};
+use super::{scale_tiles::Tiles, settings::PitchThresholdSettings, upload};
 use crate::{depth::effective_depth, sample_options, source::plain_group, to_i32, to_u32};
 
 /// Work-items per work-group on a GPU.
@@ -143,7 +143,7 @@ impl Scales {
     /// [`ClError::Refused`] for settings that make no sense; the failing call.
     pub fn new(
         context: &ClContext,
-        settings: &PitchSettings,
+        settings: &PitchThresholdSettings,
         comparisons: &[Comparison],
         layout: &FrameLayout,
         by_rows: bool,

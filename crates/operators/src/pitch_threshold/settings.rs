@@ -10,7 +10,7 @@ use clinspect_core::{
     presence::nominal_height,
     region::{Rect, area, union_of},
     scales::{self, MAX_SCALES},
-    variant::PitchVariant,
+    variant::PitchThresholdVariant,
     window::{Reach, Window},
 };
 use clinspect_opencl::ClContext;
@@ -81,7 +81,7 @@ pub enum Compare {
 
 /// The deviations that are marked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
-#[enum_type(name = "GstClPitchPolarity")]
+#[enum_type(name = "GstClPitchThresholdPolarity")]
 pub enum Polarity {
     /// Brighter and darker.
     #[default]
@@ -116,7 +116,7 @@ pub enum Borders {
 
 /// The settings of a pitch comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PitchSettings {
+pub struct PitchThresholdSettings {
     /// While no pitch is known, both pitches may be 0. No pixel is judged then, and masks are zero.
     pub may_be_blind: bool,
     /// The pitches may change at any frame, so no kernel is compiled for them.
@@ -157,10 +157,10 @@ pub struct PitchSettings {
     /// Read from images instead of buffers.
     pub image: bool,
     /// Forces a variant; refused if the device cannot run it.
-    pub variant: Option<PitchVariant>,
+    pub variant: Option<PitchThresholdVariant>,
 }
 
-impl PitchSettings {
+impl PitchThresholdSettings {
     /// Checks what neither frames nor a device decide.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ impl PitchSettings {
     }
 }
 
-impl PitchSettings {
+impl PitchThresholdSettings {
     /// The thresholds of the coarser levels, 1/256 grey level.
     ///
     /// # Errors
@@ -407,8 +407,8 @@ impl PitchSettings {
     }
 }
 
-impl PitchSettings {
-    /// The bits of [`Self::flags`] that `pitch_words.cl` and `pitch_wide.cl` are compiled for.
+impl PitchThresholdSettings {
+    /// The bits of [`Self::flags`] that `pitch_threshold_words.cl` and `pitch_threshold_wide.cl` are compiled for.
     pub(super) fn mode(&self) -> i32 {
         self.flags() & (MINIMUM | MATCHED | INWARD)
     }
@@ -438,22 +438,20 @@ impl PitchSettings {
 /// Refuses a forced variant that the device cannot run.
 pub(super) fn check_forced(
     context: &ClContext,
-    settings: &PitchSettings,
+    settings: &PitchThresholdSettings,
     layout: &FrameLayout,
 ) -> Result<(), ClError> {
     let refused = |variant, why| Err(ClError::Refused(format!("{variant:?} {why}")));
     match settings.variant {
-        Some(variant @ (PitchVariant::Words | PitchVariant::Wide { .. } | PitchVariant::Fixed))
-            if settings.image =>
-        {
-            refused(variant, "reads buffers, not images")
-        }
-        Some(variant @ (PitchVariant::Wide { dot4: true } | PitchVariant::Fixed))
-            if layout.sample != SampleType::U8 =>
-        {
-            refused(variant, "compares 8-bit samples only")
-        }
-        Some(variant @ PitchVariant::Wide { dot4: true }) if !context.caps().has_dot4 => {
+        Some(
+            variant @ (PitchThresholdVariant::Words
+            | PitchThresholdVariant::Wide { .. }
+            | PitchThresholdVariant::Fixed),
+        ) if settings.image => refused(variant, "reads buffers, not images"),
+        Some(
+            variant @ (PitchThresholdVariant::Wide { dot4: true } | PitchThresholdVariant::Fixed),
+        ) if layout.sample != SampleType::U8 => refused(variant, "compares 8-bit samples only"),
+        Some(variant @ PitchThresholdVariant::Wide { dot4: true }) if !context.caps().has_dot4 => {
             refused(variant, "needs an NVIDIA GPU")
         }
         _ => Ok(()),

@@ -1,4 +1,4 @@
-//! The launch of the wide kernels, `kernels/pitch_wide.cl`.
+//! The launch of the wide kernels, `kernels/pitch_threshold_wide.cl`.
 
 use clinspect_core::{ClError, ndrange::NdRange};
 use clinspect_opencl::Arg;

@@ -155,7 +155,7 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
             let found = DefectResult::read(&output)
                 .pop()
                 .expect("our meta is the last");
-            let settings = crate::support::pitch_settings(1.0, 0.0, 10.0);
+            let settings = crate::support::pitch_threshold_settings(1.0, 0.0, 10.0);
             let expected =
                 crate::reference::pitch_threshold::compare(geometry[0].samples(&bytes), &settings);
             assert_eq!(found.defect_pixels, expected.defect_pixels, "{about}");

@@ -13,7 +13,7 @@ use crate::{
     steps::{RunStep, Steps, total_ns},
 };
 
-const SOURCE: &str = include_str!("../../baselines/pitch.cl");
+const SOURCE: &str = include_str!("../../baselines/pitch_threshold.cl");
 /// Work-items of a group, as published.
 const GROUP: [usize; 2] = [64, 4];
 
@@ -56,9 +56,9 @@ pub fn prepare(
         return Err("the difference has whole grey levels; set a whole threshold".into());
     }
     let (name, row) = match output {
-        Output::Difference => ("pitch_difference", frame.width),
-        Output::Unpacked => ("pitch_unpacked", frame.width),
-        Output::Packed => ("pitch_pixel", frame.width.div_ceil(8)),
+        Output::Difference => ("pitch_threshold_difference", frame.width),
+        Output::Unpacked => ("pitch_threshold_unpacked", frame.width),
+        Output::Packed => ("pitch_threshold_pixel", frame.width.div_ceil(8)),
     };
     let host = frame.spread()?;
     let out = vec![0; row * frame.height];

@@ -1,7 +1,7 @@
 /* Appended to pitch_threshold.cl. Any device, buffers: a work-item per pixel of the rows first .. first+rows-1.
  *
- * pitch_difference  Draws the differences before the threshold.
- * pitch_reached     Counts the pixels by the highest threshold that marks them.
+ * pitch_threshold_difference  Draws the differences before the threshold.
+ * pitch_threshold_reached     Counts the pixels by the highest threshold that marks them.
  *
  * Both take the arguments of pitch_threshold_bytes, and:
  *
@@ -48,7 +48,7 @@ static int largest_difference(PLANE_ARGS, int x, int y, int width, int height, _
 
 /* A byte is 128 plus gain/256 times the difference in grey levels of 8 bits, which are `to_byte` bits less than a
  * sample's; 128 where nothing is judged. */
-__kernel void pitch_difference(PLANE_ARGS, int width, int height, int first, int rows,
+__kernel void pitch_threshold_difference(PLANE_ARGS, int width, int height, int first, int rows,
                                __constant const comparison_t *comparisons, int comparison_count,
                                __global const int4 *rois, int roi_count, int flags, __global const uchar *ignored,
                                int use_ignored, int to_byte, int gain, __global uchar *dst, ulong dst_offset,
@@ -70,7 +70,7 @@ __kernel void pitch_difference(PLANE_ARGS, int width, int height, int first, int
 
 /* counts[k]: pixels that a threshold of k/4 grey levels marks, but no higher one; the last one also has those above.
  * Behind it the number of judged pixels. */
-__kernel void pitch_reached(PLANE_ARGS, int width, int height, int first, int rows,
+__kernel void pitch_threshold_reached(PLANE_ARGS, int width, int height, int first, int rows,
                             __constant const comparison_t *comparisons, int comparison_count,
                             __global const int4 *rois, int roi_count, int flags, __global const uchar *ignored,
                             int use_ignored, __global uint *counts, int last)

@@ -1,4 +1,4 @@
-/* Appended to nvidia.cl and pitch_runs.cl. Compares 16 pixels of 8 bits by dot products of four bytes.
+/* Appended to nvidia.cl and pitch_threshold_runs.cl. Compares 16 pixels of 8 bits by dot products of four bytes.
  *
  * Along x the two taps of a neighbour are adjacent in a run. One dot product, with weight 0 for the
  * other bytes of the word, yields the neighbour; no byte is extracted.

@@ -1,4 +1,4 @@
-/* Appended to presence_tiles.cl and to pitch_rows.cl or pitch_fixed.cl, whose judge_block it calls. GPU, buffer: one
+/* Appended to presence_tiles.cl and to pitch_threshold_rows.cl or pitch_threshold_fixed.cl, whose judge_block it calls. GPU, buffer: one
  * work-item per WIDE_BYTES bytes of item_rows rows. Each byte of the mask has one writer.
  *
  * Arguments: those of pitch_threshold_bytes, and
@@ -131,8 +131,8 @@ static void judge_wide(WIDE_ARGS, __local uint *marked, __local tile_sum_t *part
                    row_step, tile_top, tile_height, &marked, partial, minimum, matched);                                         \
     }
 #ifdef FIXED_FLAGS
-WIDE_KERNEL(pitch_fixed, flags, 0, 0)
+WIDE_KERNEL(pitch_threshold_fixed, flags, 0, 0)
 #else
 /* The simple modes need half the registers. */
-WIDE_KERNEL(pitch_wide, (flags & (BRIGHT | DARK)) | MODE, (MODE & MINIMUM) != 0, (MODE & MATCHED) != 0)
+WIDE_KERNEL(pitch_threshold_wide, (flags & (BRIGHT | DARK)) | MODE, (MODE & MINIMUM) != 0, (MODE & MATCHED) != 0)
 #endif

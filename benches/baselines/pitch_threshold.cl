@@ -1,14 +1,14 @@
 // The published pitch comparison, corrected: one pixel per work-item. Average of the neighbours, along
 // rows, 8-bit samples.
 //
-//   pitch_difference  a byte per pixel: the difference in whole grey levels, without a threshold
-//   pitch_unpacked    a byte per pixel: 255 where the threshold is reached, else 0
-//   pitch_pixel       a bit per pixel: eight work-items pack a byte through local memory
+//   pitch_threshold_difference  a byte per pixel: the difference in whole grey levels, without a threshold
+//   pitch_threshold_unpacked    a byte per pixel: 255 where the threshold is reached, else 0
+//   pitch_threshold_pixel       a bit per pixel: eight work-items pack a byte through local memory
 //
 // Corrected: no tap outside the row is read; the whole row is covered; rows of the mask are whole bytes,
 // all written; the difference is compared in full precision, with weights that sum to 256.
 //
-// dst:             width bytes per row; pitch_pixel: (width + 7) / 8 bytes per row
+// dst:             width bytes per row; pitch_threshold_pixel: (width + 7) / 8 bytes per row
 // whole, fraction: the pitch in pixels and 1/256 px
 // theta:           the threshold in 1/256 grey levels
 // GROUP_X:         work-items of a group along x, a multiple of 8
@@ -35,7 +35,7 @@ int difference_at(__global const uchar *src, int x, int y, int stride, int width
     return (int)abs(512 * row[x] - left - right);
 }
 
-__kernel void pitch_difference(__global const uchar *src, __global uchar *dst, int stride, int width,
+__kernel void pitch_threshold_difference(__global const uchar *src, __global uchar *dst, int stride, int width,
                                int height, int whole, int fraction, int theta)
 {
     const int x = (int)get_global_id(0);
@@ -45,7 +45,7 @@ __kernel void pitch_difference(__global const uchar *src, __global uchar *dst, i
             (uchar)(difference_at(src, x, y, stride, width, height, whole, fraction) >> 9);
 }
 
-__kernel void pitch_unpacked(__global const uchar *src, __global uchar *dst, int stride, int width,
+__kernel void pitch_threshold_unpacked(__global const uchar *src, __global uchar *dst, int stride, int width,
                              int height, int whole, int fraction, int theta)
 {
     const int x = (int)get_global_id(0);
@@ -55,7 +55,7 @@ __kernel void pitch_unpacked(__global const uchar *src, __global uchar *dst, int
             difference_at(src, x, y, stride, width, height, whole, fraction) >= 2 * theta ? 255 : 0;
 }
 
-__kernel void pitch_pixel(__global const uchar *src, __global uchar *dst, int stride, int width,
+__kernel void pitch_threshold_pixel(__global const uchar *src, __global uchar *dst, int stride, int width,
                           int height, int whole, int fraction, int theta)
 {
     __local uchar marks[GROUP_X * GROUP_Y];

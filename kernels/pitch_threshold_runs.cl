@@ -1,4 +1,4 @@
-/* Appended to pitch_items.cl. Reads runs of samples that start at any byte: aligned
+/* Appended to pitch_threshold_items.cl. Reads runs of samples that start at any byte: aligned
  * words, then funnel shifts, so that adjacent lanes read adjacent words. Memory objects must be
  * aligned.
  */

@@ -1,7 +1,7 @@
 //! The pitch comparison whose comparisons are constants of the program, compared with the reference.
 //! Each job has a program of its own, so they are few and drawn at random.
 
-use clinspect_core::variant::PitchVariant;
+use clinspect_core::variant::PitchThresholdVariant;
 use clinspect_operators::{Borders, Compare, Polarity};
 use gst_video::VideoFormat as Format;
 
@@ -9,10 +9,10 @@ use crate::{
     content::{Content, random},
     device,
     frames::{Arrangement, Frame, PADDED, PLAIN, Stride},
-    pitch_job::{Choice, Job, check, classic},
+    pitch_threshold_job::{Choice, Job, check, classic},
 };
 
-pub const FIXED: [Choice; 1] = [(Some(PitchVariant::Fixed), false)];
+pub const FIXED: [Choice; 1] = [(Some(PitchThresholdVariant::Fixed), false)];
 
 /// Rows at multiples of 16 bytes, as the kernel needs them, without and with padding.
 pub const FITTING: [Arrangement; 3] = [
@@ -69,7 +69,7 @@ fn any(n: usize) -> (Frame, Job) {
 }
 
 #[test]
-fn pitch_of_fixed_comparisons_equals_reference() {
+fn pitch_threshold_of_fixed_comparisons_equals_reference() {
     let Some(device) = device::open() else { return };
     // PoCL compiles a job for seconds.
     let jobs = if device.caps().is_cpu { 12 } else { 48 };
@@ -80,7 +80,7 @@ fn pitch_of_fixed_comparisons_equals_reference() {
 }
 
 #[test]
-fn pitch_of_fixed_comparisons_in_regions_equals_reference() {
+fn pitch_threshold_of_fixed_comparisons_in_regions_equals_reference() {
     let Some(device) = device::open() else { return };
     let size = [203, 61];
     for (n, rois) in [
@@ -104,7 +104,7 @@ fn pitch_of_fixed_comparisons_in_regions_equals_reference() {
 
 /// Rows that start at other bytes are read by the general kernel.
 #[test]
-fn pitch_of_fixed_comparisons_reads_any_layout() {
+fn pitch_threshold_of_fixed_comparisons_reads_any_layout() {
     let Some(device) = device::open() else { return };
     let odd = Arrangement {
         before: 8,
@@ -118,7 +118,7 @@ fn pitch_of_fixed_comparisons_reads_any_layout() {
 }
 
 #[test]
-fn pitch_of_more_comparisons_than_a_program_holds_equals_reference() {
+fn pitch_threshold_of_more_comparisons_than_a_program_holds_equals_reference() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Gray8, [130, 70], FITTING[0], Content::Natural, 0);
     let job = Job {

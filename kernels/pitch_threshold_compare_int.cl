@@ -1,4 +1,4 @@
-/* Appended to pitch_runs.cl. Compares a run of pixels in 32-bit integers; any sample size. */
+/* Appended to pitch_threshold_runs.cl. Compares a run of pixels in 32-bit integers; any sample size. */
 
 typedef struct {
     limits_t limits;

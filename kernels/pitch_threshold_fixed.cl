@@ -1,4 +1,4 @@
-/* Appended to pitch_items.cl and, where the device has it, nvidia.cl. Judges a block of pixels with comparisons that
+/* Appended to pitch_threshold_items.cl and, where the device has it, nvidia.cl. Judges a block of pixels with comparisons that
  * are constants of the program: FIXED_COMPARISONS is a list of comparison_t, FIXED_FLAGS the flags.
  *
  * 8-bit samples only. The frame and its rows start at multiples of 16 bytes, so that a neighbour's place within its

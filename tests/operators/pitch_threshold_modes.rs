@@ -1,6 +1,6 @@
 //! Every mode of the pitch comparison compared with the reference.
 
-use clinspect_core::variant::{PitchVariant, wide_rows};
+use clinspect_core::variant::{PitchThresholdVariant, wide_rows};
 use clinspect_operators::{Compare, Polarity};
 use gst_video::VideoFormat as Format;
 
@@ -8,8 +8,8 @@ use crate::{
     content::{Content, random},
     device,
     frames::{Frame, PADDED, PLAIN},
-    pitch_job::{CHOICES, Choice, Job, check, classic},
     pitch_threshold::sparse,
+    pitch_threshold_job::{CHOICES, Choice, Job, check, classic},
 };
 
 const COMPARES: [Compare; 2] = [Compare::Average, Compare::Minimum];
@@ -17,9 +17,9 @@ const POLARITIES: [Polarity; 3] = [Polarity::Both, Polarity::Bright, Polarity::D
 
 /// The kernels that process many pixels at once and have borders of their own.
 const FAST: [Choice; 3] = [
-    (Some(PitchVariant::Words), false),
-    (Some(PitchVariant::Wide { dot4: false }), false),
-    (Some(PitchVariant::Wide { dot4: true }), false),
+    (Some(PitchThresholdVariant::Words), false),
+    (Some(PitchThresholdVariant::Wide { dot4: false }), false),
+    (Some(PitchThresholdVariant::Wide { dot4: true }), false),
 ];
 
 /// Every combination of comparison, centre and polarity.
@@ -37,7 +37,7 @@ fn modes(base: &Job) -> impl Iterator<Item = Job> {
 }
 
 #[test]
-fn pitch_every_mode_axis_and_multiple_equals_reference() {
+fn pitch_threshold_every_mode_axis_and_multiple_equals_reference() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Gray8, [101, 67], PADDED, Content::Natural, 0);
     for pitch in [[7.35, 0.0], [0.0, 7.35], [7.35, 7.35], [7.0, 3.0]] {
@@ -55,7 +55,7 @@ fn pitch_every_mode_axis_and_multiple_equals_reference() {
 }
 
 #[test]
-fn pitch_every_mode_of_random_samples_equals_reference() {
+fn pitch_threshold_every_mode_of_random_samples_equals_reference() {
     let Some(device) = device::open() else { return };
     for format in [Format::Gray8, Format::Gray16Le, Format::Gray16Be] {
         let input = Frame::showing(format, [83, 29], PADDED, Content::Random, 0);
@@ -73,7 +73,7 @@ fn pitch_every_mode_of_random_samples_equals_reference() {
 }
 
 #[test]
-fn pitch_fractional_threshold_is_rounded_to_a_256th() {
+fn pitch_threshold_fractional_threshold_is_rounded_to_a_256th() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Gray8, [131, 17], PLAIN, Content::Natural, 0);
     for threshold in [0.0, 0.001, 0.002, 0.5, 1.0 / 3.0, 9.998, 9.999, 255.0] {
@@ -84,7 +84,7 @@ fn pitch_fractional_threshold_is_rounded_to_a_256th() {
 }
 
 #[test]
-fn pitch_every_fraction_of_a_pixel_equals_reference() {
+fn pitch_threshold_every_fraction_of_a_pixel_equals_reference() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Gray8, [71, 9], PLAIN, Content::Random, 0);
     for fraction in (0..256).step_by(5).chain([1, 127, 128, 255]) {
@@ -109,7 +109,7 @@ fn extremes(format: Format, size: [usize; 2]) -> Frame {
 }
 
 #[test]
-fn pitch_extreme_samples_at_every_fraction_equal_reference() {
+fn pitch_threshold_extreme_samples_at_every_fraction_equal_reference() {
     let Some(device) = device::open() else { return };
     let input = extremes(Format::Gray8, [83, 3]);
     // Thresholds at the limits of 16-bit lanes, and the differences of these samples.
@@ -146,7 +146,7 @@ fn pitch_extreme_samples_at_every_fraction_equal_reference() {
 }
 
 #[test]
-fn pitch_judged_columns_of_every_place_in_a_word_equal_reference() {
+fn pitch_threshold_judged_columns_of_every_place_in_a_word_equal_reference() {
     let Some(device) = device::open() else { return };
     for width in (34..=70).chain([95, 96, 97, 128, 129]) {
         let input = Frame::showing(Format::Gray8, [width, 3], PLAIN, Content::Random, 0);
@@ -167,7 +167,7 @@ fn pitch_judged_columns_of_every_place_in_a_word_equal_reference() {
 }
 
 #[test]
-fn pitch_several_overlapping_regions_equal_reference() {
+fn pitch_threshold_several_overlapping_regions_equal_reference() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Gray8, [129, 31], PADDED, Content::Random, 0);
     for rois in [
@@ -191,7 +191,7 @@ fn pitch_several_overlapping_regions_equal_reference() {
 }
 
 #[test]
-fn pitch_that_leaves_few_judged_pixels_equals_reference() {
+fn pitch_threshold_that_leaves_few_judged_pixels_equals_reference() {
     let Some(device) = device::open() else { return };
     for size in [[33, 3], [64, 5], [97, 40]] {
         let input = Frame::showing(Format::Gray8, size, PADDED, Content::Random, 0);
@@ -209,7 +209,7 @@ fn pitch_that_leaves_few_judged_pixels_equals_reference() {
 }
 
 #[test]
-fn pitch_in_frames_that_share_work_items_between_rows_equals_reference() {
+fn pitch_threshold_in_frames_that_share_work_items_between_rows_equals_reference() {
     let Some(device) = device::open() else { return };
     // 32 work-items of the wide kernel per row; 2, then 8 of them share a row.
     const WIDTH: usize = 16 * 32;
@@ -231,7 +231,7 @@ fn pitch_in_frames_that_share_work_items_between_rows_equals_reference() {
 }
 
 #[test]
-fn pitch_multiple_too_far_for_the_frame_leaves_the_others() {
+fn pitch_threshold_multiple_too_far_for_the_frame_leaves_the_others() {
     let Some(device) = device::open() else { return };
     let input = Frame::showing(Format::Gray8, [64, 33], PADDED, Content::Natural, 0);
     for multiples in [vec![1, 100], vec![100, 1], vec![4, 1, 3]] {
@@ -245,7 +245,7 @@ fn pitch_multiple_too_far_for_the_frame_leaves_the_others() {
 }
 
 #[test]
-fn pitch_bit_depth_10_to_14_equals_reference_beyond_it_too() {
+fn pitch_threshold_bit_depth_10_to_14_equals_reference_beyond_it_too() {
     let Some(device) = device::open() else { return };
     for format in [Format::Gray16Le, Format::Gray16Be] {
         for bit_depth in [10, 12, 14] {

@@ -1,4 +1,4 @@
-/* Appended to pitch_threshold.cl. The items of the wide kernels, pitch_wide.cl: a work-item judges blocks of
+/* Appended to pitch_threshold.cl. The items of the wide kernels, pitch_threshold_wide.cl: a work-item judges blocks of
  * WIDE_ROWS rows of WIDE_PIXELS adjacent pixels. A block's results are bits: a row's first pixel is the
  * highest of its WIDE_PIXELS bits, and the first row's bits are the lowest.
  */

@@ -14,7 +14,7 @@ use crate::{
     content::Content,
     device,
     frames::{ARRANGEMENTS, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, assert_same, read},
-    pitch_job::{Job, classic},
+    pitch_threshold_job::{Job, classic},
     reference::{SampleKind, pitch_threshold as oracle},
 };
 

@@ -4,7 +4,7 @@ use crate::device_caps::DeviceCaps;
 
 /// How a pitch comparison writes its mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PitchVariant {
+pub enum PitchThresholdVariant {
     /// One work-item per byte (8 pixels); any device, buffers or images.
     Bytes,
     /// CPU: bands of rows, a 32-bit word (32 pixels) at a time.
@@ -32,25 +32,25 @@ const WIDE_LOCAL: u64 = 4 + 128 * 16;
 
 /// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame,
 /// `moving`: the pitches may change at any frame.
-pub fn pitch_variant(
+pub fn pitch_threshold_variant(
     caps: &DeviceCaps,
     image: bool,
     bytes: bool,
     frame: usize,
     moving: bool,
-) -> PitchVariant {
+) -> PitchThresholdVariant {
     if image {
-        PitchVariant::Bytes
+        PitchThresholdVariant::Bytes
     } else if caps.is_cpu {
-        PitchVariant::Words
+        PitchThresholdVariant::Words
     } else if caps.shares_host_memory || frame >= WIDE_MEMORY / 2 || caps.local_memory < WIDE_LOCAL
     {
         // Wrapped host memory may start at any byte, and padding may double a frame's size.
-        PitchVariant::Bytes
+        PitchThresholdVariant::Bytes
     } else if bytes && caps.has_dot4 && !moving && frame >= FIXED_FRAME {
-        PitchVariant::Fixed
+        PitchThresholdVariant::Fixed
     } else {
-        PitchVariant::Wide {
+        PitchThresholdVariant::Wide {
             dot4: bytes && caps.has_dot4,
         }
     }
@@ -89,50 +89,56 @@ mod tests {
 
     #[test]
     fn pitch_variant_needs_what_its_loads_need() {
-        let wide = |dot4| PitchVariant::Wide { dot4 };
+        let wide = |dot4| PitchThresholdVariant::Wide { dot4 };
         let frame = 4096 * 3072;
         assert_eq!(
-            pitch_variant(&cpu(), false, true, frame, true),
-            PitchVariant::Words
+            pitch_threshold_variant(&cpu(), false, true, frame, true),
+            PitchThresholdVariant::Words
         );
         assert_eq!(
-            pitch_variant(&cpu(), true, true, frame, true),
-            PitchVariant::Bytes
+            pitch_threshold_variant(&cpu(), true, true, frame, true),
+            PitchThresholdVariant::Bytes
         );
         assert_eq!(
-            pitch_variant(&gpu(), true, true, frame, true),
-            PitchVariant::Bytes
+            pitch_threshold_variant(&gpu(), true, true, frame, true),
+            PitchThresholdVariant::Bytes
         );
-        assert_eq!(pitch_variant(&gpu(), false, true, frame, true), wide(true));
-        let still = |caps, bytes| pitch_variant(&caps, false, bytes, frame, false);
-        assert_eq!(still(gpu(), true), PitchVariant::Fixed);
-        assert_eq!(still(gpu(), false), wide(false));
         assert_eq!(
-            pitch_variant(&gpu(), false, true, 1280 * 720, false),
+            pitch_threshold_variant(&gpu(), false, true, frame, true),
             wide(true)
         );
-        assert_eq!(still(cpu(), true), PitchVariant::Words);
+        let still = |caps, bytes| pitch_threshold_variant(&caps, false, bytes, frame, false);
+        assert_eq!(still(gpu(), true), PitchThresholdVariant::Fixed);
+        assert_eq!(still(gpu(), false), wide(false));
         assert_eq!(
-            pitch_variant(&gpu(), false, false, frame, true),
+            pitch_threshold_variant(&gpu(), false, true, 1280 * 720, false),
+            wide(true)
+        );
+        assert_eq!(still(cpu(), true), PitchThresholdVariant::Words);
+        assert_eq!(
+            pitch_threshold_variant(&gpu(), false, false, frame, true),
             wide(false)
         );
         assert_eq!(
-            pitch_variant(&gpu(), false, true, 1 << 30, true),
-            PitchVariant::Bytes
+            pitch_threshold_variant(&gpu(), false, true, 1 << 30, true),
+            PitchThresholdVariant::Bytes
         );
         let mut other = gpu();
         other.has_dot4 = false;
-        assert_eq!(pitch_variant(&other, false, true, frame, true), wide(false));
+        assert_eq!(
+            pitch_threshold_variant(&other, false, true, frame, true),
+            wide(false)
+        );
         other.shares_host_memory = true;
         assert_eq!(
-            pitch_variant(&other, false, true, frame, true),
-            PitchVariant::Bytes
+            pitch_threshold_variant(&other, false, true, frame, true),
+            PitchThresholdVariant::Bytes
         );
         let mut bare = gpu();
         bare.local_memory = 0;
         assert_eq!(
-            pitch_variant(&bare, false, true, frame, true),
-            PitchVariant::Bytes
+            pitch_threshold_variant(&bare, false, true, frame, true),
+            PitchThresholdVariant::Bytes
         );
     }
 

@@ -7,12 +7,13 @@ use clinspect_core::{
     ignored::{Ignored, Polygon},
     region::user_region,
     scales::SCALE_FACTORS,
-    variant::PitchVariant,
+    variant::PitchThresholdVariant,
 };
 use clinspect_opencl::frame::layout_of;
 use clinspect_opencl::{ClContext, Meter, buffer_of};
 use clinspect_operators::{
-    Borders, Compare, Contrast, Marked, MaskTarget, PitchSettings, PitchThreshold, Polarity,
+    Borders, Compare, Contrast, Marked, MaskTarget, PitchThreshold, PitchThresholdSettings,
+    Polarity,
 };
 use gst_video::VideoFormat as Format;
 
@@ -26,15 +27,15 @@ use crate::{
 };
 
 /// A variant to force, and whether it reads an image.
-pub type Choice = (Option<PitchVariant>, bool);
+pub type Choice = (Option<PitchThresholdVariant>, bool);
 
 /// Every variant, and the one chosen for the device.
 pub const CHOICES: [Choice; 6] = [
     (None, false),
-    (Some(PitchVariant::Bytes), false),
-    (Some(PitchVariant::Words), false),
-    (Some(PitchVariant::Wide { dot4: false }), false),
-    (Some(PitchVariant::Wide { dot4: true }), false),
+    (Some(PitchThresholdVariant::Bytes), false),
+    (Some(PitchThresholdVariant::Words), false),
+    (Some(PitchThresholdVariant::Wide { dot4: false }), false),
+    (Some(PitchThresholdVariant::Wide { dot4: true }), false),
     (None, true),
 ];
 
@@ -80,13 +81,13 @@ pub fn classic(pitch_x: f64, threshold: f64) -> Job {
 }
 
 impl Job {
-    pub fn settings(&self, input: &Frame, (variant, image): Choice) -> PitchSettings {
+    pub fn settings(&self, input: &Frame, (variant, image): Choice) -> PitchThresholdSettings {
         let [width, height] = input.size();
-        PitchSettings {
+        PitchThresholdSettings {
             line_scan: false,
             may_be_blind: false,
             // A program for each of hundreds of jobs would take the compiler minutes.
-            may_move: variant != Some(PitchVariant::Fixed),
+            may_move: variant != Some(PitchThresholdVariant::Fixed),
             pitch_x: self.pitch[0],
             pitch_y: self.pitch[1],
             multiples: self.multiples.clone(),
@@ -263,8 +264,8 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
         let about = || format!("{} {job:?} {choice:?}", input.describe());
         let result = PitchThreshold::new(device, &layout, &settings);
         let words = input.kind() != SampleKind::U8;
-        let dot4 = choice.0 == Some(PitchVariant::Wide { dot4: true });
-        let fixed = choice.0 == Some(PitchVariant::Fixed);
+        let dot4 = choice.0 == Some(PitchThresholdVariant::Wide { dot4: true });
+        let fixed = choice.0 == Some(PitchThresholdVariant::Fixed);
         if is_blind || words && (choice.1 || dot4 || fixed) {
             let refused = matches!(&result, Err(ClError::Refused(_)));
             assert!(refused, "{} is not refused: {result:?}", about());
@@ -281,7 +282,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
             continue;
         }
         let mut operator = result.unwrap_or_else(|error| panic!("{}: {error}", about()));
-        if let Some(PitchVariant::Wide { .. } | PitchVariant::Fixed) = choice.0
+        if let Some(PitchThresholdVariant::Wide { .. } | PitchThresholdVariant::Fixed) = choice.0
             && input.import(device).planes()[0].aligned_len().is_none()
         {
             // Wrapped host memory may be unaligned: the result is an error, never a misaligned load.

@@ -1,4 +1,4 @@
-/* Appended to pitch_runs.cl and one of pitch_compare_*.cl. Judges a block of pixels with any list of comparisons.
+/* Appended to pitch_threshold_runs.cl and one of pitch_threshold_compare_*.cl. Judges a block of pixels with any list of comparisons.
  *
  * All pixels of a block are compared without branches; afterwards the bits of pixels that lack a neighbour are
  * cleared. Pixels are judged one by one only where they lack a neighbour, where a load would reach past the
