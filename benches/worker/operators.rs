@@ -287,7 +287,7 @@ fn pitch(
     let wanted = PitchThresholdSettings {
         line_scan: false,
         may_be_blind: false,
-        may_move: false,
+        is_steady: true,
         pitch_x: settings.pitch_x,
         pitch_y: settings.pitch_y,
         multiples: settings.multiples.clone(),

@@ -6,13 +6,13 @@ pub mod flat_field;
 pub mod gaussian;
 pub mod histogram;
 mod inspector;
+mod last_report;
 pub mod mask_unpack;
 pub mod pitch_threshold;
 mod property_table;
 pub mod reference;
 mod specs;
 mod text;
-mod told;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use clinspect_core::ClError;
 use clinspect_core::{
-    components::{Finder, Limits},
+    components::{Finder, Limits, Listed},
     pitch::Axis,
     pitch_estimate::{MAX_PROBE_LINES, probe_lines},
     variant::PitchThresholdVariant,
+    window::Window,
 };
 use clinspect_opencl::frame::{ClFrame, LUMA_FORMATS, layout_of};
 use clinspect_opencl::{ClContext, Meter, buffer_of};
-use clinspect_operators::{Borders, Compare, Listed, MaskTarget, PitchThreshold, Polarity, Probe};
+use clinspect_operators::{
+    Borders, Compare, Inspection, MaskTarget, PitchThreshold, Polarity, Probe, Subject,
+};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -136,14 +139,13 @@ fn list_packed(
         buffer: buffer_of(&memory).expect("memory of ours"),
         offset: memory.offset() + AROUND,
     };
-    operator
-        .run(frame, target, &meter)
-        .expect("the comparison runs");
+    let subject = Subject::whole(frame, input.size()[1], &meter);
+    operator.mark(subject, target).expect("the comparison runs");
     limits
         .iter()
         .map(|limits| {
             operator
-                .list(frame, target, &mut Finder::default(), limits, true, &meter)
+                .list(subject, target, &mut Finder::default(), limits)
                 .expect("the list is made")
         })
         .collect()
@@ -162,14 +164,13 @@ fn list_grey(
     let mask = Frame::poisoned(Format::Gray8, input.size(), arrangement, OUTPUT_POISON);
     let (mask, _buffer) = mask.output(device);
     let target = MaskTarget::Grey(&mask);
-    operator
-        .run(frame, target, &meter)
-        .expect("the comparison runs");
+    let subject = Subject::whole(frame, input.size()[1], &meter);
+    operator.mark(subject, target).expect("the comparison runs");
     limits
         .iter()
         .map(|limits| {
             operator
-                .list(frame, target, &mut Finder::default(), limits, true, &meter)
+                .list(subject, target, &mut Finder::default(), limits)
                 .expect("the list is made")
         })
         .collect()
@@ -525,11 +526,14 @@ fn defects_of_a_web_of_strips_equal_reference() {
         let mut finder = Finder::default();
         for (at, (strip, wanted)) in strips.iter().zip(&wanted).enumerate() {
             let frame = strip.import(&device);
-            operator
-                .run(&frame, target, &meter)
-                .expect("the comparison runs");
+            let subject = Subject::whole(&frame, ROWS, &meter);
+            operator.mark(subject, target).expect("the comparison runs");
+            let window = Window {
+                ends: at == 7,
+                ..subject.window
+            };
             let listed = operator
-                .list(&frame, target, &mut finder, &limits, at == 7, &meter)
+                .list(Subject { window, ..subject }, target, &mut finder, &limits)
                 .expect("the list is made");
             assert_listed(&listed, wanted, || format!("{limits:?}, strip {at}"));
         }

@@ -8,7 +8,7 @@ use clinspect_core::{region::Rect, variant::PitchThresholdVariant};
 use clinspect_opencl::ClContext;
 use clinspect_opencl::frame::{LUMA_FORMATS, layout_of};
 use clinspect_operators::{
-    Borders, Compare, Contrast, PitchThreshold, PitchThresholdSettings, Polarity,
+    Borders, Compare, Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Polarity,
 };
 use gst_video::VideoFormat as Format;
 
@@ -299,7 +299,7 @@ fn pitch_threshold_contrast_is_learned_where_the_pattern_is_seen() {
                     ..job.settings(input, (variant, false))
                 };
                 let mut operator = PitchThreshold::new(&device, &layout, &settings).expect("runs");
-                assert_eq!(operator.judged_pixels().any, 0);
+                assert_eq!(operator.basis().judged.any, 0);
                 let meter = clinspect_opencl::Meter::new(false);
                 operator
                     .learn_contrast(&input.import(&device), layout.height, &meter)

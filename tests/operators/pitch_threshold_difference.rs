@@ -6,7 +6,9 @@ use std::sync::Arc;
 use clinspect_core::threshold::Reached;
 use clinspect_opencl::frame::layout_of;
 use clinspect_opencl::{ClContext, Meter};
-use clinspect_operators::{Borders, Compare, MaskTarget, PitchThreshold, Polarity};
+use clinspect_operators::{
+    Borders, Compare, Inspection, MaskTarget, Picture, PitchThreshold, Polarity,
+};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -14,7 +16,7 @@ use crate::{
     content::Content,
     device,
     frames::{ARRANGEMENTS, Frame, OUTPUT_ARRANGEMENTS, OUTPUT_POISON, assert_same, read},
-    pitch_threshold_job::{Job, classic},
+    pitch_threshold_job::{Job, classic, whole},
     reference::{SampleKind, pitch_threshold as oracle},
 };
 
@@ -63,7 +65,7 @@ fn judged(device: &Arc<ClContext>, input: &Frame, job: &Job) -> Option<PitchThre
     let target = MaskTarget::Grey(&output);
     let meter = Meter::new(false);
     operator
-        .run(&input.import(device), target, &meter)
+        .mark(whole(input, &input.import(device), &meter), target)
         .expect("the comparison runs");
     Some(operator)
 }
@@ -127,8 +129,10 @@ fn check_pictures(
             let mut wanted =
                 Frame::poisoned(Format::Gray8, input.size(), arrangement, OUTPUT_POISON);
             let (output, buffer) = wanted.output(device);
+            let (frame, meter) = (input.import(device), Meter::new(false));
+            let picture = Picture::Difference(gain);
             operator
-                .show_difference(&input.import(device), &output, gain, &Meter::new(false))
+                .draw(whole(input, &frame, &meter), picture, &output)
                 .expect("the picture is drawn");
             // f64::round rounds half away from zero, too.
             let pixels: Vec<u32> = differences(input, job, Polarity::Both)
@@ -163,9 +167,10 @@ fn check_reached(device: &Arc<ClContext>, sizes: &[[usize; 2]], formats: &[(Form
         let mut actual = Reached::default();
         let frame = input.import(device);
         for _ in 0..2 {
-            operator
-                .count_reached(&frame, &mut actual, &Meter::new(false))
+            let is_counted = operator
+                .count_reached(whole(input, &frame, &Meter::new(false)), &mut actual)
                 .expect("the pixels are counted");
+            assert!(is_counted);
         }
         let last = Reached::last(bits);
         let outcome = job.expected(input);

@@ -9,11 +9,11 @@ use clinspect_core::{
     scales::SCALE_FACTORS,
     variant::PitchThresholdVariant,
 };
-use clinspect_opencl::frame::layout_of;
+use clinspect_opencl::frame::{ClFrame, layout_of};
 use clinspect_opencl::{ClContext, Meter, buffer_of};
 use clinspect_operators::{
-    Borders, Compare, Contrast, Marked, MaskTarget, PitchThreshold, PitchThresholdSettings,
-    Polarity,
+    Borders, Compare, Contrast, Inspection, Marked, MaskTarget, PitchThreshold,
+    PitchThresholdSettings, Polarity, Subject,
 };
 use gst_video::VideoFormat as Format;
 
@@ -80,6 +80,11 @@ pub fn classic(pitch_x: f64, threshold: f64) -> Job {
     }
 }
 
+/// The whole frame, for an operator.
+pub fn whole<'a>(input: &Frame, frame: &'a ClFrame, meter: &'a Arc<Meter>) -> Subject<'a> {
+    Subject::whole(frame, input.size()[1], meter)
+}
+
 impl Job {
     pub fn settings(&self, input: &Frame, (variant, image): Choice) -> PitchThresholdSettings {
         let [width, height] = input.size();
@@ -87,7 +92,7 @@ impl Job {
             line_scan: false,
             may_be_blind: false,
             // A program for each of hundreds of jobs would take the compiler minutes.
-            may_move: variant != Some(PitchThresholdVariant::Fixed),
+            is_steady: variant == Some(PitchThresholdVariant::Fixed),
             pitch_x: self.pitch[0],
             pitch_y: self.pitch[1],
             multiples: self.multiples.clone(),
@@ -205,7 +210,7 @@ fn packed(
         offset: memory.offset() + BEFORE,
     };
     let count = operator
-        .run(&input.import(device), target, &meter)
+        .mark(whole(input, &input.import(device), &meter), target)
         .expect("the comparison runs");
     let bytes = memory.map_readable().expect("a reading map").to_vec();
     let (before, rest) = bytes.split_at(BEFORE);
@@ -235,10 +240,9 @@ fn check_grey(
     let mut wanted = Frame::poisoned(Format::Gray8, size, arrangement, OUTPUT_POISON);
     let (output, buffer) = wanted.output(device);
     let count = operator
-        .run(
-            &input.import(device),
+        .mark(
+            whole(input, &input.import(device), &Meter::new(false)),
             MaskTarget::Grey(&output),
-            &Meter::new(false),
         )
         .expect("the comparison runs");
     assert_eq!(count, marked(expected));
@@ -288,11 +292,12 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
             // Wrapped host memory may be unaligned: the result is an error, never a misaligned load.
             let (mask, _) = Frame::poisoned(Format::Gray8, input.size(), PLAIN, 0).output(device);
             let target = MaskTarget::Grey(&mask);
-            let result = operator.run(&input.import(device), target, &Meter::new(false));
+            let frame = input.import(device);
+            let result = operator.mark(whole(input, &frame, &Meter::new(false)), target);
             assert!(matches!(result, Err(ClError::Input(_))), "{}", about());
             continue;
         }
-        let judged = operator.judged_pixels();
+        let judged = operator.basis().judged;
         assert_eq!(judged.any, expected.judged_pixels, "{}", about());
         assert_eq!([judged.x, judged.y], expected.judged_along, "{}", about());
         for run in 0..2 {

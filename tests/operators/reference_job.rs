@@ -13,7 +13,8 @@ use clinspect_core::{
 use clinspect_opencl::frame::{ClFrame, layout_of};
 use clinspect_opencl::{ClContext, Meter, buffer_of};
 use clinspect_operators::{
-    Align, MaskTarget, NormalizeBy, Polarity, Progress, Reference, ReferenceSettings, Show,
+    Align, Inspection, MaskTarget, NormalizeBy, Picture, Polarity, Progress, Reference,
+    ReferenceSettings, Subject,
 };
 use gst_video::VideoFormat as Format;
 
@@ -163,7 +164,7 @@ fn packed(
     frame: &ClFrame,
     [width, height]: [usize; 2],
     limits: &Limits,
-) -> (Vec<u8>, u64, clinspect_operators::Listed) {
+) -> (Vec<u8>, u64, clinspect_core::components::Listed) {
     const BEFORE: usize = 5;
     let meter = Meter::new(false);
     let len = width.div_ceil(8) * height;
@@ -173,11 +174,10 @@ fn packed(
         buffer: buffer_of(&memory).expect("memory of ours"),
         offset: memory.offset() + BEFORE,
     };
-    let marked = operator
-        .run(frame, target, &meter)
-        .expect("the comparison runs");
+    let subject = Subject::whole(frame, height, &meter);
+    let marked = operator.mark(subject, target).expect("the comparison runs");
     let mut finder = Finder::default();
-    let listed = operator.list(frame, target, &mut finder, limits, &meter);
+    let listed = operator.list(subject, target, &mut finder, limits);
     let bytes = memory.map_readable().expect("a reading map").to_vec();
     let (before, rest) = bytes.split_at(BEFORE);
     let (mask, after) = rest.split_at(len);
@@ -213,7 +213,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
     let size @ [width, _] = input.size();
     for limits in [&ALL, &NEAR] {
         let (mask, count, listed) = packed(device, &mut operator, &frame, size, limits);
-        let found = operator.alignment().expect("an alignment");
+        let found = operator.basis().alignment.expect("an alignment");
         let wanted = oracle::compare(
             input.component(0),
             &for_oracle(&model),
@@ -233,7 +233,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
             );
         }
         assert_eq!(count, wanted.defect_pixels, "{}", about());
-        let judged = operator.judged_pixels();
+        let judged = operator.basis().judged;
         assert_eq!(
             (judged.any, judged.x, judged.y),
             (wanted.judged_pixels, 0, 0),
@@ -286,8 +286,9 @@ fn check_pictures(
             format!("{what} of {} {job:?}", input.describe())
         });
     };
+    let subject = Subject::whole(&frame, size[1], &meter);
     let outcome = |operator: &Reference| {
-        let shift = operator.alignment().expect("an alignment").shift;
+        let shift = operator.basis().alignment.expect("an alignment").shift;
         oracle::compare(
             input.component(0),
             &for_oracle(model),
@@ -298,7 +299,7 @@ fn check_pictures(
         "mask",
         &mut |operator, out| {
             operator
-                .run(&frame, MaskTarget::Grey(out), &meter)
+                .mark(subject, MaskTarget::Grey(out))
                 .expect("a mask");
         },
         &|operator| {
@@ -313,7 +314,7 @@ fn check_pictures(
         "model",
         &mut |operator, out| {
             operator
-                .show(&frame, out, Show::Model, &meter)
+                .draw(subject, Picture::Model, out)
                 .expect("a picture")
         },
         &|_| {
@@ -325,8 +326,8 @@ fn check_pictures(
         draw(
             "difference",
             &mut |operator, out| {
-                let show = Show::Difference(gain);
-                operator.show(&frame, out, show, &meter).expect("a picture");
+                let picture = Picture::Difference(gain);
+                operator.draw(subject, picture, out).expect("a picture");
             },
             &|operator| {
                 let shade = |d: &Option<f64>| {
@@ -459,7 +460,7 @@ fn training_equals_reference_and_is_aligned_with_its_first_frame() {
                 let settings = job.settings(input, Some(Arc::new(model.expect("a model"))));
                 let mut aligned = Reference::new(&device, &layout, &settings).expect("an operator");
                 packed(&device, &mut aligned, &frame, input.size(), &ALL);
-                let found = aligned.alignment().expect("an alignment");
+                let found = aligned.basis().alignment.expect("an alignment");
                 let shift = if n == 0 { [0.0; 2] } else { found.shift };
                 let wanted = job.oracle(input, shift);
                 let samples = oracle::shifted(input.component(0), wanted.shift);
@@ -503,10 +504,10 @@ fn without_a_model_and_during_a_training_nothing_is_judged() {
         let (mask, count, listed) = packed(&device, &mut operator, &frame, input.size(), &ALL);
         assert!(mask.iter().all(|&byte| byte == 0));
         assert_eq!(
-            (count, operator.judged_pixels().any, listed.defects.len()),
+            (count, operator.basis().judged.any, listed.defects.len()),
             (0, 0, 0)
         );
-        assert_eq!(operator.alignment(), None);
+        assert_eq!(operator.basis().alignment, None);
     }
 }
 
@@ -528,9 +529,9 @@ fn frame_of_something_else_is_not_matched() {
     for (input, is_matched) in [(&good, true), (&other, false)] {
         let frame = input.import(&device);
         let (mask, count, _) = packed(&device, &mut operator, &frame, input.size(), &ALL);
-        let found = operator.alignment().expect("an alignment");
+        let found = operator.basis().alignment.expect("an alignment");
         assert_eq!(found.is_matched, is_matched, "{found:?}");
-        assert_eq!(operator.judged_pixels().any > 0, is_matched);
+        assert_eq!(operator.basis().judged.any > 0, is_matched);
         assert!(is_matched || count == 0 && mask.iter().all(|&byte| byte == 0));
         if is_matched {
             assert_eq!(found.shift, [0.0; 2]);
@@ -633,15 +634,16 @@ fn reached_thresholds_of_a_reference_equal_those_of_all_comparisons() {
             let mut operator = Reference::new(&device, &layout, &settings).expect("an operator");
             let frame = input.import(&device);
             let mut counted = Reached::default();
+            let subject = Subject::whole(&frame, input.size()[1], &meter);
             // No frame was compared yet.
-            let is_counted = operator.count_reached(&frame, &mut counted, &meter);
+            let is_counted = operator.count_reached(subject, &mut counted);
             assert!(!is_counted.expect("no failure"));
             packed(&device, &mut operator, &frame, input.size(), &ALL);
             for _ in 0..2 {
-                let is_counted = operator.count_reached(&frame, &mut counted, &meter);
+                let is_counted = operator.count_reached(subject, &mut counted);
                 assert!(is_counted.expect("the pixels are counted"));
             }
-            let shift = operator.alignment().expect("an alignment").shift;
+            let shift = operator.basis().alignment.expect("an alignment").shift;
             assert_eq!(
                 counted,
                 reached(&input, &model, &job, shift),

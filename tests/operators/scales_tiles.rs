@@ -9,7 +9,9 @@ use clinspect_core::{
 use clinspect_opencl::{
     ClContext, Compiling, Meter, buffer_of, frame::layout_of, observe_compiler,
 };
-use clinspect_operators::{Borders, Compare, MaskTarget, PitchThreshold, Polarity};
+use clinspect_operators::{
+    Borders, Compare, Inspection, MaskTarget, PitchThreshold, Polarity, Subject,
+};
 use gst_video::VideoFormat as Format;
 
 use crate::{
@@ -212,7 +214,12 @@ fn mask_of(
         seen.set(seen.get() || launched == Compiling::Kernel("scales_tiles"));
     };
     observe_compiler(observe, || {
-        operator.run_window(&input.import(device), window, target, &meter)
+        let subject = Subject {
+            frame: &input.import(device),
+            window: *window,
+            meter: &meter,
+        };
+        operator.mark(subject, target)
     })
     .unwrap();
     let mask = memory.map_readable().unwrap().to_vec();

@@ -38,6 +38,11 @@ impl Window {
         self.first..self.first + self.rows
     }
 
+    /// Whether the web ends with the processed rows; true for a frame.
+    pub fn ends_web(&self) -> bool {
+        self.ends && self.span().end == self.height
+    }
+
     /// The window in a plane with one row for `1 << shift` rows.
     #[must_use]
     pub fn subsampled(&self, shift: u32) -> Self {

@@ -5,7 +5,9 @@ mod depth;
 mod flat_field;
 mod gaussian;
 mod histogram;
+mod inspection;
 mod lister;
+mod mask;
 mod pitch_threshold;
 mod probe;
 mod reference;
@@ -15,13 +17,14 @@ pub use depth::{check_threshold, largest_depth};
 pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
+pub use inspection::{Alignment, Basis, Inspection, JudgedPixels, Marked, Picture, Subject};
+pub use mask::MaskTarget;
 pub use pitch_threshold::{
-    Borders, Compare, Contrast, JudgedPixels, Listed, Marked, MaskTarget, MeasuredDefect,
-    PitchThreshold, PitchThresholdSettings, Polarity,
+    Borders, Compare, Contrast, PitchThreshold, PitchThresholdSettings, Polarity,
 };
 pub use probe::Probe;
 pub use reference::{
-    Align, Alignment, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Show, Training,
+    Align, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
 };
 
 use clinspect_core::ClError;

@@ -1,15 +1,9 @@
 //! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
 
-mod defects;
 mod difference;
-mod fixed;
-mod ignore;
-mod mask;
 mod prepare;
 mod presence;
-mod rois;
-mod run;
-mod scale_tiles;
+mod regions;
 mod scales;
 mod settings;
 mod wide;
@@ -18,29 +12,36 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
+    components::{Finder, Limits, Listed},
     ignored::Bitmap,
     layout::SampleType,
+    mask::packed_stride,
+    ndrange::NdRange,
     pitch::{Axis, Comparison},
     region::{Rect, area},
+    threshold::Reached,
+    variant::WIDE_MEMORY,
     window::{Reach, Window},
 };
-use clinspect_opencl::{ClBuffer, ClContext, Kernel, Mem, Meter, frame::ClFrame};
+use clinspect_opencl::{
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Submission,
+    frame::{ClFrame, Plane},
+};
 
-use crate::lister::Lister;
-pub use clinspect_core::components::{Listed, MeasuredDefect};
+use crate::{
+    inspection::{Basis, Inspection, JudgedPixels, Marked, Picture, Subject},
+    lister::{self, DeviceMask, Lister},
+    mask::{Expand, MaskTarget, packed_mask},
+    source::{PlaneImages, source_args},
+    to_i32, to_u32,
+};
 use difference::Differences;
-use fixed::Fixed;
-use ignore::Ignore;
-pub use mask::MaskTarget;
-pub(super) use mask::{Expand, packed_mask};
 pub use presence::Contrast;
-use presence::Presence;
-use rois::Rois;
-use scales::Scales;
+use presence::{Judged, Presence};
+use regions::{Ignore, Rois};
+use scales::{Pixels, Scales};
 pub use settings::{Borders, Compare, PitchThresholdSettings, Polarity};
-use wide::WideSplit;
-
-use super::source::PlaneImages;
+use wide::{Fixed, WideSplit};
 
 /// Two counters of marked pixels, then two of tiles without the pattern, and two that count where coarser levels mark.
 type Counters = [u32; 6];
@@ -48,26 +49,6 @@ type Counters = [u32; 6];
 const TILES: usize = 2;
 /// Index of the first counter of levels.
 const LEVELS: usize = 4;
-
-/// The pixels that a comparison marked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Marked {
-    /// All marked pixels.
-    pub pixels: u64,
-    /// Pixels that are marked for want of a pattern.
-    pub missing: u64,
-}
-
-/// The pixels that are judged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct JudgedPixels {
-    /// By any comparison.
-    pub any: u64,
-    /// By comparisons along x.
-    pub x: u64,
-    /// By comparisons along y.
-    pub y: u64,
-}
 
 /// How a kernel is launched.
 #[derive(Debug, Clone, Copy)]
@@ -80,20 +61,14 @@ enum Launch {
     Wide(WideSplit, usize),
 }
 
-impl JudgedPixels {
-    /// Counts the pixels of rectangles without common pixels, by any comparison, along x and along y.
-    fn of(judged: &[Vec<Rect>; 3], ignored: Option<&Arc<Bitmap>>) -> Self {
-        let count = |rects: &Vec<Rect>| match ignored {
-            Some(ignored) => ignored.count_judged(rects),
-            None => area(rects),
-        };
-        let [any, x, y] = judged;
-        Self {
-            any: count(any),
-            x: count(x),
-            y: count(y),
-        }
-    }
+/// Rows of the plane, and where their packed mask goes.
+struct MaskedRows<'a> {
+    first: usize,
+    rows: usize,
+    mask: Memory<'a>,
+    mask_offset: usize,
+    /// All pixels of the plane are marked, wherever they lie, and nothing is counted.
+    is_all: bool,
 }
 
 /// A pitch comparison for frames of one layout.
@@ -136,8 +111,6 @@ pub struct PitchThreshold {
     theta: i32,
     flags: i32,
     width: usize,
-    /// Rows of a whole frame.
-    height: usize,
     /// The pixels that any comparison, those along x, and those along y judge if no pixel is ignored.
     judged: [Vec<Rect>; 3],
     judged_pixels: JudgedPixels,
@@ -150,19 +123,6 @@ impl PitchThreshold {
     /// The pitches along x and y in use, px; 0 for none.
     pub fn pitches(&self) -> [f64; 2] {
         self.pitches
-    }
-
-    /// Number of judged pixels of a frame; 0 while the minimum contrast is unknown.
-    pub fn judged_pixels(&self) -> JudgedPixels {
-        match self.contrast {
-            Contrast::Unknown => JudgedPixels::default(),
-            _ => self.judged_pixels,
-        }
-    }
-
-    /// The pixels of the last frame that are not judged because they are ignored, if there are any.
-    pub fn ignored(&self) -> Option<&Arc<Bitmap>> {
-        self.ignore.as_ref().map(Ignore::bitmap)
     }
 
     /// The comparisons that can judge less than half of the pixels of the regions of interest.
@@ -180,25 +140,6 @@ impl PitchThreshold {
         if self.presence.is_some() && contrast != Contrast::Off {
             self.contrast = contrast;
         }
-    }
-
-    /// Mean of the samples of the last frame where it shows the pattern, grey levels; `None` unless the
-    /// pattern is looked for and found.
-    ///
-    /// # Errors
-    /// The failing read.
-    pub fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
-        match (self.contrast, &mut self.presence) {
-            (Contrast::Known(contrast), Some(presence)) => {
-                presence.mean_level(&self.context, contrast)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Rows of a web that a strip needs besides its own.
-    pub fn reach(&self) -> Reach {
-        self.settings.reach(&self.comparison_list)
     }
 
     /// Takes the window of a frame.
@@ -235,7 +176,7 @@ impl PitchThreshold {
                 }
                 None => None,
             };
-            self.judged_pixels = JudgedPixels::of(&self.judged, ignored);
+            self.judged_pixels = count_judged(&self.judged, ignored);
         }
         Ok(())
     }
@@ -270,6 +211,421 @@ impl PitchThreshold {
     }
 }
 
+impl Inspection for PitchThreshold {
+    fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
+        let Subject {
+            frame,
+            window,
+            meter,
+        } = subject;
+        let result = self
+            .take(&window)
+            .and_then(|()| self.compare(frame, mask, meter));
+        self.marked = *result.as_ref().unwrap_or(&Marked::default());
+        if result.is_ok() {
+            self.slot = 1 - self.slot;
+        } else {
+            // The frame may be counted in part.
+            self.clean = false;
+        }
+        result
+    }
+
+    fn list(
+        &mut self,
+        subject: Subject,
+        mask: MaskTarget,
+        finder: &mut Finder,
+        limits: &Limits,
+    ) -> Result<Listed, ClError> {
+        let window = self.window;
+        let (width, height) = (self.width, window.rows);
+        let packed = packed_mask(mask, &self.packed).filter(|_| self.marked.pixels > 0);
+        let Some((buffer, offset)) = packed else {
+            finder.pass(width, height, limits, subject.window.ends_web());
+            return Ok(finder.list(&[]));
+        };
+        let [src, src_offset, src_stride] = source_args(subject.frame.plane(0)?, None, 0)?;
+        // Without a search the comparisons stand in for the table, which the kernel does not read.
+        let (tiles, tile_rows, table) = match &self.presence {
+            Some(presence) => (
+                presence.tiles_arg()?,
+                presence.rows_arg()?,
+                Arg::Mem(presence.table()),
+            ),
+            None => (
+                Arg::I32x4([1; 4]),
+                Arg::I32x4([0; 4]),
+                Arg::Mem(&self.comparisons),
+            ),
+        };
+        let frame_args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(window.height, "a height")?),
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(self.comparison_list.len(), "comparisons")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+            tiles,
+            tile_rows,
+            table,
+            Arg::I32(i32::from(self.marked.missing > 0)),
+        ];
+        // Without coarser levels the comparisons stand in for their memory, which the kernel does not read.
+        let levels = match &self.scales {
+            Some(scales) => scales.difference_args()?,
+            None => {
+                let none = Arg::Mem(&self.comparisons);
+                [none, none, Arg::I32(0), none, none]
+            }
+        };
+        let marked = DeviceMask {
+            buffer,
+            offset,
+            size: [width, height],
+            pixels: self.marked.pixels,
+        };
+        let args: [&[Arg]; 2] = [&frame_args, &levels];
+        let web = (finder, limits, subject.window.ends_web());
+        self.lister
+            .list(&self.context, marked, args, web, subject.meter)
+    }
+
+    fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {
+        match picture {
+            Picture::Difference(gain) => self.draw_difference(subject, out, gain),
+            Picture::Model => Err(ClError::Refused(
+                "a pattern that is compared with itself has no model to draw".into(),
+            )),
+        }
+    }
+
+    fn count_reached(&mut self, subject: Subject, reached: &mut Reached) -> Result<bool, ClError> {
+        let is_judging = self.contrast != Contrast::Unknown && !self.comparison_list.is_empty();
+        if is_judging {
+            self.count_differences(subject, reached)?;
+        }
+        Ok(is_judging)
+    }
+
+    fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
+        match (self.contrast, &mut self.presence) {
+            (Contrast::Known(contrast), Some(presence)) => {
+                presence.mean_level(&self.context, contrast)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn basis(&self) -> Basis {
+        Basis {
+            judged: match self.contrast {
+                Contrast::Unknown => JudgedPixels::default(),
+                _ => self.judged_pixels,
+            },
+            pitches: self.pitches,
+            alignment: None,
+            ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
+        }
+    }
+
+    fn reach(&self) -> Reach {
+        self.settings.reach(&self.comparison_list)
+    }
+}
+
+impl PitchThreshold {
+    fn compare(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<Marked, ClError> {
+        let stride = packed_stride(self.width);
+        let window = self.window;
+        let bytes = stride * window.rows;
+        if matches!(target, MaskTarget::Grey(_))
+            && self
+                .packed
+                .as_ref()
+                .is_none_or(|packed| packed.size() < bytes)
+        {
+            self.packed = Some(Arc::new(ClBuffer::new(&self.context, bytes, meter)?));
+        }
+        let packed = self.packed.clone();
+        let (mask, mask_offset) = packed_mask(target, &packed)
+            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
+        let mask = Memory::Buffer(mask);
+        let comparison_count = self.comparisons_in_use();
+        let context = self.context.clone();
+        let mut submission = context.submit(meter, self.judged_bytes());
+        if let Some(images) = &mut self.images {
+            images.update(frame, &mut submission)?;
+        }
+        let slot = self.slot;
+        if !self.clean {
+            self.clean = true;
+            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
+        }
+        let rows = MaskedRows {
+            first: window.first,
+            rows: window.rows,
+            mask,
+            mask_offset,
+            is_all: false,
+        };
+        let is_summed = self.compare_rows(frame, &rows, slot, &mut submission)?;
+        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
+            && !is_summed
+        {
+            presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
+        }
+        if let Some(scales) = &mut self.scales
+            && comparison_count > 0
+        {
+            scales.run(frame, &self.counters, LEVELS + slot, &mut submission)?;
+        }
+        if let Some(ignore) = &mut self.ignore {
+            ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
+        }
+        let size = [self.width, window.rows];
+        self.expand.run(mask, target, size, &mut submission)?;
+        let mut counts: Counters = Counters::default();
+        let bytes = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.counters, 0, bytes, "the pixel count")?;
+        let mut marked = Marked {
+            pixels: u64::from(counts[slot]),
+            missing: 0,
+        };
+        let mut fresh = 0;
+        let has_levels = self.scales.is_some() && comparison_count > 0;
+        if has_levels && counts[LEVELS + slot] > 0 {
+            let has_marked = counts[slot] > 0 || !self.marks_whole_frame();
+            fresh = self.join_levels(frame, mask, mask_offset, has_marked, meter)?;
+            marked.pixels += u64::from(fresh);
+        } else if has_levels && let Some(scales) = &mut self.scales {
+            scales.note_unmarked();
+        }
+        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
+            && counts[TILES + slot] > 0
+        {
+            let judged = Judged {
+                window,
+                comparisons: &self.comparisons,
+                comparison_count: self.comparison_list.len(),
+                rois: &self.rois.memory,
+                roi_count: self.rois.words.len(),
+                flags: self.flags,
+                ignored: self.ignore.as_ref().map(Ignore::memory),
+            };
+            let [missing_fresh, missing] =
+                presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;
+            fresh += missing_fresh;
+            marked.pixels += u64::from(missing_fresh);
+            marked.missing = u64::from(missing);
+        }
+        if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
+            let mut submission = self.context.submit(meter, self.width * window.rows);
+            self.expand.run(mask, target, size, &mut submission)?;
+            submission.send()?.wait("the mask")?;
+        }
+        Ok(marked)
+    }
+
+    /// Enqueues the comparison of rows. Returns whether it sums up the tiles, too.
+    fn compare_rows(
+        &mut self,
+        frame: &ClFrame,
+        rows: &MaskedRows,
+        slot: usize,
+        submission: &mut Submission,
+    ) -> Result<bool, ClError> {
+        let stride = packed_stride(self.width);
+        let comparison_count = self.comparisons_in_use();
+        let (rois, counters) = if rows.is_all {
+            (&self.everywhere, &self.unused_counters)
+        } else {
+            (&self.rois, &self.counters)
+        };
+        let plane = frame.plane(0)?;
+        let image = self.images.as_ref().and_then(|images| images.get(0));
+        let [src, src_offset, src_stride] = source_args(plane, image, 0)?;
+        let mut args = vec![
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.window.height, "a height")?),
+            Arg::I32(to_i32(rows.first, "a row")?),
+            Arg::I32(to_i32(rows.rows, "rows")?),
+            Arg::Writes(rows.mask),
+            Arg::U64(rows.mask_offset as u64),
+            Arg::U32(to_u32(stride, "a stride")?),
+            Arg::Mem(&self.comparisons),
+            Arg::I32(to_i32(comparison_count, "comparisons")?),
+            Arg::Mem(&rois.memory),
+            Arg::I32(to_i32(rois.words.len(), "regions")?),
+            Arg::I32(self.theta),
+            Arg::I32(self.flags),
+            Arg::Mem(counters),
+            Arg::U32(to_u32(slot, "a counter")?),
+        ];
+        let fixed = self.fixed.as_mut().filter(|fixed| {
+            // The kernel compares whatever the number of comparisons.
+            comparison_count > 0 && plane.aligned_len().is_some() && fixed.reads(plane)
+        });
+        let (kernel, name, launch) = match fixed {
+            Some(fixed) => (
+                &mut fixed.kernel,
+                Fixed::NAME,
+                Launch::Wide(fixed.split, fixed.group),
+            ),
+            None => (&mut self.kernel, self.name, self.launch),
+        };
+        let mut is_summed = false;
+        let range = match launch {
+            Launch::Bytes(group) => NdRange::cover([stride, rows.rows], group),
+            Launch::Bands(bands) => NdRange::groups(bands.min(rows.rows.max(1)), 1),
+            Launch::Wide(split, group) => {
+                let split = split.of_rows(rows.rows);
+                // The kernel also sums up the tiles: another launch would cost as much as the sums.
+                let tiles = match (self.contrast, &self.presence) {
+                    (Contrast::Known(level), Some(presence)) if !rows.is_all => {
+                        Some((level, presence))
+                    }
+                    _ => None,
+                };
+                is_summed = tiles.is_some();
+                let tile_groups = tiles.map_or(0, |(_, presence)| presence.groups(group));
+                args.push(Arg::U32(memory_bytes(plane, name)?));
+                args.extend(split.args(group, tile_groups)?);
+                match tiles {
+                    Some((level, presence)) => args.extend(presence.tile_args(level)?),
+                    None => args.extend([
+                        Arg::I32x4([1; 4]),
+                        Arg::U32(0),
+                        Arg::I32(0),
+                        Arg::Mem(&self.counters),
+                        Arg::I32(1),
+                        Arg::I32(0),
+                        Arg::I32(1),
+                    ]),
+                }
+                split.range(group, tile_groups)
+            }
+        };
+        submission.run(kernel, name, &args, &range)?;
+        Ok(is_summed)
+    }
+
+    /// Bytes of the rows that are judged.
+    pub(super) fn judged_bytes(&self) -> usize {
+        self.width * self.window.rows * self.sample.bytes()
+    }
+
+    /// Number of comparisons that judge pixels; none while the minimum contrast is unknown.
+    pub(super) fn comparisons_in_use(&self) -> usize {
+        match self.contrast {
+            Contrast::Unknown => 0,
+            _ => self.comparison_list.len(),
+        }
+    }
+
+    /// Runs the kernels that follow where a level marks a block.
+    pub(super) fn warm_up_levels(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        match self.packed.clone() {
+            Some(mask) if self.scales.is_some() => {
+                self.join_levels(frame, Memory::Buffer(&mask), 0, true, meter)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Marks the pixels of the blocks that levels mark. Returns the number of those that were not marked before.
+    /// `has_marked`: pixels of the frame may be marked themselves.
+    fn join_levels(
+        &mut self,
+        frame: &ClFrame,
+        mask: Memory,
+        mask_offset: usize,
+        has_marked: bool,
+        meter: &Arc<Meter>,
+    ) -> Result<u32, ClError> {
+        let context = self.context.clone();
+        let bytes = packed_stride(self.width) * self.window.rows;
+        let mut submission = context.submit(meter, bytes);
+        if has_marked {
+            let is_whole = self.marks_whole_frame();
+            let all = match &mut self.scales {
+                Some(scales) if !is_whole => Some(scales.mask_of_all(&context, meter)?),
+                _ => None,
+            };
+            if let Some(all) = &all {
+                let rows = MaskedRows {
+                    first: 0,
+                    rows: self.window.height,
+                    mask: Memory::Buffer(all),
+                    mask_offset: 0,
+                    is_all: true,
+                };
+                self.compare_rows(frame, &rows, 0, &mut submission)?;
+            }
+            let (marked, marked_offset) = match &all {
+                Some(all) => (Memory::Buffer(all), 0),
+                None => (mask, mask_offset),
+            };
+            if let Some(scales) = &mut self.scales {
+                let pixels = Pixels {
+                    marked,
+                    marked_offset,
+                    comparisons: &self.comparisons,
+                    counters: &self.unused_counters,
+                    theta: self.theta,
+                };
+                scales.judge_repaired(&context, frame, &pixels, &mut submission)?;
+            }
+        } else if let Some(scales) = &mut self.scales {
+            scales.make_pictures(frame, &self.unused_counters, &mut submission)?;
+        }
+        match &mut self.scales {
+            Some(scales) => scales.join(&self.window, mask, mask_offset, submission),
+            None => Ok(0),
+        }
+    }
+
+    /// Whether the mask of a frame has all pixels of the plane that a comparison marks.
+    fn marks_whole_frame(&self) -> bool {
+        !self.window.is_web && self.ignore.is_none() && self.settings.rois.is_empty()
+    }
+
+    /// Compiles the kernel that lists need, and runs it once.
+    pub(super) fn warm_up_list(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        self.marked.pixels = 1;
+        let target = MaskTarget::Grey(frame);
+        let subject = Subject {
+            frame,
+            window: self.window,
+            meter,
+        };
+        lister::warm_up(self.packed.clone().as_deref(), |finder, limits| {
+            self.list(subject, target, finder, limits)
+        })
+    }
+}
+
 /// The pixels of a window that any comparison, those along x, and those along y judge.
 fn judged(
     settings: &PitchThresholdSettings,
@@ -301,4 +657,21 @@ fn upload<T: bytemuck::NoUninit>(
         context.write(&mem, 0, bytes, subject)?;
     }
     Ok(mem)
+}
+
+/// Bytes of the memory object that a wide kernel reads.
+fn memory_bytes(plane: &Plane, kernel: &str) -> Result<u32, ClError> {
+    let memory = plane.aligned_len().filter(|&len| len < WIDE_MEMORY);
+    let memory = memory
+        .ok_or_else(|| ClError::Input(format!("{kernel} reads device memory under 2 GiB")))?;
+    to_u32(memory, "a memory object")
+}
+
+/// The pixels of rectangles without common pixels: by any comparison, along x and along y.
+fn count_judged(judged: &[Vec<Rect>; 3], ignored: Option<&Arc<Bitmap>>) -> JudgedPixels {
+    let [any, x, y] = judged.each_ref().map(|rects| match ignored {
+        Some(ignored) => ignored.count_judged(rects),
+        None => area(rects),
+    });
+    JudgedPixels { any, x, y }
 }

@@ -1,11 +1,7 @@
 //! Comparison of frames with a trained picture; kernels in `kernels/reference.cl`.
 
-mod list;
-mod model;
-mod picture;
 mod reached;
 mod reader;
-mod run;
 mod settings;
 mod training;
 
@@ -13,31 +9,43 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
+    components::{Finder, Limits, Listed},
+    ignored::Bitmap,
     layout::{FrameLayout, SampleType},
+    mask::packed_stride,
+    ndrange::NdRange,
     reference::{Model, Patches},
+    threshold::Reached,
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Meter, Program, ProgramSource,
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
     frame::{ClFrame, Plane},
 };
 
 use crate::{
-    JudgedPixels, WARM_UP_ROWS,
+    WARM_UP_ROWS,
     depth::effective_depth,
-    lister::Lister,
-    pitch_threshold::Marked,
+    inspection::{Alignment, Basis, Inspection, JudgedPixels, Marked, Picture, Subject},
+    lister::{self, DeviceMask, Lister},
+    mask::{Expand, MaskTarget, packed_mask},
     sample_options,
-    source::{plain_group, source_args},
-    to_i32,
+    source::{plain_group, source_args, target_args},
+    to_i32, to_u32,
 };
-use model::DeviceModel;
-use picture::Pictures;
-pub use picture::Show;
 use reached::Reach;
+use reader::DeviceModel;
 pub use reader::Reading;
-use run::{GPU_ROWS, Marker};
 pub use settings::{Align, NormalizeBy, ReferenceSettings};
 pub use training::{Progress, Training};
+
+/// Two counters of marked pixels, of which the kernel clears the other one.
+type Counters = [u32; 2];
+/// Pixels that the kernel marks together.
+const BLOCK: usize = 16;
+/// Bands of rows per compute unit of a CPU.
+const BANDS_PER_UNIT: usize = 4;
+/// Rows per work-item of a GPU, a constant of its program.
+const GPU_ROWS: usize = 2;
 
 /// What all kernels of a comparison share.
 #[derive(Debug, Clone)]
@@ -82,15 +90,119 @@ impl Base {
     }
 }
 
-/// Where the frame was found in the model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Alignment {
-    /// Along x and y, px: the frame was read at `(x + shift[0], y + shift[1])`.
-    pub shift: [f64; 2],
-    /// The correlation there, 0 to 1; 1 without alignment.
-    pub score: f64,
-    /// Whether the score is high enough for a comparison.
-    pub is_matched: bool,
+/// The kernels that mark, and their memory.
+#[derive(Debug)]
+struct Marker {
+    plain: Kernel,
+    read: Kernel,
+    group: [usize; 2],
+    expand: Expand,
+    counters: Mem,
+    slot: usize,
+    is_clean: bool,
+    /// Limits of a comparison without a model, which are not read.
+    nothing: Mem,
+}
+
+impl Marker {
+    pub fn new(base: &Base) -> Result<Self, ClError> {
+        let read = base.program.kernel("reference_mark_read")?;
+        let counters = base.context.device_memory(size_of::<Counters>())?;
+        Ok(Self {
+            plain: base.program.kernel("reference_mark")?,
+            group: plain_group(&base.context, &read)?,
+            read,
+            expand: Expand::new(&base.context, &base.program)?,
+            counters,
+            slot: 0,
+            is_clean: false,
+            nothing: base.context.device_memory(BLOCK)?,
+        })
+    }
+
+    /// Enqueues the comparison. `reading` is `None` if nothing is judged.
+    fn mark(
+        &mut self,
+        base: &Base,
+        model: Option<&DeviceModel>,
+        frame: &ClFrame,
+        reading: Option<&Reading>,
+        mask: (Memory, usize),
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        if !self.is_clean {
+            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
+            self.is_clean = true;
+        }
+        let [width, height] = base.size;
+        let blocks = width.div_ceil(BLOCK);
+        let (item_blocks, item_rows, range) = if base.context.caps().is_cpu {
+            let bands = (BANDS_PER_UNIT * base.context.caps().compute_units).min(height);
+            let rows = height.div_ceil(bands);
+            (blocks, rows, NdRange::tiles([1, height.div_ceil(rows)], 1))
+        } else {
+            let items = [blocks, height.div_ceil(GPU_ROWS)];
+            (1, GPU_ROWS, NdRange::cover(items, self.group))
+        };
+        let plain = Reading::plain();
+        let reading = reading.unwrap_or(&plain);
+        let (limits, stride) = match model {
+            Some(model) => (&model.limits, model.limit_stride),
+            None => (&self.nothing, 0),
+        };
+        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
+        args.extend([
+            reading.judged_arg()?,
+            reading.shift_arg(),
+            reading.level_arg(base),
+            Arg::Mem(limits),
+            Arg::U32(to_u32(stride, "a stride")?),
+            Arg::Writes(mask.0),
+            Arg::U64(mask.1 as u64),
+            Arg::I32(to_i32(item_blocks, "blocks")?),
+            Arg::I32(to_i32(item_rows, "rows")?),
+            Arg::Mem(&self.counters),
+            Arg::U32(to_u32(self.slot, "a counter")?),
+        ]);
+        let (kernel, name) = if reading.is_plain() {
+            (&mut self.plain, "reference_mark")
+        } else {
+            (&mut self.read, "reference_mark_read")
+        };
+        submission.run(kernel, name, &args, &range)
+    }
+
+    /// Waits, and reads the count of the frame.
+    fn count(&mut self, submission: Submission) -> Result<u64, ClError> {
+        let mut counts = Counters::default();
+        let bytes = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.counters, 0, bytes, "the pixel count")?;
+        let count = counts[self.slot];
+        self.slot = 1 - self.slot;
+        Ok(count.into())
+    }
+}
+
+const PICTURE: &str = "reference_picture";
+
+/// The kernel.
+#[derive(Debug)]
+struct Pictures {
+    kernel: Kernel,
+    group: [usize; 2],
+    /// A mean of zeros, made when a picture is drawn without a model.
+    black: Option<Mem>,
+}
+
+impl Pictures {
+    pub fn new(base: &Base) -> Result<Self, ClError> {
+        let (kernel, group) = base.kernel(PICTURE)?;
+        Ok(Self {
+            kernel,
+            group,
+            black: None,
+        })
+    }
 }
 
 /// A comparison of frames of one layout with a model.
@@ -104,6 +216,8 @@ pub struct Reference {
     /// Made when a threshold is learned.
     reach: Option<Reach>,
     model: Option<DeviceModel>,
+    /// Pixels that are not judged, if there are any.
+    ignored: Option<Arc<Bitmap>>,
     /// Frames are not compared.
     is_blind: bool,
     /// How the last frame was compared; `None`: not at all.
@@ -157,6 +271,8 @@ impl Reference {
             pictures: Pictures::new(&base)?,
             lister: Lister::new(context, &base.program, !context.caps().is_cpu)?,
             settings: settings.clone(),
+            ignored: (settings.ignored.as_ref())
+                .map(|ignored| Arc::new(ignored.rows(0, layout.height))),
             reach: None,
             model,
             is_blind: false,
@@ -230,24 +346,182 @@ impl Reference {
         self.is_blind = is_blind;
     }
 
-    /// The pixels of the last frame that were judged.
-    pub fn judged_pixels(&self) -> JudgedPixels {
-        let judged = self.reading.as_ref().map_or(0, Reading::judged_pixels);
-        JudgedPixels {
-            any: judged,
-            ..JudgedPixels::default()
+    /// Finds where a frame lies in the model, and its brightness, without comparing it. Waits.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn find(&mut self, frame: &ClFrame, meter: &Meter) -> Result<(), ClError> {
+        self.reading = None;
+        if let Some(model) = self.model.as_mut().filter(|_| !self.is_blind) {
+            self.reading = Some(model.reader.read(frame, meter)?);
         }
+        Ok(())
     }
 
-    /// Where the last frame was found; `None` if it was not compared.
-    pub fn alignment(&self) -> Option<Alignment> {
-        let reading = self.reading.as_ref()?;
-        let quarters = f64::from(clinspect_core::reference::QUARTERS);
-        Some(Alignment {
-            shift: [reading.shift.x, reading.shift.y].map(|v| f64::from(v) / quarters),
-            score: reading.score,
-            is_matched: reading.is_matched,
+    fn write_mask(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        let base = &self.base;
+        if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
+            let bytes = packed_stride(base.size[0]) * base.size[1];
+            self.packed = Some(Arc::new(ClBuffer::new(&base.context, bytes, meter)?));
+        }
+        let (mask, offset) = packed_mask(target, &self.packed)
+            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
+        let mask = Memory::Buffer(mask);
+        let mut submission = base.context.submit(meter, base.bytes());
+        let (model, reading) = (self.model.as_ref(), self.reading.as_ref());
+        (self.marker).mark(base, model, frame, reading, (mask, offset), &mut submission)?;
+        (self.marker.expand).run(mask, target, base.size, &mut submission)?;
+        self.marker.count(submission)
+    }
+
+    /// Runs each kernel once.
+    fn warm_up_marks(
+        &mut self,
+        frame: &ClFrame,
+        out: &ClFrame,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        let subject = Subject::whole(frame, self.base.size[1], meter);
+        self.mark(subject, MaskTarget::Grey(out))?;
+        let mut shifted = Reading::plain();
+        shifted.shift.x = 1;
+        self.reading = Some(shifted);
+        self.write_mask(frame, MaskTarget::Grey(out), meter)?;
+        self.draw(subject, Picture::Model, out)?;
+        self.warm_up_list(frame, meter)
+    }
+
+    /// Runs the kernel that lists need once.
+    fn warm_up_list(&mut self, frame: &ClFrame, meter: &Arc<Meter>) -> Result<(), ClError> {
+        self.marked.pixels = 1;
+        let target = MaskTarget::Grey(frame);
+        let subject = Subject::whole(frame, self.base.size[1], meter);
+        lister::warm_up(self.packed.clone().as_deref(), |finder, limits| {
+            self.list(subject, target, finder, limits)
         })
+    }
+}
+
+impl Inspection for Reference {
+    fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
+        let Subject { frame, meter, .. } = subject;
+        self.marked = Marked::default();
+        self.find(frame, meter)?;
+        let result = self.write_mask(frame, mask, meter);
+        if result.is_err() {
+            // The frame may be counted in part.
+            self.marker.is_clean = false;
+        }
+        self.marked.pixels = result?;
+        Ok(self.marked)
+    }
+
+    fn list(
+        &mut self,
+        subject: Subject,
+        mask: MaskTarget,
+        finder: &mut Finder,
+        limits: &Limits,
+    ) -> Result<Listed, ClError> {
+        let base = &self.base;
+        let [width, height] = base.size;
+        let packed = packed_mask(mask, &self.packed).filter(|_| self.marked.pixels > 0);
+        let (Some((buffer, offset)), Some(model), Some(reading)) =
+            (packed, &self.model, &self.reading)
+        else {
+            finder.pass(width, height, limits, true);
+            return Ok(finder.list(&[]));
+        };
+        let mut args = base.frame_args(subject.frame.plane(0)?)?.to_vec();
+        args.extend([
+            reading.shift_arg(),
+            reading.level_arg(base),
+            Arg::Mem(&model.mean),
+        ]);
+        let marked = DeviceMask {
+            buffer,
+            offset,
+            size: base.size,
+            pixels: self.marked.pixels,
+        };
+        let web = (finder, limits, true);
+        self.lister
+            .list(&base.context, marked, [&args, &[]], web, subject.meter)
+    }
+
+    fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {
+        let base = &self.base;
+        let pictures = &mut self.pictures;
+        if self.model.is_none() && pictures.black.is_none() {
+            let len = base.pixels() * size_of::<u32>();
+            let black = base.context.device_memory(len)?;
+            base.context
+                .zero(&black, len, "a picture without a model")?;
+            pictures.black = Some(black);
+        }
+        let Some(mean) = (self.model.as_ref().map(|model| &model.mean)).or(pictures.black.as_ref())
+        else {
+            return Ok(());
+        };
+        let plain = Reading::plain();
+        let reading = self.reading.as_ref().unwrap_or(&plain);
+        let (number, gain) = match picture {
+            Picture::Model => (0, 0.0),
+            Picture::Difference(gain) => (1, gain),
+        };
+        let bitmap = match &self.model {
+            Some(model) => model.reader.bitmap_args(),
+            None => [Arg::Mem(mean), Arg::I32(0)],
+        };
+        let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
+        let [width, height] = base.size;
+        let mut args = base.frame_args(subject.frame.plane(0)?)?.to_vec();
+        args.extend([
+            reading.judged_arg()?,
+            reading.shift_arg(),
+            reading.level_arg(base),
+        ]);
+        args.extend(bitmap);
+        args.extend([
+            Arg::Mem(mean),
+            Arg::I32(number),
+            Arg::I32(to_i32(base.depth.saturating_sub(8) as usize, "bits")?),
+            Arg::I32((256.0 * gain).round() as i32),
+            dst,
+            dst_offset,
+            dst_stride,
+        ]);
+        let range = NdRange::cover([width, height], pictures.group);
+        let mut submission = base.context.submit(subject.meter, base.bytes());
+        submission.run(&mut pictures.kernel, PICTURE, &args, &range)?;
+        submission.send()?.wait("the picture")
+    }
+
+    fn count_reached(&mut self, subject: Subject, reached: &mut Reached) -> Result<bool, ClError> {
+        self.count_limits(subject, reached)
+    }
+
+    fn basis(&self) -> Basis {
+        let quarters = f64::from(clinspect_core::reference::QUARTERS);
+        let reading = self.reading.as_ref();
+        Basis {
+            judged: JudgedPixels {
+                any: reading.map_or(0, Reading::judged_pixels),
+                ..JudgedPixels::default()
+            },
+            pitches: [0.0; 2],
+            alignment: reading.map(|reading| Alignment {
+                shift: [reading.shift.x, reading.shift.y].map(|v| f64::from(v) / quarters),
+                score: reading.score,
+                is_matched: reading.is_matched,
+            }),
+            ignored: self.ignored.clone(),
+        }
     }
 }
 

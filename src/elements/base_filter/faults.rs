@@ -6,7 +6,7 @@ use gst::prelude::*;
 
 use super::ClBaseFilter;
 use crate::{
-    elements::{lock, told::Told},
+    elements::{last_report::LastReport, lock},
     error::error_message,
 };
 use clinspect_core::ClError;
@@ -30,18 +30,18 @@ impl From<&ClError> for Fault {
 
 /// Remembers the last posted error.
 #[derive(Default)]
-pub(super) struct Faults(Mutex<Told<Fault>>);
+pub(super) struct Faults(Mutex<LastReport<Fault>>);
 
 impl Faults {
     /// Posts an error.
     pub fn post(&self, element: &ClBaseFilter, error: &ClError, task: &str) {
-        lock(&self.0).is_news(error.into());
+        lock(&self.0).is_new(error.into());
         element.post_error_message(error_message(error, task));
     }
 
     /// Posts an error unless the same error was posted last.
     pub fn post_once(&self, element: &ClBaseFilter, error: &ClError, task: &str) {
-        if lock(&self.0).is_news(error.into()) {
+        if lock(&self.0).is_new(error.into()) {
             element.post_error_message(error_message(error, task));
         }
     }

@@ -1,6 +1,7 @@
 //! Subclass of GstBaseTransform behind [`super::ClBaseFilter`].
 
 use std::sync::{LazyLock, Mutex};
+use std::time::Duration;
 
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::{
@@ -17,28 +18,109 @@ use super::{
     counts::Counts,
     device::Device,
     faults::Faults,
-    frame::Buffers,
+    live::before_caps,
     properties::{self, MemoryObject, Settings},
-    stream::{Kept, Stream},
-    template::{Class, Methods},
+    stream::{Buffers, Frame, FrameStream, Negotiated, Target, View},
+    web::{Beginning, Reason, Web},
 };
 use crate::elements::{
     debug_category, lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::ClError;
+use clinspect_core::{ClError, window::Window};
+use clinspect_opencl::frame::Importer;
 use clinspect_results::mask_caps::buffer_size;
+
+/// How long a stop waits for a device that makes no progress.
+const FINISH_LIMIT: Duration = Duration::from_secs(1);
+/// How long the end of a stream and a flush wait: a slow device may take that long for one large
+/// frame.
+const DRAIN_LIMIT: Duration = Duration::from_secs(10);
 
 pub(super) static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clbasefilter", "OpenCL elements' parent class"));
+
+/// Caps for the other pad, given caps on the pad of a direction.
+type OtherCaps = fn(&super::ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>;
+
+/// The virtual methods of a subclass, as [`ClBaseFilterImpl`](super::ClBaseFilterImpl) describes them.
+pub struct Methods {
+    pub(super) task: &'static str,
+    pub(super) counts: &'static [&'static str],
+    pub(super) rewrites: bool,
+    pub(super) check: fn(&super::ClBaseFilter, bool) -> Result<(), ClError>,
+    pub(super) open: fn(&super::ClBaseFilter) -> Option<Box<dyn FrameStream>>,
+    pub(super) close: fn(&super::ClBaseFilter),
+    pub(super) other_caps: OtherCaps,
+}
+
+/// The class struct: the parent's class struct, then the virtual methods.
+#[repr(C)]
+pub struct Class {
+    parent: gst_base::ffi::GstBaseTransformClass,
+    pub(super) methods: Option<&'static Methods>,
+}
+
+// SAFETY: the struct begins with the class struct of the parent type, and zeros are a valid value
+// of the rest.
+unsafe impl ClassStruct for Class {
+    type Type = ClBaseFilter;
+}
+
+/// What an element has from its start to its stop.
+pub(super) struct Running {
+    /// The subclass's part.
+    pub frames: Box<dyn FrameStream>,
+    /// What belongs to the negotiated caps; `None` before the first caps, and after caps that were refused.
+    pub negotiated: Option<Stream>,
+    /// How the next web begins.
+    beginning: Beginning,
+}
+
+/// What an element has for the negotiated caps.
+pub(super) struct Stream {
+    pub importer: Importer,
+    /// The web, if frames are strips.
+    pub web: Option<Web>,
+    /// Input and output caps.
+    caps: [gst::Caps; 2],
+}
+
+impl Running {
+    /// The subclass's part, and what belongs to the caps.
+    pub fn parts(&mut self) -> Result<(&mut dyn FrameStream, &mut Stream), ClError> {
+        match &mut self.negotiated {
+            Some(stream) => Ok((&mut *self.frames, stream)),
+            None => Err(before_caps()),
+        }
+    }
+
+    /// Processes a frame; returns an event to push before the buffer.
+    fn process(&mut self, buffers: Buffers) -> Result<Option<gst::Event>, ClError> {
+        let (frames, Stream { importer, .. }) = self.parts()?;
+        frames.follow()?;
+        let input = importer.import(buffers.input())?;
+        let rows = importer.layout().height;
+        let meter = importer.meter();
+        frames.learn(&View {
+            frame: &input,
+            rows,
+            meter,
+        })?;
+        let window = Window::frame(rows);
+        let mut frame = Frame::new(input, window, 0, importer, buffers);
+        let event = frames.process(&mut frame)?;
+        frame.input.wait_for_upload()?;
+        Ok(event)
+    }
+}
 
 /// An element on a device.
 #[derive(Default)]
 pub struct ClBaseFilter {
     pub(super) settings: Mutex<Settings>,
     pub(super) device: Mutex<Option<Device>>,
-    pub(super) stream: Mutex<Option<Stream>>,
-    pub(super) kept: Mutex<Kept>,
+    pub(super) running: Mutex<Option<Running>>,
     /// The latency that was posted last: number of held frames and frame rate; `None` for no latency.
     pub(super) delay: Mutex<Option<(u64, gst::Fraction)>>,
     pub(super) faults: Faults,
@@ -51,6 +133,11 @@ impl ClBaseFilter {
         methods.ok_or_else(|| ClError::Unavailable("ClBaseFilter is abstract".into()))
     }
 
+    /// The element's work on a frame, for error messages.
+    pub(super) fn task(&self) -> &'static str {
+        self.methods().map_or("", |methods| methods.task)
+    }
+
     /// See [`ClBaseFilter::check`](super::ClBaseFilter::check).
     ///
     /// # Errors
@@ -60,30 +147,217 @@ impl ClBaseFilter {
         (self.methods()?.check)(&self.obj(), images)
     }
 
+    /// Calls `act` with what the element has since its start.
+    pub(super) fn with_running<R>(
+        &self,
+        act: impl FnOnce(&mut Running) -> Result<R, ClError>,
+    ) -> Result<R, ClError> {
+        act(lock(&self.running).as_mut().ok_or_else(before_caps)?)
+    }
+
     pub(super) fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
-        let event = self.methods().and_then(|methods| {
-            let mut stream = lock(&self.stream);
-            let Stream { importer, work, .. } = stream
-                .as_mut()
-                .ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
-            (methods.process)(&self.obj(), work, importer, buffers)
-        });
-        match event {
+        match self.with_running(|running| running.process(buffers)) {
             // No lock is held here, and the event goes just before the buffer that it belongs to.
-            Ok(event) => self.push_event(event),
+            Ok(event) => {
+                self.push_event(event);
+                Ok(gst::FlowSuccess::Ok)
+            }
             Err(error) => {
-                self.faults.post(
-                    &self.obj(),
-                    &error,
-                    self.methods().map_or("", |methods| methods.task),
-                );
-                return Err(gst::FlowError::Error);
+                self.faults.post(&self.obj(), &error, self.task());
+                Err(gst::FlowError::Error)
             }
         }
-        Ok(gst::FlowSuccess::Ok)
     }
 }
 
+impl ClBaseFilter {
+    /// Prepares the element for new caps.
+    fn set_up(
+        &self,
+        info: &gst_video::VideoInfo,
+        incaps: &gst::Caps,
+        outcaps: &gst::Caps,
+    ) -> Result<(), ClError> {
+        let device = self.device()?;
+        let caps = [incaps.clone(), outcaps.clone()];
+        if device.line_scan {
+            let is_same = |running: &mut Running| Ok(running.parts()?.1.caps == caps);
+            if self.with_running(is_same).unwrap_or(false) {
+                // A branch that is linked downstream asks for caps again; the web goes on.
+                return Ok(());
+            }
+            // What is held leaves with the caps before.
+            if self.end_web(Reason::Caps).is_err() {
+                gst::debug!(
+                    CAT,
+                    imp = self,
+                    "the last strips before new caps were not sent"
+                );
+            }
+        }
+        self.with_running(|running| {
+            if let Some(Stream { web, .. }) = running.negotiated.take() {
+                running.beginning = web.map_or_else(Beginning::default, |web| web.next());
+            }
+            let importer = Importer::new(&device.context, &device.meter, info)?;
+            if device.line_scan && device.images {
+                return Err(ClError::Refused(
+                    "line-scan=true needs buffers; set memory-object=auto".into(),
+                ));
+            }
+            let web = device
+                .line_scan
+                .then(|| Web::new(&importer, running.beginning))
+                .transpose()?;
+            if let (Some(strips), Some(web)) = (&device.strips, &web) {
+                web.take_from(strips);
+            }
+            running.frames.negotiate(&Negotiated {
+                incaps,
+                outcaps,
+                importer: &importer,
+                allocator: &device.allocator,
+                target: Target {
+                    context: device.context.clone(),
+                    layout: importer.layout().clone(),
+                    images: device.images,
+                    line_scan: device.line_scan,
+                },
+            })?;
+            running.negotiated = Some(Stream {
+                importer,
+                web,
+                caps,
+            });
+            Ok(())
+        })?;
+        self.post_latency();
+        Ok(())
+    }
+
+    /// Sets the accepted caps again after others were refused: the parent class does not set caps that equal
+    /// those of the pads.
+    fn set_up_again(&self) -> Result<(), gst::FlowError> {
+        if self
+            .with_running(|running| running.parts().map(|_| ()))
+            .is_ok()
+        {
+            return Ok(());
+        }
+        let element = self.obj();
+        let pads = [element.sink_pad(), element.src_pad()];
+        match pads.map(|pad| pad.current_caps()) {
+            [Some(incaps), Some(outcaps)] => self
+                .set_caps(&incaps, &outcaps)
+                .map_err(|_| gst::FlowError::NotNegotiated),
+            _ => Ok(()),
+        }
+    }
+}
+impl ClBaseFilter {
+    pub(super) fn device(&self) -> Result<Device, ClError> {
+        lock(&self.device)
+            .clone()
+            .ok_or_else(|| ClError::Unavailable("the element is not started".into()))
+    }
+
+    fn device_name(&self) -> String {
+        let device = lock(&self.device);
+        let device = device.as_ref();
+        device.map_or_else(String::new, |device| device.context.device_name().into())
+    }
+
+    /// Opens the device, and latches the properties that take effect at the start.
+    fn open(&self) -> Result<(), ClError> {
+        let methods = self.methods()?;
+        let device = Device::open(&lock(&self.settings).clone())?;
+        gst::info!(CAT, imp = self, "device {}", device.context.device_name());
+        self.counts.start(&device.meter, methods.counts);
+        *lock(&self.device) = Some(device);
+        self.faults.clear();
+        *lock(&self.running) = (methods.open)(&self.obj()).map(|frames| Running {
+            frames,
+            negotiated: None,
+            beginning: Beginning::default(),
+        });
+        self.obj().notify("device-name");
+        Ok(())
+    }
+
+    fn close(&self) {
+        *lock(&self.running) = None;
+        *lock(&self.delay) = None;
+        if let Ok(methods) = self.methods() {
+            (methods.close)(&self.obj());
+        }
+        let device = lock(&self.device).take();
+        if let Some(device) = device {
+            // The commands of frames that were pushed must end before the element does.
+            if let Err(error) = device.context.finish_within(FINISH_LIMIT, &device.meter) {
+                gst::warning!(CAT, imp = self, "{error}");
+            }
+            device.meter.close();
+            gst::info!(CAT, imp = self, "{}", self.counts.stats());
+        }
+    }
+
+    /// Posts the error if another element could not read or write a frame in this element's memory:
+    /// that element may continue without an error of its own.
+    ///
+    /// # Errors
+    /// There was such a failure.
+    fn check_memory(&self) -> Result<(), ()> {
+        let failure = self.device().ok().and_then(|device| {
+            let strips = device.strips.as_ref();
+            let strips = strips.and_then(|strips| strips.take_failure());
+            device.allocator.take_failure().or(strips)
+        });
+        match failure {
+            None => Ok(()),
+            // The error was posted already, with the frame before.
+            Some(_) if self.faults.is_call_posted() => Ok(()),
+            Some(error) => {
+                self.faults.post(&self.obj(), &error, "passing a frame on");
+                Err(())
+            }
+        }
+    }
+
+    /// Waits until all pushed frames are computed, so that their errors are posted before the end
+    /// of the stream.
+    fn drain(&self) {
+        if self.check_memory().is_ok()
+            && let Ok(device) = self.device()
+            // The failure of the device was posted already.
+            && !device.context.has_failed()
+            && let Err(error) = device.context.finish_within(DRAIN_LIMIT, &device.meter)
+        {
+            self.faults.post(
+                &self.obj(),
+                &error,
+                "finishing the last frames of the stream",
+            );
+        }
+    }
+
+    /// Sets `device`, unless a device is open.
+    fn set_device(&self, value: &glib::Value) {
+        if lock(&self.device).is_none() {
+            lock(&self.settings).set_device(value);
+            return;
+        }
+        let device = lock(&self.settings).device.clone();
+        gst::element_imp_warning!(
+            self,
+            gst::LibraryError::Settings,
+            (
+                "device={} stays: an element that runs cannot change its device; set it to READY \
+                 first",
+                device
+            )
+        );
+    }
+}
 impl ClBaseFilter {
     /// Sends an event of a frame, if it has one.
     pub(super) fn push_event(&self, event: Option<gst::Event>) {
@@ -176,10 +450,10 @@ impl BaseTransformImpl for ClBaseFilter {
             self.drain();
         }
         if event.type_() == gst::EventType::Eos
-            && let Ok(methods) = self.methods()
-            && let Some(stream) = lock(&self.stream).as_mut()
+            && let Some(running) = lock(&self.running).as_mut()
+            && running.negotiated.is_some()
         {
-            (methods.ended)(&self.obj(), &mut stream.work);
+            running.frames.end();
         }
         let is_handled = self.parent_sink_event(event);
         for event in outlive {
@@ -281,7 +555,7 @@ impl BaseTransformImpl for ClBaseFilter {
 
     fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
         match self.methods() {
-            Ok(methods) if methods.rewrites => self.rewrite(methods),
+            Ok(methods) if methods.rewrites => self.rewrite(),
             _ => self.parent_generate_output(),
         }
     }

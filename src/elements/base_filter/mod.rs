@@ -4,7 +4,6 @@ mod allocation;
 mod counts;
 mod device;
 mod faults;
-mod frame;
 mod imp;
 mod live;
 mod message_gate;
@@ -26,12 +25,11 @@ use clinspect_core::ClError;
 use clinspect_opencl::frame::FORMATS;
 use clinspect_results::FrameTimes;
 
-pub use frame::Frame;
-pub use live::Live;
+pub use live::{InForce, Live, before_caps, put_back, refuse};
 pub use message_gate::{MessageGate, MessageSettings};
 pub use properties::with_line_scan;
-pub use template::{ClBaseFilterImpl, Negotiated, Target, Treatment, View};
-pub use web::Learning;
+pub use stream::{Frame, FrameStream, Learning, Negotiated, Target, Treatment, View};
+pub use template::ClBaseFilterImpl;
 
 glib::wrapper! {
     /// Opens a device, imports frames, applies settings, proposes its memory and keeps counts.
@@ -49,13 +47,6 @@ pub fn templates() -> &'static [gst::PadTemplate] {
         pad_templates(&caps, &caps)
     });
     TEMPLATES.as_ref()
-}
-
-/// Replaces `settings` by `in_force` if they are still the refused ones.
-pub fn put_back<T: Clone + PartialEq>(settings: &mut T, refused: &T, in_force: &T) {
-    if settings == refused {
-        *settings = in_force.clone();
-    }
 }
 
 impl ClBaseFilter {
@@ -101,35 +92,6 @@ pub trait ClBaseFilterExt: IsA<ClBaseFilter> {
             .upcast_ref::<ClBaseFilter>()
             .upcast_ref::<gst::Element>()
             .post_message(message);
-    }
-
-    /// Posts a warning that settings are refused, and sets the properties back with `restore`.
-    fn refuse(&self, error: &ClError, restore: impl FnOnce()) {
-        let element = self.upcast_ref::<ClBaseFilter>();
-        let values = || -> Vec<(glib::ParamSpec, String)> {
-            let specs = element.list_properties();
-            let specs = specs.iter().cloned();
-            specs
-                .filter(|spec| spec.flags().contains(glib::ParamFlags::READWRITE))
-                .map(|spec| {
-                    let value = element.property_value(spec.name());
-                    (spec, format!("{value:?}"))
-                })
-                .collect()
-        };
-        let before = values();
-        restore();
-        for ((spec, before), (_, after)) in before.iter().zip(values()) {
-            if *before != after {
-                element.notify_by_pspec(spec);
-            }
-        }
-        gst::element_warning!(
-            element,
-            gst::LibraryError::Settings,
-            ("{}", error),
-            ["the properties have their previous values again"]
-        );
     }
 }
 

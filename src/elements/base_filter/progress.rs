@@ -10,7 +10,6 @@ use std::{
 
 use gst::{glib, prelude::*};
 
-use super::ClBaseFilter;
 use clinspect_core::ClError;
 use clinspect_opencl::{Compiling, observe_compiler};
 
@@ -24,7 +23,7 @@ const QUIET: Duration = Duration::from_millis(500);
 /// # Errors
 /// The error of `build`.
 pub(super) fn report<T>(
-    element: &glib::WeakRef<ClBaseFilter>,
+    element: &glib::WeakRef<gst::Element>,
     build: impl FnOnce() -> Result<T, ClError>,
 ) -> Result<T, ClError> {
     let (sender, steps) = channel();
@@ -64,7 +63,7 @@ fn send(sender: &Sender<&'static str>, name: &'static str) {
 /// Posts messages from a thread, because the compiler holds the building one.
 enum Reporter {
     /// No program was requested.
-    Idle(glib::WeakRef<ClBaseFilter>, Receiver<&'static str>),
+    Idle(glib::WeakRef<gst::Element>, Receiver<&'static str>),
     Running(JoinHandle<bool>),
     Ended,
 }
@@ -92,7 +91,7 @@ impl Reporter {
 }
 
 /// Posts the steps after [`QUIET`]; returns whether it posted a message.
-fn run(element: &glib::WeakRef<ClBaseFilter>, steps: &Receiver<&'static str>) -> bool {
+fn run(element: &glib::WeakRef<gst::Element>, steps: &Receiver<&'static str>) -> bool {
     let deadline = Instant::now() + QUIET;
     let mut step = "";
     loop {
@@ -121,7 +120,7 @@ fn run(element: &glib::WeakRef<ClBaseFilter>, steps: &Receiver<&'static str>) ->
     true
 }
 
-fn post(element: &ClBaseFilter, kind: gst::ProgressType, text: &str) {
+fn post(element: &gst::Element, kind: gst::ProgressType, text: &str) {
     let message = gst::message::Progress::builder(kind, CODE, text);
     // Without a bus nobody receives messages.
     let _ = element.post_message(message.src(element).build());

@@ -8,24 +8,19 @@ use gst_base::subclass::{
 };
 
 use super::{
-    frame::Buffers,
     imp::ClBaseFilter,
-    template::{Methods, Treatment},
+    stream::{Buffers, Treatment},
 };
-use crate::elements::lock;
 use clinspect_core::ClError;
 
 impl ClBaseFilter {
     /// Takes the frame that was submitted, and returns the one to send.
-    pub(super) fn rewrite(
-        &self,
-        methods: &Methods,
-    ) -> Result<GenerateOutputSuccess, gst::FlowError> {
+    pub(super) fn rewrite(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
         let Some(mut buffer) = self.take_queued_buffer() else {
             return Ok(GenerateOutputSuccess::NoOutput);
         };
-        let (treatment, is_ours) = self.treatment(methods, &buffer).map_err(|error| {
-            self.faults.post(&self.obj(), &error, methods.task);
+        let (treatment, is_ours) = self.treatment(&buffer).map_err(|error| {
+            self.faults.post(&self.obj(), &error, self.task());
             gst::FlowError::Error
         })?;
         match treatment {
@@ -51,19 +46,14 @@ impl ClBaseFilter {
 
     /// Applies the settings; says what to do with the frame, and whether it lies in memory of this device
     /// that nobody else uses.
-    fn treatment(
-        &self,
-        methods: &Methods,
-        buffer: &gst::BufferRef,
-    ) -> Result<(Treatment, bool), ClError> {
-        let mut stream = lock(&self.stream);
-        let stream = stream
-            .as_mut()
-            .ok_or_else(|| ClError::Input("received a frame before its caps".into()))?;
-        stream.importer.check(buffer)?;
-        (methods.follow)(&self.obj(), &mut stream.work)?;
-        let treatment = (methods.treatment)(&self.obj(), &mut stream.work)?;
-        let is_ours = buffer.is_all_memory_writable() && stream.importer.output(buffer).is_ok();
-        Ok((treatment, is_ours))
+    fn treatment(&self, buffer: &gst::BufferRef) -> Result<(Treatment, bool), ClError> {
+        self.with_running(|running| {
+            let (frames, stream) = running.parts()?;
+            stream.importer.check(buffer)?;
+            frames.follow()?;
+            let treatment = frames.treatment()?;
+            let is_ours = buffer.is_all_memory_writable() && stream.importer.output(buffer).is_ok();
+            Ok((treatment, is_ours))
+        })
     }
 }

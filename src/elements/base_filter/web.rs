@@ -15,23 +15,12 @@ use clinspect_opencl::{
     frame::{ClFrame, Importer, WebRows},
 };
 
+use super::stream::Learning;
 use crate::elements::lock;
 
 /// Rows from which an element learns at a time, such as pitches: twice the rows that the search for a
 /// pitch of 170 pixels needs.
 const LEARNING_ROWS: u64 = 1024;
-
-/// What an element learns from a web.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Learning {
-    /// Nothing.
-    #[default]
-    Off,
-    /// It has learned, and checks from time to time whether the result still holds.
-    Known,
-    /// It has not learned yet: the first strips wait for the rows from which it learns.
-    Needed,
-}
 
 /// Why a web begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

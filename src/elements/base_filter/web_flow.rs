@@ -9,13 +9,14 @@ use gst_base::{
 
 use super::{
     ClBaseFilterExt,
-    frame::Buffers,
-    imp::ClBaseFilter,
-    stream::Stream,
+    imp::{ClBaseFilter, Running, Stream},
+    live::before_caps,
+    stream::{Buffers, Frame, FrameStream, Learning, View},
     web::{Held, Reason, Strip, Web},
 };
 use crate::elements::lock;
 use clinspect_core::ClError;
+use clinspect_opencl::frame::Importer;
 
 /// What happens next to what is held.
 enum Next {
@@ -27,7 +28,9 @@ enum Next {
 impl ClBaseFilter {
     /// Whether frames are strips of a web.
     pub(super) fn is_line_scan(&self) -> bool {
-        self.device().is_ok_and(|device| device.line_scan)
+        lock(&self.device)
+            .as_ref()
+            .is_some_and(|device| device.line_scan)
     }
 
     /// Adds a strip to the web, and sends the strips that it completes.
@@ -42,15 +45,13 @@ impl ClBaseFilter {
             lost = buffers;
         }
         lost += self.with_web(Web::take_skipped).unwrap_or(0);
-        let added = self.with_stream(|stream, web| {
-            let (methods, element) = (self.methods()?, self.obj());
-            (methods.follow)(&element, &mut stream.work)?;
-            let reach = (methods.reach)(&stream.work);
-            let learning = (methods.learning)(&element, &stream.work);
-            let keeps_memory = element.is_in_place();
-            let begun = web.add(&mut stream.importer, buffer, &reach, learning, keeps_memory)?;
+        let added = self.with_strips(|frames, importer, web| {
+            frames.follow()?;
+            let (reach, learning) = (frames.reach(), frames.learning());
+            let keeps_memory = self.obj().is_in_place();
+            let begun = web.add(importer, buffer, &reach, learning, keeps_memory)?;
             if begun.is_some() {
-                (methods.web_begins)(&element, &mut stream.work);
+                frames.begin_web();
             }
             Ok(begun.map(|reason| (reason, web.number())))
         });
@@ -62,11 +63,11 @@ impl ClBaseFilter {
             self.failed(&error, 1)
         })?;
         if let Some((reason, number)) = added {
-            self.tell_web(reason, number, lost);
+            self.post_web(reason, number, lost);
         }
         let sent = self.send_ready(false);
         let released = self.with_web(Web::release_source).unwrap_or(Ok(()));
-        self.tell_delay();
+        self.post_latency();
         match released {
             // The error of a strip was posted already.
             Err(error) if sent.is_ok() => Err(self.failed(&error, 0)),
@@ -142,7 +143,7 @@ impl ClBaseFilter {
     }
 
     /// Posts the message that the latency has changed, if the number of held strips has.
-    pub(super) fn tell_delay(&self) {
+    pub(super) fn post_latency(&self) {
         let now = self.held_frames().filter(|(frames, _)| *frames > 0);
         // Compiling kernels occupies the stream for seconds, so queries read a copy.
         if std::mem::replace(&mut *lock(&self.delay), now) != now {
@@ -153,42 +154,36 @@ impl ClBaseFilter {
 
     /// Frames by which the held strips delay the stream.
     fn held_frames(&self) -> Option<(u64, gst::Fraction)> {
-        let stream = lock(&self.stream);
-        let stream = stream.as_ref()?;
-        let methods = self.methods().ok()?;
-        let web = stream.web.as_ref()?;
-        let learning = (methods.learning)(&self.obj(), &stream.work);
-        let frames = web.most_held(&(methods.reach)(&stream.work), learning);
-        Some((frames, stream.importer.info().fps()))
+        let running = lock(&self.running);
+        let Running {
+            frames, negotiated, ..
+        } = running.as_ref()?;
+        let Stream { importer, web, .. } = negotiated.as_ref()?;
+        let held = web.as_ref()?.most_held(&frames.reach(), frames.learning());
+        Some((held, importer.info().fps()))
     }
 
     fn with_web<R>(&self, act: impl FnOnce(&mut Web) -> R) -> Option<R> {
-        lock(&self.stream)
-            .as_mut()
-            .and_then(|stream| stream.web.as_mut())
-            .map(act)
+        let mut running = lock(&self.running);
+        let (_, stream) = running.as_mut()?.parts().ok()?;
+        stream.web.as_mut().map(act)
     }
 
-    /// Calls `act` with the stream and its web.
-    fn with_stream<R>(
+    /// Calls `act` with the subclass's part, the importer of strips and the web.
+    fn with_strips<R>(
         &self,
-        act: impl FnOnce(&mut Stream, &mut Web) -> Result<R, ClError>,
+        act: impl FnOnce(&mut dyn FrameStream, &mut Importer, &mut Web) -> Result<R, ClError>,
     ) -> Result<R, ClError> {
-        let mut guard = lock(&self.stream);
-        let no_caps = || ClError::Input("received a frame before its caps".into());
-        let stream = guard.as_mut().ok_or_else(no_caps)?;
-        // The web is taken out while `act` uses both.
-        let mut web = stream.web.take().ok_or_else(no_caps)?;
-        let result = act(stream, &mut web);
-        stream.web = Some(web);
-        result
+        self.with_running(|running| {
+            let (frames, Stream { importer, web, .. }) = running.parts()?;
+            act(frames, importer, web.as_mut().ok_or_else(before_caps)?)
+        })
     }
 
     /// Posts an error, and ends the web: the rows or the defects of a strip are missing. `strips` are lost beside
     /// those that are held.
     fn failed(&self, error: &ClError, strips: u64) -> gst::FlowError {
-        let task = self.methods().map_or("", |methods| methods.task);
-        self.faults.post(&self.obj(), error, task);
+        self.faults.post(&self.obj(), error, self.task());
         for event in self.with_web(|web| web.fail(strips)).unwrap_or_default() {
             self.parent_sink_event(event);
         }
@@ -214,17 +209,17 @@ impl ClBaseFilter {
         if self.with_web(|web| web.holds()) != Some(true) {
             return Ok(Next::Nothing);
         }
-        let next = self.with_stream(|stream, web| {
-            let (methods, element) = (self.methods()?, self.obj());
-            if (methods.learning)(&element, &stream.work) != super::Learning::Off
+        let next = self.with_strips(|frames, importer, web| {
+            if frames.learning() != Learning::Off
                 && let Some((frame, rows)) = web.learn_from(ends)?
             {
-                let meter = stream.importer.meter().clone();
-                (methods.look)(&element, &mut stream.work, &frame, rows, &meter)?;
+                frames.learn(&View {
+                    frame: &frame,
+                    rows,
+                    meter: importer.meter(),
+                })?;
             }
-            let reach = (methods.reach)(&stream.work);
-            let learning = (methods.learning)(&element, &stream.work);
-            Ok(match web.take(&reach, ends, learning) {
+            Ok(match web.take(&frames.reach(), ends, frames.learning()) {
                 None => Next::Nothing,
                 Some(Held::Event(event)) => Next::Event(event),
                 Some(Held::Strip(strip)) => Next::Strip(strip),
@@ -258,20 +253,21 @@ impl ClBaseFilter {
         buffers: Buffers,
         ends: bool,
     ) -> Result<Option<gst::Event>, gst::FlowError> {
-        let done = self.with_stream(|stream, web| {
-            let methods = self.methods()?;
-            let reach = (methods.reach)(&stream.work);
-            let (frame, window) = web.around(strip, &reach, ends)?;
-            let element = self.obj();
-            let Stream { importer, work, .. } = stream;
-            let strip = (frame, window, web.number());
-            (methods.process_strip)(&element, work, importer, buffers, strip)
+        let done = self.with_strips(|frames, importer, web| {
+            let (input, window) = web.around(strip, &frames.reach(), ends)?;
+            frames.process(&mut Frame::new(
+                input,
+                window,
+                web.number(),
+                importer,
+                buffers,
+            ))
         });
         done.map_err(|error| self.failed(&error, 1))
     }
 
-    /// Tells that a web begins.
-    fn tell_web(&self, reason: Reason, number: u64, lost: u64) {
+    /// Posts a message that a web begins.
+    fn post_web(&self, reason: Reason, number: u64, lost: u64) {
         let element = self.obj();
         let factory = element
             .factory()

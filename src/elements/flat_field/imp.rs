@@ -3,7 +3,10 @@
 use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::{
-    glib::{self, subclass::Signal},
+    glib::{
+        self,
+        subclass::{ObjectImplRef, Signal},
+    },
     prelude::*,
     subclass::prelude::*,
 };
@@ -12,14 +15,14 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 use super::taking::{Kind, References, Taking};
 use crate::elements::{
     base_filter::{
-        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, Negotiated, Target,
-        Treatment, put_back,
+        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, Live, Negotiated,
+        Target, Treatment, put_back,
     },
     debug_category, lock, pad_templates,
     property_table::{PropertyTable, properties, property_methods},
     text::Location,
 };
-use clinspect_core::{ClError, flat_field::Shape};
+use clinspect_core::{ClError, flat_field::Shape, layout::FrameLayout};
 use clinspect_opencl::{Taken, frame::FLAT_FORMATS};
 use clinspect_operators::{FlatField, FlatFieldMode, FlatFieldSettings};
 
@@ -74,17 +77,6 @@ pub struct ClFlatField {
     latched: Mutex<(FlatFieldMode, Location)>,
     /// The reference that a signal wants; the last signal wins.
     wanted: Mutex<Option<Kind>>,
-}
-
-/// State that is kept from frame to frame.
-#[derive(Default)]
-pub struct State {
-    references: References,
-    taking: Option<Taking>,
-    /// The warning that frames pass unchanged was posted.
-    is_told: bool,
-    /// `location` names a file that does not exist.
-    is_absent: bool,
 }
 
 static CAT: LazyLock<gst::DebugCategory> =
@@ -190,31 +182,158 @@ impl ClBaseFilterImpl for ClFlatField {
     const TASK: &'static str = "evening out a frame";
     const COUNTS: &'static [&'static str] = &COUNTS;
     const REWRITES: bool = true;
-    type Settings = Settings;
-    type Operator = FlatField;
-    type State = State;
 
-    fn settings(&self, state: &State) -> Settings {
-        Settings {
-            values: lock(&self.properties).values.clone(),
-            mode: lock(&self.latched).0,
-            references: state.references.clone(),
+    fn open(&self) -> Box<dyn FrameStream> {
+        let properties = lock(&self.properties).clone();
+        *lock(&self.latched) = (properties.mode, properties.location);
+        Box::new(Stream {
+            live: Live::new(&*self.obj()),
+            references: References::default(),
+            taking: None,
+            is_warned: false,
+            is_absent: false,
+            element: self.ref_counted(),
+        })
+    }
+}
+
+/// The work of a running element.
+struct Stream {
+    element: ObjectImplRef<ClFlatField>,
+    live: Live<Settings, FlatField>,
+    references: References,
+    taking: Option<Taking>,
+    /// The warning that frames pass unchanged was posted.
+    is_warned: bool,
+    /// `location` names a file that does not exist.
+    is_absent: bool,
+}
+
+/// Builds the operator.
+fn build(target: &Target, settings: &Settings) -> Result<FlatField, ClError> {
+    let Values {
+        target: level,
+        min_range,
+        bit_depth,
+    } = settings.values;
+    let shape = Shape::of(&target.layout, settings.mode == FlatFieldMode::Line);
+    let white = settings.references.white.as_ref();
+    let correction = if white.is_some_and(|white| white.shape == shape) {
+        let correction = settings.references.correction(level, min_range);
+        correction.map_err(ClError::Refused)?.map(Arc::new)
+    } else {
+        None
+    };
+    FlatField::new(
+        &target.context,
+        &target.layout,
+        &FlatFieldSettings {
+            mode: settings.mode,
+            bit_depth,
+            correction,
+            image: target.images,
+            variant: None,
+        },
+    )
+}
+
+impl FrameStream for Stream {
+    fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
+        self.prepare_references(&caps.target.layout);
+        let target = caps.target.clone();
+        self.live
+            .start(self.settings(), move |settings| build(&target, settings))
+    }
+
+    fn follow(&mut self) -> Result<(), ClError> {
+        let wanted = self.settings();
+        let now = &self.element.properties;
+        self.live.follow(wanted, |refused, in_force| {
+            put_back(&mut lock(now).values, &refused.values, &in_force.values);
+        })
+    }
+
+    fn treatment(&mut self) -> Result<Treatment, ClError> {
+        let wanted = lock(&self.element.wanted).take();
+        if let Some(kind) = wanted {
+            let operator = &mut self.live.in_force()?.operator;
+            match operator.sums() {
+                Ok(sums) => {
+                    self.taking = Some(Taking {
+                        kind,
+                        layout: operator.layout().clone(),
+                        sums,
+                        wanted: lock(&self.element.properties).average_frames.into(),
+                    });
+                }
+                Err(ClError::Refused(why)) => self.refuse_reference(kind, &why),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.taking.is_some() {
+            return Ok(Treatment::Read);
+        }
+        let operator = &self.live.in_force()?.operator;
+        if operator.corrects() {
+            return Ok(Treatment::Rewrite);
+        }
+        let shape = operator.shape();
+        if !std::mem::replace(&mut self.is_warned, true) && !self.fits(shape) {
+            let Location(location) = lock(&self.element.latched).1.clone();
+            let absent = self.is_absent.then_some(&*location);
+            let why = self.references.why_unchanged(absent);
+            gst::element_warning!(self.element.obj(), gst::LibraryError::Settings, ("{why}"));
+        }
+        self.element.obj().count(COUNTS[1]);
+        Ok(Treatment::Pass)
+    }
+
+    fn end(&mut self) {
+        if let Some(taking) = &self.taking {
+            let why = taking.why_unfinished();
+            gst::element_warning!(self.element.obj(), gst::StreamError::Format, ("{why}"));
         }
     }
 
-    fn restore(&self, refused: &Settings, in_force: &Settings) {
-        let now = &mut lock(&self.properties).values;
-        put_back(now, &refused.values, &in_force.values);
+    fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
+        if let Some(taking) = &mut self.taking {
+            taking.sums.add(&frame.input, frame.meter())?;
+            self.element.obj().count(COUNTS[1]);
+            if taking.sums.frames() >= taking.wanted
+                && let Some(taking) = self.taking.take()
+            {
+                self.finish(&taking, frame)?;
+            }
+            return Ok(None);
+        }
+        let output = frame.target_frame()?;
+        let done = self
+            .live
+            .in_force()?
+            .operator
+            .run(&frame.input, &output, frame.meter())?;
+        // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
+        // wait, because its next user is ordered after the kernel.
+        if frame.input.taken() == Taken::Wrapped {
+            done.wait("the flat field")?;
+        }
+        self.element.obj().count(COUNTS[0]);
+        Ok(None)
+    }
+}
+
+impl Stream {
+    fn settings(&self) -> Settings {
+        Settings {
+            values: lock(&self.element.properties).values.clone(),
+            mode: lock(&self.element.latched).0,
+            references: self.references.clone(),
+        }
     }
 
-    fn started(&self) {
-        let properties = lock(&self.properties).clone();
-        *lock(&self.latched) = (properties.mode, properties.location);
-    }
-
-    fn set_up(&self, state: &mut State, caps: &Negotiated) -> Result<(), ClError> {
-        let layout = caps.importer.layout();
-        if let Some(taking) = state.taking.take_if(|taking| taking.layout != *layout) {
+    /// Reads the references from the file, if those in force do not fit the frames.
+    fn prepare_references(&mut self, layout: &Arc<FrameLayout>) {
+        if let Some(taking) = self.taking.take_if(|taking| taking.layout != *layout) {
             let (old, new) = (&taking.layout, layout);
             let why = format!(
                 "the frames changed from {}x{} to {}x{} while they were averaged; emit take-{} again",
@@ -224,31 +343,31 @@ impl ClBaseFilterImpl for ClFlatField {
                 new.height,
                 taking.kind.name()
             );
-            self.refuse_reference(taking.kind, &why, state);
+            self.refuse_reference(taking.kind, &why);
         }
-        let (mode, Location(location)) = lock(&self.latched).clone();
+        let (mode, Location(location)) = lock(&self.element.latched).clone();
         let shape = Shape::of(layout, mode == FlatFieldMode::Line);
-        if fits(state, shape) {
-            return Ok(());
+        if self.fits(shape) {
+            return;
         }
-        state.is_told = false;
-        state.is_absent = false;
+        self.is_warned = false;
+        self.is_absent = false;
         if !location.as_os_str().is_empty() {
             let most = 256 * ((1 << layout.sample.bits()) - 1);
             let found = super::file::read(&location, shape, most);
-            let values = lock(&self.properties).values.clone();
+            let values = lock(&self.element.properties).values.clone();
             let usable = found.and_then(|found| {
                 let correction =
                     (found.as_ref()).map(|found| found.correction(values.target, values.min_range));
                 correction.transpose().map(|_| found)
             });
             match usable {
-                Ok(Some(found)) => state.references = found,
-                Ok(None) => state.is_absent = true,
+                Ok(Some(found)) => self.references = found,
+                Ok(None) => self.is_absent = true,
                 Err(why) => {
-                    state.is_told = true;
-                    gst::element_imp_warning!(
-                        self,
+                    self.is_warned = true;
+                    gst::element_warning!(
+                        self.element.obj(),
                         gst::ResourceError::Read,
                         ("{why}"),
                         ["location={}: frames pass unchanged", location.display()]
@@ -256,119 +375,25 @@ impl ClBaseFilterImpl for ClFlatField {
                 }
             }
         }
-        Ok(())
     }
 
-    fn build(target: &Target, settings: &Settings) -> Result<FlatField, ClError> {
-        let Values {
-            target: level,
-            min_range,
-            bit_depth,
-        } = settings.values;
-        let shape = Shape::of(&target.layout, settings.mode == FlatFieldMode::Line);
-        let white = settings.references.white.as_ref();
-        let correction = if white.is_some_and(|white| white.shape == shape) {
-            let correction = settings.references.correction(level, min_range);
-            correction.map_err(ClError::Refused)?.map(Arc::new)
-        } else {
-            None
-        };
-        FlatField::new(
-            &target.context,
-            &target.layout,
-            &FlatFieldSettings {
-                mode: settings.mode,
-                bit_depth,
-                correction,
-                image: target.images,
-                variant: None,
-            },
-        )
+    /// Whether there is a white reference for frames whose references have `shape`.
+    fn fits(&self, shape: Shape) -> bool {
+        let white = self.references.white.as_ref();
+        white.is_some_and(|white| white.shape == shape)
     }
 
-    fn treatment(
-        &self,
-        live: &mut Live<Settings, FlatField>,
-        state: &mut State,
-    ) -> Result<Treatment, ClError> {
-        let wanted = lock(&self.wanted).take();
-        if let Some(kind) = wanted {
-            match live.operator.sums() {
-                Ok(sums) => {
-                    state.taking = Some(Taking {
-                        kind,
-                        layout: live.operator.layout().clone(),
-                        sums,
-                        wanted: lock(&self.properties).average_frames.into(),
-                    });
-                }
-                Err(ClError::Refused(why)) => self.refuse_reference(kind, &why, state),
-                Err(error) => return Err(error),
-            }
-        }
-        if state.taking.is_some() {
-            return Ok(Treatment::Read);
-        }
-        if live.operator.corrects() {
-            return Ok(Treatment::Rewrite);
-        }
-        if !std::mem::replace(&mut state.is_told, true) && !fits(state, live.operator.shape()) {
-            let Location(location) = lock(&self.latched).1.clone();
-            let absent = state.is_absent.then_some(&*location);
-            let why = state.references.why_unchanged(absent);
-            gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{why}"));
-        }
-        self.obj().count(COUNTS[1]);
-        Ok(Treatment::Pass)
-    }
-
-    fn ended(&self, state: &mut State) {
-        if let Some(taking) = &state.taking {
-            let why = taking.why_unfinished();
-            gst::element_imp_warning!(self, gst::StreamError::Format, ("{why}"));
-        }
-    }
-
-    fn process(
-        &self,
-        live: &mut Live<Settings, FlatField>,
-        state: &mut State,
-        frame: &mut Frame,
-    ) -> Result<Option<gst::Event>, ClError> {
-        if let Some(taking) = &mut state.taking {
-            taking.sums.add(&frame.input, frame.meter())?;
-            self.obj().count(COUNTS[1]);
-            if taking.sums.frames() >= taking.wanted
-                && let Some(taking) = state.taking.take()
-            {
-                self.finish(&taking, state, frame)?;
-            }
-            return Ok(None);
-        }
-        let output = frame.target_frame()?;
-        let done = live.operator.run(&frame.input, &output, frame.meter())?;
-        // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
-        // wait, because its next user is ordered after the kernel.
-        if frame.input.taken() == Taken::Wrapped {
-            done.wait("the flat field")?;
-        }
-        self.obj().count(COUNTS[0]);
-        Ok(None)
-    }
-}
-
-impl ClFlatField {
-    /// Ends an average: tells of the reference, or why it was not taken.
-    fn finish(&self, taking: &Taking, state: &mut State, frame: &Frame) -> Result<(), ClError> {
+    /// Ends an average: posts the reference, or why it was not taken.
+    fn finish(&mut self, taking: &Taking, frame: &Frame) -> Result<(), ClError> {
         let reference = taking.sums.average()?;
         let Values {
             target, min_range, ..
-        } = lock(&self.properties).values;
-        let Location(location) = lock(&self.latched).1.clone();
+        } = lock(&self.element.properties).values;
+        let Location(location) = lock(&self.element.latched).1.clone();
         let limits = [target, min_range];
-        match taking.finish(reference, &mut state.references, limits, &location) {
+        match taking.finish(reference, &mut self.references, limits, &location) {
             Ok(taken) => {
-                let element = self.obj();
+                let element = self.element.obj();
                 let times = element.frame_times(frame.buffer());
                 let summary = Some(taken.summary());
                 element.post(times.message(
@@ -381,16 +406,16 @@ impl ClFlatField {
                     },
                 ));
             }
-            Err(why) => self.refuse_reference(taking.kind, &why, state),
+            Err(why) => self.refuse_reference(taking.kind, &why),
         }
         Ok(())
     }
 
     /// Warns that a reference was not taken.
-    fn refuse_reference(&self, kind: Kind, why: &str, state: &State) {
+    fn refuse_reference(&self, kind: Kind, why: &str) {
         let before = match kind {
-            Kind::Dark => &state.references.dark,
-            Kind::White => &state.references.white,
+            Kind::Dark => &self.references.dark,
+            Kind::White => &self.references.white,
         };
         let stays = if before.is_some() {
             "the one before stays in force"
@@ -398,16 +423,10 @@ impl ClFlatField {
             "there is none"
         };
         let name = kind.name();
-        gst::element_imp_warning!(
-            self,
+        gst::element_warning!(
+            self.element.obj(),
             gst::ResourceError::Settings,
             ("the {name} reference was not taken, {stays}: {why}")
         );
     }
-}
-
-/// Whether there is a white reference for frames whose references have `shape`.
-fn fits(state: &State, shape: Shape) -> bool {
-    let white = state.references.white.as_ref();
-    white.is_some_and(|white| white.shape == shape)
 }

@@ -2,11 +2,16 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use gst::{glib, subclass::prelude::*};
+use gst::{
+    glib::{self, subclass::ObjectImplRef},
+    subclass::prelude::*,
+};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use crate::elements::{
-    base_filter::{self, ClBaseFilter, ClBaseFilterImpl, Frame, Live, Target, put_back},
+    base_filter::{
+        self, ClBaseFilter, ClBaseFilterImpl, Frame, FrameStream, Live, Negotiated, put_back,
+    },
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
 };
@@ -107,40 +112,54 @@ impl BaseTransformImpl for ClGaussian {
 
 impl ClBaseFilterImpl for ClGaussian {
     const TASK: &'static str = "filtering a frame";
-    type Settings = Settings;
-    type Operator = Gaussian;
-    type State = ();
-
-    fn settings(&self, (): &()) -> Settings {
-        lock(&self.settings).clone()
-    }
-
-    fn restore(&self, refused: &Settings, in_force: &Settings) {
-        put_back(&mut *lock(&self.settings), refused, in_force);
-    }
 
     fn check(&self, images: bool) -> Result<(), ClError> {
         lock(&self.settings).operator(images).check()
     }
 
-    fn build(target: &Target, settings: &Settings) -> Result<Gaussian, ClError> {
-        let settings = settings.operator(target.images);
-        Gaussian::new(&target.context, &target.layout, &settings)
+    fn open(&self) -> Box<dyn FrameStream> {
+        Box::new(Stream {
+            live: Live::new(&*self.obj()),
+            element: self.ref_counted(),
+        })
+    }
+}
+
+/// The work of a running element.
+struct Stream {
+    element: ObjectImplRef<ClGaussian>,
+    live: Live<Settings, Gaussian>,
+}
+
+impl FrameStream for Stream {
+    fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
+        let settings = lock(&self.element.settings).clone();
+        let target = caps.target.clone();
+        self.live.start(settings, move |settings| {
+            let settings = settings.operator(target.images);
+            let operator = Gaussian::new(&target.context, &target.layout, &settings)?;
+            target.check_reach(&operator.reach())?;
+            Ok(operator)
+        })
     }
 
-    fn reach(operator: &Gaussian) -> Reach {
-        operator.reach()
+    fn follow(&mut self) -> Result<(), ClError> {
+        let now = &self.element.settings;
+        let wanted = lock(now).clone();
+        self.live.follow(wanted, |refused, in_force| {
+            put_back(&mut *lock(now), refused, in_force);
+        })
     }
 
-    fn process(
-        &self,
-        live: &mut Live<Settings, Gaussian>,
-        (): &mut (),
-        frame: &mut Frame,
-    ) -> Result<Option<gst::Event>, ClError> {
+    fn reach(&self) -> Reach {
+        let in_force = self.live.get();
+        in_force.map_or_else(Reach::default, |in_force| in_force.operator.reach())
+    }
+
+    fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
+        let operator = &mut self.live.in_force()?.operator;
         let output = frame.target_frame()?;
-        let done =
-            (live.operator).run_window(&frame.input, &frame.window, &output, frame.meter())?;
+        let done = operator.run_window(&frame.input, &frame.window, &output, frame.meter())?;
         // The source may reuse its memory as soon as the frame is pushed. OpenCL memory needs no
         // wait, because its next user is ordered after the kernel.
         if frame.input.taken() == Taken::Wrapped {

@@ -133,6 +133,18 @@ impl AlarmSettings {
         self.reference = self.reference.usable().clone().into();
     }
 
+    /// The settings for a frame. A reference that a signal asked for is taken from this frame only.
+    pub fn of_frame(&mut self) -> Self {
+        let settings = self.clone();
+        self.reference_wanted = false;
+        settings
+    }
+
+    /// Takes over the reference of other settings.
+    pub fn set_reference(&mut self, other: &Self) {
+        self.reference = other.reference.clone();
+    }
+
     /// Takes the reference from a frame if the signal asked for one. Returns the medians that were taken.
     pub fn take_reference(&mut self, result: &HistogramResult, is_rgb: bool) -> Option<Vec<f64>> {
         if !std::mem::take(&mut self.reference_wanted) {
@@ -250,7 +262,7 @@ pub(super) struct Alarms {
 
 impl Alarms {
     /// Checks a frame; returns each alarm that was raised or cleared.
-    pub fn look(
+    pub fn update(
         &mut self,
         settings: &AlarmSettings,
         result: &HistogramResult,

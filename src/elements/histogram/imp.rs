@@ -2,15 +2,19 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use gst::{glib, prelude::*, subclass::prelude::*};
+use gst::{
+    glib::{self, subclass::ObjectImplRef},
+    prelude::*,
+    subclass::prelude::*,
+};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::alarms::{self, AlarmSettings, Alarms};
 use crate::elements::{
     arrays::Array,
     base_filter::{
-        self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate,
-        MessageSettings, Target, put_back,
+        self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, InForce, Live,
+        MessageGate, MessageSettings, Negotiated, put_back, refuse,
     },
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
@@ -56,14 +60,6 @@ pub(super) struct Properties {
 #[derive(Default)]
 pub struct ClHistogram {
     pub(super) properties: Mutex<Properties>,
-}
-
-/// State that is kept from frame to frame.
-#[derive(Default)]
-pub struct State {
-    counts: Vec<u32>,
-    gate: MessageGate,
-    alarms: Alarms,
 }
 
 static CAT: LazyLock<gst::DebugCategory> =
@@ -142,55 +138,91 @@ impl BaseTransformImpl for ClHistogram {
 
 impl ClBaseFilterImpl for ClHistogram {
     const TASK: &'static str = "counting a frame";
-    type Settings = Settings;
-    type Operator = Histogram;
-    type State = State;
-
-    fn settings(&self, _state: &State) -> Settings {
-        lock(&self.properties).counting.clone()
-    }
-
-    fn restore(&self, refused: &Settings, in_force: &Settings) {
-        put_back(&mut lock(&self.properties).counting, refused, in_force);
-    }
 
     fn check(&self, _images: bool) -> Result<(), ClError> {
-        let settings = lock(&self.properties).counting.clone();
-        let depth = largest_depth(settings.bit_depth);
-        check_bins(settings.bins as usize, depth, largest_depth(0))?;
-        lock(&self.properties).alarms.check()?;
-        settings.roi.check("roi", |&roi| check_region(roi))
+        let Properties {
+            counting, alarms, ..
+        } = lock(&self.properties).clone();
+        let depth = largest_depth(counting.bit_depth);
+        check_bins(counting.bins as usize, depth, largest_depth(0))?;
+        alarms.check()?;
+        counting.roi.check("roi", |&roi| check_region(roi))
     }
 
-    fn build(target: &Target, settings: &Settings) -> Result<Histogram, ClError> {
-        let layout = &target.layout;
-        let region = settings
-            .roi
-            .check("roi", |&roi| user_region(roi, layout.width, layout.height))?;
-        Histogram::new(
-            &target.context,
-            layout,
-            &HistogramSettings {
-                bins: settings.bins as usize,
-                bit_depth: settings.bit_depth,
-                region,
-                strategy: settings.strategy,
-                image: target.images,
-            },
-        )
+    fn open(&self) -> Box<dyn FrameStream> {
+        Box::new(Stream {
+            live: Live::new(&*self.obj()),
+            properties: Properties::default(),
+            counts: Vec::new(),
+            gate: MessageGate::default(),
+            alarms: Alarms::default(),
+            element: self.ref_counted(),
+        })
+    }
+}
+
+/// The work of a running element.
+struct Stream {
+    element: ObjectImplRef<ClHistogram>,
+    live: Live<Settings, Histogram>,
+    /// The properties as they were before the frame.
+    properties: Properties,
+    counts: Vec<u32>,
+    gate: MessageGate,
+    alarms: Alarms,
+}
+
+impl FrameStream for Stream {
+    fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
+        let settings = lock(&self.element.properties).counting.clone();
+        let target = caps.target.clone();
+        self.live.start(settings, move |settings| {
+            let layout = &target.layout;
+            let region = settings
+                .roi
+                .check("roi", |&roi| user_region(roi, layout.width, layout.height))?;
+            Histogram::new(
+                &target.context,
+                layout,
+                &HistogramSettings {
+                    bins: settings.bins as usize,
+                    bit_depth: settings.bit_depth,
+                    region,
+                    strategy: settings.strategy,
+                    image: target.images,
+                },
+            )
+        })
     }
 
-    fn process(
-        &self,
-        live: &mut Live<Settings, Histogram>,
-        state: &mut State,
-        frame: &mut Frame,
-    ) -> Result<Option<gst::Event>, ClError> {
-        let operator = &mut live.operator;
-        operator.run(&frame.input, frame.meter(), &mut state.counts)?;
-        let element = self.obj();
+    fn follow(&mut self) -> Result<(), ClError> {
+        let now = &self.element.properties;
+        self.properties = {
+            let mut now = lock(now);
+            let alarms = now.alarms.of_frame();
+            Properties {
+                alarms,
+                ..now.clone()
+            }
+        };
+        if let Err(refusal) = self.properties.alarms.check() {
+            refuse(self.element.obj().upcast_ref(), &refusal, || {
+                lock(now).alarms.restore();
+            });
+            self.properties.alarms.restore();
+        }
+        let wanted = self.properties.counting.clone();
+        self.live.follow(wanted, |refused, in_force| {
+            put_back(&mut lock(now).counting, refused, in_force);
+        })
+    }
+
+    fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
+        let InForce { operator, settings } = self.live.in_force()?;
+        operator.run(&frame.input, frame.meter(), &mut self.counts)?;
+        let element = self.element.obj();
         let info = frame.info().clone();
-        let roi = match *live.settings.roi.usable() {
+        let roi = match *settings.roi.usable() {
             [0, 0, 0, 0] => [0, 0, info.width(), info.height()],
             roi => roi,
         };
@@ -202,42 +234,37 @@ impl ClBaseFilterImpl for ClHistogram {
             height: info.height(),
             roi,
             bit_depth: operator.bit_depth(),
-            bins: live.settings.bins,
-            statistics: state
+            bins: settings.bins,
+            statistics: self
                 .counts
                 .chunks(operator.bins())
                 .map(|bins| Statistics::from_bins(bins, operator.bit_depth()))
                 .collect(),
-            counts: std::mem::take(&mut state.counts),
+            counts: std::mem::take(&mut self.counts),
             alarms: Vec::new(),
         };
-        let checked = lock(&self.properties).alarms.check();
-        if let Err(refusal) = checked {
-            element.refuse(&refusal, || lock(&self.properties).alarms.restore());
+        let alarms = &mut self.properties.alarms;
+        let taken = alarms.take_reference(&result, info.is_rgb());
+        if taken.is_some() {
+            lock(&self.element.properties).alarms.set_reference(alarms);
         }
-        let (alarms, taken) = {
-            let alarms = &mut lock(&self.properties).alarms;
-            let taken = alarms.take_reference(&result, info.is_rgb());
-            (alarms.clone(), taken)
-        };
-        let changes = state.alarms.look(&alarms, &result, info.is_rgb());
-        result.alarms = state.alarms.raised();
-        if let Some(why) = state.alarms.why_no_drift(&alarms) {
-            gst::element_imp_warning!(self, gst::LibraryError::Settings, ("{why}"));
+        let changes = self.alarms.update(alarms, &result, info.is_rgb());
+        result.alarms = self.alarms.raised();
+        if let Some(why) = self.alarms.why_no_drift(alarms) {
+            gst::element_warning!(element, gst::LibraryError::Settings, ("{why}"));
         }
         result.attach(frame.output()).map_err(|error| {
             ClError::Input(format!("cannot attach a meta to the frame: {error}"))
         })?;
 
         let times = element.frame_times(frame.buffer());
-        let properties = lock(&self.properties).clone();
-        if state
+        if self
             .gate
-            .opens(&properties.messages, times.running_time, false)
+            .opens(&self.properties.messages, times.running_time, false)
         {
             element.post(times.message(&*element, "clhistogram", None, |fields| {
                 result.write_scalars(fields);
-                if properties.message_bins {
+                if self.properties.message_bins {
                     fields.set("bins-data", result.bin_arrays());
                 }
             }));
@@ -257,7 +284,7 @@ impl ClBaseFilterImpl for ClHistogram {
                 alarm.write(f);
             }));
         }
-        state.counts = result.counts;
+        self.counts = result.counts;
         Ok(None)
     }
 }

@@ -7,13 +7,14 @@ use std::sync::{
 
 use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
-use super::InspectorImpl;
+use super::{Comparing, InspectorImpl};
 use crate::elements::{
-    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, Live},
+    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, InForce},
     lock,
     property_table::{Row, properties},
 };
 use clinspect_core::{ClError, threshold::Reached};
+use clinspect_operators::Inspection;
 
 const MOST_FRAMES: u32 = 100_000;
 const PIXELS: f64 = 1e6;
@@ -133,17 +134,17 @@ impl LearnThreshold {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn look<T: InspectorImpl>(
+    pub fn count<C: Comparing>(
         &self,
-        live: &mut Live<T::Settings, T::Operator>,
-        good: &mut GoodFrames<T::Settings>,
+        in_force: &mut InForce<C::Settings, C::Operator>,
+        good: &mut GoodFrames<C::Settings>,
         frame: &Frame,
     ) -> Result<Option<Learned>, ClError> {
         let is_new = self.is_wanted.swap(false, Ordering::Relaxed);
         if !is_new && good.settings.is_none() {
             return Ok(None);
         }
-        let settings = T::counted_under(&live.settings);
+        let settings = C::counted_under(&in_force.settings);
         // Counts of different comparisons do not add up.
         if is_new || good.settings.as_ref() != Some(&settings) {
             *good = GoodFrames {
@@ -151,7 +152,8 @@ impl LearnThreshold {
                 ..GoodFrames::default()
             };
         }
-        if !T::count_reached(&mut live.operator, frame, &mut good.reached)? {
+        let subject = frame.subject();
+        if !(in_force.operator).count_reached(subject, &mut good.reached)? {
             return Ok(None);
         }
         good.frames += 1;
@@ -174,7 +176,7 @@ impl LearnThreshold {
 
 impl Learned {
     /// Notifies listeners of the property `threshold`, and posts the message `<message>-learned`.
-    pub fn tell(&self, element: &ClBaseFilter, message: &str) {
+    pub fn post(&self, element: &ClBaseFilter, message: &str) {
         element.notify("threshold");
         let fields = gst::Structure::builder(format!("{message}-learned"))
             .field("threshold", self.threshold)

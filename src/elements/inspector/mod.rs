@@ -11,15 +11,15 @@ mod properties;
 mod record;
 mod template;
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use gst::{prelude::*, subclass::prelude::*};
+use gst::{glib::subclass::ObjectImplRef, prelude::*, subclass::prelude::*};
 use gst_base::prelude::*;
 
 use super::{
     base_filter::{
-        ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Learning, Live, MessageGate,
-        Negotiated, Target, View, put_back,
+        ClBaseFilter, ClBaseFilterExt, Frame, FrameStream, InForce, Learning, Live, MessageGate,
+        Negotiated, View, before_caps, put_back,
     },
     lock, pad_templates,
     property_table::PropertyTable,
@@ -27,22 +27,25 @@ use super::{
 use classify::{Classifier, Rules};
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits},
+    components::{Finder, Listed},
     ignored::Bitmap,
     window::Reach,
 };
-use clinspect_operators::{Listed, Marked, MaskTarget};
-use clinspect_results::{DefectResult, Verdict, VerdictLimits};
+use clinspect_operators::{Basis, Inspection, Marked, Picture};
+use clinspect_results::{Alignment, DefectResult, Verdict, VerdictLimits};
 pub use ignore::Ignore;
 pub use learn::signal as learn_threshold;
 use learn::{GoodFrames, LearnThreshold};
 use masks::Masks;
 use properties::Reporting;
-pub use properties::{Output, OutputChoice, Picture, PitchThresholdOutput};
+pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
 use record::{features, record};
-pub use template::{Basis, InspectorImpl};
+pub use template::{Comparing, InspectorImpl};
 
-const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
+/// An inspector's work on a frame, for error messages.
+pub const TASK: &str = "judging a frame";
+/// Counts of frames by verdict.
+pub const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
 
 /// What every inspector has besides its own settings.
 #[derive(Default)]
@@ -56,16 +59,12 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    fn reporting(&self) -> MutexGuard<'_, Reporting> {
-        lock(&self.reporting)
-    }
-
     /// Pixels that are not judged.
     pub fn ignore(&self) -> Ignore {
         lock(&self.ignore).clone()
     }
 
-    /// Puts the ignored pixels in force back into the properties, as [`ClBaseFilterImpl::restore`] does.
+    /// Puts the ignored pixels in force back into the properties, as [`Comparing::restore`] does.
     pub fn restore(&self, refused: &Ignore, in_force: &Ignore) {
         put_back(&mut *lock(&self.ignore), refused, in_force);
     }
@@ -73,7 +72,30 @@ impl Inspector {
     /// The value of `output` since the start; later changes do not count.
     fn output(&self) -> Output {
         let started = *lock(&self.output);
-        started.unwrap_or_else(|| self.reporting().output)
+        started.unwrap_or_else(|| lock(&self.reporting).output)
+    }
+
+    /// See [`ClBaseFilterImpl::check`](super::base_filter::ClBaseFilterImpl::check).
+    ///
+    /// # Errors
+    /// See there.
+    pub fn check(&self) -> Result<(), ClError> {
+        Classifier::new(&lock(&self.rules))?;
+        self.ignore().check()
+    }
+
+    /// The element has stopped.
+    pub fn close(&self) {
+        *lock(&self.output) = None;
+    }
+
+    /// See [`ClBaseFilterImpl::other_caps`](super::base_filter::ClBaseFilterImpl::other_caps).
+    pub fn other_caps(&self, direction: gst::PadDirection, caps: &gst::Caps) -> gst::Caps {
+        match self.output() {
+            Output::Mask => caps::transform(direction, caps),
+            Output::Frame => caps.clone(),
+            Output::Picture(_) => caps::transform_to_picture(direction, caps),
+        }
     }
 }
 
@@ -96,196 +118,203 @@ pub fn templates() -> &'static [gst::PadTemplate] {
     TEMPLATES.as_ref()
 }
 
-/// State that an inspector keeps from frame to frame.
-pub struct State<T, S> {
+/// The work of a running inspector.
+pub struct InspectorStream<C: Comparing> {
+    element: ObjectImplRef<C::Element>,
+    live: Live<C::Settings, C::Operator>,
+    own: C,
+    /// The properties of every inspector, as they were before the frame.
+    reporting: Reporting,
+    classifier: Live<Rules, Classifier>,
+    good: GoodFrames<C::Settings>,
     masks: Option<Masks>,
-    gate: MessageGate,
-    verdict: Option<Verdict>,
     /// The open defects of the web.
     finder: Finder,
     /// The id of the defect that was listed last.
     last_id: u32,
     ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
-    classifier: Option<Live<Rules, Classifier>>,
-    good: GoodFrames<S>,
-    own: T,
+    gate: MessageGate,
+    verdict: Option<Verdict>,
 }
 
-impl<T: Default, S> Default for State<T, S> {
-    fn default() -> Self {
-        Self {
+impl<C: Comparing> InspectorStream<C> {
+    /// The element starts; `own` is its part of the stream.
+    pub fn open(element: &C::Element, own: C) -> Box<Self> {
+        let inspector = element.inspector();
+        let output = lock(&inspector.reporting).output;
+        *lock(&inspector.output) = Some(output);
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
+        // With a meta the frame passes in place, without a copy.
+        object.set_in_place(output == Output::Frame);
+        Box::new(Self {
+            live: Live::new(object),
+            own,
+            reporting: Reporting::default(),
+            classifier: Live::new(object),
+            good: GoodFrames::default(),
             masks: None,
-            gate: MessageGate::default(),
-            verdict: None,
             finder: Finder::default(),
             last_id: 0,
             ignored: None,
-            classifier: None,
-            good: GoodFrames::default(),
-            own: T::default(),
-        }
-    }
-}
-
-impl<T: InspectorImpl> ClBaseFilterImpl for T {
-    const TASK: &'static str = "judging a frame";
-    const COUNTS: &'static [&'static str] = &COUNTS;
-    type Settings = T::Settings;
-    type Operator = T::Operator;
-    type State = State<T::State, T::Settings>;
-
-    fn settings(&self, state: &State<T::State, T::Settings>) -> T::Settings {
-        InspectorImpl::settings(self, &state.own)
-    }
-
-    fn restore(&self, refused: &T::Settings, in_force: &T::Settings) {
-        InspectorImpl::restore(self, refused, in_force);
-    }
-
-    fn check(&self, images: bool) -> Result<(), ClError> {
-        let inspector = self.inspector();
-        Classifier::new(&lock(&inspector.rules))?;
-        inspector.ignore().check()?;
-        InspectorImpl::check(self, images)
-    }
-
-    fn build(target: &Target, settings: &T::Settings) -> Result<T::Operator, ClError> {
-        <T as InspectorImpl>::build(target, settings)
-    }
-
-    fn started(&self) {
-        let inspector = self.inspector();
-        let output = inspector.reporting().output;
-        *lock(&inspector.output) = Some(output);
-        InspectorImpl::started(self);
-        let element = self.obj();
-        let element: &ClBaseFilter = element.upcast_ref();
-        // With a meta the frame passes in place, without a copy.
-        element.set_in_place(output == Output::Frame);
-    }
-
-    fn stopped(&self) {
-        *lock(&self.inspector().output) = None;
-    }
-
-    fn other_caps(&self, direction: gst::PadDirection, caps: &gst::Caps) -> Option<gst::Caps> {
-        Some(match self.inspector().output() {
-            Output::Mask => caps::transform(direction, caps),
-            Output::Frame => caps.clone(),
-            Output::Picture(_) => caps::transform_to_picture(direction, caps),
+            gate: MessageGate::default(),
+            verdict: None,
+            element: element.ref_counted(),
         })
     }
 
-    fn set_up(
-        &self,
-        state: &mut State<T::State, T::Settings>,
-        caps: &Negotiated,
-    ) -> Result<(), ClError> {
-        InspectorImpl::set_up(self, &mut state.own, caps);
-        self.inspector().learning.begin_again(&mut state.good);
-        lock(&self.inspector().ignore).read_again();
-        let rules = lock(&self.inspector().rules).clone();
-        state.classifier = Some(Live::new(rules, Classifier::new)?);
-        state.masks = Some(match self.inspector().output() {
+    /// Marks the defects of a frame, and lists them if a list is wanted.
+    fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
+        let mut limits = self.reporting.listing;
+        let finder = &mut self.finder;
+        if !frame.window.is_web {
+            finder.reset();
+            // A frame ends before anything has to be closed by force.
+            limits.max_defect_rows = u32::MAX;
+        }
+        if limits.max_defects == 0 {
+            // Without a list nobody sees whether open defects continue.
+            finder.reset();
+        }
+        let output = self.element.inspector().output();
+        let InForce { operator, settings } = self.live.in_force()?;
+        let masks = self.masks.as_ref().ok_or_else(before_caps)?;
+        let ((marked, listed), mask) = masks.write(frame, |mask, picture| {
+            let subject = frame.subject();
+            let marked = operator.mark(subject, mask)?;
+            let is_listed = marked.pixels > 0 || finder.has_open();
+            let listed = if is_listed && limits.max_defects > 0 {
+                operator.list(subject, mask, finder, &limits)?
+            } else {
+                // Without a list, any marked pixel means overflow.
+                Listed {
+                    overflow: marked.pixels > 0,
+                    ..Listed::default()
+                }
+            };
+            if let (Some(out), Output::Picture(kind)) = (picture, output) {
+                let picture = match kind {
+                    DrawnPicture::Model => Picture::Model,
+                    DrawnPicture::Difference => Picture::Difference(C::difference_gain(settings)),
+                };
+                operator.draw(subject, picture, out)?;
+            }
+            Ok((marked, listed))
+        })?;
+        Ok(Inspected {
+            marked,
+            listed,
+            mask,
+        })
+    }
+}
+
+/// What was found in a frame.
+struct Inspected {
+    marked: Marked,
+    listed: Listed,
+    /// The mask, if it is sent as a meta.
+    mask: Option<gst::Buffer>,
+}
+
+impl<C: Comparing> FrameStream for InspectorStream<C> {
+    fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
+        let inspector = self.element.inspector();
+        self.own.negotiate(&self.element, caps);
+        inspector.learning.begin_again(&mut self.good);
+        lock(&inspector.ignore).read_again();
+        let rules = lock(&inspector.rules).clone();
+        self.classifier.start(rules, Classifier::new)?;
+        self.masks = Some(match inspector.output() {
             Output::Frame => Masks::in_meta(caps)?,
             Output::Mask => Masks::as_buffers(caps)?,
             Output::Picture(_) => Masks::with_pictures(caps)?,
         });
-        Ok(())
+        let settings = self.own.settings(&self.element);
+        let target = caps.target.clone();
+        self.live.start(settings, move |settings| {
+            let operator = C::build(&target, settings)?;
+            target.check_reach(&operator.reach())?;
+            Ok(operator)
+        })
     }
 
-    fn reach(operator: &T::Operator) -> Reach {
-        <T as InspectorImpl>::reach(operator)
+    fn follow(&mut self) -> Result<(), ClError> {
+        let inspector = self.element.inspector();
+        self.reporting = lock(&inspector.reporting).clone();
+        let rules = lock(&inspector.rules).clone();
+        self.classifier.follow(rules, |refused, in_force| {
+            put_back(&mut *lock(&inspector.rules), refused, in_force);
+        })?;
+        let wanted = self.own.settings(&self.element);
+        self.live.follow(wanted, |refused, in_force| {
+            C::restore(&self.element, refused, in_force);
+        })
     }
 
-    fn learning(
-        &self,
-        live: &Live<T::Settings, T::Operator>,
-        state: &State<T::State, T::Settings>,
-    ) -> Learning {
-        InspectorImpl::learning(self, live, &state.own)
+    fn reach(&self) -> Reach {
+        let in_force = self.live.get();
+        in_force.map_or_else(Reach::default, |in_force| in_force.operator.reach())
     }
 
-    fn look(
-        &self,
-        live: &mut Live<T::Settings, T::Operator>,
-        state: &mut State<T::State, T::Settings>,
-        view: &View,
-    ) -> Result<(), ClError> {
-        InspectorImpl::look(self, live, &mut state.own, view)
+    fn learning(&self) -> Learning {
+        let in_force = self.live.get();
+        in_force.map_or(Learning::Off, |in_force| self.own.learning(in_force))
     }
 
-    fn web_begins(
-        &self,
-        _live: &mut Live<T::Settings, T::Operator>,
-        state: &mut State<T::State, T::Settings>,
-    ) {
-        state.finder.reset();
+    fn learn(&mut self, view: &View) -> Result<(), ClError> {
+        self.own.learn(&self.element, &mut self.live, view)
     }
 
-    fn ended(&self, state: &mut State<T::State, T::Settings>) {
-        InspectorImpl::ended(self, &mut state.own);
-        if let Some(why) = self.inspector().learning.why_unfinished(&state.good) {
-            let element = self.obj();
+    fn begin_web(&mut self) {
+        self.finder.reset();
+    }
+
+    fn end(&mut self) {
+        self.own.end(&self.element);
+        let learning = &self.element.inspector().learning;
+        if let Some(why) = learning.why_unfinished(&self.good) {
+            let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
         }
     }
 
-    fn process(
-        &self,
-        live: &mut Live<T::Settings, T::Operator>,
-        state: &mut State<T::State, T::Settings>,
-        frame: &mut Frame,
-    ) -> Result<Option<gst::Event>, ClError> {
-        T::note(live, &mut state.own);
-        let element = self.obj();
+    fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
+        self.own.prepare(self.live.in_force()?);
+        let Inspected {
+            marked,
+            listed,
+            mask,
+        } = self.inspect(frame)?;
+        let element = self.element.obj();
         let element: &ClBaseFilter = element.upcast_ref();
-        let before_caps = || ClError::Input("received a frame before its caps".into());
-        let classifier = state.classifier.as_mut().ok_or_else(before_caps)?;
-        let rules = lock(&self.inspector().rules).clone();
-        if let Some(refusal) = classifier.follow(rules.clone())? {
-            let now = &self.inspector().rules;
-            let in_force = &classifier.settings;
-            element.refuse(&refusal, || put_back(&mut *lock(now), &rules, in_force));
-        }
-        let classifier = &classifier.operator;
-        let reporting = self.inspector().reporting().clone();
-        let masks = state.masks.as_ref().ok_or_else(before_caps)?;
-        let output = self.inspector().output();
-        let ((marked, listed), mask) = masks.write(frame, |mask, picture| {
-            let operator = &mut live.operator;
-            let found = inspect::<T>(operator, frame, mask, &mut state.finder, &reporting.listing)?;
-            if let (Some(out), Output::Picture(kind)) = (picture, output) {
-                T::draw(operator, frame, kind, out)?;
-            }
-            Ok(found)
-        })?;
-
-        let learning = &self.inspector().learning;
-        if let Some(learned) = learning.look::<T>(live, &mut state.good, frame)? {
+        let learning = &self.element.inspector().learning;
+        let in_force = self.live.in_force()?;
+        if let Some(learned) = learning.count::<C>(in_force, &mut self.good, frame)? {
             // The next frame is judged by the new threshold.
-            self.set_threshold(learned.threshold);
-            learned.tell(element, T::MESSAGE);
+            self.element.set_threshold(learned.threshold);
+            learned.post(element, C::Element::MESSAGE);
         }
+        let reporting = &self.reporting;
         let is_scaled = reporting.mm_per_pixel.iter().all(|&mm| mm > 0.0);
         let mean_level = if is_scaled && !listed.defects.is_empty() {
-            T::mean_level(&mut live.operator)?
+            in_force.operator.mean_level()?
         } else {
-            // Nobody asks for the visibility of a defect, so the device is not read.
+            // The visibility of a defect is not computed, so the device is not read.
             None
         };
         let Basis {
             judged,
             pitches: [pitch_x, pitch_y],
-            threshold,
             alignment,
             ignored,
-        } = T::basis(live);
+        } = in_force.operator.basis();
+        let classifier = &self.classifier.in_force()?.operator;
         let defects = listed.defects.iter().map(|defect| {
-            state.last_id = state.last_id.checked_add(1).unwrap_or(1);
+            self.last_id = self.last_id.checked_add(1).unwrap_or(1);
             let class = classifier.class_of(&features(defect), defect.is_missing);
-            record(defect, state.last_id, class)
+            record(defect, self.last_id, class)
         });
         let mut result = DefectResult {
             element: element.name().into(),
@@ -297,9 +326,14 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             mean_level: mean_level.unwrap_or(0.0),
             pitch_x,
             pitch_y,
-            threshold,
-            alignment,
-            training: self.training(&state.own),
+            threshold: C::threshold(&in_force.settings),
+            alignment: alignment.map(|found| Alignment {
+                shift_x: found.shift[0],
+                shift_y: found.shift[1],
+                match_score: found.score,
+                matched: found.is_matched,
+            }),
+            training: self.own.training(),
             judged_pixels: judged.any,
             judged_x: judged.x,
             judged_y: judged.y,
@@ -312,7 +346,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             class_names: classifier.names(),
             open_area: listed.largest_open,
             mask,
-            ignored: ignored.map(|bitmap| as_buffer(&mut state.ignored, bitmap)),
+            ignored: ignored.map(|bitmap| as_buffer(&mut self.ignored, bitmap)),
             verdict: Verdict::None,
         };
         let limits = VerdictLimits {
@@ -332,56 +366,26 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             Verdict::Fail => failed,
             Verdict::None => unjudged,
         });
-        let changed = state.verdict.replace(result.verdict) != Some(result.verdict);
+        let changed = self.verdict.replace(result.verdict) != Some(result.verdict);
         let times = element.frame_times(frame.buffer());
         // A change of the verdict restarts the interval.
-        if state
+        if self
             .gate
             .opens(&reporting.messages, times.running_time, changed)
         {
             let summary = Some(result.summary());
-            element.post(times.message(element, T::MESSAGE, summary, |fields| {
-                result.write_message(fields);
-                fields.set("settings", T::in_words(live));
-                if reporting.message_defects {
-                    fields.set("defects", result.defect_structures());
-                }
-            }));
+            element.post(
+                times.message(element, C::Element::MESSAGE, summary, |fields| {
+                    result.write_message(fields);
+                    fields.set("settings", C::in_words(in_force));
+                    if reporting.message_defects {
+                        fields.set("defects", result.defect_structures());
+                    }
+                }),
+            );
         }
         Ok(reporting.send_events.then(|| result.to_event()))
     }
-}
-
-/// Marks the defects of a frame, and lists them if a list is wanted.
-fn inspect<T: InspectorImpl>(
-    operator: &mut T::Operator,
-    frame: &Frame,
-    mask: MaskTarget,
-    finder: &mut Finder,
-    limits: &Limits,
-) -> Result<(Marked, Listed), ClError> {
-    let mut limits = *limits;
-    if !frame.window.is_web {
-        finder.reset();
-        // A frame ends before anything has to be closed by force.
-        limits.max_defect_rows = u32::MAX;
-    }
-    if limits.max_defects == 0 {
-        // Without a list nobody sees whether open defects continue.
-        finder.reset();
-    }
-    let marked = T::mark(operator, frame, mask)?;
-    let is_listed = marked.pixels > 0 || finder.has_open();
-    let listed = if is_listed && limits.max_defects > 0 {
-        T::list(operator, frame, mask, finder, &limits)?
-    } else {
-        // Without a list, any marked pixel means overflow.
-        Listed {
-            overflow: marked.pixels > 0,
-            ..Listed::default()
-        }
-    };
-    Ok((marked, listed))
 }
 
 /// The bitmap as a buffer for metas; the last one is kept.

@@ -19,12 +19,12 @@ pub enum Output {
     /// The frame.
     Frame,
     /// A GRAY8 picture of this kind.
-    Picture(Picture),
+    Picture(DrawnPicture),
 }
 
 /// A picture that an element draws.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Picture {
+pub enum DrawnPicture {
     /// What frames are compared with.
     Model,
     /// The difference of the frame.
@@ -76,7 +76,7 @@ impl From<PitchThresholdOutput> for Output {
         match choice {
             PitchThresholdOutput::Mask => Self::Mask,
             PitchThresholdOutput::Frame => Self::Frame,
-            PitchThresholdOutput::Difference => Self::Picture(Picture::Difference),
+            PitchThresholdOutput::Difference => Self::Picture(DrawnPicture::Difference),
         }
     }
 }
@@ -85,8 +85,8 @@ impl From<Output> for PitchThresholdOutput {
     fn from(output: Output) -> Self {
         match output {
             Output::Frame => Self::Frame,
-            Output::Picture(Picture::Difference) => Self::Difference,
-            Output::Mask | Output::Picture(Picture::Model) => Self::Mask,
+            Output::Picture(DrawnPicture::Difference) => Self::Difference,
+            Output::Mask | Output::Picture(DrawnPicture::Model) => Self::Mask,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A measured defect in the forms that rules of classes and results have.
 
 use clinspect_core::classes::Features;
-use clinspect_operators::MeasuredDefect;
+use clinspect_core::components::MeasuredDefect;
 use clinspect_results::Defect;
 
 /// A defect as it is sent.

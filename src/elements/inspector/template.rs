@@ -1,178 +1,95 @@
-//! What an inspector implements.
+//! What an element that marks defects implements.
 
-use std::sync::Arc;
+use std::ops::DerefMut;
 
 use gst::{prelude::*, subclass::prelude::*};
-use gst_base::subclass::prelude::*;
 
-use super::{Inspector, OutputChoice, Picture};
-use crate::elements::base_filter::{ClBaseFilter, Frame, Learning, Live, Negotiated, Target, View};
-use clinspect_core::{
-    ClError,
-    components::{Finder, Limits},
-    ignored::Bitmap,
-    threshold::Reached,
-    window::Reach,
+use super::{Inspector, OutputChoice};
+use crate::elements::base_filter::{
+    ClBaseFilter, ClBaseFilterImpl, InForce, Learning, Live, Negotiated, Target, View,
 };
-use clinspect_opencl::frame::ClFrame;
-use clinspect_operators::{JudgedPixels, Listed, Marked, MaskTarget};
-use clinspect_results::Alignment;
+use clinspect_core::ClError;
+use clinspect_operators::Inspection;
 
-/// The comparison of a frame.
-pub struct Basis {
-    /// Pixels that could be judged.
-    pub judged: JudgedPixels,
-    /// Pitches along x and y, px; 0 for none.
-    pub pitches: [f64; 2],
-    /// Threshold, grey levels.
-    pub threshold: f64,
-    /// Where the frame was found in the picture that it was compared with.
-    pub alignment: Option<Alignment>,
-    /// Pixels that are not judged, if there are any.
-    pub ignored: Option<Arc<Bitmap>>,
-}
-
-/// An element that marks the defects of a frame in a mask. Its `MODE` is `Both`.
+/// An element that marks the defects of frames in masks. Its `MODE` is `Both`, and its stream an
+/// [`InspectorStream`](super::InspectorStream).
 pub trait InspectorImpl:
-    BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseFilter> + IsA<gst::Element>>
+    ClBaseFilterImpl + ObjectSubclass<Type: IsA<ClBaseFilter> + IsA<gst::Element>>
 {
     /// Name of the message with the results.
     const MESSAGE: &'static str;
     /// The values of `output`.
     type Output: OutputChoice + 'static;
-    /// Settings from which an operator is built.
-    type Settings: Clone + PartialEq + Send + Sync + 'static;
-    /// Marks defects on the device.
-    type Operator: Send + 'static;
-    /// State that the element keeps from frame to frame until it stops.
-    type State: Default + Send + 'static;
 
     /// The part that all inspectors have.
     fn inspector(&self) -> &Inspector;
 
-    /// The current settings.
-    fn settings(&self, state: &Self::State) -> Self::Settings;
+    /// Sets the property `threshold`, grey levels.
+    fn set_threshold(&self, threshold: f64);
+}
 
-    /// See `ClBaseFilterImpl::restore`.
-    fn restore(&self, refused: &Self::Settings, in_force: &Self::Settings);
+/// The element's own part of a running inspector: from what the operator is built, and what the element
+/// learns from frames.
+pub trait Comparing: Sized + Send + 'static {
+    /// The element.
+    type Element: InspectorImpl;
+    /// What an operator is built from, and nothing else: each change builds another operator.
+    type Settings: Clone + PartialEq + Send + Sync + 'static;
+    /// Marks defects on the device.
+    type Operator: DerefMut<Target: Inspection> + Send + 'static;
 
-    /// See `ClBaseFilterImpl::check`; the properties of every inspector are checked already.
+    /// The settings as they are now.
+    fn settings(&self, element: &Self::Element) -> Self::Settings;
+
+    /// Puts the settings in force back into the properties, unless these changed after the refused
+    /// settings were read; see [`put_back`](crate::elements::base_filter::put_back).
+    fn restore(element: &Self::Element, refused: &Self::Settings, in_force: &Self::Settings);
+
+    /// Builds an operator, possibly on another thread while frames flow.
     ///
     /// # Errors
-    /// See there.
-    fn check(&self, images: bool) -> Result<(), ClError>;
-
-    /// See `ClBaseFilterImpl::build`.
-    ///
-    /// # Errors
-    /// See there.
+    /// [`ClError::Refused`] for settings that do not fit the frames or each other; a failing call.
     fn build(target: &Target, settings: &Self::Settings) -> Result<Self::Operator, ClError>;
 
-    /// The element starts; see `ClBaseFilterImpl::started`.
-    fn started(&self) {}
+    /// Caps were negotiated; an operator is built next.
+    fn negotiate(&mut self, element: &Self::Element, caps: &Negotiated);
 
-    /// Caps were negotiated.
-    fn set_up(&self, _state: &mut Self::State, _caps: &Negotiated) {}
-
-    /// See `ClBaseFilterImpl::ended`.
-    fn ended(&self, _state: &mut Self::State) {}
-
-    /// See `ClBaseFilterImpl::look`.
-    ///
-    /// # Errors
-    /// See there.
-    fn look(
-        &self,
-        _live: &mut Live<Self::Settings, Self::Operator>,
-        _state: &mut Self::State,
-        _view: &View,
-    ) -> Result<(), ClError> {
-        Ok(())
-    }
-
-    /// See `ClBaseFilterImpl::reach`.
-    fn reach(operator: &Self::Operator) -> Reach;
-
-    /// See `ClBaseFilterImpl::learning`.
-    fn learning(
-        &self,
-        _live: &Live<Self::Settings, Self::Operator>,
-        _state: &Self::State,
-    ) -> Learning {
+    /// Whether the element learns from frames.
+    fn learning(&self, _in_force: &InForce<Self::Settings, Self::Operator>) -> Learning {
         Learning::Off
     }
 
-    /// Notes what is in force for a frame, before it is marked.
-    fn note(_live: &mut Live<Self::Settings, Self::Operator>, _state: &mut Self::State) {}
+    /// Learns from rows: from each frame, or from many rows of a web at a time.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn learn(
+        &mut self,
+        element: &Self::Element,
+        live: &mut Live<Self::Settings, Self::Operator>,
+        view: &View,
+    ) -> Result<(), ClError>;
+
+    /// Prepares the operator for a frame, just before it is marked.
+    fn prepare(&mut self, in_force: &mut InForce<Self::Settings, Self::Operator>);
 
     /// Of a frame that trains the element and is not judged: frames of the training so far, and all of them.
-    fn training(&self, _state: &Self::State) -> Option<[u32; 2]> {
+    fn training(&self) -> Option<[u32; 2]> {
         None
     }
 
-    /// Marks the defects of a frame; returns the numbers of marked pixels.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn mark(
-        operator: &mut Self::Operator,
-        frame: &Frame,
-        mask: MaskTarget,
-    ) -> Result<Marked, ClError>;
+    /// The stream has ended.
+    fn end(&mut self, _element: &Self::Element) {}
 
-    /// Lists the defects that close with the frame that was marked last; `finder` holds the open ones.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn list(
-        operator: &mut Self::Operator,
-        frame: &Frame,
-        mask: MaskTarget,
-        finder: &mut Finder,
-        limits: &Limits,
-    ) -> Result<Listed, ClError>;
-
-    /// Draws a picture of the frame that was marked last.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn draw(
-        _operator: &mut Self::Operator,
-        _frame: &Frame,
-        _picture: Picture,
-        _out: &ClFrame,
-    ) -> Result<(), ClError> {
-        Ok(())
-    }
-
-    /// The settings on which [`Self::count_reached`] depends: all but the threshold.
+    /// The settings on which [`Inspection::count_reached`] depends: all but the threshold.
     fn counted_under(settings: &Self::Settings) -> Self::Settings;
 
-    /// Adds the pixels of the frame that was marked last to the counts from which a threshold is learned. Returns
-    /// whether the frame was compared.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn count_reached(
-        operator: &mut Self::Operator,
-        frame: &Frame,
-        reached: &mut Reached,
-    ) -> Result<bool, ClError>;
+    /// The threshold in force, grey levels.
+    fn threshold(settings: &Self::Settings) -> f64;
 
-    /// Sets the property `threshold`, grey levels.
-    fn set_threshold(&self, threshold: f64);
-
-    /// Mean of the samples of the frame that was marked last, grey levels; `None` if unknown.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    fn mean_level(_operator: &mut Self::Operator) -> Result<Option<f64>, ClError> {
-        Ok(None)
-    }
-
-    /// The comparison in use.
-    fn basis(live: &Live<Self::Settings, Self::Operator>) -> Basis;
+    /// Grey levels of a picture per grey level of difference.
+    fn difference_gain(settings: &Self::Settings) -> f64;
 
     /// Other settings in force, for messages: "property=value ...".
-    fn in_words(live: &Live<Self::Settings, Self::Operator>) -> String;
+    fn in_words(in_force: &InForce<Self::Settings, Self::Operator>) -> String;
 }

@@ -7,7 +7,7 @@ use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 use gst_video::prelude::*;
 
-use crate::elements::{debug_category, lock, pad_templates, told::Told};
+use crate::elements::{debug_category, last_report::LastReport, lock, pad_templates};
 use clinspect_core::mask::{packed_stride, unpack_row};
 use clinspect_results::DefectResult;
 use clinspect_results::mask_caps::{BITMASK, bitmask_template, with_size};
@@ -54,7 +54,7 @@ pub struct ClMaskUnpack {
     /// The results from the last event, for the next mask. A flush clears them from another thread.
     announced: Mutex<Option<DefectResult>>,
     /// Caps whose refusal was posted: upstream may try them again.
-    refused: Mutex<Told<gst::Caps>>,
+    refused: Mutex<LastReport<gst::Caps>>,
 }
 
 impl ClMaskUnpack {
@@ -202,7 +202,7 @@ impl BaseTransformImpl for ClMaskUnpack {
                  correct the stride in the caps",
                 info.width()
             );
-            if lock(&self.refused).is_news(incaps.clone()) {
+            if lock(&self.refused).is_new(incaps.clone()) {
                 gst::element_imp_error!(self, gst::StreamError::Format, ("{}", why));
             }
             return Err(gst::loggable_error!(CAT, "{why}"));

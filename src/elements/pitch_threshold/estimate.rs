@@ -2,7 +2,7 @@
 
 use crate::elements::{
     base_filter::{Target, View},
-    told::Told,
+    last_report::LastReport,
 };
 use clinspect_core::ClError;
 use clinspect_core::{
@@ -43,12 +43,12 @@ struct Estimate {
     looked: u64,
     /// A later estimate agreed with the held pitch.
     is_confirmed: bool,
-    missing: Told<()>,
+    missing: LastReport<()>,
 }
 
 /// A change after a frame was examined.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum News {
+pub enum Change {
     /// The pitch along an axis became known, moved, or is lost.
     Pitch,
     /// No repeating pattern was found along the axis.
@@ -106,8 +106,8 @@ impl Estimation {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn look(&mut self, probes: &mut Probes, view: &View) -> Result<Vec<News>, ClError> {
-        let mut news = Vec::new();
+    pub fn update(&mut self, probes: &mut Probes, view: &View) -> Result<Vec<Change>, ClError> {
+        let mut changes = Vec::new();
         for (axis, (estimate, probe)) in [Axis::X, Axis::Y]
             .into_iter()
             .zip(self.axes.iter_mut().zip(probes))
@@ -123,18 +123,18 @@ impl Estimation {
             let change = estimate.tracker.update(found);
             if change != PitchChange::None {
                 estimate.is_confirmed = false;
-                news.push(News::Pitch);
+                changes.push(Change::Pitch);
             } else if estimate.tracker.is_settled() {
                 estimate.is_confirmed = true;
             }
             if estimate.tracker.pitch().is_some() {
                 estimate.missing.clear();
             } else if (change == PitchChange::Lost || estimate.looked >= PATIENCE)
-                && estimate.missing.is_news(())
+                && estimate.missing.is_new(())
             {
-                news.push(News::Missing(axis));
+                changes.push(Change::Missing(axis));
             }
         }
-        Ok(news)
+        Ok(changes)
     }
 }

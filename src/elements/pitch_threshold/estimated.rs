@@ -1,4 +1,4 @@
-//! Tells the estimated pitches: properties, message and warning.
+//! Reports the estimated pitches: properties, message and warning.
 
 use std::sync::Mutex;
 
@@ -56,7 +56,7 @@ impl Estimated {
 
 /// Posts that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
 /// info message.
-pub fn tell_missing(element: &ClPitchThreshold, axis: Axis, is_alone: bool) {
+pub fn post_missing(element: &ClPitchThreshold, axis: Axis, is_alone: bool) {
     let (name, along) = match axis {
         Axis::X => ("pitch-x", "rows"),
         Axis::Y => ("pitch-y", "columns"),

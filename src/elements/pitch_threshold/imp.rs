@@ -1,6 +1,9 @@
 //! Implementation of `clpitchthreshold`.
 
-use std::sync::{LazyLock, Mutex};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{LazyLock, Mutex},
+};
 
 use gst::{
     glib::{self, subclass::Signal},
@@ -10,35 +13,29 @@ use gst::{
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
-    estimate::{Estimation, News, Probes, probes},
-    estimated::{Estimated, tell_missing},
+    estimate::{Change, Estimation, Probes, probes},
+    estimated::{Estimated, post_missing},
     presence::{self, Learned, Presence},
-    properties::{Settings, rows},
+    properties::{Plan, Settings, rows},
     steady::Steady,
 };
 use crate::elements::{
     base_filter::{
-        self, ClBaseFilter, ClBaseFilterExt, Frame, Learning, Live, Negotiated, Target, View,
-        put_back,
+        self, ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Learning, Live, Negotiated,
+        Target, View, put_back,
     },
     debug_category,
-    inspector::{self, Basis, Ignore, Inspector, InspectorImpl, Picture},
+    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream},
+    last_report::LastReport,
     lock,
     property_table::{PropertyTable, property_methods},
-    told::Told,
 };
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits},
     pitch::Axis,
     region::{check_region, user_region},
-    threshold::Reached,
-    window::Reach,
 };
-use clinspect_opencl::frame::ClFrame;
-use clinspect_operators::{
-    Contrast, Listed, Marked, MaskTarget, PitchThreshold, PitchThresholdSettings,
-};
+use clinspect_operators::{Contrast, PitchThreshold, PitchThresholdSettings};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
@@ -56,84 +53,55 @@ pub struct State {
     steady: Steady,
     learned: Learned,
     /// Axes and multiples of the comparisons that judge few pixels.
-    weak: Told<Vec<(Axis, u32)>>,
+    weak: LastReport<Vec<(Axis, u32)>>,
+}
+
+/// What an operator is built from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    plan: Plan,
+    /// The plan will stay as it is for long, so kernels are compiled for it alone.
+    is_steady: bool,
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
 pub struct Operator {
-    pub(super) comparison: PitchThreshold,
+    comparison: PitchThreshold,
     probes: Probes,
-    difference_gain: f64,
+}
+
+impl Deref for Operator {
+    type Target = PitchThreshold;
+
+    fn deref(&self) -> &PitchThreshold {
+        &self.comparison
+    }
+}
+
+impl DerefMut for Operator {
+    fn deref_mut(&mut self) -> &mut PitchThreshold {
+        &mut self.comparison
+    }
 }
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clpitchthreshold", "OpenCL pitch comparison"));
 
 impl ClPitchThreshold {
-    /// Applies new pitches.
-    fn learn(
-        &self,
-        live: &mut Live<Settings, Operator>,
-        estimation: &Estimation,
-    ) -> Result<(), ClError> {
-        let known = estimation.pitches();
-        self.estimated.set(&self.obj(), known);
-        gst::info!(CAT, imp = self, "estimated pitches {known:?}");
-        let wanted = live
-            .settings
-            .clone()
-            .with_estimates(known, estimation.may_move());
-        // Without a pitch this frame could not be judged, so wait for the operator.
-        let is_blind = live.operator.comparison.pitches() == [0.0; 2];
-        let refusal = if is_blind {
-            live.switch(wanted)?
-        } else {
-            live.follow(wanted)?
-        };
-        if let Some(refusal) = refusal {
-            // The properties were accepted; only the estimated pitches do not fit the frame.
-            self.obj().refuse(&refusal, || {});
-        }
-        self.estimated.post(&self.obj());
-        Ok(())
-    }
-
-    /// Looks for the pitches in a frame.
-    fn estimate(
-        &self,
-        live: &mut Live<Settings, Operator>,
-        estimation: &mut Estimation,
-        view: &View,
-    ) -> Result<(), ClError> {
-        if estimation.follow(live.settings.estimates()) {
-            self.estimated.set(&self.obj(), estimation.pitches());
-        }
-        if !estimation.is_due() {
-            return Ok(());
-        }
-        let news = estimation.look(&mut live.operator.probes, view)?;
-        if news.contains(&News::Pitch) {
-            self.learn(live, estimation)?;
-        }
-        for news in news {
-            if let News::Missing(axis) = news {
-                let is_alone = live.settings.pitches == [0.0; 2];
-                tell_missing(&self.obj(), axis, is_alone);
-            }
-        }
-        Ok(())
-    }
-
     /// Warns once of comparisons that can judge less than half of the regions' pixels.
-    fn warn_weak(&self, live: &Live<Settings, Operator>, told: &mut Told<Vec<(Axis, u32)>>) {
-        let comparison = &live.operator.comparison;
-        let weak = comparison.weak_comparisons();
+    fn warn_weak(
+        &self,
+        in_force: &InForce<Wanted, Operator>,
+        last: &mut LastReport<Vec<(Axis, u32)>>,
+    ) {
+        let InForce { operator, settings } = in_force;
+        let weak = operator.weak_comparisons();
         let names: Vec<(Axis, u32)> = weak.iter().map(|c| (c.axis, c.multiple)).collect();
-        if !told.is_news(names) {
+        if !last.is_new(names) {
             return;
         }
-        let [x, y] = comparison.pitches();
-        let is_alone = live.settings.multiples.usable().len() == 1;
+        let [x, y] = operator.pitches();
+        let is_alone = settings.plan.properties.multiples.usable().len() == 1;
         for weak in weak {
             let advice = if is_alone {
                 String::new()
@@ -224,52 +192,136 @@ impl BaseTransformImpl for ClPitchThreshold {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 }
 
+impl ClBaseFilterImpl for ClPitchThreshold {
+    const TASK: &'static str = inspector::TASK;
+    const COUNTS: &'static [&'static str] = &inspector::COUNTS;
+
+    fn check(&self, _images: bool) -> Result<(), ClError> {
+        self.inspector.check()?;
+        let settings = lock(&self.settings).clone();
+        (settings.rois).check("rois", |rois| {
+            rois.iter().copied().try_for_each(check_region)
+        })?;
+        let pitches = settings.pitches([None; 2]);
+        settings.comparison(pitches)?.check()
+    }
+
+    fn open(&self) -> Box<dyn FrameStream> {
+        InspectorStream::open(self, State::default())
+    }
+
+    fn close(&self) {
+        self.inspector.close();
+    }
+
+    fn other_caps(&self, direction: gst::PadDirection, caps: &gst::Caps) -> Option<gst::Caps> {
+        Some(self.inspector.other_caps(direction, caps))
+    }
+}
+
 impl InspectorImpl for ClPitchThreshold {
     const MESSAGE: &'static str = "clpitchthreshold";
     type Output = inspector::PitchThresholdOutput;
-    type Settings = Settings;
-    type Operator = Operator;
-    type State = State;
 
     fn inspector(&self) -> &Inspector {
         &self.inspector
     }
 
-    fn settings(&self, state: &State) -> Settings {
-        let settings = lock(&self.settings).clone();
-        let settings = Settings {
-            ignore: self.inspector.ignore(),
-            ..settings.with_estimates(state.estimation.pitches(), false)
+    fn set_threshold(&self, threshold: f64) {
+        lock(&self.settings).threshold = threshold;
+    }
+}
+
+impl State {
+    /// Looks for the pitches in a frame, and applies those that are new.
+    fn estimate(
+        &mut self,
+        element: &ClPitchThreshold,
+        live: &mut Live<Wanted, Operator>,
+        view: &View,
+    ) -> Result<(), ClError> {
+        let InForce { operator, settings } = live.in_force()?;
+        let properties = &settings.plan.properties;
+        if self.estimation.follow(properties.estimates()) {
+            let known = self.estimation.pitches();
+            element.estimated.set(&element.obj(), known);
+        }
+        if !self.estimation.is_due() {
+            return Ok(());
+        }
+        let changes = self.estimation.update(&mut operator.probes, view)?;
+        if changes.contains(&Change::Pitch) {
+            self.apply_estimates(element, live)?;
+        }
+        let is_alone = live.in_force()?.settings.plan.pitches == [0.0; 2];
+        for change in changes {
+            if let Change::Missing(axis) = change {
+                post_missing(&element.obj(), axis, is_alone);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_estimates(
+        &mut self,
+        element: &ClPitchThreshold,
+        live: &mut Live<Wanted, Operator>,
+    ) -> Result<(), ClError> {
+        let known = self.estimation.pitches();
+        element.estimated.set(&element.obj(), known);
+        gst::info!(CAT, imp = element, "estimated pitches {known:?}");
+        let InForce { operator, settings } = live.in_force()?;
+        let wanted = Wanted {
+            plan: Plan {
+                pitches: settings.plan.properties.pitches(known),
+                ..settings.plan.clone()
+            },
+            // The pitch may still change.
+            is_steady: false,
         };
-        Settings {
-            may_move: state.estimation.may_move() || !state.steady.holds(&settings),
-            ..settings
+        // The properties were accepted; only the estimated pitches may not fit the frame.
+        let keep = |_: &Wanted, _: &Wanted| {};
+        if operator.pitches() == [0.0; 2] {
+            // Without a pitch this frame could not be judged, so wait for the operator.
+            live.switch(wanted, keep)?;
+        } else {
+            live.follow(wanted, keep)?;
+        }
+        element.estimated.post(&element.obj());
+        Ok(())
+    }
+}
+
+impl Comparing for State {
+    type Element = ClPitchThreshold;
+    type Settings = Wanted;
+    type Operator = Operator;
+
+    fn settings(&self, element: &ClPitchThreshold) -> Wanted {
+        let properties = lock(&element.settings).clone();
+        let plan = Plan {
+            pitches: properties.pitches(self.estimation.pitches()),
+            ignore: element.inspector.ignore(),
+            properties,
+        };
+        Wanted {
+            is_steady: !self.estimation.may_move() && self.steady.holds(&plan),
+            plan,
         }
     }
 
-    fn restore(&self, refused: &Settings, in_force: &Settings) {
-        self.inspector.restore(&refused.ignore, &in_force.ignore);
-        let set = |settings: &Settings| Settings {
-            ignore: Ignore::default(),
-            ..settings.clone().with_estimates([None; 2], false)
-        };
-        let mut settings = lock(&self.settings);
-        let mut now = set(&settings);
-        put_back(&mut now, &set(refused), &set(in_force));
-        *settings = now;
+    fn restore(element: &ClPitchThreshold, refused: &Wanted, in_force: &Wanted) {
+        let (refused, in_force) = (&refused.plan, &in_force.plan);
+        element.inspector.restore(&refused.ignore, &in_force.ignore);
+        let now = &mut *lock(&element.settings);
+        put_back(now, &refused.properties, &in_force.properties);
     }
 
-    fn check(&self, _images: bool) -> Result<(), ClError> {
-        let settings = InspectorImpl::settings(self, &State::default());
-        (settings.rois).check("rois", |rois| {
-            rois.iter().copied().try_for_each(check_region)
-        })?;
-        settings.comparison()?.check()
-    }
-
-    fn build(target: &Target, settings: &Settings) -> Result<Operator, ClError> {
+    fn build(target: &Target, wanted: &Wanted) -> Result<Operator, ClError> {
+        let Wanted { plan, is_steady } = wanted;
+        let properties = &plan.properties;
         let layout = &target.layout;
-        let rois = settings.rois.check("rois", |rois| {
+        let rois = properties.rois.check("rois", |rois| {
             let rois = rois.iter();
             // A web has no last row.
             let height = if target.line_scan {
@@ -286,51 +338,48 @@ impl InspectorImpl for ClPitchThreshold {
             layout,
             &PitchThresholdSettings {
                 rois,
-                ignored: settings.ignore.pixels(layout.width, frame_height)?,
+                ignored: plan.ignore.pixels(layout.width, frame_height)?,
                 line_scan: target.line_scan,
                 image: target.images,
-                ..settings.comparison()?
+                is_steady: *is_steady,
+                ..properties.comparison(plan.pitches)?
             },
         )?;
         Ok(Operator {
             comparison,
-            probes: probes(target, settings.estimates())?,
-            difference_gain: settings.difference_gain,
+            probes: probes(target, properties.estimates())?,
         })
     }
 
-    fn set_up(&self, state: &mut State, _caps: &Negotiated) {
-        self.presence.forget(&self.obj(), &mut state.learned);
-        self.estimated.set(&self.obj(), [None; 2]);
-        *state = State::default();
+    fn negotiate(&mut self, element: &ClPitchThreshold, _caps: &Negotiated) {
+        *self = Self::default();
+        element.presence.forget(&element.obj(), &mut self.learned);
+        element.estimated.set(&element.obj(), [None; 2]);
     }
 
-    fn look(
-        &self,
-        live: &mut Live<Settings, Operator>,
-        state: &mut State,
+    fn learn(
+        &mut self,
+        element: &ClPitchThreshold,
+        live: &mut Live<Wanted, Operator>,
         view: &View,
     ) -> Result<(), ClError> {
-        self.estimate(live, &mut state.estimation, view)?;
-        self.warn_weak(live, &mut state.weak);
-        let Live {
-            operator, settings, ..
-        } = live;
-        self.presence
-            .look(&self.obj(), settings, operator, &mut state.learned, view)
+        self.estimate(element, live, view)?;
+        let in_force = live.in_force()?;
+        element.warn_weak(in_force, &mut self.weak);
+        let InForce { operator, settings } = in_force;
+        let properties = &settings.plan.properties;
+        let learned = &mut self.learned;
+        (element.presence).update(&element.obj(), properties, operator, learned, view)
     }
 
-    fn reach(operator: &Operator) -> Reach {
-        operator.comparison.reach()
-    }
-
-    fn learning(&self, live: &Live<Settings, Operator>, state: &State) -> Learning {
-        let estimates = live.settings.estimates();
-        let learns_contrast = live.settings.contrast() == Contrast::Unknown;
+    fn learning(&self, in_force: &InForce<Wanted, Operator>) -> Learning {
+        let properties = &in_force.settings.plan.properties;
+        let estimates = properties.estimates();
+        let learns_contrast = properties.contrast() == Contrast::Unknown;
         if estimates == [false; 2] && !learns_contrast {
             Learning::Off
-        } else if live.operator.comparison.pitches() == [0.0; 2]
-            || (learns_contrast && !state.learned.is_known())
+        } else if in_force.operator.pitches() == [0.0; 2]
+            || (learns_contrast && !self.learned.is_known())
         {
             Learning::Needed
         } else {
@@ -338,90 +387,34 @@ impl InspectorImpl for ClPitchThreshold {
         }
     }
 
-    fn note(live: &mut Live<Settings, Operator>, state: &mut State) {
-        state.steady.note(&live.settings);
-        // Strips are looked at from time to time only, and the comparison may have been built since then.
-        if live.settings.contrast() == Contrast::Unknown {
-            let comparison = &mut live.operator.comparison;
-            comparison.set_contrast(state.learned.minimum(comparison.pitches()));
+    fn prepare(&mut self, in_force: &mut InForce<Wanted, Operator>) {
+        let InForce { operator, settings } = in_force;
+        self.steady.count(&settings.plan);
+        // A web learns from time to time only, and the comparison may have been built since then.
+        if settings.plan.properties.contrast() == Contrast::Unknown {
+            let minimum = self.learned.minimum(operator.pitches());
+            operator.set_contrast(minimum);
         }
     }
 
-    fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<Marked, ClError> {
-        operator
-            .comparison
-            .run_window(&frame.input, &frame.window, mask, frame.meter())
+    fn counted_under(wanted: &Wanted) -> Wanted {
+        let mut counted = wanted.clone();
+        counted.plan.properties.threshold = 0.0;
+        // All kernels count the same.
+        counted.is_steady = false;
+        counted
     }
 
-    fn list(
-        operator: &mut Operator,
-        frame: &Frame,
-        mask: MaskTarget,
-        finder: &mut Finder,
-        limits: &Limits,
-    ) -> Result<Listed, ClError> {
-        let comparison = &mut operator.comparison;
-        comparison.list(
-            &frame.input,
-            mask,
-            finder,
-            limits,
-            frame.ends(),
-            frame.meter(),
-        )
+    fn threshold(wanted: &Wanted) -> f64 {
+        wanted.plan.properties.threshold
     }
 
-    fn draw(
-        operator: &mut Operator,
-        frame: &Frame,
-        _picture: Picture,
-        out: &ClFrame,
-    ) -> Result<(), ClError> {
-        let gain = operator.difference_gain;
-        (operator.comparison).show_difference(&frame.input, out, gain, frame.meter())
+    fn difference_gain(wanted: &Wanted) -> f64 {
+        wanted.plan.properties.difference_gain
     }
 
-    fn counted_under(settings: &Settings) -> Settings {
-        Settings {
-            threshold: 0.0,
-            may_move: false,
-            ..settings.clone()
-        }
-    }
-
-    fn count_reached(
-        operator: &mut Operator,
-        frame: &Frame,
-        reached: &mut Reached,
-    ) -> Result<bool, ClError> {
-        let comparison = &mut operator.comparison;
-        if !comparison.is_judging() {
-            return Ok(false);
-        }
-        comparison.count_reached(&frame.input, reached, frame.meter())?;
-        Ok(true)
-    }
-
-    fn set_threshold(&self, threshold: f64) {
-        lock(&self.settings).threshold = threshold;
-    }
-
-    fn mean_level(operator: &mut Operator) -> Result<Option<f64>, ClError> {
-        operator.comparison.mean_level()
-    }
-
-    fn basis(live: &Live<Settings, Operator>) -> Basis {
-        let comparison = &live.operator.comparison;
-        Basis {
-            judged: comparison.judged_pixels(),
-            pitches: comparison.pitches(),
-            threshold: live.settings.threshold,
-            alignment: None,
-            ignored: comparison.ignored().cloned(),
-        }
-    }
-
-    fn in_words(live: &Live<Settings, Operator>) -> String {
-        live.settings.in_words(live.operator.comparison.contrast())
+    fn in_words(in_force: &InForce<Wanted, Operator>) -> String {
+        let properties = &in_force.settings.plan.properties;
+        properties.in_words(in_force.operator.contrast())
     }
 }

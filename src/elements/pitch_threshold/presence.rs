@@ -1,4 +1,4 @@
-//! The contrast of the pattern: learned from a frame, and told in a property.
+//! The contrast of the pattern: learned from a frame, and shown in a property.
 
 use std::sync::{
     Mutex,
@@ -11,10 +11,10 @@ use gst::{
     subclass::prelude::*,
 };
 
-use super::{ClPitchThreshold, imp::Operator, properties::Settings};
-use crate::elements::{base_filter::View, lock, told::Told};
+use super::{ClPitchThreshold, properties::Settings};
+use crate::elements::{base_filter::View, last_report::LastReport, lock};
 use clinspect_core::{ClError, presence::contrast_q4};
-use clinspect_operators::Contrast;
+use clinspect_operators::{Contrast, PitchThreshold};
 
 /// Number of frames in which the pattern is not seen before a warning.
 const PATIENCE: u64 = 4;
@@ -35,7 +35,7 @@ pub struct Learned {
     contrast: Option<(f64, [f64; 2])>,
     /// Frames in which the pattern was not seen.
     unseen: u64,
-    told: Told<()>,
+    warned: LastReport<()>,
 }
 
 /// The property `expected-contrast`.
@@ -85,7 +85,7 @@ impl Presence {
         *lock(&self.expected)
     }
 
-    fn tell(&self, element: &ClPitchThreshold, contrast: f64) {
+    fn set_expected(&self, element: &ClPitchThreshold, contrast: f64) {
         if std::mem::replace(&mut *lock(&self.expected), contrast) != contrast {
             element.notify("expected-contrast");
         }
@@ -94,7 +94,7 @@ impl Presence {
     /// Forgets the contrast, at new caps.
     pub fn forget(&self, element: &ClPitchThreshold, learned: &mut Learned) {
         *learned = Learned::default();
-        self.tell(element, 0.0);
+        self.set_expected(element, 0.0);
     }
 
     /// Sets the minimum contrast of the comparison before a frame. If it is not known, looks for the
@@ -102,15 +102,14 @@ impl Presence {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn look(
+    pub fn update(
         &self,
         element: &ClPitchThreshold,
         settings: &Settings,
-        operator: &mut Operator,
+        comparison: &mut PitchThreshold,
         learned: &mut Learned,
         view: &View,
     ) -> Result<(), ClError> {
-        let comparison = &mut operator.comparison;
         if settings.contrast() != Contrast::Unknown {
             self.forget(element, learned);
             return Ok(());
@@ -131,7 +130,7 @@ impl Presence {
                 .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
                 .map(|contrast| (contrast, pitches));
             let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);
-            self.tell(element, contrast);
+            self.set_expected(element, contrast);
             self.warn(element, learned, pitches);
         }
         comparison.set_contrast(learned.minimum(pitches));
@@ -142,11 +141,11 @@ impl Presence {
     fn warn(&self, element: &ClPitchThreshold, learned: &mut Learned, pitches: [f64; 2]) {
         if learned.contrast.is_some() {
             learned.unseen = 0;
-            learned.told.clear();
+            learned.warned.clear();
             return;
         }
         learned.unseen += u64::from(pitches != [0.0; 2]);
-        if learned.unseen >= PATIENCE && learned.told.is_news(()) {
+        if learned.unseen >= PATIENCE && learned.warned.is_new(()) {
             let [x, y] = pitches;
             gst::element_warning!(
                 element,

@@ -29,10 +29,6 @@ pub struct Settings {
     pub pitch_x: f64,
     /// Pitch along y, likewise.
     pub pitch_y: f64,
-    /// Pitches in use along x and y, px: set or estimated; 0 for none. Not a property.
-    pub pitches: [f64; 2],
-    /// The settings are new, or an estimated pitch may soon change: compile no kernel for them. Not a property.
-    pub may_move: bool,
     pub multiples: Array<Vec<u32>>,
     pub threshold: f64,
     pub compare: Compare,
@@ -50,7 +46,15 @@ pub struct Settings {
     pub rois: Array<Vec<[u32; 4]>>,
     pub bit_depth: u32,
     pub difference_gain: f64,
-    /// Pixels that are not judged. The inspector has the properties.
+}
+
+/// What an operator is built from, besides the time for which it will be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub properties: Settings,
+    /// Pitches in use along x and y, px: set or estimated; 0 for none.
+    pub pitches: [f64; 2],
+    /// Pixels that are not judged.
     pub ignore: Ignore,
 }
 
@@ -59,8 +63,6 @@ impl Default for Settings {
         Self {
             pitch_x: ESTIMATE,
             pitch_y: ESTIMATE,
-            pitches: [0.0; 2],
-            may_move: false,
             multiples: vec![1, 4].into(),
             threshold: 12.0,
             compare: Compare::Minimum,
@@ -74,7 +76,6 @@ impl Default for Settings {
             rois: Array::default(),
             bit_depth: 0,
             difference_gain: 1.0,
-            ignore: Ignore::default(),
         }
     }
 }
@@ -108,16 +109,18 @@ impl Settings {
         )
     }
 
-    /// The comparison of whole frames.
+    /// The comparison of whole frames at these pitches.
     ///
     /// # Errors
     /// [`ClError::Refused`] for an array that is not usable.
-    pub fn comparison(&self) -> Result<PitchThresholdSettings, ClError> {
-        let [pitch_x, pitch_y] = self.pitches;
+    pub fn comparison(
+        &self,
+        [pitch_x, pitch_y]: [f64; 2],
+    ) -> Result<PitchThresholdSettings, ClError> {
         let [along_x, along_y] = self.estimates();
         Ok(PitchThresholdSettings {
             may_be_blind: along_x || along_y,
-            may_move: self.may_move,
+            is_steady: false,
             pitch_x,
             pitch_y,
             multiples: self.multiples.check("multiples", |m| Ok(m.clone()))?,
@@ -150,13 +153,11 @@ impl Settings {
         }
     }
 
-    /// The settings with the estimated pitches in use where estimates are wanted.
-    pub fn with_estimates(mut self, [x, y]: [Option<f64>; 2], may_move: bool) -> Self {
+    /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted.
+    pub fn pitches(&self, [x, y]: [Option<f64>; 2]) -> [f64; 2] {
         let pitch =
             |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
-        self.pitches = [pitch(self.pitch_x, x), pitch(self.pitch_y, y)];
-        self.may_move = may_move;
-        self
+        [pitch(self.pitch_x, x), pitch(self.pitch_y, y)]
     }
 }
 

@@ -1,35 +1,30 @@
 //! Implementation of `clreference`.
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex};
 
 use gst::{glib, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
-    properties::{Files, InUse, ReferenceOutput, Settings, file_rows, rows},
+    properties::{Files, InUse, Plan, ReferenceOutput, Settings, file_rows, rows},
     training::{self, Requests, Trained},
 };
 use crate::elements::{
-    base_filter::{ClBaseFilter, Frame, Live, Negotiated, Target, View, put_back},
+    base_filter::{
+        ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Live, Negotiated, Target, View,
+        put_back,
+    },
     debug_category,
-    inspector::{self, Basis, Ignore, Inspector, InspectorImpl, Picture},
+    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream},
     lock,
     property_table::{PropertyTable, property_methods},
     text::Location,
 };
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits},
-    ignored::Bitmap,
     region::{check_region, user_region},
-    threshold::Reached,
-    window::Reach,
 };
-use clinspect_opencl::frame::ClFrame;
-use clinspect_operators::{
-    Listed, Marked, MaskTarget, Reference, ReferenceSettings, Show, check_threshold, largest_depth,
-};
-use clinspect_results::Alignment;
+use clinspect_operators::{Reference, ReferenceSettings, check_threshold, largest_depth};
 
 /// Instance of `clreference`.
 #[derive(Default)]
@@ -37,16 +32,7 @@ pub struct ClReference {
     inspector: Inspector,
     settings: Mutex<Settings>,
     files: Mutex<Files>,
-    /// The value of `location`, latched at the start.
-    latched: Mutex<Location>,
     pub(super) requests: Requests,
-}
-
-/// Compares frames with the model.
-pub struct Operator {
-    pub(super) reference: Reference,
-    ignored: Option<Arc<Bitmap>>,
-    difference_gain: f64,
 }
 
 static CAT: LazyLock<gst::DebugCategory> =
@@ -106,36 +92,12 @@ impl BaseTransformImpl for ClReference {
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
 }
 
-impl InspectorImpl for ClReference {
-    const MESSAGE: &'static str = "clreference";
-    type Output = ReferenceOutput;
-    type Settings = Settings;
-    type Operator = Operator;
-    type State = Trained;
-
-    fn inspector(&self) -> &Inspector {
-        &self.inspector
-    }
-
-    fn settings(&self, state: &Trained) -> Settings {
-        Settings {
-            model: InUse(state.usable()),
-            ignore: self.inspector.ignore(),
-            ..lock(&self.settings).clone()
-        }
-    }
-
-    fn restore(&self, refused: &Settings, in_force: &Settings) {
-        self.inspector.restore(&refused.ignore, &in_force.ignore);
-        let set = |settings: &Settings| Settings {
-            model: InUse::default(),
-            ignore: Ignore::default(),
-            ..settings.clone()
-        };
-        put_back(&mut *lock(&self.settings), &set(refused), &set(in_force));
-    }
+impl ClBaseFilterImpl for ClReference {
+    const TASK: &'static str = inspector::TASK;
+    const COUNTS: &'static [&'static str] = &inspector::COUNTS;
 
     fn check(&self, images: bool) -> Result<(), ClError> {
+        self.inspector.check()?;
         let settings = lock(&self.settings).clone();
         check_memory(images)?;
         (settings.rois).check("rois", |rois| {
@@ -144,7 +106,54 @@ impl InspectorImpl for ClReference {
         check_threshold(settings.threshold, largest_depth(settings.bit_depth))
     }
 
-    fn build(target: &Target, settings: &Settings) -> Result<Operator, ClError> {
+    fn open(&self) -> Box<dyn FrameStream> {
+        let Location(location) = lock(&self.files).location.clone();
+        InspectorStream::open(self, Trained::new(location))
+    }
+
+    fn close(&self) {
+        self.inspector.close();
+    }
+
+    fn other_caps(&self, direction: gst::PadDirection, caps: &gst::Caps) -> Option<gst::Caps> {
+        Some(self.inspector.other_caps(direction, caps))
+    }
+}
+
+impl InspectorImpl for ClReference {
+    const MESSAGE: &'static str = "clreference";
+    type Output = ReferenceOutput;
+
+    fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
+    fn set_threshold(&self, threshold: f64) {
+        lock(&self.settings).threshold = threshold;
+    }
+}
+
+impl Comparing for Trained {
+    type Element = ClReference;
+    type Settings = Plan;
+    type Operator = Box<Reference>;
+
+    fn settings(&self, element: &ClReference) -> Plan {
+        Plan {
+            properties: lock(&element.settings).clone(),
+            model: InUse(self.usable()),
+            ignore: element.inspector.ignore(),
+        }
+    }
+
+    fn restore(element: &ClReference, refused: &Plan, in_force: &Plan) {
+        element.inspector.restore(&refused.ignore, &in_force.ignore);
+        let now = &mut *lock(&element.settings);
+        put_back(now, &refused.properties, &in_force.properties);
+    }
+
+    fn build(target: &Target, plan: &Plan) -> Result<Box<Reference>, ClError> {
+        let settings = &plan.properties;
         check_memory(target.images)?;
         let layout = &target.layout;
         let rois = settings.rois.check("rois", |rois| {
@@ -152,15 +161,12 @@ impl InspectorImpl for ClReference {
             rois.map(|&roi| user_region(roi, layout.width, layout.height))
                 .collect()
         })?;
-        let ignored = (settings.ignore).pixels(layout.width, Some(layout.height))?;
-        let bitmap = ignored
-            .as_ref()
-            .map(|ignored| ignored.rows(0, layout.height));
+        let ignored = (plan.ignore).pixels(layout.width, Some(layout.height))?;
         let reference = Reference::new(
             &target.context,
             layout,
             &ReferenceSettings {
-                model: settings.model.0.clone(),
+                model: plan.model.0.clone(),
                 threshold: settings.threshold,
                 deviation_factor: settings.deviation_factor,
                 edge_tolerance: settings.edge_tolerance,
@@ -175,113 +181,56 @@ impl InspectorImpl for ClReference {
                 bit_depth: settings.bit_depth,
             },
         )?;
-        Ok(Operator {
-            reference,
-            ignored: bitmap.map(Into::into),
-            difference_gain: settings.difference_gain,
-        })
+        Ok(Box::new(reference))
     }
 
-    fn started(&self) {
-        *lock(&self.latched) = lock(&self.files).location.clone();
+    fn negotiate(&mut self, element: &ClReference, caps: &Negotiated) {
+        self.set_frames(&element.obj(), &caps.target.layout);
     }
 
-    fn set_up(&self, state: &mut Trained, caps: &Negotiated) {
-        let Location(location) = lock(&self.latched).clone();
-        state.set_up(&self.obj(), caps, &location);
-    }
-
-    fn ended(&self, state: &mut Trained) {
-        state.warn_unfinished(&self.obj());
-    }
-
-    fn look(
-        &self,
-        live: &mut Live<Settings, Operator>,
-        state: &mut Trained,
+    fn learn(
+        &mut self,
+        element: &ClReference,
+        live: &mut Live<Plan, Box<Reference>>,
         view: &View,
     ) -> Result<(), ClError> {
-        state.look(&self.obj(), &live.settings, &live.operator, view)
+        let InForce { operator, settings } = live.in_force()?;
+        self.train(
+            &element.obj(),
+            settings.properties.train_frames,
+            operator,
+            view,
+        )
     }
 
-    fn reach(_operator: &Operator) -> Reach {
-        Reach::default()
+    fn prepare(&mut self, in_force: &mut InForce<Plan, Box<Reference>>) {
+        in_force.operator.set_blind(self.is_training());
     }
 
-    fn note(live: &mut Live<Settings, Operator>, state: &mut Trained) {
-        live.operator.reference.set_blind(state.is_training());
+    fn training(&self) -> Option<[u32; 2]> {
+        self.trained_on()
     }
 
-    fn training(&self, state: &Trained) -> Option<[u32; 2]> {
-        state.trained_on()
+    fn end(&mut self, element: &ClReference) {
+        self.warn_unfinished(&element.obj());
     }
 
-    fn mark(operator: &mut Operator, frame: &Frame, mask: MaskTarget) -> Result<Marked, ClError> {
-        (operator.reference).run(&frame.input, mask, frame.meter())
+    fn counted_under(plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
+        plan.properties.threshold = 0.0;
+        plan
     }
 
-    fn list(
-        operator: &mut Operator,
-        frame: &Frame,
-        mask: MaskTarget,
-        finder: &mut Finder,
-        limits: &Limits,
-    ) -> Result<Listed, ClError> {
-        let reference = &mut operator.reference;
-        reference.list(&frame.input, mask, finder, limits, frame.meter())
+    fn threshold(plan: &Plan) -> f64 {
+        plan.properties.threshold
     }
 
-    fn draw(
-        operator: &mut Operator,
-        frame: &Frame,
-        picture: Picture,
-        out: &ClFrame,
-    ) -> Result<(), ClError> {
-        let show = match picture {
-            Picture::Model => Show::Model,
-            Picture::Difference => Show::Difference(operator.difference_gain),
-        };
-        (operator.reference).show(&frame.input, out, show, frame.meter())
+    fn difference_gain(plan: &Plan) -> f64 {
+        plan.properties.difference_gain
     }
 
-    fn counted_under(settings: &Settings) -> Settings {
-        Settings {
-            threshold: 0.0,
-            ..settings.clone()
-        }
-    }
-
-    fn count_reached(
-        operator: &mut Operator,
-        frame: &Frame,
-        reached: &mut Reached,
-    ) -> Result<bool, ClError> {
-        (operator.reference).count_reached(&frame.input, reached, frame.meter())
-    }
-
-    fn set_threshold(&self, threshold: f64) {
-        lock(&self.settings).threshold = threshold;
-    }
-
-    fn basis(live: &Live<Settings, Operator>) -> Basis {
-        let reference = &live.operator.reference;
-        let alignment = reference.alignment().map(|found| Alignment {
-            shift_x: found.shift[0],
-            shift_y: found.shift[1],
-            match_score: found.score,
-            matched: found.is_matched,
-        });
-        Basis {
-            judged: reference.judged_pixels(),
-            pitches: [0.0; 2],
-            threshold: live.settings.threshold,
-            alignment,
-            ignored: live.operator.ignored.clone(),
-        }
-    }
-
-    fn in_words(live: &Live<Settings, Operator>) -> String {
-        live.settings.in_words()
+    fn in_words(in_force: &InForce<Plan, Box<Reference>>) -> String {
+        in_force.settings.properties.in_words()
     }
 }
 

@@ -6,7 +6,7 @@ use gst::{glib, prelude::*};
 
 use crate::elements::{
     arrays::Array,
-    inspector::{Ignore, Output, OutputChoice, Picture},
+    inspector::{DrawnPicture, Ignore, Output, OutputChoice},
     property_table::{Row, properties},
     text::Location,
 };
@@ -58,8 +58,8 @@ impl From<ReferenceOutput> for Output {
         match choice {
             ReferenceOutput::Mask => Self::Mask,
             ReferenceOutput::Frame => Self::Frame,
-            ReferenceOutput::Model => Self::Picture(Picture::Model),
-            ReferenceOutput::Difference => Self::Picture(Picture::Difference),
+            ReferenceOutput::Model => Self::Picture(DrawnPicture::Model),
+            ReferenceOutput::Difference => Self::Picture(DrawnPicture::Difference),
         }
     }
 }
@@ -69,8 +69,8 @@ impl From<Output> for ReferenceOutput {
         match output {
             Output::Mask => Self::Mask,
             Output::Frame => Self::Frame,
-            Output::Picture(Picture::Model) => Self::Model,
-            Output::Picture(Picture::Difference) => Self::Difference,
+            Output::Picture(DrawnPicture::Model) => Self::Model,
+            Output::Picture(DrawnPicture::Difference) => Self::Difference,
         }
     }
 }
@@ -91,8 +91,6 @@ impl PartialEq for InUse {
 /// Settings of the comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The trained picture. Not a property.
-    pub model: InUse,
     pub threshold: f64,
     pub deviation_factor: f64,
     pub edge_tolerance: u32,
@@ -105,14 +103,21 @@ pub struct Settings {
     pub difference_gain: f64,
     pub rois: Array<Vec<[u32; 4]>>,
     pub bit_depth: u32,
-    /// Pixels that are not judged. The inspector has the properties.
+}
+
+/// What an operator is built from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub properties: Settings,
+    /// The trained picture.
+    pub model: InUse,
+    /// Pixels that are not judged.
     pub ignore: Ignore,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            model: InUse::default(),
             threshold: 20.0,
             deviation_factor: 4.0,
             edge_tolerance: 1,
@@ -125,7 +130,6 @@ impl Default for Settings {
             difference_gain: 1.0,
             rois: Array::default(),
             bit_depth: 0,
-            ignore: Ignore::default(),
         }
     }
 }

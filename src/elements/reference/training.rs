@@ -1,7 +1,7 @@
 //! The model of the element, and its trainings.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -11,13 +11,17 @@ use std::{
 
 use gst::{glib::subclass::Signal, prelude::ObjectExt, subclass::prelude::ObjectSubclassIsExt};
 
-use super::{ClReference, file, imp::Operator, properties::Settings};
+use super::{ClReference, file};
 use crate::elements::{
-    base_filter::{ClBaseFilterExt, Negotiated, View},
-    told::Told,
+    base_filter::{ClBaseFilterExt, View},
+    last_report::LastReport,
 };
-use clinspect_core::{ClError, layout::SampleType, reference::Model};
-use clinspect_operators::{Progress, Training};
+use clinspect_core::{
+    ClError,
+    layout::{FrameLayout, SampleType},
+    reference::Model,
+};
+use clinspect_operators::{Progress, Reference, Training};
 
 /// What the signal tells the streaming thread.
 #[derive(Default)]
@@ -37,8 +41,8 @@ pub struct Trained {
     trained_on: Option<[u32; 2]>,
     /// The element has decided whether a training begins at the start, which it does once.
     is_started: bool,
-    unmatched: Told<()>,
-    missing: Told<()>,
+    unmatched: LastReport<()>,
+    missing: LastReport<()>,
     location: PathBuf,
     /// `location` names a file that does not exist.
     is_absent: bool,
@@ -84,10 +88,15 @@ impl Trained {
         self.trained_on
     }
 
-    /// Caps were negotiated.
-    pub fn set_up(&mut self, element: &ClReference, caps: &Negotiated, location: &Path) {
-        self.location = location.into();
-        let layout = caps.importer.layout();
+    /// Without a model; `location` is the model's file, if there is one.
+    pub fn new(location: PathBuf) -> Self {
+        let mut trained = Self::default();
+        trained.location = location;
+        trained
+    }
+
+    /// Frames have this layout from now on. Reads the model from the file if no model fits them.
+    pub fn set_frames(&mut self, element: &ClReference, layout: &FrameLayout) {
         let frames = ([layout.width, layout.height], layout.sample);
         let before = self.frames.replace(frames);
         if before == Some(frames) {
@@ -113,9 +122,9 @@ impl Trained {
         }
         self.missing.clear();
         self.is_absent = false;
-        if self.usable().is_none() && !location.as_os_str().is_empty() {
+        if self.usable().is_none() && !self.location.as_os_str().is_empty() {
             self.wait_until_saved();
-            match file::read(location, [width, height], layout.sample.bits()) {
+            match file::read(&self.location, [width, height], layout.sample.bits()) {
                 Ok(Some(model)) => {
                     self.model = Some(model);
                     return;
@@ -123,7 +132,7 @@ impl Trained {
                 Ok(None) => self.is_absent = true,
                 Err(why) => {
                     self.is_refused = true;
-                    self.missing.is_news(());
+                    self.missing.is_new(());
                     gst::element_warning!(
                         element,
                         gst::ResourceError::Read,
@@ -136,7 +145,7 @@ impl Trained {
         }
         let fits = |model: &Arc<Model>| model.check_fits([width, height], layout.sample.bits());
         if let Some(Err(why)) = self.model.as_ref().map(fits) {
-            self.missing.is_news(());
+            self.missing.is_new(());
             gst::element_warning!(
                 element,
                 gst::StreamError::Format,
@@ -153,11 +162,11 @@ impl Trained {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn look(
+    pub fn train(
         &mut self,
         element: &ClReference,
-        settings: &Settings,
-        operator: &Operator,
+        train_frames: u32,
+        operator: &Reference,
         view: &View,
     ) -> Result<(), ClError> {
         self.trained_on = None;
@@ -165,11 +174,11 @@ impl Trained {
         let is_wanted = requests.is_wanted.swap(false, Ordering::Relaxed);
         let is_first = !std::mem::replace(&mut self.is_started, true);
         let has_none = self.model.is_none() && !self.is_refused;
-        if is_wanted || (is_first && has_none && settings.train_frames > 0) {
-            self.begin(element, settings, operator)?;
+        if is_wanted || (is_first && has_none && train_frames > 0) {
+            self.begin(element, train_frames, operator)?;
         }
         let Some(training) = &mut self.training else {
-            if !operator.reference.is_comparing() && self.usable().is_none() {
+            if !operator.is_comparing() && self.usable().is_none() {
                 self.warn_missing(element);
             }
             return Ok(());
@@ -179,7 +188,7 @@ impl Trained {
         match progress {
             Ok(Progress::Added) => {}
             Ok(Progress::Unmatched) => {
-                if self.unmatched.is_news(()) {
+                if self.unmatched.is_new(()) {
                     gst::element_warning!(
                         element,
                         gst::StreamError::Format,
@@ -212,10 +221,10 @@ impl Trained {
     fn begin(
         &mut self,
         element: &ClReference,
-        settings: &Settings,
-        operator: &Operator,
+        train_frames: u32,
+        operator: &Reference,
     ) -> Result<(), ClError> {
-        if settings.train_frames == 0 {
+        if train_frames == 0 {
             gst::element_warning!(
                 element,
                 gst::LibraryError::Settings,
@@ -224,7 +233,7 @@ impl Trained {
             return Ok(());
         }
         self.unmatched.clear();
-        self.training = Some(operator.reference.training()?);
+        self.training = Some(operator.training()?);
         Ok(())
     }
 
@@ -294,7 +303,7 @@ impl Trained {
     }
 
     fn warn_missing(&mut self, element: &ClReference) {
-        if self.missing.is_news(()) {
+        if self.missing.is_new(()) {
             let absent = if self.is_absent {
                 format!(", and the file {} does not exist", self.location.display())
             } else {

@@ -31,13 +31,13 @@ const FIXED_FRAME: usize = 3 << 19;
 const WIDE_LOCAL: u64 = 4 + 128 * 16;
 
 /// The pitch comparison's variant for a device; `bytes`: 8-bit samples, `frame`: bytes of a frame,
-/// `moving`: the pitches may change at any frame.
+/// `is_steady`: the settings will stay as they are for long.
 pub fn pitch_threshold_variant(
     caps: &DeviceCaps,
     image: bool,
     bytes: bool,
     frame: usize,
-    moving: bool,
+    is_steady: bool,
 ) -> PitchThresholdVariant {
     if image {
         PitchThresholdVariant::Bytes
@@ -47,7 +47,7 @@ pub fn pitch_threshold_variant(
     {
         // Wrapped host memory may start at any byte, and padding may double a frame's size.
         PitchThresholdVariant::Bytes
-    } else if bytes && caps.has_dot4 && !moving && frame >= FIXED_FRAME {
+    } else if bytes && caps.has_dot4 && is_steady && frame >= FIXED_FRAME {
         PitchThresholdVariant::Fixed
     } else {
         PitchThresholdVariant::Wide {
@@ -92,52 +92,52 @@ mod tests {
         let wide = |dot4| PitchThresholdVariant::Wide { dot4 };
         let frame = 4096 * 3072;
         assert_eq!(
-            pitch_threshold_variant(&cpu(), false, true, frame, true),
+            pitch_threshold_variant(&cpu(), false, true, frame, false),
             PitchThresholdVariant::Words
         );
         assert_eq!(
-            pitch_threshold_variant(&cpu(), true, true, frame, true),
+            pitch_threshold_variant(&cpu(), true, true, frame, false),
             PitchThresholdVariant::Bytes
         );
         assert_eq!(
-            pitch_threshold_variant(&gpu(), true, true, frame, true),
+            pitch_threshold_variant(&gpu(), true, true, frame, false),
             PitchThresholdVariant::Bytes
         );
         assert_eq!(
-            pitch_threshold_variant(&gpu(), false, true, frame, true),
+            pitch_threshold_variant(&gpu(), false, true, frame, false),
             wide(true)
         );
-        let still = |caps, bytes| pitch_threshold_variant(&caps, false, bytes, frame, false);
-        assert_eq!(still(gpu(), true), PitchThresholdVariant::Fixed);
-        assert_eq!(still(gpu(), false), wide(false));
+        let steady = |caps, bytes| pitch_threshold_variant(&caps, false, bytes, frame, true);
+        assert_eq!(steady(gpu(), true), PitchThresholdVariant::Fixed);
+        assert_eq!(steady(gpu(), false), wide(false));
         assert_eq!(
-            pitch_threshold_variant(&gpu(), false, true, 1280 * 720, false),
+            pitch_threshold_variant(&gpu(), false, true, 1280 * 720, true),
             wide(true)
         );
-        assert_eq!(still(cpu(), true), PitchThresholdVariant::Words);
+        assert_eq!(steady(cpu(), true), PitchThresholdVariant::Words);
         assert_eq!(
-            pitch_threshold_variant(&gpu(), false, false, frame, true),
+            pitch_threshold_variant(&gpu(), false, false, frame, false),
             wide(false)
         );
         assert_eq!(
-            pitch_threshold_variant(&gpu(), false, true, 1 << 30, true),
+            pitch_threshold_variant(&gpu(), false, true, 1 << 30, false),
             PitchThresholdVariant::Bytes
         );
         let mut other = gpu();
         other.has_dot4 = false;
         assert_eq!(
-            pitch_threshold_variant(&other, false, true, frame, true),
+            pitch_threshold_variant(&other, false, true, frame, false),
             wide(false)
         );
         other.shares_host_memory = true;
         assert_eq!(
-            pitch_threshold_variant(&other, false, true, frame, true),
+            pitch_threshold_variant(&other, false, true, frame, false),
             PitchThresholdVariant::Bytes
         );
         let mut bare = gpu();
         bare.local_memory = 0;
         assert_eq!(
-            pitch_threshold_variant(&bare, false, true, frame, true),
+            pitch_threshold_variant(&bare, false, true, frame, false),
             PitchThresholdVariant::Bytes
         );
     }

@@ -1,12 +1,11 @@
 //! Differences before the threshold: drawn, or counted to learn a threshold; kernels in `kernels/pitch_threshold_difference.cl`.
 
-use std::sync::Arc;
-
 use clinspect_core::{ClError, layout::SampleType, ndrange::NdRange, threshold::Reached};
-use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Meter, ProgramSource, frame::ClFrame};
+use clinspect_opencl::{Arg, ClContext, Kernel, Mem, ProgramSource, frame::ClFrame};
 
-use super::{PitchThreshold, ignore::Ignore};
+use super::{PitchThreshold, regions::Ignore};
 use crate::{
+    Subject,
     depth::effective_depth,
     sample_options,
     source::{plain_group, source_args, target_args},
@@ -43,27 +42,17 @@ impl Differences {
 }
 
 impl PitchThreshold {
-    /// Whether frames are judged: the pitches and, if it is looked for, the pattern's contrast are known.
-    pub fn is_judging(&self) -> bool {
-        self.comparisons_in_use() > 0
-    }
-
-    /// Draws the differences of the frame of the last [`Self::run_window`] into plane 0 of a GRAY8 frame, and waits: 128
-    /// plus `gain` times the difference in grey levels of 8 bits; 128 where nothing is judged.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn show_difference(
+    /// See [`Inspection::draw`](crate::Inspection::draw).
+    pub(super) fn draw_difference(
         &mut self,
-        frame: &ClFrame,
+        subject: Subject,
         out: &ClFrame,
         gain: f64,
-        meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
         let mut differences = self.take_differences()?;
         let depth = effective_depth(self.settings.bit_depth, self.sample)?;
         let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
-        let mut args = self.difference_args(frame)?;
+        let mut args = self.difference_args(subject.frame)?;
         args.extend([
             Arg::I32(to_i32(depth.saturating_sub(8) as usize, "bits")?),
             Arg::I32((256.0 * gain).round() as i32),
@@ -72,7 +61,7 @@ impl PitchThreshold {
             dst_stride,
         ]);
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
-        let mut submission = self.context.submit(meter, self.judged_bytes());
+        let mut submission = self.context.submit(subject.meter, self.judged_bytes());
         submission.run(
             &mut differences.show,
             "pitch_threshold_difference",
@@ -84,15 +73,11 @@ impl PitchThreshold {
         Ok(())
     }
 
-    /// Adds the pixels of the frame of the last [`Self::run_window`] to the counts from which a threshold is learned.
-    ///
-    /// # Errors
-    /// The failing call; nothing is added.
-    pub fn count_reached(
+    /// See [`Inspection::count_reached`](crate::Inspection::count_reached).
+    pub(super) fn count_differences(
         &mut self,
-        frame: &ClFrame,
+        subject: Subject,
         reached: &mut Reached,
-        meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
         let mut differences = self.take_differences()?;
         let depth = effective_depth(self.settings.bit_depth, self.sample)?;
@@ -103,10 +88,10 @@ impl PitchThreshold {
             Some(counts) => counts,
             None => self.context.device_memory(bytes)?,
         };
-        let mut args = self.difference_args(frame)?;
+        let mut args = self.difference_args(subject.frame)?;
         args.extend([Arg::Mem(&counts), Arg::I32(to_i32(last, "counts")?)]);
         let range = NdRange::cover([self.width, self.window.rows], differences.group);
-        let mut submission = self.context.submit(meter, self.judged_bytes());
+        let mut submission = self.context.submit(subject.meter, self.judged_bytes());
         submission.zero(&counts, bytes, "the counts of differences")?;
         submission.run(
             &mut differences.count,

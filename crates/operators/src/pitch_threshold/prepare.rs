@@ -13,23 +13,19 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Mem, Meter, ProgramSource, frame::ClFrame};
 
 use super::{
-    Contrast, Counters, JudgedPixels, Launch, Marked, MaskTarget, PitchThreshold,
-    fixed::Fixed,
-    ignore::Ignore,
-    judged,
-    mask::Expand,
+    Contrast, Counters, Launch, PitchThreshold, count_judged, judged,
     presence::Presence,
-    rois::Rois,
-    scale_tiles::Tiles,
-    scales::Scales,
+    regions::{Ignore, Rois},
+    scales::{Scales, Tiles},
     settings::{ComparisonWords, PitchThresholdSettings, check_forced},
     upload,
-    wide::{WIDE_GROUP, WideSplit},
+    wide::{Fixed, WIDE_GROUP, WideSplit},
 };
 use crate::{
-    WARM_UP_ROWS,
+    Inspection, Marked, MaskTarget, Subject, WARM_UP_ROWS,
     depth::{check_threshold, effective_depth},
     lister::Lister,
+    mask::Expand,
     sample_options,
     source::{PlaneImages, plain_group},
 };
@@ -55,7 +51,7 @@ impl PitchThreshold {
         settings.check_reach(
             layout.width,
             layout.height,
-            operator.ignored().map(Arc::as_ref),
+            operator.ignore.as_ref().map(|ignore| &**ignore.bitmap()),
         )?;
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
@@ -72,7 +68,10 @@ impl PitchThreshold {
             // The frame of zeros lacks the pattern everywhere, so all kernels run.
             warm.contrast = Contrast::Known(1.0);
         }
-        warm.run(&input, MaskTarget::Grey(&output), &meter)?;
+        warm.mark(
+            Subject::whole(&input, small.height, &meter),
+            MaskTarget::Grey(&output),
+        )?;
         warm.warm_up_levels(&input, &meter)?;
         warm.warm_up_list(&input, &meter)?;
         Ok(operator)
@@ -106,13 +105,12 @@ impl PitchThreshold {
         let options = sample_options(layout.sample, settings.image);
         let bytes = layout.sample == SampleType::U8;
         let variant = settings.variant.unwrap_or_else(|| {
-            let moving = settings.may_move;
             pitch_threshold_variant(
                 context.caps(),
                 settings.image,
                 bytes,
                 layout.bytes(),
-                moving,
+                settings.is_steady,
             )
         });
         // Frames whose rows do not fit, and frames before the pattern is seen, take the general kernel.
@@ -239,8 +237,7 @@ impl PitchThreshold {
             theta: threshold_q8(settings.threshold),
             flags: settings.flags(),
             width,
-            height,
-            judged_pixels: JudgedPixels::of(&judged, ignore.as_ref().map(Ignore::bitmap)),
+            judged_pixels: count_judged(&judged, ignore.as_ref().map(Ignore::bitmap)),
             judged,
             ignore,
             pitches,

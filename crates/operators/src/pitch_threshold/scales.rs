@@ -1,7 +1,5 @@
 //! The comparison at coarser levels; kernels in `kernels/scales.cl`.
 
-mod judge;
-
 use std::sync::Arc;
 
 use clinspect_core::{
@@ -10,19 +8,28 @@ use clinspect_core::{
     layout::FrameLayout,
     mask::packed_stride,
     ndrange::NdRange,
-    pitch::Comparison,
+    pitch::{Axis, Comparison},
     region::Rect,
-    scales::{self, LevelWords, Levels, ScaleComparison},
+    scale_tiles::{ScaleTiles, TILE_GROUP},
+    scales::{self, Level, LevelWords, Levels, ScaleComparison},
     window::Window,
 };
 use clinspect_opencl::{
-    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, ProgramSource, Submission,
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Submission,
+    frame::{ClFrame, Plane},
 };
 
-pub(super) use judge::Pixels;
-
-use super::{scale_tiles::Tiles, settings::PitchThresholdSettings, upload};
-use crate::{depth::effective_depth, sample_options, source::plain_group, to_i32, to_u32};
+use super::{
+    settings::{ComparisonWords, PitchThresholdSettings},
+    upload,
+    wide::{self, ROW_ALIGNMENT},
+};
+use crate::{
+    depth::effective_depth,
+    sample_options,
+    source::{plain_group, source_args},
+    to_i32, to_u32,
+};
 
 /// Work-items per work-group on a GPU.
 const GROUP: usize = 128;
@@ -333,6 +340,356 @@ impl IgnoredBlocks {
             let bitmap = self.pixels.rows(window.web_row, window.height);
             self.blocks.update(context, levels.ignored(&bitmap))?;
             self.made_for = made_for;
+        }
+        Ok(())
+    }
+}
+
+/// Blocks that a work-item of a GPU makes; the kernels' ITEM_BLOCKS.
+const ITEM_BLOCKS: usize = 4;
+/// Rows of the frame per work-item of `scales_first`; the kernel's FIRST_ROWS.
+const FIRST_ROWS: usize = 4;
+/// Rows of the next level's pictures that a work-item of a GPU makes; the kernels' MADE_ROWS.
+const MADE_ROWS: usize = 4;
+/// What [`Scales::judge_repaired`] needs of the comparison of pixels.
+pub struct Pixels<'a> {
+    /// Packed mask of all rows of the plane, and its first byte.
+    pub marked: Memory<'a>,
+    pub marked_offset: usize,
+    pub comparisons: &'a Mem,
+    /// Two counters for a comparison whose counts are not used.
+    pub counters: &'a Mem,
+    /// Threshold, 1/256 grey level.
+    pub theta: i32,
+}
+
+impl Scales {
+    /// Compares at the levels, and adds to the counter `slot` where a block is marked. The counter beside it is
+    /// zeroed for the next frame.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn run(
+        &mut self,
+        frame: &ClFrame,
+        counters: &Mem,
+        slot: usize,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let plane = frame.plane(0)?;
+        let size = [self.width, self.height];
+        let (Some(tiles), Some(last)) = (&mut self.tiles, self.levels.levels.last()) else {
+            return self.compare(Some(frame), counters, slot, submission);
+        };
+        // Tiles mark many blocks slowly, and frames with defects often come in a row.
+        if self.had_marked || !tiles.reads(plane, size) {
+            return self.compare(Some(frame), counters, slot, submission);
+        }
+        if !self.marks_are_clear {
+            submission.zero(&self.marks.memory, self.marks.bytes, "the marks of levels")?;
+        }
+        self.marks_are_clear = false;
+        self.made_pictures = false;
+        let ignored = self.ignored.as_ref();
+        let [src, src_offset, src_stride] = source_args(plane, None, 0)?;
+        let args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.height, "a height")?),
+            Arg::Mem(&self.table.memory),
+            Arg::Mem(&self.judged.memory),
+            Arg::Mem(&self.marks.memory),
+            Arg::Mem(ignored.map_or(&self.marks.memory, |ignored| &ignored.blocks.memory)),
+            Arg::I32(i32::from(ignored.is_some())),
+            Arg::Mem(counters),
+            Arg::U32(to_u32(slot, "a counter")?),
+        ];
+        tiles.run(self.width, last, &args, submission)
+    }
+
+    /// Makes the pictures of the frame of the last [`Self::run`], unless it has made them: differences are read there.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn make_pictures(
+        &mut self,
+        frame: &ClFrame,
+        unused_counters: &Mem,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        if self.made_pictures {
+            return Ok(());
+        }
+        self.compare(Some(frame), unused_counters, 0, submission)
+    }
+
+    /// Compares a frame at the levels, or the repaired frame, which only clears marks.
+    fn compare(
+        &mut self,
+        frame: Option<&ClFrame>,
+        counters: &Mem,
+        slot: usize,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        self.made_pictures = true;
+        let axes = Arg::I32(self.axes());
+        let height = Arg::I32(to_i32(self.height, "a height")?);
+        let slot = Arg::U32(to_u32(slot, "a counter")?);
+        let [src, src_offset, src_stride] = match frame {
+            Some(frame) => source_args(frame.plane(0)?, None, 0)?,
+            None => [
+                Arg::Mem(&self.repaired.memory),
+                Arg::U64(0),
+                Arg::U32(to_u32(self.repaired_stride(), "a stride")?),
+            ],
+        };
+        let args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            height,
+            axes,
+            Arg::Mem(&self.pictures.memory),
+            Arg::Mem(&self.table.memory),
+            Arg::Mem(counters),
+            slot,
+        ];
+        let Some(first) = self.levels.levels.first() else {
+            return Ok(());
+        };
+        let range = match self.bands {
+            Some(bands) => NdRange::groups(bands.min(2 * first.rows), 1),
+            None => NdRange::cover(
+                [
+                    first.pitch / ITEM_BLOCKS,
+                    (2 * first.rows).div_ceil(FIRST_ROWS),
+                ],
+                [self.group, 1],
+            ),
+        };
+        submission.run(&mut self.first, "scales_first", &args, &range)?;
+        let ignored = self.ignored.as_ref();
+        for (index, level) in self.levels.levels.iter().enumerate() {
+            let to = self.levels.levels.get(index + 1);
+            let args = [
+                height,
+                axes,
+                Arg::Mem(&self.pictures.memory),
+                Arg::Mem(&self.table.memory),
+                Arg::I32(to_i32(level.shift, "a level")?),
+                Arg::I32(i32::from(to.is_none())),
+                Arg::Mem(&self.judged.memory),
+                Arg::I32(self.flags),
+                Arg::Mem(&self.marks.memory),
+                Arg::I32(i32::from(frame.is_none())),
+                // Where no pixel is ignored the marks stand in for the blocks, which the kernel does not read.
+                Arg::Mem(ignored.map_or(&self.marks.memory, |ignored| &ignored.blocks.memory)),
+                Arg::I32(i32::from(ignored.is_some())),
+                Arg::Mem(counters),
+                slot,
+            ];
+            let judged = level.past - level.from;
+            let range = match self.bands {
+                Some(bands) => NdRange::groups(bands, 1),
+                None => {
+                    let groups = |items: usize| items.div_ceil(self.group);
+                    let mut all = groups(level.count * judged.div_ceil(level.set_rows()));
+                    if let Some(to) = to {
+                        let columns = to.pitch / ITEM_BLOCKS;
+                        if self.axes() & 1 == 1 {
+                            all += groups(columns * (to.rows.div_ceil(MADE_ROWS) << level.shift));
+                        }
+                        if self.axes() & 2 == 2 {
+                            let sets = self.height.div_ceil(MADE_ROWS << level.shift);
+                            all += groups(columns * (sets << level.shift));
+                        }
+                    }
+                    NdRange::groups(all, self.group)
+                }
+            };
+            submission.run(&mut self.next, "scales_next", &args, &range)?;
+        }
+        Ok(())
+    }
+
+    /// Clears the marks of blocks that no comparison marks in the frame whose marked pixels are repaired.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn judge_repaired(
+        &mut self,
+        context: &ClContext,
+        frame: &ClFrame,
+        pixels: &Pixels,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let repaired_stride = self.repaired_stride();
+        self.repaired.grow(context, repaired_stride * self.height)?;
+        let stride = packed_stride(self.width);
+        let [src, src_offset, src_stride] = source_args(frame.plane(0)?, None, 0)?;
+        let args = [
+            src,
+            src_offset,
+            src_stride,
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.height, "a height")?),
+            Arg::Reads(pixels.marked),
+            Arg::U64(pixels.marked_offset as u64),
+            Arg::U32(to_u32(stride, "a stride")?),
+            Arg::Mem(pixels.comparisons),
+            Arg::I32(to_i32(self.comparisons.len(), "comparisons")?),
+            Arg::I32(pixels.theta),
+            Arg::I32(self.flags),
+            Arg::I32(self.highest),
+            Arg::Mem(&self.repaired.memory),
+            Arg::U32(to_u32(repaired_stride, "a stride")?),
+        ];
+        let range = match self.bands {
+            Some(_) => NdRange::tiles([1, self.height], 1),
+            None => NdRange::cover([stride, self.height], self.repair_group),
+        };
+        submission.run(&mut self.repair, "scales_repair", &args, &range)?;
+        self.compare(None, pixels.counters, 0, submission)
+    }
+
+    /// Bytes between rows of the repaired plane.
+    fn repaired_stride(&self) -> usize {
+        (self.width * self.sample_bytes).next_multiple_of(4)
+    }
+
+    /// The axes in use: 1 x, 2 y.
+    fn axes(&self) -> i32 {
+        let along = |axis| i32::from(self.comparisons.iter().any(|c| c.axis == axis));
+        along(Axis::X) | (2 * along(Axis::Y))
+    }
+}
+
+/// The kernels for one list of comparisons.
+#[derive(Debug)]
+pub(super) struct Tiles {
+    launches: Vec<Launch>,
+    sizes: ScaleTiles,
+}
+
+/// The kernel for some axes.
+#[derive(Debug)]
+struct Launch {
+    kernel: Kernel,
+    /// 1 x, 2 y, 3 both.
+    axes: usize,
+    /// Keeps the program among the context's programs: an operator for other regions needs it again.
+    _program: Arc<Program>,
+}
+
+impl Tiles {
+    /// The kernels' name.
+    const NAME: &str = "scales_tiles";
+
+    /// Compiles the kernels for frames of 8-bit samples. `None` for too many comparisons, or for neighbours so far away
+    /// that no tile holds them.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn new(
+        context: &ClContext,
+        settings: &PitchThresholdSettings,
+        comparisons: &[Comparison],
+        words: &[ComparisonWords],
+    ) -> Result<Option<Self>, ClError> {
+        let reach = [Axis::X, Axis::Y].map(|axis| {
+            let along = comparisons.iter().filter(|c| c.axis == axis);
+            along.map(Comparison::margin).max().unwrap_or(0)
+        });
+        let sizes = ScaleTiles::choose(settings.scales, reach, context.caps().local_memory);
+        let (Some(sizes), Some(list)) = (sizes, wide::list(words)) else {
+            return Ok(None);
+        };
+        let axes = usize::from(reach[0] > 0) + 2 * usize::from(reach[1] > 0);
+        // PoCL's compiler cannot handle barriers inside a branch, so each axis has a launch there.
+        let launches = match axes {
+            3 if context.caps().is_cpu => vec![1, 2],
+            axes => vec![axes],
+        };
+        let mut tiles = Self {
+            launches: Vec::new(),
+            sizes,
+        };
+        for axes in launches {
+            let options = format!(
+                "-DLEVELS={} -DGROUP={TILE_GROUP} -DAXES={axes} -DTILE_FLAGS={} -DREACH_X={} -DREACH_Y={} -DTILE_X={} \
+                 -DTILE_X_ROWS={} -DTILE_Y={} -DTILE_Y_ROWS={} -DFIRST={} -DSECOND={} -DTILE_COMPARISONS={list}",
+                settings.scales,
+                settings.flags(),
+                reach[0],
+                reach[1],
+                sizes.x[0],
+                sizes.x[1],
+                sizes.y[0],
+                sizes.y[1],
+                sizes.first,
+                sizes.second,
+            );
+            let Some(program) = wide::program(context, ProgramSource::ScalesTiles, &options)?
+            else {
+                return Ok(None);
+            };
+            let kernel = program.kernel(Self::NAME)?;
+            if context.kernel_work_group(&kernel)? < TILE_GROUP {
+                return Ok(None);
+            }
+            tiles.launches.push(Launch {
+                kernel,
+                axes,
+                _program: program,
+            });
+        }
+        Ok(Some(tiles))
+    }
+
+    /// Whether the kernels can read this plane: they read whole 16 bytes, also at the ends of rows.
+    pub fn reads(&self, plane: &Plane, [width, height]: [usize; 2]) -> bool {
+        let row = width.next_multiple_of(ROW_ALIGNMENT);
+        let end = plane.offset + height.saturating_sub(1) * plane.stride + row;
+        (plane.offset | plane.stride).is_multiple_of(ROW_ALIGNMENT)
+            && plane.aligned_len().is_some_and(|len| end <= len)
+    }
+
+    /// Enqueues the kernels for a frame `width` px wide whose coarsest level is `last`. `args`: those of the kernel up to
+    /// `slot`.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for sizes that are too large; the failing call.
+    pub fn run(
+        &mut self,
+        width: usize,
+        last: &Level,
+        args: &[Arg],
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let rows = (last.past - last.from) << last.shift;
+        let top = to_i32(last.from << last.shift, "a row")? - to_i32(last.remainder, "a row")?;
+        let sizes = [self.sizes.x, self.sizes.y];
+        for launch in &mut self.launches {
+            let [x, y] = [0, 1].map(|axis| match launch.axes >> axis & 1 {
+                0 => [0, 0],
+                _ => [
+                    width.div_ceil(sizes[axis][0]),
+                    rows.div_ceil(sizes[axis][1]),
+                ],
+            });
+            let [x_tiles, y_tiles] = [x, y].map(|grid| grid[0] * grid[1]);
+            let mut args = args.to_vec();
+            args.extend([
+                Arg::I32(top),
+                Arg::I32(to_i32(x_tiles, "tiles")?),
+                Arg::I32(to_i32(x[0], "tiles")?),
+                Arg::I32(to_i32(y[0], "tiles")?),
+            ]);
+            let range = NdRange::groups(x_tiles + y_tiles, TILE_GROUP);
+            submission.run(&mut launch.kernel, Self::NAME, &args, &range)?;
         }
         Ok(())
     }

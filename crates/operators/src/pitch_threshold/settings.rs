@@ -119,8 +119,8 @@ pub enum Borders {
 pub struct PitchThresholdSettings {
     /// While no pitch is known, both pitches may be 0. No pixel is judged then, and masks are zero.
     pub may_be_blind: bool,
-    /// The pitches may change at any frame, so no kernel is compiled for them.
-    pub may_move: bool,
+    /// The settings will stay as they are for long, so kernels may be compiled for them alone.
+    pub is_steady: bool,
     /// Pitch along x, px; 0 for no comparison along x.
     pub pitch_x: f64,
     /// Pitch along y, px; 0 for no comparison along y.

@@ -8,10 +8,10 @@ use clinspect_core::{
     reference::{Deviations, Limits, Model, mean_range},
     threshold::Reached,
 };
-use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
+use clinspect_opencl::{Arg, Kernel, Mem};
 
-use super::{Base, Reference, ReferenceSettings, model::DeviceModel, upload};
-use crate::{to_i32, to_u32};
+use super::{Base, Reference, ReferenceSettings, reader::DeviceModel, upload};
+use crate::{Subject, to_i32, to_u32};
 
 const KERNEL: &str = "reference_reached";
 
@@ -61,16 +61,11 @@ impl Reach {
 }
 
 impl Reference {
-    /// Adds the pixels of the frame of the last [`Self::run`] to the counts from which a threshold is learned. Returns
-    /// whether it was compared.
-    ///
-    /// # Errors
-    /// The failing call; nothing is added.
-    pub fn count_reached(
+    /// See [`Inspection::count_reached`](crate::Inspection::count_reached).
+    pub(super) fn count_limits(
         &mut self,
-        frame: &ClFrame,
+        subject: Subject,
         reached: &mut Reached,
-        meter: &Arc<Meter>,
     ) -> Result<bool, ClError> {
         let base = &self.base;
         let (Some(device), Some(model), Some(reading)) =
@@ -87,7 +82,7 @@ impl Reference {
         };
         let last = Reached::last(base.depth);
         let [highest, lowest] = &reach.means;
-        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
+        let mut args = base.frame_args(subject.frame.plane(0)?)?.to_vec();
         args.extend([
             reading.judged_arg()?,
             reading.shift_arg(),
@@ -100,7 +95,7 @@ impl Reference {
             Arg::I32(to_i32(last, "counts")?),
         ]);
         let range = NdRange::cover(base.size, reach.group);
-        let mut submission = base.context.submit(meter, base.bytes());
+        let mut submission = base.context.submit(subject.meter, base.bytes());
         let bytes = (last + 1) * size_of::<u32>();
         submission.zero(&reach.counts, bytes, "the counts of differences")?;
         submission.run(&mut reach.kernel, KERNEL, &args, &range)?;

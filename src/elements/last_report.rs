@@ -2,20 +2,20 @@
 
 /// The last report.
 #[derive(Debug)]
-pub struct Told<T>(Option<T>);
+pub struct LastReport<T>(Option<T>);
 
-impl<T> Default for Told<T> {
+impl<T> Default for LastReport<T> {
     fn default() -> Self {
         Self(None)
     }
 }
 
-impl<T: PartialEq> Told<T> {
+impl<T: PartialEq> LastReport<T> {
     /// Stores `report`; returns whether it differs from the last one.
-    pub fn is_news(&mut self, report: T) -> bool {
-        let news = !self.is_last(&report);
+    pub fn is_new(&mut self, report: T) -> bool {
+        let is_new = !self.is_last(&report);
         self.0 = Some(report);
-        news
+        is_new
     }
 
     /// Whether `report` was the last one.
@@ -34,12 +34,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn told_report_is_news_once_until_it_is_cleared() {
-        let mut told = Told::default();
-        assert!(told.is_news("a"));
-        assert!(!told.is_news("a"));
-        assert!(told.is_news("b"));
-        told.clear();
-        assert!(told.is_news("b"));
+    fn report_is_new_once_until_it_is_cleared() {
+        let mut last = LastReport::default();
+        assert!(last.is_new("a"));
+        assert!(!last.is_new("a"));
+        assert!(last.is_new("b"));
+        last.clear();
+        assert!(last.is_new("b"));
     }
 }

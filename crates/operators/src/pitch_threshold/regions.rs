@@ -1,4 +1,4 @@
-//! Clears the ignored pixels in packed masks; kernel `kernels/mask_ignore.cl`.
+//! The pixels that are judged: regions of interest, and ignored pixels.
 
 use std::sync::Arc;
 
@@ -6,11 +6,46 @@ use clinspect_core::{
     ClError,
     ignored::{Bitmap, Ignored},
     ndrange::NdRange,
+    region::Rect,
 };
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, Program, Submission};
 
 use super::upload;
-use crate::to_u32;
+use crate::{to_i32, to_u32};
+
+/// The regions of interest on the device.
+#[derive(Debug)]
+pub(super) struct Rois {
+    pub words: Vec<[i32; 4]>,
+    pub memory: Mem,
+}
+
+impl Rois {
+    pub fn new(context: &ClContext, regions: &[Rect]) -> Result<Self, ClError> {
+        let words = roi_words(regions)?;
+        let memory = upload(context, &words, "regions of interest")?;
+        Ok(Self { words, memory })
+    }
+
+    /// Writes the regions, if they have changed. Their number stays the same.
+    pub fn update(&mut self, context: &ClContext, regions: &[Rect]) -> Result<(), ClError> {
+        let words = roi_words(regions)?;
+        if words != self.words {
+            let bytes = bytemuck::cast_slice(&words);
+            context.write(&self.memory, 0, bytes, "regions of interest")?;
+            self.words = words;
+        }
+        Ok(())
+    }
+}
+
+fn roi_words(regions: &[Rect]) -> Result<Vec<[i32; 4]>, ClError> {
+    let words = |r: &Rect| {
+        let [x0, y0, x1, y1] = [r.x0, r.y0, r.x1, r.y1].map(|v| to_i32(v, "a region"));
+        Ok([x0?, y0?, x1?, y1?])
+    };
+    regions.iter().map(words).collect()
+}
 
 const KERNEL: &str = "mask_ignore";
 /// The kernel's IGNORE_BLOCK: bytes of a mask that it looks at together.

@@ -1,0 +1,141 @@
+//! What every operator can do that marks the defects of frames.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    components::{Finder, Limits, Listed},
+    ignored::Bitmap,
+    threshold::Reached,
+    window::{Reach, Window},
+};
+use clinspect_opencl::{Meter, frame::ClFrame};
+
+use crate::MaskTarget;
+
+/// The rows of a frame that are inspected.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The frame on the device; of a web, the rows around the strip too.
+    pub frame: &'a ClFrame,
+    /// The rows to inspect.
+    pub window: Window,
+    /// Counts what is done.
+    pub meter: &'a Arc<Meter>,
+}
+
+impl<'a> Subject<'a> {
+    /// A whole frame of `height` rows.
+    pub fn whole(frame: &'a ClFrame, height: usize, meter: &'a Arc<Meter>) -> Self {
+        Self {
+            frame,
+            window: Window::frame(height),
+            meter,
+        }
+    }
+}
+
+/// The pixels that an operator marked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// All marked pixels.
+    pub pixels: u64,
+    /// Pixels that are marked because the pattern is missing.
+    pub missing: u64,
+}
+
+/// The pixels that are judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JudgedPixels {
+    /// By any comparison.
+    pub any: u64,
+    /// By comparisons along x.
+    pub x: u64,
+    /// By comparisons along y.
+    pub y: u64,
+}
+
+/// Where the frame was found in the model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alignment {
+    /// Along x and y, px: the frame was read at `(x + shift[0], y + shift[1])`.
+    pub shift: [f64; 2],
+    /// The correlation there, 0 to 1; 1 without alignment.
+    pub score: f64,
+    /// Whether the score is high enough for a comparison.
+    pub is_matched: bool,
+}
+
+/// How the last frame was compared.
+#[derive(Debug, Clone, Default)]
+pub struct Basis {
+    /// Pixels that were judged.
+    pub judged: JudgedPixels,
+    /// Pitches along x and y, px; 0 for none.
+    pub pitches: [f64; 2],
+    /// Where the frame was found in the picture that it was compared with.
+    pub alignment: Option<Alignment>,
+    /// Pixels that are not judged because they are ignored, if there are any.
+    pub ignored: Option<Arc<Bitmap>>,
+}
+
+/// A picture of a frame.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Picture {
+    /// What frames are compared with; black without it.
+    Model,
+    /// The difference in grey levels of 8 bits times this gain, plus 128; 128 where nothing is judged.
+    Difference(f64),
+}
+
+/// An operator that marks the defects of frames of one layout.
+pub trait Inspection {
+    /// Writes the mask of a frame, waits, and returns the numbers of marked pixels. Row 0 of the mask is the first
+    /// inspected row.
+    ///
+    /// # Errors
+    /// The failing call; the mask's contents are then undefined.
+    fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError>;
+
+    /// Lists the defects that close with the frame and the mask of the last [`Self::mark`]. A strip continues the
+    /// web whose open defects `finder` holds. A frame is a web of its own: reset the finder before.
+    ///
+    /// # Errors
+    /// The failing call; the open defects then lack the differences of this strip.
+    fn list(
+        &mut self,
+        subject: Subject,
+        mask: MaskTarget,
+        finder: &mut Finder,
+        limits: &Limits,
+    ) -> Result<Listed, ClError>;
+
+    /// Draws a picture of the frame of the last [`Self::mark`] into plane 0 of a GRAY8 frame, and waits.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError>;
+
+    /// Adds the pixels of the frame of the last [`Self::mark`] to the counts from which a threshold is learned: for
+    /// each threshold, the pixels that it would mark. Returns whether the frame was compared.
+    ///
+    /// # Errors
+    /// The failing call; nothing is added.
+    fn count_reached(&mut self, subject: Subject, reached: &mut Reached) -> Result<bool, ClError>;
+
+    /// Mean of the samples of the frame of the last [`Self::mark`], grey levels; `None` if unknown.
+    ///
+    /// # Errors
+    /// The failing read.
+    fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
+        Ok(None)
+    }
+
+    /// How the last frame was compared.
+    fn basis(&self) -> Basis;
+
+    /// Rows of a web that a strip needs besides its own.
+    fn reach(&self) -> Reach {
+        Reach::default()
+    }
+}
