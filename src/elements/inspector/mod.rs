@@ -163,6 +163,16 @@ impl<C: Comparing> InspectorStream<C> {
         })
     }
 
+    /// Takes the properties of every inspector as they are now: a strip may have waited since [`Self::follow`].
+    fn read_properties(&mut self) -> Result<(), ClError> {
+        let inspector = self.element.inspector();
+        self.reporting = lock(&inspector.reporting).clone();
+        let rules = lock(&inspector.rules).clone();
+        self.classifier.follow(rules, |refused, in_force| {
+            put_back(&mut *lock(&inspector.rules), refused, in_force);
+        })
+    }
+
     /// Marks the defects of a frame, and lists them if a list is wanted.
     fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing;
@@ -240,12 +250,6 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
     }
 
     fn follow(&mut self) -> Result<(), ClError> {
-        let inspector = self.element.inspector();
-        self.reporting = lock(&inspector.reporting).clone();
-        let rules = lock(&inspector.rules).clone();
-        self.classifier.follow(rules, |refused, in_force| {
-            put_back(&mut *lock(&inspector.rules), refused, in_force);
-        })?;
         let wanted = self.own.settings(&self.element);
         self.live.follow(wanted, |refused, in_force| {
             C::restore(&self.element, refused, in_force);
@@ -281,6 +285,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
     }
 
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
+        self.read_properties()?;
         self.own.prepare(self.live.in_force()?);
         let Inspected {
             marked,
