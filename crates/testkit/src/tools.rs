@@ -82,9 +82,19 @@ impl Sandbox {
         // There is no display; everything before the sink runs as printed.
         let line = line.replace("autovideosink", "fakevideosink sync=false");
         let mut shell = self.command("bash");
-        let done = run(shell.args(["-c", &line]).current_dir(self.path()));
+        // A pipeline that fails must not hide behind a `| grep`.
+        shell.args(["-o", "pipefail", "-c", &line]);
+        let done = run(shell.current_dir(self.path()));
         assert_eq!(done.code(), Some(0), "{line}\n{}", done.text());
         assert!(!done.text().contains("WARNING"), "{line}\n{}", done.text());
+    }
+
+    /// Runs a `python3` line of a document with Debian's Python; it must exit with 0.
+    #[track_caller]
+    pub fn python_runs_as_printed(&self, line: &str) -> Run {
+        let line = line.replacen("python3", "/usr/bin/python3", 1);
+        let mut shell = self.command("bash");
+        run(shell.args(["-c", &line]).current_dir(self.path())).succeeded()
     }
 }
 
