@@ -9,9 +9,10 @@ use std::{
 use super::{
     Run,
     band::Band,
-    labels::{Labels, Span},
+    labels::Labels,
     rows::{Mask, count_runs},
     sums::Sums,
+    touches::Span,
 };
 
 /// A strip of fewer runs is read by one thread, which takes about 2 ms. At half as many runs two threads save nothing,

@@ -1,6 +1,12 @@
 //! Which spans of a row touch which spans of the row above.
 
-use super::labels::Span;
+/// A span of columns of one row: `x0 ≤ x < x1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub x0: u32,
+    pub x1: u32,
+    pub label: u32,
+}
 
 /// A span of a row touches a span of the row above. Both are counted from 1, from left to right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
