@@ -20,7 +20,7 @@ use super::{
 const LEAST_RUNS: usize = 1 << 17;
 /// More threads would wait for memory, and take processors from OpenCL.
 const MOST_BANDS: usize = 4;
-/// One row of so many tells how many runs there are.
+/// The runs of one row in so many are counted; the others are estimated from them.
 const SAMPLED: usize = 16;
 
 /// When and how a strip is divided.
