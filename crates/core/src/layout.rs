@@ -149,21 +149,6 @@ impl FrameLayout {
         self.components.iter().map(|c| c.h_sub).max().unwrap_or(0)
     }
 
-    /// The same layout with this number of rows.
-    #[must_use]
-    pub fn with_rows(&self, rows: usize) -> Self {
-        let mut other = self.clone();
-        let shifted = |shift: u32| (rows + (1 << shift) - 1) >> shift;
-        other.height = rows;
-        for (index, plane) in other.planes.iter_mut().enumerate() {
-            plane.rows = shifted(self.row_shift(index));
-        }
-        for component in &mut other.components {
-            component.height = shifted(component.h_sub);
-        }
-        other
-    }
-
     /// The layout of the first plane alone.
     pub fn first_plane(&self) -> Self {
         let mut first = self.clone();

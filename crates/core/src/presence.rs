@@ -1,4 +1,4 @@
-//! Tiles in which the pattern is looked for, and the rules that say where it is missing.
+//! Tiles in which the pattern is searched, and the rules that say where it is missing.
 //!
 //! # Source
 //! docs/semantics.md, "Presence".

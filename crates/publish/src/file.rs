@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     queue::Queue,
-    sender::{Sender, Teller},
+    sender::{Notifier, Sender},
 };
 
 /// Between two attempts after a failure.
@@ -85,7 +85,7 @@ fn is_at(file: &File, path: &Path) -> bool {
 }
 
 impl Sender for JsonLines {
-    async fn run(mut self, queue: &Queue, teller: &Teller) {
+    async fn run(mut self, queue: &Queue, notifier: &Notifier) {
         let place = match &self.path {
             Some(path) => path.display().to_string(),
             None => "standard output".into(),
@@ -93,10 +93,12 @@ impl Sender for JsonLines {
         loop {
             while let Some(report) = queue.take() {
                 match self.write(&report.to_line()) {
-                    Ok(()) => teller.sent(queue, &format!("results are written to {place} again")),
+                    Ok(()) => {
+                        notifier.sent(queue, &format!("results are written to {place} again"))
+                    }
                     Err(error) => {
                         queue.put_back([report].into_iter());
-                        teller.failed(
+                        notifier.failed(
                             queue,
                             &format!("results cannot be written to {place}: {error}"),
                         );

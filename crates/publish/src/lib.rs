@@ -17,7 +17,7 @@ pub mod time;
 
 pub use publish::{Frames, InspectPublish, Method};
 pub use publisher::{Numbers, Publisher, Settings, StartError};
-pub use sender::News;
+pub use sender::Notice;
 
 use std::sync::{Mutex, PoisonError};
 

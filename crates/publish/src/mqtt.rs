@@ -20,7 +20,7 @@ use crate::{
     broker::Broker,
     queue::Queue,
     report::Report,
-    sender::{FLUSH, Sender, Teller},
+    sender::{FLUSH, Notifier, Sender},
 };
 
 /// Reports that are sent before the broker has acknowledged the first of them.
@@ -46,8 +46,8 @@ pub struct Mqtt {
     broker: Broker,
     /// `<topic>/<camera>`.
     topic: String,
-    /// The client's name at the broker. A new connection with the same name replaces one that the broker still
-    /// believes in; with another name, that one's last will would come later and overwrite the state.
+    /// The client's name at the broker. A new connection with the same name replaces the old one; with another name,
+    /// the old connection's last will would come later and overwrite the state.
     id: String,
 }
 
@@ -112,7 +112,7 @@ impl Mqtt {
     }
 
     /// Connects and sends until the connection fails, which is the result, or the stop is carried out.
-    async fn connection(&self, queue: &Queue, teller: &Teller) -> Result<(), String> {
+    async fn connection(&self, queue: &Queue, notifier: &Notifier) -> Result<(), String> {
         let connection = Connection::default();
         let (client, mut events) = AsyncClient::new(self.options(), WINDOW + 2);
         let mut network = NetworkOptions::new();
@@ -120,10 +120,10 @@ impl Mqtt {
         events.set_network_options(network);
         // Neither future is dropped before the end of the connection: the client library does not allow it.
         let result = tokio::select! {
-            error = self.receive(&mut events, &connection, queue, teller) => Err(error),
+            error = self.receive(&mut events, &connection, queue, notifier) => Err(error),
             done = self.send(&client, &connection, queue) => done,
         };
-        // The broker ends a connection that was told to end; that is no failure.
+        // After `disconnect` the broker ends the connection; that is no failure.
         let is_closed = connection.is_closed.load(Relaxed);
         let result = result.or_else(|why| if is_closed { Ok(()) } else { Err(why) });
         let packets = std::mem::take(&mut *connection.packets());
@@ -138,12 +138,12 @@ impl Mqtt {
         events: &mut EventLoop,
         connection: &Connection,
         queue: &Queue,
-        teller: &Teller,
+        notifier: &Notifier,
     ) -> String {
         loop {
             match events.poll().await {
                 Ok(Event::Incoming(Packet::ConnAck(_))) => {
-                    teller.works(
+                    notifier.works(
                         queue,
                         &format!("results go to {} again", self.broker.place()),
                     );
@@ -161,7 +161,7 @@ impl Mqtt {
                         .iter()
                         .position(|(number, _)| *number == Some(ack.pkid));
                     if let Some((_, Some(_))) = at.and_then(|at| packets.remove(at)) {
-                        teller.sent(queue, "");
+                        notifier.sent(queue, "");
                     }
                     drop(packets);
                     connection.changed.notify_one();
@@ -185,13 +185,14 @@ impl Mqtt {
     ) -> Result<(), String> {
         connection.changed.notified().await;
         let result = format!("{}/result", self.topic);
-        let mut told = None;
+        // The state that the broker has.
+        let mut published = None;
         loop {
             let is_online = queue.is_online();
-            if is_online && told != Some(true) {
+            if is_online && published != Some(true) {
                 self.publish(client, connection, None, ONLINE.into())
                     .await?;
-                told = Some(true);
+                published = Some(true);
             }
             while connection.packets().len() < WINDOW
                 && let Some(report) = queue.take()
@@ -206,17 +207,17 @@ impl Mqtt {
                 break;
             }
             // Behind the results of the frames that came before.
-            if !is_online && queue.len() == 0 && told != Some(false) {
+            if !is_online && queue.len() == 0 && published != Some(false) {
                 self.publish(client, connection, None, OFFLINE.into())
                     .await?;
-                told = Some(false);
+                published = Some(false);
             }
             tokio::select! {
                 () = queue.changed(), if !queue.is_stopping() => {}
                 () = connection.changed.notified() => {}
             }
         }
-        if told != Some(false) {
+        if published != Some(false) {
             self.publish(client, connection, None, OFFLINE.into())
                 .await?;
         }
@@ -268,7 +269,7 @@ impl Mqtt {
 }
 
 impl Sender for Mqtt {
-    async fn run(self, queue: &Queue, teller: &Teller) {
+    async fn run(self, queue: &Queue, notifier: &Notifier) {
         let stop = async {
             let mut asked = None;
             loop {
@@ -288,14 +289,14 @@ impl Sender for Mqtt {
             let mut pause = first;
             loop {
                 let begun = Instant::now();
-                let Err(why) = self.connection(queue, teller).await else {
+                let Err(why) = self.connection(queue, notifier).await else {
                     return;
                 };
                 // A broker that closes each connection at once is not asked more often.
                 if begun.elapsed() > longest {
                     pause = first;
                 }
-                teller.failed(queue, &why);
+                notifier.failed(queue, &why);
                 sleep(pause.mul_f64(1.0 + JITTER * glib::random_double())).await;
                 pause = (2 * pause).min(longest);
             }

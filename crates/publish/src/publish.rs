@@ -38,7 +38,7 @@ pub enum Method {
 
 glib::wrapper! {
     /// Sends the results on each frame as JSON to a file or to an MQTT broker. Buffers of any kind pass unchanged,
-    /// and never wait: a thread of its own sends, from a bounded queue whose oldest report gives way.
+    /// and never wait: a thread of its own sends, from a bounded queue. A full queue drops its oldest report.
     ///
     /// It reads `GstClDefectMeta` and `GstClHistogramMeta`. docs/report.schema.json describes the JSON, and
     /// docs/elements/inspectpublish.md the topics, connections and files.

@@ -12,7 +12,7 @@ use crate::{
     mqtt::Mqtt,
     queue::Queue,
     report::Report,
-    sender::{News, Running},
+    sender::{Notice, Running},
 };
 
 pub(crate) const DEFAULT_TOPIC: &str = "clinspect";
@@ -126,7 +126,7 @@ pub struct Numbers {
     pub queued: u64,
     /// Reports that the file or the broker has taken.
     pub published: u64,
-    /// Reports that gave way to newer ones, or were not sent before the end.
+    /// Reports that were dropped because the queue was full, or were not sent before the end.
     pub dropped: u64,
     /// Failed attempts to write, to connect or to send.
     pub errors: u64,
@@ -144,7 +144,7 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Starts the thread. `name` stands for an empty `camera` in topics. `tell` gets the first failure, and the first
+    /// Starts the thread. `name` stands for an empty `camera` in topics. `notify` gets the first failure, and the first
     /// success after it, in that thread.
     ///
     /// # Errors
@@ -152,13 +152,13 @@ impl Publisher {
     pub fn start(
         settings: Settings,
         name: &str,
-        tell: impl Fn(News) + Send + 'static,
+        notify: impl Fn(Notice) + Send + 'static,
     ) -> Result<Self, StartError> {
         let queue = Arc::new(Queue::new(settings.max_queued as usize));
         let prepared = settings.prepare(name).map_err(StartError::Settings)?;
         let running = match prepared {
-            Prepared::File(file) => Running::start(file, queue.clone(), tell),
-            Prepared::Mqtt(mqtt) => Running::start(mqtt, queue.clone(), tell),
+            Prepared::File(file) => Running::start(file, queue.clone(), notify),
+            Prepared::Mqtt(mqtt) => Running::start(mqtt, queue.clone(), notify),
         };
         Ok(Self {
             running: Mutex::new(Some(running.map_err(StartError::System)?)),

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::report::Report;
 
-/// A bounded queue between the streaming thread and the thread that sends. The oldest report gives way.
+/// A bounded queue between the streaming thread and the thread that sends. A full queue drops its oldest report.
 pub struct Queue {
     waiting: Mutex<VecDeque<Arc<Report>>>,
     most: usize,
@@ -30,7 +30,7 @@ pub struct Numbers {
     pushed: AtomicU64,
     /// Reports that the file or the broker has taken.
     pub published: AtomicU64,
-    /// Reports that gave way to newer ones.
+    /// Reports that were dropped because the queue was full.
     pub dropped: AtomicU64,
     /// Failed attempts to write, to connect or to send.
     pub errors: AtomicU64,
@@ -86,7 +86,7 @@ impl Queue {
         self.waiting().len()
     }
 
-    /// Waits until something was added or noted, or a stop was asked for, since the last call. One caller at a time.
+    /// Waits for a change since the last call: a report, the online state, or a stop. One caller at a time.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -102,7 +102,7 @@ impl Queue {
         self.is_stopping.load(Relaxed)
     }
 
-    /// Notes whether frames come.
+    /// Sets whether frames come.
     pub fn set_online(&self, is_online: bool) {
         self.is_online.store(is_online, Relaxed);
         self.changed.notify_one();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_report_gives_way_and_is_counted() {
+    fn oldest_report_is_dropped_and_counted() {
         let queue = Queue::new(3);
         (0..5).for_each(|frame| queue.push(report(frame)));
         assert_eq!(queue.numbers().dropped.load(Relaxed), 2);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_come_back_keep_their_order_and_the_oldest_gives_way() {
+    fn reports_that_come_back_keep_their_order_and_the_oldest_is_dropped() {
         let queue = Queue::new(3);
         (2..4).for_each(|frame| queue.push(report(frame)));
         queue.put_back([report(0), report(1)].into_iter());

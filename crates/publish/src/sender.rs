@@ -12,50 +12,50 @@ use crate::queue::Queue;
 /// Longest time for which a stop waits for reports that are not sent.
 pub const FLUSH: Duration = Duration::from_secs(2);
 /// Longest time for which it then waits for the thread.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const JOIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Sends reports until the queue is asked to stop, and then what waits, for at most [`FLUSH`].
 pub trait Sender: Send + 'static {
     /// Does the work. It must not block on the streaming thread.
-    fn run(self, queue: &Queue, teller: &Teller) -> impl Future<Output = ()>;
+    fn run(self, queue: &Queue, notifier: &Notifier) -> impl Future<Output = ()>;
 }
 
-/// What an application should know.
+/// A change that the application gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub enum Notice {
     /// Reports cannot be sent: why, without a secret. They wait, and the sender tries again.
     Failed(String),
     /// Reports are sent again.
-    Works(String),
+    Recovered(String),
 }
 
-/// Tells the application when sending begins to fail, and when it works again.
-pub struct Teller(Box<dyn Fn(News) + Send>);
+/// Notifies the application when sending begins to fail, and when it recovers.
+pub struct Notifier(Box<dyn Fn(Notice) + Send>);
 
-impl Teller {
+impl Notifier {
     /// A failed attempt. `why` holds no secret.
     pub fn failed(&self, queue: &Queue, why: &str) {
         let numbers = queue.numbers();
         let was_connected = numbers.is_connected.swap(false, Relaxed);
         if was_connected || numbers.errors.load(Relaxed) == 0 {
-            (self.0)(News::Failed(why.into()));
+            (self.0)(Notice::Failed(why.into()));
         }
-        // Whoever sees the count finds the message.
+        // After the message: a reader that sees the count finds the message.
         numbers.errors.fetch_add(1, Relaxed);
     }
 
-    /// Reports can be sent. After a failure the application gets the text `again`.
-    pub fn works(&self, queue: &Queue, again: &str) {
+    /// Reports can be sent. After a failure the application gets this text.
+    pub fn works(&self, queue: &Queue, text: &str) {
         let numbers = queue.numbers();
         if !numbers.is_connected.swap(true, Relaxed) && numbers.errors.load(Relaxed) > 0 {
-            (self.0)(News::Works(again.into()));
+            (self.0)(Notice::Recovered(text.into()));
         }
     }
 
     /// A report was sent.
-    pub fn sent(&self, queue: &Queue, again: &str) {
+    pub fn sent(&self, queue: &Queue, text: &str) {
         queue.numbers().published.fetch_add(1, Relaxed);
-        self.works(queue, again);
+        self.works(queue, text);
     }
 }
 
@@ -73,12 +73,12 @@ impl Running {
     pub fn start(
         sender: impl Sender,
         queue: Arc<Queue>,
-        tell: impl Fn(News) + Send + 'static,
+        notify: impl Fn(Notice) + Send + 'static,
     ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        let teller = Teller(Box::new(tell));
+        let notifier = Notifier(Box::new(notify));
         let (end, ended) = mpsc::channel::<()>();
         let of_thread = queue.clone();
         thread::Builder::new()
@@ -86,8 +86,8 @@ impl Running {
             .spawn(move || {
                 // Dropped at the end, which the receiver sees.
                 let _end = end;
-                runtime.block_on(sender.run(&of_thread, &teller));
-                // A name that is still looked up must not hold up the end.
+                runtime.block_on(sender.run(&of_thread, &notifier));
+                // A DNS query that still runs must not delay the end.
                 runtime.shutdown_background();
             })?;
         Ok(Self { queue, ended })
@@ -97,7 +97,7 @@ impl Running {
     /// alone.
     pub fn stop(self) -> bool {
         self.queue.stop();
-        let ended = self.ended.recv_timeout(FLUSH + LAST_WORDS);
+        let ended = self.ended.recv_timeout(FLUSH + JOIN_LIMIT);
         ended != Err(mpsc::RecvTimeoutError::Timeout)
     }
 }

@@ -18,7 +18,7 @@ use super::DefectResult;
 /// Defects of a frame that are attached, the largest first. The meta holds a byte for each pair of
 /// its entries.
 const MOST_DETECTIONS: usize = 256;
-/// The comparison is exact: there is no probability to tell.
+/// The comparison is exact: there is no probability to report.
 const CONFIDENCE: f32 = 1.0;
 /// Level of a marked pixel in the mask of the segmentation, and the id of their region.
 const MARKED: u32 = 255;

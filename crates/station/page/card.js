@@ -32,7 +32,7 @@ const COMMANDS = {
   "take-dark": { verb: "Take dark reference", text: "First cover the lens or switch the lamp off. The flat field averages the next frames and replaces its dark reference." },
   train: { verb: "Train reference", text: "Let only good parts pass. The next frames train a new reference, which replaces the one before. Frames of the training are not judged." },
   "learn-threshold": { verb: "Learn threshold", text: "Let only good parts pass. The analyzer learns its threshold from the next frames." },
-  "take-reference": { verb: "Take light reference", text: "First set the light right and let a good part pass. The histogram takes the next frame's median grey level; the alarm lamp-drift counts from it." },
+  "take-reference": { verb: "Take light reference", text: "First adjust the light and let a good part pass. The histogram takes the next frame's median grey level; the alarm lamp-drift counts from it." },
 };
 
 export class Card {
@@ -49,7 +49,7 @@ export class Card {
     const id = `camera-${name}`;
     this.status = make("p", { class: "status", "data-status": "starting" });
     this.image = make("img", { alt: `Live picture of camera ${name} with its defects marked`, hidden: true });
-    this.note = make("p", { class: "note" }, "Waiting for a picture");
+    this.placeholder = make("p", { class: "placeholder" }, "Waiting for a picture");
     this.shape = draw("path", { d: "" });
     this.word = make("strong", {});
     this.text = make("span", {});
@@ -85,8 +85,8 @@ export class Card {
     this.commands.hidden = true;
     this.element = make("article", { class: "card", id, "aria-labelledby": `${id}-name` },
       make("header", {}, make("h2", { id: `${id}-name`, tabindex: "-1" }, make("a", { href: `#${name}` }, name)), this.status),
-      make("div", { class: "look" },
-        make("div", { class: "live" }, this.image, this.note), this.verdict, this.alarms),
+      make("div", { class: "picture-side" },
+        make("div", { class: "live" }, this.image, this.placeholder), this.verdict, this.alarms),
       make("div", { class: "numbers-side" }, figures, section("Defects in the last hour", this.minutes.element), this.histogramSection),
       make("div", { class: "failures" }, section("Last failed frames", this.noFailures, this.thumbnails)),
       make("div", { class: "below" }, this.rollSection, this.commands));
@@ -94,7 +94,7 @@ export class Card {
 
   /// Takes a summary from the station.
   update(now) {
-    // What failed while nobody looked did not fail just now.
+    // Frames that failed while the page was hidden did not fail just now.
     const before = this.isFresh ? this.now : null;
     this.now = now;
     this.reportAt = performance.now() - (now.age_ms ?? 0);
@@ -170,18 +170,18 @@ export class Card {
 
   showNote(title, ...lines) {
     this.image.hidden = true;
-    this.note.hidden = false;
+    this.placeholder.hidden = false;
     const text = [title, ...lines].join();
-    if (text === this.noteText) return;
-    this.noteText = text;
-    this.note.replaceChildren(make("strong", {}, title), ...lines.filter(Boolean).map((line) => make("span", {}, line)));
+    if (text === this.placeholderText) return;
+    this.placeholderText = text;
+    this.placeholder.replaceChildren(make("strong", {}, title), ...lines.filter(Boolean).map((line) => make("span", {}, line)));
   }
 
   onPicture(isShown) {
     if (this.now && this.now.status !== "running") return;
     if (!isShown) return this.showNote("No picture comes from the station");
     this.image.hidden = false;
-    this.note.hidden = true;
+    this.placeholder.hidden = true;
   }
 
   showFigures(before, now) {

@@ -13,7 +13,7 @@ const HISTORY_EVERY_MS = 10_000;
 /// A failure asks for the history at once, but not more often than this.
 const HISTORY_PACE_MS = 1000;
 /// Changes of a verdict are read out at most so often.
-const NEWS_EVERY_MS = 4000;
+const ANNOUNCE_EVERY_MS = 4000;
 
 const find = (id) => document.getElementById(id);
 const main = find("cameras");
@@ -51,16 +51,16 @@ const actions = {
 };
 
 // Read out one change at a time: a line that fails often would talk without end.
-let newsAt = 0;
-const news = new Map();
+let announcedAt = 0;
+const announcements = new Map();
 function announce(name, text) {
-  news.set(name, text);
+  announcements.set(name, text);
 }
 setInterval(() => {
-  if (news.size === 0 || performance.now() - newsAt < NEWS_EVERY_MS || !isFresh) return;
-  newsAt = performance.now();
-  say(find("news"), [...news].map(([name, text]) => `${name}: ${text}`).join(". "));
-  news.clear();
+  if (announcements.size === 0 || performance.now() - announcedAt < ANNOUNCE_EVERY_MS || !isFresh) return;
+  announcedAt = performance.now();
+  say(find("announcements"), [...announcements].map(([name, text]) => `${name}: ${text}`).join(". "));
+  announcements.clear();
 }, 500);
 
 /// Follows the station for the page's whole life, one step after the other: so there is never a
@@ -148,7 +148,7 @@ function setFresh(fresh) {
 /// Says that the station does not answer, or its own sentence.
 function lost(sentence) {
   lostAt ??= clock(Date.now());
-  say(find("old"), sentence ?? `The station does not answer since ${lostAt}. There is no verdict now; counts, plots and failed frames are older. The page tries again by itself.`);
+  say(find("old"), sentence ?? `The station has not answered since ${lostAt}. There is no verdict now; counts, plots and failed frames are from before. The page tries again by itself.`);
   find("old").hidden = false;
   summarise();
 }

@@ -7,9 +7,9 @@ use std::{fmt, io::Write, sync::OnceLock};
 pub enum Level {
     /// An alarm.
     Error,
-    /// Look at it some time.
+    /// A condition to check when there is time.
     Warning,
-    /// The course of things.
+    /// Normal operation.
     Info,
 }
 
@@ -27,7 +27,7 @@ pub fn line(level: Level, text: fmt::Arguments<'_>) {
         (false, Level::Info) => "",
     };
     let text = text.to_string().replace('\n', " ");
-    // Nobody is left to be told that the log is gone.
+    // A failure to write the log cannot be logged.
     let _ = writeln!(std::io::stderr(), "{prefix}{text}");
 }
 
@@ -43,7 +43,7 @@ macro_rules! warning {
     ($($text:tt)*) => { $crate::log::line($crate::log::Level::Warning, format_args!($($text)*)) };
 }
 
-/// Logs the course of things.
+/// Logs normal operation.
 #[macro_export]
 macro_rules! info {
     ($($text:tt)*) => { $crate::log::line($crate::log::Level::Info, format_args!($($text)*)) };

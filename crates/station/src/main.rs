@@ -18,7 +18,7 @@ use tokio::{
     time::{Duration, MissedTickBehavior, interval},
 };
 
-/// Between two looks whether the cameras have started.
+/// Interval between two checks whether the cameras have started.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Exit code if the station cannot run; a file with mistakes exits with 1.
@@ -99,7 +99,7 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
     }
 }
 
-/// Mistakes are the output of `--check`, and log lines else.
+/// Mistakes are the output of `--check`; otherwise they are log lines.
 fn error_or_print(args: &Args, text: &str) {
     if args.check {
         println!("{text}");

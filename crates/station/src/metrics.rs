@@ -13,94 +13,92 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble};
+use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble, VERDICTS};
 
-/// Names of [`Counters::verdicts`].
-const VERDICTS: [&str; 3] = ["pass", "fail", "none"];
+/// A number that a camera has once.
+struct Number {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    value: fn(&Counters) -> &AtomicU64,
+}
 
-/// Name, type, description and value of the numbers that a camera has once.
-type Number = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&Counters) -> &AtomicU64,
-);
 const NUMBERS: [Number; 11] = [
-    (
-        "clinspect_frames_total",
-        "counter",
-        "Frames that were inspected.",
-        |of| &of.frames,
-    ),
-    (
-        "clinspect_lost_buffers_total",
-        "counter",
-        "Buffers that the source lost.",
-        |of| &of.lost,
-    ),
-    (
-        "clinspect_late_frames_total",
-        "counter",
-        "Frames whose results came later than the latency of the pipeline allows.",
-        |of| &of.late,
-    ),
-    (
-        "clinspect_restarts_total",
-        "counter",
-        "Restarts of the pipeline.",
-        |of| &of.restarts,
-    ),
-    (
-        "clinspect_publish_queue_length",
-        "gauge",
-        "Results that wait to be published.",
-        |of| &of.publish_queue,
-    ),
-    (
-        "clinspect_publish_dropped_total",
-        "counter",
-        "Results that were not published because the queue was full.",
-        |of| &of.publish_dropped,
-    ),
-    (
-        "clinspect_publish_errors_total",
-        "counter",
-        "Attempts to publish that failed.",
-        |of| &of.publish_errors,
-    ),
-    (
-        "clinspect_recording_queue_length",
-        "gauge",
-        "Frames that wait to be recorded.",
-        |of| &of.recording_queue,
-    ),
-    (
-        "clinspect_recorded_frames_total",
-        "counter",
-        "Frames that were recorded: failed ones, and those before and after them.",
-        |of| &of.recorded,
-    ),
-    (
-        "clinspect_recording_dropped_total",
-        "counter",
-        "Frames that were not recorded because the queue was full.",
-        |of| &of.recording_dropped,
-    ),
-    (
-        "clinspect_recording_errors_total",
-        "counter",
-        "Frames that could not be recorded.",
-        |of| &of.recording_errors,
-    ),
+    Number {
+        name: "clinspect_frames_total",
+        kind: "counter",
+        help: "Frames that were inspected.",
+        value: |of| &of.frames,
+    },
+    Number {
+        name: "clinspect_lost_buffers_total",
+        kind: "counter",
+        help: "Buffers that the source lost.",
+        value: |of| &of.lost,
+    },
+    Number {
+        name: "clinspect_late_frames_total",
+        kind: "counter",
+        help: "Frames whose results came later than the latency of the pipeline allows.",
+        value: |of| &of.late,
+    },
+    Number {
+        name: "clinspect_restarts_total",
+        kind: "counter",
+        help: "Restarts of the pipeline.",
+        value: |of| &of.restarts,
+    },
+    Number {
+        name: "clinspect_publish_queue_length",
+        kind: "gauge",
+        help: "Results that wait to be published.",
+        value: |of| &of.publish_queue,
+    },
+    Number {
+        name: "clinspect_publish_dropped_total",
+        kind: "counter",
+        help: "Results that were not published because the queue was full.",
+        value: |of| &of.publish_dropped,
+    },
+    Number {
+        name: "clinspect_publish_errors_total",
+        kind: "counter",
+        help: "Attempts to publish that failed.",
+        value: |of| &of.publish_errors,
+    },
+    Number {
+        name: "clinspect_recording_queue_length",
+        kind: "gauge",
+        help: "Frames that wait to be recorded.",
+        value: |of| &of.recording_queue,
+    },
+    Number {
+        name: "clinspect_recorded_frames_total",
+        kind: "counter",
+        help: "Frames that were recorded: failed ones, and those before and after them.",
+        value: |of| &of.recorded,
+    },
+    Number {
+        name: "clinspect_recording_dropped_total",
+        kind: "counter",
+        help: "Frames that were not recorded because the queue was full.",
+        value: |of| &of.recording_dropped,
+    },
+    Number {
+        name: "clinspect_recording_errors_total",
+        kind: "counter",
+        help: "Frames that could not be recorded.",
+        value: |of| &of.recording_errors,
+    },
 ];
 
 /// All numbers. Labels hold names of cameras, classes and devices; nothing of the file's secrets.
 pub fn text(cameras: &[Arc<Camera>]) -> String {
     let mut page = Page::default();
-    for (name, kind, help, value) in NUMBERS {
-        page.family(name, kind, help);
+    for number in NUMBERS {
+        page.family(number.name, number.kind, number.help);
         for camera in cameras {
-            let value = value(&camera.counters).load(Relaxed);
+            let value = (number.value)(&camera.counters).load(Relaxed);
             page.sample("", &[("camera", &camera.name)], value);
         }
     }
@@ -173,12 +171,9 @@ fn state(page: &mut Page, cameras: &[Arc<Camera>]) {
             Status::Failed(trouble, _) => Some(trouble),
             Status::Starting | Status::Running => None,
         };
-        for (trouble, name) in [
-            (Trouble::CameraLost, "camera lost"),
-            (Trouble::DeviceLost, "device lost"),
-            (Trouble::SettingsRefused, "settings refused"),
-        ] {
-            let labels = [("camera", camera.name.as_str()), ("trouble", name)];
+        for trouble in Trouble::ALL {
+            let name = trouble.to_string();
+            let labels = [("camera", camera.name.as_str()), ("trouble", &name)];
             page.sample("", &labels, u8::from(now == Some(trouble)));
         }
     }
@@ -214,8 +209,8 @@ fn state(page: &mut Page, cameras: &[Arc<Camera>]) {
     page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
 }
 
-/// Numbers of the process with the names that Prometheus' clients use. What Linux does not tell is
-/// left out.
+/// Numbers of the process with the names that Prometheus' clients use. Values that Linux does
+/// not provide are left out.
 fn process(page: &mut Page) {
     if let Some(bytes) = resident_bytes() {
         let help = "Resident memory of the process.";
@@ -247,7 +242,7 @@ fn resident_bytes() -> Option<u64> {
 }
 
 fn start_time() -> Option<f64> {
-    // Linux tells times of processes in hundredths of a second on every machine.
+    // Linux reports times of processes in hundredths of a second on every machine.
     const TICKS: f64 = 100.0;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
     // The name in parentheses may hold anything. Field 22 is the start after the boot; the text

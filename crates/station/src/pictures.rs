@@ -1,4 +1,4 @@
-//! Pictures of frames as JPEG: live ones while somebody looks, and those of failed frames.
+//! Pictures of frames as JPEG: live ones while a page shows them, and those of failed frames.
 //!
 //! A thread of its own draws and encodes, so the inspection never waits for a picture. Streaming
 //! threads leave frames in a bounded queue; if the queue is full, the frame gets no picture.
@@ -32,13 +32,13 @@ const THUMBNAIL_WIDTH: i32 = 160;
 
 /// How pictures are made.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct PictureSettings {
     overlay: Properties,
     width: i32,
     interval: Duration,
 }
 
-impl Look {
+impl PictureSettings {
     /// What the file says.
     pub fn of(config: &CameraConfig) -> Self {
         Self {
@@ -63,7 +63,7 @@ pub struct Pictures {
 }
 
 struct Wanted {
-    look: Look,
+    settings: PictureSettings,
     live: Option<Frame>,
     last_live: Option<Instant>,
     failures: VecDeque<(u64, Frame, Arc<Report>)>,
@@ -91,8 +91,8 @@ impl Worker {
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start(camera: &Arc<Camera>, look: Look) -> std::io::Result<Self> {
-        let pictures = Arc::new(Pictures::new(camera, look));
+    pub fn start(camera: &Arc<Camera>, settings: PictureSettings) -> std::io::Result<Self> {
+        let pictures = Arc::new(Pictures::new(camera, settings));
         let mine = pictures.clone();
         let thread = std::thread::Builder::new().name(format!("{}-pictures", camera.name));
         let thread = thread.spawn(move || mine.run())?;
@@ -120,11 +120,11 @@ impl Drop for Worker {
 }
 
 impl Pictures {
-    fn new(camera: &Arc<Camera>, look: Look) -> Self {
+    fn new(camera: &Arc<Camera>, settings: PictureSettings) -> Self {
         Self {
             camera: camera.clone(),
             wanted: Mutex::new(Wanted {
-                look,
+                settings,
                 live: None,
                 last_live: None,
                 failures: VecDeque::new(),
@@ -141,9 +141,9 @@ impl Pictures {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Later pictures look like this.
-    pub fn set_look(&self, look: Look) {
-        self.wanted().look = look;
+    /// Settings of the pictures that follow.
+    pub fn set_settings(&self, settings: PictureSettings) {
+        self.wanted().settings = settings;
     }
 
     /// Forgets the live picture that waits: its pipeline stops. Failed frames still get theirs.
@@ -163,7 +163,7 @@ impl Pictures {
         let mut wanted = self.wanted();
         let mut is_taken = false;
         let is_watched = self.camera.viewers.load(Ordering::Relaxed) > 0;
-        if is_watched && is_due(wanted.last_live, wanted.look.interval) {
+        if is_watched && is_due(wanted.last_live, wanted.settings.interval) {
             wanted.live = Some(frame());
             wanted.last_live = Some(Instant::now());
             is_taken = true;
@@ -184,9 +184,9 @@ impl Pictures {
         }
     }
 
-    /// The next task and how pictures look now; `None` at the end. Failed and live pictures take
+    /// The next task and the settings; `None` at the end. Failed and live pictures take
     /// turns, so that neither kind waits for ever if encoding is slow.
-    fn next(&self) -> Option<(Task, Look)> {
+    fn next(&self) -> Option<(Task, PictureSettings)> {
         let mut wanted = self.wanted();
         loop {
             if wanted.is_over {
@@ -200,7 +200,7 @@ impl Pictures {
             };
             if let Some(task) = task {
                 wanted.was_failure = matches!(task, Task::Failure(..));
-                return Some((task, wanted.look.clone()));
+                return Some((task, wanted.settings.clone()));
             }
             wanted = self
                 .wake
@@ -213,21 +213,30 @@ impl Pictures {
         let mut large = Encoder::default();
         let mut small = Encoder::default();
         let mut last_error = None;
-        while let Some((task, look)) = self.next() {
+        while let Some((task, settings)) = self.next() {
             let done = match task {
                 Task::Live(frame) => large
-                    .encode(&frame.buffer, &frame.caps, &look.overlay, look.width)
+                    .encode(
+                        &frame.buffer,
+                        &frame.caps,
+                        &settings.overlay,
+                        settings.width,
+                    )
                     .map(|picture| {
                         self.camera.live.send_replace(Some(picture));
                     }),
                 Task::Failure(id, frame, report) => {
-                    let picture =
-                        large.encode(&frame.buffer, &frame.caps, &look.overlay, look.width);
+                    let picture = large.encode(
+                        &frame.buffer,
+                        &frame.caps,
+                        &settings.overlay,
+                        settings.width,
+                    );
                     picture.and_then(|picture| {
                         let thumbnail = small.encode(
                             &frame.buffer,
                             &frame.caps,
-                            &look.overlay,
+                            &settings.overlay,
                             THUMBNAIL_WIDTH,
                         )?;
                         self.keep(Failure {
@@ -268,12 +277,12 @@ mod tests {
         gst::init().unwrap_or_else(|error| eprintln!("{error}"));
         let camera = Arc::new(Camera::new("left").0);
         camera.viewers.store(1, Ordering::Relaxed);
-        let look = Look {
+        let settings = PictureSettings {
             overlay: Properties::default(),
             width: 64,
             interval: Duration::ZERO,
         };
-        Pictures::new(&camera, look)
+        Pictures::new(&camera, settings)
     }
 
     fn offer(pictures: &Pictures, verdict: &'static str) {

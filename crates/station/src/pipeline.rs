@@ -5,8 +5,6 @@
 mod change;
 mod messages;
 mod results;
-pub mod trouble;
-mod watched;
 
 use std::{
     collections::BTreeMap,
@@ -19,17 +17,15 @@ use gst::prelude::*;
 
 use crate::{
     config::{CameraConfig, Properties},
+    source,
     state::{Camera, Command, Trouble},
 };
 pub use change::Changed;
+pub use messages::Stopped;
+use messages::stopped_by;
 pub use results::Outlets;
-use trouble::Stopped;
-use watched::Watched;
+use results::{Results, Watched};
 
-/// The queue's name.
-const QUEUE: &str = "clinspect-input";
-/// Frames that wait between the source and the inspection.
-const QUEUED_FRAMES: u32 = 16;
 /// Longest wait for the end of the stream, when a pipeline stops in order.
 const EOS_LIMIT: Duration = Duration::from_secs(3);
 
@@ -41,11 +37,11 @@ pub struct Pipeline {
     source: gst::Bin,
     queue: gst::Element,
     parts: Vec<Part>,
-    /// What people can ask of it, with the element and its signal.
+    /// The commands that it carries out, with the element and its signal.
     offers: Vec<(Command, gst::Element, &'static str)>,
     analyzer: gst::Element,
     watched: Arc<Watched>,
-    /// The last warning of each element, so that a repeated one fills no log.
+    /// The last warning of each element: a repeated one is not logged again.
     warned: BTreeMap<String, String>,
     /// What the elements learned, until it is taken.
     learned: Vec<Learned>,
@@ -94,7 +90,7 @@ impl Pipeline {
         outlets: &Outlets,
     ) -> Result<Self, Stopped> {
         let refused = |text: String| (Trouble::SettingsRefused, text);
-        let source = source(&config.source);
+        let source = source::bin(&config.source);
         let source =
             source.map_err(|error| refused(format!("the source is no pipeline: {error}")))?;
         Self::around(source, config, camera, outlets)
@@ -109,10 +105,7 @@ impl Pipeline {
     ) -> Result<Self, gst::glib::BoolError> {
         let make = |factory: &str| gst::ElementFactory::make(factory).build();
         let lacks = || gst::glib::bool_error!("the pipeline lacks a part");
-        let queue = source.by_name(QUEUE).ok_or_else(lacks)?;
-        queue.set_property("max-size-buffers", QUEUED_FRAMES);
-        queue.set_property("max-size-bytes", 0_u32);
-        queue.set_property("max-size-time", 0_u64);
+        let queue = source.by_name(source::QUEUE).ok_or_else(lacks)?;
         let mut parts = Vec::new();
         let mut offers = Vec::new();
         let chain = [
@@ -169,9 +162,9 @@ impl Pipeline {
         let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
         let watched = Arc::new(Watched::new());
         let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
-        results::Results::watch((&analyzer, &pad), &pipeline, camera, &watched, outlets);
+        Results::watch((&analyzer, &pad), &pipeline, camera, &watched, outlets);
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
-        results::watch_source(&pad, camera, config.triggered);
+        source::count_lost_frames(&pad, camera, config.triggered);
         let bus = pipeline.bus().ok_or_else(lacks)?;
         Ok(Self {
             name: config.name.clone(),
@@ -202,7 +195,7 @@ impl Pipeline {
     fn error_on_bus(&self) -> Option<Stopped> {
         let message = self.bus.pop_filtered(&[gst::MessageType::Error])?;
         match message.view() {
-            gst::MessageView::Error(error) => Some(trouble::of(error, &self.source)),
+            gst::MessageView::Error(error) => Some(stopped_by(error, &self.source)),
             _ => None,
         }
     }
@@ -233,7 +226,7 @@ impl Pipeline {
         name.filter(|name| !name.is_empty())
     }
 
-    /// What people can ask of the camera now.
+    /// The commands that the camera can carry out now.
     pub fn offers(&self) -> Vec<Command> {
         let mut commands = Vec::new();
         for (command, _, _) in &self.offers {
@@ -254,7 +247,9 @@ impl Pipeline {
             .iter()
             .find(|(offered, _, _)| *offered == command);
         let Some((_, element, signal)) = offer else {
-            return Err("the configuration of this camera has no element for that".to_owned());
+            return Err(
+                "the configuration of this camera has no element for this command".to_owned(),
+            );
         };
         if command == Command::Train && element.property::<u32>("train-frames") == 0 {
             return Err(
@@ -273,8 +268,8 @@ impl Pipeline {
         .to_owned())
     }
 
-    /// Notes how long a result may take: the latency that the elements report.
-    pub fn note_latency(&self) {
+    /// Sets how long a result may take: the latency that the elements report.
+    pub fn update_latency_limit(&self) {
         let mut query = gst::query::Latency::new();
         if self.pipeline.query(&mut query) {
             let (is_live, least, _) = query.result();
@@ -298,9 +293,9 @@ impl Pipeline {
         }
     }
 
-    /// The pipeline ends soon: its results are no longer the newest.
-    pub fn note_end(&self) {
-        self.watched.is_over.store(true, Relaxed);
+    /// Before the end: later results do not become the newest.
+    pub fn mark_ending(&self) {
+        self.watched.is_ending.store(true, Relaxed);
     }
 
     /// Ends the stream, so that files are complete, and stops.
@@ -314,19 +309,6 @@ impl Pipeline {
             let _ = self.bus.timed_pop_filtered(left, &ends);
         }
     }
-}
-
-/// A bin of the source and the queue behind it.
-///
-/// # Errors
-/// The description cannot be parsed, an element is missing, or there is no free output.
-pub fn source(description: &str) -> Result<gst::Bin, gst::glib::Error> {
-    // With the queue the description may end with caps, or with an element whose pads come later.
-    let line = format!("{description} ! queue name={QUEUE}");
-    let flags = gst::ParseFlags::FATAL_ERRORS;
-    gst::parse::bin_from_description_full(&line, true, None, flags)?
-        .dynamic_cast()
-        .map_err(|_| gst::glib::Error::new(gst::ParseError::Syntax, "it is no pipeline"))
 }
 
 impl Drop for Pipeline {

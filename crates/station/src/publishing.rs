@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::Ordering::Relaxed};
 
 use gst::prelude::*;
-use gstinspectpublish::{InspectPublish, News, Numbers, Publisher, report::Report};
+use gstinspectpublish::{InspectPublish, Notice, Numbers, Publisher, report::Report};
 
 use crate::{config::Properties, info, state::Camera};
 
@@ -27,7 +27,7 @@ impl Publishers {
         }
     }
 
-    /// Starts publishers with these properties of `inspectpublish`. Brokers are told that no frames come yet.
+    /// Starts publishers with these properties of `inspectpublish`. Brokers get the state `offline` until frames come.
     ///
     /// # Errors
     /// A sentence that says what to do.
@@ -37,11 +37,11 @@ impl Publishers {
             element.set_property("camera", &camera.name);
             table.apply(element.upcast_ref());
             let of = camera.clone();
-            let tell = move |news| match news {
-                News::Failed(why) => of.alarm(format!("{why}; the results wait")),
-                News::Works(again) => info!("camera {}: {again}", of.name),
+            let notify = move |notice| match notice {
+                Notice::Failed(why) => of.alarm(format!("{why}; the results wait")),
+                Notice::Recovered(text) => info!("camera {}: {text}", of.name),
             };
-            Publisher::start(element.settings(), &camera.name, tell)
+            Publisher::start(element.settings(), &camera.name, notify)
         };
         let publishers = tables.iter().map(start).collect::<Result<_, _>>();
         let publishers = Self {
@@ -74,7 +74,7 @@ impl Publishers {
         }
     }
 
-    /// Tells brokers whether frames come.
+    /// Publishes the state `online` or `offline` of the camera.
     pub fn set_online(&self, is_online: bool) {
         for publisher in &self.publishers {
             publisher.set_online(is_online);
@@ -100,7 +100,7 @@ impl Publishers {
     }
 
     /// Ends the publishers, and adds their numbers to those of `next`, which takes their place.
-    pub fn give_way(&self, next: &mut Self) {
+    pub fn hand_over_to(&self, next: &mut Self) {
         self.publishers.iter().for_each(Publisher::ask_end);
         for publisher in &self.publishers {
             publisher.end();

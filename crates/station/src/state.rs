@@ -11,6 +11,7 @@ use std::{
 };
 
 use gstinspectpublish::report::Report;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// A JPEG or PNG file in memory.
@@ -36,11 +37,11 @@ pub struct Camera {
     pub counters: Counters,
     /// The last hour, the last failed frames, the roll.
     pub history: Mutex<History>,
-    /// What people ask of the camera.
+    /// Commands to the camera.
     pub commands: mpsc::Sender<Request>,
 }
 
-/// A command, and the way for its answer.
+/// A command, and the channel for its answer.
 pub struct Request {
     /// What to do.
     pub command: Command,
@@ -62,7 +63,8 @@ pub enum Status {
 }
 
 /// What stopped a camera.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Trouble {
     /// The source failed, or sends no frames.
     CameraLost,
@@ -72,8 +74,9 @@ pub enum Trouble {
     SettingsRefused,
 }
 
-/// What people can ask of a camera.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A command to a camera.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Command {
     /// Emits `take-white` on the flat field.
     TakeWhite,
@@ -90,12 +93,15 @@ pub enum Command {
 /// Upper ends of the buckets of [`Counters::latency`], seconds.
 pub const LATENCY_BUCKETS: [f64; 10] = [0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0];
 
+/// Names of [`Counters::verdicts`].
+pub const VERDICTS: [&str; 3] = ["pass", "fail", "none"];
+
 /// Numbers of a camera since the start of the station.
 #[derive(Default)]
 pub struct Counters {
     /// Frames that were inspected.
     pub frames: AtomicU64,
-    /// Frames by verdict: `pass`, `fail`, `none`.
+    /// Frames by verdict, in the order of [`VERDICTS`].
     pub verdicts: [AtomicU64; 3],
     /// Listed defects by class.
     pub defects: Mutex<BTreeMap<String, u64>>,
@@ -129,7 +135,7 @@ pub struct Counters {
     pub recording_stopped: AtomicBool,
 }
 
-/// What happened lately.
+/// The recent history of a camera.
 #[derive(Default)]
 pub struct History {
     /// Listed defects by class, by minute; in order, the newest last, 60 at most. A minute without
@@ -249,7 +255,7 @@ const KEPT_ALARMS: usize = 50;
 const WAITING_COMMANDS: usize = 8;
 
 impl Camera {
-    /// A camera that starts, and what people will ask of it.
+    /// A camera that starts, and the commands that will come for it.
     pub fn new(name: &str) -> (Self, mpsc::Receiver<Request>) {
         let (commands, requests) = mpsc::channel(WAITING_COMMANDS);
         let camera = Self {
@@ -268,7 +274,7 @@ impl Camera {
         (camera, requests)
     }
 
-    /// Sets the status. A camera that does not run has no results: old ones must not pass for new ones.
+    /// Sets the status. A camera that does not run has no results: old ones must not be shown as new.
     pub fn set_status(&self, status: Status) {
         let is_running = status == Status::Running;
         self.status.send_replace(status);
@@ -286,17 +292,22 @@ impl Camera {
     /// Raises an alarm: in the history and in the log.
     pub fn alarm(&self, text: String) {
         crate::error!("camera {}: {text}", self.name);
-        self.note(text);
+        self.show_on_page(text);
     }
 
-    /// Adds a text to those that people see beside the camera.
-    pub fn note(&self, text: String) {
+    /// Adds a text to those that the page shows beside the camera.
+    pub fn show_on_page(&self, text: String) {
         let mut history = self.history();
         history.alarms.push_back((SystemTime::now(), text));
         if history.alarms.len() > KEPT_ALARMS {
             history.alarms.pop_front();
         }
     }
+}
+
+impl Trouble {
+    /// Every trouble.
+    pub const ALL: [Self; 3] = [Self::CameraLost, Self::DeviceLost, Self::SettingsRefused];
 }
 
 impl fmt::Display for Trouble {

@@ -24,7 +24,7 @@ pub struct Station {
     config: Config,
     running: Vec<Supervisor>,
     cameras: watch::Sender<Arc<Vec<Arc<Camera>>>>,
-    /// What the supervisors counted at the last look.
+    /// The supervisors' counters at the last check.
     beats: Vec<(String, u64)>,
 }
 
@@ -78,7 +78,7 @@ impl Station {
                     error!("{}:{mistake}", path.display());
                 }
                 error!(
-                    "{} is not used: it has {} mistakes; the cameras go on with the settings before",
+                    "{} is not used: it has {} mistakes; the cameras continue with the previous settings",
                     path.display(),
                     mistakes.len()
                 );

@@ -15,16 +15,16 @@ use tokio::sync::mpsc as requests;
 use crate::{
     config::CameraConfig,
     info,
-    pictures::{Look, Pictures, Worker},
-    pipeline::{Changed, Learned, Outlets, Pipeline, trouble::Stopped},
+    pictures::{PictureSettings, Pictures, Worker},
+    pipeline::{Changed, Learned, Outlets, Pipeline, Stopped},
     publishing::Publishers,
     recording::Recorder,
     state::{Camera, Request, Status, Trouble},
 };
 
-/// Longest pause between two looks at the orders.
+/// Longest pause between two checks for orders.
 const POLL: Duration = Duration::from_millis(50);
-/// Between two readings of numbers.
+/// Interval between two updates of the counters for publishing.
 const NUMBERS: Duration = Duration::from_millis(500);
 /// Pause before the first new start, doubled at each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// After so long without trouble the pause is [`FIRST_PAUSE`] again.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// What a supervisor is told.
+/// An order to the thread.
 enum Order {
     Change(Box<CameraConfig>),
     Stop,
@@ -57,7 +57,7 @@ impl Supervisor {
         let camera = Arc::new(camera);
         let (orders, received) = mpsc::channel();
         let beats = Arc::new(AtomicU64::new(0));
-        let worker = Worker::start(&camera, Look::of(&config))?;
+        let worker = Worker::start(&camera, PictureSettings::of(&config))?;
         let run = Run {
             camera: camera.clone(),
             config,
@@ -105,7 +105,7 @@ impl Supervisor {
     }
 }
 
-/// Tells people if the thread ends by a fault of the station: nothing watches the camera then.
+/// Raises an alarm if the thread panics: nothing watches the camera then.
 struct Fault(Arc<Camera>);
 
 impl Drop for Fault {
@@ -119,7 +119,7 @@ impl Drop for Fault {
     }
 }
 
-/// Why a pipeline does not go on.
+/// Why a pipeline ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Stop,
@@ -177,8 +177,8 @@ impl Run {
         self.camera.history().begin_pipeline();
         self.camera.history().offers = pipeline.offers();
         let end = pipeline.start().and_then(|()| self.watch(&mut pipeline));
-        // The end of a pipeline may take seconds. Until then its results must not pass for new ones.
-        pipeline.note_end();
+        // Stopping may take seconds. Results that come meanwhile must not be shown as new.
+        pipeline.mark_ending();
         self.publishers.set_online(false);
         let end = end.unwrap_or_else(|stopped| {
             if started.elapsed() > SETTLED + self.config.start_timeout {
@@ -223,7 +223,7 @@ impl Run {
             let refused = |why| (Trouble::SettingsRefused, why);
             let next = Publishers::start(&self.config.publish, &self.camera);
             let mut next = next.map_err(refused)?;
-            self.publishers.give_way(&mut next);
+            self.publishers.hand_over_to(&mut next);
             self.publishers = Arc::new(next);
         }
         Ok(self.publishers.clone())
@@ -299,18 +299,18 @@ impl Run {
         self.camera.history().device = device;
         self.publishers.set_online(true);
         self.camera.set_status(Status::Running);
-        pipeline.note_latency();
+        pipeline.update_latency_limit();
     }
 
     /// Keeps what was learned for the pipelines that follow.
     fn keep(&mut self, learned: Learned) {
         let name = learned.name;
         let text = format!(
-            "learned {learned}; write it into the configuration file, because a restart of the station takes the \
-             {name} of the file"
+            "learned {learned}; write it into the configuration file, because a restart of the station reads \
+             {name} from the file"
         );
         info!("camera {}: {text}", self.camera.name);
-        self.camera.note(text);
+        self.camera.show_on_page(text);
         self.learned.retain(|(before, _)| before.name != name);
         self.learned.push((learned, self.config.clone()));
     }
@@ -356,7 +356,7 @@ impl Run {
                 Ok(Order::Change(config)) => *config,
                 Ok(Order::Stop) => return Some(End::Stop),
                 Err(mpsc::TryRecvError::Empty) => return None,
-                // Nobody is left who could stop the camera.
+                // The station has dropped the sender, so no order to stop can come.
                 Err(mpsc::TryRecvError::Disconnected) => return Some(End::Stop),
             };
             if config == self.config {
@@ -368,11 +368,13 @@ impl Run {
             });
             if let Changed::Refused(property) = &changed {
                 self.camera.alarm(format!(
-                    "the new {property} is refused; the camera goes on with the settings before"
+                    "the new {property} is refused; the camera continues with the previous settings"
                 ));
                 continue;
             }
-            self.worker.pictures().set_look(Look::of(&config));
+            self.worker
+                .pictures()
+                .set_settings(PictureSettings::of(&config));
             self.config = config;
             if changed == Changed::Live {
                 info!("camera {name}: the new settings are in force; no frame was left out");
@@ -383,14 +385,14 @@ impl Run {
         }
     }
 
-    /// Answers what people ask of the camera.
+    /// Carries out the commands that came for the camera.
     fn answer(&mut self, pipeline: Option<&Pipeline>) {
         while let Ok(request) = self.requests.try_recv() {
             let answer = match pipeline {
                 Some(pipeline) => pipeline.command(request.command),
                 None => Err("the camera does not run".to_owned()),
             };
-            // Whoever asked may have gone.
+            // The request may have timed out meanwhile.
             let _ = request.answer.send(answer);
         }
     }

@@ -1,4 +1,4 @@
-//! What systemd is told (sd_notify(3)), and its watchdog.
+//! Notifications to systemd (sd_notify(3)), and its watchdog.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::warning;
 /// Sends states; without a service manager nothing happens.
 pub fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        warning!("the service manager cannot be told: {error}");
+        warning!("the service manager cannot be notified: {error}");
     }
 }
 
-/// Tells that a reload begins. systemd waits for `READY=1` after it.
+/// Notifies systemd that a reload begins; systemd then waits for `READY=1`.
 pub fn reloading() {
     match NotifyState::monotonic_usec_now() {
         Ok(now) => notify(&[NotifyState::Reloading, now]),
@@ -21,7 +21,7 @@ pub fn reloading() {
     }
 }
 
-/// How often the watchdog must hear of the program: twice in the time that systemd waits.
+/// Interval between two notifications to the watchdog: half of systemd's limit.
 pub fn watchdog_interval() -> Option<Duration> {
     sd_notify::watchdog_enabled().map(|limit| limit / 2)
 }

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::{
-    labels::{Labels, NEW, Span},
+    labels::{Labels, NEW},
     rows::{Mask, count, find_edges, for_words, words_of},
-    touches::{Touch, find_touches, for_touches},
+    touches::{Span, Touch, find_touches, for_touches},
 };
 
 /// The spans of a band, and the working memory of the thread that reads it.

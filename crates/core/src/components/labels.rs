@@ -1,14 +1,6 @@
 //! Groups of spans that touch.
 
-use super::touches::{Touch, for_touches};
-
-/// A span of columns of one row: `x0 ≤ x < x1`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
-    pub x0: u32,
-    pub x1: u32,
-    pub label: u32,
-}
+use super::touches::{Span, Touch, for_touches};
 
 /// Stands for the label of a span that has none yet.
 pub(super) const NEW: u32 = u32::MAX;

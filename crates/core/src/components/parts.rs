@@ -9,9 +9,10 @@ use std::{
 use super::{
     Run,
     band::Band,
-    labels::{Labels, Span},
+    labels::Labels,
     rows::{Mask, count_runs},
     sums::Sums,
+    touches::Span,
 };
 
 /// A strip of fewer runs is read by one thread, which takes about 2 ms. At half as many runs two threads save nothing,
@@ -19,7 +20,7 @@ use super::{
 const LEAST_RUNS: usize = 1 << 17;
 /// More threads would wait for memory, and take processors from OpenCL.
 const MOST_BANDS: usize = 4;
-/// One row of so many tells how many runs there are.
+/// The runs of one row in so many are counted; the others are estimated from them.
 const SAMPLED: usize = 16;
 
 /// When and how a strip is divided.

@@ -1,6 +1,12 @@
 //! Which spans of a row touch which spans of the row above.
 
-use super::labels::Span;
+/// A span of columns of one row: `x0 ≤ x < x1`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub x0: u32,
+    pub x1: u32,
+    pub label: u32,
+}
 
 /// A span of a row touches a span of the row above. Both are counted from 1, from left to right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,8 +41,8 @@ pub(super) fn for_touches(above: &[Span], row: &[Span], mut visit: impl FnMut(To
 /// Finds what [`for_touches`] finds, from the pixels of both rows, and returns the number of touches. Takes a step
 /// per word and per span. `touches` holds at least as many as the rows have spans.
 ///
-/// Two spans touch if one begins where the other has a pixel, or one column after it. Words tell this of 64 columns at
-/// once. In noise no comparison of columns could be foreseen, and each wrong guess costs as much as twenty steps.
+/// Two spans touch if one begins where the other has a pixel, or one column after it. A word shows this for 64 columns
+/// at once. In noise no comparison of columns could be foreseen, and each wrong guess costs as much as twenty steps.
 pub(super) fn find_touches(above: &[u64], row: &[u64], touches: &mut [Touch]) -> usize {
     let mut count = 0;
     let mut last = Touch::default();

@@ -16,7 +16,7 @@ const STEP_PITCHES: f64 = 1.0 / 16.0;
 /// Farther multiples are ignored once their correlation falls below this share of the nearer ones',
 /// as under perspective or distortion.
 const COHERENT: f64 = 0.6;
-/// Largest ratio of a candidate and the period, either way.
+/// Largest ratio of a candidate to the period, or of the period to a candidate.
 const MAX_RATIO: usize = 8;
 /// If the correlations at every k-th multiple exceed their neighbours' by this share, the period is
 /// k pitches. The share has a base and grows with the noise (`1 − correlation`).

@@ -5,7 +5,7 @@ use std::mem::swap;
 use super::{Judged, Model};
 use crate::pitch::threshold_q8;
 
-/// How far a sample may be from its mean, and which way.
+/// How far a sample may be from its mean, and in which direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Deviations {
     /// Least distance that is marked, grey levels.

@@ -1,11 +1,7 @@
 //! A part of the picture to draw on, before the conversion to the frame's colours.
 
 use super::{
-    blend,
-    colours::ColourSpace,
-    found::Found,
-    placement::{Area, Placement},
-    shapes::Shape,
+    area::Area, blend, colours::ColourSpace, found::Found, placement::Placement, shapes::Shape,
     text,
 };
 

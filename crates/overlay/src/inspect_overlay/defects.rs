@@ -1,9 +1,10 @@
 //! Boxes around defects, and their labels.
 
 use super::{
+    area::Area,
     canvas::{Canvas, Colour},
     colours::ColourSpace,
-    placement::{Area, Placement},
+    placement::Placement,
     properties::Settings,
     shapes::Shape,
     text,

@@ -3,8 +3,8 @@
 use clinspect_results::{Defect, DefectResult};
 
 use super::{
+    area::Area,
     bits::{Bits, runs, span},
-    placement::Area,
 };
 
 /// The defects and marked pixels of a frame.

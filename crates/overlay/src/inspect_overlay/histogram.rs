@@ -3,8 +3,9 @@
 use gst_video::VideoFormat;
 
 use super::{
+    area::Area,
     canvas::{Canvas, Colour},
-    placement::{Area, Placement},
+    placement::Placement,
     text,
 };
 use clinspect_core::statistics::Statistics;

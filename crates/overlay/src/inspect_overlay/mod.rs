@@ -1,6 +1,6 @@
 //! `inspectoverlay`: draws the results of the other elements over the picture.
 
-mod aggregate;
+mod area;
 mod bits;
 mod blend;
 mod canvas;
@@ -10,7 +10,6 @@ mod found;
 mod histogram;
 mod imp;
 mod masks;
-mod matching;
 mod output;
 mod painter;
 mod placement;

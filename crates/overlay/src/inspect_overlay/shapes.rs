@@ -1,10 +1,10 @@
 //! The parts of an overlay, and how they are blended into a frame.
 
 use super::{
+    area::Area,
     bits::{Bits, runs},
     blend::Row,
     colours::Pixel,
-    placement::Area,
     rows::Rows,
 };
 

@@ -1,8 +1,9 @@
 //! The bar with the verdict and the counts.
 
 use super::{
+    area::Area,
     canvas::{Canvas, Colour},
-    placement::{Area, Placement},
+    placement::Placement,
     text,
 };
 use clinspect_results::{DefectResult, Verdict};
@@ -121,8 +122,8 @@ mod tests {
                 overflow,
                 ..DefectResult::default()
             });
-            let told = format!("{}, {}", wording.verdict, wording.counts);
-            assert_eq!(told, wanted);
+            let text = format!("{}, {}", wording.verdict, wording.counts);
+            assert_eq!(text, wanted);
         }
         let trains = Wording::result(&DefectResult {
             training: Some([3, 25]),

@@ -9,7 +9,7 @@ use super::{Frames, Method};
 use crate::{
     publisher::{DEFAULT_MAX_QUEUED, DEFAULT_TOPIC, Numbers, Publisher, Settings, StartError},
     report::Report,
-    sender::News,
+    sender::Notice,
     time,
 };
 
@@ -198,22 +198,22 @@ impl BaseTransformImpl for InspectPublish {
         let settings = lock(&self.settings).clone();
         let element = self.obj();
         let weak = element.downgrade();
-        let tell = move |news| {
+        let notify = move |notice| {
             let Some(element) = weak.upgrade() else {
                 return;
             };
-            match news {
-                News::Failed(why) => gst::element_warning!(
+            match notice {
+                Notice::Failed(why) => gst::element_warning!(
                     element,
                     gst::ResourceError::Write,
                     ("{why}; the results wait, and the element tries again")
                 ),
-                News::Works(again) => {
-                    gst::element_info!(element, gst::ResourceError::Write, ("{again}"))
+                Notice::Recovered(text) => {
+                    gst::element_info!(element, gst::ResourceError::Write, ("{text}"))
                 }
             }
         };
-        let publisher = Publisher::start(settings, &element.name(), tell);
+        let publisher = Publisher::start(settings, &element.name(), notify);
         let publisher = publisher.map_err(|error| match error {
             StartError::Settings(_) => gst::error_msg!(gst::LibraryError::Settings, ("{error}")),
             StartError::System(_) => gst::error_msg!(gst::ResourceError::NoSpaceLeft, ("{error}")),
@@ -226,7 +226,11 @@ impl BaseTransformImpl for InspectPublish {
         let publisher = lock(&self.publisher).take();
         if let Some(publisher) = publisher {
             if !publisher.end() {
-                gst::warning!(CAT, imp = self, "the sender does not end; it ends alone");
+                gst::warning!(
+                    CAT,
+                    imp = self,
+                    "the sending thread does not end in time; it ends later by itself"
+                );
             }
             *lock(&self.numbers) = publisher.numbers();
         }

@@ -215,7 +215,7 @@ fn check_source(description: &str, span: &Range<usize>, mistakes: &mut Mistakes<
         );
     }
     check_password("the source", description, span, mistakes);
-    let Err(error) = crate::pipeline::source(description) else {
+    let Err(error) = crate::source::bin(description) else {
         return;
     };
     let why = secrets::without_users(error.message());

@@ -1,18 +1,18 @@
-//! What the elements of a pipeline say.
+//! The messages of a pipeline's elements.
 
 use std::time::Duration;
 
 use gst::prelude::*;
 
-use super::{
-    Learned, Pipeline,
-    trouble::{self, Stopped},
-};
+use super::{Learned, Pipeline};
 use crate::{
     info, secrets,
     state::{Camera, Trouble},
     warning,
 };
+
+/// Why a pipeline stopped, and a text for people.
+pub type Stopped = (Trouble, String);
 
 impl Pipeline {
     /// Waits up to `limit` for messages.
@@ -31,7 +31,7 @@ impl Pipeline {
 
     fn take(&mut self, message: &gst::Message, camera: &Camera) -> Result<(), Stopped> {
         match message.view() {
-            gst::MessageView::Error(error) => return Err(trouble::of(error, &self.source)),
+            gst::MessageView::Error(error) => return Err(stopped_by(error, &self.source)),
             gst::MessageView::Eos(_) => {
                 let text = "the source has ended".to_owned();
                 return Err((Trouble::CameraLost, text));
@@ -49,7 +49,7 @@ impl Pipeline {
                 }
             }
             gst::MessageView::Info(information) => {
-                // What the warning said is over, so the next one is news.
+                // The cause of the warning is over, so the next warning is shown again.
                 self.warned.remove(&source_name(message));
                 info!(
                     "camera {}: {}",
@@ -57,7 +57,7 @@ impl Pipeline {
                     secrets::without_users(information.error().message())
                 );
             }
-            // Sources tell every step of a connection.
+            // Sources post every step of a connection.
             gst::MessageView::Progress(progress) if self.is_part(message) => {
                 info!("camera {}: {}", self.name, progress.get().2);
             }
@@ -67,7 +67,7 @@ impl Pipeline {
             }
             gst::MessageView::Element(element) => {
                 if let Some(structure) = element.structure() {
-                    self.tell(structure, camera);
+                    self.element_message(structure, camera);
                 }
             }
             _ => {}
@@ -81,8 +81,8 @@ impl Pipeline {
         (self.parts.iter()).any(|part| Some(part.element.upcast_ref::<gst::Object>()) == of)
     }
 
-    /// Element messages that people should know.
-    fn tell(&mut self, structure: &gst::StructureRef, camera: &Camera) {
+    /// Raises, logs or keeps the content of an element message.
+    fn element_message(&mut self, structure: &gst::StructureRef, camera: &Camera) {
         let name = &self.name;
         match structure.name().as_str() {
             "clhistogram-alarm" => {
@@ -121,4 +121,37 @@ impl Pipeline {
 
 fn source_name(message: &gst::MessageRef) -> String {
     message.src().map(|of| of.name().into()).unwrap_or_default()
+}
+
+/// The reason behind an error message. `source` is the camera's part of the pipeline.
+pub fn stopped_by(message: &gst::message::Error, source: &gst::Bin) -> Stopped {
+    let error = message.error();
+    let details = message.debug().unwrap_or_default();
+    let origin = message.src();
+    let in_source = origin.is_some_and(|origin| origin.has_as_ancestor(source));
+    let element = origin.and_then(|origin| origin.downcast_ref::<gst::Element>());
+    let factory = element.and_then(|element| element.factory());
+    let factory = factory.map_or_else(|| "the pipeline".into(), |factory| factory.name());
+    // The texts of the base classes name no reason; the last line of the details does.
+    let mut text = format!("{factory}: {}", error.message());
+    if error.matches(gst::StreamError::Failed)
+        && let Some(line) = details.lines().last()
+    {
+        text = format!("{text} ({line})");
+    }
+    let is_refused = error.matches(gst::LibraryError::Settings)
+        || error.matches(gst::StreamError::Format)
+        || error.matches(gst::StreamError::WrongType)
+        || error.matches(gst::CoreError::Negotiation)
+        || error.matches(gst::ResourceError::Settings)
+        || details.contains("not-negotiated");
+    let trouble = if is_refused {
+        Trouble::SettingsRefused
+    } else if in_source || error.matches(gst::StreamError::Failed) {
+        // An element that inspects posts StreamError::Failed for a frame that cannot be read.
+        Trouble::CameraLost
+    } else {
+        Trouble::DeviceLost
+    };
+    (trouble, text)
 }

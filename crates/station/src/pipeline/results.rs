@@ -1,7 +1,11 @@
 //! Takes the results of each frame, in the streaming thread.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering::Relaxed},
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -9,12 +13,11 @@ use clinspect_results::HistogramResult;
 use gst::{glib, prelude::*};
 use gstinspectpublish::{report::Report, time};
 
-use super::watched::Watched;
 use crate::{
     pictures::Pictures,
     publishing::Publishers,
     recording::Recorder,
-    state::{Camera, LATENCY_BUCKETS, RollMark},
+    state::{Camera, LATENCY_BUCKETS, RollMark, VERDICTS},
 };
 
 /// Most marks of the roll map.
@@ -23,14 +26,13 @@ const ROLL_MARKS: usize = 2000;
 const BINS: usize = 64;
 /// Least time between two histograms for the page.
 const BINS_INTERVAL: Duration = Duration::from_millis(250);
-const VERDICTS: [&str; 3] = ["pass", "fail", "none"];
 
 /// Receives the frames behind the analyzer.
 pub struct Results {
     camera: Arc<Camera>,
     watched: Arc<Watched>,
     outlets: Outlets,
-    /// Whether its property `line-scan` is on is asked. Weak, because its pad owns this value.
+    /// For its property `line-scan`. Weak, because its pad owns this value.
     analyzer: glib::WeakRef<gst::Element>,
     stream: Mutex<Stream>,
 }
@@ -79,7 +81,7 @@ impl Results {
                     let now = pipeline.upgrade().and_then(|p| p.current_running_time());
                     results.buffer(buffer, now);
                     // Now that the results are there: the supervisor then says that the camera runs.
-                    results.watched.leave();
+                    results.watched.add_result();
                 }
                 Some(gst::PadProbeData::Event(event)) => results.event(event),
                 _ => {}
@@ -122,7 +124,7 @@ impl Results {
         self.count(&report, latency);
         self.keep(&report);
         self.keep_bins(buffer);
-        if !self.watched.is_over.load(Relaxed) {
+        if !self.watched.is_ending.load(Relaxed) {
             self.camera.report.send_replace(Some(report.clone()));
         }
         self.outlets.publishers.offer(&report);
@@ -229,7 +231,7 @@ impl Results {
 }
 
 /// Counts a defect without a new string for a class that is known.
-fn add(counts: &mut std::collections::BTreeMap<String, u64>, class: &str) {
+fn add(counts: &mut BTreeMap<String, u64>, class: &str) {
     match counts.get_mut(class) {
         Some(count) => *count += 1,
         None => {
@@ -238,116 +240,49 @@ fn add(counts: &mut std::collections::BTreeMap<String, u64>, class: &str) {
     }
 }
 
-/// Watches the pad behind the source, and counts the frames that the source lost. Without a number on each
-/// frame a gap between timestamps counts, unless a trigger gives the frames (`is_triggered`).
-pub fn watch_source(pad: &gst::Pad, camera: &Arc<Camera>, is_triggered: bool) {
-    let camera = camera.clone();
-    let last = Mutex::new(Gaps::default());
-    let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
-    pad.add_probe(kinds, move |_, info| {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-        match &info.data {
-            Some(gst::PadProbeData::Buffer(buffer)) => {
-                let lost = last.before(buffer, is_triggered);
-                camera.counters.lost.fetch_add(lost, Relaxed);
-            }
-            Some(gst::PadProbeData::Event(event)) => {
-                if let gst::EventView::Caps(caps) = event.view() {
-                    let info = gst_video::VideoInfo::from_caps(caps.caps()).ok();
-                    let rate = info.map(|info| info.fps());
-                    let rate = rate.filter(|rate| rate.numer() > 0 && rate.denom() > 0);
-                    last.period =
-                        rate.map(|rate| 1e9 * f64::from(rate.denom()) / f64::from(rate.numer()));
-                }
-            }
-            _ => {}
+/// When frames left the inspection: written by the streaming threads, read by the supervisor.
+pub struct Watched {
+    started: Instant,
+    /// Milliseconds from the start to the last result, plus 1; 0 before the first.
+    last_result: AtomicU64,
+    /// Results.
+    pub frames: AtomicU64,
+    /// A result that takes longer than this is late, microseconds; 0 = not known.
+    pub latency_limit: AtomicU64,
+    /// The pipeline is ending: later results do not become the newest.
+    pub is_ending: AtomicBool,
+}
+
+impl Watched {
+    /// A pipeline that starts now.
+    pub fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            last_result: AtomicU64::new(0),
+            frames: AtomicU64::new(0),
+            latency_limit: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
         }
-        gst::PadProbeReturn::Ok
-    });
-}
-
-/// The frame before, to find frames that are missing after it.
-#[derive(Default)]
-struct Gaps {
-    /// Time between two frames, ns, if the caps say so.
-    period: Option<f64>,
-    pts: Option<gst::ClockTime>,
-    /// The number that the next frame should have.
-    next: Option<u64>,
-    has_frames: bool,
-}
-
-impl Gaps {
-    /// Frames that are missing before this one.
-    fn before(&mut self, buffer: &gst::BufferRef, is_triggered: bool) -> u64 {
-        let (offset, pts) = (buffer.offset(), buffer.pts());
-        // Sources that number frames set both; others count bytes.
-        let is_number = offset < u64::MAX - 1 && buffer.offset_end() == offset + 1;
-        let missing = match (is_number, self.next, self.pts.zip(pts), self.period) {
-            (true, Some(next), ..) => offset.saturating_sub(next),
-            (false, _, Some((last, pts)), Some(period)) if !is_triggered => {
-                let gap = pts.saturating_sub(last).nseconds() as f64;
-                // Timestamps tremble, so half a period is not missing yet.
-                (gap / period).round() as u64
-            }
-            .saturating_sub(1),
-            _ => 0,
-        };
-        let torn = gst::BufferFlags::DISCONT | gst::BufferFlags::GAP;
-        let is_torn = self.has_frames && buffer.flags().intersects(torn);
-        self.next = is_number.then(|| offset + 1);
-        self.pts = pts;
-        self.has_frames = true;
-        missing.max(is_torn.into())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(pts_ms: u64, number: Option<u64>, flags: gst::BufferFlags) -> gst::Buffer {
-        let mut buffer = gst::Buffer::new();
-        if let Some(buffer) = buffer.get_mut() {
-            buffer.set_pts(gst::ClockTime::from_mseconds(pts_ms));
-            buffer.set_flags(flags);
-            if let Some(number) = number {
-                buffer.set_offset(number);
-                buffer.set_offset_end(number + 1);
-            }
-        }
-        buffer
     }
 
-    fn lost(frames: &[gst::Buffer], is_triggered: bool) -> u64 {
-        let mut gaps = Gaps {
-            period: Some(40e6),
-            ..Gaps::default()
-        };
-        let lost = frames.iter().map(|frame| gaps.before(frame, is_triggered));
-        lost.sum()
+    fn now(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 
-    #[test]
-    fn lost_frames_are_counted_by_number_else_by_time_else_by_flag() {
-        let none = gst::BufferFlags::empty();
-        let discont = gst::BufferFlags::DISCONT;
-        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
-        let numbered = [(0, 5), (40, 6), (500, 7), (540, 10)];
-        let numbered = numbered.map(|(pts, number)| frame(pts, Some(number), none));
-        assert_eq!(
-            lost(&numbered, false),
-            2,
-            "7 to 10 lacks two; time does not count"
-        );
-        let timed = [0, 40, 79, 121, 240].map(|pts| frame(pts, None, none));
-        assert_eq!(lost(&timed, false), 2, "121 to 240 ms lacks two");
-        assert_eq!(lost(&timed, true), 0, "a trigger has no period");
-        let flagged = [frame(0, None, discont), frame(40, None, discont)];
-        assert_eq!(
-            lost(&flagged, false),
-            1,
-            "the first frame begins the stream"
-        );
+    /// Counts a result.
+    pub fn add_result(&self) {
+        self.last_result.store(self.now(), Relaxed);
+        self.frames.fetch_add(1, Relaxed);
+    }
+
+    /// Time since the last result, or since the start.
+    pub fn silence(&self) -> Duration {
+        let last = self.last_result.load(Relaxed).saturating_sub(1);
+        Duration::from_millis(self.now() - 1).saturating_sub(Duration::from_millis(last))
+    }
+
+    /// Whether there was a result.
+    pub fn has_results(&self) -> bool {
+        self.last_result.load(Relaxed) > 0
     }
 }

@@ -1,14 +1,15 @@
 //! The folder of a camera's recordings: names, files that are whole or absent, and limits.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
-    fs, io,
+    collections::{BTreeMap, BTreeSet, VecDeque, hash_map::RandomState},
+    fs,
+    hash::{BuildHasher, Hasher},
+    io,
     io::Write,
     path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, SystemTime},
 };
-
-use super::parts::{self, Token};
 
 /// Digits of a frame number, so that names sort by it.
 const FRAME_DIGITS: usize = 10;
@@ -94,7 +95,7 @@ enum Known<'n> {
 
 /// What a file of this name is; `None` if it is not one of the camera's recordings.
 fn known<'n>(camera: &str, file: &'n str) -> Option<Known<'n>> {
-    let part = parts::parse(file);
+    let part = parse_part(file);
     let name = part.map_or(file, |(name, _)| name);
     let png = name.strip_suffix(PNG);
     let base = png.or_else(|| name.strip_suffix(JSON))?;
@@ -219,12 +220,12 @@ impl Folder {
         Ok(())
     }
 
-    /// Whether a PNG is there or is being written. It is looked for last under its final name, which it
-    /// gets last.
+    /// Whether a PNG is there or is being written. Its final name is checked last, because it gets that
+    /// name last.
     fn gets_png(&self, base: &str) -> bool {
         let is_there = |name: &str| self.path.join(name).symlink_metadata().is_ok();
         let png = format!("{base}{PNG}");
-        parts::names_in_use(&png).iter().any(|part| is_there(part)) || is_there(&png)
+        names_in_use(&png).iter().any(|part| is_there(part)) || is_there(&png)
     }
 
     fn file(&self, name: &str, end: &str) -> PathBuf {
@@ -311,7 +312,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Removes the files of a recording, unless somebody else did.
+    /// Removes the files of a recording, unless they are gone already.
     fn drop_recording(&mut self, at: usize) -> io::Result<()> {
         let Some(recording) = self.recordings.get(at) else {
             return Ok(());
@@ -340,6 +341,62 @@ fn write(file: &Path, data: &[u8]) -> io::Result<()> {
         .open(file)?;
     file.write_all(data)?;
     file.sync_data()
+}
+
+/// Files that are being written have the name `.FILE.TOKEN.part`: `ls *.png` and a web server skip them.
+const START: &str = ".";
+const END: &str = ".part";
+/// Hexadecimal digits of a token.
+const DIGITS: usize = 16;
+
+/// The tokens of the writers of this process. Tokens are random, so none is that of a process before.
+static IN_USE: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
+
+fn in_use() -> MutexGuard<'static, BTreeSet<u64>> {
+    IN_USE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The token of a writer, which makes its names its own.
+struct Token(u64);
+
+impl Token {
+    fn new() -> Self {
+        // A new `RandomState` has new keys.
+        let token = RandomState::new().build_hasher().finish();
+        in_use().insert(token);
+        Self(token)
+    }
+
+    /// Name of a file while it is written.
+    fn name(&self, file: &str) -> String {
+        part_name(file, self.0)
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        in_use().remove(&self.0);
+    }
+}
+
+fn part_name(file: &str, token: u64) -> String {
+    format!("{START}{file}.{token:0DIGITS$x}{END}")
+}
+
+/// The names of a file while writers of this process write it.
+fn names_in_use(file: &str) -> Vec<String> {
+    let tokens = in_use();
+    tokens.iter().map(|token| part_name(file, *token)).collect()
+}
+
+/// The file that is being written under this name, and whether a writer of this process does;
+/// `None` if the name has another form.
+fn parse_part(part: &str) -> Option<(&str, bool)> {
+    let rest = part.strip_prefix(START)?.strip_suffix(END)?;
+    let (file, token) = rest.rsplit_once('.')?;
+    let is_token = token.len() == DIGITS && token.bytes().all(|b| b.is_ascii_hexdigit());
+    let token = u64::from_str_radix(token, 16).ok().filter(|_| is_token)?;
+    Some((file, in_use().contains(&token)))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What the parts of a recorder tell of it: counters and alarms of its camera, and whether recording
-//! is stopped.
+//! The link from the parts of a recorder to its camera: counters, alarms, and whether recording is
+//! stopped.
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -36,13 +36,13 @@ impl Link {
         self.is_stopped.load(Relaxed)
     }
 
-    /// Notes whether the folder or the disk refuses recordings.
+    /// Sets whether the folder or the disk refuses recordings.
     pub fn set_stopped(&self, is_stopped: bool) {
         self.is_stopped.store(is_stopped, Relaxed);
         self.change(|counters| counters.recording_stopped.store(is_stopped, Relaxed));
     }
 
-    /// Notes the length of the queue.
+    /// Sets the length of the queue.
     pub fn set_queued(&self, count: usize) {
         self.change(|counters| counters.recording_queue.store(count as u64, Relaxed));
     }

@@ -5,7 +5,6 @@
 
 mod folder;
 mod link;
-mod parts;
 mod queue;
 mod snapshot;
 mod writer;
@@ -38,7 +37,7 @@ const BEFORE_BYTES: usize = 128 << 20;
 /// Time between two attempts after the folder or the disk refused a recording.
 const RETRY: Duration = Duration::from_secs(60);
 /// How long the end of a recorder waits for the frames in its queue to be written.
-const PATIENCE: Duration = Duration::from_secs(5);
+const END_LIMIT: Duration = Duration::from_secs(5);
 
 /// What is recorded, and how much of it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +106,7 @@ struct Around {
     /// Frames that are still to be recorded after the last failed one.
     after: u32,
     /// Whether an alarm says that this format cannot be recorded.
-    is_refusal_told: bool,
+    is_refusal_raised: bool,
 }
 
 impl Recorder {
@@ -187,7 +186,7 @@ impl Recorder {
             Ok(snapshot) => snapshot,
             Err(why) => {
                 self.camera.counters.recording_errors.fetch_add(1, Relaxed);
-                if !std::mem::replace(&mut around.is_refusal_told, true) {
+                if !std::mem::replace(&mut around.is_refusal_raised, true) {
                     (self.camera).alarm(format!("frames cannot be recorded: {why}"));
                 }
                 return;
@@ -257,7 +256,7 @@ impl Drop for Recorder {
         let Some(writer) = self.writer.take() else {
             return;
         };
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + END_LIMIT;
         while !writer.is_finished() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(2));
         }

@@ -22,9 +22,9 @@ pub(super) enum Next {
     /// The oldest frame.
     Job(Box<Job>),
     /// None came in time.
-    Time,
+    Timeout,
     /// None will come.
-    End,
+    Closed,
 }
 
 /// The queue.
@@ -58,24 +58,24 @@ impl Queue {
     /// newest first. An empty queue takes a frame of any size. Returns how many frames were dropped.
     pub fn push(&self, job: Job) -> usize {
         let mut waiting = self.lock();
-        let Some(in_the_way) = self.in_the_way(&waiting, &job) else {
+        let Some(evicted) = self.evicted(&waiting, &job) else {
             return 1;
         };
-        for at in &in_the_way {
+        for at in &evicted {
             if let Some(dropped) = waiting.jobs.remove(*at) {
                 waiting.bytes -= dropped.snapshot.bytes();
             }
         }
         waiting.bytes += job.snapshot.bytes();
         waiting.jobs.push_back(job);
-        self.tell(&waiting);
+        self.update_length(&waiting);
         self.changed.notify_one();
-        in_the_way.len()
+        evicted.len()
     }
 
     /// Places of the frames that must be dropped for this one, the last place first; `None` if the frame
     /// does not fit.
-    fn in_the_way(&self, waiting: &Waiting, job: &Job) -> Option<Vec<usize>> {
+    fn evicted(&self, waiting: &Waiting, job: &Job) -> Option<Vec<usize>> {
         let (mut frames, mut bytes) = (waiting.jobs.len(), waiting.bytes);
         let fits = |frames, bytes| {
             let bytes = bytes + job.snapshot.bytes();
@@ -104,27 +104,27 @@ impl Queue {
         loop {
             if let Some(job) = waiting.jobs.pop_front() {
                 waiting.bytes -= job.snapshot.bytes();
-                self.tell(&waiting);
+                self.update_length(&waiting);
                 return Next::Job(Box::new(job));
             }
             if waiting.is_closed {
-                return Next::End;
+                return Next::Closed;
             }
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Next::Time;
+                return Next::Timeout;
             }
             let woken = self.changed.wait_timeout(waiting, left);
             waiting = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Removes all frames, and tells how many.
+    /// Removes all frames, and returns how many.
     pub fn clear(&self) -> usize {
         let mut waiting = self.lock();
         waiting.bytes = 0;
         let count = waiting.jobs.drain(..).count();
-        self.tell(&waiting);
+        self.update_length(&waiting);
         count
     }
 
@@ -134,8 +134,8 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Counts under the lock: else an older count could come last, and stay.
-    fn tell(&self, waiting: &Waiting) {
+    /// Under the lock: otherwise an older length could be stored last.
+    fn update_length(&self, waiting: &Waiting) {
         self.link.set_queued(waiting.jobs.len());
     }
 

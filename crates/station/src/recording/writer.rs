@@ -14,7 +14,7 @@ use super::{
 };
 use crate::warning;
 
-/// Time between two looks for recordings that are too old.
+/// Interval between two checks for recordings that are too old.
 const TIDY: Duration = Duration::from_secs(60);
 
 /// The thread's state.
@@ -26,9 +26,9 @@ pub(super) struct Writer {
     retry: Duration,
     /// `None` while recording is stopped.
     folder: Option<Folder>,
-    /// Whether an alarm says that recording is stopped, and none says that it goes on.
-    is_told: bool,
-    /// The last refusal of a frame, so that an alarm tells it once.
+    /// Whether the last alarm said that recording is stopped.
+    is_alarm_raised: bool,
+    /// The last refusal of a frame: an alarm is raised for each new one.
     refusal: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Writer {
             queue,
             retry,
             folder: None,
-            is_told: false,
+            is_alarm_raised: false,
             refusal: None,
         }
     }
@@ -55,12 +55,12 @@ impl Writer {
     /// Writes until the queue is closed and empty.
     pub fn run(mut self) {
         self.open();
-        let mut next = self.next_look();
+        let mut next = self.next_check();
         loop {
             match self.queue.pop(next) {
                 Next::Job(job) => self.record(&job),
-                Next::Time => {}
-                Next::End => return,
+                Next::Timeout => {}
+                Next::Closed => return,
             }
             // Recordings may come without a break.
             if Instant::now() >= next {
@@ -72,14 +72,14 @@ impl Writer {
                     }
                     None => self.open(),
                 }
-                next = self.next_look();
+                next = self.next_check();
             } else if self.folder.is_none() {
-                next = next.min(self.next_look());
+                next = next.min(self.next_check());
             }
         }
     }
 
-    fn next_look(&self) -> Instant {
+    fn next_check(&self) -> Instant {
         Instant::now()
             + if self.folder.is_some() {
                 TIDY
@@ -114,8 +114,8 @@ impl Writer {
             Ok(()) => {
                 self.link.count(|of| &of.recorded, 1);
                 self.refusal = None;
-                if std::mem::take(&mut self.is_told) {
-                    self.alarm("recording goes on".into());
+                if std::mem::take(&mut self.is_alarm_raised) {
+                    self.alarm("recording continues".into());
                 }
             }
             Err(Refusal::Frame(why)) => {
@@ -132,13 +132,13 @@ impl Writer {
         }
     }
 
-    /// The folder or the disk refuses: what waits is lost, and the next try is after a while.
+    /// The folder or the disk refuses: waiting frames are lost, and the writer tries again later.
     fn stop(&mut self, error: &io::Error) {
         self.folder = None;
         self.link.set_stopped(true);
         let lost = self.queue.clear();
         self.link.count(|of| &of.recording_errors, lost);
-        if !std::mem::replace(&mut self.is_told, true) {
+        if !std::mem::replace(&mut self.is_alarm_raised, true) {
             let folder = self.settings.folder.display();
             let advice = match error.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",

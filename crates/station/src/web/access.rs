@@ -5,11 +5,13 @@
 //! all sessions, and a restart of the station ends none.
 
 use std::{
+    collections::HashMap,
     fmt, fs,
+    net::IpAddr,
     os::unix::fs::PermissionsExt,
     path::Path,
-    sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context, ensure};
@@ -26,10 +28,7 @@ use subtle::ConstantTimeEq;
 
 use super::{Site, connections::Peer, files, refusal::Refusal};
 
-mod attempts;
 mod origin;
-
-pub use attempts::Attempts;
 
 /// Shortest token, characters. Guessing a random one of this length is hopeless.
 const MIN_TOKEN: usize = 16;
@@ -37,6 +36,12 @@ const MIN_TOKEN: usize = 16;
 const MAX_TOKEN: usize = 256;
 /// How long a browser stays logged in.
 const SESSION: Duration = Duration::from_secs(30 * 24 * 3600);
+/// Wrong tokens of an address within [`WINDOW`].
+const MAX_WRONG: u32 = 5;
+/// The count of an address begins anew so long after its first wrong token.
+const WINDOW: Duration = Duration::from_secs(60);
+/// Addresses that are remembered.
+const MAX_ADDRESSES: usize = 1024;
 
 /// What requests may do.
 #[derive(Debug, Default)]
@@ -131,6 +136,44 @@ impl Token {
             .ct_eq(value.as_bytes())
             .into();
         is_ours && now() < expires
+    }
+}
+
+/// Counts wrong tokens by address: after a few, the answer no longer says that a token is wrong.
+///
+/// The token's length protects the station, not this limit. The limit makes a program with an old token stop
+/// asking. A right token always passes: behind a proxy all clients share one address, and one of them must not
+/// lock out the others.
+#[derive(Default)]
+pub struct Attempts(Mutex<HashMap<IpAddr, (Instant, u32)>>);
+
+impl Attempts {
+    /// Counts a wrong token of the address, and returns the refusal of the request.
+    pub fn wrong(&self, address: IpAddr) -> Refusal {
+        let address = network(address);
+        let mut wrong = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.retain(|_, (since, _)| since.elapsed() < WINDOW);
+        if wrong.len() >= MAX_ADDRESSES && !wrong.contains_key(&address) {
+            // More addresses than a plant has: none of them is remembered for a while.
+            return Refusal::TOO_MANY_ATTEMPTS;
+        }
+        let (_, count) = wrong.entry(address).or_insert((Instant::now(), 0));
+        if *count >= MAX_WRONG {
+            return Refusal::TOO_MANY_ATTEMPTS;
+        }
+        *count += 1;
+        Refusal::WRONG_TOKEN
+    }
+}
+
+/// A host owns 64 bits of IPv6 addresses, so they count as one.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(address) => address.into(),
+            None => std::net::Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
+        },
+        address => address,
     }
 }
 

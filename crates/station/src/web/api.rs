@@ -23,7 +23,7 @@ use super::{
     live::failure_by_id,
     refusal::Refusal,
 };
-use crate::state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status, Trouble};
+use crate::state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status};
 
 /// Marks of the roll map that are sent: the newest.
 const MAX_MARKS: usize = 2000;
@@ -48,9 +48,9 @@ pub async fn camera(
 /// What a card of the page shows at once; also the data of an event.
 pub fn summary(camera: &Camera) -> Value {
     let (status, text) = match &*camera.status.borrow() {
-        Status::Starting => ("starting", String::new()),
-        Status::Running => ("running", String::new()),
-        Status::Failed(trouble, text) => (trouble_name(*trouble), text.clone()),
+        Status::Starting => (json!("starting"), String::new()),
+        Status::Running => (json!("running"), String::new()),
+        Status::Failed(trouble, text) => (json!(trouble), text.clone()),
     };
     let report = camera.newest_report();
     let of = &camera.counters;
@@ -76,7 +76,7 @@ pub fn summary(camera: &Camera) -> Value {
         "alarms": alarms,
         "newest_failure": history.failures.back().map(|failure| failure.id),
         "is_web": history.web.is_some(),
-        "offers": history.offers.iter().map(|command| command_name(*command)).collect::<Vec<_>>(),
+        "offers": history.offers,
         "frames": of.frames.load(Relaxed),
         "pass": of.verdicts[0].load(Relaxed),
         "fail": of.verdicts[1].load(Relaxed),
@@ -208,17 +208,7 @@ pub async fn failure(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asked {
-    command: Asking,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum Asking {
-    TakeWhite,
-    TakeDark,
-    Train,
-    LearnThreshold,
-    TakeReference,
+    command: Command,
 }
 
 /// `POST /api/cameras/NAME/command`.
@@ -236,13 +226,7 @@ pub async fn command(
     let camera = site.camera(&name)?;
     let (answer, answered) = oneshot::channel();
     let request = Request {
-        command: match asked.command {
-            Asking::TakeWhite => Command::TakeWhite,
-            Asking::TakeDark => Command::TakeDark,
-            Asking::Train => Command::Train,
-            Asking::LearnThreshold => Command::LearnThreshold,
-            Asking::TakeReference => Command::TakeReference,
-        },
+        command: asked.command,
         answer,
     };
     let busy = "The camera does not take commands now; wait until its inspection runs.";
@@ -253,24 +237,6 @@ pub async fn command(
         Ok(Ok(Ok(sentence))) => Ok(Json(json!({ "answer": sentence }))),
         Ok(Ok(Err(sentence))) => Err(Refusal(StatusCode::CONFLICT, sentence.into())),
         _ => Err(Refusal::new(unavailable, busy)),
-    }
-}
-
-fn command_name(command: Command) -> &'static str {
-    match command {
-        Command::TakeWhite => "take-white",
-        Command::TakeDark => "take-dark",
-        Command::Train => "train",
-        Command::LearnThreshold => "learn-threshold",
-        Command::TakeReference => "take-reference",
-    }
-}
-
-fn trouble_name(trouble: Trouble) -> &'static str {
-    match trouble {
-        Trouble::CameraLost => "camera-lost",
-        Trouble::DeviceLost => "device-lost",
-        Trouble::SettingsRefused => "settings-refused",
     }
 }
 

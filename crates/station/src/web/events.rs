@@ -1,6 +1,6 @@
 //! Verdicts as they come: server-sent events.
 //!
-//! Each client looks ten times a second which cameras have news and gets the newest of each, so a
+//! Each client checks ten times a second which cameras have changed and gets the newest state of each, so a
 //! fast camera or a slow client makes no queue, and no frame waits for a client.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
@@ -23,11 +23,11 @@ use gstinspectpublish::report::Report;
 
 /// Clients at once.
 const MAX_CLIENTS: usize = 64;
-/// Time between two looks.
+/// Interval between two checks.
 const PACE: Duration = Duration::from_millis(100);
-/// Looks without news after which a sign of life is sent: the page calls its results old when
-/// none comes.
-const SIGN_OF_LIFE: u32 = 20;
+/// Checks without a change after which a keep-alive event is sent. Without any event the page shows
+/// its results as old.
+const KEEP_ALIVE: u32 = 20;
 
 /// Places for clients.
 pub type Places = Arc<Semaphore>;
@@ -46,7 +46,7 @@ pub async fn events(State(site): State<Arc<Site>>) -> Result<Response, Refusal> 
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let texts = IntervalStream::new(ticks).filter_map(move |_| {
         let _ = &place;
-        feed.news()
+        feed.next_events()
             .map(|text| Ok::<_, Infallible>(Bytes::from(text)))
     });
     let content_type = [(header::CONTENT_TYPE, "text/event-stream")];
@@ -78,15 +78,15 @@ impl Seen {
         seen
     }
 
-    fn has_news(&mut self) -> bool {
+    fn take_changes(&mut self) -> bool {
         let report = take(&mut self.report);
         let status = take(&mut self.status);
         report || status
     }
 }
 
-/// Whether the value is new; then it is no longer. A value that comes meanwhile is new at the next
-/// look, or is in the summary, which is made after this one.
+/// Whether the value is new; marks it as seen. A value that comes meanwhile is new at the next
+/// check, or is in the summary, which is made after this one.
 fn take<T>(receiver: &mut watch::Receiver<T>) -> bool {
     let is_new = receiver.has_changed().unwrap_or(false);
     if is_new {
@@ -105,7 +105,7 @@ impl Feed {
         }
     }
 
-    fn news(&mut self) -> Option<String> {
+    fn next_events(&mut self) -> Option<String> {
         let mut text = String::new();
         if self.list.has_changed().unwrap_or(false) {
             let cameras = self.list.borrow_and_update();
@@ -114,12 +114,12 @@ impl Feed {
             push(&mut text, "cameras", &serde_json::json!(names));
         }
         for seen in &mut self.cameras {
-            if seen.has_news() {
+            if seen.take_changes() {
                 push(&mut text, "camera", &api::summary(&seen.camera));
             }
         }
         self.quiet = if text.is_empty() { self.quiet + 1 } else { 0 };
-        if self.quiet >= SIGN_OF_LIFE {
+        if self.quiet >= KEEP_ALIVE {
             self.quiet = 0;
             push(&mut text, "alive", &serde_json::Value::Null);
         }
@@ -141,16 +141,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_status_is_swallowed_between_two_looks() {
+    fn no_status_is_lost_between_two_checks() {
         let camera = Arc::new(Camera::new("left").0);
         let mut seen = Seen::new(&camera);
-        seen.has_news();
+        seen.take_changes();
         thread::scope(|scope| {
             for round in 0..300 {
                 let text = Status::Failed(crate::state::Trouble::CameraLost, round.to_string());
                 let sender = scope.spawn(|| camera.status.send_replace(text));
                 let start = Instant::now();
-                while !seen.has_news() {
+                while !seen.take_changes() {
                     let waited = start.elapsed();
                     assert!(
                         waited < Duration::from_secs(5),

@@ -16,7 +16,7 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_stream::{Stream, StreamExt, wrappers::WatchStream};
 
 use super::{Site, refusal::Refusal};
@@ -24,7 +24,7 @@ use crate::state::{Camera, Failure, Picture};
 
 /// Endless pictures at once.
 const MAX_STREAMS: usize = 32;
-/// Shortest time between two pictures of one client: more is lost on people.
+/// Shortest time between two pictures of one client: people see no more than that.
 const PACE: Duration = Duration::from_millis(80);
 /// The last picture is sent again so often, so that a client that is gone is noticed. The stream
 /// fails if frames came before two repetitions, and no picture.
@@ -82,25 +82,19 @@ pub async fn live(
 async fn next_picture(camera: Arc<Camera>) -> Result<Response, Refusal> {
     let mut pictures = camera.live.subscribe();
     let _viewer = Viewer::new(&camera);
-    let next = pictures.wait_for_next();
+    let next = wait_for_next(&mut pictures);
     match tokio::time::timeout(PICTURE_WITHIN, next).await {
         Ok(Some(picture)) => Ok(jpeg(picture)),
         _ => Err(Refusal::NO_PICTURE),
     }
 }
 
-/// Waits for a value that comes after now.
-trait WaitForNext {
-    async fn wait_for_next(&mut self) -> Option<Picture>;
-}
-
-impl WaitForNext for tokio::sync::watch::Receiver<Option<Picture>> {
-    async fn wait_for_next(&mut self) -> Option<Picture> {
-        loop {
-            self.changed().await.ok()?;
-            if let Some(picture) = self.borrow_and_update().clone() {
-                return Some(picture);
-            }
+/// Waits for a picture that comes after now; `None` if the camera is gone.
+async fn wait_for_next(pictures: &mut watch::Receiver<Option<Picture>>) -> Option<Picture> {
+    loop {
+        pictures.changed().await.ok()?;
+        if let Some(picture) = pictures.borrow_and_update().clone() {
+            return Some(picture);
         }
     }
 }
@@ -141,8 +135,8 @@ fn parts<K>(
             counted = frames();
             match next {
                 Ok(picture) => (last, is_late) = (Some(picture), false),
-                // Pictures fail; one that stands still would pass for the line. Browsers show it
-                // on after a proper end, but not after an error.
+                // Pictures fail, and a picture that stands still would look like the running line.
+                // Browsers keep showing it after a proper end, but not after an error.
                 Err(_) if more && is_late => return Some(Err(io::ErrorKind::TimedOut.into())),
                 Err(_) => is_late = more,
             }

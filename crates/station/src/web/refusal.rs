@@ -59,7 +59,7 @@ impl Refusal {
     );
     pub const TOO_MANY_VIEWERS: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,
-        "As many people as the station allows look at live pictures; close another page.",
+        "Too many pages are open; close another page of this station.",
     );
     pub const NO_PICTURE: Self = Self::new(
         StatusCode::SERVICE_UNAVAILABLE,

@@ -51,7 +51,7 @@ def planted_failure_appears():
     wait("its thumbnail", lambda: js("document.querySelector('#camera-left .thumbnails img')?.naturalWidth > 0"))
     wait("pass again", lambda: verdict("left") == "pass")
     assert text("#camera-left .plot svg g title"), "the hour's plot has a bar"
-    wait("the news", lambda: "left: Pass" in text("#news"), 10)
+    wait("the announcement", lambda: "left: Pass" in text("#announcements"), 10)
     picture("overview")
 
 
@@ -123,7 +123,7 @@ def alone_with_endless_picture():
     assert js("location.hash") == "#left", "the camera stays alone"
     assert js("document.getElementById('camera-right').hidden")
     ask("blind")
-    wait("the note", lambda: text("#camera-left .note") == "No picture comes from the station", 20)
+    wait("the placeholder", lambda: text("#camera-left .placeholder") == "No picture comes from the station", 20)
     assert js("document.querySelector('#camera-left .live img').hidden"), "an old picture passes for the line"
     ask("see")
     moves("left")
@@ -138,7 +138,7 @@ def lost_camera_says_what_to_do():
     assert verdict("right") == "missing", "a lost camera has no verdict"
     assert text("#camera-right .figures dd") == "–", "a lost camera has no frame rate"
     assert "over-exposed" not in text("#camera-right .alarms"), "its last frame's light alarm is over"
-    assert "Check the camera's power" in text("#camera-right .note")
+    assert "Check the camera's power" in text("#camera-right .placeholder")
     assert text("#summary") == "1 of 2 cameras running", text("#summary")
     contrasts()
     picture("lost")
@@ -163,7 +163,7 @@ def hidden_page_keeps_no_verdict():
 
 def silent_station_is_asked_again():
     js("void (window.streams.at(-1).isSilent = true)")
-    wait("the banner", lambda: "does not answer" in text("#old"), 10)
+    wait("the banner", lambda: "has not answered" in text("#old"), 10)
     assert "There is no verdict now" in text("#old"), text("#old")
     assert verdict("left") == verdict("right") == "missing"
     assert text("#camera-left .figures dd") == "–"
@@ -303,7 +303,7 @@ def log_in_and_command():
 
 def ended_station_is_told():
     ask("end")
-    wait("the banner", lambda: "does not answer" in text("#old") and not js("document.getElementById('old').hidden"))
+    wait("the banner", lambda: "has not answered" in text("#old") and not js("document.getElementById('old').hidden"))
     assert verdict("left") == "missing", "old results are no verdict"
     contrasts()
     picture("ended")

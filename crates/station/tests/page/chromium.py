@@ -161,7 +161,7 @@ CONTRAST = """
     const found = [];
     for (const element of document.querySelectorAll("body *")) {
         const text = [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-        if (!text || !element.getClientRects().length || element.matches("text, button:disabled, .note *, .unseen, noscript *")) continue;
+        if (!text || !element.getClientRects().length || element.matches("text, button:disabled, .placeholder *, .unseen, noscript *")) continue;
         const [a, b] = [light(parse(getComputedStyle(element).color)), light(behind(element))].sort((x, y) => y - x);
         const ratio = (a + 0.05) / (b + 0.05);
         if (ratio < 4.5) found.push(`${element.tagName} ${element.className} "${element.textContent}": ${ratio.toFixed(2)}`);

@@ -87,7 +87,7 @@ fn a_full_disk_stops_recording_and_the_frames_go_on() {
     assert!(told[0].contains("No space left on device"), "{told:?}");
     assert!(told[0].contains("free some space"), "{told:?}");
 
-    // Somebody makes room: recording goes on by itself.
+    // Somebody makes room: recording continues by itself.
     for name in files(&folder) {
         fs::remove_file(folder.join(name)).unwrap();
     }
@@ -102,7 +102,7 @@ fn a_full_disk_stops_recording_and_the_frames_go_on() {
         fail();
     }
     drop(recorder);
-    assert_eq!(alarms(&camera)[1], "recording goes on");
+    assert_eq!(alarms(&camera)[1], "recording continues");
     let counters = &camera.counters;
     let counted = [
         &counters.recorded,
@@ -148,7 +148,7 @@ fn a_missing_folder_is_an_alarm_and_is_used_once_it_is_there() {
     assert_eq!(told.len(), 4, "{told:?}");
     for (text, part) in told
         .iter()
-        .zip(["make the folder", "goes on"].iter().cycle())
+        .zip(["make the folder", "continues"].iter().cycle())
     {
         assert!(text.contains(part), "{told:?}");
     }

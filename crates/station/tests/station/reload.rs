@@ -102,7 +102,9 @@ fn setting_that_these_frames_do_not_allow_is_refused_and_the_camera_goes_on() {
     station.wait_for_status("left", "running");
     // A pitch that is larger than the frame. No look at the file could tell.
     station.reload(&camera(500));
-    station.wait_for_log("the new pitch-x is refused; the camera goes on with the settings before");
+    station.wait_for_log(
+        "the new pitch-x is refused; the camera continues with the previous settings",
+    );
     station.wait_for_frames("left", 10);
     station.lost_nothing("left");
     assert_eq!(station.camera("left")["verdict"], "fail");

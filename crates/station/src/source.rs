@@ -1,0 +1,141 @@
+//! The source of a camera: the elements that the file describes, and a queue behind them.
+
+use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed};
+
+use gst::prelude::*;
+
+use crate::state::Camera;
+
+/// The queue's name.
+pub const QUEUE: &str = "clinspect-input";
+/// Frames that wait between the source and the inspection.
+const QUEUED_FRAMES: u32 = 16;
+
+/// A bin of the described elements and the queue.
+///
+/// # Errors
+/// The description cannot be parsed, an element is missing, or there is no free output.
+pub fn bin(description: &str) -> Result<gst::Bin, gst::glib::Error> {
+    // With the queue the description may end with caps, or with an element whose pads come later.
+    let line = format!(
+        "{description} ! queue name={QUEUE} max-size-buffers={QUEUED_FRAMES} max-size-bytes=0 max-size-time=0"
+    );
+    let flags = gst::ParseFlags::FATAL_ERRORS;
+    gst::parse::bin_from_description_full(&line, true, None, flags)?
+        .dynamic_cast()
+        .map_err(|_| gst::glib::Error::new(gst::ParseError::Syntax, "it is no pipeline"))
+}
+
+/// Counts the frames that the source lost, on the pad behind the source. Without a number on each
+/// frame a gap between timestamps counts, unless a trigger gives the frames (`is_triggered`).
+pub fn count_lost_frames(pad: &gst::Pad, camera: &Arc<Camera>, is_triggered: bool) {
+    let camera = camera.clone();
+    let last = Mutex::new(Gaps::default());
+    let kinds = gst::PadProbeType::BUFFER | gst::PadProbeType::EVENT_DOWNSTREAM;
+    pad.add_probe(kinds, move |_, info| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        match &info.data {
+            Some(gst::PadProbeData::Buffer(buffer)) => {
+                let lost = last.before(buffer, is_triggered);
+                camera.counters.lost.fetch_add(lost, Relaxed);
+            }
+            Some(gst::PadProbeData::Event(event)) => {
+                if let gst::EventView::Caps(caps) = event.view() {
+                    let info = gst_video::VideoInfo::from_caps(caps.caps()).ok();
+                    let rate = info.map(|info| info.fps());
+                    let rate = rate.filter(|rate| rate.numer() > 0 && rate.denom() > 0);
+                    last.period =
+                        rate.map(|rate| 1e9 * f64::from(rate.denom()) / f64::from(rate.numer()));
+                }
+            }
+            _ => {}
+        }
+        gst::PadProbeReturn::Ok
+    });
+}
+
+/// The frame before, to find frames that are missing after it.
+#[derive(Default)]
+struct Gaps {
+    /// Time between two frames, ns, if the caps say so.
+    period: Option<f64>,
+    pts: Option<gst::ClockTime>,
+    /// The number that the next frame should have.
+    next: Option<u64>,
+    has_frames: bool,
+}
+
+impl Gaps {
+    /// Frames that are missing before this one.
+    fn before(&mut self, buffer: &gst::BufferRef, is_triggered: bool) -> u64 {
+        let (offset, pts) = (buffer.offset(), buffer.pts());
+        // Sources that number frames set both; others count bytes.
+        let is_number = offset < u64::MAX - 1 && buffer.offset_end() == offset + 1;
+        let missing = match (is_number, self.next, self.pts.zip(pts), self.period) {
+            (true, Some(next), ..) => offset.saturating_sub(next),
+            (false, _, Some((last, pts)), Some(period)) if !is_triggered => {
+                let gap = pts.saturating_sub(last).nseconds() as f64;
+                // Timestamps tremble, so half a period is not missing yet.
+                (gap / period).round() as u64
+            }
+            .saturating_sub(1),
+            _ => 0,
+        };
+        let torn = gst::BufferFlags::DISCONT | gst::BufferFlags::GAP;
+        let is_torn = self.has_frames && buffer.flags().intersects(torn);
+        self.next = is_number.then(|| offset + 1);
+        self.pts = pts;
+        self.has_frames = true;
+        missing.max(is_torn.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(pts_ms: u64, number: Option<u64>, flags: gst::BufferFlags) -> gst::Buffer {
+        let mut buffer = gst::Buffer::new();
+        if let Some(buffer) = buffer.get_mut() {
+            buffer.set_pts(gst::ClockTime::from_mseconds(pts_ms));
+            buffer.set_flags(flags);
+            if let Some(number) = number {
+                buffer.set_offset(number);
+                buffer.set_offset_end(number + 1);
+            }
+        }
+        buffer
+    }
+
+    fn lost(frames: &[gst::Buffer], is_triggered: bool) -> u64 {
+        let mut gaps = Gaps {
+            period: Some(40e6),
+            ..Gaps::default()
+        };
+        let lost = frames.iter().map(|frame| gaps.before(frame, is_triggered));
+        lost.sum()
+    }
+
+    #[test]
+    fn lost_frames_are_counted_by_number_else_by_time_else_by_flag() {
+        let none = gst::BufferFlags::empty();
+        let discont = gst::BufferFlags::DISCONT;
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        let numbered = [(0, 5), (40, 6), (500, 7), (540, 10)];
+        let numbered = numbered.map(|(pts, number)| frame(pts, Some(number), none));
+        assert_eq!(
+            lost(&numbered, false),
+            2,
+            "7 to 10 lacks two; time does not count"
+        );
+        let timed = [0, 40, 79, 121, 240].map(|pts| frame(pts, None, none));
+        assert_eq!(lost(&timed, false), 2, "121 to 240 ms lacks two");
+        assert_eq!(lost(&timed, true), 0, "a trigger has no period");
+        let flagged = [frame(0, None, discont), frame(40, None, discont)];
+        assert_eq!(
+            lost(&flagged, false),
+            1,
+            "the first frame begins the stream"
+        );
+    }
+}
