@@ -68,7 +68,9 @@ def device(title, body):
                 ordered = sorted(figures.values(), key=float)
                 panels = [figures.get(panel, "") for panel in PANELS]
                 grid.append([section, name, ordered[0], ordered[-1], *panels])
-    lines = [f"## {title}", "", "; ".join(facts) + ".", "", *written(grid)]
+    lines = [f"## {title}", "", "; ".join(facts) + "."]
+    if len(grid) > 1:
+        lines += ["", *written(grid)]
     if WHOLE in sections:
         lines += ["", f"### {WHOLE}, frames/s", "", *written(grid_of(sections[WHOLE]))]
     if growth:
