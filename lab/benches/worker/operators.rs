@@ -14,8 +14,8 @@ use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Contrast, FlatField, Gaussian, GaussianSettings,
-    Histogram, HistogramSettings, MaskTarget, PitchThreshold, PitchThresholdSettings, Polarity,
-    Reference, Strategy,
+    Histogram, HistogramSettings, Inspection, MaskTarget, PitchThreshold, PitchThresholdSettings,
+    Polarity, Reference, Strategy, Subject,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
@@ -42,8 +42,7 @@ enum Operator {
     Histogram(Box<Histogram>, Vec<u32>),
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
     FlatField(Box<FlatField>, ClFrame, gst::Buffer),
-    Pitch(Box<PitchThreshold>, gst::Memory),
-    Reference(Box<Reference>, gst::Memory),
+    Marks(Box<dyn Inspection>, gst::Memory),
     /// Finds where the frame lies in the model.
     Align(Box<Reference>),
     /// Lists the defects of a mask that was made before; areas of the listed ones.
@@ -165,13 +164,13 @@ pub fn prepare(
         "pitch_threshold" => {
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;
-            Operator::Pitch(Box::new(pitch(&context, &layout, settings)?), mask)
+            Operator::Marks(Box::new(pitch(&context, &layout, settings)?), mask)
         }
         "reference" => {
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;
             let operator = trained::prepare(&context, &layout, frame, settings, Align::None)?;
-            Operator::Reference(Box::new(operator), mask)
+            Operator::Marks(Box::new(operator), mask)
         }
         "align" => {
             let operator =
@@ -186,7 +185,8 @@ pub fn prepare(
                 .as_ref()
                 .ok_or("lists are timed without transfers")?;
             let buffer = buffer_of(&mask).ok_or("the mask is not in OpenCL memory")?;
-            operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &meter)?;
+            let subject = Subject::whole(input, frame.height, &meter);
+            operator.mark(subject, MaskTarget::Packed { buffer, offset: 0 })?;
             Operator::List(Box::new(operator), mask, Box::default(), Vec::new())
         }
         _ => return Err(format!("no operator is called {task}").into()),
@@ -333,6 +333,7 @@ impl Contestant for Ours {
             .as_ref()
             .or(self.resident.as_ref())
             .ok_or("there is no frame")?;
+        let subject = Subject::whole(input, self.importer.layout().height, &self.meter);
         match &mut self.operator {
             Operator::Histogram(operator, bins) => operator.run(input, &self.meter, bins)?,
             Operator::Gaussian(operator, output, out) => {
@@ -351,16 +352,9 @@ impl Contestant for Ours {
                     drop(out.map_readable()?);
                 }
             }
-            Operator::Pitch(operator, mask) => {
+            Operator::Marks(operator, mask) => {
                 let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
-                operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &self.meter)?;
-                if self.transfers {
-                    drop(mask.map_readable()?);
-                }
-            }
-            Operator::Reference(operator, mask) => {
-                let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
-                operator.run(input, MaskTarget::Packed { buffer, offset: 0 }, &self.meter)?;
+                operator.mark(subject, MaskTarget::Packed { buffer, offset: 0 })?;
                 if self.transfers {
                     drop(mask.map_readable()?);
                 }
@@ -369,7 +363,7 @@ impl Contestant for Ours {
             Operator::List(operator, mask, finder, areas) => {
                 let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
                 let target = MaskTarget::Packed { buffer, offset: 0 };
-                let listed = operator.list(input, target, finder, &LIST, true, &self.meter)?;
+                let listed = operator.list(subject, target, finder, &LIST)?;
                 areas.clear();
                 areas.extend(listed.defects.iter().map(|defect| defect.area));
             }
@@ -388,7 +382,7 @@ impl Contestant for Ours {
         {
             let written = match &self.operator {
                 Operator::Gaussian(_, _, out) | Operator::FlatField(_, _, out) => out.size(),
-                Operator::Pitch(_, mask) | Operator::Reference(_, mask) => mask.size(),
+                Operator::Marks(_, mask) => mask.size(),
                 Operator::Histogram(..) | Operator::Align(_) | Operator::List(..) => 0,
             };
             self.steps.note(steps::of_frame(&timeline, written));
@@ -405,9 +399,7 @@ impl Contestant for Ours {
                 .flat_map(|row| &row[..self.frame.row()])
                 .copied()
                 .collect(),
-            Operator::Pitch(_, mask) | Operator::Reference(_, mask) => {
-                mask.map_readable()?.to_vec()
-            }
+            Operator::Marks(_, mask) => mask.map_readable()?.to_vec(),
             Operator::Align(_) => Vec::new(),
             Operator::List(_, _, _, areas) => areas.iter().flat_map(|n| n.to_le_bytes()).collect(),
         })
@@ -421,10 +413,7 @@ impl Contestant for Ours {
             Operator::Histogram(operator, _) => json!(format!("{:?}", operator.variant())),
             Operator::Gaussian(operator, ..) => json!(operator.kernels().next()),
             Operator::FlatField(operator, ..) => json!(operator.kernels().next()),
-            Operator::Pitch(..)
-            | Operator::Reference(..)
-            | Operator::Align(..)
-            | Operator::List(..) => Value::Null,
+            Operator::Marks(..) | Operator::Align(..) | Operator::List(..) => Value::Null,
         }
     }
 }
