@@ -13,7 +13,8 @@ use clinspect_opencl::frame::{Importer, layout_of};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, buffer_of, new_video_pool};
 use clinspect_operators::{
     Arithmetic, Borders, Compare, Contrast, Gaussian, GaussianSettings, Histogram,
-    HistogramSettings, MaskTarget, PitchThreshold, PitchThresholdSettings, Polarity, Strategy,
+    HistogramSettings, Inspection, MaskTarget, PitchThreshold, PitchThresholdSettings, Polarity,
+    Strategy, Subject,
 };
 use gst::prelude::*;
 use serde::Serialize;
@@ -94,7 +95,7 @@ pub fn pitch_threshold_settings() -> PitchThresholdSettings {
     PitchThresholdSettings {
         line_scan: false,
         may_be_blind: false,
-        may_move: false,
+        is_steady: true,
         pitch_x: panel.pitch_x,
         pitch_y: panel.pitch_y,
         multiples: vec![1, 4],
@@ -275,7 +276,8 @@ impl Bench {
             let frame = bench.importer.import(input)?;
             let buffer = buffer_of(&mask).ok_or("the mask is not in OpenCL memory")?;
             let target = MaskTarget::Packed { buffer, offset: 0 };
-            let count = operator.run(&frame, target, &bench.meter)?;
+            let count =
+                operator.mark(Subject::whole(&frame, bench.size[1], &bench.meter), target)?;
             agree(count.pixels == marked, "clpitchthreshold")?;
             if !on_device {
                 let mapped = mask.map_readable()?;
