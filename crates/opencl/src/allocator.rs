@@ -8,13 +8,7 @@ use gst::{
     subclass::prelude::*,
 };
 
-use super::{
-    buffer::ClBuffer,
-    context::ClContext,
-    frame::{Destination, WebRows},
-    mapping::Access,
-    meter::Meter,
-};
+use super::{buffer::ClBuffer, context::ClContext, mapping::Access, meter::Meter};
 use clinspect_core::ClError;
 
 static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
@@ -41,7 +35,6 @@ mod imp {
     #[derive(Default)]
     pub struct ClAllocator {
         pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
-        pub(super) destination: OnceLock<Arc<Destination>>,
         pub(super) failure: Mutex<Option<ClError>>,
     }
 
@@ -83,10 +76,7 @@ mod imp {
                 return std::ptr::null_mut();
             };
             let buffer = match ClBuffer::new(context, total.max(1), meter) {
-                Ok(buffer) => match self.destination.get() {
-                    Some(destination) => buffer.for_strips(destination),
-                    None => buffer,
-                },
+                Ok(buffer) => buffer,
                 Err(error) => {
                     gst::error!(CAT, imp = self, "cannot allocate {total} bytes: {error}");
                     self.obj().note_failure(error);
@@ -128,21 +118,6 @@ impl ClAllocator {
         // A new object's cell is empty.
         let _ = allocator.imp().source.set((context.clone(), meter.clone()));
         allocator
-    }
-
-    /// Like [`Self::new`], for memory in which a source writes strips of a web: they go to the rows of
-    /// [`Self::set_rows`], and stay on the host, too, until a command needs them where they are.
-    pub fn for_strips(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
-        let allocator = Self::new(context, meter);
-        let _ = allocator.imp().destination.set(Arc::default());
-        allocator
-    }
-
-    /// Strips that are written from now on go to `rows`.
-    pub fn set_rows(&self, rows: &Arc<Mutex<WebRows>>) {
-        if let Some(destination) = self.imp().destination.get() {
-            destination.set(rows);
-        }
     }
 
     /// Takes the first failure of the allocator's memory since the last call. GStreamer itself only

@@ -18,7 +18,6 @@ use super::{
     context::{ClContext, first_of},
     device_memory::create,
     event::{Event, Status},
-    frame::{Destination, StripNumber},
     handle::Mem,
     log::CAT,
     mapping::{Access, Mapping},
@@ -33,8 +32,6 @@ use clinspect_core::ClError;
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
-    /// Where the device wants to have what the host writes; `None`: here.
-    destination: Option<Arc<Destination>>,
     /// Locked while a map waits for the device: no other thread can use the buffer then.
     state: Mutex<State>,
     meter: Arc<Meter>,
@@ -55,20 +52,10 @@ impl ClBuffer {
         Ok(Self {
             mem,
             size,
-            destination: None,
             state: Mutex::new(State::Device(Contents::NEW)),
             meter: meter.clone(),
             context: context.clone(),
         })
-    }
-
-    /// For strips of a web, which need them in its rows: if the device has memory of its own, what the host writes
-    /// goes there. It stays on the host, too, until a command reads this buffer.
-    #[must_use]
-    pub(super) fn for_strips(mut self, destination: &Arc<Destination>) -> Self {
-        let has_own_memory = !self.context.caps().shares_host_memory;
-        self.destination = has_own_memory.then(|| destination.clone());
-        self
     }
 
     pub(super) fn mem(&self) -> &Mem {
@@ -100,15 +87,14 @@ impl ClBuffer {
         self.state().contents()?.set_undefined()
     }
 
-    /// The commands that a reader of the buffer must wait for: the last writers. Sends what the host has written.
+    /// The command that a reader of the buffer must wait for: the last writer.
     ///
     /// # Errors
     /// See [`Self::check`].
-    pub(super) fn before_read(&self) -> Result<[Option<Arc<Event>>; 2], ClError> {
+    pub(super) fn before_read(&self) -> Result<Option<Arc<Event>>, ClError> {
         let mut state = self.state();
-        self.send(&mut state);
         check(&state)?;
-        Ok(state.contents().map_or([None, None], |c| c.writers()))
+        Ok(state.contents().and_then(|c| c.writer()).cloned())
     }
 
     /// The command that a writer of the buffer must wait for in addition to the queue's order: the
@@ -162,10 +148,10 @@ impl ClBuffer {
         }
     }
 
-    /// Readers from now on wait for `writer` and `other`, which wrote the part that they read.
-    pub(super) fn note_part_written(&self, writer: &Arc<Event>, other: Option<&Arc<Event>>) {
+    /// Later readers wait for `event`, whose command wrote the part that they read.
+    pub(super) fn note_part_written(&self, event: &Arc<Event>) {
         if let Some(contents) = self.state().contents() {
-            contents.set_writers(writer.clone(), other.cloned());
+            contents.set_writer(event.clone());
         }
     }
 
@@ -197,24 +183,7 @@ impl ClBuffer {
                 self.meter.count_map();
                 return Ok(mapping.pointer);
             }
-            State::Unsent {
-                mapping,
-                upload,
-                number,
-            } if access.write => {
-                let (mapping, number) = (*mapping, *number);
-                if let Some(upload) = upload {
-                    self.context.wait_for_end(upload)?;
-                }
-                *state = State::Writing { mapping, maps: 1 };
-                drop(state);
-                if let (Some(destination), Some(number)) = (&self.destination, number) {
-                    destination.take_back(number);
-                }
-                self.meter.count_map();
-                return Ok(mapping.pointer);
-            }
-            State::Kept { .. } | State::Unsent { .. } | State::Device(_) | State::Broken(_) => {}
+            State::Kept { .. } | State::Device(_) | State::Broken(_) => {}
         }
         self.end_kept(&mut state)?;
         let State::Device(contents) = &mut *state else {
@@ -305,19 +274,8 @@ impl ClBuffer {
             State::Reading {
                 mapping, contents, ..
             } => (*mapping, std::mem::replace(contents, Contents::NEW)),
-            State::Writing { mapping, .. } if self.destination.is_some() => {
-                let mapping = *mapping;
-                *state = State::Unsent {
-                    mapping,
-                    upload: None,
-                    number: None,
-                };
-                drop(state);
-                self.send_to_destination(mapping);
-                return;
-            }
             State::Writing { mapping, .. } => (*mapping, Contents::NEW),
-            State::Device(_) | State::Kept { .. } | State::Unsent { .. } | State::Broken(_) => {
+            State::Device(_) | State::Kept { .. } | State::Broken(_) => {
                 gst::error!(
                     CAT,
                     "OpenCL memory is unmapped more often than it was mapped"
@@ -332,55 +290,11 @@ impl ClBuffer {
         };
     }
 
-    /// Sends what the host has written to where the device wants to have it. The state is not locked meanwhile:
-    /// the web that gets the bytes locks it, too.
-    fn send_to_destination(&self, mapping: Mapping) {
-        let Some(destination) = &self.destination else {
-            return;
-        };
-        // SAFETY: the mapping holds the whole buffer, and it is kept until a writer has waited for the upload, or
-        // until it ends in the queue of the uploads.
-        let sent =
-            unsafe { destination.send(std::slice::from_raw_parts(mapping.pointer, self.size)) };
-        if let Some((number, upload)) = sent
-            && let State::Unsent {
-                number: known,
-                upload: last,
-                ..
-            } = &mut *self.state()
-        {
-            (*known, *last) = (Some(number), upload);
-        }
-    }
-
-    /// What the host has written and the device does not have here; `None` if the device has it.
-    pub(super) fn unsent(self: &Arc<Self>) -> Option<Unsent> {
-        match *self.state() {
-            State::Unsent {
-                mapping, number, ..
-            } => Some(Unsent {
-                buffer: self.clone(),
-                mapping,
-                number,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Sends what the host has written and the device does not have yet.
-    fn send(&self, state: &mut State) {
-        if let State::Unsent { mapping, .. } = state {
-            let mapping = *mapping;
-            *state = self.end_mapping(mapping, Contents::NEW);
-        }
-    }
-
     /// Ends a mapping that was kept without a user.
     ///
     /// # Errors
     /// The failure of the unmap; see [`Self::check`].
     fn end_kept(&self, state: &mut State) -> Result<(), ClError> {
-        self.send(state);
         if let State::Kept { mapping, contents } = state {
             let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
             *state = self.end_mapping(mapping, contents);
@@ -460,35 +374,6 @@ impl ClBuffer {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Bytes that the host has written into a [`ClBuffer`] and that the device does not have yet.
-///
-/// Nobody may map the buffer for writing while an upload reads the bytes and is not noted yet.
-#[derive(Debug)]
-pub(super) struct Unsent {
-    buffer: Arc<ClBuffer>,
-    mapping: Mapping,
-    /// The strip's number, if the bytes were sent to a web.
-    pub number: Option<StripNumber>,
-}
-
-// SAFETY: the bytes are only read, and the mapping lasts as long as the buffer.
-unsafe impl Sync for Unsent {}
-
-impl Unsent {
-    /// All bytes of the buffer.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping holds the whole buffer, which lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.mapping.pointer, self.buffer.size()) }
-    }
-
-    /// Notes the last upload that reads the bytes: the next map for writing waits for it.
-    pub fn note_upload(&self, event: &Arc<Event>) {
-        if let State::Unsent { upload, .. } = &mut *self.buffer.state() {
-            *upload = Some(event.clone());
-        }
     }
 }
 

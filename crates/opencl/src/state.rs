@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{event::Event, frame::StripNumber, mapping::Mapping};
+use super::{event::Event, mapping::Mapping};
 use clinspect_core::ClError;
 
 /// The owner of a buffer.
@@ -24,13 +24,6 @@ pub(super) enum State {
     },
     /// The host writes through `maps` maps.
     Writing { mapping: Mapping, maps: usize },
-    /// The host, which has written. The device gets the bytes when a command needs them here. Uploads to another
-    /// place read them in the mapping; `upload` is the last one.
-    Unsent {
-        mapping: Mapping,
-        upload: Option<Arc<Event>>,
-        number: Option<StripNumber>,
-    },
     /// Nobody: an unmap failed. The host's write may be lost, and the driver may still count the
     /// buffer as mapped.
     Broken(ClError),
@@ -41,11 +34,9 @@ pub(super) enum State {
 pub(super) enum Contents {
     /// Undefined. The next write need not preserve anything, but must come after `last`.
     Undefined { last: Option<Arc<Event>> },
-    /// Written by `writer`, whose failure fails the next user of the buffer. `other` has written another part of it.
-    /// `reader` is the last reader since.
+    /// Written by `writer`, whose failure fails the next user of the buffer. `reader` is the last reader since.
     Written {
         writer: Arc<Event>,
-        other: Option<Arc<Event>>,
         reader: Option<Arc<Event>>,
     },
 }
@@ -57,7 +48,6 @@ impl Contents {
     pub fn written_by(writer: Arc<Event>) -> Self {
         Self::Written {
             writer,
-            other: None,
             reader: None,
         }
     }
@@ -82,22 +72,10 @@ impl Contents {
         }
     }
 
-    /// Readers now wait for `writer` and `other`, which wrote the rows that they read. The last reader remains.
-    pub fn set_writers(&mut self, writer: Arc<Event>, other: Option<Arc<Event>>) {
+    /// Later readers wait for `writer`, which wrote the part that they read. The last reader remains.
+    pub fn set_writer(&mut self, writer: Arc<Event>) {
         let reader = self.reader().cloned();
-        *self = Self::Written {
-            writer,
-            other,
-            reader,
-        };
-    }
-
-    /// The commands that wrote what a reader of a part reads.
-    pub fn writers(&self) -> [Option<Arc<Event>>; 2] {
-        match self {
-            Self::Undefined { .. } => [None, None],
-            Self::Written { writer, other, .. } => [Some(writer.clone()), other.clone()],
-        }
+        *self = Self::Written { writer, reader };
     }
 
     /// The last command that read the contents; for undefined contents, the last command that used
@@ -143,7 +121,7 @@ impl State {
             Self::Device(contents)
             | Self::Reading { contents, .. }
             | Self::Kept { contents, .. } => Some(contents),
-            Self::Writing { .. } | Self::Unsent { .. } | Self::Broken(_) => None,
+            Self::Writing { .. } | Self::Broken(_) => None,
         }
     }
 
@@ -152,8 +130,7 @@ impl State {
         match self {
             Self::Reading { mapping, .. }
             | Self::Kept { mapping, .. }
-            | Self::Writing { mapping, .. }
-            | Self::Unsent { mapping, .. } => Some(*mapping),
+            | Self::Writing { mapping, .. } => Some(*mapping),
             Self::Device(_) | Self::Broken(_) => None,
         }
     }

@@ -117,20 +117,6 @@ impl Submission<'_> {
         self.last = before.map(|before| before.last.clone());
     }
 
-    /// The first command waits for this one, too.
-    pub(super) fn also_after(&mut self, other: Option<&Completion>) {
-        self.waited.extend(other.map(|other| other.last.clone()));
-    }
-
-    /// Number of the commands of others that the next command need not wait for, because one before it does.
-    fn known_waits(&self) -> usize {
-        if self.first.is_some() {
-            self.waited.len()
-        } else {
-            0
-        }
-    }
-
     /// Sets the arguments and enqueues the kernel. `args` are in the order of the kernel's parameters.
     /// A missing argument or one of another size makes an OpenCL call fail.
     ///
@@ -149,7 +135,7 @@ impl Submission<'_> {
                 call_error("clSetKernelArg", code, format!("{name}, argument {index}"))
             })?;
         }
-        let known = self.known_waits();
+        let known = self.waited.len();
         for arg in args {
             self.wait_for(arg)?;
         }
@@ -193,7 +179,7 @@ impl Submission<'_> {
         rows: usize,
     ) -> Result<(), ClError> {
         let args = [Arg::Reads(from.memory), Arg::Writes(to.memory)];
-        let known = self.known_waits();
+        let known = self.waited.len();
         for arg in &args {
             self.wait_for(arg)?;
         }
@@ -324,15 +310,15 @@ impl Submission<'_> {
     fn wait_for(&mut self, arg: &Arg) -> Result<(), ClError> {
         let before = match arg {
             Arg::Reads(Memory::Buffer(buffer)) => buffer.before_read()?,
-            Arg::Writes(Memory::Buffer(buffer)) => [buffer.before_write()?, None],
+            Arg::Writes(Memory::Buffer(buffer)) => buffer.before_write()?,
             Arg::Writes(Memory::Host(_)) => {
                 return Err(ClError::Input(
                     "the output frame is not in OpenCL memory".into(),
                 ));
             }
-            _ => [None, None],
+            _ => None,
         };
-        for event in before.into_iter().flatten() {
+        if let Some(event) = before {
             let mut known = self.waited.iter().chain(&self.last);
             if !known.any(|known| Arc::ptr_eq(known, &event)) {
                 self.waited.push(event);

@@ -27,8 +27,6 @@ pub(super) struct Device {
     pub meter: Arc<Meter>,
     /// Allocates memory in the context; the meter counts it.
     pub allocator: ClAllocator,
-    /// Allocates memory for the strips of a web, if there is one.
-    pub strips: Option<ClAllocator>,
     /// Kernels read images instead of buffers.
     pub images: bool,
     /// Frames are strips of a web.
@@ -55,16 +53,12 @@ impl ClBaseFilter {
         let context = clinspect_opencl::open(&settings.device)?;
         let meter = Meter::new(settings.profile);
         let allocator = ClAllocator::new(&context, &meter);
-        let strips = settings
-            .line_scan
-            .then(|| ClAllocator::for_strips(&context, &meter));
         gst::info!(CAT, imp = self, "device {}", context.device_name());
         self.counts.start(&meter, methods.counts);
         *lock(&self.device) = Some(Device {
             context,
             meter,
             allocator,
-            strips,
             images: settings.memory_object == MemoryObject::Image,
             line_scan: settings.line_scan,
         });
@@ -98,11 +92,7 @@ impl ClBaseFilter {
     /// # Errors
     /// There was such a failure.
     pub(super) fn check_memory(&self) -> Result<(), ()> {
-        let failure = self.device().ok().and_then(|device| {
-            let strips = device.strips.as_ref();
-            let strips = strips.and_then(|strips| strips.take_failure());
-            device.allocator.take_failure().or(strips)
-        });
+        let failure = (self.device().ok()).and_then(|device| device.allocator.take_failure());
         match failure {
             None => Ok(()),
             // The error was posted already, with the frame before.

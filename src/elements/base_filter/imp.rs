@@ -242,12 +242,11 @@ impl BaseTransformImpl for ClBaseFilter {
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
         // Held strips keep their buffers only if these are sent on.
-        let sends_on = self.obj().is_in_place();
-        let held = lock(&self.delay).filter(|_| sends_on);
+        let held = lock(&self.delay).filter(|_| self.obj().is_in_place());
         let held = held.map_or(0, |(frames, _)| u32::try_from(frames).unwrap_or(u32::MAX));
         let proposed = self
             .device()
-            .and_then(|device| allocation::propose(&device, query, held, sends_on));
+            .and_then(|device| allocation::propose(&device, query, held));
         proposed.map_err(|error| gst::loggable_error!(CAT, "{error}"))
     }
 

@@ -78,9 +78,6 @@ impl ClBaseFilter {
         let modes = [device.images, device.line_scan];
         let web = device.line_scan.then(|| Web::new(&importer, kept.web));
         let web = web.transpose()?;
-        if let (Some(strips), Some(web)) = (&device.strips, &web) {
-            web.take_from(strips);
-        }
         let work = (methods.set_up)(&self.obj(), &mut kept.state, &caps, modes)?;
         *stream = Some(Stream {
             importer,

@@ -20,8 +20,8 @@ use clinspect_core::ClError;
 
 /// Bytes of a piece of a copy. A piece crosses the bus while later ones are copied; smaller ones cost more than they gain.
 const PIECE: usize = 512 << 10;
-/// Fewest bytes of a strip that follow in a transfer of their own.
-pub(super) const LATER: usize = PIECE;
+/// Fewest bytes for which the second part of a strip is a transfer of its own.
+pub(super) const SECOND_PART: usize = PIECE;
 /// Longest wait of a drop for the device. Only a frame that failed midway makes a drop wait.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
@@ -35,11 +35,6 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Where the bytes lie in memory of a source.
-    pub fn place(&self) -> [usize; 2] {
-        [self.skip, self.len]
-    }
-
     /// This span with the next one, if one transfer can take both, with the bytes between them.
     pub fn joined(&self, next: &Self) -> Option<Self> {
         let apart = next.start - self.start;
@@ -156,7 +151,7 @@ impl Uploader {
     }
 
     /// Sends spans of `parts` to the device. Returns the parts if the device still reads them, and the write
-    /// with which the first `soon` spans are there.
+    /// after which the device has the first `count` spans.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -164,19 +159,19 @@ impl Uploader {
         &mut self,
         parts: Vec<Mapped>,
         spans: &[Span],
-        soon: usize,
+        count: usize,
         writes: &mut Writes,
     ) -> Result<(Option<Source>, Option<Arc<Event>>), ClError> {
         let is_pinned: Vec<bool> = parts.iter().map(|part| self.is_pinned(part)).collect();
         let is_in_place = |span: &Span| is_pinned.get(span.part).is_some_and(|pinned| *pinned);
         let (in_place, others): (Vec<Span>, Vec<Span>) = spans.iter().partition(|s| is_in_place(s));
-        let mut early = None;
+        let mut first = None;
         let sent = in_place.iter().enumerate().try_for_each(|(index, span)| {
             let bytes = bytes_of(&parts, span);
             // SAFETY: `Source` keeps the parts until the last write has ended.
             unsafe { writes.write(span.start, bytes.as_ptr(), bytes.len()) }?;
-            if index + 1 == soon && others.is_empty() {
-                early = writes.last();
+            if index + 1 == count && others.is_empty() {
+                first = writes.last();
             }
             Ok(())
         });
@@ -185,28 +180,18 @@ impl Uploader {
             sent => sent,
         };
         let last = writes.last();
-        let mut read: Vec<Mapped> = Vec::new();
-        for (part, pinned) in parts.into_iter().zip(is_pinned) {
-            match (part, &last) {
-                // The next writer of this memory waits, so nobody else has to.
-                (Mapped::Unsent(unsent), Some(last)) => unsent.note_upload(last),
-                (part, _) if pinned => read.push(part),
-                _ => {}
-            }
-        }
-        let source = (!read.is_empty()).then(|| Source {
-            parts: ManuallyDrop::new(read),
+        let source = (!in_place.is_empty()).then(|| Source {
+            parts: ManuallyDrop::new(parts),
             context: self.context.clone(),
             last,
         });
-        sent.map(|()| (source, early.or_else(|| writes.last())))
+        sent.map(|()| (source, first.or_else(|| writes.last())))
     }
 
     fn is_pinned(&self, part: &Mapped) -> bool {
         let mapped = match part {
             Mapped::Memory(mapped) => mapped,
             Mapped::Buffer(_) => return false,
-            Mapped::Unsent(_) => return true,
         };
         let pins = self.context.pins();
         pins.pin(&self.context, mapped.memory(), part.bytes(), self.number)
