@@ -53,7 +53,7 @@ impl Line {
         let context = opencl::open("auto").map_err(text)?;
         let meter = Meter::new(false);
         let importer = Importer::new(&context, &meter, &info()?).map_err(text)?;
-        let rows = WebRows::new(&importer).map_err(text)?;
+        let rows = WebRows::new(&context, importer.layout(), &meter).map_err(text)?;
         let allocator = ClAllocator::new(&context, &meter);
         Ok(Self {
             context,
@@ -139,7 +139,8 @@ impl Line {
 
     /// Another web gets the strips of the same memory.
     fn change_web(&mut self) -> Result<(), String> {
-        self.rows = WebRows::new(&self.importer).map_err(text)?;
+        let rows = WebRows::new(&self.context, self.importer.layout(), &self.meter);
+        self.rows = rows.map_err(text)?;
         self.web.clear();
         Ok(())
     }

@@ -49,7 +49,7 @@ impl Web {
         let info = info()?;
         let meter = Meter::new(false);
         let importer = Importer::new(&context, &meter, &info).map_err(text)?;
-        let rows = WebRows::new(&importer).map_err(text)?;
+        let rows = WebRows::new(&context, importer.layout(), &meter).map_err(text)?;
         Ok(Self {
             context,
             importer,

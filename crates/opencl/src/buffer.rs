@@ -1,4 +1,4 @@
-//! Device memory that the host can map.
+//! [`ClBuffer`]: memory of the device that the host can map.
 
 use std::{
     ptr,
@@ -6,25 +6,30 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::enqueue_map_buffer,
+    command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object, enqueue_write_buffer},
     memory::{
         CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
         CL_MEM_READ_WRITE,
     },
-    types::{CL_TRUE, cl_mem},
+    types::{CL_FALSE, CL_TRUE, cl_mem},
 };
 
 use super::{
     context::{ClContext, first_of},
-    device_memory::create,
-    event::{Event, Status},
-    handle::Mem,
-    log::CAT,
-    mapping::{Access, Mapping},
+    handle::{CAT, Mem, release},
     meter::Meter,
-    state::{Contents, State},
+    queue::{Event, InOrderQueue, Status},
 };
 use clinspect_core::ClError;
+
+/// How the host accesses mapped memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The host reads.
+    pub read: bool,
+    /// The host writes; bytes that it does not write keep their value.
+    pub write: bool,
+}
 
 /// A buffer in memory that host and device can both access (`CL_MEM_ALLOC_HOST_PTR`). A map costs
 /// nothing where they share memory, and is a pinned transfer where they do not.
@@ -43,8 +48,7 @@ impl ClBuffer {
     ///
     /// The device is out of memory, or `size` exceeds its limit.
     pub fn new(context: &Arc<ClContext>, size: usize, meter: &Arc<Meter>) -> Result<Self, ClError> {
-        let mem = create(
-            context,
+        let mem = context.create_buffer(
             CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
             size,
             ptr::null_mut(),
@@ -78,7 +82,7 @@ impl ClBuffer {
     /// # Errors
     /// The failure of that unmap.
     pub fn check(&self) -> Result<(), ClError> {
-        check(&self.state())
+        self.state().check()
     }
 
     /// Declares the contents undefined: the next write map need not preserve them, but still waits
@@ -93,7 +97,7 @@ impl ClBuffer {
     /// See [`Self::check`].
     pub(super) fn before_read(&self) -> Result<Option<Arc<Event>>, ClError> {
         let mut state = self.state();
-        check(&state)?;
+        state.check()?;
         Ok(state.contents().and_then(|c| c.writer()).cloned())
     }
 
@@ -117,7 +121,7 @@ impl ClBuffer {
     ///
     /// # Errors
     /// The failure of that unmap; see [`Self::check`].
-    pub(super) fn before_upload(&self) -> Result<Option<Arc<Event>>, ClError> {
+    fn before_upload(&self) -> Result<Option<Arc<Event>>, ClError> {
         let mut state = self.state();
         self.end_kept(&mut state)?;
         let uploads = self.context.uploads();
@@ -130,7 +134,26 @@ impl ClBuffer {
             .cloned())
     }
 
-    pub(super) fn meter(&self) -> &Arc<Meter> {
+    /// Begins to write, after the commands that still use the buffer, and after `before`, whose failure
+    /// makes the writes fail.
+    ///
+    /// # Errors
+    /// The failure of an earlier unmap.
+    pub(crate) fn begin_writes(&self, before: Option<&Arc<Event>>) -> Result<Writes<'_>, ClError> {
+        Ok(Writes {
+            buffer: self,
+            before: before
+                .cloned()
+                .into_iter()
+                .chain(self.before_upload()?)
+                .collect(),
+            first: None,
+            last: None,
+            bytes: 0,
+        })
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
@@ -299,7 +322,7 @@ impl ClBuffer {
             let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
             *state = self.end_mapping(mapping, contents);
         }
-        check(state)
+        state.check()
     }
 
     /// Gives memory with `contents` back to the device.
@@ -377,13 +400,6 @@ impl ClBuffer {
     }
 }
 
-fn check(state: &State) -> Result<(), ClError> {
-    match state {
-        State::Broken(error) => Err(error.clone()),
-        _ => Ok(()),
-    }
-}
-
 impl Drop for ClBuffer {
     fn drop(&mut self) {
         let state = self.state.get_mut();
@@ -392,5 +408,265 @@ impl Drop for ClBuffer {
             // this call.
             unsafe { mapping.end_with_buffer(&self.context, self.mem.raw()) };
         }
+    }
+}
+
+/// Writes into a buffer, in the upload queue. Each waits for the write before it, so that a failure
+/// reaches the last one.
+#[derive(Debug)]
+pub(crate) struct Writes<'a> {
+    buffer: &'a ClBuffer,
+    before: Vec<Arc<Event>>,
+    first: Option<Arc<Event>>,
+    last: Option<Arc<Event>>,
+    bytes: usize,
+}
+
+impl Writes<'_> {
+    /// Enqueues a write of `len` bytes at `offset`, and hands it to the device.
+    ///
+    /// # Safety
+    /// The bytes stay valid and unchanged until [`Self::last`] has ended.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub unsafe fn write(
+        &mut self,
+        offset: usize,
+        bytes: *const u8,
+        len: usize,
+    ) -> Result<(), ClError> {
+        let context = self.buffer.context();
+        let queue = context.uploads();
+        let waits = context.wait_list(queue, self.last.iter().chain(&self.before))?;
+        // SAFETY: the caller keeps the bytes; the driver checks the range in the buffer.
+        let event = queue
+            .enqueue(|raw| unsafe {
+                enqueue_write_buffer(
+                    raw,
+                    self.buffer.mem().raw(),
+                    CL_FALSE,
+                    offset,
+                    len,
+                    bytes.cast_mut().cast(),
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            })
+            .map_err(|code| context.failed("clEnqueueWriteBuffer", code, "a frame"))?;
+        self.before.clear();
+        self.bytes += len;
+        self.first.get_or_insert_with(|| event.clone());
+        self.last = Some(event);
+        context.flush(queue)
+    }
+
+    /// The last write so far.
+    pub fn last(&self) -> Option<Arc<Event>> {
+        self.last.clone()
+    }
+
+    /// Ends the writes, and counts them. Returns the last one.
+    pub fn end(self) -> Option<Arc<Event>> {
+        if let (Some(first), Some(last)) = (&self.first, &self.last) {
+            self.buffer.meter().uploaded(first, last, self.bytes);
+        }
+        self.last
+    }
+}
+
+/// The owner of a buffer.
+#[derive(Debug)]
+enum State {
+    /// The device.
+    Device(Contents),
+    /// The host reads through `maps` maps; kernels may read too.
+    Reading {
+        mapping: Mapping,
+        maps: usize,
+        contents: Contents,
+    },
+    /// The device. The host's last mapping for reading is kept, so the next map for reading needs
+    /// no transfer. A writer ends the mapping first.
+    Kept {
+        mapping: Mapping,
+        contents: Contents,
+    },
+    /// The host writes through `maps` maps.
+    Writing { mapping: Mapping, maps: usize },
+    /// Nobody: an unmap failed. The host's write may be lost, and the driver may still count the
+    /// buffer as mapped.
+    Broken(ClError),
+}
+
+/// The contents of a buffer, and the last commands that used it.
+#[derive(Debug)]
+enum Contents {
+    /// Undefined. The next write need not preserve anything, but must come after `last`.
+    Undefined { last: Option<Arc<Event>> },
+    /// Written by `writer`, whose failure fails the next user of the buffer. `reader` is the last reader since.
+    Written {
+        writer: Arc<Event>,
+        reader: Option<Arc<Event>>,
+    },
+}
+
+impl Contents {
+    pub const NEW: Self = Self::Undefined { last: None };
+
+    /// Contents that `writer` wrote.
+    pub fn written_by(writer: Arc<Event>) -> Self {
+        Self::Written {
+            writer,
+            reader: None,
+        }
+    }
+
+    /// Notes the last command that reads. All readers are in one queue, in order.
+    pub fn note_read(&mut self, event: Arc<Event>) {
+        match self {
+            Self::Undefined { last } => *last = Some(event),
+            Self::Written { reader, .. } => *reader = Some(event),
+        }
+    }
+
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined { .. })
+    }
+
+    /// The command that wrote the contents.
+    pub fn writer(&self) -> Option<&Arc<Event>> {
+        match self {
+            Self::Undefined { .. } => None,
+            Self::Written { writer, .. } => Some(writer),
+        }
+    }
+
+    /// Later readers wait for `writer`, which wrote the part that they read. The last reader remains.
+    pub fn set_writer(&mut self, writer: Arc<Event>) {
+        let reader = self.reader().cloned();
+        *self = Self::Written { writer, reader };
+    }
+
+    /// The last command that read the contents; for undefined contents, the last command that used
+    /// the memory.
+    pub fn reader(&self) -> Option<&Arc<Event>> {
+        match self {
+            Self::Undefined { last } => last.as_ref(),
+            Self::Written { reader, .. } => reader.as_ref(),
+        }
+    }
+
+    /// Forgets the last reader, so that its failure fails only one map.
+    pub fn forget_reader(&mut self) {
+        match self {
+            Self::Undefined { last } => *last = None,
+            Self::Written { reader, .. } => *reader = None,
+        }
+    }
+
+    /// The last command that used the memory.
+    pub fn last_use(&self) -> Option<&Arc<Event>> {
+        self.reader().or(self.writer())
+    }
+
+    /// Declares the contents undefined, and returns the failure of the command that wrote them.
+    pub fn set_undefined(&mut self) -> Option<ClError> {
+        let failure = self.writer()?.failure("a frame");
+        // A failed command has ended, and the next writer must not fail because of it.
+        let last = self
+            .reader()
+            .or(self.writer().filter(|_| failure.is_none()));
+        *self = Self::Undefined {
+            last: last.cloned(),
+        };
+        failure
+    }
+}
+
+impl State {
+    /// The contents; `None` while only the host has them, and after a failed unmap.
+    pub fn contents(&mut self) -> Option<&mut Contents> {
+        match self {
+            Self::Device(contents)
+            | Self::Reading { contents, .. }
+            | Self::Kept { contents, .. } => Some(contents),
+            Self::Writing { .. } | Self::Broken(_) => None,
+        }
+    }
+
+    /// Fails if an unmap has failed.
+    fn check(&self) -> Result<(), ClError> {
+        match self {
+            Self::Broken(error) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The mapping in force.
+    pub fn mapping(&self) -> Option<Mapping> {
+        match self {
+            Self::Reading { mapping, .. }
+            | Self::Kept { mapping, .. }
+            | Self::Writing { mapping, .. } => Some(*mapping),
+            Self::Device(_) | Self::Broken(_) => None,
+        }
+    }
+}
+
+/// A mapping in force.
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    /// Address of the first byte.
+    pub pointer: *mut u8,
+    /// The host may write.
+    pub writable: bool,
+}
+
+// SAFETY: the pointer is handed out only while the buffer's state holds the mapping.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// The queue in which a mapping of this kind begins and ends.
+    pub fn queue(context: &ClContext, writable: bool) -> &Arc<InOrderQueue> {
+        if writable {
+            context.uploads()
+        } else {
+            context.commands()
+        }
+    }
+
+    /// Enqueues the unmap.
+    ///
+    /// # Safety
+    /// The mapping belongs to `mem`, `mem` is alive, and nobody uses the pointer any more.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub unsafe fn end(self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
+        let queue = Self::queue(context, self.writable);
+        // SAFETY: the pointer came from mapping `mem`; the caller guarantees the rest.
+        queue
+            .enqueue(|raw| unsafe {
+                enqueue_unmap_mem_object(raw, mem, self.pointer.cast(), 0, ptr::null())
+            })
+            .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
+    }
+
+    /// Like [`Self::end`], for a buffer that is dropped. The unmap goes through [`release`], so
+    /// that a stalling driver does not delay a stop once per buffer. A failure is logged.
+    ///
+    /// # Safety
+    /// Like [`Self::end`]; `mem` is released with [`release`] after this call.
+    pub unsafe fn end_with_buffer(self, context: &Arc<ClContext>, mem: cl_mem) {
+        let context = context.clone();
+        release("clEnqueueUnmapMemObject", mem, move |mem| {
+            // SAFETY: the release of `mem` comes after this call, and the caller guarantees the
+            // rest.
+            match unsafe { self.end(&context, mem) } {
+                Err(ClError::Call { code, .. }) => Err(code),
+                _ => Ok(()),
+            }
+        });
     }
 }

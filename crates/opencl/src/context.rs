@@ -2,13 +2,14 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    ffi::c_void,
     ops::RangeInclusive,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use opencl3::{
@@ -19,14 +20,15 @@ use opencl3::{
 };
 
 use super::{
-    compiling::{self, Compiling},
-    device::DeviceInfo,
-    driver,
-    event::Event,
+    device::{DeviceInfo, lock_driver},
     handle::{Context, Kernel, Queue, call_error},
+    meter::Meter,
     pins::Pins,
-    program::{Program, ProgramSource, check_compiler_allowed, is_beside_frames},
-    queue::InOrderQueue,
+    program::{
+        Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
+        notify_compiler,
+    },
+    queue::{Event, InOrderQueue, Status},
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps};
 
@@ -36,6 +38,9 @@ const MAX_RECENT: usize = 32;
 /// Bytes of kernels for whose end the host yields. With shorter kernels yields disturb PoCL's threads; of longer
 /// ones the time to wake the host is a small part (docs/adr/0018).
 const POLLED_BYTES: RangeInclusive<usize> = 256 << 10..=8 << 20;
+
+/// A device that makes progress for other elements gets this many times the limit.
+const PATIENCE: u32 = 3;
 
 /// One device in use: its context, its in-order queues and its programs.
 #[derive(Debug)]
@@ -66,7 +71,7 @@ impl Drop for ClContext {
 }
 
 impl ClContext {
-    /// The caller holds [`driver::lock`].
+    /// The caller holds [`lock_driver`].
     pub(super) fn new(device: &DeviceInfo) -> Result<Self, ClError> {
         let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
             .map(Context::new)
@@ -203,9 +208,10 @@ impl ClContext {
         self.pins.has(memory)
     }
 
-    /// The memory of other elements that is pinned for this device.
-    pub(super) fn pins(&self) -> &Arc<Pins> {
-        &self.pins
+    /// Pins a memory of another element; see [`Pins::pin`].
+    pub(super) fn pin(&self, memory: &gst::MemoryRef, bytes: &[u8], importer: u64) -> bool {
+        let create = |flags, start: *mut c_void, len| self.create_buffer(flags, len, start);
+        self.pins.pin(memory, bytes, importer, create)
     }
 
     /// The queue of kernels and of maps for reading.
@@ -228,8 +234,8 @@ impl ClContext {
             return Ok(program.clone());
         }
         check_compiler_allowed(source)?;
-        compiling::note(Compiling::Program(source.file()));
-        let _driver = driver::lock();
+        notify_compiler(Compiling::Program(source.file()));
+        let _driver = lock_driver();
         // Another thread may have built the program meanwhile.
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
@@ -318,6 +324,18 @@ impl ClContext {
         Ok(())
     }
 
+    /// Waits for a command that reads host memory, unless the command is known to have ended, with
+    /// or without a failure.
+    ///
+    /// # Errors
+    /// The wait has failed.
+    pub(crate) fn wait_for_end(&self, event: &Event) -> Result<(), ClError> {
+        match event.status() {
+            Ok(Status::Complete | Status::Failed(_)) => Ok(()),
+            _ => self.wait(event, "a frame"),
+        }
+    }
+
     /// Waits for kernels that process `bytes` bytes, the last of which is `event`, without a limit.
     ///
     /// # Errors
@@ -332,6 +350,70 @@ impl ClContext {
             event.yield_until_done();
         }
         self.wait(event, subject)
+    }
+
+    /// Waits for the last command that was submitted with `meter`, and takes its times. If no
+    /// command of any element ends within `limit`, the device is marked as stalled. A device that
+    /// is only busy gets a few times the limit and is not marked.
+    ///
+    /// # Errors
+    /// The failure of the command; [`ClError::Unavailable`] after the limit, or at once if the
+    /// device is marked as stalled, since the elements of one pipeline stop one after the other.
+    pub fn finish_within(
+        self: &Arc<Self>,
+        limit: Duration,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        let late = |why: &str| {
+            ClError::Unavailable(format!(
+                "{} did not finish the last frames within {limit:?}: {why}",
+                self.device_name()
+            ))
+        };
+        let stalled = || late("the device or its driver hangs; stop and start the pipeline");
+        let Some(last) = meter.last_command() else {
+            return Ok(());
+        };
+        if self.is_stalled() {
+            return Err(stalled());
+        }
+        let begun = Instant::now();
+        let mut seen = (0, begun);
+        let mut no_progress = false;
+        let mut asked = begun;
+        let ended = last.poll(|| {
+            asked = Instant::now();
+            if asked - begun >= PATIENCE * limit {
+                return true;
+            }
+            let progress = self.progress();
+            if progress != seen.0 {
+                seen = (progress, Instant::now());
+            }
+            no_progress = seen.1.elapsed() >= limit;
+            no_progress
+        });
+        let ended =
+            ended.map_err(|(call, code)| self.failed(call, code, "the last frames' commands"));
+        match ended? {
+            Status::Complete => {}
+            Status::Failed(code) => return Err(self.failed("a command", code, "the last frames")),
+            Status::Pending if no_progress => {
+                self.condemn();
+                return Err(stalled());
+            }
+            Status::Pending => {
+                return Err(late("it is busy; lower the load, or use another device"));
+            }
+        }
+        if asked.elapsed() >= limit {
+            // A status query took that long, so the driver stalls: the next element must not wait
+            // for another query.
+            self.condemn();
+        }
+        self.note_progress();
+        meter.harvest();
+        Ok(())
     }
 
     /// Waits until the device has executed every enqueued command. For measurements; elements wait

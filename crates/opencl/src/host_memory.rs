@@ -9,7 +9,11 @@ use std::{
 
 use opencl3::memory::{CL_MEM_READ_ONLY, CL_MEM_USE_HOST_PTR};
 
-use super::{context::ClContext, device_memory::create, event::Event, handle::Mem, log::CAT};
+use super::{
+    context::ClContext,
+    handle::{CAT, Mem},
+    queue::Event,
+};
 use clinspect_core::ClError;
 
 /// Longest wait of a drop for the device. Only an operator that failed midway makes a drop wait.
@@ -42,8 +46,7 @@ impl<T: HostBytes> HostMemory<T> {
     /// The device refuses the memory.
     pub fn new(context: &ClContext, bytes: T) -> Result<Self, ClError> {
         let data = bytes.bytes();
-        let mem = create(
-            context,
+        let mem = context.create_buffer(
             CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
             data.len(),
             data.as_ptr().cast_mut().cast(),

@@ -8,7 +8,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::CStr,
+    ffi::{CStr, c_void},
     sync::{
         Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -21,12 +21,7 @@ use opencl3::{
     types::cl_mem,
 };
 
-use super::{
-    context::ClContext,
-    device_memory::create,
-    log::CAT,
-    releases::{are_late, release},
-};
+use super::handle::{CAT, Mem, are_late, release};
 use clinspect_core::ClError;
 
 /// Smallest memory that is pinned, bytes. A copy of less takes no longer than a transfer.
@@ -56,11 +51,15 @@ impl Pin {
     ///
     /// # Errors
     /// The driver refuses the memory.
-    fn new(context: &ClContext, start: usize, len: usize) -> Result<Self, ClError> {
+    fn new(
+        start: usize,
+        len: usize,
+        create: impl FnOnce(u64, *mut c_void, usize) -> Result<Mem, ClError>,
+    ) -> Result<Self, ClError> {
         // Writable for the device: otherwise the driver may pin pages that the first write of the
         // source replaces.
         let flags = CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR;
-        let mem = create(context, flags, len, start as *mut _)?;
+        let mem = create(flags, start as *mut c_void, len)?;
         Ok(Self(mem.into_raw()))
     }
 }
@@ -99,13 +98,14 @@ pub(crate) struct Pins {
 impl Pins {
     /// Whether frames in `memory` need no copy; `bytes` are the memory's bytes, as mapped. Pins
     /// memory when the importer with this number has the second frame in the memory: pinning
-    /// takes as long as a copy, so memory that is used only once is not pinned.
+    /// takes as long as a copy, so memory that is used only once is not pinned. `create` makes a memory object with
+    /// the given flags over the bytes from an address on.
     pub fn pin(
         self: &Arc<Self>,
-        context: &ClContext,
         memory: &gst::MemoryRef,
         bytes: &[u8],
         importer: u64,
+        create: impl FnOnce(u64, *mut c_void, usize) -> Result<Mem, ClError>,
     ) -> bool {
         let range = (
             (bytes.as_ptr() as usize).wrapping_sub(memory.offset()),
@@ -150,7 +150,7 @@ impl Pins {
         }
         // The driver takes its time, and other memories must not wait.
         drop(known);
-        let pin = Pin::new(context, range.0, range.1);
+        let pin = Pin::new(range.0, range.1, create);
         let mut known = self.known();
         let Some(entry) = known.get_mut(&key) else {
             return false;

@@ -1,6 +1,11 @@
 //! Programs: sources in `kernels/`, built once per context and options.
 
-use std::{cell::Cell, ffi::CString, sync::LazyLock};
+use std::{
+    cell::{Cell, RefCell},
+    ffi::CString,
+    rc::Rc,
+    sync::LazyLock,
+};
 
 use opencl3::{
     kernel::create_kernel,
@@ -334,6 +339,39 @@ pub(super) fn check_compiler_allowed(source: ProgramSource) -> Result<(), ClErro
     )))
 }
 
+/// What a driver may compile now; its cache may hold the result already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compiling {
+    /// A program, by its file; this process has not built the program before.
+    Program(&'static str),
+    /// A kernel that is launched; PoCL generates machine code at the first launch.
+    Kernel(&'static str),
+}
+
+type Observer = Rc<dyn Fn(Compiling)>;
+
+thread_local! {
+    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, and calls `observer` before each program that is built and each kernel that is
+/// launched on this thread meanwhile.
+pub fn observe_compiler<T>(observer: impl Fn(Compiling) + 'static, work: impl FnOnce() -> T) -> T {
+    OBSERVER.set(Some(Rc::new(observer)));
+    let result = work();
+    OBSERVER.set(None);
+    result
+}
+
+/// Calls the observer of this thread.
+pub(super) fn notify_compiler(what: Compiling) {
+    // The observer must not run while the cell is borrowed.
+    let observer = OBSERVER.with_borrow(Clone::clone);
+    if let Some(observer) = observer {
+        observer(what);
+    }
+}
+
 /// A built program.
 #[derive(Debug)]
 pub struct Program {
@@ -362,7 +400,7 @@ impl Program {
     }
 
     /// Compiles `source` for a device; `options` are `-D` definitions. The caller holds
-    /// [`super::driver::lock`].
+    /// [`super::device::lock_driver`].
     ///
     /// # Errors
     /// [`ClError::Build`] with the compiler's log; the failing call.
@@ -431,12 +469,18 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::context::ClContext, super::device::enumerate, super::driver, *};
+    use super::{
+        super::{
+            context::ClContext,
+            device::{enumerate, lock_driver},
+        },
+        *,
+    };
 
     /// A missing declaration would not show otherwise: the program is built with the header then.
     #[test]
     fn programs_for_cpus_declare_the_built_in_functions_that_they_use() {
-        let _driver = driver::lock();
+        let _driver = lock_driver();
         let devices = enumerate().unwrap_or_default();
         for device in devices.iter().filter(|device| device.is_pocl) {
             let context = ClContext::new(device).expect("a context");

@@ -13,7 +13,8 @@ use opencl3::memory::{
 };
 
 use super::{
-    context::ClContext, device_memory::create, handle::Mem, log::CAT, releases::release,
+    context::ClContext,
+    handle::{CAT, Mem, release},
     submission::Submission,
 };
 use clinspect_core::ClError;
@@ -52,7 +53,7 @@ impl ResultMemory {
             Some(host) => (CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, host.as_ptr()),
             None => (CL_MEM_READ_WRITE, ptr::null_mut()),
         };
-        let mem = create(context, flags, len, pointer.cast()).inspect_err(|_| {
+        let mem = (context.create_buffer(flags, len, pointer.cast())).inspect_err(|_| {
             if let Some(host) = host {
                 // SAFETY: no buffer uses the memory.
                 let _ = unsafe { svm_free(context.raw_context(), host.as_ptr().cast()) };

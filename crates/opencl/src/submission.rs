@@ -15,12 +15,12 @@ use opencl3::{
 
 use super::{
     buffer::ClBuffer,
-    compiling::{self, Compiling},
     context::{ClContext, first_of},
-    event::Event,
     handle::{Kernel, Mem, call_error},
     host_memory::HostMemory,
     meter::Meter,
+    program::{Compiling, notify_compiler},
+    queue::Event,
 };
 use clinspect_core::{ClError, ndrange::NdRange};
 
@@ -129,7 +129,7 @@ impl Submission<'_> {
         args: &[Arg],
         range: &NdRange,
     ) -> Result<(), ClError> {
-        compiling::note(Compiling::Kernel(name));
+        notify_compiler(Compiling::Kernel(name));
         for (index, arg) in args.iter().enumerate() {
             set_arg(kernel, index as u32, arg).map_err(|code| {
                 call_error("clSetKernelArg", code, format!("{name}, argument {index}"))

@@ -12,7 +12,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use super::log::CAT;
+use super::handle::CAT;
 
 /// The name of PoCL's threads, which marks them: a new thread has the name of the thread that made it.
 const MARK: &CStr = c"pocl-worker";
@@ -29,7 +29,7 @@ pub(super) fn are_pinned() -> bool {
 }
 
 /// Runs `initialise`, which makes PoCL's worker threads, and pins these threads. The caller holds
-/// [`super::driver::lock`].
+/// [`super::device::lock_driver`].
 pub(super) fn pinned<T>(initialise: impl FnOnce() -> T) -> T {
     if std::env::var_os("POCL_AFFINITY").is_some() {
         return initialise();

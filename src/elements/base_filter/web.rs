@@ -133,7 +133,7 @@ impl Web {
             )));
         }
         Ok(Self {
-            rows: WebRows::new(importer)?,
+            rows: WebRows::new(importer.context(), layout, importer.meter())?,
             incoming: None,
             height: layout.height,
             number: beginning.number,

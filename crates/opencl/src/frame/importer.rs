@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    ClFrame, Mapped, Plane, PlaneMemory, WebRows, layout_of,
-    upload::{Span, Uploader},
+    ClFrame, Plane, PlaneMemory, WebRows, layout_of,
+    upload::{Mapped, Span, Uploader},
 };
 use crate::{ClContext, Completion, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;

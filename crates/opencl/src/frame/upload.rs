@@ -9,12 +9,9 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Mapped,
-    copiers::{Copiers, Piece},
-};
+use super::copiers::{Copiers, Piece};
 use crate::{
-    Access, ClBuffer, ClContext, HostBytes, Meter, event::Event, log::CAT, writes::Writes,
+    Access, ClBuffer, ClContext, HostBytes, Meter, buffer::Writes, handle::CAT, queue::Event,
 };
 use clinspect_core::ClError;
 
@@ -43,6 +40,23 @@ impl Span {
             len: apart + next.len,
             ..*self
         })
+    }
+}
+
+/// A part of a GstBuffer that is mapped for reading.
+#[derive(Debug)]
+pub(super) enum Mapped {
+    Memory(gst::memory::MappedMemory<gst::memory::Readable>),
+    Buffer(gst::MappedBuffer<gst::buffer::Readable>),
+}
+
+// SAFETY: a mapped GstMemory does not move, and is locked against writers while it is mapped.
+unsafe impl HostBytes for Mapped {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Memory(memory) => memory.as_slice(),
+            Self::Buffer(buffer) => buffer.as_slice(),
+        }
     }
 }
 
@@ -193,8 +207,7 @@ impl Uploader {
             Mapped::Memory(mapped) => mapped,
             Mapped::Buffer(_) => return false,
         };
-        let pins = self.context.pins();
-        pins.pin(&self.context, mapped.memory(), part.bytes(), self.number)
+        (self.context).pin(mapped.memory(), part.bytes(), self.number)
     }
 
     /// Copies the planes into pinned memory in pieces, each of which is uploaded at once.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange, window::Reach};
 
 use super::{
-    ClFrame, Importer, Mapped, Plane, PlaneMemory,
-    upload::{SECOND_PART, Span, Uploader},
+    ClFrame, Plane, PlaneMemory,
+    upload::{Mapped, SECOND_PART, Span, Uploader},
 };
 use crate::{
     Arg, ClBuffer, ClContext, Completion, Kernel, Meter, ProgramSource, Rows, Submission, Taken,
-    event::Event,
+    queue::Event,
 };
 
 /// Rows of the planes start at multiples of this, bytes: the fastest kernels need it.
@@ -78,12 +78,15 @@ struct FirstPart {
 }
 
 impl WebRows {
-    /// No rows, of the frames of `importer`.
+    /// No rows yet, of strips of `layout`; `meter` counts the copies.
     ///
     /// # Errors
     /// The failing call.
-    pub fn new(importer: &Importer) -> Result<Self, ClError> {
-        let (context, layout) = (importer.context(), importer.layout());
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, ClError> {
         let copier = if context.caps().is_cpu {
             Some(
                 context
@@ -95,7 +98,7 @@ impl WebRows {
         };
         Ok(Self {
             context: context.clone(),
-            meter: importer.meter().clone(),
+            meter: meter.clone(),
             copier,
             planes: planes(layout),
             capacity: 0,
