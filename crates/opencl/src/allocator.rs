@@ -83,7 +83,7 @@ mod imp {
                 Ok(buffer) => buffer,
                 Err(error) => {
                     gst::error!(CAT, imp = self, "cannot allocate {total} bytes: {error}");
-                    self.obj().note_failure(error);
+                    self.obj().keep_failure(error);
                     return std::ptr::null_mut();
                 }
             };
@@ -165,7 +165,7 @@ impl ClAllocator {
         self.failure().take()
     }
 
-    pub(super) fn note_failure(&self, error: ClError) {
+    pub(super) fn keep_failure(&self, error: ClError) {
         self.failure().get_or_insert(error);
     }
 
@@ -200,7 +200,7 @@ fn recycle(memory: &gst::MemoryRef) {
         failure,
         allocator.and_then(|a| a.downcast_ref::<ClAllocator>()),
     ) {
-        allocator.note_failure(error);
+        allocator.keep_failure(error);
     }
 }
 
@@ -261,7 +261,7 @@ unsafe extern "C" fn map(
             if let (ClError::Call { .. }, Some(allocator)) =
                 (&error, allocator.downcast_ref::<ClAllocator>())
             {
-                allocator.note_failure(error);
+                allocator.keep_failure(error);
             }
             std::ptr::null_mut()
         }
@@ -309,8 +309,8 @@ unsafe extern "C" fn share(
 /// `GstMemoryCopyFunction`: a new memory with the same bytes; size -1 means up to the end. Null if
 /// the source or the copy cannot be mapped.
 ///
-/// Replaces GStreamer's default, which frees a copy that it cannot map without a look at the
-/// reference count: the copy would keep the allocator and the context alive for ever.
+/// Replaces GStreamer's default. If that cannot map the copy, it frees the copy without dropping the copy's reference
+/// to the allocator, so allocator and context would live for ever.
 unsafe extern "C" fn copy(
     memory: *mut gst::ffi::GstMemory,
     offset: isize,

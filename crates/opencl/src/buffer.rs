@@ -46,6 +46,7 @@ pub struct ClBuffer {
 impl ClBuffer {
     /// Allocates `size` ≥ 1 bytes, contents undefined; `meter` counts the transfers.
     ///
+    /// # Errors
     /// The device is out of memory, or `size` exceeds its limit.
     pub fn new(context: &Arc<ClContext>, size: usize, meter: &Arc<Meter>) -> Result<Self, ClError> {
         let mem = context.create_buffer(
@@ -76,8 +77,8 @@ impl ClBuffer {
         &self.context
     }
 
-    /// Fails if an unmap failed before: the device may not have what the host wrote, so nobody may
-    /// use the contents.
+    /// Fails if an unmap failed before: what the host wrote may not have reached the device, so no command may use the
+    /// contents.
     ///
     /// # Errors
     /// The failure of that unmap.
@@ -134,8 +135,8 @@ impl ClBuffer {
             .cloned())
     }
 
-    /// Begins to write, after the commands that still use the buffer, and after `before`, whose failure
-    /// makes the writes fail.
+    /// Begins to write, after the commands that still use the buffer and after `before`. If `before` fails, the writes
+    /// fail too.
     ///
     /// # Errors
     /// The failure of an earlier unmap.
@@ -157,22 +158,22 @@ impl ClBuffer {
         &self.meter
     }
 
-    /// Notes that `event`'s command reads the buffer.
-    pub(super) fn note_read(&self, event: &Arc<Event>) {
+    /// Sets the last command that reads the buffer.
+    pub(super) fn set_reader(&self, event: &Arc<Event>) {
         if let Some(contents) = self.state().contents() {
-            contents.note_read(event.clone());
+            contents.set_reader(event.clone());
         }
     }
 
-    /// Notes that `event`'s command writes the buffer.
-    pub(super) fn note_written(&self, event: &Arc<Event>) {
+    /// Sets the command that wrote the contents.
+    pub(super) fn set_writer(&self, event: &Arc<Event>) {
         if let Some(contents) = self.state().contents() {
             *contents = Contents::written_by(event.clone());
         }
     }
 
     /// Later readers wait for `event`, whose command wrote the part that they read.
-    pub(super) fn note_part_written(&self, event: &Arc<Event>) {
+    pub(super) fn set_part_writer(&self, event: &Arc<Event>) {
         if let Some(contents) = self.state().contents() {
             contents.set_writer(event.clone());
         }
@@ -270,11 +271,11 @@ impl ClBuffer {
             contents.forget_reader();
         }
         let event = event?;
-        queue.note_flushed(flushed);
+        queue.set_flushed(flushed);
         for done in contents.writer().into_iter().chain([&event]) {
-            done.note_done();
+            done.set_done();
         }
-        self.context.note_progress();
+        self.context.count_progress();
         self.meter.count_map();
         let fetches = !(access.write && undefined);
         if fetches && !self.context.caps().shares_host_memory {
@@ -313,7 +314,7 @@ impl ClBuffer {
         };
     }
 
-    /// Ends a mapping that was kept without a user.
+    /// Ends a mapping for reading that was kept after its last unmap.
     ///
     /// # Errors
     /// The failure of the unmap; see [`Self::check`].
@@ -334,7 +335,7 @@ impl ClBuffer {
                 // If the upload fails, every reader of the frame must fail.
                 contents = Contents::written_by(event);
             } else {
-                contents.note_read(event);
+                contents.set_reader(event);
             }
             Ok(())
         });
@@ -347,7 +348,7 @@ impl ClBuffer {
         }
     }
 
-    /// Counts the host's write and flushes its transfer to the device.
+    /// Counts the transfer of what the host wrote, and flushes it to the device.
     fn sent(&self, event: &Arc<Event>) -> Result<(), ClError> {
         if self.context.caps().shares_host_memory {
             return Ok(());
@@ -357,20 +358,14 @@ impl ClBuffer {
     }
 
     /// Fills the buffer with zeros and waits; its size is a multiple of 4.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn zero(&self, subject: &str) -> Result<(), ClError> {
         let before: Vec<_> = self.before_write()?.into_iter().collect();
         let event = (self.context).zero_after(&self.mem, self.size, &before, subject)?;
-        self.note_written(&event);
+        self.set_writer(&event);
         self.context.wait(&event, subject)
     }
 
     /// Writes a few bytes at `offset` and waits for the transfer.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn write(&self, offset: usize, data: &[u8], subject: &str) -> Result<(), ClError> {
         if let Some(before) = self.before_write()? {
             self.context.wait(&before, subject)?;
@@ -378,11 +373,11 @@ impl ClBuffer {
         self.context.write(&self.mem, offset, data, subject)
     }
 
-    /// Calls `look` with the bytes, mapped for reading.
+    /// Calls `read` with the bytes, mapped for reading.
     ///
     /// # Errors
     /// See [`Self::map`].
-    pub fn read_with<T>(&self, look: impl FnOnce(&[u8]) -> T) -> Result<T, ClError> {
+    pub fn read_with<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, ClError> {
         let pointer = self.map(Access {
             read: true,
             write: false,
@@ -390,7 +385,7 @@ impl ClBuffer {
         // SAFETY: the mapping holds `size` bytes and lasts until the unmap below; nobody writes
         // while the buffer is mapped for reading.
         let bytes = unsafe { std::slice::from_raw_parts(pointer, self.size) };
-        let result = look(bytes);
+        let result = read(bytes);
         self.unmap();
         Ok(result)
     }
@@ -427,9 +422,6 @@ impl Writes<'_> {
     ///
     /// # Safety
     /// The bytes stay valid and unchanged until [`Self::last`] has ended.
-    ///
-    /// # Errors
-    /// The failing call.
     pub unsafe fn write(
         &mut self,
         offset: usize,
@@ -494,17 +486,16 @@ enum State {
     },
     /// The host writes through `maps` maps.
     Writing { mapping: Mapping, maps: usize },
-    /// Nobody: an unmap failed. The host's write may be lost, and the driver may still count the
-    /// buffer as mapped.
+    /// None: an unmap failed. The host's write may be lost, and the driver may still count the buffer as mapped.
     Broken(ClError),
 }
 
 /// The contents of a buffer, and the last commands that used it.
 #[derive(Debug)]
 enum Contents {
-    /// Undefined. The next write need not preserve anything, but must come after `last`.
+    /// Undefined. The next write need not preserve them, but must wait for `last`.
     Undefined { last: Option<Arc<Event>> },
-    /// Written by `writer`, whose failure fails the next user of the buffer. `reader` is the last reader since.
+    /// Written by `writer`; if it fails, the next user of the buffer fails. `reader` is the last reader since.
     Written {
         writer: Arc<Event>,
         reader: Option<Arc<Event>>,
@@ -522,8 +513,8 @@ impl Contents {
         }
     }
 
-    /// Notes the last command that reads. All readers are in one queue, in order.
-    pub fn note_read(&mut self, event: Arc<Event>) {
+    /// Sets the last reader. All readers are in one queue, in order.
+    pub fn set_reader(&mut self, event: Arc<Event>) {
         match self {
             Self::Undefined { last } => *last = Some(event),
             Self::Written { reader, .. } => *reader = Some(event),
@@ -640,9 +631,6 @@ impl Mapping {
     ///
     /// # Safety
     /// The mapping belongs to `mem`, `mem` is alive, and nobody uses the pointer any more.
-    ///
-    /// # Errors
-    /// The failing call.
     pub unsafe fn end(self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
         let queue = Self::queue(context, self.writable);
         // SAFETY: the pointer came from mapping `mem`; the caller guarantees the rest.

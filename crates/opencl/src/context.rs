@@ -32,14 +32,14 @@ use super::{
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps};
 
-/// Number of recent commands that show the device's progress.
+/// Number of recent commands that are kept to see the device's progress.
 const MAX_RECENT: usize = 32;
 
-/// Bytes of kernels for whose end the host yields. With shorter kernels yields disturb PoCL's threads; of longer
-/// ones the time to wake the host is a small part (docs/adr/0018).
+/// The host polls for the end of kernels that process this many bytes. For shorter kernels the yields disturb PoCL's
+/// threads; for longer ones the time to wake the host matters little (docs/adr/0018).
 const POLLED_BYTES: RangeInclusive<usize> = 256 << 10..=8 << 20;
 
-/// A device that makes progress for other elements gets this many times the limit.
+/// If the device makes progress for other elements, an element waits this many times the limit.
 const PATIENCE: u32 = 3;
 
 /// One device in use: its context, its in-order queues and its programs.
@@ -134,13 +134,13 @@ impl ClContext {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Notes that a wait for the device has ended, which is progress.
-    pub(super) fn note_progress(&self) {
+    /// Counts the end of a wait for the device, which is progress.
+    pub(super) fn count_progress(&self) {
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes the last command of a frame.
-    pub(super) fn note_command(&self, event: Arc<Event>) {
+    /// Adds the last command of a frame to the recent ones.
+    pub(super) fn add_recent(&self, event: Arc<Event>) {
         let mut recent = self.recent();
         let oldest = (recent.len() == MAX_RECENT).then(|| recent.pop_front());
         recent.push_back(event);
@@ -161,13 +161,13 @@ impl ClContext {
                 recent.pop_front();
             }
             drop(recent);
-            self.note_progress();
+            self.count_progress();
         }
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Waits for at most `limit` until the last noted command, and thus all before it, have ended. Returns false if they
-    /// have not, and at once for a stalled device.
+    /// Waits for at most `limit` for the end of the most recent command, and thus of all before it. Returns false if it
+    /// has not ended, and at once for a stalled device.
     pub(super) fn has_ended_within(&self, limit: Duration) -> bool {
         if self.is_stalled() {
             return false;
@@ -176,11 +176,11 @@ impl ClContext {
         last.is_none_or(|last| last.ends_within(limit))
     }
 
-    /// Waits for the end of the last noted command, and thus of all before it, with or without a failure.
+    /// Waits for the end of the most recent command, and thus of all before it, with or without a failure.
     ///
     /// # Errors
     /// The wait has failed.
-    pub(super) fn wait_for_noted(&self) -> Result<(), ClError> {
+    pub(super) fn wait_for_last(&self) -> Result<(), ClError> {
         let last = self.recent().back().cloned();
         last.map_or(Ok(()), |last| self.wait_for_end(&last))
     }
@@ -247,7 +247,8 @@ impl ClContext {
         let program = Arc::new(built);
         let mut programs = self.programs();
         if source.has_constants() {
-            // Each pitch has a program of its own; without this, a pitch that drifts would fill the memory.
+            // Each list of comparisons has a program of its own. Unused ones are dropped: a pitch that drifts would
+            // fill the memory with them.
             programs
                 .retain(|(other, _), program| *other != source || Arc::strong_count(program) > 1);
         }
@@ -282,9 +283,6 @@ impl ClContext {
 
     /// The wait list of a command for `queue`. Flushes events of the other queue: without a flush
     /// the wait may never end (OpenCL 1.2, 5.13).
-    ///
-    /// # Errors
-    /// The failing flush.
     pub(super) fn wait_list<'a>(
         &self,
         queue: &Arc<InOrderQueue>,
@@ -301,9 +299,6 @@ impl ClContext {
     }
 
     /// Hands enqueued commands to the device without waiting for them.
-    ///
-    /// # Errors
-    /// The failing call.
     pub(super) fn flush(&self, queue: &InOrderQueue) -> Result<(), ClError> {
         queue.flush().map_err(|code| self.flush_failed(code))
     }
@@ -320,7 +315,7 @@ impl ClContext {
         event
             .wait()
             .map_err(|code| self.failed("clWaitForEvents", code, subject))?;
-        self.note_progress();
+        self.count_progress();
         Ok(())
     }
 
@@ -353,8 +348,8 @@ impl ClContext {
     }
 
     /// Waits for the last command that was submitted with `meter`, and takes its times. If no
-    /// command of any element ends within `limit`, the device is marked as stalled. A device that
-    /// is only busy gets a few times the limit and is not marked.
+    /// command of any element ends within `limit`, the device is marked as stalled. If the device is only
+    /// busy, the wait lasts up to [`PATIENCE`] times the limit, and the device is not marked.
     ///
     /// # Errors
     /// The failure of the command; [`ClError::Unavailable`] after the limit, or at once if the
@@ -407,20 +402,17 @@ impl ClContext {
             }
         }
         if asked.elapsed() >= limit {
-            // A status query took that long, so the driver stalls: the next element must not wait
-            // for another query.
+            // The last status query took longer than `limit`, so the driver stalls: the next element must not wait for
+            // another query.
             self.condemn();
         }
-        self.note_progress();
+        self.count_progress();
         meter.harvest();
         Ok(())
     }
 
     /// Waits until the device has executed every enqueued command. For measurements; elements wait
     /// for their own commands with [`Self::finish_within`].
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn finish(&self) -> Result<(), ClError> {
         for queue in [&self.uploads, &self.commands] {
             queue

@@ -207,7 +207,8 @@ fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
     })
 }
 
-/// Whether host and device may use the same memory in turns, without a map. Drivers before OpenCL 2.0 do not know the query.
+/// Whether host and device may use the same memory in turns, without a map. Drivers before OpenCL 2.0 do not know
+/// the query.
 fn has_fine_grained_memory(id: cl_device_id) -> bool {
     let capabilities = get_device_info(id, CL_DEVICE_SVM_CAPABILITIES);
     capabilities.is_ok_and(|info| info.to_ulong() & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0)

@@ -1,4 +1,4 @@
-//! Memory objects, and the commands on memory that only one operator uses: the order of the queue is enough for these.
+//! Memory objects, and commands on memory that only one operator uses, for which the order of the queue is enough.
 
 use std::{ffi::c_void, mem::size_of, ptr, sync::Arc};
 
@@ -48,9 +48,6 @@ impl ClContext {
 
     /// Reads `out.len()` bytes from `offset`, and waits for the read and for all commands before
     /// it.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn read(
         &self,
         mem: &Mem,
@@ -89,16 +86,13 @@ impl ClContext {
                 )
             })
             .map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?;
-        queue.note_flushed(flushed);
-        event.note_done();
-        self.note_progress();
+        queue.set_flushed(flushed);
+        event.set_done();
+        self.count_progress();
         Ok(event)
     }
 
     /// Writes bytes at `offset`, and waits until the device has them.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn write(
         &self,
         mem: &Mem,
@@ -126,9 +120,6 @@ impl ClContext {
     }
 
     /// Fills the first `len` bytes with zeros, and waits; `len` is a multiple of 4.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn zero(&self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
         let zeroed = self.zero_after(mem, len, &[], subject)?;
         self.wait(&zeroed, subject)

@@ -16,7 +16,7 @@ use super::{
 };
 use clinspect_core::ClError;
 
-/// Longest wait of a drop for the device. Only an operator that failed midway makes a drop wait.
+/// Longest time that a drop waits for the device. A drop waits only after an operator has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Bytes of host memory that do not move.
@@ -64,8 +64,8 @@ impl<T: HostBytes + ?Sized> HostMemory<T> {
         &self.mem
     }
 
-    /// Notes the last command that reads the bytes.
-    pub(super) fn note_read(&self, reader: Arc<Event>) {
+    /// Sets the last command that reads the bytes.
+    pub(super) fn set_reader(&self, reader: Arc<Event>) {
         *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
     }
 }

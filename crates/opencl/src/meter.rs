@@ -1,4 +1,4 @@
-//! Counters and step times behind the `stats` property, and the steps of the last frames as the device executed them.
+//! Counters, step times and timelines of frames, for the `stats` property.
 
 use std::{
     collections::VecDeque,
@@ -178,7 +178,7 @@ impl Meter {
             Taken::Copied => &self.copied,
         }
         .fetch_add(1, Relaxed);
-        self.note_steps(Timeline::begin_frame);
+        self.update_timeline(Timeline::begin_frame);
     }
 
     /// Counts a plane copied into an image.
@@ -194,7 +194,7 @@ impl Meter {
     pub(super) fn uploaded(&self, first: &Arc<Event>, last: &Arc<Event>, bytes: usize) {
         self.uploads.fetch_add(1, Relaxed);
         self.bytes_uploaded.fetch_add(bytes as u64, Relaxed);
-        self.note_steps(|timeline| timeline.uploaded([first, last], bytes));
+        self.update_timeline(|timeline| timeline.uploaded([first, last], bytes));
         self.measure(Step::Upload, first, last, bytes);
     }
 
@@ -202,14 +202,14 @@ impl Meter {
     pub(super) fn downloaded(&self, event: &Arc<Event>, writer: Option<&Arc<Event>>, bytes: usize) {
         self.downloads.fetch_add(1, Relaxed);
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
-        self.note_steps(|timeline| timeline.downloaded(event, writer, bytes));
+        self.update_timeline(|timeline| timeline.downloaded(event, writer, bytes));
         self.measure(Step::Download, event, event, bytes);
     }
 
     /// Counts a small result read back: its bytes, but no frame.
     pub(super) fn result(&self, event: &Arc<Event>, bytes: usize) {
         self.bytes_downloaded.fetch_add(bytes as u64, Relaxed);
-        self.note_steps(|timeline| timeline.read(event, bytes));
+        self.update_timeline(|timeline| timeline.read(event, bytes));
         self.measure(Step::Download, event, event, bytes);
     }
 
@@ -226,18 +226,18 @@ impl Meter {
         waited: &[Arc<Event>],
         bytes: usize,
     ) {
-        self.note_steps(|timeline| timeline.computed([first, last], waited, bytes));
+        self.update_timeline(|timeline| timeline.computed([first, last], waited, bytes));
         self.measure(Step::Kernel, first, last, bytes);
     }
 
-    /// Notes a command in the timeline, if profiling is on.
-    fn note_steps(&self, note: impl FnOnce(&mut Timeline)) {
+    /// Updates the timeline, if profiling is on.
+    fn update_timeline(&self, update: impl FnOnce(&mut Timeline)) {
         if !self.profiling.load(Relaxed) {
             return;
         }
         let mut profile = self.profile();
         if !profile.closed {
-            note(&mut profile.timeline);
+            update(&mut profile.timeline);
         }
     }
 
@@ -303,8 +303,8 @@ impl Meter {
         drop(last);
     }
 
-    /// Notes the last command that the element has submitted.
-    pub(super) fn note_command(&self, event: Arc<Event>) {
+    /// Sets the last command that the element has submitted.
+    pub(super) fn set_last_command(&self, event: Arc<Event>) {
         let before = self.last().replace(event);
         // Release the event after the lock.
         drop(before);
@@ -342,7 +342,8 @@ impl Meter {
             }
             profile.timeline.newest_first()
         };
-        // The driver is queried without the lock. A stop asks too, and must not wait long for a driver that stalls.
+        // The driver is queried without the lock. The stop of an element calls this too, and must not wait long for a
+        // driver that stalls.
         let begun = Instant::now();
         let mut asked = frames.iter().take_while(|_| begun.elapsed() < PATIENCE);
         asked.find_map(FrameTimeline::of)
@@ -370,11 +371,11 @@ impl Meter {
     }
 }
 
-/// Frames that are remembered: a `queue` after the element may hold as many before one is read.
+/// Frames whose commands are kept: a `queue` after the element may hold as many frames before one is read.
 const FRAMES: usize = 16;
-/// Commands of a frame that are remembered.
+/// Commands of a frame that are kept.
 const STEPS: usize = 16;
-/// Uploads that are remembered until a kernel reads the frame.
+/// Uploads that are kept until a kernel reads the frame.
 const UPLOADS: usize = 64;
 
 /// When a step of a frame was executed, in nanoseconds from the start of the frame's first step.
@@ -471,7 +472,7 @@ impl Timeline {
         self.frames.push_back(Frame::new());
     }
 
-    /// Notes an upload by the commands from `first` to `last`; its frame is not known yet.
+    /// Adds an upload by the commands from `first` to `last`; its frame is not known yet.
     pub fn uploaded(&mut self, [first, last]: [&Arc<Event>; 2], bytes: usize) {
         if self.uploads.len() == UPLOADS {
             self.uploads.pop_front();
@@ -480,7 +481,7 @@ impl Timeline {
             .push_back(([first.clone(), last.clone()], bytes));
     }
 
-    /// Notes kernels of the newest frame, and the uploads that they waited for.
+    /// Adds kernels to the newest frame, and the uploads that they waited for.
     pub fn computed(
         &mut self,
         [first, last]: [&Arc<Event>; 2],
@@ -506,14 +507,14 @@ impl Timeline {
         add(frame, Step::Kernel, [first, last], bytes);
     }
 
-    /// Notes that the result of the newest frame was read.
+    /// Adds the read of a result to the newest frame.
     pub fn read(&mut self, event: &Arc<Event>, bytes: usize) {
         if let Some(frame) = self.frames.back_mut() {
             add(frame, Step::Download, [event, event], bytes);
         }
     }
 
-    /// Notes that memory which `writer` wrote was moved to the host.
+    /// Adds a move of memory to the host to the frame whose kernels include `writer`, which wrote the memory.
     pub fn downloaded(&mut self, event: &Arc<Event>, writer: Option<&Arc<Event>>, bytes: usize) {
         let Some(writer) = writer else {
             return;

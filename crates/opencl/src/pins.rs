@@ -29,7 +29,7 @@ const MIN_BYTES: usize = 1 << 16;
 /// Limit of the bytes that a context pins. The system cannot move or swap pinned memory.
 const MAX_BYTES: usize = 1 << 30;
 /// Types of memory whose bytes stay at one address, in the same pages, until the memory is freed.
-/// `V4l2Memory` is none: with imported memory it gets other bytes for each frame.
+/// `V4l2Memory` is not one of them: with imported memory it gets other bytes for each frame.
 const FIXED_TYPES: [&CStr; 2] = [
     c"SystemMemory",
     // Memory made from a slice by GStreamer's Rust bindings.
@@ -77,7 +77,7 @@ impl Drop for Pin {
     }
 }
 
-/// A GstMemory that frames came in.
+/// A GstMemory in which frames came.
 #[derive(Debug)]
 struct Known {
     /// Address and length of all its bytes.
@@ -96,9 +96,9 @@ pub(crate) struct Pins {
 }
 
 impl Pins {
-    /// Whether frames in `memory` need no copy; `bytes` are the memory's bytes, as mapped. Pins
-    /// memory when the importer with this number has the second frame in the memory: pinning
-    /// takes as long as a copy, so memory that is used only once is not pinned. `create` makes a memory object with
+    /// Whether `memory` is pinned, so that a frame in it needs no copy; `bytes` are the memory's bytes, as mapped. Pins
+    /// memory at the second frame that the importer with this number gets in it: pinning takes as long as a copy, so
+    /// memory that is used only once is not pinned. `create` makes a memory object with
     /// the given flags over the bytes from an address on.
     pub fn pin(
         self: &Arc<Self>,
@@ -129,7 +129,7 @@ impl Pins {
             };
             known.insert(key, entry);
             drop(known);
-            tell_when_freed(memory.parent().unwrap_or(memory), self);
+            forget_when_freed(memory.parent().unwrap_or(memory), self);
             return false;
         };
         if entry.range != range {
@@ -148,7 +148,7 @@ impl Pins {
         if pinned.map(|entry| entry.range.1).sum::<usize>() + range.1 > MAX_BYTES {
             return false;
         }
-        // The driver takes its time, and other memories must not wait.
+        // The driver pins slowly, and other threads must not wait for the lock meanwhile.
         drop(known);
         let pin = Pin::new(range.0, range.1, create);
         let mut known = self.known();
@@ -177,7 +177,7 @@ impl Pins {
 
     /// Releases all pins, before their context.
     pub fn clear(&self) {
-        // Under the lock: whoever frees a memory now must wait until its pin is released.
+        // Under the lock: a thread that frees a memory now must wait until its pin is released.
         self.known().clear();
     }
 
@@ -209,7 +209,7 @@ struct Tag {
 }
 
 /// Makes `pins` forget the memory before the memory is freed.
-fn tell_when_freed(memory: &gst::MemoryRef, pins: &Arc<Pins>) {
+fn forget_when_freed(memory: &gst::MemoryRef, pins: &Arc<Pins>) {
     static QUARK: LazyLock<glib::Quark> = LazyLock::new(|| glib::Quark::from_str("clinspect-pins"));
     /// Locked while a tag is looked up and changed.
     static TAGS: Mutex<()> = Mutex::new(());

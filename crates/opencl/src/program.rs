@@ -374,7 +374,7 @@ mod tests {
         *,
     };
 
-    /// A missing declaration would not show otherwise: the program is built with the header then.
+    /// Without this test a missing declaration would stay unseen: the program is then built with the header.
     #[test]
     fn programs_for_cpus_declare_the_built_in_functions_that_they_use() {
         let _driver = lock_driver();

@@ -28,17 +28,17 @@ use clinspect_core::ClError;
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Longest time for which [`Event::yield_until_done`] yields, and how much of this time no other thread may use.
+/// [`Event::yield_until_done`] yields for at most the first time, and until the processor was idle for the second.
 const LONGEST_POLL: Duration = Duration::from_millis(1);
 const LONGEST_IDLE: Duration = Duration::from_micros(40);
 /// A yield that returns within this time ran no other thread.
 const SHORTEST_WORK: Duration = Duration::from_micros(5);
 
-/// Longest time for which the times of a command are asked; they are only statistics.
+/// Longest time that a query for the times of a command may take; they are only statistics.
 pub(super) const PATIENCE: Duration = Duration::from_millis(500);
 
-/// An in-order queue. It numbers its commands, so that it is flushed only if a command of another
-/// queue waits for a command that was not flushed.
+/// An in-order queue. It numbers its commands, to know which ones were flushed: before a command of another queue waits
+/// for one, that one must be flushed.
 #[derive(Debug)]
 pub(super) struct InOrderQueue {
     queue: Queue,
@@ -61,9 +61,8 @@ impl InOrderQueue {
 
     /// Enqueues a command with `call`, which gets the queue.
     ///
-    /// On a device that runs commands inline no other thread enqueues meanwhile. There a command that is enqueued
-    /// while another thread runs the one before is run by that thread, which in PoCL 3.1 then waits for a lock of its
-    /// own without end.
+    /// On a device that runs commands inline, one thread at a time enqueues. Otherwise a thread that runs a command
+    /// also runs the commands that other threads enqueue meanwhile, and in PoCL 3.1 it then waits for its own lock.
     ///
     /// # Errors
     /// The status of the call.
@@ -86,8 +85,8 @@ impl InOrderQueue {
         self.enqueued.load(Acquire)
     }
 
-    /// Notes that a blocking call has flushed the commands up to `number`.
-    pub fn note_flushed(&self, number: u64) {
+    /// Records that a blocking call has flushed the commands up to `number`.
+    pub fn set_flushed(&self, number: u64) {
         self.flushed.fetch_max(number, AcqRel);
     }
 
@@ -105,7 +104,7 @@ impl InOrderQueue {
         // later.
         let number = self.enqueued();
         flush(self.queue.raw())?;
-        self.note_flushed(number);
+        self.set_flushed(number);
         Ok(())
     }
 
@@ -116,7 +115,7 @@ impl InOrderQueue {
     pub fn finish(&self) -> Result<(), i32> {
         let number = self.enqueued();
         finish(self.queue.raw())?;
-        self.note_flushed(number);
+        self.set_flushed(number);
         Ok(())
     }
 }
@@ -173,8 +172,8 @@ impl Event {
         self.queue.flush()
     }
 
-    /// Notes that a call that waits for the command has succeeded.
-    pub fn note_done(&self) {
+    /// Records that the command is complete: a call that waits for it has succeeded.
+    pub fn set_done(&self) {
         self.is_done.store(true, Release);
     }
 
@@ -185,7 +184,7 @@ impl Event {
     pub fn wait(&self) -> Result<(), i32> {
         if !self.is_done.load(Acquire) {
             wait_for_events(&[self.raw()])?;
-            self.note_done();
+            self.set_done();
         }
         Ok(())
     }
@@ -223,7 +222,7 @@ impl Event {
         let status = get_event_info(self.raw(), CL_EVENT_COMMAND_EXECUTION_STATUS)?.to_int();
         Ok(match status {
             CL_COMPLETE => {
-                self.note_done();
+                self.set_done();
                 Status::Complete
             }
             code if code < CL_COMPLETE => Status::Failed(code),

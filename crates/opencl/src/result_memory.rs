@@ -19,7 +19,7 @@ use super::{
 };
 use clinspect_core::ClError;
 
-/// Longest wait of a drop for the device. Only an operator that failed midway makes a drop wait.
+/// Longest time that a drop waits for the device. A drop waits only after an operator has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Memory that kernels write and the host reads after each frame.
@@ -136,8 +136,9 @@ impl Submission<'_> {
             .host
             .ok_or_else(|| ClError::Input(format!("the host does not share {subject}")))?;
         self.finish(read, subject)?;
-        // SAFETY: the memory has `len` bytes, which only its owner's commands use. The owner lends `memory` exclusively, so
-        // it enqueues no command meanwhile, and the queue is in order, so all commands before have ended.
+        // SAFETY: the memory has `len` bytes, which only its owner's commands use. The owner lends `memory`
+        // exclusively, so it enqueues no command meanwhile, and the queue is in order, so all commands before have
+        // ended.
         Ok(unsafe { slice::from_raw_parts_mut(host.as_ptr(), memory.len) })
     }
 }

@@ -278,7 +278,7 @@ impl Web {
         if learning != Learning::Off {
             let next = past + self.height as u64;
             let is_first = self.learns_at == LEARNING_ROWS;
-            // The first look takes the first kept rows, so none of them is dropped before.
+            // The first rows from which the element learns are the first kept ones, so none of them is dropped before.
             let from = if is_first { 0 } else { next };
             keep = keep.min(from.saturating_sub(LEARNING_ROWS));
         }

@@ -23,7 +23,7 @@ use clinspect_core::ClError;
 
 /// Most threads beside the caller's. More did not copy faster on an H200's host.
 const MAX_HELPERS: usize = 3;
-/// Processors for each helper: the camera and other elements need the others.
+/// One helper for this many processors: the camera and other elements need the others.
 const PROCESSORS_PER_HELPER: usize = 4;
 
 /// A part of a copy.
@@ -225,7 +225,7 @@ mod streaming {
     /// Copies `len` bytes from `from` to `to`, which do not overlap.
     ///
     /// Stores go past the caches, so the processor does not read the target before it writes there. Four pages are
-    /// copied side by side, so that more reads are under way (docs/adr/0009).
+    /// copied side by side, so that more reads overlap (docs/adr/0009).
     ///
     /// # Safety
     /// `from` is readable and `to` writable for `len` bytes.
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_copied_once_and_told_in_order() {
+    fn pieces_are_copied_once_and_reported_in_order() {
         for helpers in [0, 1, 3] {
             let mut copiers = Copiers::with_helpers(helpers);
             for round in 0..40_usize {

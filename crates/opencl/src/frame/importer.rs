@@ -10,7 +10,7 @@ use crate::{ClContext, Completion, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;
 use clinspect_core::layout::FrameLayout;
 
-/// Planes of a staged frame start at multiples of this, bytes.
+/// Planes of an uploaded frame start at multiples of this, bytes.
 const PLANE_ALIGNMENT: usize = 256;
 
 /// Brings frames of one format and size to the device.
@@ -128,7 +128,7 @@ impl Importer {
         let strides: Vec<usize> = places.iter().map(|place| place.stride).collect();
         let frame = match self.in_place(buffer, &places)? {
             Some(frame) => frame,
-            None if rows.are_apart(&strides) => {
+            None if rows.has_strides(&strides) => {
                 let (parts, spans) = self.spans(buffer, &places)?;
                 let uploaded = rows.upload(&mut self.uploader, parts, &spans, keep, needed)?;
                 self.meter.count_frame(Taken::Copied);
@@ -376,8 +376,7 @@ impl Importer {
         })
     }
 
-    /// Maps a frame for an upload: the parts, and the span of each plane, whose place on the device is not known
-    /// yet.
+    /// Maps a frame for an upload: the parts, and the span of each plane, with 0 as its place on the device.
     fn spans(
         &self,
         buffer: &gst::BufferRef,

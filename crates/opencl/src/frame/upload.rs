@@ -15,14 +15,14 @@ use crate::{
 };
 use clinspect_core::ClError;
 
-/// Bytes of a piece of a copy. A piece crosses the bus while later ones are copied; smaller ones cost more than they gain.
+/// Bytes of a piece of a copy. A piece crosses the bus while later ones are copied; smaller pieces are slower.
 const PIECE: usize = 512 << 10;
 /// Fewest bytes for which the second part of a strip is a transfer of its own.
 pub(super) const SECOND_PART: usize = PIECE;
-/// Longest wait of a drop for the device. Only a frame that failed midway makes a drop wait.
+/// Longest time that a drop waits for the device. A drop waits only after a frame has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
-/// Bytes to upload: those of part `part` from byte `skip`, to byte `start` of the buffer.
+/// A range of bytes to upload: `len` bytes from byte `skip` of part number `part`, to byte `start` of the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub part: usize,
@@ -32,7 +32,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// This span with the next one, if one transfer can take both, with the bytes between them.
+    /// One span for this one and the next, if both lie equally far apart in the source and in the buffer.
     pub fn joined(&self, next: &Self) -> Option<Self> {
         let apart = next.start - self.start;
         let fits = next.part == self.part && next.skip.checked_sub(self.skip) == Some(apart);
@@ -158,7 +158,7 @@ impl Uploader {
         let mut writes = target.begin_writes(None)?;
         let (source, _) = self.send(parts, spans, spans.len(), &mut writes)?;
         if let Some(last) = writes.end() {
-            target.note_written(&last);
+            target.set_writer(&last);
         }
         self.target = Some(target.clone());
         Ok((target, source))

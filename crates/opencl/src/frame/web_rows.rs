@@ -13,7 +13,7 @@ use crate::{
     queue::Event,
 };
 
-/// Rows of the planes start at multiples of this, bytes: the fastest kernels need it.
+/// The strides of the planes are multiples of this, bytes: the fastest kernels need it.
 const ROW_ALIGNMENT: usize = 64;
 
 /// Name of the kernel that copies on a CPU.
@@ -49,7 +49,7 @@ pub struct WebRows {
     /// Copies rows on a CPU.
     copier: Option<Kernel>,
     planes: Vec<WebPlane>,
-    /// Number of rows that fit.
+    /// Number of rows that the memory holds.
     capacity: usize,
     memory: Option<Arc<ClBuffer>>,
     /// Row of the memory at which the kept rows begin.
@@ -62,8 +62,8 @@ pub struct WebRows {
     height: usize,
     /// Rows in the memory start at multiples of this.
     step: usize,
-    /// The last copy or upload into the memory. Each waits for the one before, because kernels wait for one
-    /// writer alone: so the failure of any of them reaches all who read the rows.
+    /// The last copy or upload into the memory. Each waits for the one before, so a failure reaches all readers of the
+    /// rows, although a kernel waits for the last one only.
     copied: Option<Completion>,
     /// The first part of the last strip, if it was uploaded in two parts.
     first_part: Option<FirstPart>,
@@ -79,9 +79,6 @@ struct FirstPart {
 
 impl WebRows {
     /// No rows yet, of strips of `layout`; `meter` counts the copies.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
@@ -119,7 +116,7 @@ impl WebRows {
     /// [`ClError::Refused`] if they do not.
     pub fn check(context: &ClContext, layout: &FrameLayout, reach: &Reach) -> Result<(), ClError> {
         let (height, above, below) = (layout.height, reach.above(), reach.below());
-        // A strip waits for the rows below it, and the next one is appended before the strip leaves.
+        // A held strip waits for the rows below it. The strip that brings them is added before the held one is sent.
         let most = (2 * height).saturating_add(above).saturating_add(below);
         let bytes = bytes(&planes(layout), capacity(most));
         let limit = context.caps().max_allocation;
@@ -146,20 +143,20 @@ impl WebRows {
         self.first
     }
 
-    /// Number of the web's rows that have come.
+    /// Number of the web's rows that were added.
     pub fn past(&self) -> u64 {
         self.first + self.rows as u64
     }
 
-    /// Whether the rows of planes with these strides are as far apart as those of the web.
-    pub(super) fn are_apart(&self, strides: &[usize]) -> bool {
+    /// Whether the planes of the web have these strides.
+    pub(super) fn has_strides(&self, strides: &[usize]) -> bool {
         let own = self.planes.iter().map(|plane| &plane.stride);
         own.eq(strides)
     }
 
-    /// Uploads a strip, whose rows are as far apart as the web's, behind the rows that are there. Rows before the
-    /// web's row `keep` may be dropped. The rows of pinned memory before the web's row `needed` are a transfer of
-    /// their own, so that a command that reads no others need not wait for the rest. Returns the strip, and its upload.
+    /// Uploads a strip with the strides of the web behind the rows that are there. Rows before the web's row `keep` may
+    /// be dropped. From pinned memory, the rows before the web's row `needed` are uploaded first: a command that reads
+    /// only these need not wait for the others. Returns the strip, and its upload.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -213,8 +210,8 @@ impl WebRows {
         Ok((strip, copied))
     }
 
-    /// Copies a strip behind the rows that are there. Rows before the web's row `keep` are no longer needed. The
-    /// copy is not flushed: the commands that judge a strip follow.
+    /// Copies a strip behind the rows that are there. Rows before the web's row `keep` may be dropped. The copy is not
+    /// flushed: the commands that judge a strip follow.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -252,8 +249,8 @@ impl WebRows {
         self.memory.clone().ok_or_else(no_memory)
     }
 
-    /// Moves the kept rows to the start of the memory, or of a larger one. They do not overlap there: a memory that
-    /// is large enough is full, so more than half of it lies before them.
+    /// Moves the kept rows to the start of the memory, or of a larger one. The old and the new place do not overlap:
+    /// the memory holds [`ROOM`] times as many rows as are needed and is full, so the kept rows are at its end.
     fn move_rows(&mut self) -> Result<(), ClError> {
         let needed = self.rows + self.height;
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
@@ -316,11 +313,11 @@ impl WebRows {
         })
     }
 
-    /// The kept rows from the web's row `from` on, as a frame. Its next reader reads no row from the web's row
-    /// `until` on.
+    /// The kept rows from the web's row `from` on, as a frame. Commands that read it wait for the upload of the rows
+    /// before the web's row `until`, and must not read later rows.
     ///
     /// # Errors
-    /// [`ClError::Input`] if nothing has come.
+    /// [`ClError::Input`] if no strip was added.
     pub fn frame(&self, from: u64, until: u64) -> Result<ClFrame, ClError> {
         let memory = self.memory.as_ref().ok_or_else(no_memory)?;
         let written = match &self.first_part {
@@ -328,7 +325,7 @@ impl WebRows {
             _ => self.copied.as_ref(),
         };
         if let Some(written) = written {
-            memory.note_part_written(&written.last);
+            memory.set_part_writer(&written.last);
         }
         let skip = (from.clamp(self.first, self.past()) - self.first) as usize;
         let planes = (0..self.planes.len())
@@ -359,7 +356,7 @@ fn planes(layout: &FrameLayout) -> Vec<WebPlane> {
     planes.collect()
 }
 
-/// Rows of a memory in which `needed` rows move seldom.
+/// Rows of a memory for `needed` rows, which are then seldom moved.
 fn capacity(needed: usize) -> usize {
     needed.saturating_mul(ROOM)
 }
