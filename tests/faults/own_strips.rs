@@ -312,12 +312,15 @@ fn failed_upload(_: &Trace) -> Result<(), String> {
     let strip = line.write()?;
     layer::set_rules(GPU);
     line.add(strip, NEEDED)?;
+    // The commands on this memory have failed, and so would the next map.
+    line.free.clear();
     for _ in 0..2 {
         if line.compare(SIDE as u64).is_ok() {
             return Err("rows that were not uploaded can be read".into());
         }
         let strip = line.write()?;
         line.add(strip, NEEDED)?;
+        line.free.clear();
     }
     line.clear();
     let strip = line.write()?;
