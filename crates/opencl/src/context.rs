@@ -349,7 +349,7 @@ impl ClContext {
 
     /// Waits for the last command that was submitted with `meter`, and takes its times. If no
     /// command of any element ends within `limit`, the device is marked as stalled. If the device is only
-    /// busy, the wait lasts up to [`PATIENCE`] times the limit, and the device is not marked.
+    /// busy, the wait lasts up to a few times the limit, and the device is not marked.
     ///
     /// # Errors
     /// The failure of the command; [`ClError::Unavailable`] after the limit, or at once if the
