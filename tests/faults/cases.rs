@@ -119,11 +119,11 @@ pub const ALL: &[Case] = &[
         size: [128, 24],
         ..web("web-gpu", WEB)
     }),
-    // The source writes strips that are uploaded to their rows before they come.
+    // The source writes strips into OpenCL memory.
     ours(gpu(Case {
         size: [128, 24],
         ..web(
-            "web-ahead-gpu",
+            "web-chain-gpu",
             "clgaussian line-scan=true ! clpitchthreshold line-scan=true pitch-y=8 threshold=20",
         )
     })),

@@ -12,7 +12,6 @@
 )]
 
 use clinspect_testkit::tools;
-mod ahead;
 mod balance;
 mod calls;
 mod cases;
@@ -20,6 +19,7 @@ mod child;
 mod layer;
 mod leaks;
 mod limits;
+mod own_strips;
 mod pins;
 mod shutdown;
 mod stand;

@@ -1,7 +1,7 @@
 //! Strips that are uploaded straight into the rows of their web, on a CPU that claims to be a GPU.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -21,8 +21,8 @@ pub const SCENARIOS: [Scenario; 4] = [
 
 /// Rows of a strip and bytes of a row: strips are large enough to be uploaded in two parts.
 pub const SIDE: usize = 1024;
-/// Rows of a strip that are read soon.
-pub const SOON: u64 = 64;
+/// Rows of a strip that are needed before the others.
+pub const NEEDED: u64 = 64;
 /// Time by which a command is held, ms.
 const HELD_MS: u64 = 1500;
 
@@ -38,7 +38,7 @@ pub fn picture(number: usize) -> Vec<u8> {
 struct Web {
     context: Arc<ClContext>,
     importer: Importer,
-    rows: Mutex<WebRows>,
+    rows: WebRows,
     strips: usize,
 }
 
@@ -49,7 +49,7 @@ impl Web {
         let info = info()?;
         let meter = Meter::new(false);
         let importer = Importer::new(&context, &meter, &info).map_err(text)?;
-        let rows = Mutex::new(WebRows::new(&importer).map_err(text)?);
+        let rows = WebRows::new(&context, importer.layout(), &meter).map_err(text)?;
         Ok(Self {
             context,
             importer,
@@ -58,21 +58,17 @@ impl Web {
         })
     }
 
-    fn rows(&self) -> MutexGuard<'_, WebRows> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds the next strip, in the memory of `buffer`; `kept` rows before it stay.
     fn add(&mut self, buffer: &mut gst::Buffer, kept: u64) -> Result<ClFrame, String> {
         let writable = buffer.get_mut().ok_or("the strip is still in use")?;
         let copied = writable.copy_from_slice(0, &picture(self.strips));
         copied.map_err(|n| format!("{n} bytes"))?;
         self.strips += 1;
-        let past = self.rows().past();
-        let (keep, soon) = (past.saturating_sub(kept), past + SOON);
+        let past = self.rows.past();
+        let (keep, needed) = (past.saturating_sub(kept), past + NEEDED);
         let strip = self
             .importer
-            .import_strip(buffer, &self.rows, keep, soon, true);
+            .import_strip(buffer, &mut self.rows, keep, needed);
         strip.map(|(strip, _)| strip).map_err(text)
     }
 
@@ -90,8 +86,8 @@ impl Web {
 
     /// Enqueues a copy of the first `count` rows of the last strip.
     fn read(&self, count: u64) -> Result<(ClBuffer, Completion), String> {
-        let from = self.rows().past() - SIDE as u64;
-        read_rows(&self.context, &self.rows(), from, from + count)
+        let from = self.rows.past() - SIDE as u64;
+        read_rows(&self.context, &self.rows, from, from + count)
     }
 
     /// Compares the first `count` rows of the last strip.
@@ -151,14 +147,14 @@ fn compare((out, done): &(ClBuffer, Completion), number: usize) -> Result<(), St
     }
 }
 
-/// Who reads the first rows of a strip does not wait for the others; who reads all waits.
+/// A reader of the first rows of a strip does not wait for the others; a reader of all rows waits.
 fn first_rows(_: &Trace) -> Result<(), String> {
     let mut web = Web::new()?;
     let mut buffer = web.pinned()?;
     layer::set_rules(&format!("{GPU}clEnqueueWriteBuffer 2 hold {HELD_MS}"));
     let begun = Instant::now();
     let mut strip = web.add(&mut buffer, 0)?;
-    web.compare(SOON)?;
+    web.compare(NEEDED)?;
     if begun.elapsed() > Duration::from_millis(HELD_MS / 2) {
         return Err(format!("the first rows took {:?}", begun.elapsed()));
     }
@@ -173,7 +169,7 @@ fn first_rows(_: &Trace) -> Result<(), String> {
 
 /// An upload waits for the commands that read what it overwrites: the memory of the rows is used again and again.
 fn rows_in_use(_: &Trace) -> Result<(), String> {
-    for kept in [0, SOON] {
+    for kept in [0, NEEDED] {
         let mut web = Web::new()?;
         let mut buffer = web.pinned()?;
         // All commands that read wait behind the first one.
@@ -193,7 +189,7 @@ fn rows_in_use(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// The failure of an upload reaches who reads rows of later strips, but not the next web.
+/// The failure of an upload reaches each reader of its rows or of later ones, but not the next web.
 fn failed_upload(_: &Trace) -> Result<(), String> {
     let mut web = Web::new()?;
     for _ in 0..2 {
@@ -201,15 +197,15 @@ fn failed_upload(_: &Trace) -> Result<(), String> {
         web.compare(SIDE as u64)?;
     }
     layer::set_rules(&format!("{GPU}clEnqueueWriteBuffer 1 late -5"));
-    web.add(&mut memory()?, SOON)?;
+    web.add(&mut memory()?, NEEDED)?;
     layer::set_rules(GPU);
     for _ in 0..2 {
-        web.add(&mut memory()?, SOON)?;
+        web.add(&mut memory()?, NEEDED)?;
         if web.compare(SIDE as u64).is_ok() {
             return Err("rows behind those that failed can be read".into());
         }
     }
-    web.rows().clear();
+    web.rows.clear();
     web.add(&mut memory()?, 0)?;
     web.compare(SIDE as u64)
 }
@@ -221,7 +217,7 @@ fn failed_later_rows(_: &Trace) -> Result<(), String> {
     layer::set_rules(&format!("{GPU}clEnqueueWriteBuffer 2 late -5"));
     let mut strip = web.add(&mut buffer, 0)?;
     layer::set_rules(GPU);
-    web.compare(SOON)?;
+    web.compare(NEEDED)?;
     match strip.wait_for_upload() {
         Ok(()) => Err("no error".into()),
         Err(_) => Ok(()),

@@ -17,10 +17,10 @@ use clinspect_operators::{Arithmetic, Gaussian, GaussianSettings};
 use gst::prelude::*;
 
 use crate::{
-    ahead, calls,
+    calls,
     cases::{self, GPU},
     layer::{self, Report},
-    pins,
+    own_strips, pins,
     stand::Trace,
     strips,
 };
@@ -39,7 +39,7 @@ pub fn scenarios(device: &str) -> Vec<Scenario> {
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
         // The last scenarios of the pins change the process.
-        let strips = strips::SCENARIOS.into_iter().chain(ahead::SCENARIOS);
+        let strips = strips::SCENARIOS.into_iter().chain(own_strips::SCENARIOS);
         let others = strips.chain(pins::SCENARIOS);
         return own.into_iter().chain(others).collect();
     }

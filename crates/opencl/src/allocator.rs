@@ -1,4 +1,4 @@
-//! `GstClMemory`: a GstMemory over a [`ClBuffer`], and its allocator.
+//! `GstClMemory`: a GstMemory over a [`ClBuffer`], its allocator and its buffer pools.
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,10 +9,8 @@ use gst::{
 };
 
 use super::{
-    buffer::ClBuffer,
+    buffer::{Access, ClBuffer},
     context::ClContext,
-    frame::{Destination, WebRows},
-    mapping::Access,
     meter::Meter,
 };
 use clinspect_core::ClError;
@@ -41,7 +39,6 @@ mod imp {
     #[derive(Default)]
     pub struct ClAllocator {
         pub(super) source: OnceLock<(Arc<ClContext>, Arc<Meter>)>,
-        pub(super) destination: OnceLock<Arc<Destination>>,
         pub(super) failure: Mutex<Option<ClError>>,
     }
 
@@ -83,13 +80,10 @@ mod imp {
                 return std::ptr::null_mut();
             };
             let buffer = match ClBuffer::new(context, total.max(1), meter) {
-                Ok(buffer) => match self.destination.get() {
-                    Some(destination) => buffer.for_strips(destination),
-                    None => buffer,
-                },
+                Ok(buffer) => buffer,
                 Err(error) => {
                     gst::error!(CAT, imp = self, "cannot allocate {total} bytes: {error}");
-                    self.obj().note_failure(error);
+                    self.obj().keep_failure(error);
                     return std::ptr::null_mut();
                 }
             };
@@ -114,6 +108,41 @@ mod imp {
             drop(unsafe { Box::from_raw(memory.cast::<ClMemory>()) });
         }
     }
+
+    #[derive(Default)]
+    pub struct ClBufferPool;
+
+    #[glib::object_subclass]
+    impl ObjectSubclass for ClBufferPool {
+        const NAME: &'static str = "GstClBufferPool";
+        type Type = super::ClBufferPool;
+        type ParentType = gst_video::VideoBufferPool;
+    }
+
+    impl ObjectImpl for ClBufferPool {}
+    impl GstObjectImpl for ClBufferPool {}
+
+    impl BufferPoolImpl for ClBufferPool {
+        fn options() -> &'static [&'static str] {
+            &[
+                "GstBufferPoolOptionVideoMeta",
+                "GstBufferPoolOptionVideoAlignment",
+            ]
+        }
+
+        fn acquire_buffer(
+            &self,
+            params: Option<&gst::BufferPoolAcquireParams>,
+        ) -> Result<gst::Buffer, gst::FlowError> {
+            let buffer = self.parent_acquire_buffer(params)?;
+            // In `acquire`, not in `release`: a shallow copy may still read the memory after the
+            // release.
+            for memory in buffer.iter_memories() {
+                recycle(memory);
+            }
+            Ok(buffer)
+        }
+    }
 }
 
 glib::wrapper! {
@@ -130,28 +159,13 @@ impl ClAllocator {
         allocator
     }
 
-    /// Like [`Self::new`], for memory in which a source writes strips of a web: they go to the rows of
-    /// [`Self::set_rows`], and stay on the host, too, until a command needs them where they are.
-    pub fn for_strips(context: &Arc<ClContext>, meter: &Arc<Meter>) -> Self {
-        let allocator = Self::new(context, meter);
-        let _ = allocator.imp().destination.set(Arc::default());
-        allocator
-    }
-
-    /// Strips that are written from now on go to `rows`.
-    pub fn set_rows(&self, rows: &Arc<Mutex<WebRows>>) {
-        if let Some(destination) = self.imp().destination.get() {
-            destination.set(rows);
-        }
-    }
-
     /// Takes the first failure of the allocator's memory since the last call. GStreamer itself only
     /// reports that there is no buffer, or that a buffer cannot be mapped.
     pub fn take_failure(&self) -> Option<ClError> {
         self.failure().take()
     }
 
-    pub(super) fn note_failure(&self, error: ClError) {
+    pub(super) fn keep_failure(&self, error: ClError) {
         self.failure().get_or_insert(error);
     }
 
@@ -176,7 +190,7 @@ pub fn buffer_of(memory: &gst::MemoryRef) -> Option<&Arc<ClBuffer>> {
 
 /// Declares the contents of a memory from a pool undefined. If a kernel failed to write the memory,
 /// the allocator keeps the failure for [`ClAllocator::take_failure`].
-pub(super) fn recycle(memory: &gst::MemoryRef) {
+fn recycle(memory: &gst::MemoryRef) {
     let Some(buffer) = buffer_of(memory) else {
         return;
     };
@@ -186,7 +200,7 @@ pub(super) fn recycle(memory: &gst::MemoryRef) {
         failure,
         allocator.and_then(|a| a.downcast_ref::<ClAllocator>()),
     ) {
-        allocator.note_failure(error);
+        allocator.keep_failure(error);
     }
 }
 
@@ -247,7 +261,7 @@ unsafe extern "C" fn map(
             if let (ClError::Call { .. }, Some(allocator)) =
                 (&error, allocator.downcast_ref::<ClAllocator>())
             {
-                allocator.note_failure(error);
+                allocator.keep_failure(error);
             }
             std::ptr::null_mut()
         }
@@ -295,8 +309,8 @@ unsafe extern "C" fn share(
 /// `GstMemoryCopyFunction`: a new memory with the same bytes; size -1 means up to the end. Null if
 /// the source or the copy cannot be mapped.
 ///
-/// Replaces GStreamer's default, which frees a copy that it cannot map without a look at the
-/// reference count: the copy would keep the allocator and the context alive for ever.
+/// Replaces GStreamer's default. If that cannot map the copy, it frees the copy without dropping the copy's reference
+/// to the allocator, so allocator and context would live for ever.
 unsafe extern "C" fn copy(
     memory: *mut gst::ffi::GstMemory,
     offset: isize,
@@ -332,4 +346,67 @@ unsafe extern "C" fn copy(
         gst_memory_unmap(memory, &mut from);
         made
     }
+}
+
+glib::wrapper! {
+    /// A video buffer pool over a [`ClAllocator`]; the contents of its buffers are undefined at
+    /// first.
+    pub struct ClBufferPool(ObjectSubclass<imp::ClBufferPool>)
+        @extends gst_video::VideoBufferPool, gst::BufferPool, gst::Object;
+}
+
+// SAFETY: GstVideoBufferPoolClass adds nothing to GstBufferPoolClass, whose class_init runs.
+unsafe impl IsSubclassable<imp::ClBufferPool> for gst_video::VideoBufferPool {}
+
+/// A pool of video frames with `caps` in the allocator's memory, ready for activation.
+///
+/// # Errors
+/// The pool refuses the caps.
+pub fn new_video_pool(
+    allocator: &ClAllocator,
+    caps: &gst::Caps,
+    size: u32,
+    min_buffers: u32,
+    video_meta: bool,
+) -> Result<gst::BufferPool, ClError> {
+    let pool: ClBufferPool = glib::Object::new();
+    let pool = pool.upcast::<gst::BufferPool>();
+    configure(&pool, allocator, caps, size, min_buffers, video_meta)?;
+    Ok(pool)
+}
+
+/// A pool of buffers of `size` bytes that are not raw video, in the allocator's memory.
+///
+/// # Errors
+/// The pool refuses the caps.
+pub fn new_plain_pool(
+    allocator: &ClAllocator,
+    caps: &gst::Caps,
+    size: u32,
+    min_buffers: u32,
+) -> Result<gst::BufferPool, ClError> {
+    let pool = gst::BufferPool::new();
+    configure(&pool, allocator, caps, size, min_buffers, false)?;
+    Ok(pool)
+}
+
+fn configure(
+    pool: &gst::BufferPool,
+    allocator: &ClAllocator,
+    caps: &gst::Caps,
+    size: u32,
+    min_buffers: u32,
+    video_meta: bool,
+) -> Result<(), ClError> {
+    let mut config = pool.config();
+    config.set_params(Some(caps), size, min_buffers, 0);
+    config.set_allocator(
+        Some(allocator.upcast_ref::<gst::Allocator>()),
+        Some(&gst::AllocationParams::default()),
+    );
+    if video_meta {
+        config.add_option("GstBufferPoolOptionVideoMeta");
+    }
+    pool.set_config(config)
+        .map_err(|_| ClError::Refused(format!("the buffer pool does not accept {caps}")))
 }

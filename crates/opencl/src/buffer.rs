@@ -1,4 +1,4 @@
-//! Device memory that the host can map.
+//! [`ClBuffer`]: memory of the device that the host can map.
 
 use std::{
     ptr,
@@ -6,26 +6,30 @@ use std::{
 };
 
 use opencl3::{
-    command_queue::enqueue_map_buffer,
+    command_queue::{enqueue_map_buffer, enqueue_unmap_mem_object, enqueue_write_buffer},
     memory::{
         CL_MAP_READ, CL_MAP_WRITE, CL_MAP_WRITE_INVALIDATE_REGION, CL_MEM_ALLOC_HOST_PTR,
         CL_MEM_READ_WRITE,
     },
-    types::{CL_TRUE, cl_mem},
+    types::{CL_FALSE, CL_TRUE, cl_mem},
 };
 
 use super::{
     context::{ClContext, first_of},
-    device_memory::create,
-    event::{Event, Status},
-    frame::{Destination, StripNumber},
-    handle::Mem,
-    log::CAT,
-    mapping::{Access, Mapping},
+    handle::{CAT, Mem, release},
     meter::Meter,
-    state::{Contents, State},
+    queue::{Event, InOrderQueue, Status},
 };
 use clinspect_core::ClError;
+
+/// How the host accesses mapped memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The host reads.
+    pub read: bool,
+    /// The host writes; bytes that it does not write keep their value.
+    pub write: bool,
+}
 
 /// A buffer in memory that host and device can both access (`CL_MEM_ALLOC_HOST_PTR`). A map costs
 /// nothing where they share memory, and is a pinned transfer where they do not.
@@ -33,8 +37,6 @@ use clinspect_core::ClError;
 pub struct ClBuffer {
     mem: Mem,
     size: usize,
-    /// Where the device wants to have what the host writes; `None`: here.
-    destination: Option<Arc<Destination>>,
     /// Locked while a map waits for the device: no other thread can use the buffer then.
     state: Mutex<State>,
     meter: Arc<Meter>,
@@ -44,10 +46,10 @@ pub struct ClBuffer {
 impl ClBuffer {
     /// Allocates `size` ≥ 1 bytes, contents undefined; `meter` counts the transfers.
     ///
+    /// # Errors
     /// The device is out of memory, or `size` exceeds its limit.
     pub fn new(context: &Arc<ClContext>, size: usize, meter: &Arc<Meter>) -> Result<Self, ClError> {
-        let mem = create(
-            context,
+        let mem = context.create_buffer(
             CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
             size,
             ptr::null_mut(),
@@ -55,20 +57,10 @@ impl ClBuffer {
         Ok(Self {
             mem,
             size,
-            destination: None,
             state: Mutex::new(State::Device(Contents::NEW)),
             meter: meter.clone(),
             context: context.clone(),
         })
-    }
-
-    /// For strips of a web, which need them in its rows: if the device has memory of its own, what the host writes
-    /// goes there. It stays on the host, too, until a command reads this buffer.
-    #[must_use]
-    pub(super) fn for_strips(mut self, destination: &Arc<Destination>) -> Self {
-        let has_own_memory = !self.context.caps().shares_host_memory;
-        self.destination = has_own_memory.then(|| destination.clone());
-        self
     }
 
     pub(super) fn mem(&self) -> &Mem {
@@ -85,13 +77,13 @@ impl ClBuffer {
         &self.context
     }
 
-    /// Fails if an unmap failed before: the device may not have what the host wrote, so nobody may
-    /// use the contents.
+    /// Fails if an unmap failed before: what the host wrote may not have reached the device, so no command may use the
+    /// contents.
     ///
     /// # Errors
     /// The failure of that unmap.
     pub fn check(&self) -> Result<(), ClError> {
-        check(&self.state())
+        self.state().check()
     }
 
     /// Declares the contents undefined: the next write map need not preserve them, but still waits
@@ -100,15 +92,14 @@ impl ClBuffer {
         self.state().contents()?.set_undefined()
     }
 
-    /// The commands that a reader of the buffer must wait for: the last writers. Sends what the host has written.
+    /// The command that a reader of the buffer must wait for: the last writer.
     ///
     /// # Errors
     /// See [`Self::check`].
-    pub(super) fn before_read(&self) -> Result<[Option<Arc<Event>>; 2], ClError> {
+    pub(super) fn before_read(&self) -> Result<Option<Arc<Event>>, ClError> {
         let mut state = self.state();
-        self.send(&mut state);
-        check(&state)?;
-        Ok(state.contents().map_or([None, None], |c| c.writers()))
+        state.check()?;
+        Ok(state.contents().and_then(|c| c.writer()).cloned())
     }
 
     /// The command that a writer of the buffer must wait for in addition to the queue's order: the
@@ -131,7 +122,7 @@ impl ClBuffer {
     ///
     /// # Errors
     /// The failure of that unmap; see [`Self::check`].
-    pub(super) fn before_upload(&self) -> Result<Option<Arc<Event>>, ClError> {
+    fn before_upload(&self) -> Result<Option<Arc<Event>>, ClError> {
         let mut state = self.state();
         self.end_kept(&mut state)?;
         let uploads = self.context.uploads();
@@ -144,28 +135,47 @@ impl ClBuffer {
             .cloned())
     }
 
-    pub(super) fn meter(&self) -> &Arc<Meter> {
+    /// Begins to write, after the commands that still use the buffer and after `before`. If `before` fails, the writes
+    /// fail too.
+    ///
+    /// # Errors
+    /// The failure of an earlier unmap.
+    pub(crate) fn begin_writes(&self, before: Option<&Arc<Event>>) -> Result<Writes<'_>, ClError> {
+        Ok(Writes {
+            buffer: self,
+            before: before
+                .cloned()
+                .into_iter()
+                .chain(self.before_upload()?)
+                .collect(),
+            first: None,
+            last: None,
+            bytes: 0,
+        })
+    }
+
+    fn meter(&self) -> &Arc<Meter> {
         &self.meter
     }
 
-    /// Notes that `event`'s command reads the buffer.
-    pub(super) fn note_read(&self, event: &Arc<Event>) {
+    /// Sets the last command that reads the buffer.
+    pub(super) fn set_reader(&self, event: &Arc<Event>) {
         if let Some(contents) = self.state().contents() {
-            contents.note_read(event.clone());
+            contents.set_reader(event.clone());
         }
     }
 
-    /// Notes that `event`'s command writes the buffer.
-    pub(super) fn note_written(&self, event: &Arc<Event>) {
+    /// Sets the command that wrote the contents.
+    pub(super) fn set_writer(&self, event: &Arc<Event>) {
         if let Some(contents) = self.state().contents() {
             *contents = Contents::written_by(event.clone());
         }
     }
 
-    /// Readers from now on wait for `writer` and `other`, which wrote the part that they read.
-    pub(super) fn note_part_written(&self, writer: &Arc<Event>, other: Option<&Arc<Event>>) {
+    /// Later readers wait for `event`, whose command wrote the part that they read.
+    pub(super) fn set_part_writer(&self, event: &Arc<Event>) {
         if let Some(contents) = self.state().contents() {
-            contents.set_writers(writer.clone(), other.cloned());
+            contents.set_writer(event.clone());
         }
     }
 
@@ -197,24 +207,7 @@ impl ClBuffer {
                 self.meter.count_map();
                 return Ok(mapping.pointer);
             }
-            State::Unsent {
-                mapping,
-                upload,
-                number,
-            } if access.write => {
-                let (mapping, number) = (*mapping, *number);
-                if let Some(upload) = upload {
-                    self.context.wait_for_end(upload)?;
-                }
-                *state = State::Writing { mapping, maps: 1 };
-                drop(state);
-                if let (Some(destination), Some(number)) = (&self.destination, number) {
-                    destination.take_back(number);
-                }
-                self.meter.count_map();
-                return Ok(mapping.pointer);
-            }
-            State::Kept { .. } | State::Unsent { .. } | State::Device(_) | State::Broken(_) => {}
+            State::Kept { .. } | State::Device(_) | State::Broken(_) => {}
         }
         self.end_kept(&mut state)?;
         let State::Device(contents) = &mut *state else {
@@ -278,11 +271,11 @@ impl ClBuffer {
             contents.forget_reader();
         }
         let event = event?;
-        queue.note_flushed(flushed);
+        queue.set_flushed(flushed);
         for done in contents.writer().into_iter().chain([&event]) {
-            done.note_done();
+            done.set_done();
         }
-        self.context.note_progress();
+        self.context.count_progress();
         self.meter.count_map();
         let fetches = !(access.write && undefined);
         if fetches && !self.context.caps().shares_host_memory {
@@ -305,19 +298,8 @@ impl ClBuffer {
             State::Reading {
                 mapping, contents, ..
             } => (*mapping, std::mem::replace(contents, Contents::NEW)),
-            State::Writing { mapping, .. } if self.destination.is_some() => {
-                let mapping = *mapping;
-                *state = State::Unsent {
-                    mapping,
-                    upload: None,
-                    number: None,
-                };
-                drop(state);
-                self.send_to_destination(mapping);
-                return;
-            }
             State::Writing { mapping, .. } => (*mapping, Contents::NEW),
-            State::Device(_) | State::Kept { .. } | State::Unsent { .. } | State::Broken(_) => {
+            State::Device(_) | State::Kept { .. } | State::Broken(_) => {
                 gst::error!(
                     CAT,
                     "OpenCL memory is unmapped more often than it was mapped"
@@ -332,60 +314,16 @@ impl ClBuffer {
         };
     }
 
-    /// Sends what the host has written to where the device wants to have it. The state is not locked meanwhile:
-    /// the web that gets the bytes locks it, too.
-    fn send_to_destination(&self, mapping: Mapping) {
-        let Some(destination) = &self.destination else {
-            return;
-        };
-        // SAFETY: the mapping holds the whole buffer, and it is kept until a writer has waited for the upload, or
-        // until it ends in the queue of the uploads.
-        let sent =
-            unsafe { destination.send(std::slice::from_raw_parts(mapping.pointer, self.size)) };
-        if let Some((number, upload)) = sent
-            && let State::Unsent {
-                number: known,
-                upload: last,
-                ..
-            } = &mut *self.state()
-        {
-            (*known, *last) = (Some(number), upload);
-        }
-    }
-
-    /// What the host has written and the device does not have here; `None` if the device has it.
-    pub(super) fn unsent(self: &Arc<Self>) -> Option<Unsent> {
-        match *self.state() {
-            State::Unsent {
-                mapping, number, ..
-            } => Some(Unsent {
-                buffer: self.clone(),
-                mapping,
-                number,
-            }),
-            _ => None,
-        }
-    }
-
-    /// Sends what the host has written and the device does not have yet.
-    fn send(&self, state: &mut State) {
-        if let State::Unsent { mapping, .. } = state {
-            let mapping = *mapping;
-            *state = self.end_mapping(mapping, Contents::NEW);
-        }
-    }
-
-    /// Ends a mapping that was kept without a user.
+    /// Ends a mapping for reading that was kept after its last unmap.
     ///
     /// # Errors
     /// The failure of the unmap; see [`Self::check`].
     fn end_kept(&self, state: &mut State) -> Result<(), ClError> {
-        self.send(state);
         if let State::Kept { mapping, contents } = state {
             let (mapping, contents) = (*mapping, std::mem::replace(contents, Contents::NEW));
             *state = self.end_mapping(mapping, contents);
         }
-        check(state)
+        state.check()
     }
 
     /// Gives memory with `contents` back to the device.
@@ -397,7 +335,7 @@ impl ClBuffer {
                 // If the upload fails, every reader of the frame must fail.
                 contents = Contents::written_by(event);
             } else {
-                contents.note_read(event);
+                contents.set_reader(event);
             }
             Ok(())
         });
@@ -410,7 +348,7 @@ impl ClBuffer {
         }
     }
 
-    /// Counts the host's write and flushes its transfer to the device.
+    /// Counts the transfer of what the host wrote, and flushes it to the device.
     fn sent(&self, event: &Arc<Event>) -> Result<(), ClError> {
         if self.context.caps().shares_host_memory {
             return Ok(());
@@ -420,20 +358,14 @@ impl ClBuffer {
     }
 
     /// Fills the buffer with zeros and waits; its size is a multiple of 4.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn zero(&self, subject: &str) -> Result<(), ClError> {
         let before: Vec<_> = self.before_write()?.into_iter().collect();
         let event = (self.context).zero_after(&self.mem, self.size, &before, subject)?;
-        self.note_written(&event);
+        self.set_writer(&event);
         self.context.wait(&event, subject)
     }
 
     /// Writes a few bytes at `offset` and waits for the transfer.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn write(&self, offset: usize, data: &[u8], subject: &str) -> Result<(), ClError> {
         if let Some(before) = self.before_write()? {
             self.context.wait(&before, subject)?;
@@ -441,11 +373,11 @@ impl ClBuffer {
         self.context.write(&self.mem, offset, data, subject)
     }
 
-    /// Calls `look` with the bytes, mapped for reading.
+    /// Calls `read` with the bytes, mapped for reading.
     ///
     /// # Errors
     /// See [`Self::map`].
-    pub fn read_with<T>(&self, look: impl FnOnce(&[u8]) -> T) -> Result<T, ClError> {
+    pub fn read_with<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T, ClError> {
         let pointer = self.map(Access {
             read: true,
             write: false,
@@ -453,49 +385,13 @@ impl ClBuffer {
         // SAFETY: the mapping holds `size` bytes and lasts until the unmap below; nobody writes
         // while the buffer is mapped for reading.
         let bytes = unsafe { std::slice::from_raw_parts(pointer, self.size) };
-        let result = look(bytes);
+        let result = read(bytes);
         self.unmap();
         Ok(result)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Bytes that the host has written into a [`ClBuffer`] and that the device does not have yet.
-///
-/// Nobody may map the buffer for writing while an upload reads the bytes and is not noted yet.
-#[derive(Debug)]
-pub(super) struct Unsent {
-    buffer: Arc<ClBuffer>,
-    mapping: Mapping,
-    /// The strip's number, if the bytes were sent to a web.
-    pub number: Option<StripNumber>,
-}
-
-// SAFETY: the bytes are only read, and the mapping lasts as long as the buffer.
-unsafe impl Sync for Unsent {}
-
-impl Unsent {
-    /// All bytes of the buffer.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping holds the whole buffer, which lives as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.mapping.pointer, self.buffer.size()) }
-    }
-
-    /// Notes the last upload that reads the bytes: the next map for writing waits for it.
-    pub fn note_upload(&self, event: &Arc<Event>) {
-        if let State::Unsent { upload, .. } = &mut *self.buffer.state() {
-            *upload = Some(event.clone());
-        }
-    }
-}
-
-fn check(state: &State) -> Result<(), ClError> {
-    match state {
-        State::Broken(error) => Err(error.clone()),
-        _ => Ok(()),
     }
 }
 
@@ -507,5 +403,258 @@ impl Drop for ClBuffer {
             // this call.
             unsafe { mapping.end_with_buffer(&self.context, self.mem.raw()) };
         }
+    }
+}
+
+/// Writes into a buffer, in the upload queue. Each waits for the write before it, so that a failure
+/// reaches the last one.
+#[derive(Debug)]
+pub(crate) struct Writes<'a> {
+    buffer: &'a ClBuffer,
+    before: Vec<Arc<Event>>,
+    first: Option<Arc<Event>>,
+    last: Option<Arc<Event>>,
+    bytes: usize,
+}
+
+impl Writes<'_> {
+    /// Enqueues a write of `len` bytes at `offset`, and hands it to the device.
+    ///
+    /// # Safety
+    /// The bytes stay valid and unchanged until [`Self::last`] has ended.
+    pub unsafe fn write(
+        &mut self,
+        offset: usize,
+        bytes: *const u8,
+        len: usize,
+    ) -> Result<(), ClError> {
+        let context = self.buffer.context();
+        let queue = context.uploads();
+        let waits = context.wait_list(queue, self.last.iter().chain(&self.before))?;
+        // SAFETY: the caller keeps the bytes; the driver checks the range in the buffer.
+        let event = queue
+            .enqueue(|raw| unsafe {
+                enqueue_write_buffer(
+                    raw,
+                    self.buffer.mem().raw(),
+                    CL_FALSE,
+                    offset,
+                    len,
+                    bytes.cast_mut().cast(),
+                    waits.len() as u32,
+                    first_of(&waits),
+                )
+            })
+            .map_err(|code| context.failed("clEnqueueWriteBuffer", code, "a frame"))?;
+        self.before.clear();
+        self.bytes += len;
+        self.first.get_or_insert_with(|| event.clone());
+        self.last = Some(event);
+        context.flush(queue)
+    }
+
+    /// The last write so far.
+    pub fn last(&self) -> Option<Arc<Event>> {
+        self.last.clone()
+    }
+
+    /// Ends the writes, and counts them. Returns the last one.
+    pub fn end(self) -> Option<Arc<Event>> {
+        if let (Some(first), Some(last)) = (&self.first, &self.last) {
+            self.buffer.meter().uploaded(first, last, self.bytes);
+        }
+        self.last
+    }
+}
+
+/// The owner of a buffer.
+#[derive(Debug)]
+enum State {
+    /// The device.
+    Device(Contents),
+    /// The host reads through `maps` maps; kernels may read too.
+    Reading {
+        mapping: Mapping,
+        maps: usize,
+        contents: Contents,
+    },
+    /// The device. The host's last mapping for reading is kept, so the next map for reading needs
+    /// no transfer. A writer ends the mapping first.
+    Kept {
+        mapping: Mapping,
+        contents: Contents,
+    },
+    /// The host writes through `maps` maps.
+    Writing { mapping: Mapping, maps: usize },
+    /// None: an unmap failed. The host's write may be lost, and the driver may still count the buffer as mapped.
+    Broken(ClError),
+}
+
+/// The contents of a buffer, and the last commands that used it.
+#[derive(Debug)]
+enum Contents {
+    /// Undefined. The next write need not preserve them, but must wait for `last`.
+    Undefined { last: Option<Arc<Event>> },
+    /// Written by `writer`; if it fails, the next user of the buffer fails. `reader` is the last reader since.
+    Written {
+        writer: Arc<Event>,
+        reader: Option<Arc<Event>>,
+    },
+}
+
+impl Contents {
+    pub const NEW: Self = Self::Undefined { last: None };
+
+    /// Contents that `writer` wrote.
+    pub fn written_by(writer: Arc<Event>) -> Self {
+        Self::Written {
+            writer,
+            reader: None,
+        }
+    }
+
+    /// Sets the last reader. All readers are in one queue, in order.
+    pub fn set_reader(&mut self, event: Arc<Event>) {
+        match self {
+            Self::Undefined { last } => *last = Some(event),
+            Self::Written { reader, .. } => *reader = Some(event),
+        }
+    }
+
+    pub fn is_undefined(&self) -> bool {
+        matches!(self, Self::Undefined { .. })
+    }
+
+    /// The command that wrote the contents.
+    pub fn writer(&self) -> Option<&Arc<Event>> {
+        match self {
+            Self::Undefined { .. } => None,
+            Self::Written { writer, .. } => Some(writer),
+        }
+    }
+
+    /// Later readers wait for `writer`, which wrote the part that they read. The last reader remains.
+    pub fn set_writer(&mut self, writer: Arc<Event>) {
+        let reader = self.reader().cloned();
+        *self = Self::Written { writer, reader };
+    }
+
+    /// The last command that read the contents; for undefined contents, the last command that used
+    /// the memory.
+    pub fn reader(&self) -> Option<&Arc<Event>> {
+        match self {
+            Self::Undefined { last } => last.as_ref(),
+            Self::Written { reader, .. } => reader.as_ref(),
+        }
+    }
+
+    /// Forgets the last reader, so that its failure fails only one map.
+    pub fn forget_reader(&mut self) {
+        match self {
+            Self::Undefined { last } => *last = None,
+            Self::Written { reader, .. } => *reader = None,
+        }
+    }
+
+    /// The last command that used the memory.
+    pub fn last_use(&self) -> Option<&Arc<Event>> {
+        self.reader().or(self.writer())
+    }
+
+    /// Declares the contents undefined, and returns the failure of the command that wrote them.
+    pub fn set_undefined(&mut self) -> Option<ClError> {
+        let failure = self.writer()?.failure("a frame");
+        // A failed command has ended, and the next writer must not fail because of it.
+        let last = self
+            .reader()
+            .or(self.writer().filter(|_| failure.is_none()));
+        *self = Self::Undefined {
+            last: last.cloned(),
+        };
+        failure
+    }
+}
+
+impl State {
+    /// The contents; `None` while only the host has them, and after a failed unmap.
+    pub fn contents(&mut self) -> Option<&mut Contents> {
+        match self {
+            Self::Device(contents)
+            | Self::Reading { contents, .. }
+            | Self::Kept { contents, .. } => Some(contents),
+            Self::Writing { .. } | Self::Broken(_) => None,
+        }
+    }
+
+    /// Fails if an unmap has failed.
+    fn check(&self) -> Result<(), ClError> {
+        match self {
+            Self::Broken(error) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The mapping in force.
+    pub fn mapping(&self) -> Option<Mapping> {
+        match self {
+            Self::Reading { mapping, .. }
+            | Self::Kept { mapping, .. }
+            | Self::Writing { mapping, .. } => Some(*mapping),
+            Self::Device(_) | Self::Broken(_) => None,
+        }
+    }
+}
+
+/// A mapping in force.
+#[derive(Debug, Clone, Copy)]
+struct Mapping {
+    /// Address of the first byte.
+    pub pointer: *mut u8,
+    /// The host may write.
+    pub writable: bool,
+}
+
+// SAFETY: the pointer is handed out only while the buffer's state holds the mapping.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    /// The queue in which a mapping of this kind begins and ends.
+    pub fn queue(context: &ClContext, writable: bool) -> &Arc<InOrderQueue> {
+        if writable {
+            context.uploads()
+        } else {
+            context.commands()
+        }
+    }
+
+    /// Enqueues the unmap.
+    ///
+    /// # Safety
+    /// The mapping belongs to `mem`, `mem` is alive, and nobody uses the pointer any more.
+    pub unsafe fn end(self, context: &ClContext, mem: cl_mem) -> Result<Arc<Event>, ClError> {
+        let queue = Self::queue(context, self.writable);
+        // SAFETY: the pointer came from mapping `mem`; the caller guarantees the rest.
+        queue
+            .enqueue(|raw| unsafe {
+                enqueue_unmap_mem_object(raw, mem, self.pointer.cast(), 0, ptr::null())
+            })
+            .map_err(|code| context.failed("clEnqueueUnmapMemObject", code, "a frame"))
+    }
+
+    /// Like [`Self::end`], for a buffer that is dropped. The unmap goes through [`release`], so
+    /// that a stalling driver does not delay a stop once per buffer. A failure is logged.
+    ///
+    /// # Safety
+    /// Like [`Self::end`]; `mem` is released with [`release`] after this call.
+    pub unsafe fn end_with_buffer(self, context: &Arc<ClContext>, mem: cl_mem) {
+        let context = context.clone();
+        release("clEnqueueUnmapMemObject", mem, move |mem| {
+            // SAFETY: the release of `mem` comes after this call, and the caller guarantees the
+            // rest.
+            match unsafe { self.end(&context, mem) } {
+                Err(ClError::Call { code, .. }) => Err(code),
+                _ => Ok(()),
+            }
+        });
     }
 }

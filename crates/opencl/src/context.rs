@@ -2,13 +2,14 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    ffi::c_void,
     ops::RangeInclusive,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use opencl3::{
@@ -19,23 +20,27 @@ use opencl3::{
 };
 
 use super::{
-    compiling::{self, Compiling},
-    device::DeviceInfo,
-    driver,
-    event::Event,
+    device::{DeviceInfo, lock_driver},
     handle::{Context, Kernel, Queue, call_error},
+    meter::Meter,
     pins::Pins,
-    program::{Program, ProgramSource, check_compiler_allowed, is_beside_frames},
-    queue::InOrderQueue,
+    program::{
+        Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
+        notify_compiler,
+    },
+    queue::{Event, InOrderQueue, Status},
 };
 use clinspect_core::{ClError, device_caps::DeviceCaps};
 
-/// Number of recent commands that show the device's progress.
+/// Number of recent commands that are kept to see the device's progress.
 const MAX_RECENT: usize = 32;
 
-/// Bytes of kernels for whose end the host yields. With shorter kernels yields disturb PoCL's threads; of longer
-/// ones the time to wake the host is a small part (docs/adr/0018).
+/// The host polls for the end of kernels that process this many bytes. For shorter kernels the yields disturb PoCL's
+/// threads; for longer ones the time to wake the host matters little (docs/adr/0018).
 const POLLED_BYTES: RangeInclusive<usize> = 256 << 10..=8 << 20;
+
+/// If the device makes progress for other elements, an element waits this many times the limit.
+const PATIENCE: u32 = 3;
 
 /// One device in use: its context, its in-order queues and its programs.
 #[derive(Debug)]
@@ -66,7 +71,7 @@ impl Drop for ClContext {
 }
 
 impl ClContext {
-    /// The caller holds [`driver::lock`].
+    /// The caller holds [`lock_driver`].
     pub(super) fn new(device: &DeviceInfo) -> Result<Self, ClError> {
         let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
             .map(Context::new)
@@ -129,13 +134,13 @@ impl ClContext {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Notes that a wait for the device has ended, which is progress.
-    pub(super) fn note_progress(&self) {
+    /// Counts the end of a wait for the device, which is progress.
+    pub(super) fn count_progress(&self) {
         self.ended.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes the last command of a frame.
-    pub(super) fn note_command(&self, event: Arc<Event>) {
+    /// Adds the last command of a frame to the recent ones.
+    pub(super) fn add_recent(&self, event: Arc<Event>) {
         let mut recent = self.recent();
         let oldest = (recent.len() == MAX_RECENT).then(|| recent.pop_front());
         recent.push_back(event);
@@ -156,13 +161,13 @@ impl ClContext {
                 recent.pop_front();
             }
             drop(recent);
-            self.note_progress();
+            self.count_progress();
         }
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Waits for at most `limit` until the last noted command, and thus all before it, have ended. Returns false if they
-    /// have not, and at once for a stalled device.
+    /// Waits for at most `limit` for the end of the most recent command, and thus of all before it. Returns false if it
+    /// has not ended, and at once for a stalled device.
     pub(super) fn has_ended_within(&self, limit: Duration) -> bool {
         if self.is_stalled() {
             return false;
@@ -171,11 +176,11 @@ impl ClContext {
         last.is_none_or(|last| last.ends_within(limit))
     }
 
-    /// Waits for the end of the last noted command, and thus of all before it, with or without a failure.
+    /// Waits for the end of the most recent command, and thus of all before it, with or without a failure.
     ///
     /// # Errors
     /// The wait has failed.
-    pub(super) fn wait_for_noted(&self) -> Result<(), ClError> {
+    pub(super) fn wait_for_last(&self) -> Result<(), ClError> {
         let last = self.recent().back().cloned();
         last.map_or(Ok(()), |last| self.wait_for_end(&last))
     }
@@ -203,9 +208,10 @@ impl ClContext {
         self.pins.has(memory)
     }
 
-    /// The memory of other elements that is pinned for this device.
-    pub(super) fn pins(&self) -> &Arc<Pins> {
-        &self.pins
+    /// Pins a memory of another element; see [`Pins::pin`].
+    pub(super) fn pin(&self, memory: &gst::MemoryRef, bytes: &[u8], importer: u64) -> bool {
+        let create = |flags, start: *mut c_void, len| self.create_buffer(flags, len, start);
+        self.pins.pin(memory, bytes, importer, create)
     }
 
     /// The queue of kernels and of maps for reading.
@@ -228,8 +234,8 @@ impl ClContext {
             return Ok(program.clone());
         }
         check_compiler_allowed(source)?;
-        compiling::note(Compiling::Program(source.file()));
-        let _driver = driver::lock();
+        notify_compiler(Compiling::Program(source.file()));
+        let _driver = lock_driver();
         // Another thread may have built the program meanwhile.
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
@@ -241,7 +247,8 @@ impl ClContext {
         let program = Arc::new(built);
         let mut programs = self.programs();
         if source.has_constants() {
-            // Each pitch has a program of its own; without this, a pitch that drifts would fill the memory.
+            // Each list of comparisons has a program of its own. Unused ones are dropped: a pitch that drifts would
+            // fill the memory with them.
             programs
                 .retain(|(other, _), program| *other != source || Arc::strong_count(program) > 1);
         }
@@ -276,9 +283,6 @@ impl ClContext {
 
     /// The wait list of a command for `queue`. Flushes events of the other queue: without a flush
     /// the wait may never end (OpenCL 1.2, 5.13).
-    ///
-    /// # Errors
-    /// The failing flush.
     pub(super) fn wait_list<'a>(
         &self,
         queue: &Arc<InOrderQueue>,
@@ -295,9 +299,6 @@ impl ClContext {
     }
 
     /// Hands enqueued commands to the device without waiting for them.
-    ///
-    /// # Errors
-    /// The failing call.
     pub(super) fn flush(&self, queue: &InOrderQueue) -> Result<(), ClError> {
         queue.flush().map_err(|code| self.flush_failed(code))
     }
@@ -314,8 +315,20 @@ impl ClContext {
         event
             .wait()
             .map_err(|code| self.failed("clWaitForEvents", code, subject))?;
-        self.note_progress();
+        self.count_progress();
         Ok(())
+    }
+
+    /// Waits for a command that reads host memory, unless the command is known to have ended, with
+    /// or without a failure.
+    ///
+    /// # Errors
+    /// The wait has failed.
+    pub(crate) fn wait_for_end(&self, event: &Event) -> Result<(), ClError> {
+        match event.status() {
+            Ok(Status::Complete | Status::Failed(_)) => Ok(()),
+            _ => self.wait(event, "a frame"),
+        }
     }
 
     /// Waits for kernels that process `bytes` bytes, the last of which is `event`, without a limit.
@@ -334,11 +347,72 @@ impl ClContext {
         self.wait(event, subject)
     }
 
-    /// Waits until the device has executed every enqueued command. For measurements; elements wait
-    /// for their own commands with [`Self::finish_within`].
+    /// Waits for the last command that was submitted with `meter`, and takes its times. If no
+    /// command of any element ends within `limit`, the device is marked as stalled. If the device is only
+    /// busy, the wait lasts up to a few times the limit, and the device is not marked.
     ///
     /// # Errors
-    /// The failing call.
+    /// The failure of the command; [`ClError::Unavailable`] after the limit, or at once if the
+    /// device is marked as stalled, since the elements of one pipeline stop one after the other.
+    pub fn finish_within(
+        self: &Arc<Self>,
+        limit: Duration,
+        meter: &Arc<Meter>,
+    ) -> Result<(), ClError> {
+        let late = |why: &str| {
+            ClError::Unavailable(format!(
+                "{} did not finish the last frames within {limit:?}: {why}",
+                self.device_name()
+            ))
+        };
+        let stalled = || late("the device or its driver hangs; stop and start the pipeline");
+        let Some(last) = meter.last_command() else {
+            return Ok(());
+        };
+        if self.is_stalled() {
+            return Err(stalled());
+        }
+        let begun = Instant::now();
+        let mut seen = (0, begun);
+        let mut no_progress = false;
+        let mut asked = begun;
+        let ended = last.poll(|| {
+            asked = Instant::now();
+            if asked - begun >= PATIENCE * limit {
+                return true;
+            }
+            let progress = self.progress();
+            if progress != seen.0 {
+                seen = (progress, Instant::now());
+            }
+            no_progress = seen.1.elapsed() >= limit;
+            no_progress
+        });
+        let ended =
+            ended.map_err(|(call, code)| self.failed(call, code, "the last frames' commands"));
+        match ended? {
+            Status::Complete => {}
+            Status::Failed(code) => return Err(self.failed("a command", code, "the last frames")),
+            Status::Pending if no_progress => {
+                self.condemn();
+                return Err(stalled());
+            }
+            Status::Pending => {
+                return Err(late("it is busy; lower the load, or use another device"));
+            }
+        }
+        if asked.elapsed() >= limit {
+            // The last status query took longer than `limit`, so the driver stalls: the next element must not wait for
+            // another query.
+            self.condemn();
+        }
+        self.count_progress();
+        meter.harvest();
+        Ok(())
+    }
+
+    /// Waits until the device has executed every enqueued command. For measurements; elements wait
+    /// for their own commands with [`Self::finish_within`].
     pub fn finish(&self) -> Result<(), ClError> {
         for queue in [&self.uploads, &self.commands] {
             queue

@@ -1,6 +1,9 @@
 //! Enumerates devices.
 
-use std::cmp::Reverse;
+use std::{
+    cmp::Reverse,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
 
 use opencl3::{
     device::{
@@ -17,7 +20,10 @@ use opencl3::{
     types::{cl_device_id, cl_device_info},
 };
 
-use super::{handle::call_error, log::CAT, workers};
+use super::{
+    handle::{CAT, call_error},
+    workers,
+};
 use clinspect_core::ClError;
 use clinspect_core::device_caps::DeviceCaps;
 
@@ -37,6 +43,15 @@ const POCL_INLINE: [&str; 2] = ["basic", "cpu-minimal"];
 const HOW_TO_GET_A_DEVICE: &str = "install your GPU's OpenCL driver, or the package \
      pocl-opencl-icd to use the CPU (clinfo lists the devices; PoCL has none unless it can \
      write to its cache folder: set POCL_CACHE_DIR to a writable folder)";
+
+static DRIVER: Mutex<()> = Mutex::new(());
+
+/// Locks device enumeration, the creation of contexts and the build of programs: PoCL fails if
+/// several threads initialise it at once, or if one initialises it while another compiles. A thread
+/// that finds an existing context or program needs no lock and does not wait for a compiler.
+pub(super) fn lock_driver() -> MutexGuard<'static, ()> {
+    DRIVER.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A device and what it can do.
 #[derive(Debug, Clone)]
@@ -72,7 +87,7 @@ unsafe impl Sync for DeviceInfo {}
 /// Every device of every platform: CPUs last, those with the most compute units first, otherwise in the loader's
 /// order.
 ///
-/// The caller holds [`super::driver::lock`].
+/// The caller holds [`lock_driver`].
 ///
 /// # Errors
 /// [`ClError::Unavailable`] with what to install if there is no device.
@@ -192,7 +207,8 @@ fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
     })
 }
 
-/// Whether host and device may use the same memory in turns, without a map. Drivers before OpenCL 2.0 do not know the query.
+/// Whether host and device may use the same memory in turns, without a map. Drivers before OpenCL 2.0 do not know
+/// the query.
 fn has_fine_grained_memory(id: cl_device_id) -> bool {
     let capabilities = get_device_info(id, CL_DEVICE_SVM_CAPABILITIES);
     capabilities.is_ok_and(|info| info.to_ulong() & CL_DEVICE_SVM_FINE_GRAIN_BUFFER != 0)

@@ -1,14 +1,10 @@
 //! [`ClFrame`]: a video frame on the device, in any kind of memory.
 
-mod ahead;
 mod copiers;
 mod importer;
-#[cfg(target_arch = "x86_64")]
-mod streaming_copy;
 mod upload;
 mod web_rows;
 
-pub(crate) use ahead::{Destination, StripNumber};
 pub use importer::Importer;
 pub use web_rows::WebRows;
 
@@ -16,7 +12,7 @@ use std::sync::{Arc, LazyLock};
 
 use upload::Source;
 
-use crate::{ClBuffer, ClContext, HostBytes, HostMemory, Memory, Meter, Taken, buffer::Unsent};
+use crate::{ClBuffer, ClContext, HostMemory, Memory, Meter, Taken};
 use clinspect_core::ClError;
 use clinspect_core::layout::{Component, FrameLayout, SampleType};
 
@@ -143,26 +139,6 @@ pub fn layout_of(info: &gst_video::VideoInfo) -> Result<FrameLayout, ClError> {
 enum PlaneMemory {
     Ours(Arc<ClBuffer>),
     Host(Arc<HostMemory>),
-}
-
-/// A part of a GstBuffer that is mapped for reading.
-#[derive(Debug)]
-enum Mapped {
-    Memory(gst::memory::MappedMemory<gst::memory::Readable>),
-    Buffer(gst::MappedBuffer<gst::buffer::Readable>),
-    Unsent(Unsent),
-}
-
-// SAFETY: a mapped GstMemory does not move, and is locked against writers while it is mapped; `Importer` makes an
-// upload of `Unsent` bytes known before anybody else can map them.
-unsafe impl HostBytes for Mapped {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Memory(memory) => memory.as_slice(),
-            Self::Buffer(buffer) => buffer.as_slice(),
-            Self::Unsent(unsent) => unsent.bytes(),
-        }
-    }
 }
 
 /// One plane on the device.

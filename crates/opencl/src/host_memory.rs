@@ -9,10 +9,14 @@ use std::{
 
 use opencl3::memory::{CL_MEM_READ_ONLY, CL_MEM_USE_HOST_PTR};
 
-use super::{context::ClContext, device_memory::create, event::Event, handle::Mem, log::CAT};
+use super::{
+    context::ClContext,
+    handle::{CAT, Mem},
+    queue::Event,
+};
 use clinspect_core::ClError;
 
-/// Longest wait of a drop for the device. Only an operator that failed midway makes a drop wait.
+/// Longest time that a drop waits for the device. A drop waits only after an operator has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Bytes of host memory that do not move.
@@ -42,8 +46,7 @@ impl<T: HostBytes> HostMemory<T> {
     /// The device refuses the memory.
     pub fn new(context: &ClContext, bytes: T) -> Result<Self, ClError> {
         let data = bytes.bytes();
-        let mem = create(
-            context,
+        let mem = context.create_buffer(
             CL_MEM_READ_ONLY | CL_MEM_USE_HOST_PTR,
             data.len(),
             data.as_ptr().cast_mut().cast(),
@@ -61,8 +64,8 @@ impl<T: HostBytes + ?Sized> HostMemory<T> {
         &self.mem
     }
 
-    /// Notes the last command that reads the bytes.
-    pub(super) fn note_read(&self, reader: Arc<Event>) {
+    /// Sets the last command that reads the bytes.
+    pub(super) fn set_reader(&self, reader: Arc<Event>) {
         *self.reader.lock().unwrap_or_else(PoisonError::into_inner) = Some(reader);
     }
 }

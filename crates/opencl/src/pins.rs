@@ -8,7 +8,7 @@
 
 use std::{
     collections::HashMap,
-    ffi::CStr,
+    ffi::{CStr, c_void},
     sync::{
         Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
@@ -21,12 +21,7 @@ use opencl3::{
     types::cl_mem,
 };
 
-use super::{
-    context::ClContext,
-    device_memory::create,
-    log::CAT,
-    releases::{are_late, release},
-};
+use super::handle::{CAT, Mem, are_late, release};
 use clinspect_core::ClError;
 
 /// Smallest memory that is pinned, bytes. A copy of less takes no longer than a transfer.
@@ -34,7 +29,7 @@ const MIN_BYTES: usize = 1 << 16;
 /// Limit of the bytes that a context pins. The system cannot move or swap pinned memory.
 const MAX_BYTES: usize = 1 << 30;
 /// Types of memory whose bytes stay at one address, in the same pages, until the memory is freed.
-/// `V4l2Memory` is none: with imported memory it gets other bytes for each frame.
+/// `V4l2Memory` is not one of them: with imported memory it gets other bytes for each frame.
 const FIXED_TYPES: [&CStr; 2] = [
     c"SystemMemory",
     // Memory made from a slice by GStreamer's Rust bindings.
@@ -56,11 +51,15 @@ impl Pin {
     ///
     /// # Errors
     /// The driver refuses the memory.
-    fn new(context: &ClContext, start: usize, len: usize) -> Result<Self, ClError> {
+    fn new(
+        start: usize,
+        len: usize,
+        create: impl FnOnce(u64, *mut c_void, usize) -> Result<Mem, ClError>,
+    ) -> Result<Self, ClError> {
         // Writable for the device: otherwise the driver may pin pages that the first write of the
         // source replaces.
         let flags = CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR;
-        let mem = create(context, flags, len, start as *mut _)?;
+        let mem = create(flags, start as *mut c_void, len)?;
         Ok(Self(mem.into_raw()))
     }
 }
@@ -78,7 +77,7 @@ impl Drop for Pin {
     }
 }
 
-/// A GstMemory that frames came in.
+/// A GstMemory in which frames came.
 #[derive(Debug)]
 struct Known {
     /// Address and length of all its bytes.
@@ -97,15 +96,16 @@ pub(crate) struct Pins {
 }
 
 impl Pins {
-    /// Whether frames in `memory` need no copy; `bytes` are the memory's bytes, as mapped. Pins
-    /// memory when the importer with this number has the second frame in the memory: pinning
-    /// takes as long as a copy, so memory that is used only once is not pinned.
+    /// Whether `memory` is pinned, so that a frame in it needs no copy; `bytes` are the memory's bytes, as mapped. Pins
+    /// memory at the second frame that the importer with this number gets in it: pinning takes as long as a copy, so
+    /// memory that is used only once is not pinned. `create` makes a memory object with
+    /// the given flags over the bytes from an address on.
     pub fn pin(
         self: &Arc<Self>,
-        context: &ClContext,
         memory: &gst::MemoryRef,
         bytes: &[u8],
         importer: u64,
+        create: impl FnOnce(u64, *mut c_void, usize) -> Result<Mem, ClError>,
     ) -> bool {
         let range = (
             (bytes.as_ptr() as usize).wrapping_sub(memory.offset()),
@@ -129,7 +129,7 @@ impl Pins {
             };
             known.insert(key, entry);
             drop(known);
-            tell_when_freed(memory.parent().unwrap_or(memory), self);
+            forget_when_freed(memory.parent().unwrap_or(memory), self);
             return false;
         };
         if entry.range != range {
@@ -148,9 +148,9 @@ impl Pins {
         if pinned.map(|entry| entry.range.1).sum::<usize>() + range.1 > MAX_BYTES {
             return false;
         }
-        // The driver takes its time, and other memories must not wait.
+        // The driver pins slowly, and other threads must not wait for the lock meanwhile.
         drop(known);
-        let pin = Pin::new(context, range.0, range.1);
+        let pin = Pin::new(range.0, range.1, create);
         let mut known = self.known();
         let Some(entry) = known.get_mut(&key) else {
             return false;
@@ -177,7 +177,7 @@ impl Pins {
 
     /// Releases all pins, before their context.
     pub fn clear(&self) {
-        // Under the lock: whoever frees a memory now must wait until its pin is released.
+        // Under the lock: a thread that frees a memory now must wait until its pin is released.
         self.known().clear();
     }
 
@@ -209,7 +209,7 @@ struct Tag {
 }
 
 /// Makes `pins` forget the memory before the memory is freed.
-fn tell_when_freed(memory: &gst::MemoryRef, pins: &Arc<Pins>) {
+fn forget_when_freed(memory: &gst::MemoryRef, pins: &Arc<Pins>) {
     static QUARK: LazyLock<glib::Quark> = LazyLock::new(|| glib::Quark::from_str("clinspect-pins"));
     /// Locked while a tag is looked up and changed.
     static TAGS: Mutex<()> = Mutex::new(());

@@ -1,6 +1,11 @@
 //! Programs: sources in `kernels/`, built once per context and options.
 
-use std::{cell::Cell, ffi::CString, sync::LazyLock};
+use std::{
+    cell::{Cell, RefCell},
+    ffi::CString,
+    rc::Rc,
+    sync::LazyLock,
+};
 
 use opencl3::{
     kernel::create_kernel,
@@ -24,265 +29,159 @@ static CAT: LazyLock<gst::DebugCategory> = LazyLock::new(|| {
     )
 });
 
-/// A program: files of `kernels/`, concatenated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ProgramSource {
-    /// Sums of frames for the flat field's references, and the replacement of bad samples.
-    FlatField,
-    /// The flat field for a CPU.
-    FlatFieldRows,
-    /// The flat field on any device.
-    FlatFieldItems,
-    /// The Gaussian on any device.
-    Gaussian,
-    /// The Gaussian of adjacent 8-bit samples with binomial weights for a CPU.
-    GaussianBinomial,
-    /// The Gaussian of adjacent 8-bit samples for a CPU.
-    GaussianBytes,
-    /// The Gaussian for a CPU.
-    GaussianRows,
-    /// The Gaussian for a GPU.
-    GaussianTile,
-    /// Histograms on any device.
-    Histogram,
-    /// Histograms of 16-bit grey for a CPU.
-    HistogramDirect,
-    /// Histograms for a GPU.
-    HistogramBanked,
-    /// Histograms for a CPU.
-    HistogramPairs,
-    /// The pitch comparison on any device.
-    PitchThreshold,
-    /// The pitch comparison for a CPU.
-    PitchThresholdWords,
-    /// The pitch comparison for a GPU.
-    PitchThresholdWide,
-    /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
-    PitchThresholdWideDot,
-    /// The pitch comparison for a GPU, with the comparisons as constants. `NVIDIA=0`: without the
-    /// instructions of `nvidia.cl`.
-    PitchThresholdFixed,
-    /// Processing of packed masks, and the differences of their pixels.
-    PitchThresholdMask,
-    /// The search for tiles without the pattern.
-    Presence,
-    /// The comparison at coarser levels for a CPU.
-    ScalesRows,
-    /// The comparison at coarser levels for a GPU.
-    ScalesItems,
-    /// The comparison at coarser levels for a GPU, with the comparisons as constants.
-    ScalesTiles,
-    /// Differences before the threshold.
-    PitchThresholdDifference,
-    /// The comparison with a trained picture.
-    Reference,
-    /// Planes to images.
-    PlaneImage,
-    /// Copies a few rows or columns of a frame.
-    ProbeLines,
-    /// Copies rows on a CPU.
-    CopyRows,
-}
-
 /// A file's name and text.
-type Part = (&'static str, &'static str);
+type File = (&'static str, &'static str);
 
-macro_rules! part {
+macro_rules! source_file {
     ($name:literal) => {
         ($name, include_str!(concat!("../../../kernels/", $name)))
     };
 }
 
 /// Declares the built-in functions for PoCL.
-const BUILTINS: Part = part!("builtins.cl");
+const BUILTINS: File = source_file!("builtins.cl");
 /// Makes clang skip `opencl-c.h`, whose declarations [`BUILTINS`] replaces.
 const WITHOUT_HEADER: &str = "-D_OPENCL_H_";
 
+/// Which devices can build a program, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Any device. [`BUILTINS`] declares every built-in function that the program uses, unless it reads images.
+    WithBuiltins,
+    /// Any device. It uses functions that [`BUILTINS`] does not declare.
+    AnyDevice,
+    /// A GPU with the instructions of `nvidia.cl`.
+    Nvidia,
+    /// Once for each list of comparisons, which are constants in the program.
+    WithConstants,
+}
+
+/// Makes [`ProgramSource`] from the table of the programs.
+macro_rules! programs {
+    ($($(#[$doc:meta])* $name:ident: $kind:ident [$($file:literal)*])*) => {
+        /// A program: files of `kernels/`, concatenated.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ProgramSource {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl ProgramSource {
+            const ALL: &[Self] = &[$(Self::$name),*];
+
+            fn kind(self) -> Kind {
+                match self {
+                    $(Self::$name => Kind::$kind,)*
+                }
+            }
+
+            /// The files, in order.
+            fn files(self) -> &'static [File] {
+                match self {
+                    $(Self::$name => &[$(source_file!($file)),*],)*
+                }
+            }
+        }
+    };
+}
+
+// `common.cl`, the loads that all kernels share, comes first. The last file holds the kernels.
+programs! {
+    /// Sums of frames for the flat field's references, and the replacement of bad samples.
+    FlatField: WithBuiltins ["common.cl" "flat_field.cl"]
+    /// The flat field for a CPU.
+    FlatFieldRows: WithBuiltins ["common.cl" "flat_field_rows.cl"]
+    /// The flat field on any device.
+    FlatFieldItems: AnyDevice ["common.cl" "flat_field_items.cl"]
+    /// The Gaussian on any device.
+    Gaussian: WithBuiltins ["common.cl" "gaussian.cl"]
+    /// The Gaussian of adjacent 8-bit samples with binomial weights for a CPU.
+    GaussianBinomial: WithBuiltins ["common.cl" "gaussian.cl" "gaussian_binomial.cl"]
+    /// The Gaussian of adjacent 8-bit samples for a CPU.
+    GaussianBytes: WithBuiltins ["common.cl" "gaussian.cl" "gaussian_bytes.cl"]
+    /// The Gaussian for a CPU.
+    GaussianRows: WithBuiltins ["common.cl" "gaussian.cl" "gaussian_rows.cl"]
+    /// The Gaussian for a GPU.
+    GaussianTile: AnyDevice ["common.cl" "gaussian.cl" "gaussian_tile.cl"]
+    /// Histograms on any device.
+    Histogram: WithBuiltins ["common.cl" "histogram.cl"]
+    /// Histograms of 16-bit grey for a CPU.
+    HistogramDirect: WithBuiltins ["common.cl" "histogram.cl" "histogram_direct.cl"]
+    /// Histograms for a GPU.
+    HistogramBanked: AnyDevice ["common.cl" "histogram.cl" "histogram_banked.cl" "histogram_run.cl"]
+    /// Histograms for a CPU.
+    HistogramPairs: WithBuiltins ["common.cl" "histogram.cl" "histogram_pairs.cl"]
+    /// The pitch comparison on any device.
+    PitchThreshold: WithBuiltins ["common.cl" "pitch_threshold.cl"]
+    /// The pitch comparison for a CPU.
+    PitchThresholdWords: WithBuiltins [
+        "common.cl" "pitch_threshold.cl" "mask_bits.cl" "pitch_threshold_words.cl"
+    ]
+    /// The pitch comparison for a GPU.
+    PitchThresholdWide: AnyDevice [
+        "common.cl" "pitch_threshold.cl" "presence_tiles.cl" "pitch_threshold_items.cl"
+        "pitch_threshold_runs.cl" "pitch_threshold_compare_int.cl" "pitch_threshold_rows.cl"
+        "pitch_threshold_wide.cl"
+    ]
+    /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
+    PitchThresholdWideDot: Nvidia [
+        "common.cl" "pitch_threshold.cl" "nvidia.cl" "presence_tiles.cl" "pitch_threshold_items.cl"
+        "pitch_threshold_runs.cl" "pitch_threshold_compare_dot.cl" "pitch_threshold_rows.cl"
+        "pitch_threshold_wide.cl"
+    ]
+    /// The pitch comparison for a GPU, with the comparisons as constants. `NVIDIA=0`: without the
+    /// instructions of `nvidia.cl`.
+    PitchThresholdFixed: WithConstants [
+        "common.cl" "pitch_threshold.cl" "nvidia.cl" "presence_tiles.cl" "pitch_threshold_items.cl"
+        "pitch_threshold_fixed.cl" "pitch_threshold_wide.cl"
+    ]
+    /// Processing of packed masks, and the differences of their pixels.
+    // `mask_ignore.cl` is part of this program, which is built at the start: a new mask needs no compiler.
+    PitchThresholdMask: WithBuiltins [
+        "common.cl" "pitch_threshold.cl" "presence_tiles.cl" "scales.cl" "pitch_threshold_measure.cl"
+        "mask_ignore.cl" "mask_expand.cl" "pitch_threshold_mask.cl"
+    ]
+    /// The search for tiles without the pattern.
+    Presence: WithBuiltins ["common.cl" "pitch_threshold.cl" "presence_tiles.cl" "presence.cl"]
+    /// The comparison at coarser levels for a CPU.
+    ScalesRows: WithBuiltins [
+        "common.cl" "pitch_threshold.cl" "scales.cl" "pitch_threshold_measure.cl" "scales_join.cl"
+        "scales_lanes.cl" "scales_rows.cl"
+    ]
+    /// The comparison at coarser levels for a GPU.
+    ScalesItems: AnyDevice [
+        "common.cl" "pitch_threshold.cl" "scales.cl" "pitch_threshold_measure.cl" "scales_join.cl"
+        "scales_items.cl"
+    ]
+    /// The comparison at coarser levels for a GPU, with the comparisons as constants.
+    ScalesTiles: WithConstants ["common.cl" "pitch_threshold.cl" "scales.cl" "scales_tiles.cl"]
+    /// Differences before the threshold.
+    PitchThresholdDifference: WithBuiltins ["common.cl" "pitch_threshold.cl" "pitch_threshold_difference.cl"]
+    /// The comparison with a trained picture.
+    Reference: WithBuiltins ["common.cl" "mask_bits.cl" "mask_expand.cl" "reference.cl"]
+    /// Planes to images.
+    PlaneImage: AnyDevice ["common.cl" "plane_image.cl"]
+    /// Copies a few rows or columns of a frame.
+    ProbeLines: WithBuiltins ["common.cl" "probe_lines.cl"]
+    /// Copies rows on a CPU.
+    CopyRows: WithBuiltins ["common.cl" "copy_rows.cl"]
+}
+
 impl ProgramSource {
     /// Every program that any device can build.
-    pub const ALL: [Self; 24] = [
-        Self::FlatField,
-        Self::FlatFieldRows,
-        Self::FlatFieldItems,
-        Self::Gaussian,
-        Self::GaussianBinomial,
-        Self::GaussianBytes,
-        Self::GaussianRows,
-        Self::GaussianTile,
-        Self::Histogram,
-        Self::HistogramDirect,
-        Self::HistogramBanked,
-        Self::HistogramPairs,
-        Self::PitchThreshold,
-        Self::PitchThresholdWords,
-        Self::PitchThresholdWide,
-        Self::PitchThresholdMask,
-        Self::Presence,
-        Self::ScalesRows,
-        Self::ScalesItems,
-        Self::PitchThresholdDifference,
-        Self::Reference,
-        Self::PlaneImage,
-        Self::ProbeLines,
-        Self::CopyRows,
-    ];
+    pub fn for_any_device() -> impl Iterator<Item = Self> {
+        let kinds = [Kind::WithBuiltins, Kind::AnyDevice];
+        let all = Self::ALL.iter().copied();
+        all.filter(move |source| kinds.contains(&source.kind()))
+    }
 
     /// Whether each list of comparisons has a program of its own.
     pub(super) fn has_constants(self) -> bool {
-        matches!(self, Self::PitchThresholdFixed | Self::ScalesTiles)
+        self.kind() == Kind::WithConstants
     }
 
     /// The name of the last file, which holds the kernels.
     pub fn file(self) -> &'static str {
-        self.parts().last().map_or("", |(name, _)| name)
-    }
-
-    /// Whether [`BUILTINS`] declares every built-in function that the program uses, unless it reads
-    /// images.
-    fn is_for_cpus(self) -> bool {
-        match self {
-            Self::FlatField
-            | Self::FlatFieldRows
-            | Self::Gaussian
-            | Self::GaussianBinomial
-            | Self::GaussianBytes
-            | Self::GaussianRows
-            | Self::Histogram
-            | Self::HistogramDirect
-            | Self::HistogramPairs
-            | Self::PitchThreshold
-            | Self::PitchThresholdWords
-            | Self::PitchThresholdMask
-            | Self::Presence
-            | Self::ScalesRows
-            | Self::PitchThresholdDifference
-            | Self::Reference
-            | Self::ProbeLines
-            | Self::CopyRows => true,
-            Self::FlatFieldItems
-            | Self::GaussianTile
-            | Self::HistogramBanked
-            | Self::PitchThresholdWide
-            | Self::PitchThresholdWideDot
-            | Self::PitchThresholdFixed
-            | Self::ScalesItems
-            | Self::ScalesTiles
-            | Self::PlaneImage => false,
-        }
-    }
-
-    /// The files; `common.cl`, the loads that all kernels share, comes first.
-    fn parts(self) -> &'static [Part] {
-        const COMMON: Part = part!("common.cl");
-        const GAUSSIAN: Part = part!("gaussian.cl");
-        const HISTOGRAM: Part = part!("histogram.cl");
-        const PITCH_THRESHOLD: Part = part!("pitch_threshold.cl");
-        const PRESENCE_TILES: Part = part!("presence_tiles.cl");
-        const MASK_BITS: Part = part!("mask_bits.cl");
-        const MASK_EXPAND: Part = part!("mask_expand.cl");
-        const PITCH_THRESHOLD_MEASURE: Part = part!("pitch_threshold_measure.cl");
-        const SCALES: Part = part!("scales.cl");
-        const SCALES_JOIN: Part = part!("scales_join.cl");
-        match self {
-            Self::FlatField => &[COMMON, part!("flat_field.cl")],
-            Self::FlatFieldRows => &[COMMON, part!("flat_field_rows.cl")],
-            Self::FlatFieldItems => &[COMMON, part!("flat_field_items.cl")],
-            Self::Gaussian => &[COMMON, GAUSSIAN],
-            Self::GaussianBytes => &[COMMON, GAUSSIAN, part!("gaussian_bytes.cl")],
-            Self::GaussianBinomial => &[COMMON, GAUSSIAN, part!("gaussian_binomial.cl")],
-            Self::GaussianRows => &[COMMON, GAUSSIAN, part!("gaussian_rows.cl")],
-            Self::GaussianTile => &[COMMON, GAUSSIAN, part!("gaussian_tile.cl")],
-            Self::Histogram => &[COMMON, HISTOGRAM],
-            Self::HistogramDirect => &[COMMON, HISTOGRAM, part!("histogram_direct.cl")],
-            Self::HistogramBanked => &[
-                COMMON,
-                HISTOGRAM,
-                part!("histogram_banked.cl"),
-                part!("histogram_run.cl"),
-            ],
-            Self::HistogramPairs => &[COMMON, HISTOGRAM, part!("histogram_pairs.cl")],
-            Self::PitchThreshold => &[COMMON, PITCH_THRESHOLD],
-            Self::PitchThresholdWords => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                MASK_BITS,
-                part!("pitch_threshold_words.cl"),
-            ],
-            Self::PitchThresholdWide => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                PRESENCE_TILES,
-                part!("pitch_threshold_items.cl"),
-                part!("pitch_threshold_runs.cl"),
-                part!("pitch_threshold_compare_int.cl"),
-                part!("pitch_threshold_rows.cl"),
-                part!("pitch_threshold_wide.cl"),
-            ],
-            Self::PitchThresholdWideDot => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                part!("nvidia.cl"),
-                PRESENCE_TILES,
-                part!("pitch_threshold_items.cl"),
-                part!("pitch_threshold_runs.cl"),
-                part!("pitch_threshold_compare_dot.cl"),
-                part!("pitch_threshold_rows.cl"),
-                part!("pitch_threshold_wide.cl"),
-            ],
-            Self::PitchThresholdFixed => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                part!("nvidia.cl"),
-                PRESENCE_TILES,
-                part!("pitch_threshold_items.cl"),
-                part!("pitch_threshold_fixed.cl"),
-                part!("pitch_threshold_wide.cl"),
-            ],
-            Self::PitchThresholdMask => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                PRESENCE_TILES,
-                SCALES,
-                PITCH_THRESHOLD_MEASURE,
-                // Small: pixels are ignored from the next frame on, without a wait for a compiler.
-                part!("mask_ignore.cl"),
-                MASK_EXPAND,
-                part!("pitch_threshold_mask.cl"),
-            ],
-            Self::Presence => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                PRESENCE_TILES,
-                part!("presence.cl"),
-            ],
-            Self::ScalesRows => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                SCALES,
-                PITCH_THRESHOLD_MEASURE,
-                SCALES_JOIN,
-                part!("scales_lanes.cl"),
-                part!("scales_rows.cl"),
-            ],
-            Self::ScalesItems => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                SCALES,
-                PITCH_THRESHOLD_MEASURE,
-                SCALES_JOIN,
-                part!("scales_items.cl"),
-            ],
-            Self::ScalesTiles => &[COMMON, PITCH_THRESHOLD, SCALES, part!("scales_tiles.cl")],
-            Self::Reference => &[COMMON, MASK_BITS, MASK_EXPAND, part!("reference.cl")],
-            Self::PitchThresholdDifference => &[
-                COMMON,
-                PITCH_THRESHOLD,
-                part!("pitch_threshold_difference.cl"),
-            ],
-            Self::PlaneImage => &[COMMON, part!("plane_image.cl")],
-            Self::ProbeLines => &[COMMON, part!("probe_lines.cl")],
-            Self::CopyRows => &[COMMON, part!("copy_rows.cl")],
-        }
+        self.files().last().map_or("", |(name, _)| name)
     }
 }
 
@@ -334,6 +233,39 @@ pub(super) fn check_compiler_allowed(source: ProgramSource) -> Result<(), ClErro
     )))
 }
 
+/// What a driver may compile now; its cache may hold the result already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compiling {
+    /// A program, by its file; this process has not built the program before.
+    Program(&'static str),
+    /// A kernel that is launched; PoCL generates machine code at the first launch.
+    Kernel(&'static str),
+}
+
+type Observer = Rc<dyn Fn(Compiling)>;
+
+thread_local! {
+    static OBSERVER: RefCell<Option<Observer>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, and calls `observer` before each program that is built and each kernel that is
+/// launched on this thread meanwhile.
+pub fn observe_compiler<T>(observer: impl Fn(Compiling) + 'static, work: impl FnOnce() -> T) -> T {
+    OBSERVER.set(Some(Rc::new(observer)));
+    let result = work();
+    OBSERVER.set(None);
+    result
+}
+
+/// Calls the observer of this thread.
+pub(super) fn notify_compiler(what: Compiling) {
+    // The observer must not run while the cell is borrowed.
+    let observer = OBSERVER.with_borrow(Clone::clone);
+    if let Some(observer) = observer {
+        observer(what);
+    }
+}
+
 /// A built program.
 #[derive(Debug)]
 pub struct Program {
@@ -362,7 +294,7 @@ impl Program {
     }
 
     /// Compiles `source` for a device; `options` are `-D` definitions. The caller holds
-    /// [`super::driver::lock`].
+    /// [`super::device::lock_driver`].
     ///
     /// # Errors
     /// [`ClError::Build`] with the compiler's log; the failing call.
@@ -372,28 +304,31 @@ impl Program {
         source: ProgramSource,
         options: &str,
     ) -> Result<Self, ClError> {
-        if device.is_pocl && source.is_for_cpus() && !options.contains("-DUSE_IMAGE=1") {
-            let parts = [&[BUILTINS], source.parts()].concat();
+        if device.is_pocl
+            && source.kind() == Kind::WithBuiltins
+            && !options.contains("-DUSE_IMAGE=1")
+        {
+            let files = [&[BUILTINS], source.files()].concat();
             let options = format!("{options} {WITHOUT_HEADER}");
-            match Self::build_parts(context, device, source, &parts, &options) {
+            match Self::build_files(context, device, source, &files, &options) {
                 // Another version of PoCL may need another declaration.
                 Err(ClError::Build { .. }) => {}
                 built => return built,
             }
         }
-        Self::build_parts(context, device, source, source.parts(), options)
+        Self::build_files(context, device, source, source.files(), options)
     }
 
-    fn build_parts(
+    fn build_files(
         context: cl_context,
         device: &DeviceInfo,
         source: ProgramSource,
-        parts: &[Part],
+        files: &[File],
         options: &str,
     ) -> Result<Self, ClError> {
         let file = source.file();
         // #line makes compiler messages name the files as they are in kernels/.
-        let text: String = parts
+        let text: String = files
             .iter()
             .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
             .collect();
@@ -431,17 +366,24 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::context::ClContext, super::device::enumerate, super::driver, *};
+    use super::{
+        super::{
+            context::ClContext,
+            device::{enumerate, lock_driver},
+        },
+        *,
+    };
 
-    /// A missing declaration would not show otherwise: the program is built with the header then.
+    /// Without this test a missing declaration would stay unseen: the program is then built with the header.
     #[test]
     fn programs_for_cpus_declare_the_built_in_functions_that_they_use() {
-        let _driver = driver::lock();
+        let _driver = lock_driver();
         let devices = enumerate().unwrap_or_default();
         for device in devices.iter().filter(|device| device.is_pocl) {
             let context = ClContext::new(device).expect("a context");
-            for source in ProgramSource::ALL.into_iter().filter(|s| s.is_for_cpus()) {
-                let parts = [&[BUILTINS], source.parts()].concat();
+            let sources = ProgramSource::ALL.iter().copied();
+            for source in sources.filter(|source| source.kind() == Kind::WithBuiltins) {
+                let files = [&[BUILTINS], source.files()].concat();
                 for samples in [
                     "-DSAMPLE_BYTES=1",
                     "-DSAMPLE_BYTES=2",
@@ -450,11 +392,11 @@ mod tests {
                     "-DSAMPLE_BYTES=2 -DFLOAT_ARITHMETIC=1",
                 ] {
                     let options = format!("{samples} {WITHOUT_HEADER}");
-                    let built = Program::build_parts(
+                    let built = Program::build_files(
                         context.raw_context(),
                         device,
                         source,
-                        &parts,
+                        &files,
                         &options,
                     );
                     assert!(built.is_ok(), "{source:?} {samples}: {built:?}");

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::{
     context::ClContext,
-    device::{DeviceInfo, enumerate},
-    driver,
-    log::CAT,
+    device::{DeviceInfo, enumerate, lock_driver},
+    handle::CAT,
     pocl_cache,
 };
 use clinspect_core::ClError;
@@ -74,7 +73,7 @@ pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
     if let Some(context) = registry().opened(&parsed)? {
         return Ok(context);
     }
-    let _driver = driver::lock();
+    let _driver = lock_driver();
     // Another thread may have opened the device meanwhile.
     if let Some(context) = registry().opened(&parsed)? {
         return Ok(context);
@@ -100,7 +99,7 @@ pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
 /// # Errors
 /// [`ClError::Unavailable`] with what to install if there is no device.
 pub fn devices() -> Result<Vec<DeviceInfo>, ClError> {
-    let _driver = driver::lock();
+    let _driver = lock_driver();
     enumerate()
 }
 

@@ -13,12 +13,13 @@ use opencl3::memory::{
 };
 
 use super::{
-    context::ClContext, device_memory::create, handle::Mem, log::CAT, releases::release,
+    context::ClContext,
+    handle::{CAT, Mem, release},
     submission::Submission,
 };
 use clinspect_core::ClError;
 
-/// Longest wait of a drop for the device. Only an operator that failed midway makes a drop wait.
+/// Longest time that a drop waits for the device. A drop waits only after an operator has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
 /// Memory that kernels write and the host reads after each frame.
@@ -52,7 +53,7 @@ impl ResultMemory {
             Some(host) => (CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, host.as_ptr()),
             None => (CL_MEM_READ_WRITE, ptr::null_mut()),
         };
-        let mem = create(context, flags, len, pointer.cast()).inspect_err(|_| {
+        let mem = (context.create_buffer(flags, len, pointer.cast())).inspect_err(|_| {
             if let Some(host) = host {
                 // SAFETY: no buffer uses the memory.
                 let _ = unsafe { svm_free(context.raw_context(), host.as_ptr().cast()) };
@@ -135,8 +136,9 @@ impl Submission<'_> {
             .host
             .ok_or_else(|| ClError::Input(format!("the host does not share {subject}")))?;
         self.finish(read, subject)?;
-        // SAFETY: the memory has `len` bytes, which only its owner's commands use. The owner lends `memory` exclusively, so
-        // it enqueues no command meanwhile, and the queue is in order, so all commands before have ended.
+        // SAFETY: the memory has `len` bytes, which only its owner's commands use. The owner lends `memory`
+        // exclusively, so it enqueues no command meanwhile, and the queue is in order, so all commands before have
+        // ended.
         Ok(unsafe { slice::from_raw_parts_mut(host.as_ptr(), memory.len) })
     }
 }

@@ -15,12 +15,12 @@ use opencl3::{
 
 use super::{
     buffer::ClBuffer,
-    compiling::{self, Compiling},
     context::{ClContext, first_of},
-    event::Event,
     handle::{Kernel, Mem, call_error},
     host_memory::HostMemory,
     meter::Meter,
+    program::{Compiling, notify_compiler},
+    queue::Event,
 };
 use clinspect_core::{ClError, ndrange::NdRange};
 
@@ -80,8 +80,8 @@ pub enum Arg<'a> {
 ///
 /// Each command waits for the command before it, so that a failure reaches the last command. It also
 /// waits for the commands of other elements that use the memory in its [`Arg::Reads`] and
-/// [`Arg::Writes`], and is noted there as a user of the memory. An operator needs no waits of its own
-/// between commands.
+/// [`Arg::Writes`], and that memory then knows the command as its last reader or writer. An operator needs no waits of
+/// its own between commands.
 #[derive(Debug)]
 pub struct Submission<'a> {
     context: &'a Arc<ClContext>,
@@ -90,7 +90,7 @@ pub struct Submission<'a> {
     bytes: usize,
     first: Option<Arc<Event>>,
     last: Option<Arc<Event>>,
-    /// Commands of others that these commands wait for.
+    /// Commands of other elements, and uploads, that these commands wait for.
     waited: Vec<Arc<Event>>,
     /// Host memory that these commands read.
     host: Vec<Arc<HostMemory>>,
@@ -117,20 +117,6 @@ impl Submission<'_> {
         self.last = before.map(|before| before.last.clone());
     }
 
-    /// The first command waits for this one, too.
-    pub(super) fn also_after(&mut self, other: Option<&Completion>) {
-        self.waited.extend(other.map(|other| other.last.clone()));
-    }
-
-    /// Number of the commands of others that the next command need not wait for, because one before it does.
-    fn known_waits(&self) -> usize {
-        if self.first.is_some() {
-            self.waited.len()
-        } else {
-            0
-        }
-    }
-
     /// Sets the arguments and enqueues the kernel. `args` are in the order of the kernel's parameters.
     /// A missing argument or one of another size makes an OpenCL call fail.
     ///
@@ -143,13 +129,13 @@ impl Submission<'_> {
         args: &[Arg],
         range: &NdRange,
     ) -> Result<(), ClError> {
-        compiling::note(Compiling::Kernel(name));
+        notify_compiler(Compiling::Kernel(name));
         for (index, arg) in args.iter().enumerate() {
             set_arg(kernel, index as u32, arg).map_err(|code| {
                 call_error("clSetKernelArg", code, format!("{name}, argument {index}"))
             })?;
         }
-        let known = self.known_waits();
+        let known = self.waited.len();
         for arg in args {
             self.wait_for(arg)?;
         }
@@ -159,7 +145,7 @@ impl Submission<'_> {
         let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
         // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
         // kernel's header requires. The driver keeps buffers until the command has ended, and
-        // `drop` notes the last command on host memory.
+        // `drop` sets the last reader of host memory.
         let event = queue
             .enqueue(|raw| unsafe {
                 enqueue_nd_range_kernel(
@@ -175,16 +161,13 @@ impl Submission<'_> {
             })
             .map_err(|code| self.context.failed("clEnqueueNDRangeKernel", code, name))?;
         for arg in args {
-            self.note(arg, &event);
+            self.record_use(arg, &event);
         }
         self.add(event);
         Ok(())
     }
 
     /// Enqueues a copy of `rows` rows of `row_bytes` bytes. The rows may not overlap in memory.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn copy(
         &mut self,
         from: Rows,
@@ -193,7 +176,7 @@ impl Submission<'_> {
         rows: usize,
     ) -> Result<(), ClError> {
         let args = [Arg::Reads(from.memory), Arg::Writes(to.memory)];
-        let known = self.known_waits();
+        let known = self.waited.len();
         for arg in &args {
             self.wait_for(arg)?;
         }
@@ -212,7 +195,7 @@ impl Submission<'_> {
             "clEnqueueCopyBufferRect"
         };
         // SAFETY: the driver checks the ranges and keeps the buffers until the command has ended;
-        // `drop` notes the last command on host memory.
+        // `drop` sets the last reader of host memory.
         let event = queue
             .enqueue(|raw| unsafe {
                 if is_one_run {
@@ -238,16 +221,13 @@ impl Submission<'_> {
             })
             .map_err(|code| self.context.failed(call, code, "rows of a web"))?;
         for arg in &args {
-            self.note(arg, &event);
+            self.record_use(arg, &event);
         }
         self.add(event);
         Ok(())
     }
 
     /// Enqueues a fill of the first `len` bytes with zeros; `len` is a multiple of 4.
-    ///
-    /// # Errors
-    /// The failing call.
     pub fn zero(&mut self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
         let before = self.last.as_slice();
         let event = self.context.zero_after(mem, len, before, subject)?;
@@ -278,7 +258,7 @@ impl Submission<'_> {
     ) -> Result<(), ClError> {
         let read = (self.context).read_after(mem, offset, out, self.last.as_ref(), subject)?;
         if let Some(last) = &self.last {
-            last.note_done();
+            last.set_done();
         }
         self.meter.result(&read, out.len());
         Ok(())
@@ -292,7 +272,7 @@ impl Submission<'_> {
         self.meter.result_in_place(read);
         if self.last.is_none() {
             // Nothing was enqueued, but commands of a frame that failed may still run.
-            return self.context.wait_for_noted();
+            return self.context.wait_for_last();
         }
         self.send()?.wait(subject)
     }
@@ -307,7 +287,7 @@ impl Submission<'_> {
         Ok(completion)
     }
 
-    /// Ends the commands without a flush: they run with the commands that follow, or when somebody waits.
+    /// Ends the commands without a flush: the device gets them with the commands that follow, or when a thread waits.
     ///
     /// # Errors
     /// [`ClError::Input`] if there was no command.
@@ -324,15 +304,15 @@ impl Submission<'_> {
     fn wait_for(&mut self, arg: &Arg) -> Result<(), ClError> {
         let before = match arg {
             Arg::Reads(Memory::Buffer(buffer)) => buffer.before_read()?,
-            Arg::Writes(Memory::Buffer(buffer)) => [buffer.before_write()?, None],
+            Arg::Writes(Memory::Buffer(buffer)) => buffer.before_write()?,
             Arg::Writes(Memory::Host(_)) => {
                 return Err(ClError::Input(
                     "the output frame is not in OpenCL memory".into(),
                 ));
             }
-            _ => [None, None],
+            _ => None,
         };
-        for event in before.into_iter().flatten() {
+        if let Some(event) = before {
             let mut known = self.waited.iter().chain(&self.last);
             if !known.any(|known| Arc::ptr_eq(known, &event)) {
                 self.waited.push(event);
@@ -341,10 +321,10 @@ impl Submission<'_> {
         Ok(())
     }
 
-    fn note(&mut self, arg: &Arg, event: &Arc<Event>) {
+    fn record_use(&mut self, arg: &Arg, event: &Arc<Event>) {
         match arg {
-            Arg::Reads(Memory::Buffer(buffer)) => buffer.note_read(event),
-            Arg::Writes(Memory::Buffer(buffer)) => buffer.note_written(event),
+            Arg::Reads(Memory::Buffer(buffer)) => buffer.set_reader(event),
+            Arg::Writes(Memory::Buffer(buffer)) => buffer.set_writer(event),
             Arg::Reads(Memory::Host(host))
                 if !self.host.iter().any(|known| Arc::ptr_eq(known, host)) =>
             {
@@ -370,10 +350,10 @@ impl Drop for Submission<'_> {
                 .computed([first, &last], &self.waited, self.bytes);
         }
         for host in &self.host {
-            host.note_read(last.clone());
+            host.set_reader(last.clone());
         }
-        self.meter.note_command(last.clone());
-        self.context.note_command(last);
+        self.meter.set_last_command(last.clone());
+        self.context.add_recent(last);
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! PoCL has a thread per processor and wakes them all for each kernel. Linux often queues two of them on one
 //! processor, and does not move them while they sleep more often than its migration cost (0.5 ms): a kernel of
-//! a millisecond then takes twice as long on two processors. PoCL's own setting for this, `POCL_AFFINITY`, is an
-//! environment variable, which a library must not set beside other threads, and ignores the processors that the process
-//! may use. If the user sets it, the threads stay as PoCL made them.
+//! a millisecond then takes twice as long on two processors. PoCL has a setting for this, `POCL_AFFINITY`. It is an
+//! environment variable, which a library must not set while other threads run, and with it PoCL ignores which
+//! processors the process may use. If the user sets it, the threads stay as PoCL made them.
 
 use std::{
     ffi::{CStr, c_char},
@@ -12,9 +12,9 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use super::log::CAT;
+use super::handle::CAT;
 
-/// The name of PoCL's threads, which marks them: a new thread has the name of the thread that made it.
+/// The name by which PoCL's threads are found: a new thread has the name of the thread that made it.
 const MARK: &CStr = c"pocl-worker";
 
 /// Processors up to which threads are pinned.
@@ -29,7 +29,7 @@ pub(super) fn are_pinned() -> bool {
 }
 
 /// Runs `initialise`, which makes PoCL's worker threads, and pins these threads. The caller holds
-/// [`super::driver::lock`].
+/// [`super::device::lock_driver`].
 pub(super) fn pinned<T>(initialise: impl FnOnce() -> T) -> T {
     if std::env::var_os("POCL_AFFINITY").is_some() {
         return initialise();

@@ -19,25 +19,21 @@ fn caps_and_size(caps: Option<gst::Caps>) -> Result<(gst::Caps, u32), ClError> {
     Ok((caps, size))
 }
 
-/// Proposes a pool of OpenCL memory to upstream; `held` buffers wait in the element. `sends_on`: the element sends
-/// the frames on, so they are needed where they are written.
+/// Proposes a pool of OpenCL memory to upstream; `held` buffers wait in the element.
 pub(super) fn propose(
     device: &Device,
     query: &mut gst::query::Allocation,
     held: u32,
-    sends_on: bool,
 ) -> Result<(), ClError> {
-    let strips = device.strips.as_ref().filter(|_| !sends_on);
-    let allocator = strips.unwrap_or(&device.allocator);
     let (caps, need_pool) = query.get_owned();
     let (caps, size) = caps_and_size(caps)?;
     let min = MIN_BUFFERS.saturating_add(held);
     let pool = need_pool
-        .then(|| new_video_pool(allocator, &caps, size, min, false))
+        .then(|| new_video_pool(&device.allocator, &caps, size, min, false))
         .transpose()?;
     query.add_allocation_pool(pool.as_ref(), size, min, 0);
     query.add_allocation_param(
-        Some(allocator.upcast_ref::<gst::Allocator>()),
+        Some(device.allocator.upcast_ref::<gst::Allocator>()),
         gst::AllocationParams::default(),
     );
     query.add_allocation_meta::<gst_video::VideoMeta>(None);

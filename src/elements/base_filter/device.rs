@@ -14,8 +14,6 @@ pub(super) struct Device {
     pub meter: Arc<Meter>,
     /// Allocates memory in the context; the meter counts it.
     pub allocator: ClAllocator,
-    /// Allocates memory for the strips of a web, if there is one.
-    pub strips: Option<ClAllocator>,
     /// Kernels read images instead of buffers.
     pub images: bool,
     /// Frames are strips of a web.
@@ -30,12 +28,8 @@ impl Device {
     pub fn open(settings: &Settings) -> Result<Self, ClError> {
         let context = clinspect_opencl::open(&settings.device)?;
         let meter = Meter::new(settings.profile);
-        let strips = settings
-            .line_scan
-            .then(|| ClAllocator::for_strips(&context, &meter));
         Ok(Self {
             allocator: ClAllocator::new(&context, &meter),
-            strips,
             context,
             meter,
             images: settings.memory_object == MemoryObject::Image,

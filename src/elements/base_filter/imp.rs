@@ -209,9 +209,6 @@ impl ClBaseFilter {
                 .line_scan
                 .then(|| Web::new(&importer, running.beginning))
                 .transpose()?;
-            if let (Some(strips), Some(web)) = (&device.strips, &web) {
-                web.take_from(strips);
-            }
             running.frames.negotiate(&Negotiated {
                 incaps,
                 outcaps,
@@ -307,11 +304,7 @@ impl ClBaseFilter {
     /// # Errors
     /// There was such a failure.
     fn check_memory(&self) -> Result<(), ()> {
-        let failure = self.device().ok().and_then(|device| {
-            let strips = device.strips.as_ref();
-            let strips = strips.and_then(|strips| strips.take_failure());
-            device.allocator.take_failure().or(strips)
-        });
+        let failure = (self.device().ok()).and_then(|device| device.allocator.take_failure());
         match failure {
             None => Ok(()),
             // The error was posted already, with the frame before.
@@ -516,12 +509,11 @@ impl BaseTransformImpl for ClBaseFilter {
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
         // Held strips keep their buffers only if these are sent on.
-        let sends_on = self.obj().is_in_place();
-        let held = lock(&self.delay).filter(|_| sends_on);
+        let held = lock(&self.delay).filter(|_| self.obj().is_in_place());
         let held = held.map_or(0, |(frames, _)| u32::try_from(frames).unwrap_or(u32::MAX));
         let proposed = self
             .device()
-            .and_then(|device| allocation::propose(&device, query, held, sends_on));
+            .and_then(|device| allocation::propose(&device, query, held));
         proposed.map_err(|error| gst::loggable_error!(CAT, "{error}"))
     }
 

@@ -1,22 +1,17 @@
 //! The web of a line camera: its strips are held until the rows that they need have come.
 
-use std::{
-    collections::VecDeque,
-    ops::Range,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::{collections::VecDeque, ops::Range};
 
 use clinspect_core::{
     ClError,
     window::{Reach, Window},
 };
 use clinspect_opencl::{
-    ClAllocator, Completion, Taken,
+    Completion, Taken,
     frame::{ClFrame, Importer, WebRows},
 };
 
 use super::stream::Learning;
-use crate::elements::lock;
 
 /// Rows from which an element learns at a time, such as pitches: twice the rows that the search for a
 /// pitch of 170 pixels needs.
@@ -91,8 +86,7 @@ struct Incoming {
 
 /// A web and its held strips.
 pub(super) struct Web {
-    /// The source's thread uploads strips, too.
-    rows: Arc<Mutex<WebRows>>,
+    rows: WebRows,
     incoming: Option<Incoming>,
     /// Rows of a strip.
     height: usize,
@@ -129,7 +123,7 @@ impl Web {
             )));
         }
         Ok(Self {
-            rows: Arc::new(Mutex::new(WebRows::new(importer)?)),
+            rows: WebRows::new(importer.context(), layout, importer.meter())?,
             incoming: None,
             height: layout.height,
             number: beginning.number,
@@ -141,15 +135,6 @@ impl Web {
             skipped: 0,
             learns_at: LEARNING_ROWS,
         })
-    }
-
-    fn rows(&self) -> MutexGuard<'_, WebRows> {
-        lock(&self.rows)
-    }
-
-    /// Strips that are written into memory of `strips` from now on go to this web's rows.
-    pub fn take_from(&self, strips: &ClAllocator) {
-        strips.set_rows(&self.rows);
     }
 
     /// The beginning of the web that follows with other caps.
@@ -200,7 +185,7 @@ impl Web {
             self.begins = Some(reason);
         }
         self.offset = None;
-        self.rows().clear();
+        self.rows.clear();
         self.learns_at = LEARNING_ROWS;
         let events = self.held.drain(..).filter_map(|held| match held {
             Held::Strip(_) => None,
@@ -271,24 +256,23 @@ impl Web {
         learning: Learning,
         keeps_memory: bool,
     ) -> Result<Option<Reason>, ClError> {
-        let past = self.rows().past();
+        let past = self.rows.past();
         let oldest = self.held.iter().find_map(|held| match held {
             Held::Strip(strip) => Some(strip),
             Held::Event(_) => None,
         });
         let mut keep = oldest.map_or(past, |oldest| oldest.rows.start);
         keep = keep.saturating_sub(reach.above() as u64);
-        // The oldest strip leaves next.
-        let soon = oldest.map_or(0, |oldest| end_below(oldest, reach));
+        // The oldest strip is inspected next.
+        let needed = oldest.map_or(0, |oldest| end_below(oldest, reach));
         if learning != Learning::Off {
             let next = past + self.height as u64;
             let is_first = self.learns_at == LEARNING_ROWS;
-            // The first look takes the first kept rows, so none of them is dropped before.
+            // The first rows from which the element learns are the first kept ones, so none of them is dropped before.
             let from = if is_first { 0 } else { next };
             keep = keep.min(from.saturating_sub(LEARNING_ROWS));
         }
-        let is_last = !keeps_memory && buffer.is_all_memory_writable();
-        let (frame, copied) = importer.import_strip(&buffer, &self.rows, keep, soon, is_last)?;
+        let (frame, copied) = importer.import_strip(&buffer, &mut self.rows, keep, needed)?;
         let offset = offset_of(&buffer);
         if let (Some(before), Some(offset)) = (self.offset, offset) {
             let step = offset.saturating_sub(before);
@@ -334,9 +318,7 @@ impl Web {
     /// # Errors
     /// Nothing has come.
     pub fn learn_from(&mut self, ends: bool) -> Result<Option<(ClFrame, usize)>, ClError> {
-        let rows = self.rows();
-        let (first, past) = (rows.first(), rows.past());
-        drop(rows);
+        let (first, past) = (self.rows.first(), self.rows.past());
         let is_first = self.learns_at == LEARNING_ROWS;
         let due = if is_first {
             // Not the web's first rows, if the element did not learn then.
@@ -355,7 +337,7 @@ impl Web {
         };
         let from = end.saturating_sub(LEARNING_ROWS).max(first);
         self.learns_at = past + LEARNING_ROWS;
-        Ok(Some((self.rows().frame(from, end)?, (end - from) as usize)))
+        Ok(Some((self.rows.frame(from, end)?, (end - from) as usize)))
     }
 
     /// Takes the next held strip or event, if the rows that it needs have come. `ends`: no more rows
@@ -365,7 +347,7 @@ impl Web {
             Held::Event(_) => true,
             Held::Strip(strip) => {
                 let has_learned = learning != Learning::Needed || self.learns_at > LEARNING_ROWS;
-                ends || (has_learned && self.rows().past() >= reach.to_come(&strip.rows))
+                ends || (has_learned && self.rows.past() >= reach.to_come(&strip.rows))
             }
         };
         may_leave.then(|| self.held.pop_front()).flatten()
@@ -383,9 +365,9 @@ impl Web {
     ) -> Result<(ClFrame, Window), ClError> {
         let from = strip.rows.start.saturating_sub(reach.above() as u64);
         // Rows of subsampled planes belong to two or four rows.
-        let from = (from & !3).max(self.rows().first());
+        let from = (from & !3).max(self.rows.first());
         // Rows further below may still be on their way to the device.
-        let past = self.rows().past();
+        let past = self.rows.past();
         let until = if ends {
             past
         } else {
@@ -399,7 +381,7 @@ impl Web {
             is_web: true,
             ends,
         };
-        Ok((self.rows().frame(from, until)?, window))
+        Ok((self.rows.frame(from, until)?, window))
     }
 
     /// Buffers that are held at most, for the latency.

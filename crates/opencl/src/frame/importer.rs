@@ -1,16 +1,16 @@
 //! From a GstBuffer to a frame on the device.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::{
-    ClFrame, Mapped, Plane, PlaneMemory, StripNumber, WebRows, layout_of,
-    upload::{Span, Uploader},
+    ClFrame, Plane, PlaneMemory, WebRows, layout_of,
+    upload::{Mapped, Span, Uploader},
 };
 use crate::{ClContext, Completion, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;
 use clinspect_core::layout::FrameLayout;
 
-/// Planes of a staged frame start at multiples of this, bytes.
+/// Planes of an uploaded frame start at multiples of this, bytes.
 const PLANE_ALIGNMENT: usize = 256;
 
 /// Brings frames of one format and size to the device.
@@ -111,45 +111,26 @@ impl Importer {
         }
     }
 
-    /// Brings a strip to the device, behind the rows of its web that are there; rows before the web's row `keep` are
-    /// no longer needed. Rows before the web's row `soon` are uploaded before the others. `is_last`: nobody
-    /// uses the buffer's memory afterwards. Returns the rows, and the command that brings the last one.
+    /// Appends a strip to the rows of its web on the device. Rows before the web's row `keep` may be dropped. The
+    /// strip that is inspected next needs the rows before the web's row `needed`: an upload of this strip sends
+    /// these first. Returns the strip, and the command that brings its last row.
     ///
     /// # Errors
     /// See [`Self::import`].
     pub fn import_strip(
         &mut self,
         buffer: &gst::BufferRef,
-        rows: &Mutex<WebRows>,
+        rows: &mut WebRows,
         keep: u64,
-        soon: u64,
-        is_last: bool,
+        needed: u64,
     ) -> Result<(ClFrame, Completion), ClError> {
         let places = self.places(buffer)?;
         let strides: Vec<usize> = places.iter().map(|place| place.stride).collect();
-        let unsent = self.unsent(buffer, &places);
-        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let past = rows.past();
-        if let Some((parts, spans)) = unsent {
-            let mut strip = match number_of(&parts) {
-                Some(number) => rows.take_ahead(number, &spans, keep)?,
-                None => None,
-            };
-            if strip.is_none() && is_last && rows.are_apart(&strides) {
-                strip = Some(rows.upload(&mut self.uploader, parts, &spans, keep, soon)?);
-            }
-            if let Some((mut strip, copied)) = strip {
-                rows.ahead.soon = soon.saturating_sub(past) as usize;
-                strip.taken = Taken::ZeroCopy;
-                self.meter.count_frame(strip.taken);
-                return Ok((strip, copied));
-            }
-        }
         let frame = match self.in_place(buffer, &places)? {
             Some(frame) => frame,
-            None if rows.are_apart(&strides) => {
+            None if rows.has_strides(&strides) => {
                 let (parts, spans) = self.spans(buffer, &places)?;
-                let uploaded = rows.upload(&mut self.uploader, parts, &spans, keep, soon)?;
+                let uploaded = rows.upload(&mut self.uploader, parts, &spans, keep, needed)?;
                 self.meter.count_frame(Taken::Copied);
                 return Ok(uploaded);
             }
@@ -395,51 +376,7 @@ impl Importer {
         })
     }
 
-    /// Where the planes of a frame lie in memory of our own pools, if their rows are `strides` apart; else nothing.
-    pub(super) fn spans_of(&self, strides: Vec<usize>) -> Vec<Span> {
-        let own = self.info.stride().iter().map(|&stride| stride as usize);
-        if !own.eq(strides.iter().copied()) {
-            return Vec::new();
-        }
-        let planes = self.layout.planes.iter().zip(strides);
-        let spans = planes
-            .zip(self.info.offset())
-            .map(|((plane, stride), &skip)| Span {
-                part: 0,
-                skip,
-                start: 0,
-                len: stride * plane.rows.saturating_sub(1) + plane.row_bytes,
-            });
-        spans.collect()
-    }
-
-    /// The parts and spans of a frame in OpenCL memory that the device does not have yet; `None` if it has one of the
-    /// planes.
-    fn unsent(
-        &self,
-        buffer: &gst::BufferRef,
-        places: &[PlaneBytes],
-    ) -> Option<(Vec<Mapped>, Vec<Span>)> {
-        let planes = places.iter().enumerate().map(|(part, place)| {
-            let (index, skip) = place.memory_of(buffer)?;
-            let memory = buffer.peek_memory(index);
-            let ours = buffer_of(memory)?;
-            let is_here = Arc::ptr_eq(ours.context(), &self.context);
-            let unsent = is_here.then(|| ours.unsent()).flatten()?;
-            // From the start of the OpenCL memory.
-            let span = Span {
-                part,
-                skip: memory.offset() + skip,
-                start: 0,
-                len: place.len,
-            };
-            Some((Mapped::Unsent(unsent), span))
-        });
-        planes.collect()
-    }
-
-    /// Maps a frame for an upload: the parts, and the span of each plane, whose place on the device is not known
-    /// yet.
+    /// Maps a frame for an upload: the parts, and the span of each plane, with 0 as its place on the device.
     fn spans(
         &self,
         buffer: &gst::BufferRef,
@@ -462,14 +399,4 @@ impl Importer {
         spans.sort_by_key(|(plane, _)| *plane);
         Ok((parts, spans.into_iter().map(|(_, span)| span).collect()))
     }
-}
-
-/// The number of a strip that was sent to a web from one memory.
-fn number_of(parts: &[Mapped]) -> Option<StripNumber> {
-    let mut numbers = parts.iter().map(|part| match part {
-        Mapped::Unsent(unsent) => unsent.number,
-        Mapped::Memory(_) | Mapped::Buffer(_) => None,
-    });
-    let number = numbers.next()??;
-    numbers.all(|other| other == Some(number)).then_some(number)
 }

@@ -9,23 +9,20 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Mapped,
-    copiers::{Copiers, Piece},
-};
+use super::copiers::{Copiers, Piece};
 use crate::{
-    Access, ClBuffer, ClContext, HostBytes, Meter, event::Event, log::CAT, writes::Writes,
+    Access, ClBuffer, ClContext, HostBytes, Meter, buffer::Writes, handle::CAT, queue::Event,
 };
 use clinspect_core::ClError;
 
-/// Bytes of a piece of a copy. A piece crosses the bus while later ones are copied; smaller ones cost more than they gain.
+/// Bytes of a piece of a copy. A piece crosses the bus while later ones are copied; smaller pieces are slower.
 const PIECE: usize = 512 << 10;
-/// Fewest bytes of a strip that follow in a transfer of their own.
-pub(super) const LATER: usize = PIECE;
-/// Longest wait of a drop for the device. Only a frame that failed midway makes a drop wait.
+/// Fewest bytes for which the second part of a strip is a transfer of its own.
+pub(super) const SECOND_PART: usize = PIECE;
+/// Longest time that a drop waits for the device. A drop waits only after a frame has failed midway.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
 
-/// Bytes to upload: those of part `part` from byte `skip`, to byte `start` of the buffer.
+/// A range of bytes to upload: `len` bytes from byte `skip` of part number `part`, to byte `start` of the buffer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     pub part: usize,
@@ -35,12 +32,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Where the bytes lie in memory of a source.
-    pub fn place(&self) -> [usize; 2] {
-        [self.skip, self.len]
-    }
-
-    /// This span with the next one, if one transfer can take both, with the bytes between them.
+    /// One span for this one and the next, if both lie equally far apart in the source and in the buffer.
     pub fn joined(&self, next: &Self) -> Option<Self> {
         let apart = next.start - self.start;
         let fits = next.part == self.part && next.skip.checked_sub(self.skip) == Some(apart);
@@ -48,6 +40,23 @@ impl Span {
             len: apart + next.len,
             ..*self
         })
+    }
+}
+
+/// A part of a GstBuffer that is mapped for reading.
+#[derive(Debug)]
+pub(super) enum Mapped {
+    Memory(gst::memory::MappedMemory<gst::memory::Readable>),
+    Buffer(gst::MappedBuffer<gst::buffer::Readable>),
+}
+
+// SAFETY: a mapped GstMemory does not move, and is locked against writers while it is mapped.
+unsafe impl HostBytes for Mapped {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Memory(memory) => memory.as_slice(),
+            Self::Buffer(buffer) => buffer.as_slice(),
+        }
     }
 }
 
@@ -149,14 +158,14 @@ impl Uploader {
         let mut writes = target.begin_writes(None)?;
         let (source, _) = self.send(parts, spans, spans.len(), &mut writes)?;
         if let Some(last) = writes.end() {
-            target.note_written(&last);
+            target.set_writer(&last);
         }
         self.target = Some(target.clone());
         Ok((target, source))
     }
 
     /// Sends spans of `parts` to the device. Returns the parts if the device still reads them, and the write
-    /// with which the first `soon` spans are there.
+    /// after which the device has the first `count` spans.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -164,19 +173,19 @@ impl Uploader {
         &mut self,
         parts: Vec<Mapped>,
         spans: &[Span],
-        soon: usize,
+        count: usize,
         writes: &mut Writes,
     ) -> Result<(Option<Source>, Option<Arc<Event>>), ClError> {
         let is_pinned: Vec<bool> = parts.iter().map(|part| self.is_pinned(part)).collect();
         let is_in_place = |span: &Span| is_pinned.get(span.part).is_some_and(|pinned| *pinned);
         let (in_place, others): (Vec<Span>, Vec<Span>) = spans.iter().partition(|s| is_in_place(s));
-        let mut early = None;
+        let mut first = None;
         let sent = in_place.iter().enumerate().try_for_each(|(index, span)| {
             let bytes = bytes_of(&parts, span);
             // SAFETY: `Source` keeps the parts until the last write has ended.
             unsafe { writes.write(span.start, bytes.as_ptr(), bytes.len()) }?;
-            if index + 1 == soon && others.is_empty() {
-                early = writes.last();
+            if index + 1 == count && others.is_empty() {
+                first = writes.last();
             }
             Ok(())
         });
@@ -185,31 +194,20 @@ impl Uploader {
             sent => sent,
         };
         let last = writes.last();
-        let mut read: Vec<Mapped> = Vec::new();
-        for (part, pinned) in parts.into_iter().zip(is_pinned) {
-            match (part, &last) {
-                // The next writer of this memory waits, so nobody else has to.
-                (Mapped::Unsent(unsent), Some(last)) => unsent.note_upload(last),
-                (part, _) if pinned => read.push(part),
-                _ => {}
-            }
-        }
-        let source = (!read.is_empty()).then(|| Source {
-            parts: ManuallyDrop::new(read),
+        let source = (!in_place.is_empty()).then(|| Source {
+            parts: ManuallyDrop::new(parts),
             context: self.context.clone(),
             last,
         });
-        sent.map(|()| (source, early.or_else(|| writes.last())))
+        sent.map(|()| (source, first.or_else(|| writes.last())))
     }
 
     fn is_pinned(&self, part: &Mapped) -> bool {
         let mapped = match part {
             Mapped::Memory(mapped) => mapped,
             Mapped::Buffer(_) => return false,
-            Mapped::Unsent(_) => return true,
         };
-        let pins = self.context.pins();
-        pins.pin(&self.context, mapped.memory(), part.bytes(), self.number)
+        (self.context).pin(mapped.memory(), part.bytes(), self.number)
     }
 
     /// Copies the planes into pinned memory in pieces, each of which is uploaded at once.

@@ -5,24 +5,23 @@ use std::sync::Arc;
 use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange, window::Reach};
 
 use super::{
-    ClFrame, Importer, Mapped, Plane, PlaneMemory,
-    ahead::Ahead,
-    upload::{LATER, Span, Uploader},
+    ClFrame, Plane, PlaneMemory,
+    upload::{Mapped, SECOND_PART, Span, Uploader},
 };
 use crate::{
     Arg, ClBuffer, ClContext, Completion, Kernel, Meter, ProgramSource, Rows, Submission, Taken,
-    event::{Event, Status},
+    queue::Event,
 };
 
-/// Rows of the planes start at multiples of this, bytes: the fastest kernels need it.
+/// The strides of the planes are multiples of this, bytes: the fastest kernels need it.
 const ROW_ALIGNMENT: usize = 64;
 
 /// Name of the kernel that copies on a CPU.
 const KERNEL: &str = "copy_rows";
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
-/// The memory holds this many times the rows that are kept while a strip comes, and the strips that have not come yet.
-/// Kept rows are moved when it is full: with one held strip, every seventh strip.
+/// The memory holds this many times the rows that are kept while a strip is added. The kept rows are moved when it
+/// is full: with one held strip, every seventh strip.
 const ROOM: usize = 4;
 
 /// A plane of the kept rows.
@@ -45,43 +44,46 @@ impl WebPlane {
 /// adjacent, so any part of them is a frame for kernels.
 #[derive(Debug)]
 pub struct WebRows {
-    pub(super) context: Arc<ClContext>,
+    context: Arc<ClContext>,
     meter: Arc<Meter>,
     /// Copies rows on a CPU.
     copier: Option<Kernel>,
     planes: Vec<WebPlane>,
-    /// Number of rows that fit.
-    pub(super) capacity: usize,
-    pub(super) memory: Option<Arc<ClBuffer>>,
+    /// Number of rows that the memory holds.
+    capacity: usize,
+    memory: Option<Arc<ClBuffer>>,
     /// Row of the memory at which the kept rows begin.
-    pub(super) at: usize,
+    at: usize,
     /// Number of the web's row that is the first kept one.
     first: u64,
     /// Number of kept rows.
-    pub(super) rows: usize,
+    rows: usize,
     /// Rows of a strip.
-    pub(super) height: usize,
+    height: usize,
     /// Rows in the memory start at multiples of this.
-    pub(super) step: usize,
-    /// The last copy or upload into the memory. Each waits for the one before, because kernels wait for one
-    /// writer alone: so the failure of any of them reaches all who read the rows.
-    pub(super) copied: Option<Completion>,
-    /// The upload after which the rows before this row of the web are there, if others follow.
-    pub(super) soon: Option<(u64, Completion)>,
-    /// The copy that has moved the kept rows, if later strips were on their way already, so that their uploads do
-    /// not wait for it.
-    pub(super) moved: Option<Completion>,
-    /// Strips that a source has written and that have not come yet.
-    pub(super) ahead: Ahead,
+    step: usize,
+    /// The last copy or upload into the memory. Each waits for the one before, so a failure reaches all readers of the
+    /// rows, although a kernel waits for the last one only.
+    copied: Option<Completion>,
+    /// The first part of the last strip, if it was uploaded in two parts.
+    first_part: Option<FirstPart>,
+}
+
+/// The rows of a strip that were uploaded before the others.
+#[derive(Debug)]
+struct FirstPart {
+    /// Number of the web's row behind these rows.
+    end: u64,
+    uploaded: Completion,
 }
 
 impl WebRows {
-    /// No rows, of the frames of `importer`.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn new(importer: &Importer) -> Result<Self, ClError> {
-        let (context, layout) = (importer.context(), importer.layout());
+    /// No rows yet, of strips of `layout`; `meter` counts the copies.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        meter: &Arc<Meter>,
+    ) -> Result<Self, ClError> {
         let copier = if context.caps().is_cpu {
             Some(
                 context
@@ -91,14 +93,11 @@ impl WebRows {
         } else {
             None
         };
-        let planes = planes(layout);
-        let strides = planes.iter().map(|plane| plane.stride);
-        let spans = importer.spans_of(strides.collect());
         Ok(Self {
             context: context.clone(),
-            meter: importer.meter().clone(),
+            meter: meter.clone(),
             copier,
-            planes,
+            planes: planes(layout),
             capacity: 0,
             memory: None,
             at: 0,
@@ -107,9 +106,7 @@ impl WebRows {
             height: layout.height,
             step: 1 << layout.largest_row_shift(),
             copied: None,
-            soon: None,
-            moved: None,
-            ahead: Ahead::new(spans),
+            first_part: None,
         })
     }
 
@@ -119,7 +116,7 @@ impl WebRows {
     /// [`ClError::Refused`] if they do not.
     pub fn check(context: &ClContext, layout: &FrameLayout, reach: &Reach) -> Result<(), ClError> {
         let (height, above, below) = (layout.height, reach.above(), reach.below());
-        // A strip waits for the rows below it, and the next one is appended before the strip leaves.
+        // A held strip waits for the rows below it. The strip that brings them is added before the held one is sent.
         let most = (2 * height).saturating_add(above).saturating_add(below);
         let bytes = bytes(&planes(layout), capacity(most));
         let limit = context.caps().max_allocation;
@@ -138,8 +135,7 @@ impl WebRows {
     /// Forgets all rows: a web begins.
     pub fn clear(&mut self) {
         (self.at, self.first, self.rows) = (0, 0, 0);
-        (self.copied, self.soon, self.moved) = (None, None, None);
-        self.ahead.forget_all();
+        (self.copied, self.first_part) = (None, None);
     }
 
     /// Number of the web's first row that is kept.
@@ -147,20 +143,20 @@ impl WebRows {
         self.first
     }
 
-    /// Number of the web's rows that have come.
+    /// Number of the web's rows that were added.
     pub fn past(&self) -> u64 {
         self.first + self.rows as u64
     }
 
-    /// Whether the rows of planes with these strides are as far apart as those of the web.
-    pub(super) fn are_apart(&self, strides: &[usize]) -> bool {
+    /// Whether the planes of the web have these strides.
+    pub(super) fn has_strides(&self, strides: &[usize]) -> bool {
         let own = self.planes.iter().map(|plane| &plane.stride);
         own.eq(strides)
     }
 
-    /// Uploads a strip, whose rows are as far apart as the web's, behind the rows that are there. Rows before the
-    /// web's row `keep` are no longer needed. Of pinned memory the rows before the web's row `soon` are
-    /// uploaded first, and who reads these alone does not wait for the others. Returns the strip, and its upload.
+    /// Uploads a strip with the strides of the web behind the rows that are there. Rows before the web's row `keep` may
+    /// be dropped. From pinned memory, the rows before the web's row `needed` are uploaded first: a command that reads
+    /// only these need not wait for the others. Returns the strip, and its upload.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -170,16 +166,39 @@ impl WebRows {
         parts: Vec<Mapped>,
         spans: &[Span],
         keep: u64,
-        soon: u64,
+        needed: u64,
     ) -> Result<(ClFrame, Completion), ClError> {
         let memory = self.make_room(keep)?;
         let past = self.past();
-        let soon = soon.saturating_sub(past) as usize;
-        let (spans, count, rows) = self.parts(&memory, spans, self.at + self.rows, soon)?;
+        let mut rows = needed.saturating_sub(past).min(self.height as u64) as usize;
+        if rows == 0 || self.frame_bytes(self.height - rows) < SECOND_PART {
+            rows = self.height;
+        }
+        let (mut spans_to, mut rest) = (Vec::new(), Vec::new());
+        for (index, (span, plane)) in spans.iter().zip(&self.planes).enumerate() {
+            let to = self.place(&memory, self.capacity, index, self.at + self.rows)?;
+            let len = span.len.min(plane.stride * (rows >> plane.shift));
+            spans_to.push(Span {
+                start: to.offset,
+                len,
+                ..*span
+            });
+            rest.push(Span {
+                start: to.offset + len,
+                skip: span.skip + len,
+                len: span.len - len,
+                ..*span
+            });
+        }
+        let first_part = spans_to.len();
+        spans_to.extend(rest.into_iter().filter(|span| span.len > 0));
         let before = self.copied.as_ref().map(|copied| &copied.last);
         let mut writes = memory.begin_writes(before)?;
-        let (source, soon) = uploader.send(parts, &spans, count, &mut writes)?;
-        self.soon = soon.map(|soon| (past + rows as u64, self.completion(soon)));
+        let (source, uploaded) = uploader.send(parts, &spans_to, first_part, &mut writes)?;
+        self.first_part = uploaded.map(|uploaded| FirstPart {
+            end: past + rows as u64,
+            uploaded: self.completion(uploaded),
+        });
         let copied = self.completion(writes.end().ok_or_else(no_memory)?);
         self.copied = Some(copied.clone());
         self.rows += self.height;
@@ -191,8 +210,8 @@ impl WebRows {
         Ok((strip, copied))
     }
 
-    /// Copies a strip behind the rows that are there. Rows before the web's row `keep` are no longer needed. The
-    /// copy is not flushed: the commands that judge a strip follow.
+    /// Copies a strip behind the rows that are there. Rows before the web's row `keep` may be dropped. The copy is not
+    /// flushed: the commands that judge a strip follow.
     ///
     /// # Errors
     /// The device is out of memory; a failing call.
@@ -201,7 +220,6 @@ impl WebRows {
         let height = self.height;
         let mut submission = self.context.submit(&self.meter, self.frame_bytes(height));
         submission.after(self.copied.as_ref());
-        submission.also_after(self.ahead.stray());
         for (index, plane) in strip.planes().iter().enumerate() {
             let from = Rows {
                 memory: plane.memory(),
@@ -214,81 +232,29 @@ impl WebRows {
         }
         self.rows += height;
         let copied = submission.enqueued()?;
-        (self.copied, self.soon) = (Some(copied.clone()), None);
+        (self.copied, self.first_part) = (Some(copied.clone()), None);
         Ok(copied)
-    }
-
-    /// Where the spans of a strip go whose first row is row `row` of the memory: those of the first rows, and those of
-    /// the others, if there are `soon` rows that are needed before them. Returns them, and the number of the first
-    /// spans and of their rows.
-    pub(super) fn parts(
-        &self,
-        memory: &ClBuffer,
-        spans: &[Span],
-        row: usize,
-        soon: usize,
-    ) -> Result<(Vec<Span>, usize, usize), ClError> {
-        let mut rows = soon.min(self.height);
-        if rows == 0 || self.frame_bytes(self.height - rows) < LATER {
-            rows = self.height;
-        }
-        let (mut first, mut later) = (Vec::new(), Vec::new());
-        for (index, (span, plane)) in spans.iter().zip(&self.planes).enumerate() {
-            let to = self.place(memory, self.capacity, index, row)?;
-            let len = span.len.min(plane.stride * (rows >> plane.shift));
-            first.push(Span {
-                start: to.offset,
-                len,
-                ..*span
-            });
-            later.push(Span {
-                start: to.offset + len,
-                skip: span.skip + len,
-                len: span.len - len,
-                ..*span
-            });
-        }
-        let count = first.len();
-        first.extend(later.into_iter().filter(|span| span.len > 0));
-        Ok((first, count, rows))
     }
 
     /// Makes room for a strip behind the rows from the web's row `keep` on, and returns the memory.
     fn make_room(&mut self, keep: u64) -> Result<Arc<ClBuffer>, ClError> {
-        self.drop_rows(keep);
-        let past = self.at + self.rows;
-        let is_full = past + self.height > self.capacity;
-        if is_full || self.ahead.uses(&(past..past + self.height), self.height) {
-            self.ahead.forget();
-        }
-        if is_full {
-            self.move_rows()?;
-        }
-        self.memory.clone().ok_or_else(no_memory)
-    }
-
-    /// Drops the rows before the web's row `keep`.
-    pub(super) fn drop_rows(&mut self, keep: u64) {
         let unneeded = keep.clamp(self.first, self.past()) - self.first;
         let unneeded = unneeded as usize / self.step * self.step;
         self.at += unneeded;
         self.first += unneeded as u64;
         self.rows -= unneeded;
-        self.ahead.kept = self.rows;
+        if self.at + self.rows + self.height > self.capacity {
+            self.move_rows()?;
+        }
+        self.memory.clone().ok_or_else(no_memory)
     }
 
-    /// Moves the kept rows to the start of the memory, or of a larger one. They do not overlap there: a memory that
-    /// is large enough is full, so more than half of it lies before them.
+    /// Moves the kept rows to the start of the memory, or of a larger one. The old and the new place do not overlap:
+    /// the memory holds [`ROOM`] times as many rows as are needed and is full, so the kept rows are at its end.
     fn move_rows(&mut self) -> Result<(), ClError> {
         let needed = self.rows + self.height;
         let (before, old_capacity) = (self.memory.clone(), self.capacity);
-        let mut wanted = capacity(needed);
-        // Strips that have not come yet need places, too.
-        let with_ahead = wanted.saturating_add(self.ahead.count() * self.height);
-        let limit = self.context.caps().max_allocation;
-        if bytes(&self.planes, with_ahead).is_some_and(|bytes| bytes as u64 <= limit) {
-            wanted = with_ahead;
-        }
+        let wanted = capacity(needed);
         if wanted > self.capacity {
             let capacity = wanted
                 .checked_next_multiple_of(self.step)
@@ -300,35 +266,22 @@ impl WebRows {
         if let (Some(before), Some(after)) = (&before, self.memory.clone())
             && self.rows > 0
         {
-            let from = (&**before, old_capacity, self.at);
-            let moved = self.copy_kept(from, (&after, self.capacity, 0))?;
-            (self.copied, self.soon) = (Some(moved), None);
+            let bytes = self.frame_bytes(self.rows);
+            let mut submission = self.context.submit(&self.meter, bytes);
+            submission.after(self.copied.as_ref());
+            for index in 0..self.planes.len() {
+                let from = self.place(before, old_capacity, index, self.at)?;
+                let to = self.place(&after, self.capacity, index, 0)?;
+                let extent = self.planes[index].extent(self.rows);
+                copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
+            }
+            (self.copied, self.first_part) = (Some(submission.enqueued()?), None);
         }
         self.at = 0;
         Ok(())
     }
 
-    /// Copies the kept rows within a memory or to another one; `from` and `to`: a memory, its number of rows, and the
-    /// row at which the kept rows begin.
-    pub(super) fn copy_kept(
-        &mut self,
-        from: (&ClBuffer, usize, usize),
-        to: (&ClBuffer, usize, usize),
-    ) -> Result<Completion, ClError> {
-        let bytes = self.frame_bytes(self.rows);
-        let mut submission = self.context.submit(&self.meter, bytes);
-        submission.after(self.copied.as_ref());
-        submission.also_after(self.ahead.stray());
-        for index in 0..self.planes.len() {
-            let from = self.place(from.0, from.1, index, from.2)?;
-            let to = self.place(to.0, to.1, index, to.2)?;
-            let extent = self.planes[index].extent(self.rows);
-            copy(&mut submission, self.copier.as_mut(), from, to, extent)?;
-        }
-        submission.enqueued()
-    }
-
-    pub(super) fn completion(&self, last: Arc<Event>) -> Completion {
+    fn completion(&self, last: Arc<Event>) -> Completion {
         Completion {
             context: self.context.clone(),
             last,
@@ -360,21 +313,19 @@ impl WebRows {
         })
     }
 
-    /// The kept rows from the web's row `from` on, as a frame. Its next reader reads no row from the web's row
-    /// `until` on.
+    /// The kept rows from the web's row `from` on, as a frame. Commands that read it wait for the upload of the rows
+    /// before the web's row `until`, and must not read later rows.
     ///
     /// # Errors
-    /// [`ClError::Input`] if nothing has come.
+    /// [`ClError::Input`] if no strip was added.
     pub fn frame(&self, from: u64, until: u64) -> Result<ClFrame, ClError> {
         let memory = self.memory.as_ref().ok_or_else(no_memory)?;
-        let written = match &self.soon {
-            Some((rows, soon)) if until <= *rows => Some(soon),
+        let written = match &self.first_part {
+            Some(part) if until <= part.end => Some(&part.uploaded),
             _ => self.copied.as_ref(),
         };
         if let Some(written) = written {
-            let moved = self.moved.as_ref().map(|moved| &moved.last);
-            let moved = moved.filter(|moved| moved.status() != Ok(Status::Complete));
-            memory.note_part_written(&written.last, moved);
+            memory.set_part_writer(&written.last);
         }
         let skip = (from.clamp(self.first, self.past()) - self.first) as usize;
         let planes = (0..self.planes.len())
@@ -405,7 +356,7 @@ fn planes(layout: &FrameLayout) -> Vec<WebPlane> {
     planes.collect()
 }
 
-/// Rows of a memory in which `needed` rows move seldom.
+/// Rows of a memory for `needed` rows, which are then seldom moved.
 fn capacity(needed: usize) -> usize {
     needed.saturating_mul(ROOM)
 }

@@ -1,5 +1,4 @@
-//! Strips that a source writes into a web's memory, and that are uploaded to their rows before they come, on a CPU
-//! that claims to be a GPU.
+//! Strips in OpenCL memory, which are copied to the rows of their web, on a CPU that claims to be a GPU.
 
 use std::{
     collections::VecDeque,
@@ -17,31 +16,29 @@ use crate::{
     cases::GPU,
     layer,
     stand::Trace,
-    strips::{SIDE, SOON, info, memory, picture, read_rows, text},
+    strips::{NEEDED, SIDE, info, memory, picture, read_rows, text},
     waits::Scenario,
 };
 
-pub const SCENARIOS: [Scenario; 8] = [
-    ("strips written ahead", in_order),
-    ("strips written ahead after a loss", after_a_loss),
-    ("strips written twice before they come", written_twice),
-    ("strips written ahead in any way", in_any_way),
+pub const SCENARIOS: [Scenario; 6] = [
+    ("strips in OpenCL memory", in_order),
+    ("strips in OpenCL memory in any order", in_any_order),
     (
         "a strip that is written while the device reads it",
         written_again,
     ),
     ("rows that are read while strips are written", rows_in_use),
-    ("a strip written ahead whose upload fails", failed_upload),
+    ("a strip in OpenCL memory whose upload fails", failed_upload),
     ("kept rows whose move fails", failed_move),
 ];
 
-/// A source's memory and the web to which it belongs.
+/// A source of strips, and their web.
 struct Line {
     context: Arc<ClContext>,
     meter: Arc<Meter>,
     importer: Importer,
     allocator: ClAllocator,
-    rows: Arc<std::sync::Mutex<WebRows>>,
+    rows: WebRows,
     /// Buffers that nobody uses.
     free: Vec<gst::Buffer>,
     /// The number of the next strip.
@@ -56,11 +53,8 @@ impl Line {
         let context = opencl::open("auto").map_err(text)?;
         let meter = Meter::new(false);
         let importer = Importer::new(&context, &meter, &info()?).map_err(text)?;
-        let rows = Arc::new(std::sync::Mutex::new(
-            WebRows::new(&importer).map_err(text)?,
-        ));
-        let allocator = ClAllocator::for_strips(&context, &meter);
-        allocator.set_rows(&rows);
+        let rows = WebRows::new(&context, importer.layout(), &meter).map_err(text)?;
+        let allocator = ClAllocator::new(&context, &meter);
         Ok(Self {
             context,
             meter,
@@ -93,14 +87,14 @@ impl Line {
         Ok((number, buffer))
     }
 
-    /// Brings a strip to the web; `kept` rows before it stay.
+    /// Adds a strip to the web; `kept` rows before it stay.
     fn add(&mut self, (number, buffer): (usize, gst::Buffer), kept: u64) -> Result<(), String> {
         let past = self.past();
         let is_last = buffer.is_all_memory_writable();
-        let (keep, soon) = (past.saturating_sub(kept), past + SOON);
+        let (keep, needed) = (past.saturating_sub(kept), past + NEEDED);
         let strip = self
             .importer
-            .import_strip(&buffer, &self.rows, keep, soon, is_last);
+            .import_strip(&buffer, &mut self.rows, keep, needed);
         strip.map_err(text)?.0.wait_for_upload().map_err(text)?;
         self.web.push(number);
         let is_own = buffer.peek_memory(0).allocator() == Some(self.allocator.upcast_ref());
@@ -110,26 +104,17 @@ impl Line {
         Ok(())
     }
 
-    /// Brings `count` strips that are written `ahead` strips before they come. Returns how many were uploaded before.
-    fn play(
-        &mut self,
-        count: usize,
-        ahead: usize,
-        kept: u64,
-        write: impl Fn(&mut Self) -> Result<(usize, gst::Buffer), String>,
-    ) -> Result<usize, String> {
+    /// Adds `count` strips, each of which is written when `ahead` strips before it were not added yet.
+    fn play(&mut self, count: usize, ahead: usize, kept: u64) -> Result<(), String> {
         let mut written = VecDeque::new();
-        let mut early = 0;
         for _ in 0..count {
             while written.len() < ahead {
-                written.push_back(write(self)?);
+                written.push_back(self.write()?);
             }
-            let before = self.meter.totals().bytes_uploaded;
             self.add(written.pop_front().ok_or("no strip")?, kept)?;
-            early += usize::from(self.meter.totals().bytes_uploaded == before);
             self.compare(SIDE as u64 + kept)?;
         }
-        Ok(early)
+        Ok(())
     }
 
     fn past(&self) -> u64 {
@@ -139,10 +124,8 @@ impl Line {
     /// Compares the last `count` rows of the web.
     fn compare(&self, count: u64) -> Result<(), String> {
         let from = self.past().saturating_sub(count);
-        let rows = self.rows.lock().map_err(text)?;
-        let from = from.max(rows.first());
-        let (out, done) = read_rows(&self.context, &rows, from, self.past())?;
-        drop(rows);
+        let from = from.max(self.rows.first());
+        let (out, done) = read_rows(&self.context, &self.rows, from, self.past())?;
         done.wait("rows").map_err(text)?;
         let from = from as usize * SIDE;
         let web = self.web[from / (SIDE * SIDE)..].iter();
@@ -156,16 +139,15 @@ impl Line {
 
     /// Another web gets the strips of the same memory.
     fn change_web(&mut self) -> Result<(), String> {
-        let rows = WebRows::new(&self.importer).map_err(text)?;
-        self.rows = Arc::new(std::sync::Mutex::new(rows));
-        self.allocator.set_rows(&self.rows);
+        let rows = WebRows::new(&self.context, self.importer.layout(), &self.meter);
+        self.rows = rows.map_err(text)?;
         self.web.clear();
         Ok(())
     }
 
     fn clear(&mut self) {
         self.web.clear();
-        self.rows.lock().unwrap().clear();
+        self.rows.clear();
     }
 }
 
@@ -176,79 +158,27 @@ fn rewrite(buffer: &mut gst::Buffer, number: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// A source that is some strips ahead: each strip crosses the bus once, nearly all of them before they come.
+/// Each strip is uploaded once, also from a source that is some strips ahead.
 fn in_order(_: &Trace) -> Result<(), String> {
-    for (ahead, kept) in [(1, 0), (1, SOON), (2, 100), (3, SIDE as u64), (4, 1500)] {
+    for (ahead, kept) in [(1, 0), (1, NEEDED), (2, 100), (3, SIDE as u64), (4, 1500)] {
         let mut line = Line::new()?;
-        let early = line.play(40, ahead, kept, Line::write)?;
-        let sent = line.meter.totals().bytes_uploaded as usize;
-        let strips = sent / (SIDE * SIDE);
-        if !sent.is_multiple_of(SIDE * SIDE) || strips > 40 + ahead {
+        line.play(40, ahead, kept)?;
+        let totals = line.meter.totals();
+        if totals.bytes_uploaded as usize != line.number * SIDE * SIDE {
             return Err(format!(
-                "{ahead} ahead, {kept} rows kept: {sent} bytes for 40 strips"
+                "{} bytes for {} strips",
+                totals.bytes_uploaded, line.number
             ));
         }
-        if early < 40 - 2 * ahead {
-            return Err(format!(
-                "{ahead} ahead, {kept} rows kept: only {early} of 40 before they come"
-            ));
-        }
-        if line.meter.totals().host_maps < 40 {
+        if totals.host_maps < 40 {
             return Err("the source's maps are not counted".into());
         }
     }
     Ok(())
 }
 
-/// After a strip was lost, or taken from other memory, those behind it are uploaded before they come again.
-fn after_a_loss(_: &Trace) -> Result<(), String> {
-    for is_lost in [true, false] {
-        let mut line = Line::new()?;
-        let mut written = VecDeque::new();
-        let mut early = Vec::new();
-        for step in 0..20 {
-            while written.len() < 3 {
-                written.push_back(line.write()?);
-            }
-            let before = line.meter.totals().bytes_uploaded;
-            let mut strip = written.pop_front().ok_or("no strip")?;
-            if step == 8 && is_lost {
-                strip = written.pop_front().ok_or("no strip")?;
-            } else if step == 8 {
-                strip.1 = memory()?;
-                rewrite(&mut strip.1, strip.0)?;
-            }
-            line.add(strip, SOON)?;
-            early.push(line.meter.totals().bytes_uploaded == before);
-            line.compare(SIDE as u64 + SOON)?;
-        }
-        if early[14..].iter().filter(|early| **early).count() < 5 {
-            return Err(format!("before they come: {early:?}"));
-        }
-    }
-    Ok(())
-}
-
-/// An element in place writes each strip again: the strips still have a place before they come.
-fn written_twice(_: &Trace) -> Result<(), String> {
-    for ahead in [1, 2] {
-        let mut line = Line::new()?;
-        let early = line.play(20, ahead, SOON, |line| {
-            let mut strip = line.write()?;
-            rewrite(&mut strip.1, strip.0)?;
-            Ok(strip)
-        })?;
-        if early < 20 - 2 * ahead {
-            return Err(format!(
-                "{ahead} ahead: only {early} of 20 before they come"
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// Strips that are lost, written twice, in another order, shared with others, or in another memory; webs that end.
-fn in_any_way(_: &Trace) -> Result<(), String> {
+fn in_any_order(_: &Trace) -> Result<(), String> {
     let mut line = Line::new()?;
     let mut random = 1_u64;
     let mut next = move |below: u64| {
@@ -259,8 +189,8 @@ fn in_any_way(_: &Trace) -> Result<(), String> {
     };
     let mut written: VecDeque<(usize, gst::Buffer)> = VecDeque::new();
     let mut shared = Vec::new();
-    // Uploads are slow, so a missing wait shows.
-    layer::set_rules(&format!("{GPU}clEnqueueWriteBuffer 1+ hold 3"));
+    // Uploads are slow, so a missing wait has wrong rows.
+    layer::set_rules(&format!("{GPU}clEnqueueUnmapMemObject 1+ hold 3"));
     for step in 0..400 {
         match next(24) {
             0 => drop(written.pop_front()),
@@ -306,7 +236,7 @@ fn in_any_way(_: &Trace) -> Result<(), String> {
             }
         }
         while shared.len() > 2 {
-            // Who shares a strip still reads what was written.
+            // A reader that shares a strip still reads what was written.
             let (number, buffer) = shared.remove(0);
             let bytes = buffer.map_readable().map_err(text)?;
             if *bytes != picture(number) {
@@ -318,14 +248,14 @@ fn in_any_way(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// Who writes a strip again waits for the upload that reads it.
+/// A source that writes a strip again waits for the copy that reads it.
 fn written_again(_: &Trace) -> Result<(), String> {
     let mut line = Line::new()?;
     for _ in 0..2 {
         let strip = line.write()?;
         line.add(strip, 0)?;
     }
-    layer::set_rules(&format!("{GPU}clEnqueueWriteBuffer 1 hold 500"));
+    layer::set_rules(&format!("{GPU}clEnqueueCopyBuffer 1 hold 500"));
     let begun = Instant::now();
     let strip = line.write()?;
     line.add(strip, 0)?;
@@ -341,9 +271,9 @@ fn written_again(_: &Trace) -> Result<(), String> {
     line.compare(SIDE as u64)
 }
 
-/// An upload ahead waits for the commands that read what it overwrites.
+/// A copy waits for the commands that read what it overwrites.
 fn rows_in_use(_: &Trace) -> Result<(), String> {
-    for kept in [0, SOON, SIDE as u64] {
+    for kept in [0, NEEDED, SIDE as u64] {
         let mut line = Line::new()?;
         // All commands that read wait behind the first one.
         layer::set_rules(&format!("{GPU}clEnqueueCopyBuffer 1 hold 1500"));
@@ -354,9 +284,9 @@ fn rows_in_use(_: &Trace) -> Result<(), String> {
             let number = strip.0;
             line.add(strip, kept)?;
             line.free.clear();
-            let rows = line.rows.lock().map_err(text)?;
             let from = line.past() - SIDE as u64;
-            reads.push((number, read_rows(&line.context, &rows, from, line.past())?));
+            let read = read_rows(&line.context, &line.rows, from, line.past())?;
+            reads.push((number, read));
         }
         layer::set_rules(GPU);
         for (number, (out, done)) in &reads {
@@ -370,24 +300,27 @@ fn rows_in_use(_: &Trace) -> Result<(), String> {
     Ok(())
 }
 
-/// The failure of an upload ahead reaches who reads its rows or later ones, but not the next web.
+/// The failure of an upload reaches each reader of its rows or of later ones, but not the next web.
 fn failed_upload(_: &Trace) -> Result<(), String> {
     let mut line = Line::new()?;
     for _ in 0..2 {
         let strip = line.write()?;
-        line.add(strip, SOON)?;
+        line.add(strip, NEEDED)?;
         line.compare(SIDE as u64)?;
     }
-    layer::set_rules(&format!("{GPU}clEnqueueWriteBuffer 1 late -5"));
+    layer::set_rules(&format!("{GPU}clEnqueueUnmapMemObject 1 late -5"));
     let strip = line.write()?;
     layer::set_rules(GPU);
-    line.add(strip, SOON)?;
+    line.add(strip, NEEDED)?;
+    // The commands on this memory have failed, and so would the next map.
+    line.free.clear();
     for _ in 0..2 {
         if line.compare(SIDE as u64).is_ok() {
             return Err("rows that were not uploaded can be read".into());
         }
         let strip = line.write()?;
-        line.add(strip, SOON)?;
+        line.add(strip, NEEDED)?;
+        line.free.clear();
     }
     line.clear();
     let strip = line.write()?;
@@ -397,44 +330,38 @@ fn failed_upload(_: &Trace) -> Result<(), String> {
 
 /// The failure of the copy that moves the kept rows reaches all who read rows of that web.
 fn failed_move(_: &Trace) -> Result<(), String> {
-    let mut line = Line::new()?;
-    let mut written = VecDeque::from([line.write()?, line.write()?]);
-    for _ in 0..2 {
-        written.push_back(line.write()?);
-        let strip = written.pop_front().ok_or("no strip")?;
-        line.add(strip, SOON)?;
-        line.compare(SIDE as u64)?;
-    }
-    let mut is_moved = false;
-    for _ in 0..12 {
-        written.push_back(line.write()?);
-        let strip = written.pop_front().ok_or("no strip")?;
+    let copies = |line: &mut Line| {
         let before = layer::Report::now().ok_or("no report")?;
-        layer::set_rules(&format!("{GPU}clEnqueueCopyBuffer 1 late -5"));
-        line.add(strip, SOON)?;
-        layer::set_rules(GPU);
-        let calls = layer::Report::now()
-            .ok_or("no report")?
-            .calls_since(&before);
-        is_moved = calls.contains_key("clEnqueueCopyBuffer");
-        if is_moved {
-            break;
+        let strip = line.write()?;
+        line.add(strip, NEEDED)?;
+        let now = layer::Report::now().ok_or("no report")?;
+        let calls = now.calls_since(&before);
+        Ok::<_, String>(calls.get("clEnqueueCopyBuffer").copied().unwrap_or(0))
+    };
+    let mut line = Line::new()?;
+    let mut count = 0;
+    // The copy of a strip is one call, the move of the rows before it is another.
+    while copies(&mut line)? < 2 {
+        count += 1;
+        if count > 12 {
+            return Err("no rows were moved".into());
         }
+    }
+    let mut line = Line::new()?;
+    for _ in 0..count {
+        copies(&mut line)?;
         line.compare(SIDE as u64)?;
     }
-    if !is_moved {
-        return Err("no rows were moved".into());
+    layer::set_rules(&format!("{GPU}clEnqueueCopyBuffer 1 late -5"));
+    if copies(&mut line)? < 2 {
+        return Err("the rows were not moved again".into());
     }
-    // The uploads of the strips behind them began before the copy.
-    for _ in 0..2 {
+    layer::set_rules(GPU);
+    for _ in 0..3 {
         if line.compare(SIDE as u64).is_ok() {
             return Err("rows can be read although others of their web were not moved".into());
         }
-        let strip = written.pop_front().ok_or("no strip")?;
-        line.add(strip, SOON)?;
-    }
-    if line.compare(SIDE as u64).is_ok() {
-        return Err("rows can be read although others of their web were not moved".into());
+        copies(&mut line)?;
     }
     line.clear();
     let strip = line.write()?;
