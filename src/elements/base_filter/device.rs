@@ -42,10 +42,14 @@ impl ClBaseFilter {
             .ok_or_else(|| ClError::Unavailable("the element is not started".into()))
     }
 
-    pub(super) fn device_name(&self) -> String {
+    /// The property `stats`.
+    pub(super) fn stats(&self) -> gst::Structure {
         let device = lock(&self.device);
         let device = device.as_ref();
-        device.map_or_else(String::new, |device| device.context.device_name().into())
+        let name = device.map_or("", |device| device.context.device_name());
+        let mut stats = self.counts.stats();
+        stats.set("device", name);
+        stats
     }
 
     /// Opens the device, and latches the properties that take effect at the start.
@@ -70,7 +74,7 @@ impl ClBaseFilter {
         });
         self.faults.clear();
         (methods.started)(&self.obj());
-        self.obj().notify("device-name");
+        self.obj().notify("stats");
         Ok(())
     }
 

@@ -111,12 +111,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClBaseFilter>> = LazyLock::new(|| {
             |this| lock(&this.settings).device.to_value(),
             ClBaseFilter::set_device,
         )
-        .with_read_only(properties::device_name_spec(), |this| {
-            this.device_name().to_value()
-        })
-        .with_read_only(properties::stats_spec(), |this| {
-            this.counts.stats().to_value()
-        })
+        .with_read_only(properties::stats_spec(), |this| this.stats().to_value())
 });
 
 #[glib::object_subclass]

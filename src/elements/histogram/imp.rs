@@ -7,13 +7,14 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::alarms::{self, AlarmSettings, Alarms};
 use crate::elements::{
-    arrays::Array,
     base_filter::{
         self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, Live, MessageGate,
-        MessageSettings, Target, put_back,
+        MessageSettings, Negotiated, Target, put_back,
     },
+    checked::Checked,
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
+    structure::{Structure, structure},
 };
 use clinspect_core::{
     ClError,
@@ -27,7 +28,7 @@ use clinspect_results::HistogramResult;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub bins: u32,
-    pub roi: Array<[u32; 4]>,
+    pub roi: Checked<[u32; 4]>,
     pub bit_depth: u32,
     pub strategy: Strategy,
 }
@@ -36,7 +37,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             bins: 256,
-            roi: Array::default(),
+            roi: Checked::default(),
             bit_depth: 0,
             strategy: Strategy::default(),
         }
@@ -47,10 +48,26 @@ impl Default for Settings {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Properties {
     pub counting: Settings,
-    pub messages: MessageSettings,
-    pub message_bins: bool,
+    pub reports: Checked<Reports>,
     pub alarms: AlarmSettings,
 }
+
+/// How results are reported besides the meta.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reports {
+    messages: MessageSettings,
+    message_bins: bool,
+}
+
+structure!(Reports, "reports" {
+    boolean(
+        "messages", "Messages", "Post a message with the statistics, at most once per interval"
+    ) = messages.post;
+    interval() = messages.interval_ns;
+    boolean(
+        "message-bins", "Message bins", "Add the bins to messages, an array per channel"
+    ) = message_bins;
+});
 
 /// Instance of `clhistogram`.
 #[derive(Default)]
@@ -86,14 +103,9 @@ static PROPERTIES: LazyLock<PropertyTable<ClHistogram>> = LazyLock::new(|| {
              outward to whole samples"
         ) = counting.roi;
         bit_depth() = counting.bit_depth;
-        boolean(
-            "post-messages", "Post messages",
-            "Post a message with the statistics, at most once per interval"
-        ) = messages.post;
-        interval() = messages.interval_ns;
-        boolean(
-            "message-bins", "Message bins", "Add the bins to messages, an array per channel"
-        ) = message_bins;
+        structure(
+            "Reports", "How results are reported besides the meta, such as \"reports, message-bins=true\""
+        ) = reports;
     });
     rows.extend(alarms::rows());
     PropertyTable::new(&CAT).with(|this| &this.properties, rows)
@@ -158,8 +170,17 @@ impl ClBaseFilterImpl for ClHistogram {
         let settings = lock(&self.properties).counting.clone();
         let depth = largest_depth(settings.bit_depth);
         check_bins(settings.bins as usize, depth, largest_depth(0))?;
-        lock(&self.properties).alarms.check()?;
+        let Properties {
+            reports, alarms, ..
+        } = lock(&self.properties).clone();
+        reports.check(Reports::NAME, |_| Ok(()))?;
+        alarms.check()?;
         settings.roi.check("roi", |&roi| check_region(roi))
+    }
+
+    fn set_up(&self, _state: &mut State, _caps: &Negotiated) -> Result<(), ClError> {
+        let reports = lock(&self.properties).reports.clone();
+        reports.check(Reports::NAME, |_| Ok(()))
     }
 
     fn build(target: &Target, settings: &Settings) -> Result<Histogram, ClError> {
@@ -211,9 +232,14 @@ impl ClBaseFilterImpl for ClHistogram {
             counts: std::mem::take(&mut state.counts),
             alarms: Vec::new(),
         };
-        let checked = lock(&self.properties).alarms.check();
-        if let Err(refusal) = checked {
-            element.refuse(&refusal, || lock(&self.properties).alarms.restore());
+        let refusals = {
+            let Properties {
+                reports, alarms, ..
+            } = &mut *lock(&self.properties);
+            [reports.take_refusal(Reports::NAME), alarms.take_refusal()]
+        };
+        for refusal in refusals.iter().flatten() {
+            element.refuse(refusal, || ());
         }
         let (alarms, taken) = {
             let alarms = &mut lock(&self.properties).alarms;
@@ -230,14 +256,14 @@ impl ClBaseFilterImpl for ClHistogram {
         })?;
 
         let times = element.frame_times(frame.buffer());
-        let properties = lock(&self.properties).clone();
+        let reports = lock(&self.properties).reports.usable().clone();
         if state
             .gate
-            .opens(&properties.messages, times.running_time, false)
+            .opens(&reports.messages, times.running_time, false)
         {
             element.post(times.message(&*element, "clhistogram", None, |fields| {
                 result.write_scalars(fields);
-                if properties.message_bins {
+                if reports.message_bins {
                     fields.set("bins-data", result.bin_arrays());
                 }
             }));

@@ -32,13 +32,13 @@ use clinspect_core::{
     window::Reach,
 };
 use clinspect_operators::{Listed, Marked, MaskTarget};
-use clinspect_results::{DefectResult, Verdict, VerdictLimits};
+use clinspect_results::{DefectResult, Verdict};
 pub use ignore::Ignore;
 pub use learn::signal as learn_threshold;
 use learn::{GoodFrames, LearnThreshold};
 use masks::Masks;
-use properties::Reporting;
 pub use properties::{Output, OutputChoice, Picture, PitchThresholdOutput};
+use properties::{PixelSize, Reporting};
 use record::{features, record};
 pub use template::{Basis, InspectorImpl};
 
@@ -86,7 +86,6 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
         )
         .with(|this| &this.inspector().rules, classify::rows())
         .with(|this| &this.inspector().ignore, ignore::rows())
-        .with(|this| &this.inspector().learning.settings, learn::rows())
 }
 
 /// Pad templates of an inspector.
@@ -144,6 +143,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
 
     fn check(&self, images: bool) -> Result<(), ClError> {
         let inspector = self.inspector();
+        inspector.reporting().check()?;
         Classifier::new(&lock(&inspector.rules))?;
         inspector.ignore().check()?;
         InspectorImpl::check(self, images)
@@ -181,6 +181,7 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         state: &mut State<T::State, T::Settings>,
         caps: &Negotiated,
     ) -> Result<(), ClError> {
+        self.inspector().reporting().check()?;
         InspectorImpl::set_up(self, &mut state.own, caps);
         self.inspector().learning.begin_again(&mut state.good);
         lock(&self.inspector().ignore).read_again();
@@ -225,7 +226,9 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
 
     fn ended(&self, state: &mut State<T::State, T::Settings>) {
         InspectorImpl::ended(self, &mut state.own);
-        if let Some(why) = self.inspector().learning.why_unfinished(&state.good) {
+        let settings = *self.inspector().reporting().learn.usable();
+        let learning = &self.inspector().learning;
+        if let Some(why) = learning.why_unfinished(&settings, &state.good) {
             let element = self.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
@@ -250,12 +253,19 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             element.refuse(&refusal, || put_back(&mut *lock(now), &rules, in_force));
         }
         let classifier = &classifier.operator;
+        let refusals = self.inspector().reporting().take_refusals();
+        for refusal in refusals {
+            element.refuse(&refusal, || ());
+        }
         let reporting = self.inspector().reporting().clone();
+        let reports = reporting.reports.usable();
+        let PixelSize(mm_per_pixel) = *reporting.mm_per_pixel.usable();
         let masks = state.masks.as_ref().ok_or_else(before_caps)?;
         let output = self.inspector().output();
         let ((marked, listed), mask) = masks.write(frame, |mask, picture| {
             let operator = &mut live.operator;
-            let found = inspect::<T>(operator, frame, mask, &mut state.finder, &reporting.listing)?;
+            let limits = reporting.listing();
+            let found = inspect::<T>(operator, frame, mask, &mut state.finder, limits)?;
             if let (Some(out), Output::Picture(kind)) = (picture, output) {
                 T::draw(operator, frame, kind, out)?;
             }
@@ -263,12 +273,13 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         })?;
 
         let learning = &self.inspector().learning;
-        if let Some(learned) = learning.look::<T>(live, &mut state.good, frame)? {
+        let settings = *reporting.learn.usable();
+        if let Some(learned) = learning.look::<T>(settings, live, &mut state.good, frame)? {
             // The next frame is judged by the new threshold.
             self.set_threshold(learned.threshold);
             learned.tell(element, T::MESSAGE);
         }
-        let is_scaled = reporting.mm_per_pixel.iter().all(|&mm| mm > 0.0);
+        let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
         let mean_level = if is_scaled && !listed.defects.is_empty() {
             T::mean_level(&mut live.operator)?
         } else {
@@ -307,19 +318,15 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
             missing_pixels: marked.missing,
             defects: defects.collect(),
             overflow: listed.overflow,
-            mm_per_pixel_x: reporting.mm_per_pixel[0],
-            mm_per_pixel_y: reporting.mm_per_pixel[1],
+            mm_per_pixel_x: mm_per_pixel[0],
+            mm_per_pixel_y: mm_per_pixel[1],
             class_names: classifier.names(),
             open_area: listed.largest_open,
             mask,
             ignored: ignored.map(|bitmap| as_buffer(&mut state.ignored, bitmap)),
             verdict: Verdict::None,
         };
-        let limits = VerdictLimits {
-            classes: classifier.counted().to_vec(),
-            ..reporting.limits
-        };
-        result.verdict = Verdict::new(&result, &limits);
+        result.verdict = Verdict::new(&result, classifier.limits());
         for (name, count) in result.class_counts() {
             element.count_class(name, count);
         }
@@ -337,18 +344,18 @@ impl<T: InspectorImpl> ClBaseFilterImpl for T {
         // A change of the verdict restarts the interval.
         if state
             .gate
-            .opens(&reporting.messages, times.running_time, changed)
+            .opens(&reports.messages, times.running_time, changed)
         {
             let summary = Some(result.summary());
             element.post(times.message(element, T::MESSAGE, summary, |fields| {
                 result.write_message(fields);
                 fields.set("settings", T::in_words(live));
-                if reporting.message_defects {
+                if reports.message_defects {
                     fields.set("defects", result.defect_structures());
                 }
             }));
         }
-        Ok(reporting.send_events.then(|| result.to_event()))
+        Ok(reports.events.then(|| result.to_event()))
     }
 }
 
@@ -358,9 +365,8 @@ fn inspect<T: InspectorImpl>(
     frame: &Frame,
     mask: MaskTarget,
     finder: &mut Finder,
-    limits: &Limits,
+    mut limits: Limits,
 ) -> Result<(Marked, Listed), ClError> {
-    let mut limits = *limits;
     if !frame.window.is_web {
         finder.reset();
         // A frame ends before anything has to be closed by force.

@@ -45,7 +45,7 @@ use clinspect_operators::{
 pub struct ClPitchThreshold {
     inspector: Inspector,
     settings: Mutex<Settings>,
-    estimated: Estimated,
+    pub(super) estimated: Estimated,
     pub(super) presence: Presence,
 }
 
@@ -77,7 +77,7 @@ impl ClPitchThreshold {
         estimation: &Estimation,
     ) -> Result<(), ClError> {
         let known = estimation.pitches();
-        self.estimated.set(&self.obj(), known);
+        self.estimated.set_pitches(&self.obj(), known);
         gst::info!(CAT, imp = self, "estimated pitches {known:?}");
         let wanted = live
             .settings
@@ -106,7 +106,8 @@ impl ClPitchThreshold {
         view: &View,
     ) -> Result<(), ClError> {
         if estimation.follow(live.settings.estimates()) {
-            self.estimated.set(&self.obj(), estimation.pitches());
+            self.estimated
+                .set_pitches(&self.obj(), estimation.pitches());
         }
         if !estimation.is_due() {
             return Ok(());
@@ -167,13 +168,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
     let table = inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
-        .with_read_only(Estimated::spec("x"), |this| {
-            this.estimated.get()[0].to_value()
-        })
-        .with_read_only(Estimated::spec("y"), |this| {
-            this.estimated.get()[1].to_value()
-        })
-        .with_read_only(presence::spec(), |this| this.presence.expected().to_value())
+        .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
 });
 
 #[glib::object_subclass]
@@ -301,7 +296,7 @@ impl InspectorImpl for ClPitchThreshold {
 
     fn set_up(&self, state: &mut State, _caps: &Negotiated) {
         self.presence.forget(&self.obj(), &mut state.learned);
-        self.estimated.set(&self.obj(), [None; 2]);
+        self.estimated.set_pitches(&self.obj(), [None; 2]);
         *state = State::default();
     }
 
