@@ -41,7 +41,8 @@ fn only_named_classes_count_for_the_verdict() {
         ("other", false, false),
         ("other, dot", true, true),
     ] {
-        let line = format!("{line} fail=\"fail,defect-area=0,classes=\\\"{fail_classes}\\\"\"");
+        let line =
+            format!("{line} fail=\"fail,defect-area=0,classes=(string)\\\"{fail_classes}\\\"\"");
         for (scratch, fails) in [(false, dot_fails), (true, scratch_fails)] {
             let frame = frame(scratch);
             let mut rig = Rig::new(&line, &caps_of(&frame));

@@ -25,7 +25,7 @@ fn element(line: &str) -> gst::Element {
 /// The writable structures of an element, with all their fields.
 fn structures(element: &gst::Element) -> Vec<gst::Structure> {
     let specs = element.list_properties();
-    let specs = specs.iter().filter(|spec| {
+    let specs = specs.iter().filter(|&spec| {
         spec.value_type() == gst::Structure::static_type()
             && spec.flags().contains(glib::ParamFlags::WRITABLE)
     });

@@ -158,7 +158,7 @@ fn ask<'t>(
     element: &gst::Element,
     table: &Table<'t, '_>,
     is_known: impl Fn(&str) -> bool,
-    mut structures: BTreeMap<&str, gst::Structure>,
+    mut structures: BTreeMap<&'t str, gst::Structure>,
     mut wrong: Vec<&'t str>,
     mistakes: &mut Mistakes<'_>,
 ) {
@@ -224,10 +224,15 @@ fn structure(
     value: &Spanned<DeValue<'_>>,
     mistakes: &mut Mistakes<'_>,
 ) -> Result<gst::Structure, String> {
-    let table = value.get_ref().as_table();
-    let table = table.ok_or_else(|| wanted(value.get_ref(), "a table such as { name = 1 }"))?;
     let default: gst::Structure = element.property(key);
     let known: Vec<&str> = default.fields().map(|name| name.as_str()).collect();
+    let table = value.get_ref().as_table().ok_or_else(|| {
+        let example = known.first().unwrap_or(&"field");
+        wanted(
+            value.get_ref(),
+            &format!("a table such as {{ {example} = … }}"),
+        )
+    })?;
     let mut structure = gst::Structure::new_empty(key);
     for (name, span, value) in Table::new(table, value.span(), key).entries() {
         match default
