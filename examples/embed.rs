@@ -74,8 +74,8 @@ fn main() -> Result<()> {
     let format = gst_video::VideoFormat::Gray8;
     let info = gst_video::VideoInfo::builder(format, WIDTH, HEIGHT).build()?;
     let pipeline = gst::parse::launch(
-        "appsrc name=frames format=time ! clhistogram name=histogram interval=0 ! clpitchthreshold \
-         output=frame interval=0 ! appsink name=results sync=false",
+        "appsrc name=frames format=time ! clhistogram name=histogram reports=reports,interval=0 ! clpitchthreshold \
+         output=frame reports=reports,interval=0 ! appsink name=results sync=false",
     )?;
     let pipeline = pipeline
         .downcast::<gst::Pipeline>()

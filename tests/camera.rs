@@ -126,8 +126,8 @@ fn simulated_camera_every_frame_goes_through_all_three_elements() {
     let _camera = Camera::start();
     let pipeline = format!(
         "aravissrc camera-name=Aravis-Fake-GV01 num-buffers={FRAMES} ! {CAPS} ! clgaussian kernel-size=5 ! \
-         tee name=t t. ! queue ! clhistogram name=h interval=0 ! fakesink sync=false \
-         t. ! queue ! clpitchthreshold name=p pitch-x=16 threshold=20 interval=0 ! \
+         tee name=t t. ! queue ! clhistogram name=h reports=reports,interval=0 ! fakesink sync=false \
+         t. ! queue ! clpitchthreshold name=p pitch-x=16 threshold=20 reports=reports,interval=0 ! \
          fakesink sync=false"
     );
     let received = run(&mut receive(&sandbox, &pipeline)).succeeded();

@@ -38,6 +38,8 @@ struct Property {
     default: String,
     /// Values of an enumeration with their meaning.
     values: Vec<(String, String)>,
+    /// Fields of a structure: the lines of the blurb after the first one.
+    fields: Vec<String>,
 }
 
 /// The properties in the output of `gst-inspect-1.0`.
@@ -63,6 +65,8 @@ fn properties(text: &str) -> Vec<Property> {
         };
         if let Some(flags) = line.strip_prefix("flags: ") {
             property.flags = flags.into();
+        } else if property.flags.is_empty() {
+            property.fields.push(line.into());
         } else if let Some(value) = line.strip_prefix('(') {
             // (0): auto   - Auto: meaning
             let (_, value) = value.split_once("): ").expect("a value of an enumeration");
@@ -159,6 +163,12 @@ impl Property {
                 format!("<br>`{name}`: {}", cell(meaning))
             })
             .collect();
+        let fields = self.fields.iter().map(|field| {
+            let end = field.find([' ', ':']).expect("a field and its meaning");
+            let (name, meaning) = field.split_at(end);
+            format!("<br>`{name}`{}", cell(meaning))
+        });
+        let values = values + &fields.collect::<String>();
         format!(
             "| `{}` | {} | {default} | {} | {}{values} |\n",
             self.name,
@@ -321,6 +331,11 @@ fn reader_sees_ranges_choices_and_arrays() {
         \x20                       flags: readable, writable, changeable in NULL, READY, PAUSED or PLAYING state\n\
         \x20                       Default: \"< (double)0.59999999999999998, (double)2 >\"\n\
         \x20                       GstValueArray of GValues of type \"gdouble\"\n\
+        \x20 fail                : When\n\
+        \x20                       count (a whole number): More than <this>\n\
+        \x20                       flags: readable, writable, changeable in NULL, READY, PAUSED or PLAYING state\n\
+        \x20                       Boxed pointer of type \"GstStructure\"\n\
+        \x20                                                              count: -1\n\
         Element Actions:\n  \"x\" : void\n";
     let rows: Vec<String> = properties(text).iter().map(Property::row).collect();
     assert_eq!(
@@ -331,6 +346,7 @@ fn reader_sees_ranges_choices_and_arrays() {
             "| `rois` | array |  | read only | Where |\n",
             "| `roi` | array | `<0, 7>` | always | Which |\n",
             "| `factors` | array | `<0.6, 2>` | always | How much |\n",
+            "| `fail` | structure |  | always | When<br>`count` (a whole number): More than &lt;this&gt; |\n",
         ]
     );
 }

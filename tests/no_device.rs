@@ -225,11 +225,12 @@ fn environment_chooses_the_device_that_elements_open() {
     if auto.code() != Some(0) {
         return skip("this machine has no OpenCL device");
     }
-    let begin = "/GstPipeline:pipeline0/GstClHistogram:h: device-name = ";
+    let begin = "/GstPipeline:pipeline0/GstClHistogram:h: stats = ";
     let name = auto.lines(begin);
     assert_eq!(name.len(), 1, "{}", auto.text());
     // Part of the name, in a different case.
-    let name = name[0][begin.len()..].trim_matches('"').to_owned();
+    let (_, name) = name[0].split_once("device=(string)").unwrap();
+    let name = name.trim_matches(['"', ';']).to_owned();
     let part = name[..8].to_uppercase();
     let chosen = run(sandbox.launch(&line).env("CLINSPECT_DEVICE", part)).succeeded();
     assert!(chosen.lines(begin)[0].contains(&name), "{}", chosen.text());

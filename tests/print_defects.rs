@@ -74,7 +74,7 @@ fn defects_of_other_pipelines_are_the_same_from_both_programs() {
         // More defects than are listed, of both polarities, with a mask instead of the frame.
         (
             "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=160,height=120 ! \
-             clpitchthreshold FORMULA pitch-x=7.5 name=p max-defects=7",
+             clpitchthreshold FORMULA pitch-x=7.5 name=p limits=limits,max-defects=7",
             "by p: fail",
         ),
         (
@@ -91,7 +91,7 @@ fn defects_of_other_pipelines_are_the_same_from_both_programs() {
         (
             "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=160,height=120 ! \
              clpitchthreshold FORMULA pitch-x=7.5 name=p output=frame ! \
-             clpitchthreshold FORMULA pitch-x=16 name=q output=frame max-defects=2",
+             clpitchthreshold FORMULA pitch-x=16 name=q output=frame limits=limits,max-defects=2",
             "by q: fail",
         ),
         // A square that only means of pixels show.

@@ -43,7 +43,7 @@ const READERS: [(&str, &[&str]); 7] = [
             "File::open(",
         ],
     ),
-    // The picture that `ignore-mask` names.
+    // The picture that `mask` of `ignore` names.
     (
         "ignore_file.rs",
         &["fs::{self, File}", "fs::metadata(", "File::open("],

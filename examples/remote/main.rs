@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The node inspects and sends packed masks (an eighth of a byte per pixel). RTP drops metas, so
-//! the node sends verdict and defects as events (`send-events`), which `clmaskunpack` turns into
+//! the node sends verdict and defects as events (`reports`, field `events`), which `clmaskunpack` turns into
 //! metas again. Start both in any order and restart either: the node repeats its caps every second.
 //!
 //! A lost packet costs its mask and the verdict of the next mask, because after a gap the last event may

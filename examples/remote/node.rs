@@ -41,7 +41,7 @@ pub fn run(args: &Args) -> Result<()> {
         frames => format!("identity eos-after={} !", u64::from(frames) + 1),
     };
     let node = Running::new(&format!(
-        "{} ! {end} clpitchthreshold name=inspect {} send-events=true ! \
+        "{} ! {end} clpitchthreshold name=inspect {} reports=reports,events=true ! \
          video/x-bitmask ! rtpgstpay config-interval=1 ! \
          udpsink name=network host={} port={} async=false",
         frames_of(&args.source),

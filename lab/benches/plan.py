@@ -45,15 +45,15 @@ PUBLISHED = (
     'multiples="<1>" borders=skip min-contrast=0'
 )
 CHAIN = (
-    "clgaussian kernel-size=5 sigma=0.8 {p} ! clhistogram post-messages=false {p} ! "
-    "clpitchthreshold pitch-x=7.35 pitch-y=7.35 threshold=8 post-messages=false {p}"
+    "clgaussian kernel-size=5 sigma=0.8 {p} ! clhistogram reports=reports,messages=false {p} ! "
+    "clpitchthreshold pitch-x=7.35 pitch-y=7.35 threshold=8 reports=reports,messages=false {p}"
 )
 
 # Strips of a web, and the same strips judged alone. No pixel reaches the threshold: the picture is the same
 # in all strips, so it jumps at each seam.
-WEB_PITCH = ("clpitchthreshold pitch-x=16.35 pitch-y=16.35 threshold=255 post-messages=false"
+WEB_PITCH = ("clpitchthreshold pitch-x=16.35 pitch-y=16.35 threshold=255 reports=reports,messages=false"
              " line-scan={web}")
-WEB_CHAIN = ("clgaussian kernel-size=5 sigma=0.8 line-scan={web} ! clhistogram post-messages=false ! "
+WEB_CHAIN = ("clgaussian kernel-size=5 sigma=0.8 line-scan={web} ! clhistogram reports=reports,messages=false ! "
              + WEB_PITCH)
 
 PLAIN_CHAIN = f"clgaussian ! clhistogram ! {PUBLISHED} threshold=40"

@@ -430,7 +430,7 @@ def pipeline_sections(gpu):
     ]
     peers = []
     for title, form, own, theirs in [
-        ("videoanalyse (luma mean and variance)", "I420", "clhistogram post-messages=false",
+        ("videoanalyse (luma mean and variance)", "I420", "clhistogram reports=reports,messages=false",
          "videoanalyse message=false"),
         ("cvsmooth, Gaussian 3x3, GRAY8", "GRAY8", "clgaussian",
          "cvsmooth type=gaussian kernel-width=3 kernel-height=3"),

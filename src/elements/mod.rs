@@ -1,7 +1,7 @@
 //! The GStreamer elements, one folder each, and the templates `base_filter` and `inspector`.
 
-mod arrays;
 pub mod base_filter;
+mod checked;
 pub mod flat_field;
 pub mod gaussian;
 pub mod histogram;
@@ -12,6 +12,7 @@ pub mod pitch_threshold;
 mod property_table;
 pub mod reference;
 mod specs;
+mod structure;
 mod text;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -6,33 +6,34 @@ use gst::{glib, prelude::*, subclass::prelude::*};
 
 use super::lock;
 
-type Get<S> = Box<dyn Fn(&mut S) -> glib::Value + Send + Sync>;
-type Set<S> = Box<dyn Fn(&mut S, &glib::Value) + Send + Sync>;
+type Get<S> = Box<dyn Fn(&mut S) -> glib::SendValue + Send + Sync>;
+type Set<S> = Box<dyn Fn(&mut S, &glib::Value) -> Result<(), String> + Send + Sync>;
 type GetOfElement<E> = Box<dyn Fn(&E) -> glib::Value + Send + Sync>;
-type SetOfElement<E> = Box<dyn Fn(&E, &glib::Value) + Send + Sync>;
+type SetOfElement<E> = Box<dyn Fn(&E, &glib::Value) -> Result<(), String> + Send + Sync>;
 
 /// The type of a field that holds a property's value.
 pub trait Field {
     /// The property's value.
-    fn to_property(&self) -> glib::Value;
-    /// Sets the property.
-    fn set_property(&mut self, value: &glib::Value);
+    fn to_property(&self) -> glib::SendValue;
+    /// Sets the property, whose type and range were checked.
+    ///
+    /// # Errors
+    /// A sentence that says what else is wrong with the value.
+    fn set_property(&mut self, value: &glib::Value) -> Result<(), String>;
 }
 
-impl<T: ToValue + for<'a> glib::value::FromValue<'a>> Field for T {
-    fn to_property(&self) -> glib::Value {
-        self.to_value()
+impl<T: ToSendValue + for<'a> glib::value::FromValue<'a>> Field for T {
+    fn to_property(&self) -> glib::SendValue {
+        self.to_send_value()
     }
 
-    fn set_property(&mut self, value: &glib::Value) {
-        // GObject has checked type and range already.
-        if let Ok(value) = value.get() {
-            *self = value;
-        }
+    fn set_property(&mut self, value: &glib::Value) -> Result<(), String> {
+        *self = value.get::<T>().map_err(|error| error.to_string())?;
+        Ok(())
     }
 }
 
-/// A property whose value is in the settings `S`.
+/// A property, or a field of a property that is a structure, whose value is in the settings `S`.
 pub struct Row<S> {
     spec: glib::ParamSpec,
     get: Get<S>,
@@ -43,8 +44,8 @@ impl<S: 'static> Row<S> {
     /// A property with a getter and a setter of its own.
     pub fn new(
         spec: glib::ParamSpec,
-        get: impl Fn(&mut S) -> glib::Value + Send + Sync + 'static,
-        set: impl Fn(&mut S, &glib::Value) + Send + Sync + 'static,
+        get: impl Fn(&mut S) -> glib::SendValue + Send + Sync + 'static,
+        set: impl Fn(&mut S, &glib::Value) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         Self {
             spec,
@@ -60,6 +61,24 @@ impl<S: 'static> Row<S> {
             move |settings| field(settings).to_property(),
             move |settings, value| field(settings).set_property(value),
         )
+    }
+
+    /// The description.
+    pub fn spec(&self) -> &glib::ParamSpec {
+        &self.spec
+    }
+
+    /// The value.
+    pub fn get(&self, settings: &mut S) -> glib::SendValue {
+        (self.get)(settings)
+    }
+
+    /// Sets the value, whose type and range were checked.
+    ///
+    /// # Errors
+    /// A sentence that says what else is wrong with the value.
+    pub fn set(&self, settings: &mut S, value: &glib::Value) -> Result<(), String> {
+        (self.set)(settings, value)
     }
 }
 
@@ -126,7 +145,7 @@ impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
         for Row { spec, get, set } in rows {
             self.specs.push(spec);
             self.access.push(Access {
-                get: Box::new(move |element| get(&mut lock(settings(element)))),
+                get: Box::new(move |element| get(&mut lock(settings(element))).into()),
                 set: Box::new(move |element, value| set(&mut lock(settings(element)), value)),
             });
         }
@@ -143,7 +162,10 @@ impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
         self.specs.push(spec);
         self.access.push(Access {
             get: Box::new(get),
-            set: Box::new(set),
+            set: Box::new(move |element, value| {
+                set(element, value);
+                Ok(())
+            }),
         });
         self
     }
@@ -166,8 +188,8 @@ impl<E: ObjectSubclass<Type: IsA<glib::Object>>> PropertyTable<E> {
     /// Sets a property.
     pub fn set(&self, element: &E, value: &glib::Value, spec: &glib::ParamSpec) {
         gst::info!(self.category, imp = element, "{} = {value:?}", spec.name());
-        if let Some(access) = self.access(spec) {
-            (access.set)(element, value);
+        if let Some(Err(why)) = self.access(spec).map(|access| (access.set)(element, value)) {
+            gst::warning!(self.category, imp = element, "{}: {why}", spec.name());
         }
     }
 

@@ -4,6 +4,11 @@ use std::ops::RangeInclusive;
 
 use gst::{glib, prelude::*};
 
+use super::{
+    checked::Checked,
+    structure::{self, Structure},
+};
+
 /// An unsigned number.
 pub fn uint(
     name: &str,
@@ -124,7 +129,7 @@ pub fn file_at_start<T>(name: &str, nick: &str, blurb: &str, _default: T) -> gli
         .build()
 }
 
-/// The property `interval`, a time without the value that GStreamer uses for "none".
+/// The field `interval` of `reports`, a time without the value that GStreamer uses for "none".
 pub fn interval(default: u64) -> glib::ParamSpec {
     glib::ParamSpecUInt64::builder("interval")
         .nick("Interval")
@@ -157,6 +162,11 @@ pub fn reals<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::Param
     array(name, nick, blurb, &real("factor", "A factor"))
 }
 
+/// A property `<x, y>`. An array has no default in its description.
+pub fn pair<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
+    array(name, nick, blurb, &real("number", "A number"))
+}
+
 /// A property `<level, ...>`. An array has no default in its description.
 pub fn levels<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::ParamSpec {
     array(name, nick, blurb, &real("level", "A grey level"))
@@ -187,6 +197,15 @@ pub fn polygons<T>(name: &str, nick: &str, blurb: &str, _default: T) -> glib::Pa
     array(name, nick, blurb, &polygon)
 }
 
+/// A structure. Its fields are described in the blurb; it has no default in its description.
+pub fn structure<S: Structure>(nick: &str, blurb: &str, _default: Checked<S>) -> glib::ParamSpec {
+    glib::ParamSpecBoxed::builder::<gst::Structure>(S::NAME)
+        .nick(nick)
+        .blurb(&structure::blurb::<S>(blurb))
+        .mutable_playing()
+        .build()
+}
+
 fn array(name: &str, nick: &str, blurb: &str, element: &glib::ParamSpec) -> glib::ParamSpec {
     gst::ParamSpecArray::builder(name)
         .nick(nick)
@@ -207,7 +226,7 @@ fn real(name: &str, blurb: &str) -> glib::ParamSpec {
 }
 
 /// The range of the numbers is wide on purpose: for a number outside the range GObject only warns
-/// and uses another one. [`super::arrays::Numbers`] checks them instead.
+/// and uses another one. [`super::checked::Readable`] checks them instead.
 fn number() -> glib::ParamSpec {
     glib::ParamSpecInt::builder("number")
         .nick("Number")

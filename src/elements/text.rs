@@ -11,13 +11,14 @@ use super::property_table::Field;
 pub struct Text(pub String);
 
 impl Field for Text {
-    fn to_property(&self) -> glib::Value {
-        self.0.to_value()
+    fn to_property(&self) -> glib::SendValue {
+        self.0.to_send_value()
     }
 
-    fn set_property(&mut self, value: &glib::Value) {
+    fn set_property(&mut self, value: &glib::Value) -> Result<(), String> {
         let text = path(value).unwrap_or_default();
         self.0 = text.to_string_lossy().into_owned();
+        Ok(())
     }
 }
 
@@ -26,12 +27,13 @@ impl Field for Text {
 pub struct Location(pub PathBuf);
 
 impl Field for Location {
-    fn to_property(&self) -> glib::Value {
-        self.0.to_value()
+    fn to_property(&self) -> glib::SendValue {
+        self.0.to_send_value()
     }
 
-    fn set_property(&mut self, value: &glib::Value) {
+    fn set_property(&mut self, value: &glib::Value) -> Result<(), String> {
         self.0 = path(value).unwrap_or_default();
+        Ok(())
     }
 }
 

@@ -34,7 +34,8 @@ fn alarms_by_default_are_off() {
 #[test]
 fn alarm_over_exposed_is_told_when_raised_and_when_cleared() {
     let Some(device) = start() else { return };
-    let line = "clhistogram alarm-over-exposed=0.5 alarm-under-exposed=0.5 post-messages=false";
+    let line =
+        "clhistogram alarm-over-exposed=0.5 alarm-under-exposed=0.5 reports=reports,messages=false";
     let mut rig = Rig::new(line, &caps_of(&constant(SIZE, 0)));
     let mut told = Vec::new();
     for level in [100, 255, 255, 100, 0, 100] {

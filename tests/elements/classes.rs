@@ -1,4 +1,4 @@
-//! `classes` and `fail-classes`: which defects count for the verdict, and rules that are refused.
+//! `classes`, and `classes` of `fail`: which defects count for the verdict, and rules that are refused.
 
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
@@ -9,8 +9,7 @@ use crate::{
     support::{Rig, buffer_of, caps_of, constant, feed, noise, start},
 };
 
-const LINE: &str =
-    "clpitchthreshold PUBLISHED pitch-x=16 fail-defect-pixels=-1 fail-defect-count=0";
+const LINE: &str = "clpitchthreshold PUBLISHED pitch-x=16 fail=fail,defect-area=0";
 const RULES: &str = "scratch: width > 20; dot: area < 10 and mean > 0";
 
 /// A grey frame with a bright dot of 4 pixels and, if `scratch`, a bright line of 30 pixels; the
@@ -42,7 +41,8 @@ fn only_named_classes_count_for_the_verdict() {
         ("other", false, false),
         ("other, dot", true, true),
     ] {
-        let line = format!("{line} fail-classes=\"{fail_classes}\"");
+        let line =
+            format!("{line} fail=\"fail,defect-area=0,classes=(string)\\\"{fail_classes}\\\"\"");
         for (scratch, fails) in [(false, dot_fails), (true, scratch_fails)] {
             let frame = frame(scratch);
             let mut rig = Rig::new(&line, &caps_of(&frame));
@@ -87,8 +87,8 @@ fn counts(fields: &gst::StructureRef) -> Vec<(String, u32)> {
 fn rules_may_ask_for_the_level_that_found_a_defect() {
     let Some(device) = start() else { return };
     let line = "clpitchthreshold pitch-x=40 pitch-y=40 multiples=<1> threshold=12 min-contrast=0 \
-                fail-defect-count=0 interval=0 message-defects=true \
-                classes=\"stain: level >= 1; dot: level < 1\" fail-classes=stain";
+                reports=reports,interval=0,message-defects=true \
+                classes=\"stain: level >= 1; dot: level < 1\" fail=fail,classes=stain";
     for (scales, is_stained, stains) in [(3, true, 1), (3, false, 0), (0, true, 0)] {
         let about = format!("scales={scales}, stained: {is_stained}");
         let frame = stained(is_stained);
@@ -147,7 +147,7 @@ fn rules_follow_the_properties_and_refused_ones_go_back() {
         Verdict::Fail
     );
     element.set_property("classes", RULES);
-    element.set_property("fail-classes", "scratch");
+    element.set_property_from_str("fail", "fail, classes=scratch");
     assert_eq!(
         verdict(&rig.pass(buffer_of(&frame, &device))),
         Verdict::Pass
@@ -158,14 +158,26 @@ fn rules_follow_the_properties_and_refused_ones_go_back() {
             "scratch: widht > 20",
             ["rule 1, column 10", "\"widht\" is no feature"],
         ),
-        ("classes", "dot: area < 10", ["fail-classes", "\"scratch\""]),
-        ("fail-classes", "scratch,burr", ["fail-classes", "\"burr\""]),
+        (
+            "classes",
+            "dot: area < 10",
+            ["fail: classes", "\"scratch\""],
+        ),
+        (
+            "fail",
+            "fail, classes=\"scratch,burr\"",
+            ["fail: classes", "\"burr\""],
+        ),
+        (
+            "fail",
+            "fail, defect-count=no",
+            ["fail: defect-count: false is not", "-1 or more"],
+        ),
     ] {
-        let before = [
-            element.property::<String>("classes"),
-            element.property("fail-classes"),
-        ];
-        element.set_property(name, value);
+        let rules =
+            || ["classes", "fail"].map(|name| format!("{:?}", element.property_value(name)));
+        let before = rules();
+        element.set_property_from_str(name, value);
         assert_eq!(
             verdict(&rig.pass(buffer_of(&frame, &device))),
             Verdict::Pass
@@ -179,11 +191,7 @@ fn rules_follow_the_properties_and_refused_ones_go_back() {
                 warnings[0].text
             );
         }
-        let after = [
-            element.property::<String>("classes"),
-            element.property("fail-classes"),
-        ];
-        assert_eq!(after, before, "{value}");
+        assert_eq!(rules(), before, "{value}");
     }
     assert_eq!(
         verdict(&rig.pass(buffer_of(&frame, &device))),
@@ -201,7 +209,7 @@ fn rules_that_cannot_be_read_are_refused_at_the_start() {
             "classes=\"a: area <\"",
             ["classes: rule 1, column 10", "a number"],
         ),
-        ("fail-classes=a", ["fail-classes", "\"a\""]),
+        ("fail=fail,classes=a", ["fail: classes", "\"a\""]),
     ] {
         let line = format!("{LINE} {properties}");
         let fate = feed(&line, &caps_of(&frame), vec![buffer_of(&frame, &device)]);

@@ -20,7 +20,9 @@ const SIZE: [usize; 2] = [203, 151];
 const THRESHOLD: f64 = 9.0;
 
 fn line(more: &str) -> String {
-    format!("clpitchthreshold {RECOMMENDED} message-defects=true threshold={THRESHOLD} {more}")
+    format!(
+        "clpitchthreshold {RECOMMENDED} reports=reports,message-defects=true threshold={THRESHOLD} {more}"
+    )
 }
 
 #[track_caller]
@@ -173,7 +175,7 @@ fn defects_in_meta_regions_and_messages_equal_the_reference() {
         ] {
             let frame = panels.next_as(format, arrangement, 9);
             let element = format!(
-                "clpitchthreshold {RECOMMENDED} message-defects=true threshold={threshold} interval=0 \
+                "clpitchthreshold {RECOMMENDED} reports=reports,interval=0,message-defects=true threshold={threshold} \
                  scale-factors=<0.3,0.15,0.07>"
             );
             let caps = wanted_caps.parse().unwrap();
@@ -244,7 +246,9 @@ fn list_follows_its_properties_while_mask_and_count_stay() {
                 };
                 element.set_property("min-area", min_area);
                 element.set_property("merge-distance", merge_distance);
-                element.set_property("max-defects", max_defects);
+                let limits =
+                    gst::Structure::builder("limits").field("max-defects", max_defects as u32);
+                element.set_property("limits", limits.build());
                 let output = rig.pass(buffer_of(&frame, &device));
                 let (expected, overflow) = listed(&frame, &settings, wanted);
                 let result = &DefectResult::read(&output)[0];
@@ -267,7 +271,7 @@ fn list_follows_its_properties_while_mask_and_count_stay() {
 fn list_of_no_defects_is_empty_and_says_that_there_are_more() {
     let Some(device) = start() else { return };
     let frame = spotted(SIZE).next(9);
-    let mut rig = Rig::new(&line("max-defects=0"), &caps_of(&frame));
+    let mut rig = Rig::new(&line("limits=limits,max-defects=0"), &caps_of(&frame));
     let output = rig.pass(buffer_of(&frame, &device));
     assert_records(&output, &[]);
     let result = &DefectResult::read(&output)[0];
@@ -306,7 +310,10 @@ fn verdict_by_pixels_count_and_area_fails_above_the_limit_only() {
     };
     let (defects, _) = listed(&frame, &settings, wanted);
     let (count, area) = (defects.len() as i64, i64::from(defects[0].area));
-    let mut rig = Rig::new(&line("min-area=2 interval=0"), &caps_of(&frame));
+    let mut rig = Rig::new(
+        &line("min-area=2 reports=reports,interval=0"),
+        &caps_of(&frame),
+    );
     let element = rig.only("clpitchthreshold");
     for (limits, verdict) in [
         ([0, 0, 0], Verdict::Fail),
@@ -323,9 +330,11 @@ fn verdict_by_pixels_count_and_area_fails_above_the_limit_only() {
         ([-1, -1, area], Verdict::Pass),
         ([i64::MAX, i64::MAX, i64::MAX], Verdict::Pass),
     ] {
-        element.set_property("fail-defect-pixels", limits[0]);
-        element.set_property("fail-defect-count", limits[1]);
-        element.set_property("fail-defect-area", limits[2]);
+        let fail = gst::Structure::builder("fail")
+            .field("defect-pixels", limits[0])
+            .field("defect-count", limits[1])
+            .field("defect-area", limits[2]);
+        element.set_property("fail", fail.build());
         let output = rig.pass(buffer_of(&frame, &device));
         assert_eq!(
             DefectResult::read(&output)[0].verdict,

@@ -157,17 +157,19 @@ fn discontinuous(mut mask: gst::Buffer) -> gst::Buffer {
 }
 
 #[test]
-fn events_precede_their_buffers_while_send_events_is_set() {
+fn events_precede_their_buffers_while_they_are_wanted() {
     let Some(device) = start() else { return };
     let frame = spotted(SIZE).next(5);
     for output in ["mask", "frame"] {
         let line = format!("clpitchthreshold {RECOMMENDED} output={output}");
         let mut rig = Rig::new(&line, &caps_of(&frame));
         let element = rig.only("clpitchthreshold");
-        assert!(!element.property::<bool>("send-events"));
+        let reports: gst::Structure = element.property("reports");
+        assert_eq!(reports.get("events"), Ok(false));
         let seen = watch(&element.static_pad("src").unwrap());
         for send in [false, true, true, false, true] {
-            element.set_property("send-events", send);
+            let reports = gst::Structure::builder("reports").field("events", send);
+            element.set_property("reports", reports.build());
             rig.pass(buffer_of(&frame, &device));
         }
         let expected = [
@@ -194,10 +196,10 @@ fn event_holds_the_meta_bit_for_bit_also_as_text() {
     for (more, listed) in [
         ("", true),
         ("threshold=4 output=frame", true),
-        ("max-defects=0", false),
+        ("limits=limits,max-defects=0", false),
         (&format!("rois=\"{whole}\""), true),
     ] {
-        let line = format!("clpitchthreshold {RECOMMENDED} send-events=true {more}");
+        let line = format!("clpitchthreshold {RECOMMENDED} reports=reports,events=true {more}");
         let mut rig = Rig::new(&line, &caps_of(&frames[0]));
         for (i, frame) in frames.iter().enumerate() {
             let output = rig.pass(buffer_of(frame, &device));

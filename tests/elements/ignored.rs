@@ -1,4 +1,4 @@
-//! `ignore-mask` and `ignore-regions`: pixels that are not judged, and files that are refused.
+//! The property `ignore`: pixels that are not judged, and files that are refused.
 
 use std::{
     fs,
@@ -147,7 +147,7 @@ fn mask_pictures_of_every_format_leave_the_same_pixels_out() {
     let expected = expected(&frame, pixels(|v| v != 0));
     for (kind, bytes) in files() {
         let file = Scratch::new(&bytes);
-        let line = format!("{LINE} ignore-mask={}", file.path());
+        let line = format!("{LINE} ignore=ignore,mask={}", file.path());
         let mut rig = Rig::new(&line, &caps_of(&frame));
         assert_judged(&rig.pass(buffer_of(&frame, &device)), &expected, kind);
         assert!(rig.warnings().is_empty(), "{kind}: {:?}", rig.warnings());
@@ -163,7 +163,8 @@ fn polygons_leave_their_pixels_out_in_every_form_of_the_mask() {
         vec![12.25, 1.0, 40.5, 9.5, 14.0, 16.0, 20.0, 8.0],
     ];
     let expected = expected(&frame, ignored(&polygons, SIZE[0], 0, SIZE[1]));
-    let regions = "ignore-regions=<<-3.0,-1,2.5,-1,2.5,40,-3,40>,<12.25,1.0,40.5,9.5,14,16,20,8>>";
+    let regions =
+        "ignore=ignore,regions=<<-3.0,-1,2.5,-1,2.5,40,-3,40>,<12.25,1.0,40.5,9.5,14,16,20,8>>";
     let mut rig = Rig::new(&format!("{LINE} {regions}"), &caps_of(&frame));
     assert_judged(&rig.pass(buffer_of(&frame, &device)), &expected, "packed");
     let grey = gst_video::VideoCapsBuilder::new()
@@ -214,10 +215,15 @@ fn ignored_tiles_without_the_pattern_are_not_marked() {
         };
         let expected = compare(frame.component(0), &settings);
         assert_eq!(expected.missing_pixels == 0, right == 256.0);
-        let line = format!("{line} ignore-regions=<<120.0,0,{right},0,{right},128,120,128>>");
+        let line =
+            format!("{line} ignore=ignore,regions=<<120.0,0,{right},0,{right},128,120,128>>");
         let mut rig = Rig::new(&line, &caps_of(&frame));
         assert_judged(&rig.pass(buffer_of(&frame, &device)), &expected, &line);
     }
+}
+
+fn masked_by(path: &str) -> String {
+    format!("ignore, mask={path}")
 }
 
 #[test]
@@ -233,34 +239,39 @@ fn ignored_pixels_follow_the_properties_and_refused_ones_go_back() {
         "nothing ignored",
     );
     let file = Scratch::new(&files()[0].1);
-    element.set_property("ignore-mask", file.path());
+    element.set_property_from_str("ignore", &masked_by(file.path()));
     let masked = expected(&frame, pixels(|v| v != 0));
     assert_judged(&rig.pass(buffer_of(&frame, &device)), &masked, "a picture");
-    for (name, value, word) in [
-        ("ignore-mask", "/nowhere/mask.png", "/nowhere/mask.png"),
+    for (value, words) in [
         (
-            "ignore-regions",
-            "<<0.0,0.0,1.0,1.0>>",
-            "at least three points",
+            "ignore, mask=/nowhere/mask.png",
+            ["ignore: mask", "/nowhere/mask.png"],
         ),
+        (
+            "ignore, regions=<<0,0,1,1>>",
+            ["ignore: regions", "at least three points"],
+        ),
+        (
+            "ignore, regions=<<0,0,1,one>>",
+            ["ignore: regions", "is not a number"],
+        ),
+        ("ignore, mask=<0>", ["ignore: mask", "is not a text"]),
+        ("ignore, region=<0>", ["\"region\"", "mask, regions"]),
     ] {
-        let before = format!("{:?}", element.property_value(name));
-        element.set_property_from_str(name, value);
+        let before = format!("{:?}", element.property_value("ignore"));
+        element.set_property_from_str("ignore", value);
         assert_judged(&rig.pass(buffer_of(&frame, &device)), &masked, value);
         let warnings = rig.warnings();
         assert_eq!(warnings.len(), 1, "{value}: {warnings:?}");
         let text = &warnings[0].text;
-        assert!(text.contains(name) && text.contains(word), "{text}");
-        // An array that cannot be read was never taken; others have their value from before again.
-        if name == "ignore-mask" {
-            assert_eq!(format!("{:?}", element.property_value(name)), before);
-        }
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+        assert_eq!(format!("{:?}", element.property_value("ignore")), before);
     }
-    element.set_property("ignore-mask", "");
+    element.set_property_from_str("ignore", "ignore");
     let output = rig.pass(buffer_of(&frame, &device));
     assert_judged(&output, &all, "nothing ignored again");
     // The file is read again at new caps, when it may hold another picture.
-    element.set_property("ignore-mask", file.path());
+    element.set_property_from_str("ignore", &masked_by(file.path()));
     fs::write(&file.0, b"P5 3 1 255\n\xff\0\0").unwrap();
     let small = noise(Format::Gray8, [47, 18], PLAIN);
     let pushed = {
@@ -292,16 +303,16 @@ fn assert_refused(properties: &str, words: &[&str]) {
 fn pictures_that_cannot_be_used_are_refused_with_a_sentence() {
     let file = |bytes: &[u8], words: &[&str]| {
         let file = Scratch::new(bytes);
-        let words = [words, &["ignore-mask", file.path()]].concat();
-        assert_refused(&format!("ignore-mask={}", file.path()), &words);
+        let words = [words, &["ignore: mask", file.path()]].concat();
+        assert_refused(&format!("ignore=ignore,mask={}", file.path()), &words);
     };
     let reading = "cannot be read";
     assert_refused(
-        "ignore-mask=/nowhere/mask.png",
+        "ignore=ignore,mask=/nowhere/mask.png",
         &["/nowhere/mask.png", reading, "No such file"],
     );
     assert_refused(
-        "ignore-mask=/dev/zero",
+        "ignore=ignore,mask=/dev/zero",
         &["/dev/zero", reading, "not a file"],
     );
     file(b"", &[reading]);
@@ -327,8 +338,8 @@ fn pictures_that_cannot_be_used_are_refused_with_a_sentence() {
             .as_slice(),
     );
     assert_refused(
-        &format!("ignore-mask={}", other.path()),
-        &["ignore-mask", "18x45", "the frames have 45x18"],
+        &format!("ignore=ignore,mask={}", other.path()),
+        &["ignore: mask", "18x45", "the frames have 45x18"],
     );
 }
 
@@ -345,26 +356,26 @@ fn crc(bytes: &[u8]) -> u32 {
 #[test]
 fn polygons_that_cannot_be_used_are_refused_with_a_sentence() {
     assert_refused(
-        "ignore-regions=<<0.0,0.0,1.0,1.0>>",
+        "ignore=ignore,regions=<<0.0,0.0,1.0,1.0>>",
         &[
-            "ignore-regions",
+            "ignore: regions",
             "polygon 1",
             "4 numbers",
             "at least three points",
         ],
     );
     assert_refused(
-        "ignore-regions=<<0.0,0.0,9.0,0.0,9.0,9.0>,<0.0,0.0,9.0,0.0,9.0,9.0,1.0>>",
-        &["ignore-regions", "polygon 2", "7 numbers"],
+        "ignore=ignore,regions=<<0.0,0.0,9.0,0.0,9.0,9.0>,<0.0,0.0,9.0,0.0,9.0,9.0,1.0>>",
+        &["ignore: regions", "polygon 2", "7 numbers"],
     );
     assert_refused(
-        "ignore-regions=<<0.0,0.0,9e99,0.0,9.0,9.0>>",
-        &["ignore-regions", "polygon 1", "2^45"],
+        "ignore=ignore,regions=<<0.0,0.0,9e99,0.0,9.0,9.0>>",
+        &["ignore: regions", "polygon 1", "2^45"],
     );
     // Nothing remains.
     assert_refused(
-        "ignore-regions=<<-1.0,-1.0,100.0,-1.0,100.0,100.0,-1.0,100.0>>",
-        &["pitch-x", "ignore-mask and ignore-regions", "leave pixels"],
+        "ignore=ignore,regions=<<-1.0,-1.0,100.0,-1.0,100.0,100.0,-1.0,100.0>>",
+        &["pitch-x", "mask and regions of ignore", "leave pixels"],
     );
 }
 
@@ -373,9 +384,12 @@ fn a_pipe_as_a_mask_is_refused_and_does_not_block() {
     let path = std::env::temp_dir().join(format!("clinspect-pipe-{}", std::process::id()));
     let made = std::process::Command::new("mkfifo").arg(&path).status();
     if !made.is_ok_and(|status| status.success()) {
-        device::skip("a pipe as ignore-mask", "mkfifo cannot make one");
+        device::skip("a pipe as a mask", "mkfifo cannot make one");
         return;
     }
-    assert_refused(&format!("ignore-mask={}", path.display()), &["not a file"]);
+    assert_refused(
+        &format!("ignore=ignore,mask={}", path.display()),
+        &["not a file"],
+    );
     let _ = fs::remove_file(Path::new(&path));
 }

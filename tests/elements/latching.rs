@@ -39,9 +39,9 @@ const HISTOGRAM: [(&str, &str); 13] = [
     ("roi", "<3,1,20,5>"),
     ("bit-depth", "8"),
     ("strategy", "private"),
-    ("post-messages", "false"),
-    ("interval", "0"),
-    ("message-bins", "true"),
+    ("reports", "reports,messages=false"),
+    ("reports", "reports,interval=0"),
+    ("reports", "reports,message-bins=true"),
     ("alarm-over-exposed", "0.5"),
     ("alarm-under-exposed", "0.5"),
     ("alarm-contrast", "10"),
@@ -49,7 +49,7 @@ const HISTOGRAM: [(&str, &str); 13] = [
     ("alarm-drift-reference", "<100.5>"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 37] = [
+const PITCH_THRESHOLD: [(&str, &str); 36] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -65,34 +65,33 @@ const PITCH_THRESHOLD: [(&str, &str); 37] = [
     ("rois", "<<9,1,60,50>>"),
     ("bit-depth", "8"),
     ("difference-gain", "3"),
-    ("learn-frames", "2"),
-    ("learn-rate", "5"),
-    ("learn-margin", "1"),
+    ("learn", "learn,frames=2"),
+    ("learn", "learn,rate=5"),
+    ("learn", "learn,margin=1"),
     ("min-area", "4"),
     ("merge-distance", "2"),
-    ("max-defects", "3"),
-    ("fail-defect-pixels", "-1"),
-    ("fail-defect-count", "-1"),
-    ("fail-defect-area", "-1"),
+    ("limits", "limits,max-defects=3"),
+    ("fail", "fail,defect-pixels=0"),
+    ("fail", "fail,defect-count=-1"),
+    ("fail", "fail,defect-area=0"),
     ("output", "frame"),
-    ("post-messages", "false"),
-    ("interval", "0"),
-    ("message-defects", "true"),
-    ("send-events", "true"),
-    ("max-defect-rows", "7"),
-    ("max-runs", "5"),
+    ("reports", "reports,messages=false"),
+    ("reports", "reports,interval=0"),
+    ("reports", "reports,message-defects=true"),
+    ("reports", "reports,events=true"),
+    ("limits", "limits,max-defect-rows=7"),
+    ("limits", "limits,max-runs=5"),
     ("classes", "small: area < 4"),
-    ("fail-classes", "other"),
-    ("mm-per-pixel-x", "0.05"),
-    ("mm-per-pixel-y", "0.04"),
-    ("ignore-mask", ""),
-    ("ignore-regions", "<<10.0,-1.0,70.5,20.0,4.0,66.0>>"),
+    ("fail", "fail,classes=other"),
+    ("mm-per-pixel", "<0.05,0.04>"),
+    ("ignore", "ignore,mask=(string)\"\""),
+    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
 
-const REFERENCE: [(&str, &str); 36] = [
-    ("learn-frames", "2"),
-    ("learn-rate", "5"),
-    ("learn-margin", "1"),
+const REFERENCE: [(&str, &str); 35] = [
+    ("learn", "learn,frames=2"),
+    ("learn", "learn,rate=5"),
+    ("learn", "learn,margin=1"),
     ("threshold", "90"),
     ("deviation-factor", "0"),
     ("edge-tolerance", "0"),
@@ -108,23 +107,22 @@ const REFERENCE: [(&str, &str); 36] = [
     ("bit-depth", "8"),
     ("min-area", "4"),
     ("merge-distance", "2"),
-    ("max-defects", "3"),
-    ("fail-defect-pixels", "-1"),
-    ("fail-defect-count", "-1"),
-    ("fail-defect-area", "-1"),
+    ("limits", "limits,max-defects=3"),
+    ("fail", "fail,defect-pixels=0"),
+    ("fail", "fail,defect-count=-1"),
+    ("fail", "fail,defect-area=0"),
     ("output", "mask"),
-    ("post-messages", "false"),
-    ("interval", "0"),
-    ("message-defects", "true"),
-    ("send-events", "true"),
-    ("max-defect-rows", "7"),
-    ("max-runs", "5"),
+    ("reports", "reports,messages=false"),
+    ("reports", "reports,interval=0"),
+    ("reports", "reports,message-defects=true"),
+    ("reports", "reports,events=true"),
+    ("limits", "limits,max-defect-rows=7"),
+    ("limits", "limits,max-runs=5"),
     ("classes", "small: area < 4"),
-    ("fail-classes", "other"),
-    ("mm-per-pixel-x", "0.05"),
-    ("mm-per-pixel-y", "0.04"),
-    ("ignore-mask", ""),
-    ("ignore-regions", "<<10.0,-1.0,70.5,20.0,4.0,66.0>>"),
+    ("fail", "fail,classes=other"),
+    ("mm-per-pixel", "<0.05,0.04>"),
+    ("ignore", "ignore,mask=(string)\"\""),
+    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
     ("memory-object", "buffer"),
 ];
 
@@ -238,19 +236,40 @@ fn is_live(pspec: &glib::ParamSpec) -> bool {
     pspec.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING)
 }
 
+/// The values that the test gives a property, at least one for each field of a structure.
+fn values_of<'a>(element: &gst::Element, name: &str, values: &[(&str, &'a str)]) -> Vec<&'a str> {
+    let known = values.iter().filter(|(known, _)| *known == name);
+    let known: Vec<&str> = known.map(|(_, value)| *value).collect();
+    let factory = element.factory().unwrap().name();
+    assert!(
+        !known.is_empty(),
+        "{factory}: give {name} a value in this test"
+    );
+    if let Ok(structure) = element.property_value(name).get::<gst::Structure>() {
+        for field in structure.fields() {
+            let begin = format!("{name},{field}=");
+            let is_known = known.iter().any(|value| value.starts_with(&begin));
+            assert!(
+                is_known,
+                "{factory}: give {field} of {name} a value in this test"
+            );
+        }
+    }
+    known
+}
+
 /// Runs each property of an element in each state.
 fn assert_latched(line: &str, own: &[(&str, &str)]) {
     let Some(device) = start() else { return };
+    let is_own = |name: &str| own.iter().any(|(known, _)| *known == name);
     let values: Vec<(&str, &str)> = own
         .iter()
-        .chain(&OF_EVERY_DEVICE_ELEMENT)
+        .chain((OF_EVERY_DEVICE_ELEMENT.iter()).filter(|(name, _)| !is_own(name)))
         .copied()
         .collect();
     let factory = line.split(' ').next().unwrap();
-    let properties = gst::ElementFactory::make(factory)
-        .build()
-        .unwrap()
-        .list_properties();
+    let element = gst::ElementFactory::make(factory).build().unwrap();
+    let properties = element.list_properties();
     let writable = properties.iter().filter(|pspec| {
         pspec.owner_type().name().starts_with("GstCl")
             && pspec.flags().contains(glib::ParamFlags::WRITABLE)
@@ -259,12 +278,12 @@ fn assert_latched(line: &str, own: &[(&str, &str)]) {
     });
     let old = run(line, None, &device);
     assert!(old.iter().all(|o| o.bytes.iter().any(|&byte| byte != 0)));
-    for pspec in writable {
+    let with_values = writable.flat_map(|pspec| {
+        let values = values_of(&element, pspec.name(), &values);
+        values.into_iter().map(move |value| (pspec, value))
+    });
+    for (pspec, value) in with_values {
         let name = pspec.name();
-        let (_, value) = values
-            .iter()
-            .find(|(known, _)| *known == name)
-            .unwrap_or_else(|| panic!("{factory}: give {name} a value in this test"));
         let new = run(line, Some((gst::State::Null, name, value)), &device);
         for state in [gst::State::Ready, gst::State::Paused, gst::State::Playing] {
             let found = run(line, Some((state, name, value)), &device);

@@ -54,7 +54,7 @@ fn learned_threshold_is_the_lowest_that_the_rate_allows() {
     let mut panels = panels();
     let good: Vec<Frame> = (0..4).map(|_| panels.next(0)).collect();
     let mut rig = Rig::new(
-        &format!("{ELEMENT} learn-frames=3 learn-rate=200 learn-margin=0"),
+        &format!("{ELEMENT} learn=learn,frames=3,rate=200,margin=0"),
         &caps_of(&good[0]),
     );
     let element = rig.only("clpitchthreshold");
@@ -105,7 +105,7 @@ fn margin_is_added_and_frames_that_are_not_judged_do_not_count() {
     let good = panels().next(0);
     let learned = |margin: f64| {
         let mut rig = Rig::new(
-            &format!("{ELEMENT} learn-frames=1 learn-rate=0 learn-margin={margin}"),
+            &format!("{ELEMENT} learn=learn,frames=1,rate=0,margin={margin}"),
             &caps_of(&good),
         );
         let element = rig.only("clpitchthreshold");
@@ -122,7 +122,7 @@ fn margin_is_added_and_frames_that_are_not_judged_do_not_count() {
     let mut black = good.clone();
     black.bytes.fill(0);
     let mut rig = Rig::new(
-        "clpitchthreshold pitch-x=16 pitch-y=16 learn-frames=1 threshold=9",
+        "clpitchthreshold pitch-x=16 pitch-y=16 learn=learn,frames=1 threshold=9",
         &caps_of(&good),
     );
     let element = rig.only("clpitchthreshold");
@@ -143,7 +143,7 @@ fn stream_too_short_to_learn_a_threshold_is_told() {
     let trained = "clreference train-frames=1 match-score=0";
     for (line, name) in [(ELEMENT, "clpitchthreshold"), (trained, "clreference")] {
         for (wanted, words) in [(3, Some("after 2 of 3 judged frames")), (2, None)] {
-            let line = format!("{line} learn-frames={wanted}");
+            let line = format!("{line} learn=learn,frames={wanted}");
             let mut rig = Rig::new(&line, &caps_of(&good[0]));
             rig.pass(buffer_of(&good[0], &device));
             (rig.only(name)).emit_by_name::<()>("learn-threshold", &[]);
@@ -218,7 +218,7 @@ fn threshold_of_a_trained_picture_is_learned_from_frames_after_the_training() {
     let base = panels.next(0);
     let good: Vec<Frame> = (0..5).map(|n| with_noise(&base, n)).collect();
     let mut rig = Rig::new(
-        "clreference train-frames=2 edge-tolerance=0 deviation-factor=0 learn-frames=2 learn-rate=0 learn-margin=0",
+        "clreference train-frames=2 edge-tolerance=0 deviation-factor=0 learn=learn,frames=2,rate=0,margin=0",
         &caps_of(&base),
     );
     let element = rig.only("clreference");

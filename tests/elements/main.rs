@@ -43,6 +43,7 @@ mod rtp;
 mod semu;
 mod sharing;
 mod stats;
+mod structures;
 mod two_devices;
 mod web;
 mod web_bad_input;

@@ -45,7 +45,10 @@ fn histogram_message_holds_times_and_scalars_but_no_bins() {
 fn histogram_message_bins_are_an_array_per_channel() {
     let Some(device) = start() else { return };
     let frame = noise(Format::Rgb, SIZE, PLAIN);
-    let mut rig = Rig::new("clhistogram bins=8 message-bins=true", &caps_of(&frame));
+    let mut rig = Rig::new(
+        "clhistogram bins=8 reports=reports,message-bins=true",
+        &caps_of(&frame),
+    );
     let output = rig.pass(buffer_at(&frame, &device, 0));
     let message = &rig.told("clhistogram")[0];
     let result = &HistogramResult::read(&output)[0];
@@ -106,11 +109,11 @@ fn messages_come_at_most_once_per_interval() {
     for element in ["clhistogram", "clpitchthreshold PUBLISHED pitch-x=4"] {
         for (setting, expected) in [
             ("", vec![0]),
-            ("interval=30000000", vec![0, 30, 60, 90]),
-            ("interval=25000000", vec![0, 30, 60, 90]),
-            ("interval=0", (0..100).step_by(10).collect()),
-            ("post-messages=false", vec![]),
-            ("post-messages=false interval=0", vec![]),
+            ("reports=reports,interval=30000000", vec![0, 30, 60, 90]),
+            ("reports=reports,interval=25000000", vec![0, 30, 60, 90]),
+            ("reports=reports,interval=0", (0..100).step_by(10).collect()),
+            ("reports=reports,messages=false", vec![]),
+            ("reports=reports,messages=false,interval=0", vec![]),
         ] {
             let Some(told) = told_at(&format!("{element} {setting}")) else {
                 return;
@@ -125,7 +128,7 @@ fn pitch_threshold_tells_every_change_of_the_verdict() {
     let Some(device) = start() else { return };
     let good = constant(SIZE, 7);
     let bad = noise(Format::Gray8, SIZE, PLAIN);
-    let line = "clpitchthreshold PUBLISHED pitch-x=4 interval=50000000";
+    let line = "clpitchthreshold PUBLISHED pitch-x=4 reports=reports,interval=50000000";
     let mut rig = Rig::new(line, &caps_of(&good));
     let frames = [
         &good, &good, &bad, &bad, &good, &good, &good, &good, &good, &good, &bad,
@@ -168,8 +171,8 @@ fn pitch_threshold_fails_a_frame_above_the_limit_only() {
         (-1, "pass"),
     ] {
         let line = format!(
-            "clpitchthreshold PUBLISHED pitch-x=4 fail-defect-pixels={limit} fail-defect-count=-1 \
-             fail-defect-area=-1"
+            "clpitchthreshold PUBLISHED pitch-x=4 \
+             fail=fail,defect-pixels={limit},defect-count=-1"
         );
         let mut rig = Rig::new(&line, &caps_of(&bad));
         rig.pass(buffer_of(&bad, &device));

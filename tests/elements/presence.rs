@@ -164,6 +164,11 @@ fn assert_exact(output: &gst::Buffer, expected: &Outcome, about: &str) {
     );
 }
 
+fn learned_contrast(element: &gst::Element) -> f64 {
+    let estimates: gst::Structure = element.property("estimates");
+    estimates.get("contrast").unwrap()
+}
+
 #[test]
 fn masks_of_scenes_with_the_learned_contrast_equal_the_reference() {
     let Some(device) = start() else { return };
@@ -174,7 +179,7 @@ fn masks_of_scenes_with_the_learned_contrast_equal_the_reference() {
     let settings = defaults(12.0, expected / 2.0);
     let output = rig.pass(buffer_of(&clean, &device));
     assert_exact(&output, &compare(clean.component(0), &settings), "clean");
-    assert_eq!(element.property::<f64>("expected-contrast"), expected);
+    assert_eq!(learned_contrast(&element), expected);
     for (scene, frame) in scenes(&clean) {
         let output = rig.pass(buffer_of(&frame, &device));
         assert_exact(&output, &compare(frame.component(0), &settings), &scene);
@@ -201,7 +206,7 @@ fn no_frame_is_judged_before_the_pattern_is_seen() {
             .text
             .contains("no pattern that repeats with pitch-x=16")
     );
-    assert_eq!(element.property::<f64>("expected-contrast"), 0.0);
+    assert_eq!(learned_contrast(&element), 0.0);
     let result = verdict(&rig.pass(buffer_of(&clean, &device)));
     assert_ne!(result.verdict, Verdict::None);
     // From now on darkness is a defect.
@@ -219,7 +224,7 @@ fn contrast_is_kept_until_take_contrast_new_caps_or_another_pitch() {
     let element = rig.only("clpitchthreshold");
     let mut learned = |frame: &Frame| {
         rig.pass(buffer_of(frame, &device));
-        element.property::<f64>("expected-contrast")
+        learned_contrast(&element)
     };
     let full = learned(&clean);
     assert!(full > 20.0);
@@ -430,7 +435,7 @@ fn messages_begin_with_a_line_for_people_and_name_the_settings_in_force() {
     let clean = panels(1.0).next(0);
     let hole = changed(&clean, |x, y, s| if x < 300 && y < 200 { 0 } else { s });
     let mut rig = Rig::new(
-        &format!("{SMOOTHED} pitch-x=16 pitch-y=16 interval=0"),
+        &format!("{SMOOTHED} pitch-x=16 pitch-y=16 reports=reports,interval=0"),
         &caps_of(&clean),
     );
     for frame in [&clean, &hole] {

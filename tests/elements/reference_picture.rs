@@ -486,7 +486,10 @@ fn missing_file_and_a_stream_too_short_for_a_training_are_told() {
 fn summary_of_a_training_says_how_many_frames_it_has() {
     let Some(device) = start() else { return };
     let frame = good(Format::Gray8);
-    let mut rig = Rig::new("clreference train-frames=2 interval=0", &caps_of(&frame));
+    let mut rig = Rig::new(
+        "clreference train-frames=2 reports=reports,interval=0",
+        &caps_of(&frame),
+    );
     let in_metas = [0; 3].map(|_| {
         let output = rig.pass(buffer_of(&frame, &device));
         DefectResult::read(&output)[0].summary()

@@ -103,7 +103,7 @@ impl Link {
 
         let node = Pipeline::new(&format!(
             "appsrc name=in format=time ! clpitchthreshold name=p PUBLISHED pitch-x=8 threshold=150 \
-             send-events=true {more} ! video/x-bitmask ! \
+             reports=reports,events=true {more} ! video/x-bitmask ! \
              rtpgstpay config-interval=1 ! udpsink host=127.0.0.1 port={port} sync=false async=false"
         ));
         let sent = Arc::<Mutex<Vec<Sent>>>::default();
@@ -199,7 +199,7 @@ fn results_arrive_with_their_masks_over_rtp() {
 fn results_stay_away_without_send_events() {
     let Some(device) = start() else { return };
     let frames = frames(3);
-    let link = Link::new(&device, &caps_of(&frames[0]), "send-events=false", &[]);
+    let link = Link::new(&device, &caps_of(&frames[0]), "reports=reports", &[]);
     let received = link.pass(&frames, |_| false);
     for ((mask, _), received) in link.sent.lock().unwrap().iter().zip(received) {
         let (pixels, results) = received.unwrap();

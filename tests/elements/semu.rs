@@ -12,8 +12,8 @@ use crate::{
 /// Whole tiles of 16x16 pixels, so that none overlaps another.
 const SIZE: [usize; 2] = [160, 96];
 /// Pixels of 0.125 mm² and tiles of two pitches, whose deviation is 40.
-const LINE: &str = "clpitchthreshold pitch-x=8 pitch-y=8 scales=0 edge-margin=0 interval=0 \
-                    message-defects=true mm-per-pixel-x=0.5 mm-per-pixel-y=0.25";
+const LINE: &str = "clpitchthreshold pitch-x=8 pitch-y=8 scales=0 edge-margin=0 \
+                    reports=reports,interval=0,message-defects=true mm-per-pixel=<0.5,0.25>";
 
 /// A chessboard with a spot of 4x2 pixels that is 40 brighter; without light in `dark` tiles from the left
 /// and the top. Samples of more than 8 bits also have lower bits.
@@ -124,10 +124,10 @@ fn mean_level_is_unknown_without_size_of_a_pixel_search_or_defects() {
     let spotted = board(Format::Gray8, 8, [0, 0]);
     for more in [
         "min-contrast=0",
-        "min-contrast=20 mm-per-pixel-y=0",
-        "min-contrast=20 mm-per-pixel-x=0",
+        "min-contrast=20 mm-per-pixel=<0.5,0>",
+        "min-contrast=20 mm-per-pixel=<0,0.25>",
         "min-contrast=20 threshold=50",
-        "min-contrast=20 max-defects=0",
+        "min-contrast=20 limits=limits,max-defects=0",
     ] {
         let (result, message) = judged(&format!("{LINE} {more}"), &spotted);
         assert_eq!(result.mean_level, 0.0, "{more}");

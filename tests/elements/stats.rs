@@ -31,7 +31,7 @@ fn run(line: &str) -> Pipeline {
 }
 
 /// Without a list of defects: a list reads the mask and the differences.
-const CHAIN: &str = "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p PUBLISHED pitch-x=8 max-defects=0";
+const CHAIN: &str = "clgaussian name=g ! clhistogram name=h ! clpitchthreshold name=p PUBLISHED pitch-x=8 limits=limits,max-defects=0";
 
 #[test]
 fn chain_after_a_source_that_takes_our_pool_copies_no_frame() {
@@ -119,7 +119,7 @@ fn a_web_moves_no_byte_more_than_its_strips_judged_alone() {
         let done = run(&format!(
             "videotestsrc num-buffers=9 ! video/x-raw,format=GRAY8,width=320,height=48 ! {source} \
              clgaussian name=g line-scan={web} ! \
-             clpitchthreshold name=p PUBLISHED pitch-x=8 pitch-y=6 max-defects=0 output={output} line-scan={web} ! \
+             clpitchthreshold name=p PUBLISHED pitch-x=8 pitch-y=6 limits=limits,max-defects=0 output={output} line-scan={web} ! \
              filesink location=/dev/null sync=false"
         ));
         let fields = [
@@ -285,7 +285,7 @@ fn profile_measures_every_kernel() {
     assert_eq!(stat(&done.get("g"), "kernel-count"), kernels);
     let pitch = |contrast| {
         run(&format!(
-            "{frames} clpitchthreshold name=p pitch-x=8 pitch-y=0 min-contrast={contrast} max-defects=0 profile=true ! \
+            "{frames} clpitchthreshold name=p pitch-x=8 pitch-y=0 min-contrast={contrast} limits=limits,max-defects=0 profile=true ! \
              fakesink sync=false"
         ))
         .get::<gst::Element>("p")
@@ -328,11 +328,15 @@ fn choose(element: &str, device: &str) -> Result<String, String> {
     let line = format!("fakesrc ! {element} name=e device=\"{device}\" ! fakesink");
     let pipeline = Pipeline::new(&line);
     let element: gst::Element = pipeline.get("e");
-    assert_eq!(element.property::<String>("device-name"), "");
+    let name = || {
+        let stats: gst::Structure = element.property("stats");
+        stats.get::<String>("device").unwrap()
+    };
+    assert_eq!(name(), "");
     // READY needs no device, PAUSED does.
     pipeline.set_state(gst::State::Ready).unwrap();
     let started = element.set_state(gst::State::Paused);
-    let name = element.property::<String>("device-name");
+    let name = name();
     let errors = faults(&pipeline.bus().unwrap(), gst::MessageType::Error);
     if started.is_ok() {
         assert!(errors.is_empty(), "{errors:?}");

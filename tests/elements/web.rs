@@ -391,7 +391,7 @@ fn a_picture_of_one_row_ignores_columns_of_the_web() {
     std::fs::write(&file, picture).unwrap();
     // At coarser levels, pixels beside ignored ones are judged by fewer blocks.
     let judged = format!("{JUDGED} scales=0");
-    let ignoring = format!("{judged} ignore-mask={}", file.display());
+    let ignoring = format!("{judged} ignore=ignore,mask={}", file.display());
     for height in [20, 360] {
         let rows = |element: &str| rows_of(&web.through(element, height), 13, 13);
         let mut expected = rows(&judged);

@@ -173,7 +173,7 @@ fn a_line_without_end_holds_few_buffers() {
     (rows[30], rows[WIDTH + 30]) = (200, 200);
     // With output=frame a strip waits for the row below; the rows of a mask were copied.
     for (output, limit) in [("mask", 0), ("frame", 1)] {
-        let element = format!("{ALONG_X} max-defect-rows=64 output={output}");
+        let element = format!("{ALONG_X} limits=limits,max-defect-rows=64 output={output}");
         let mut rig = Rig::new(&element, &caps(2));
         let alive = Arc::new(AtomicUsize::new(0));
         let (mut sent, mut listed) = (0, Vec::new());
@@ -337,11 +337,15 @@ fn a_pitch_may_be_estimated_from_the_middle_of_a_web_on() {
     push(&mut rig);
     element.set_property("pitch-y", -1.0);
     let began = Instant::now();
-    while element.property::<f64>("estimated-pitch-y") == 0.0 {
+    let estimated = || {
+        let estimates: gst::Structure = element.property("estimates");
+        estimates.get::<f64>("pitch-y").unwrap()
+    };
+    while estimated() == 0.0 {
         assert!(began.elapsed() < Duration::from_secs(60));
         push(&mut rig);
     }
-    let pitch = element.property::<f64>("estimated-pitch-y");
+    let pitch = estimated();
     assert!((pitch - 5.0).abs() < 0.1, "{pitch}");
     let mut sent = drain(&mut rig).len();
     sent += end(&mut rig).len();
@@ -376,12 +380,12 @@ fn defects_do_not_stay_open_while_no_list_is_made() {
     // Strips wait for a row below: the second one lets the first one leave.
     rig.push(strip(&line)).unwrap();
     rig.push(strip(&line)).unwrap();
-    element.set_property("max-defects", 0_u32);
+    element.set_property_from_str("limits", "limits, max-defects=0");
     for _ in 0..4 {
         rig.push(strip(&[100; 8 * WIDTH])).unwrap();
     }
     rig.push(strip(&line)).unwrap();
-    element.set_property("max-defects", 100_u32);
+    element.set_property_from_str("limits", "limits");
     let listed: Vec<u32> = end(&mut rig)
         .iter()
         .flat_map(|strip| DefectResult::read(strip))
@@ -483,7 +487,7 @@ fn a_picture_of_one_row_ignores_columns_of_the_whole_web() {
     };
     let path = picture(1);
     let sent = one_web(
-        &format!("{ALONG_X} ignore-mask={}", path.display()),
+        &format!("{ALONG_X} ignore=ignore,mask={}", path.display()),
         strips(&line, 8),
         8,
     );
@@ -497,7 +501,7 @@ fn a_picture_of_one_row_ignores_columns_of_the_whole_web() {
     // A picture of a strip would hold for the first strip only.
     let path = picture(8);
     let rig = Rig::new(
-        &format!("{ALONG_X} ignore-mask={}", path.display()),
+        &format!("{ALONG_X} ignore=ignore,mask={}", path.display()),
         &caps(8),
     );
     std::fs::remove_file(path).unwrap();

@@ -57,7 +57,7 @@ fn a_chain_gives_for_strips_what_it_gives_for_one_frame() {
     ] {
         let web = Web::cloth(format, 97, 360, seed);
         let chain = format!(
-            "clgaussian {gaussian} line-scan=true ! clhistogram ! {JUDGED} max-defects=10000 {extra}"
+            "clgaussian {gaussian} line-scan=true ! clhistogram ! {JUDGED} limits=limits,max-defects=10000 {extra}"
         );
         let row = if extra.contains("frame") {
             row_bytes(format, 97)
@@ -111,8 +111,8 @@ fn branches_of_a_tee_do_not_disturb_each_other() {
     }
     let web = Web::cloth(Format::Gray8, 97, 360, 54);
     let smooth = "clgaussian kernel-size=31 line-scan=true";
-    let judge = format!("{JUDGED} max-defects=10000 output=frame");
-    let chain = format!("{smooth} ! {JUDGED} max-defects=10000");
+    let judge = format!("{JUDGED} limits=limits,max-defects=10000 output=frame");
+    let chain = format!("{smooth} ! {JUDGED} limits=limits,max-defects=10000");
     // `output=frame` holds the buffers themselves, which the other branch reads too.
     for lines in [[judge.as_str(), smooth], [judge.as_str(), chain.as_str()]] {
         let wanted = lines.map(|line| web.through(line, 360));

@@ -54,7 +54,9 @@ fn defects_of_strips_are_those_of_the_whole_web() {
             "classes=\"long: elongation > 3 and major > 8; small: area < 12\"",
         ),
     ] {
-        let element = format!("{JUDGED} max-defects=10000 merge-distance={merge_distance} {extra}");
+        let element = format!(
+            "{JUDGED} limits=limits,max-defects=10000 merge-distance={merge_distance} {extra}"
+        );
         let web = Web::cloth(Format::Gray8, 97, 360, seed);
         let mask = rows_of(&web.through(&element, 360), 13, 13);
         let results = |height| -> Vec<DefectResult> {
@@ -111,7 +113,7 @@ fn random_webs_in_random_strips_are_judged_as_one_frame() {
         let mut numbers = Numbers(seed);
         let mut pick = |of: &[&str]| of[numbers.next(of.len() as u64) as usize].to_string();
         let element = format!(
-            "clpitchthreshold line-scan=true max-defects=10000 min-contrast=0 pitch-x=7.35 pitch-y={} multiples={} \
+            "clpitchthreshold line-scan=true limits=limits,max-defects=10000 min-contrast=0 pitch-x=7.35 pitch-y={} multiples={} \
              scales={} threshold={} borders={} edge-margin={} merge-distance={} {} {}",
             pick(&["0", "5.25", "10.5"]),
             pick(&["<1>", "<1,2>"]),
@@ -123,7 +125,7 @@ fn random_webs_in_random_strips_are_judged_as_one_frame() {
             pick(&["", "rois=<<10,40,60,100>,<20,200,50,55>>"]),
             pick(&[
                 "",
-                "ignore-regions=<<0.0,150.0,97.0,150.0,97.0,190.0,0.0,190.0>>"
+                "ignore=ignore,regions=<<0.0,150.0,97.0,150.0,97.0,190.0,0.0,190.0>>"
             ]),
         );
         let height = pick(&["1", "4", "9", "15", "36", "90"]).parse().unwrap();
@@ -155,8 +157,8 @@ fn a_line_over_three_strips_is_listed_once_where_it_ends() {
     // Rows 7 to 22 of column 30: it begins in strip 0, fills strip 1 and ends in strip 2 of 10 rows.
     let web = line(50, 7..23);
     let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
-                   line-scan=true fail-defect-area=15 fail-defect-count=-1 mm-per-pixel-x=0.5 \
-                   mm-per-pixel-y=2";
+                   line-scan=true fail=fail,defect-area=15,defect-count=-1 \
+                   mm-per-pixel=<0.5,2>";
     let sent = web.through(element, 10);
     let results: Vec<DefectResult> = sent.iter().flat_map(|s| DefectResult::read(s)).collect();
     let listed: Vec<usize> = results.iter().map(|r| r.defects.len()).collect();
@@ -197,7 +199,7 @@ fn a_defect_fails_the_strip_that_lists_it_although_nothing_is_judged_there() {
     let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 line-scan=true";
     for unjudged in [
         "rois=<<0,0,64,30>>",
-        "ignore-regions=<<0.0,30.0,64.0,30.0,64.0,50.0,0.0,50.0>>",
+        "ignore=ignore,regions=<<0.0,30.0,64.0,30.0,64.0,50.0,0.0,50.0>>",
     ] {
         for (height, wanted) in [
             (50, vec![Verdict::Fail]),
@@ -228,7 +230,7 @@ fn an_endless_line_is_cut_and_continued() {
     }
     let web = line(400, 5..400);
     let element = "clpitchthreshold pitch-x=8 pitch-y=0 multiples=<1> min-contrast=0 threshold=40 \
-                   line-scan=true max-defect-rows=100";
+                   line-scan=true limits=limits,max-defect-rows=100";
     let results: Vec<DefectResult> = web
         .through(element, 10)
         .iter()

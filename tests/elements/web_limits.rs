@@ -64,7 +64,7 @@ fn stains_that_only_coarse_levels_see_are_listed_once_over_seams() {
     ] {
         let element = format!(
             "clpitchthreshold line-scan=true pitch-x=8 pitch-y=8 multiples=<1,4> min-contrast=0 \
-             scales={scales} threshold={threshold} merge-distance=2 max-defects=10000"
+             scales={scales} threshold={threshold} merge-distance=2 limits=limits,max-defects=10000"
         );
         let web = stained(format);
         // Pixels alone see nothing.
@@ -98,8 +98,7 @@ fn stains_that_only_coarse_levels_see_are_listed_once_over_seams() {
 }
 
 /// Settings without presence, whose differences depend on the row of tiles.
-const PLAIN: &str =
-    "clpitchthreshold pitch-x=7.35 pitch-y=5.25 threshold=40 min-contrast=0 max-defects=10000";
+const PLAIN: &str = "clpitchthreshold pitch-x=7.35 pitch-y=5.25 threshold=40 min-contrast=0 limits=limits,max-defects=10000";
 
 #[test]
 fn ignored_pixels_of_strips_are_those_of_a_frame() {
@@ -114,8 +113,7 @@ fn ignored_pixels_of_strips_are_those_of_a_frame() {
     };
     let (columns, frame) = (picture(1), picture(ROWS));
     // Polygons across seams, one of them up to beyond the web's end, and one that begins above it.
-    let polygons =
-        "ignore-regions=<<10.5,-3.0,80.0,50.25,20.0,131.0>,<50.0,300.0,97.0,355.0,60.0,500.0>>";
+    let polygons = "ignore=ignore,regions=<<10.5,-3.0,80.0,50.25,20.0,131.0>,<50.0,300.0,97.0,355.0,60.0,500.0>>";
     for (seed, masked, extra) in [
         (41, true, ""),
         (42, false, polygons),
@@ -124,7 +122,7 @@ fn ignored_pixels_of_strips_are_those_of_a_frame() {
     ] {
         let web = Web::cloth(Format::Gray8, 97, ROWS, seed);
         let with = |file: &Scratch| {
-            let mask = format!("ignore-mask={}", file.path());
+            let mask = format!("ignore=ignore,mask={}", file.path());
             format!("{PLAIN} {extra} {}", if masked { &mask } else { "" })
         };
         // A frame that is no strip.
@@ -197,7 +195,7 @@ fn strips_of_too_many_runs_list_only_what_was_open() {
     let element = |most: usize| {
         format!(
             "clpitchthreshold line-scan=true pitch-x=16 pitch-y=0 multiples=<1> scales=0 min-contrast=0 \
-             threshold=40 merge-distance=0 max-defects=10000 max-runs={most}"
+             threshold=40 merge-distance=0 limits=limits,max-defects=10000,max-runs={most}"
         )
     };
     let whole = web.through(&element(1 << 20), ROWS);

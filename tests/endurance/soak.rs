@@ -30,15 +30,18 @@ const BRANCHES: [&str; 5] = [
     "clhistogram ! clpitchthreshold PUBLISHED pitch-x=8 output=frame ! inspectoverlay",
 ];
 /// Values that are valid in any combination, for frames of 256x200.
-const CHANGES: [(&str, &str, &[&str]); 24] = [
+const CHANGES: [(&str, &str, &[&str]); 23] = [
     ("clgaussian", "kernel-size", &["3", "5", "7", "9"]),
     ("clgaussian", "sigma", &["0", "0.8", "2.5"]),
     ("clgaussian", "arithmetic", &["integer", "float"]),
     ("clhistogram", "bins", &["16", "64", "256"]),
     ("clhistogram", "roi", &["<0,0,0,0>", "<3,1,100,80>"]),
     ("clhistogram", "strategy", &["auto", "private", "local"]),
-    ("clhistogram", "interval", &["0", "100000000"]),
-    ("clhistogram", "message-bins", &["false", "true"]),
+    (
+        "clhistogram",
+        "reports",
+        &["reports", "reports,interval=0", "reports,message-bins=true"],
+    ),
     ("clpitchthreshold", "pitch-x", &["4", "7.35", "16"]),
     ("clpitchthreshold", "pitch-y", &["0", "5.5"]),
     ("clpitchthreshold", "threshold", &["5", "40.5", "200"]),
@@ -51,7 +54,11 @@ const CHANGES: [(&str, &str, &[&str]); 24] = [
     ("clpitchthreshold", "min-contrast", &["0", "5"]),
     ("clpitchthreshold", "rois", &["<>", "<<10,10,200,150>>"]),
     ("clpitchthreshold", "merge-distance", &["0", "3"]),
-    ("clpitchthreshold", "max-defects", &["0", "100"]),
+    (
+        "clpitchthreshold",
+        "limits",
+        &["limits,max-defects=0", "limits"],
+    ),
     ("inspectoverlay", "show-histogram", &["true", "false"]),
     ("inspectoverlay", "scale", &["0.5", "2"]),
     ("inspectoverlay", "max-boxes", &["0", "200"]),

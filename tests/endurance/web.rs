@@ -31,7 +31,7 @@ const LINE_STRIPS: usize = 50;
 const LINE_COLUMNS: std::ops::Range<usize> = 32..34;
 const BRIGHTER: u8 = 60;
 const CHAIN: &str = "clgaussian line-scan=true ! clpitchthreshold line-scan=true pitch-x=8 pitch-y=8 \
-                     threshold=15 interval=10000000000";
+                     threshold=15 reports=reports,interval=10000000000";
 const SLOPE_LIMIT_KIB: f64 = 16.0;
 const SAMPLES: usize = 100;
 

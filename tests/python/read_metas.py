@@ -21,9 +21,9 @@ PITCH, THRESHOLD = 7.5, 12.0
 LINE = f"""
     videotestsrc num-buffers={FRAMES} pattern=smpte
     ! video/x-raw,format=GRAY8,width={WIDTH},height={HEIGHT},framerate=10/1
-    ! clhistogram name=h bins=64 interval=0 message-bins=true ! tee name=t
+    ! clhistogram name=h bins=64 reports=reports,interval=0,message-bins=true ! tee name=t
     t. ! queue ! appsink name=frames sync=false
-    t. ! queue ! clpitchthreshold name=p pitch-x={PITCH} pitch-y=0 threshold={THRESHOLD} interval=0
+    t. ! queue ! clpitchthreshold name=p pitch-x={PITCH} pitch-y=0 threshold={THRESHOLD} reports=reports,interval=0
        compare=average match-center=false multiples=<1> borders=skip min-contrast=0
        ! appsink name=masks sync=false
 """

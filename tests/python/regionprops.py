@@ -28,7 +28,7 @@ PITCH_X, PITCH_Y = 8, 5
 STRIPS = (7, 100, HEIGHT)
 INSPECTION = (
     f"pitch-x={PITCH_X} pitch-y={PITCH_Y} multiples=<1> min-contrast=0 threshold=30 edge-margin=0 "
-    "max-defects=100000"
+    "limits=limits,max-defects=100000"
 )
 
 

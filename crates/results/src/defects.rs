@@ -107,7 +107,7 @@ pub struct DefectResult {
     pub open_area: u64,
     /// The packed mask, if the meta is on the frame itself.
     pub mask: Option<gst::Buffer>,
-    /// The pixels that `ignore-mask` and `ignore-regions` exclude, packed like the mask.
+    /// The pixels that the property `ignore` excludes, packed like the mask.
     pub ignored: Option<gst::Buffer>,
 }
 

@@ -126,8 +126,9 @@ impl Pipeline {
                 element.set_property_from_str("output", "frame");
             }
             // The station takes the results from the metas.
-            if element.has_property("post-messages") {
-                element.set_property("post-messages", false);
+            if element.has_property("reports") {
+                let silent = gst::Structure::builder("reports").field("messages", false);
+                element.set_property("reports", silent.build());
             }
             properties.apply(&element);
             for (command, name, signal) in SIGNALS {
@@ -222,7 +223,8 @@ impl Pipeline {
 
     /// The OpenCL device in use.
     pub fn device(&self) -> Option<String> {
-        let name: Option<String> = self.analyzer.property("device-name");
+        let stats: gst::Structure = self.analyzer.property("stats");
+        let name = stats.get::<String>("device").ok();
         name.filter(|name| !name.is_empty())
     }
 

@@ -63,7 +63,7 @@ pub fn spotted(size: [usize; 2]) -> Panels {
 
 /// Properties of the recommended comparison at the pitch of `spotted`.
 pub const RECOMMENDED: &str = "pitch-x=7.35 pitch-y=7.35 compare=minimum match-center=true multiples=\"<1,4>\" \
-     scales=3 min-contrast=0 fail-defect-pixels=0 fail-defect-area=0";
+     scales=3 min-contrast=0 fail=fail,defect-pixels=0,defect-area=0";
 
 /// The same settings for the reference.
 pub fn recommended(threshold: f64) -> Settings {
@@ -86,7 +86,7 @@ pub struct Wanted {
     pub min_area: u32,
     /// The property `merge-distance`.
     pub merge_distance: u32,
-    /// The property `max-defects`.
+    /// The limit `max-defects`.
     pub max_defects: u32,
 }
 

@@ -63,7 +63,7 @@ pub struct Rig {
 /// What `PUBLISHED` means in the pipelines of [`Rig`] and [`line()`]: the published formula of
 /// `clpitchthreshold`, a verdict by marked pixels, and no search for the pattern.
 pub const PUBLISHED: &str = "compare=average match-center=false multiples=<1> pitch-y=0 borders=skip scales=0 \
-     min-contrast=0 threshold=10 fail-defect-pixels=0 fail-defect-area=0";
+     min-contrast=0 threshold=10 fail=fail,defect-pixels=0,defect-area=0";
 
 /// A pipeline's text with the settings that `PUBLISHED` stands for.
 pub fn line(text: &str) -> String {

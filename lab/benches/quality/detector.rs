@@ -192,8 +192,8 @@ impl Bench {
         }
         let description = format!(
             "appsrc name=source format=time caps=video/x-raw,format=GRAY8,width={width},\
-             height={height},framerate=0/1 ! {elements} max-defects={MAX_DEFECTS} \
-             post-messages=false ! video/x-bitmask ! appsink name=sink sync=false"
+             height={height},framerate=0/1 ! {elements} limits=limits,max-defects={MAX_DEFECTS} \
+             reports=reports,messages=false ! video/x-bitmask ! appsink name=sink sync=false"
         );
         let pipeline = gst::parse::launch(&description)
             .with_context(|| description.clone())?
@@ -287,12 +287,17 @@ impl Bench {
 
     /// The estimated pitches along x and y, px; 0 while unknown.
     pub fn estimated_pitch(&self) -> [f64; 2] {
-        ["estimated-pitch-x", "estimated-pitch-y"].map(|name| self.judge.property(name))
+        ["pitch-x", "pitch-y"].map(|name| self.estimate(name))
     }
 
     /// The learned standard deviation of the pattern, grey levels; 0 while unknown.
     pub fn expected_contrast(&self) -> f64 {
-        self.judge.property("expected-contrast")
+        self.estimate("contrast")
+    }
+
+    fn estimate(&self, name: &str) -> f64 {
+        let estimates: gst::Structure = self.judge.property("estimates");
+        estimates.get(name).unwrap_or(0.0)
     }
 
     /// The element's error message, if there is one on the bus.

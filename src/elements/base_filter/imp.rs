@@ -258,10 +258,13 @@ impl ClBaseFilter {
             .ok_or_else(|| ClError::Unavailable("the element is not started".into()))
     }
 
-    fn device_name(&self) -> String {
+    /// The property `stats`.
+    fn stats(&self) -> gst::Structure {
         let device = lock(&self.device);
-        let device = device.as_ref();
-        device.map_or_else(String::new, |device| device.context.device_name().into())
+        let name = (device.as_ref()).map_or("", |device| device.context.device_name());
+        let mut stats = self.counts.stats();
+        stats.set("device", name);
+        stats
     }
 
     /// Opens the device, and latches the properties that take effect at the start.
@@ -277,7 +280,7 @@ impl ClBaseFilter {
             negotiated: None,
             beginning: Beginning::default(),
         });
-        self.obj().notify("device-name");
+        self.obj().notify("stats");
         Ok(())
     }
 
@@ -378,12 +381,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClBaseFilter>> = LazyLock::new(|| {
             |this| lock(&this.settings).device.to_value(),
             ClBaseFilter::set_device,
         )
-        .with_read_only(properties::device_name_spec(), |this| {
-            this.device_name().to_value()
-        })
-        .with_read_only(properties::stats_spec(), |this| {
-            this.counts.stats().to_value()
-        })
+        .with_read_only(properties::stats_spec(), |this| this.stats().to_value())
 });
 
 #[glib::object_subclass]

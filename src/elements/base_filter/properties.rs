@@ -103,8 +103,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         ) = memory_object;
         boolean_at_start(
             "profile", "Profile",
-            "Measure every step on the device; stats then has durations and MB/s per step, and \
-             when each step of the last frame started and ended"
+            "Measure every step on the device for stats"
         ) = profile;
     })
 }
@@ -132,23 +131,12 @@ impl Settings {
     }
 }
 
-pub(super) fn device_name_spec() -> glib::ParamSpec {
-    glib::ParamSpecString::builder("device-name")
-        .nick("Device name")
-        .blurb("Name of the device in use; empty before the element is PAUSED")
-        .read_only()
-        .build()
-}
-
 pub(super) fn stats_spec() -> glib::ParamSpec {
     glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
         .nick("Statistics")
         .blurb(
-            "Counts since the element started: frames, how they reached the device \
-             (zero-copy, wrapped, copied), maps and transfers of frame memory, bytes, and \
-             per step (upload, kernel, download) duration in ns and MB/s if profile is set; also \
-             of the last frame each step's start, end and gap to the step before, and the \
-             total, in ns from the start of the frame's first step",
+            "Name of the device, and counts since the start: frames, copies, transfers and bytes; with \
+             profile=true also the times (ns) and rates (MB/s) of each step",
         )
         .read_only()
         .build()

@@ -9,7 +9,7 @@ use gst::{
 
 use super::{ClHistogram, imp::Properties};
 use crate::elements::{
-    arrays::{Array, Numbers},
+    checked::{Checked, Readable},
     lock,
     property_table::{Row, properties},
 };
@@ -71,7 +71,7 @@ impl Kind {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Levels(Vec<f64>);
 
-impl Numbers for Levels {
+impl Readable for Levels {
     fn read(value: &glib::Value) -> Result<Self, String> {
         let levels = Vec::<f64>::read(value)?;
         match levels
@@ -83,7 +83,7 @@ impl Numbers for Levels {
         }
     }
 
-    fn write(&self) -> glib::Value {
+    fn write(&self) -> glib::SendValue {
         self.0.write()
     }
 }
@@ -96,7 +96,7 @@ pub(super) struct AlarmSettings {
     contrast: f64,
     drift: f64,
     /// Medians of the channels that show light; empty if no reference was taken.
-    reference: Array<Levels>,
+    reference: Checked<Levels>,
     hysteresis: f64,
     /// The next frame becomes the reference of the lamp-drift alarm.
     reference_wanted: bool,
@@ -109,7 +109,7 @@ impl Default for AlarmSettings {
             under_exposed: OFF,
             contrast: OFF,
             drift: OFF,
-            reference: Array::default(),
+            reference: Checked::default(),
             hysteresis: 0.1,
             reference_wanted: false,
         }
@@ -128,9 +128,9 @@ impl AlarmSettings {
         self.reference.check(Self::REFERENCE, |_| Ok(()))
     }
 
-    /// Forgets a reference that [`Self::check`] refuses.
-    pub fn restore(&mut self) {
-        self.reference = self.reference.usable().clone().into();
+    /// Why the reference is refused, once: from then on the one before counts.
+    pub fn take_refusal(&mut self) -> Option<ClError> {
+        self.reference.take_refusal(Self::REFERENCE)
     }
 
     /// The settings for a frame. A reference that a signal asked for is taken from this frame only.

@@ -11,13 +11,14 @@ use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::alarms::{self, AlarmSettings, Alarms};
 use crate::elements::{
-    arrays::Array,
     base_filter::{
         self, ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, InForce, Live,
         MessageGate, MessageSettings, Negotiated, put_back, refuse,
     },
+    checked::Checked,
     debug_category, lock,
     property_table::{PropertyTable, properties, property_methods},
+    structure::{Structure, structure},
 };
 use clinspect_core::{
     ClError,
@@ -31,7 +32,7 @@ use clinspect_results::HistogramResult;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     pub bins: u32,
-    pub roi: Array<[u32; 4]>,
+    pub roi: Checked<[u32; 4]>,
     pub bit_depth: u32,
     pub strategy: Strategy,
 }
@@ -40,7 +41,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             bins: 256,
-            roi: Array::default(),
+            roi: Checked::default(),
             bit_depth: 0,
             strategy: Strategy::default(),
         }
@@ -51,10 +52,26 @@ impl Default for Settings {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Properties {
     pub counting: Settings,
-    pub messages: MessageSettings,
-    pub message_bins: bool,
+    pub reports: Checked<Reports>,
     pub alarms: AlarmSettings,
 }
+
+/// How results are reported besides the meta.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reports {
+    messages: MessageSettings,
+    message_bins: bool,
+}
+
+structure!(Reports, "reports" {
+    boolean(
+        "messages", "Messages", "Post a message with the statistics, at most once per interval"
+    ) = messages.post;
+    interval() = messages.interval_ns;
+    boolean(
+        "message-bins", "Message bins", "Add the bins to messages, an array per channel"
+    ) = message_bins;
+});
 
 /// Instance of `clhistogram`.
 #[derive(Default)]
@@ -82,14 +99,9 @@ static PROPERTIES: LazyLock<PropertyTable<ClHistogram>> = LazyLock::new(|| {
              outward to whole samples"
         ) = counting.roi;
         bit_depth() = counting.bit_depth;
-        boolean(
-            "post-messages", "Post messages",
-            "Post a message with the statistics, at most once per interval"
-        ) = messages.post;
-        interval() = messages.interval_ns;
-        boolean(
-            "message-bins", "Message bins", "Add the bins to messages, an array per channel"
-        ) = message_bins;
+        structure(
+            "Reports", "How results are reported besides the meta, such as \"reports, message-bins=true\""
+        ) = reports;
     });
     rows.extend(alarms::rows());
     PropertyTable::new(&CAT).with(|this| &this.properties, rows)
@@ -141,10 +153,13 @@ impl ClBaseFilterImpl for ClHistogram {
 
     fn check(&self, _images: bool) -> Result<(), ClError> {
         let Properties {
-            counting, alarms, ..
+            counting,
+            reports,
+            alarms,
         } = lock(&self.properties).clone();
         let depth = largest_depth(counting.bit_depth);
         check_bins(counting.bins as usize, depth, largest_depth(0))?;
+        reports.check(Reports::NAME, |_| Ok(()))?;
         alarms.check()?;
         counting.roi.check("roi", |&roi| check_region(roi))
     }
@@ -174,7 +189,12 @@ struct Stream {
 
 impl FrameStream for Stream {
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
-        let settings = lock(&self.element.properties).counting.clone();
+        let Properties {
+            counting: settings,
+            reports,
+            ..
+        } = lock(&self.element.properties).clone();
+        reports.check(Reports::NAME, |_| Ok(()))?;
         let target = caps.target.clone();
         self.live.start(settings, move |settings| {
             let layout = &target.layout;
@@ -197,19 +217,20 @@ impl FrameStream for Stream {
 
     fn follow(&mut self) -> Result<(), ClError> {
         let now = &self.element.properties;
-        self.properties = {
-            let mut now = lock(now);
-            let alarms = now.alarms.of_frame();
-            Properties {
-                alarms,
+        let refusals = {
+            let now = &mut *lock(now);
+            let refusals = [
+                now.reports.take_refusal(Reports::NAME),
+                now.alarms.take_refusal(),
+            ];
+            self.properties = Properties {
+                alarms: now.alarms.of_frame(),
                 ..now.clone()
-            }
+            };
+            refusals
         };
-        if let Err(refusal) = self.properties.alarms.check() {
-            refuse(self.element.obj().upcast_ref(), &refusal, || {
-                lock(now).alarms.restore();
-            });
-            self.properties.alarms.restore();
+        for refusal in refusals.iter().flatten() {
+            refuse(self.element.obj().upcast_ref(), refusal, || ());
         }
         let wanted = self.properties.counting.clone();
         self.live.follow(wanted, |refused, in_force| {
@@ -258,13 +279,14 @@ impl FrameStream for Stream {
         })?;
 
         let times = element.frame_times(frame.buffer());
+        let reports = self.properties.reports.usable();
         if self
             .gate
-            .opens(&self.properties.messages, times.running_time, false)
+            .opens(&reports.messages, times.running_time, false)
         {
             element.post(times.message(&*element, "clhistogram", None, |fields| {
                 result.write_scalars(fields);
-                if self.properties.message_bins {
+                if reports.message_bins {
                     fields.set("bins-data", result.bin_arrays());
                 }
             }));

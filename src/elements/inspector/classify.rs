@@ -1,27 +1,70 @@
-//! The properties `classes` and `fail-classes`, and the classes of defects.
+//! The properties `classes` and `fail`: the classes of defects, and when a frame fails.
 
 use crate::elements::{
+    checked::Checked,
     property_table::{Row, properties},
+    structure::{Structure, structure},
     text::Text,
 };
 use clinspect_core::{
     ClError,
     classes::{Classes, Features, PATTERN_MISSING},
 };
+use clinspect_results::VerdictLimits;
 
-/// The rules of the classes, and the classes that count for the verdict.
+/// The rules of the classes and of the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
     classes: Text,
-    fail_classes: Text,
+    fail: Checked<Fail>,
 }
+
+/// When a frame fails; -1 turns a limit off.
+#[derive(Debug, Clone, PartialEq)]
+struct Fail {
+    defect_pixels: i64,
+    defect_count: i64,
+    defect_area: i64,
+    classes: Text,
+}
+
+impl Default for Fail {
+    fn default() -> Self {
+        Self {
+            defect_pixels: -1,
+            defect_count: 0,
+            defect_area: -1,
+            classes: Text::default(),
+        }
+    }
+}
+
+structure!(Fail, "fail" {
+    limit(
+        "defect-pixels", "Defect pixels",
+        "A frame with more marked pixels than this fails; -1 = off"
+    ) = defect_pixels;
+    limit(
+        "defect-count", "Defect count",
+        "A frame with more listed defects than this fails; without a list (limits with max-defects=0), \
+         a frame with a marked pixel fails; -1 = off"
+    ) = defect_count;
+    limit(
+        "defect-area", "Defect area",
+        "A frame with a listed defect of more pixels than this fails; -1 = off"
+    ) = defect_area;
+    text(
+        "classes", "Classes",
+        "Names of the classes whose defects count for defect-count and defect-area, with commas \
+         between them; defects where the pattern is missing always count; empty = all"
+    ) = classes;
+});
 
 /// Gives defects their classes.
 #[derive(Debug)]
 pub struct Classifier {
     classes: Classes,
-    /// Numbers of the classes that count for the verdict; empty: all.
-    counted: Vec<u16>,
+    limits: VerdictLimits,
 }
 
 impl Classifier {
@@ -30,24 +73,26 @@ impl Classifier {
     /// # Errors
     /// [`ClError::Refused`] for a rule that cannot be read, or a name that no class has.
     pub fn new(rules: &Rules) -> Result<Self, ClError> {
-        let refused = |name, why| ClError::Refused(format!("{name}: {why}"));
-        let classes = Classes::parse(&rules.classes.0).map_err(|why| refused("classes", why))?;
-        let names = rules.fail_classes.0.split(',').map(str::trim);
-        let counted = names
-            .filter(|name| !name.is_empty())
-            .map(|name| {
+        let classes = Classes::parse(&rules.classes.0)
+            .map_err(|why| ClError::Refused(format!("classes: {why}")))?;
+        let limits = rules.fail.check(Fail::NAME, |fail| {
+            let names = fail.classes.0.split(',').map(str::trim);
+            let counted = names.filter(|name| !name.is_empty()).map(|name| {
                 classes.number(name).ok_or_else(|| {
-                    refused(
-                        "fail-classes",
-                        format!(
-                            "no class has the name \"{name}\"; use names of classes, other, or \
-                             pattern-missing, with commas between them"
-                        ),
+                    format!(
+                        "classes: no class has the name \"{name}\"; use names of classes, other, or \
+                         pattern-missing, with commas between them"
                     )
                 })
+            });
+            Ok(VerdictLimits {
+                defect_pixels: fail.defect_pixels,
+                defect_count: fail.defect_count,
+                defect_area: fail.defect_area,
+                classes: counted.collect::<Result<_, _>>()?,
             })
-            .collect::<Result<_, _>>()?;
-        Ok(Self { classes, counted })
+        })?;
+        Ok(Self { classes, limits })
     }
 
     /// The class of a defect; `is_missing`: a pixel of it is marked only for want of a pattern.
@@ -59,9 +104,9 @@ impl Classifier {
         }
     }
 
-    /// Numbers of the classes that count for the verdict; empty: all.
-    pub fn counted(&self) -> &[u16] {
-        &self.counted
+    /// When a frame fails.
+    pub fn limits(&self) -> &VerdictLimits {
+        &self.limits
     }
 
     /// Names of the classes 1, 2, ...
@@ -79,11 +124,7 @@ pub(super) fn rows() -> Vec<Row<Rules>> {
              fill, boundary, mean, peak, polarity, level), an operator (<, <=, >, >=) and a number; empty = \
              no classes"
         ) = classes;
-        text(
-            "fail-classes", "Fail at classes",
-            "Names of the classes whose defects count for fail-defect-count and fail-defect-area, with \
-             commas between them; defects where the pattern is missing always count; empty = all"
-        ) = fail_classes;
+        structure("Fail", "When a frame fails, such as \"fail, defect-count=2\"") = fail;
     })
 }
 
@@ -92,9 +133,13 @@ mod tests {
     use super::*;
 
     fn classifier(classes: &str, fail_classes: &str) -> Result<Classifier, ClError> {
+        let fail = Fail {
+            classes: Text(fail_classes.into()),
+            ..Fail::default()
+        };
         Classifier::new(&Rules {
             classes: Text(classes.into()),
-            fail_classes: Text(fail_classes.into()),
+            fail: fail.into(),
         })
     }
 
@@ -102,9 +147,9 @@ mod tests {
     fn named_classes_count_and_a_missing_pattern_has_its_own() {
         let rules = "small: area < 10; large: area > 50";
         let all = classifier(rules, " ").expect("rules");
-        assert!(all.counted().is_empty());
+        assert!(all.limits().classes.is_empty());
         let some = classifier(rules, "large, other").expect("rules");
-        assert_eq!(some.counted(), [2, 0]);
+        assert_eq!(some.limits().classes, [2, 0]);
         assert_eq!(some.names(), ["small", "large"]);
         let features = Features {
             area: 5.0,

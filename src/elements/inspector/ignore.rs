@@ -1,4 +1,4 @@
-//! The properties `ignore-mask` and `ignore-regions`.
+//! The property `ignore`: pixels that are not judged.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -6,8 +6,9 @@ use gst::{glib, prelude::*};
 
 use super::ignore_file;
 use crate::elements::{
-    arrays::{Array, Numbers},
+    checked::{Checked, real},
     property_table::{Field, Row, properties},
+    structure::{Structure, structure},
     text,
 };
 use clinspect_core::{
@@ -15,12 +16,31 @@ use clinspect_core::{
     ignored::{Bitmap, Ignored, Polygon},
 };
 
-/// Pixels that are not judged.
+/// The property.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ignore {
-    mask: MaskFile,
-    regions: Array<Regions>,
+    pixels: Checked<Pixels>,
 }
+
+/// Pixels that are not judged.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Pixels {
+    mask: MaskFile,
+    regions: Regions,
+}
+
+structure!(Pixels, "ignore" {
+    file(
+        "mask", "Mask",
+        "File with a PNG, PBM or PGM picture of the frame's size: pixels other than 0 are not judged; \
+         read when the property is set and when caps change; empty = none"
+    ) = mask;
+    polygons(
+        "regions", "Regions",
+        "Polygons whose pixels are not judged, <<x0, y0, x1, y1, x2, y2, ...>, ...> in pixels; \
+         empty = none"
+    ) = regions;
+});
 
 impl Ignore {
     /// The ignored pixels of frames of this size; `None` if there are none. `height` is `None` in a web.
@@ -33,9 +53,11 @@ impl Ignore {
         width: usize,
         height: Option<usize>,
     ) -> Result<Option<Arc<Ignored>>, ClError> {
-        let (picture, polygons) = (self.picture()?, self.polygons()?);
-        let ignored = Ignored::new(width, height, picture, polygons).map_err(refused_mask)?;
-        Ok((!ignored.is_empty()).then(|| Arc::new(ignored)))
+        self.pixels.check(Pixels::NAME, |pixels| {
+            let (picture, polygons) = (pixels.picture()?, pixels.polygons()?);
+            let ignored = Ignored::new(width, height, picture, polygons).map_err(of_mask)?;
+            Ok((!ignored.is_empty()).then(|| Arc::new(ignored)))
+        })
     }
 
     /// Checks what no frame decides.
@@ -43,34 +65,36 @@ impl Ignore {
     /// # Errors
     /// [`ClError::Refused`] for a picture that cannot be read, or a polygon that cannot be drawn.
     pub(super) fn check(&self) -> Result<(), ClError> {
-        self.picture()?;
-        self.polygons()?;
-        Ok(())
-    }
-
-    fn picture(&self) -> Result<Option<Arc<Bitmap>>, ClError> {
-        (self.mask.picture.clone().transpose()).map_err(refused_mask)
-    }
-
-    fn polygons(&self) -> Result<Vec<Polygon>, ClError> {
-        self.regions.check("ignore-regions", |regions| {
-            let numbered = regions.0.iter().enumerate();
-            numbered
-                .map(|(n, numbers)| {
-                    Polygon::new(numbers).map_err(|why| format!("polygon {}: {why}", n + 1))
-                })
-                .collect()
+        self.pixels.check(Pixels::NAME, |pixels| {
+            pixels.picture()?;
+            pixels.polygons()?;
+            Ok(())
         })
     }
 
     /// Reads the picture again: the file may have changed since the property was set.
     pub(super) fn read_again(&mut self) {
-        self.mask.read();
+        self.pixels.usable_mut().mask.read();
     }
 }
 
-fn refused_mask(why: String) -> ClError {
-    ClError::Refused(format!("ignore-mask: {why}"))
+impl Pixels {
+    fn picture(&self) -> Result<Option<Arc<Bitmap>>, String> {
+        self.mask.picture.clone().transpose().map_err(of_mask)
+    }
+
+    fn polygons(&self) -> Result<Vec<Polygon>, String> {
+        let numbered = self.regions.0.iter().enumerate();
+        numbered
+            .map(|(n, numbers)| {
+                Polygon::new(numbers).map_err(|why| format!("regions: polygon {}: {why}", n + 1))
+            })
+            .collect()
+    }
+}
+
+fn of_mask(why: String) -> String {
+    format!("mask: {why}")
 }
 
 /// A picture in a file.
@@ -89,13 +113,15 @@ impl MaskFile {
 }
 
 impl Field for MaskFile {
-    fn to_property(&self) -> glib::Value {
-        self.path.to_value()
+    fn to_property(&self) -> glib::SendValue {
+        self.path.to_send_value()
     }
 
-    fn set_property(&mut self, value: &glib::Value) {
+    fn set_property(&mut self, value: &glib::Value) -> Result<(), String> {
         self.path = text::path(value).unwrap_or_default();
+        // A file that cannot be read is refused with the frames, which may find it again.
         self.read();
+        Ok(())
     }
 }
 
@@ -109,38 +135,29 @@ impl PartialEq for Regions {
     }
 }
 
-impl Numbers for Regions {
-    fn read(value: &glib::Value) -> Result<Self, String> {
-        let expected = || "an array such as \"<<0, 0, 64, 0, 64, 48>>\" is expected".to_owned();
-        let array = value.get::<gst::Array>().map_err(|_| expected())?;
-        let polygon = |polygon: &glib::SendValue| {
-            let numbers = polygon.get::<gst::Array>().map_err(|_| expected())?;
-            let numbers = numbers.iter().map(|number| {
-                let number = number.get::<f64>();
-                number.map_err(|_| "the coordinates of a polygon are numbers of type double".into())
-            });
-            numbers.collect()
-        };
-        let polygons: Result<_, String> = array.iter().map(polygon).collect();
-        Ok(Self(Arc::new(polygons?)))
+impl Field for Regions {
+    fn to_property(&self) -> glib::SendValue {
+        gst::Array::new(self.0.iter().map(gst::Array::new)).to_send_value()
     }
 
-    fn write(&self) -> glib::Value {
-        gst::Array::new(self.0.iter().map(gst::Array::new)).to_value()
+    fn set_property(&mut self, value: &glib::Value) -> Result<(), String> {
+        let expected = |_| "an array such as \"<<0, 0, 64, 0, 64, 48>>\" is expected".to_owned();
+        let array = value.get::<gst::Array>().map_err(expected)?;
+        let polygon = |polygon: &glib::SendValue| {
+            let numbers = polygon.get::<gst::Array>().map_err(expected)?;
+            numbers.iter().map(|number| real(number)).collect()
+        };
+        let polygons: Result<_, String> = array.iter().map(polygon).collect();
+        self.0 = Arc::new(polygons?);
+        Ok(())
     }
 }
 
 pub(super) fn rows() -> Vec<Row<Ignore>> {
     properties!(Ignore {
-        file(
-            "ignore-mask", "Ignore mask",
-            "File with a PNG, PBM or PGM picture of the frame's size: pixels other than 0 are not judged; \
-             read when it is set and when caps change; empty = none"
-        ) = mask;
-        polygons(
-            "ignore-regions", "Ignore regions",
-            "Polygons whose pixels are not judged, <<x0, y0, x1, y1, x2, y2, ...>, ...> in pixels; \
-             empty = none"
-        ) = regions;
+        structure(
+            "Ignore",
+            "Pixels that are not judged, such as \"ignore, regions=<<0, 0, 40, 0, 40, 480, 0, 480>>\""
+        ) = pixels;
     })
 }

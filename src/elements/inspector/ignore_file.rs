@@ -1,4 +1,4 @@
-//! Reads the picture of `ignore-mask`.
+//! Reads the picture `mask` of the property `ignore`.
 
 use std::{
     fs::{self, File},

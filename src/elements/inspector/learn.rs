@@ -1,17 +1,13 @@
 //! The threshold is learned from good frames.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
 use super::{Comparing, InspectorImpl};
 use crate::elements::{
     base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, InForce},
-    lock,
-    property_table::{Row, properties},
+    structure::structure,
 };
 use clinspect_core::{ClError, threshold::Reached};
 use clinspect_operators::Inspection;
@@ -38,31 +34,27 @@ impl Default for LearnSettings {
     }
 }
 
-/// The properties.
-pub(super) fn rows() -> Vec<Row<LearnSettings>> {
-    properties!(LearnSettings {
-        uint(
-            "learn-frames", "Frames to learn from",
-            "Good frames from which the signal learn-threshold learns the threshold; strips of a web count as frames",
-            1..=MOST_FRAMES
-        ) = frames;
-        double(
-            "learn-rate", "Learning rate",
-            "How many of a million judged pixels of the good frames may reach the learned threshold",
-            0.0..=PIXELS
-        ) = rate;
-        double(
-            "learn-margin", "Learning margin",
-            "Grey levels that are added to the learned threshold",
-            0.0..=MAX_MARGIN
-        ) = margin;
-    })
-}
+structure!(LearnSettings, "learn" {
+    uint(
+        "frames", "Frames",
+        "Number of good frames; strips of a web count as frames",
+        1..=MOST_FRAMES
+    ) = frames;
+    double(
+        "rate", "Rate",
+        "Judged pixels of the good frames that the learned threshold may mark, per million",
+        0.0..=PIXELS
+    ) = rate;
+    double(
+        "margin", "Margin",
+        "Grey levels that are added to the learned threshold",
+        0.0..=MAX_MARGIN
+    ) = margin;
+});
 
 /// What an inspector knows of learning a threshold.
 #[derive(Default)]
 pub(super) struct LearnThreshold {
-    pub(super) settings: Mutex<LearnSettings>,
     /// `learn-threshold` was emitted.
     is_wanted: AtomicBool,
 }
@@ -118,14 +110,18 @@ impl LearnThreshold {
     }
 
     /// The warning at the end of a stream that had too few frames; `None` if no threshold is learned.
-    pub fn why_unfinished<S>(&self, good: &GoodFrames<S>) -> Option<String> {
+    pub fn why_unfinished<S>(
+        &self,
+        settings: &LearnSettings,
+        good: &GoodFrames<S>,
+    ) -> Option<String> {
         let is_wanted = self.is_wanted.load(Ordering::Relaxed);
         (is_wanted || good.settings.is_some()).then(|| {
             format!(
                 "the stream ended after {} of {} judged frames of learn-threshold, so the threshold did not change; \
-                 lower learn-frames, or let more good frames pass",
+                 lower frames in the property learn, or let more good frames pass",
                 if is_wanted { 0 } else { good.frames },
-                lock(&self.settings).frames
+                settings.frames
             )
         })
     }
@@ -136,6 +132,7 @@ impl LearnThreshold {
     /// A failing OpenCL call.
     pub fn count<C: Comparing>(
         &self,
+        of: LearnSettings,
         in_force: &mut InForce<C::Settings, C::Operator>,
         good: &mut GoodFrames<C::Settings>,
         frame: &Frame,
@@ -157,7 +154,6 @@ impl LearnThreshold {
             return Ok(None);
         }
         good.frames += 1;
-        let of = *lock(&self.settings);
         if good.frames < of.frames {
             return Ok(None);
         }
@@ -182,8 +178,8 @@ impl Learned {
             .field("threshold", self.threshold)
             .field("frames", self.frames)
             .field("judged-pixels", self.judged)
-            .field("learn-rate", self.of.rate)
-            .field("learn-margin", self.of.margin)
+            .field("rate", self.of.rate)
+            .field("margin", self.of.margin)
             .build();
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());

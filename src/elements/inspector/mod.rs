@@ -19,7 +19,7 @@ use gst_base::prelude::*;
 use super::{
     base_filter::{
         ClBaseFilter, ClBaseFilterExt, Frame, FrameStream, InForce, Learning, Live, MessageGate,
-        Negotiated, View, before_caps, put_back,
+        Negotiated, View, before_caps, put_back, refuse,
     },
     lock, pad_templates,
     property_table::PropertyTable,
@@ -32,13 +32,13 @@ use clinspect_core::{
     window::Reach,
 };
 use clinspect_operators::{Basis, Inspection, Marked, Picture};
-use clinspect_results::{Alignment, DefectResult, Verdict, VerdictLimits};
+use clinspect_results::{Alignment, DefectResult, Verdict};
 pub use ignore::Ignore;
 pub use learn::signal as learn_threshold;
 use learn::{GoodFrames, LearnThreshold};
 use masks::Masks;
-use properties::Reporting;
 pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
+use properties::{PixelSize, Reporting};
 use record::{features, record};
 pub use template::{Comparing, InspectorImpl};
 
@@ -80,6 +80,7 @@ impl Inspector {
     /// # Errors
     /// See there.
     pub fn check(&self) -> Result<(), ClError> {
+        lock(&self.reporting).check()?;
         Classifier::new(&lock(&self.rules))?;
         self.ignore().check()
     }
@@ -108,7 +109,6 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
         )
         .with(|this| &this.inspector().rules, classify::rows())
         .with(|this| &this.inspector().ignore, ignore::rows())
-        .with(|this| &this.inspector().learning.settings, learn::rows())
 }
 
 /// Pad templates of an inspector.
@@ -166,7 +166,15 @@ impl<C: Comparing> InspectorStream<C> {
     /// Takes the properties of every inspector as they are now: a strip may have waited since [`Self::follow`].
     fn read_properties(&mut self) -> Result<(), ClError> {
         let inspector = self.element.inspector();
-        self.reporting = lock(&inspector.reporting).clone();
+        let (reporting, refusals) = {
+            let mut now = lock(&inspector.reporting);
+            let refusals = now.take_refusals();
+            (now.clone(), refusals)
+        };
+        for refusal in refusals {
+            refuse(self.element.obj().upcast_ref(), &refusal, || ());
+        }
+        self.reporting = reporting;
         let rules = lock(&inspector.rules).clone();
         self.classifier.follow(rules, |refused, in_force| {
             put_back(&mut *lock(&inspector.rules), refused, in_force);
@@ -175,7 +183,7 @@ impl<C: Comparing> InspectorStream<C> {
 
     /// Marks the defects of a frame, and lists them if a list is wanted.
     fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
-        let mut limits = self.reporting.listing;
+        let mut limits = self.reporting.listing();
         let finder = &mut self.finder;
         if !frame.window.is_web {
             finder.reset();
@@ -230,6 +238,7 @@ struct Inspected {
 impl<C: Comparing> FrameStream for InspectorStream<C> {
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
         let inspector = self.element.inspector();
+        lock(&inspector.reporting).check()?;
         self.own.negotiate(&self.element, caps);
         inspector.learning.begin_again(&mut self.good);
         lock(&inspector.ignore).read_again();
@@ -276,8 +285,9 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
 
     fn end(&mut self) {
         self.own.end(&self.element);
-        let learning = &self.element.inspector().learning;
-        if let Some(why) = learning.why_unfinished(&self.good) {
+        let inspector = self.element.inspector();
+        let learn = *lock(&inspector.reporting).learn.usable();
+        if let Some(why) = inspector.learning.why_unfinished(&learn, &self.good) {
             let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
@@ -295,14 +305,16 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let element = self.element.obj();
         let element: &ClBaseFilter = element.upcast_ref();
         let learning = &self.element.inspector().learning;
+        let of = *self.reporting.learn.usable();
         let in_force = self.live.in_force()?;
-        if let Some(learned) = learning.count::<C>(in_force, &mut self.good, frame)? {
+        if let Some(learned) = learning.count::<C>(of, in_force, &mut self.good, frame)? {
             // The next frame is judged by the new threshold.
             self.element.set_threshold(learned.threshold);
             learned.post(element, C::Element::MESSAGE);
         }
-        let reporting = &self.reporting;
-        let is_scaled = reporting.mm_per_pixel.iter().all(|&mm| mm > 0.0);
+        let reports = self.reporting.reports.usable();
+        let PixelSize(mm_per_pixel) = *self.reporting.mm_per_pixel.usable();
+        let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
         let mean_level = if is_scaled && !listed.defects.is_empty() {
             in_force.operator.mean_level()?
         } else {
@@ -346,19 +358,15 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             missing_pixels: marked.missing,
             defects: defects.collect(),
             overflow: listed.overflow,
-            mm_per_pixel_x: reporting.mm_per_pixel[0],
-            mm_per_pixel_y: reporting.mm_per_pixel[1],
+            mm_per_pixel_x: mm_per_pixel[0],
+            mm_per_pixel_y: mm_per_pixel[1],
             class_names: classifier.names(),
             open_area: listed.largest_open,
             mask,
             ignored: ignored.map(|bitmap| as_buffer(&mut self.ignored, bitmap)),
             verdict: Verdict::None,
         };
-        let limits = VerdictLimits {
-            classes: classifier.counted().to_vec(),
-            ..reporting.limits
-        };
-        result.verdict = Verdict::new(&result, &limits);
+        result.verdict = Verdict::new(&result, classifier.limits());
         for (name, count) in result.class_counts() {
             element.count_class(name, count);
         }
@@ -376,20 +384,20 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         // A change of the verdict restarts the interval.
         if self
             .gate
-            .opens(&reporting.messages, times.running_time, changed)
+            .opens(&reports.messages, times.running_time, changed)
         {
             let summary = Some(result.summary());
             element.post(
                 times.message(element, C::Element::MESSAGE, summary, |fields| {
                     result.write_message(fields);
                     fields.set("settings", C::in_words(in_force));
-                    if reporting.message_defects {
+                    if reports.message_defects {
                         fields.set("defects", result.defect_structures());
                     }
                 }),
             );
         }
-        Ok(reporting.send_events.then(|| result.to_event()))
+        Ok(reports.events.then(|| result.to_event()))
     }
 }
 

@@ -2,13 +2,16 @@
 
 use gst::{glib, prelude::*};
 
+use super::learn::LearnSettings;
 use crate::elements::{
     base_filter::MessageSettings,
+    checked::{Checked, Readable},
     property_table::{Row, properties},
     specs,
+    structure::{Structure, structure},
 };
-use clinspect_core::components::Limits;
-use clinspect_results::{MOST_DEFECTS, VerdictLimits};
+use clinspect_core::{ClError, components::Limits};
+use clinspect_results::MOST_DEFECTS;
 
 /// An element's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +37,7 @@ pub enum DrawnPicture {
 /// The values of the property `output` of an element.
 pub trait OutputChoice:
     StaticType
-    + ToValue
+    + ToSendValue
     + for<'a> glib::value::FromValue<'a>
     + glib::translate::FromGlib<i32>
     + glib::translate::IntoGlib<GlibType = i32>
@@ -91,41 +94,162 @@ impl From<Output> for PitchThresholdOutput {
     }
 }
 
-/// Settings of the list, the verdict and the reports.
+/// Settings of the list and the reports.
 #[derive(Debug, Clone)]
 pub(super) struct Reporting {
-    pub limits: VerdictLimits,
-    pub listing: Limits,
+    pub min_area: u32,
+    pub merge_distance: u32,
+    pub limits: Checked<ListLimits>,
     pub output: Output,
-    pub messages: MessageSettings,
-    pub message_defects: bool,
-    pub send_events: bool,
-    /// Size of a pixel along x and along y, mm; 0: unknown.
-    pub mm_per_pixel: [f64; 2],
+    pub reports: Checked<Reports>,
+    pub mm_per_pixel: Checked<PixelSize>,
+    pub learn: Checked<LearnSettings>,
 }
 
 impl Default for Reporting {
     fn default() -> Self {
         Self {
-            limits: VerdictLimits {
-                defect_pixels: -1,
-                defect_count: 0,
-                defect_area: -1,
-                classes: Vec::new(),
-            },
-            listing: Limits {
-                min_area: 1,
-                merge_distance: 0,
-                max_defects: 100,
-                max_runs: 131_072,
-                max_defect_rows: 16_384,
-            },
+            min_area: 1,
+            merge_distance: 0,
+            limits: Checked::default(),
             output: Output::default(),
-            messages: MessageSettings::default(),
-            message_defects: false,
-            send_events: false,
-            mm_per_pixel: [0.0; 2],
+            reports: Checked::default(),
+            mm_per_pixel: Checked::default(),
+            learn: Checked::default(),
         }
+    }
+}
+
+impl Reporting {
+    /// The settings of the list.
+    pub fn listing(&self) -> Limits {
+        let limits = self.limits.usable();
+        Limits {
+            min_area: self.min_area,
+            merge_distance: self.merge_distance,
+            max_defects: limits.max_defects as usize,
+            max_runs: limits.max_runs as usize,
+            max_defect_rows: limits.max_defect_rows,
+        }
+    }
+
+    /// Checks what GObject does not check.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a value that is not usable.
+    pub fn check(&self) -> Result<(), ClError> {
+        let Self {
+            limits,
+            reports,
+            mm_per_pixel,
+            learn,
+            ..
+        } = self;
+        limits.check(ListLimits::NAME, |_| Ok(()))?;
+        reports.check(Reports::NAME, |_| Ok(()))?;
+        mm_per_pixel.check(PixelSize::NAME, |_| Ok(()))?;
+        learn.check(LearnSettings::NAME, |_| Ok(()))
+    }
+
+    /// The refusals of [`Self::check`], each once: from then on the last usable values count.
+    pub fn take_refusals(&mut self) -> impl Iterator<Item = ClError> + use<> {
+        let refusals = [
+            self.limits.take_refusal(ListLimits::NAME),
+            self.reports.take_refusal(Reports::NAME),
+            self.mm_per_pixel.take_refusal(PixelSize::NAME),
+            self.learn.take_refusal(LearnSettings::NAME),
+        ];
+        refusals.into_iter().flatten()
+    }
+}
+
+/// Limits of the list of defects.
+#[derive(Debug, Clone)]
+pub(super) struct ListLimits {
+    max_defects: u32,
+    max_runs: u32,
+    max_defect_rows: u32,
+}
+
+impl Default for ListLimits {
+    fn default() -> Self {
+        Self {
+            max_defects: 100,
+            max_runs: 131_072,
+            max_defect_rows: 16_384,
+        }
+    }
+}
+
+structure!(ListLimits, "limits" {
+    uint(
+        "max-defects", "Maximum defects",
+        "Maximum number of listed defects, largest first; 0 = no list, which is fastest",
+        0..=MOST_DEFECTS
+    ) = max_defects;
+    uint(
+        "max-runs", "Maximum runs",
+        "If the mask has more runs (marked pixels side by side in a row) than this, no defect is \
+         listed and the frame fails with overflow; without light, for instance, a list of all \
+         runs would take too long",
+        1..=u32::MAX
+    ) = max_runs;
+    uint(
+        "max-defect-rows", "Maximum rows of a defect",
+        "In a web (line-scan=true): a defect that is still open after this many rows is closed and \
+         listed, and its rest is a new defect; no effect on frames",
+        1..=u32::MAX
+    ) = max_defect_rows;
+});
+
+/// How results are reported besides the meta.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reports {
+    pub messages: MessageSettings,
+    pub message_defects: bool,
+    pub events: bool,
+}
+
+structure!(Reports, "reports" {
+    boolean(
+        "messages", "Messages",
+        "Post a message at every change of the verdict, and otherwise at most once per interval"
+    ) = messages.post;
+    interval() = messages.interval_ns;
+    boolean(
+        "message-defects", "Message defects", "Add the 16 largest defects to messages"
+    ) = message_defects;
+    boolean(
+        "events", "Events",
+        "Also send the results as an event before each buffer, for transports that drop metas, \
+         such as rtpgstpay"
+    ) = events;
+});
+
+/// Size of a pixel along x and along y, mm; 0: unknown.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PixelSize(pub [f64; 2]);
+
+impl PixelSize {
+    const NAME: &str = "mm-per-pixel";
+}
+
+impl Readable for PixelSize {
+    fn read(value: &glib::Value) -> Result<Self, String> {
+        let sizes = Vec::<f64>::read(value)?;
+        if let Some(size) = sizes.iter().find(|size| **size < 0.0) {
+            return Err(format!("{size} is no size; set 0 or more"));
+        }
+        match sizes[..] {
+            [] => Ok(Self::default()),
+            [both] => Ok(Self([both; 2])),
+            [x, y] => Ok(Self([x, y])),
+            _ => Err(format!("<x, y> are 2 numbers, not {}", sizes.len())),
+        }
+    }
+
+    fn write(&self) -> glib::SendValue {
+        gst::Array::new(self.0).to_send_value()
     }
 }
 
@@ -135,46 +259,25 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
             "min-area", "Minimum area",
             "Minimum marked pixels of a listed defect; mask and defect-pixels include smaller ones",
             0..=u32::MAX
-        ) = listing.min_area;
+        ) = min_area;
         uint(
             "merge-distance", "Merge distance",
             "Marked pixels with a gap of at most this many pixels between them, along x, along y or \
              both, are one defect; 0 = only pixels that touch, corners included",
             0..=u32::MAX
-        ) = listing.merge_distance;
-        uint(
-            "max-defect-rows", "Maximum rows of a defect",
-            "In a web (line-scan=true): a defect that is still open after this many rows is closed and \
-             listed, and its rest is a new defect; no effect on frames",
-            1..=u32::MAX
-        ) = listing.max_defect_rows;
-        limit(
-            "fail-defect-pixels", "Fail at defect pixels",
-            "A frame with more marked pixels than this fails; -1 = off"
-        ) = limits.defect_pixels;
-        limit(
-            "fail-defect-count", "Fail at defect count",
-            "A frame with more listed defects than this fails; with max-defects=0, a frame with a \
-             marked pixel fails; -1 = off"
-        ) = limits.defect_count;
-        limit(
-            "fail-defect-area", "Fail at defect area",
-            "A frame with a listed defect of more pixels than this fails; -1 = off"
-        ) = limits.defect_area;
-        boolean(
-            "post-messages", "Post messages",
-            "Post a message at every change of the verdict, and otherwise at most once per interval"
-        ) = messages.post;
-        interval() = messages.interval_ns;
-        boolean(
-            "message-defects", "Message defects",
-            "Add the 16 largest defects to messages"
-        ) = message_defects;
-        boolean(
-            "send-events", "Send events",
-            "Also send the results as an event before each buffer, for transports that drop metas, \
-             such as rtpgstpay"
-        ) = send_events;
+        ) = merge_distance;
+        structure("Limits", "Limits of the list of defects, such as \"limits, max-defects=0\"") = limits;
+        structure(
+            "Reports", "How results are reported besides the meta, such as \"reports, interval=0, events=true\""
+        ) = reports;
+        pair(
+            PixelSize::NAME, "Millimetres per pixel",
+            "Size of a pixel in mm, <x, y>, or <size> for both, for positions in mm and m, and for the visibility \
+             of defects (SEMU, only from clpitchthreshold with min-contrast other than 0); 0 = unknown"
+        ) = mm_per_pixel;
+        structure(
+            "Learn", "How the signal learn-threshold learns the threshold, such as \"learn, frames=100\""
+        ) = learn;
     });
     rows.push(Row::new(
         specs::choice_at_start(
@@ -183,62 +286,11 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
             "What the element outputs",
             O::from(Output::default()),
         ),
-        |reporting: &mut Reporting| O::from(reporting.output).to_value(),
+        |reporting: &mut Reporting| O::from(reporting.output).to_send_value(),
         |reporting, value| {
-            if let Ok(choice) = value.get::<O>() {
-                reporting.output = choice.into();
-            }
-        },
-    ));
-    rows.push(Row::new(
-        specs::uint(
-            "max-runs",
-            "Maximum runs",
-            "If the mask has more runs (marked pixels side by side in a row) than this, no defect is listed \
-             and the frame fails with overflow, so that the pipeline keeps up when the lamp fails",
-            1..=u32::MAX,
-            Reporting::default().listing.max_runs as u32,
-        ),
-        |reporting: &mut Reporting| (reporting.listing.max_runs as u32).to_value(),
-        |reporting, value| {
-            if let Ok(most) = value.get::<u32>() {
-                reporting.listing.max_runs = most as usize;
-            }
-        },
-    ));
-    for (n, axis) in ["x", "y"].into_iter().enumerate() {
-        rows.push(Row::new(
-            specs::double(
-                &format!("mm-per-pixel-{axis}"),
-                &format!("Millimetres per pixel along {axis}"),
-                &format!(
-                    "Size of a pixel along {axis} in mm, for positions in mm and m, and for the visibility of \
-                     defects (SEMU, only from clpitchthreshold with min-contrast other than 0); 0 = unknown"
-                ),
-                0.0..=f64::MAX,
-                0.0,
-            ),
-            move |reporting: &mut Reporting| reporting.mm_per_pixel[n].to_value(),
-            move |reporting, value| {
-                if let Ok(size) = value.get::<f64>() {
-                    reporting.mm_per_pixel[n] = size;
-                }
-            },
-        ));
-    }
-    rows.push(Row::new(
-        specs::uint(
-            "max-defects",
-            "Maximum defects",
-            "Maximum number of listed defects, largest first; 0 = no list, which is fastest",
-            0..=MOST_DEFECTS,
-            Reporting::default().listing.max_defects as u32,
-        ),
-        |reporting: &mut Reporting| (reporting.listing.max_defects as u32).to_value(),
-        |reporting, value| {
-            if let Ok(most) = value.get::<u32>() {
-                reporting.listing.max_defects = most as usize;
-            }
+            let choice = value.get::<O>().map_err(|error| error.to_string())?;
+            reporting.output = choice.into();
+            Ok(())
         },
     ));
     rows

@@ -1,54 +1,84 @@
-//! Reports the estimated pitches: properties, message and warning.
+//! Reports what was estimated: property, message and warning.
 
 use std::sync::Mutex;
 
 use gst::{glib, prelude::*};
 
-use super::{ClPitchThreshold, properties::MAX_PITCH};
-use crate::elements::{base_filter::ClBaseFilterExt, lock};
+use super::ClPitchThreshold;
+use crate::elements::{base_filter::ClBaseFilterExt, lock, structure::NEW_LINE};
 use clinspect_core::pitch::Axis;
 
-/// The estimated pitches along x and y, px; 0 for unknown.
+const NAME: &str = "estimates";
+
+/// The property `estimates`.
 #[derive(Default)]
-pub struct Estimated(Mutex<[f64; 2]>);
+pub struct Estimated(Mutex<Estimates>);
+
+#[derive(Clone, Copy, Default, PartialEq)]
+struct Estimates {
+    /// Along x and y, px; 0 for unknown.
+    pitches: [f64; 2],
+    /// Contrast of the pattern, grey levels of 8 bits; 0 for unknown.
+    contrast: f64,
+}
 
 impl Estimated {
-    /// The property of an axis.
-    pub fn spec(axis: &str) -> glib::ParamSpec {
-        glib::ParamSpecDouble::builder(&format!("estimated-pitch-{axis}"))
-            .nick(&format!("Estimated pitch along {axis}"))
+    /// The property.
+    pub fn spec() -> glib::ParamSpec {
+        glib::ParamSpecBoxed::builder::<gst::Structure>(NAME)
+            .nick("Estimates")
             .blurb(&format!(
-                "Pitch along {axis} estimated from the frames, in pixels; 0 = unknown or not \
-                 estimated"
+                "What the element has estimated from the frames; 0 = unknown or not estimated\
+                 {NEW_LINE}pitch-x: Pitch along x in pixels, if the property pitch-x is -1\
+                 {NEW_LINE}pitch-y: Pitch along y in pixels, if the property pitch-y is -1\
+                 {NEW_LINE}contrast: Contrast of the pattern, if min-contrast is -1: the standard deviation of \
+                 the median tile in grey levels of 8 bits"
             ))
-            .minimum(0.0)
-            .maximum(MAX_PITCH)
             .read_only()
             .build()
     }
 
-    /// The values of the properties.
-    pub fn get(&self) -> [f64; 2] {
-        *lock(&self.0)
+    /// The value of the property.
+    pub fn get(&self) -> gst::Structure {
+        let Estimates {
+            pitches: [x, y],
+            contrast,
+        } = *lock(&self.0);
+        gst::Structure::builder(NAME)
+            .field("pitch-x", x)
+            .field("pitch-y", y)
+            .field("contrast", contrast)
+            .build()
     }
 
-    /// Updates the properties, and notifies listeners.
-    pub fn set(&self, element: &ClPitchThreshold, pitches: [Option<f64>; 2]) {
+    /// Updates the pitches, and notifies listeners.
+    pub fn set_pitches(&self, element: &ClPitchThreshold, pitches: [Option<f64>; 2]) {
         let pitches = pitches.map(|pitch| pitch.unwrap_or(0.0));
-        let before = std::mem::replace(&mut *lock(&self.0), pitches);
-        for (axis, name) in [(0, "estimated-pitch-x"), (1, "estimated-pitch-y")] {
-            if before[axis] != pitches[axis] {
-                element.notify(name);
-            }
+        self.update(element, |estimates| estimates.pitches = pitches);
+    }
+
+    /// Updates the contrast, and notifies listeners.
+    pub fn set_contrast(&self, element: &ClPitchThreshold, contrast: f64) {
+        self.update(element, |estimates| estimates.contrast = contrast);
+    }
+
+    fn update(&self, element: &ClPitchThreshold, change: impl FnOnce(&mut Estimates)) {
+        let mut estimates = lock(&self.0);
+        let before = *estimates;
+        change(&mut estimates);
+        let is_changed = *estimates != before;
+        drop(estimates);
+        if is_changed {
+            element.notify(NAME);
         }
     }
 
     /// Posts a message with the pitches.
     pub fn post(&self, element: &ClPitchThreshold) {
-        let [x, y] = self.get();
+        let [x, y] = lock(&self.0).pitches;
         let fields = gst::Structure::builder("clpitchthreshold-pitch")
-            .field("estimated-pitch-x", x)
-            .field("estimated-pitch-y", y)
+            .field("pitch-x", x)
+            .field("pitch-y", y)
             .build();
         element.post(gst::message::Element::builder(fields).src(element).build());
     }

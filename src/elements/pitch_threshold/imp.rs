@@ -42,7 +42,7 @@ use clinspect_operators::{Contrast, PitchThreshold, PitchThresholdSettings};
 pub struct ClPitchThreshold {
     inspector: Inspector,
     settings: Mutex<Settings>,
-    estimated: Estimated,
+    pub(super) estimated: Estimated,
     pub(super) presence: Presence,
 }
 
@@ -135,13 +135,7 @@ static PROPERTIES: LazyLock<PropertyTable<ClPitchThreshold>> = LazyLock::new(|| 
     let table = inspector::with_properties(PropertyTable::<ClPitchThreshold>::new(&CAT));
     base_filter::with_line_scan(table)
         .with(|this| &this.settings, rows())
-        .with_read_only(Estimated::spec("x"), |this| {
-            this.estimated.get()[0].to_value()
-        })
-        .with_read_only(Estimated::spec("y"), |this| {
-            this.estimated.get()[1].to_value()
-        })
-        .with_read_only(presence::spec(), |this| this.presence.expected().to_value())
+        .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
 });
 
 #[glib::object_subclass]
@@ -244,7 +238,7 @@ impl State {
         let properties = &settings.plan.properties;
         if self.estimation.follow(properties.estimates()) {
             let known = self.estimation.pitches();
-            element.estimated.set(&element.obj(), known);
+            element.estimated.set_pitches(&element.obj(), known);
         }
         if !self.estimation.is_due() {
             return Ok(());
@@ -268,7 +262,7 @@ impl State {
         live: &mut Live<Wanted, Operator>,
     ) -> Result<(), ClError> {
         let known = self.estimation.pitches();
-        element.estimated.set(&element.obj(), known);
+        element.estimated.set_pitches(&element.obj(), known);
         gst::info!(CAT, imp = element, "estimated pitches {known:?}");
         let InForce { operator, settings } = live.in_force()?;
         let wanted = Wanted {
@@ -354,7 +348,7 @@ impl Comparing for State {
     fn negotiate(&mut self, element: &ClPitchThreshold, _caps: &Negotiated) {
         *self = Self::default();
         element.presence.forget(&element.obj(), &mut self.learned);
-        element.estimated.set(&element.obj(), [None; 2]);
+        element.estimated.set_pitches(&element.obj(), [None; 2]);
     }
 
     fn learn(

@@ -1,29 +1,20 @@
-//! The contrast of the pattern: learned from a frame, and shown in a property.
+//! The contrast of the pattern, which is learned from a frame.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use gst::{
-    glib::{self, subclass::Signal},
-    prelude::*,
-    subclass::prelude::*,
-};
+use gst::{glib::subclass::Signal, subclass::prelude::*};
 
 use super::{ClPitchThreshold, properties::Settings};
-use crate::elements::{base_filter::View, last_report::LastReport, lock};
+use crate::elements::{base_filter::View, last_report::LastReport};
 use clinspect_core::{ClError, presence::contrast_q4};
 use clinspect_operators::{Contrast, PitchThreshold};
 
 /// Number of frames in which the pattern is not seen before a warning.
 const PATIENCE: u64 = 4;
 
-/// What the element and its properties know of the contrast.
+/// Learns the contrast.
 #[derive(Default)]
 pub struct Presence {
-    /// The property `expected-contrast`.
-    expected: Mutex<f64>,
     /// `take-contrast` was called.
     is_wanted: AtomicBool,
 }
@@ -36,19 +27,6 @@ pub struct Learned {
     /// Frames in which the pattern was not seen.
     unseen: u64,
     warned: LastReport<()>,
-}
-
-/// The property `expected-contrast`.
-pub fn spec() -> glib::ParamSpec {
-    glib::ParamSpecDouble::builder("expected-contrast")
-        .nick("Expected contrast")
-        .blurb(
-            "Contrast of the pattern, learned from the frames if min-contrast is -1: the standard \
-             deviation of the median tile in grey levels of 8 bits; 0 = unknown",
-        )
-        .minimum(0.0)
-        .read_only()
-        .build()
 }
 
 /// The action signal `take-contrast`.
@@ -80,21 +58,10 @@ impl Learned {
 }
 
 impl Presence {
-    /// The value of the property.
-    pub fn expected(&self) -> f64 {
-        *lock(&self.expected)
-    }
-
-    fn set_expected(&self, element: &ClPitchThreshold, contrast: f64) {
-        if std::mem::replace(&mut *lock(&self.expected), contrast) != contrast {
-            element.notify("expected-contrast");
-        }
-    }
-
     /// Forgets the contrast, at new caps.
     pub fn forget(&self, element: &ClPitchThreshold, learned: &mut Learned) {
         *learned = Learned::default();
-        self.set_expected(element, 0.0);
+        element.imp().estimated.set_contrast(element, 0.0);
     }
 
     /// Sets the minimum contrast of the comparison before a frame. If it is not known, looks for the
@@ -130,7 +97,7 @@ impl Presence {
                 .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
                 .map(|contrast| (contrast, pitches));
             let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);
-            self.set_expected(element, contrast);
+            element.imp().estimated.set_contrast(element, contrast);
             self.warn(element, learned, pitches);
         }
         comparison.set_contrast(learned.minimum(pitches));

@@ -3,7 +3,7 @@
 use gst::{glib, prelude::*};
 
 use crate::elements::{
-    arrays::Array,
+    checked::Checked,
     inspector::Ignore,
     property_table::{Row, properties},
 };
@@ -18,7 +18,7 @@ const ESTIMATE: f64 = -1.0;
 /// Value of `min-contrast` for half of the pattern's own contrast.
 const AUTOMATIC: f64 = -1.0;
 const MAX_CONTRAST: f64 = 255.0;
-pub(super) const MAX_PITCH: f64 = 65_536.0;
+const MAX_PITCH: f64 = 65_536.0;
 const MAX_THRESHOLD: f64 = 65_535.0;
 const MAX_GAIN: f64 = 256.0;
 
@@ -29,7 +29,7 @@ pub struct Settings {
     pub pitch_x: f64,
     /// Pitch along y, likewise.
     pub pitch_y: f64,
-    pub multiples: Array<Vec<u32>>,
+    pub multiples: Checked<Vec<u32>>,
     pub threshold: f64,
     pub compare: Compare,
     pub match_center: bool,
@@ -39,11 +39,11 @@ pub struct Settings {
     /// Number of coarser levels.
     pub scales: u32,
     /// Thresholds of the levels as parts of the threshold.
-    pub scale_factors: Array<Vec<f64>>,
+    pub scale_factors: Checked<Vec<f64>>,
     /// Minimum contrast, grey levels of 8 bits; 0 for no search for the pattern, negative for half of
     /// the pattern's own contrast.
     pub min_contrast: f64,
-    pub rois: Array<Vec<[u32; 4]>>,
+    pub rois: Checked<Vec<[u32; 4]>>,
     pub bit_depth: u32,
     pub difference_gain: f64,
 }
@@ -73,7 +73,7 @@ impl Default for Settings {
             scales: 0,
             scale_factors: SCALE_FACTORS.to_vec().into(),
             min_contrast: AUTOMATIC,
-            rois: Array::default(),
+            rois: Checked::default(),
             bit_depth: 0,
             difference_gain: 1.0,
         }
@@ -193,8 +193,8 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         uint(
             "edge-margin", "Edge margin",
             "With borders=inward: number of pixels at each edge that are not compared across that edge, \
-             because a filter before this element computes them from samples that it invents outside the \
-             frame; half of the filter's kernel-size, rounded down; 0 = none",
+             because a filter before this element computes them without their neighbours outside the frame; \
+             half of the filter's kernel-size, rounded down; 0 = no filter",
             0..=65_536
         ) = edge_margin;
         uint(
@@ -212,7 +212,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             "min-contrast", "Minimum contrast",
             "Tiles whose standard deviation is below this are marked, because the pattern is missing \
              there, in grey levels of 8 bits; 0 = do not look for the pattern, -1 = half of \
-             expected-contrast",
+             the contrast in estimates",
             AUTOMATIC..=MAX_CONTRAST
         ) = min_contrast;
         numbers(

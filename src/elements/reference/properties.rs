@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gst::{glib, prelude::*};
 
 use crate::elements::{
-    arrays::Array,
+    checked::Checked,
     inspector::{DrawnPicture, Ignore, Output, OutputChoice},
     property_table::{Row, properties},
     text::Location,
@@ -101,7 +101,7 @@ pub struct Settings {
     pub normalize: NormalizeBy,
     pub train_frames: u32,
     pub difference_gain: f64,
-    pub rois: Array<Vec<[u32; 4]>>,
+    pub rois: Checked<Vec<[u32; 4]>>,
     pub bit_depth: u32,
 }
 
@@ -128,7 +128,7 @@ impl Default for Settings {
             normalize: NormalizeBy::default(),
             train_frames: 0,
             difference_gain: 1.0,
-            rois: Array::default(),
+            rois: Checked::default(),
             bit_depth: 0,
         }
     }

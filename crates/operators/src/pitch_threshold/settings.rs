@@ -398,7 +398,7 @@ impl PitchThresholdSettings {
             {
                 return Err(ClError::Refused(format!(
                     "no pixel of the {width}x{height} frame can be judged with {name}, because \
-                     ignore-mask and ignore-regions ignore all that have neighbours; leave pixels \
+                     mask and regions of ignore cover all that have neighbours; leave pixels \
                      to judge, or set {name} to 0"
                 )));
             }

@@ -53,7 +53,7 @@ impl DeviceModel {
             return Ok(());
         }
         Err(ClError::Refused(
-            "no pixel of the frame can be judged, because ignore-mask and ignore-regions ignore all those of rois; \
+            "no pixel of the frame can be judged, because mask and regions of ignore cover all those of rois; \
              leave pixels to judge"
                 .into(),
         ))

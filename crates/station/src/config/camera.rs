@@ -71,6 +71,10 @@ impl Analyzer {
 
 const DEVICE: (&str, &str) = ("device", "set device in [[camera]]");
 const PASSES_FRAMES: (&str, &str) = ("output", "the frame goes on to the page; leave it out");
+const REPORTS: (&str, &str) = (
+    "reports",
+    "the page and publish have the results; leave it out",
+);
 const QOS: (&str, &str) = ("qos", "every frame is inspected; leave it out");
 
 /// Why `clflatfield` and `clreference` need a file, with the end of its name.
@@ -101,9 +105,10 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
     };
     let flat_field = element("flat-field", "clflatfield", &[DEVICE, QOS]);
     let gaussian = element("gaussian", "clgaussian", &[DEVICE, QOS]);
-    let histogram = element("histogram", "clhistogram", &[DEVICE, QOS]);
-    let pitch = element("pitch", "clpitchthreshold", &[DEVICE, QOS, PASSES_FRAMES]);
-    let reference = element("reference", "clreference", &[DEVICE, QOS, PASSES_FRAMES]);
+    let histogram = element("histogram", "clhistogram", &[DEVICE, QOS, REPORTS]);
+    let reserved = [DEVICE, QOS, REPORTS, PASSES_FRAMES];
+    let pitch = element("pitch", "clpitchthreshold", &reserved);
+    let reference = element("reference", "clreference", &reserved);
     let overlay = element("overlay", "inspectoverlay", &[]);
     if pitch.is_some() && reference.is_some() {
         mistakes.add(

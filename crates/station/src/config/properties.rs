@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, fmt, path::Path};
 
 use gst::{glib, prelude::*};
 use gstinspectpublish::InspectPublish;
-use toml::de::{DeArray, DeValue};
+use toml::{
+    Spanned,
+    de::{DeArray, DeValue},
+};
 
 use super::{
     files::comes_with_the_service,
@@ -51,18 +54,27 @@ impl fmt::Debug for Properties {
     }
 }
 
-/// A value of a property from GStreamer's notation, or its default; `None` if there is no such property or value.
+/// The value that a new element has for a property after it is set from GStreamer's notation, otherwise its
+/// default; `None` if there is no such property or value. Structures have all their fields.
 pub fn value_of(element: &gst::Element, name: &str, text: Option<&str>) -> Option<glib::Value> {
     let spec = element.find_property(name)?;
-    match text {
-        Some(text) => glib::Value::deserialize_with_pspec(text, &spec).ok(),
-        None => Some(spec.default_value().clone()),
+    let fresh = element.factory()?.create().build().ok()?;
+    if let Some(text) = text {
+        let value = glib::Value::deserialize_with_pspec(text, &spec).ok()?;
+        fresh.set_property_from_value(name, &value);
     }
+    Some(fresh.property_value(name))
 }
 
 /// Sets a property to a value in GStreamer's notation, or to its default.
 pub fn set(element: &gst::Element, name: &str, text: Option<&str>) {
-    if let Some(value) = value_of(element, name, text) {
+    let spec = element.find_property(name);
+    let value = match (text, spec) {
+        // Not the value that a new element has: the element itself refuses what it cannot use.
+        (Some(text), Some(spec)) => glib::Value::deserialize_with_pspec(text, &spec).ok(),
+        _ => value_of(element, name, None),
+    };
+    if let Some(value) = value {
         element.set_property_from_value(name, &value);
     }
 }
@@ -79,6 +91,7 @@ pub fn read(
 ) -> Properties {
     let mut properties = Properties::default();
     let mut wrong = Vec::new();
+    let mut structures = BTreeMap::new();
     let Ok(element) = gst::ElementFactory::make(factory).build() else {
         let text = format!("the element {factory} is missing; install its GStreamer plugin");
         mistakes.add(&table.span, text);
@@ -104,7 +117,17 @@ pub fn read(
         let Some(spec) = element.find_property(key) else {
             continue;
         };
-        let text = in_notation(&spec, value.get_ref());
+        let text = if spec.value_type() == gst::Structure::static_type() {
+            let structure = structure(&element, key, value, mistakes);
+            structure.and_then(|structure| {
+                let text = structure.to_value().serialize();
+                structures.insert(key, structure);
+                text.map(Into::into)
+                    .map_err(|error| error.message.into_owned())
+            })
+        } else {
+            in_notation(&spec, value.get_ref())
+        };
         match text.and_then(|text| Ok((parsed(&spec, &text)?, text))) {
             Ok((of_property, text)) => {
                 element.set_property_from_value(key, &of_property);
@@ -124,17 +147,18 @@ pub fn read(
     }
     if mistakes.asks_elements() {
         let is_known = |key: &str| known.contains(&key);
-        ask(&element, table, is_known, wrong, mistakes);
+        ask(&element, table, is_known, structures, wrong, mistakes);
     }
     properties
 }
 
 /// Notes what the element refuses of its properties, in its words. `is_known` tells whether a key is a
-/// property; `wrong` are keys of whose values a mistake was told.
+/// property; `structures` are the structures that were set; `wrong` are keys of whose values a mistake was told.
 fn ask<'t>(
     element: &gst::Element,
     table: &Table<'t, '_>,
     is_known: impl Fn(&str) -> bool,
+    mut structures: BTreeMap<&'t str, gst::Structure>,
     mut wrong: Vec<&'t str>,
     mistakes: &mut Mistakes<'_>,
 ) {
@@ -147,24 +171,37 @@ fn ask<'t>(
     while let Err(why) = refusal(element) {
         // The sentence begins with the property that is wrong.
         let is_end = |c: char| !c.is_ascii_lowercase() && c != '-';
-        let named = why
-            .split(is_end)
-            .filter_map(|word| entries.iter().find(|(key, _, _)| *key == word));
+        let words = || why.split(is_end);
+        let named = words().filter_map(|word| entries.iter().find(|(key, _, _)| *key == word));
         let named: Vec<_> = named.collect();
         // A refusal with a key of which a mistake was told may be due to that mistake.
         let is_news = !named.iter().any(|(key, _, _)| wrong.contains(key));
-        let first = named.first();
+        let Some((key, _, value)) = named.first() else {
+            if is_news {
+                mistakes.add(&table.span, why.as_str());
+            }
+            return;
+        };
+        // The field of a structure comes next.
+        let structure = structures.get_mut(key);
+        let field = structure.and_then(|structure| {
+            let field = words().skip(1).find(|word| structure.has_field(*word))?;
+            structure.remove_field(field);
+            Some((field, &*structure))
+        });
         if is_news {
-            let span = first.map_or(table.span.clone(), |(_, _, value)| value.span());
-            mistakes.add(&span, why.as_str());
+            let fields = value.get_ref().as_table();
+            let of_field = field.and_then(|(field, _)| fields?.get(field));
+            mistakes.add(&of_field.unwrap_or(value).span(), why.as_str());
         }
-        match first {
-            Some((key, _, _)) if !wrong.contains(key) => {
-                // So that the element tells its next refusal.
+        // So that the element tells its next refusal.
+        match field {
+            Some((_, others)) => element.set_property(key, others),
+            None if wrong.contains(key) => return,
+            None => {
                 element.set_property_from_value(key, &unset.property_value(key));
                 wrong.push(key);
             }
-            _ => return,
         }
     }
 }
@@ -174,6 +211,84 @@ fn refusal(element: &gst::Element) -> Result<(), String> {
     gstclinspect::check_settings(element)?;
     let publish = element.downcast_ref::<InspectPublish>();
     publish.map_or(Ok(()), InspectPublish::check)
+}
+
+/// The structure that a table describes. The property of the element, which has its default, has all fields; the
+/// element itself checks their ranges.
+///
+/// # Errors
+/// The value is no table.
+fn structure(
+    element: &gst::Element,
+    key: &str,
+    value: &Spanned<DeValue<'_>>,
+    mistakes: &mut Mistakes<'_>,
+) -> Result<gst::Structure, String> {
+    let default: gst::Structure = element.property(key);
+    let known: Vec<&str> = default.fields().map(|name| name.as_str()).collect();
+    let table = value.get_ref().as_table().ok_or_else(|| {
+        let example = known.first().unwrap_or(&"field");
+        wanted(
+            value.get_ref(),
+            &format!("a table such as {{ {example} = … }}"),
+        )
+    })?;
+    let mut structure = gst::Structure::new_empty(key);
+    for (name, span, value) in Table::new(table, value.span(), key).entries() {
+        match default
+            .value(name)
+            .map(|default| field(default, value.get_ref()))
+        {
+            Ok(Ok(value)) => structure.set_value(name, value),
+            Ok(Err(why)) => mistakes.add(&value.span(), format!("{key}: {name}: {why}")),
+            Err(_) => unknown(name, &span, key, &known, mistakes),
+        }
+    }
+    Ok(structure)
+}
+
+/// The value of a field that has the type of `default`.
+fn field(default: &glib::Value, value: &DeValue<'_>) -> Result<glib::SendValue, String> {
+    let (read, what) = match default.type_() {
+        glib::Type::BOOL => (
+            value.as_bool().map(|choice| choice.to_send_value()),
+            "true or false",
+        ),
+        glib::Type::F64 => (
+            number(value).map(|number| number.to_send_value()),
+            "a number",
+        ),
+        glib::Type::STRING => (
+            value.as_str().map(|text| text.to_send_value()),
+            "a string in quotes",
+        ),
+        kind if kind == gst::Array::static_type() => {
+            let values = value.as_array().map(numbers).transpose()?;
+            (
+                values.map(|values| values.to_send_value()),
+                "an array such as [1, 4]",
+            )
+        }
+        _ => {
+            let whole = integer(value).and_then(|number| i64::try_from(number).ok());
+            (whole.map(|number| number.to_send_value()), "a whole number")
+        }
+    };
+    read.ok_or_else(|| wanted(value, what))
+}
+
+/// Numbers, in arrays as deep as those of the file.
+fn numbers(values: &DeArray<'_>) -> Result<gst::Array, String> {
+    let values = values.iter().map(|value| match value.get_ref() {
+        DeValue::Array(values) => Ok(numbers(values)?.to_send_value()),
+        other => match number(other) {
+            Some(number) => Ok(number.to_send_value()),
+            None => Err(wanted(other, "a number")),
+        },
+    });
+    Ok(gst::Array::from_values(
+        values.collect::<Result<Vec<_>, String>>()?,
+    ))
 }
 
 /// The value in GStreamer's notation, checked for type and range.

@@ -110,10 +110,7 @@ impl Pipeline {
                 let spec = element.find_property(name);
                 let is_mutable =
                     spec.is_some_and(|s| s.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING));
-                // The default of an array is not in its description.
-                let is_array = [old, new].contains(&None)
-                    && old.or(new).is_some_and(|text| text.starts_with('<'));
-                if !is_mutable || is_array {
+                if !is_mutable {
                     return None;
                 }
                 changes.push(Change {

@@ -36,7 +36,7 @@ fn roll_map_of_the_pipeline_before_goes_with_it() {
 
 /// A camera that fails if it sees more defects than `limit`; -1: never.
 fn with_limit(limit: i32) -> String {
-    let pitch = format!("{INSPECTION}, fail-defect-count = {limit}");
+    let pitch = format!("{INSPECTION}, fail = {{ defect-count = {limit} }}");
     live_camera("changed", "ball", &pitch)
 }
 

@@ -79,7 +79,7 @@ fn camera_that_is_lost(more: &str) -> String {
     camera("left", source, more)
 }
 
-const INSPECTION: &str = "pitch-x = 16, pitch-y = 0, multiples = [1], min-contrast = 0, threshold = 10, learn-frames = 10";
+const INSPECTION: &str = "pitch-x = 16, pitch-y = 0, multiples = [1], min-contrast = 0, threshold = 10, learn = { frames = 10 }";
 
 #[test]
 fn results_that_wait_outlive_the_pipelines() {

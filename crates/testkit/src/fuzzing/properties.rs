@@ -131,7 +131,7 @@ fn set_any(input: &mut Unstructured, element: &gst::Element) -> Result<String> {
     let specs = mutable(element);
     let pspec = input.choose(&specs)?;
     let name = pspec.name();
-    let value = any_value(input, pspec)?;
+    let value = any_value(input, pspec, &element.property_value(name))?;
     let told = format!("{name} = {value:?}; ");
     set_unchecked(element, &CString::new(name).expect("a name"), &value);
     let read = element.property_value(name);
@@ -140,7 +140,20 @@ fn set_any(input: &mut Unstructured, element: &gst::Element) -> Result<String> {
         "{told} reads {read:?}"
     );
     assert!(is_legal(pspec, &read), "{told} reads {read:?}");
+    if let Ok(structure) = read.get::<gst::Structure>() {
+        let factory = element.factory().expect("a factory");
+        let fresh = factory.create().build().expect("an element");
+        assert_eq!(types(&structure), types(&fresh.property(name)), "{told}");
+    }
     Ok(told)
+}
+
+/// The fields of a structure and their types.
+fn types(structure: &gst::Structure) -> Vec<(String, glib::Type)> {
+    let fields = structure.iter();
+    fields
+        .map(|(name, value)| (name.to_string(), value.type_()))
+        .collect()
 }
 
 /// Whether a number lies in the property's range.
@@ -161,29 +174,76 @@ fn is_legal(pspec: &glib::ParamSpec, read: &glib::Value) -> bool {
     true
 }
 
-fn any_value(input: &mut Unstructured, pspec: &glib::ParamSpec) -> Result<glib::Value> {
+/// `now`: the property's value.
+fn any_value(
+    input: &mut Unstructured,
+    pspec: &glib::ParamSpec,
+    now: &glib::Value,
+) -> Result<glib::Value> {
     let kind = pspec.value_type();
-    Ok(if kind == f64::static_type() {
-        any_double(input)?.to_value()
-    } else if kind == u32::static_type() {
-        any_number(input)?.to_value()
-    } else if kind == u64::static_type() {
-        let numbers = [0, 1, 1_000_000_000, u64::MAX - 1, u64::MAX];
-        input.choose(&numbers)?.to_value()
-    } else if kind == i64::static_type() {
-        let numbers = [-1, 0, 1, 100, i64::MAX, i64::MIN, -2];
-        input.choose(&numbers)?.to_value()
-    } else if kind == bool::static_type() {
-        input.arbitrary::<bool>()?.to_value()
-    } else if kind == gst::Array::static_type() {
-        any_array(input)?.to_value()
-    } else if kind == String::static_type() {
-        any_text(input)?
-    } else if kind.is_a(glib::Type::ENUM) {
-        any_enum(input, kind)?
-    } else {
-        panic!("no values for {} of type {kind}", pspec.name())
+    if kind.is_a(glib::Type::ENUM) {
+        return any_enum(input, kind);
+    }
+    if let Ok(now) = now.get::<gst::Structure>() {
+        return Ok(any_structure(input, &now)?.to_value());
+    }
+    Ok(any_of(input, kind)?.into())
+}
+
+fn any_of(input: &mut Unstructured, kind: glib::Type) -> Result<glib::SendValue> {
+    Ok(match kind {
+        glib::Type::F64 => any_double(input)?.to_send_value(),
+        glib::Type::U32 => any_number(input)?.to_send_value(),
+        glib::Type::U64 => {
+            let numbers = [0, 1, 1_000_000_000, u64::MAX - 1, u64::MAX];
+            input.choose(&numbers)?.to_send_value()
+        }
+        glib::Type::I64 => {
+            let numbers = [-1, 0, 1, 100, i64::MAX, i64::MIN, -2];
+            input.choose(&numbers)?.to_send_value()
+        }
+        glib::Type::I32 => input.arbitrary::<i32>()?.to_send_value(),
+        glib::Type::BOOL => input.arbitrary::<bool>()?.to_send_value(),
+        glib::Type::STRING => {
+            let text = any_text(input)?.try_into_send_value::<String>();
+            text.expect("a string")
+        }
+        kind if kind == gst::Array::static_type() => any_array(input)?.to_send_value(),
+        kind => panic!("no values of type {kind}"),
     })
+}
+
+/// Some fields of `now` with values of the same or any type, and fields that it does not have.
+fn any_structure(input: &mut Unstructured, now: &gst::Structure) -> Result<gst::Structure> {
+    let array = gst::Array::static_type();
+    let kinds = [
+        glib::Type::F64,
+        glib::Type::U32,
+        glib::Type::U64,
+        glib::Type::I64,
+        glib::Type::I32,
+        glib::Type::BOOL,
+        glib::Type::STRING,
+        array,
+    ];
+    let known = types(now);
+    let mut any = gst::Structure::new_empty("any");
+    for _ in 0..input.int_in_range(0..=4)? {
+        let (name, kind) = input.choose(&known)?;
+        let name = match input.int_in_range(0..=15)? {
+            0 => "unknown",
+            _ => name,
+        };
+        match input.int_in_range(0..=7)? {
+            0 => any.set(name, now),
+            1 | 2 => {
+                let kind = *input.choose(&kinds)?;
+                any.set_value(name, any_of(input, kind)?);
+            }
+            _ => any.set_value(name, any_of(input, *kind)?),
+        }
+    }
+    Ok(any)
 }
 
 fn any_double(input: &mut Unstructured) -> Result<f64> {

@@ -1,4 +1,4 @@
-//! Reference of `ignore-regions`: which pixels lie in a polygon.
+//! Reference of the regions of `ignore`: which pixels lie in a polygon.
 //!
 //! Source: docs/semantics.md, "Pixels that are not judged".
 

@@ -28,7 +28,7 @@ pub fn presence(effort: &LimitsEffort) -> Result<Table> {
             "pitch",
             "σ",
             "frames",
-            "expected-contrast",
+            "contrast",
             "frames with missing-pixels",
             "verdict none",
         ],
@@ -159,7 +159,7 @@ pub fn low_contrast(effort: &LimitsEffort) -> Result<Table> {
         &[
             "range",
             "estimated pitch",
-            "expected-contrast",
+            "contrast",
             "clean frames with missing-pixels",
             "blank frames: share marked as missing",
             "blank frames: verdict",

@@ -1,29 +1,29 @@
-//! Settings that are arrays of numbers.
+//! Settings of which GObject cannot check every value: arrays and structures.
 
 use gst::{glib, prelude::*};
 
 use super::property_table::Field;
 use clinspect_core::ClError;
 
-/// The value of an array property.
+/// The value of a property that is an array or a structure.
 ///
 /// A value that is not usable is refused like other unusable settings, at negotiation or at the
 /// next frame: a warning from the property's setter would be lost on an element that has no bus yet.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Array<T> {
+pub struct Checked<T> {
     /// The last usable value.
     usable: T,
     /// Why the value that was set after it is not usable.
     why: Option<String>,
 }
 
-impl<T> From<T> for Array<T> {
+impl<T> From<T> for Checked<T> {
     fn from(usable: T) -> Self {
         Self { usable, why: None }
     }
 }
 
-impl<T> Array<T> {
+impl<T> Checked<T> {
     /// What `use_it` makes of the value of the property `name`.
     ///
     /// # Errors
@@ -40,38 +40,50 @@ impl<T> Array<T> {
         used.map_err(|why| ClError::Refused(format!("{name}: {why}")))
     }
 
+    /// Why the value that was set last is not usable, once: from then on the last usable value counts.
+    pub fn take_refusal(&mut self, name: &str) -> Option<ClError> {
+        let why = self.why.take()?;
+        Some(ClError::Refused(format!("{name}: {why}")))
+    }
+
     /// The last usable value.
     pub fn usable(&self) -> &T {
         &self.usable
     }
+
+    /// The last usable value.
+    pub fn usable_mut(&mut self) -> &mut T {
+        &mut self.usable
+    }
 }
 
-impl<T: Numbers> Field for Array<T> {
-    fn to_property(&self) -> glib::Value {
+impl<T: Readable> Field for Checked<T> {
+    fn to_property(&self) -> glib::SendValue {
         self.usable.write()
     }
 
-    fn set_property(&mut self, value: &glib::Value) {
+    fn set_property(&mut self, value: &glib::Value) -> Result<(), String> {
         match T::read(value) {
             Ok(usable) => *self = usable.into(),
             Err(why) => self.why = Some(why),
         }
+        Ok(())
     }
 }
 
-/// Numbers in a [`gst::Array`].
-pub trait Numbers: Sized {
+/// A setting that is read from a property's value, which may be unusable.
+pub trait Readable: Sized {
     /// Reads a property's value.
     ///
     /// # Errors
     /// A sentence that says what is wrong.
     fn read(value: &glib::Value) -> Result<Self, String>;
-    /// The numbers as a property's value.
-    fn write(&self) -> glib::Value;
+    /// The setting as a property's value.
+    fn write(&self) -> glib::SendValue;
 }
 
 /// `<n, ...>`, numbers ≥ 0.
-impl Numbers for Vec<u32> {
+impl Readable for Vec<u32> {
     fn read(value: &glib::Value) -> Result<Self, String> {
         let array = value
             .get::<gst::Array>()
@@ -88,35 +100,27 @@ impl Numbers for Vec<u32> {
             .collect()
     }
 
-    fn write(&self) -> glib::Value {
-        write_numbers(self).to_value()
+    fn write(&self) -> glib::SendValue {
+        write_numbers(self).to_send_value()
     }
 }
 
 /// `<x, ...>`, finite numbers.
-impl Numbers for Vec<f64> {
+impl Readable for Vec<f64> {
     fn read(value: &glib::Value) -> Result<Self, String> {
         let array = value
             .get::<gst::Array>()
             .map_err(|_| "an array such as \"<0.6, 0.3>\" is expected".to_owned())?;
-        array
-            .iter()
-            .map(|number| {
-                let whole = |_| number.get::<i32>().map(f64::from);
-                let read = number.get::<f64>().or_else(whole).ok();
-                read.filter(|n| n.is_finite())
-                    .ok_or_else(|| format!("{number:?} is not a number"))
-            })
-            .collect()
+        array.iter().map(|number| real(number)).collect()
     }
 
-    fn write(&self) -> glib::Value {
-        gst::Array::new(self).to_value()
+    fn write(&self) -> glib::SendValue {
+        gst::Array::new(self).to_send_value()
     }
 }
 
 /// `<x, y, width, height>`; an empty array is four zeros.
-impl Numbers for [u32; 4] {
+impl Readable for [u32; 4] {
     fn read(value: &glib::Value) -> Result<Self, String> {
         let numbers = Vec::<u32>::read(value)?;
         if numbers.is_empty() {
@@ -128,13 +132,13 @@ impl Numbers for [u32; 4] {
             .map_err(|_| format!("a region is <x, y, width, height>, not {count} numbers"))
     }
 
-    fn write(&self) -> glib::Value {
-        write_numbers(self).to_value()
+    fn write(&self) -> glib::SendValue {
+        write_numbers(self).to_send_value()
     }
 }
 
 /// `<<x, y, width, height>, ...>`.
-impl Numbers for Vec<[u32; 4]> {
+impl Readable for Vec<[u32; 4]> {
     fn read(value: &glib::Value) -> Result<Self, String> {
         let array = value
             .get::<gst::Array>()
@@ -150,9 +154,21 @@ impl Numbers for Vec<[u32; 4]> {
             .collect()
     }
 
-    fn write(&self) -> glib::Value {
-        gst::Array::new(self.iter().map(|region| write_numbers(region))).to_value()
+    fn write(&self) -> glib::SendValue {
+        gst::Array::new(self.iter().map(|region| write_numbers(region))).to_send_value()
     }
+}
+
+/// A finite number, whole or not.
+///
+/// # Errors
+/// A sentence that says what is wrong.
+pub fn real(value: &glib::Value) -> Result<f64, String> {
+    let whole = |_| value.get::<i32>().map(f64::from);
+    let number = value.get::<f64>().or_else(whole).ok();
+    number
+        .filter(|n| n.is_finite())
+        .ok_or_else(|| format!("{value:?} is not a number"))
 }
 
 fn write_numbers(numbers: &[u32]) -> gst::Array {
