@@ -21,5 +21,6 @@ pub mod panels;
 pub mod picture;
 pub mod planted;
 pub mod reference;
+pub mod scenes;
 pub mod support;
 pub mod tools;
