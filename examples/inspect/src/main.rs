@@ -1,10 +1,6 @@
 //! Inspects a camera, files or any GStreamer source: a base for an application.
 //!
-//! ```text
-//! cargo run --release -p inspect -- --help
-//! ```
-//!
-//! The elements are linked into the program: no plugin needs to be installed.
+//! `cargo run --release -p inspect -- --help` lists the options. The elements are linked into the program.
 
 mod pictures;
 mod pipeline;
@@ -30,12 +26,9 @@ use source::Source;
 
 /// The first frame of a live source may take so long: kernels are compiled meanwhile.
 const FIRST_SILENCE: Duration = Duration::from_secs(15);
-/// Wait before a source is started again.
-const RETRY: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
-  inspect --source camera
   inspect --source 'v4l2src ! image/jpeg ! jpegdec' --json
   inspect --source photos/*.png --output failed
   inspect --source camera --inspection 'pitch-x=61.13 pitch-y=0 threshold=20'
@@ -147,7 +140,7 @@ impl Session<'_> {
             };
             self.report.restarts += 1;
             eprintln!("waiting for the source: {why:#}");
-            sleep(RETRY);
+            sleep(Duration::from_secs(1));
         }
         Ok(())
     }

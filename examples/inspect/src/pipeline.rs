@@ -133,11 +133,15 @@ fn failed(message: &gst::message::Error, name: &str) -> Next {
     if error.matches(gst::StreamError::Failed) {
         text += &format!(" ({})", details.lines().last().unwrap_or_default());
     }
-    match name {
-        _ if error.matches(gst::LibraryError::Settings) => Next::Failed(Usage(text).into()),
-        "gaussian" | "histogram" | "inspector" => Next::Failed(Error::msg(text)),
-        _ => Next::SourceFailed(Error::msg(text)),
+    let is_ours = ["gaussian", "histogram", "inspector"].contains(&name);
+    // An element of ours misses nothing but the device.
+    if error.matches(gst::LibraryError::Settings)
+        || is_ours && error.matches(gst::ResourceError::NotFound)
+    {
+        return Next::Failed(Usage(text).into());
     }
+    let failed = [Next::SourceFailed, Next::Failed][usize::from(is_ours)];
+    failed(Error::msg(text))
 }
 
 impl Drop for Pipeline {
