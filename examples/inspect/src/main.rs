@@ -1,10 +1,6 @@
 //! Inspects a camera, files or any GStreamer source: a base for an application.
 //!
-//! ```text
-//! cargo run --release -p inspect -- --help
-//! ```
-//!
-//! The elements are linked into the program: no plugin needs to be installed.
+//! `cargo run --release -p inspect -- --help` lists the options. The elements are linked into the program.
 
 mod pictures;
 mod pipeline;
