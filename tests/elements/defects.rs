@@ -246,8 +246,7 @@ fn list_follows_its_properties_while_mask_and_count_stay() {
                 };
                 element.set_property("min-area", min_area);
                 element.set_property("merge-distance", merge_distance);
-                let limits =
-                    gst::Structure::builder("limits").field("max-defects", max_defects);
+                let limits = gst::Structure::builder("limits").field("max-defects", max_defects);
                 element.set_property("limits", limits.build());
                 let output = rig.pass(buffer_of(&frame, &device));
                 let (expected, overflow) = listed(&frame, &settings, wanted);

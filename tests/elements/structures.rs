@@ -83,6 +83,7 @@ fn numbers_of_every_type_are_taken() {
             ("reports", "interval", 7_u64.to_send_value()),
             ("learn", "margin", 7.0_f64.to_send_value()),
         ] {
+            element.set_property(name, None::<gst::Structure>);
             element.set_property(name, with(field, &seven));
             let read: gst::Structure = element.property(name);
             let (read, wanted) = (read.value(field).unwrap(), &wanted);
