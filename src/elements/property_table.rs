@@ -63,6 +63,16 @@ impl<S: 'static> Row<S> {
         )
     }
 
+    /// The same property of settings that have these settings as a part.
+    pub fn within<P: 'static>(self, part: fn(&mut P) -> &mut S) -> Row<P> {
+        let Self { spec, get, set } = self;
+        Row::new(
+            spec,
+            move |settings| get(part(settings)),
+            move |settings, value| set(part(settings), value),
+        )
+    }
+
     /// The description.
     pub fn spec(&self) -> &glib::ParamSpec {
         &self.spec

@@ -12,7 +12,10 @@ use gst::{
 };
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
-use super::taking::{Kind, References, Taking};
+use super::{
+    references::{self, References},
+    taking::{Kind, Taking},
+};
 use crate::elements::{
     base_filter::{
         ClBaseFilter, ClBaseFilterExt, ClBaseFilterImpl, Frame, FrameStream, Live, Negotiated,
@@ -354,7 +357,7 @@ impl Stream {
         self.is_absent = false;
         if !location.as_os_str().is_empty() {
             let most = 256 * ((1 << layout.sample.bits()) - 1);
-            let found = super::file::read(&location, shape, most);
+            let found = references::read(&location, shape, most);
             let values = lock(&self.element.properties).values.clone();
             let usable = found.and_then(|found| {
                 let correction =

@@ -1,7 +1,7 @@
 //! `clflatfield`: evens out lamps, lenses and sensors.
 
-mod file;
 mod imp;
+mod references;
 mod taking;
 
 use gst::glib;

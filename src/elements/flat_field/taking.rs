@@ -1,10 +1,10 @@
-//! References: in force, and while frames are averaged.
+//! References while frames are averaged.
 
 use std::{path::Path, sync::Arc};
 
-use super::file;
+use super::references::{self, References};
 use clinspect_core::{
-    flat_field::{Correction, Reference, check_saturation},
+    flat_field::{Reference, check_saturation},
     layout::FrameLayout,
 };
 use clinspect_operators::FrameSums;
@@ -22,68 +22,6 @@ impl Kind {
             Self::Dark => "dark",
             Self::White => "white",
         }
-    }
-}
-
-/// The references in force; shared, because the settings are copied for each frame.
-#[derive(Debug, Clone, Default)]
-pub struct References {
-    pub dark: Option<Arc<Reference>>,
-    pub white: Option<Arc<Reference>>,
-}
-
-impl PartialEq for References {
-    fn eq(&self, other: &Self) -> bool {
-        let same = |a: &Option<Arc<Reference>>, b: &Option<Arc<Reference>>| match (a, b) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (None, None) => true,
-            _ => false,
-        };
-        same(&self.dark, &other.dark) && same(&self.white, &other.white)
-    }
-}
-
-/// A number of grey levels in 1/256 grey level.
-fn fixed(levels: f64) -> u32 {
-    (256.0 * levels).round() as u32
-}
-
-impl References {
-    /// The correction with these references; `None` without a white one.
-    ///
-    /// # Errors
-    /// A sentence that says why they cannot be used.
-    pub fn correction(&self, target: f64, min_range: f64) -> Result<Option<Correction>, String> {
-        let Some(white) = &self.white else {
-            return Ok(None);
-        };
-        // A dark reference of frames of another size is no longer in force.
-        let dark = self
-            .dark
-            .as_deref()
-            .filter(|dark| dark.shape == white.shape);
-        // A target that rounds to 0 would stand for the mean.
-        let target = if target > 0.0 {
-            fixed(target).max(1)
-        } else {
-            0
-        };
-        Correction::new(dark, white, target, fixed(min_range)).map(Some)
-    }
-
-    /// The warning that frames are not corrected. `absent` is the file of references if it does not exist.
-    pub fn why_unchanged(&self, absent: Option<&Path>) -> String {
-        if self.white.is_some() {
-            return "the white reference was taken of frames of another size: frames pass unchanged; emit take-white"
-                .into();
-        }
-        let absent = absent.map_or_else(String::new, |path| {
-            format!(", and the file {} does not exist", path.display())
-        });
-        format!(
-            "there is no white reference{absent}: frames pass unchanged; emit take-dark while no light reaches the \
-             sensor, then take-white over an even white surface, or set location to a file of references"
-        )
     }
 }
 
@@ -150,7 +88,7 @@ impl Taking {
         next.white.take_if(|white| white.shape != shape);
         let correction = next.correction(target, min_range)?;
         if !location.as_os_str().is_empty() {
-            file::write(location, &next)?;
+            references::write(location, &next)?;
         }
         *in_force = next;
         Ok(Taken {

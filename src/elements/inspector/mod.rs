@@ -51,7 +51,6 @@ pub const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudge
 #[derive(Default)]
 pub struct Inspector {
     reporting: Mutex<Reporting>,
-    rules: Mutex<Rules>,
     ignore: Mutex<Ignore>,
     learning: LearnThreshold,
     /// The value of `output`, latched at the start.
@@ -80,8 +79,9 @@ impl Inspector {
     /// # Errors
     /// See there.
     pub fn check(&self) -> Result<(), ClError> {
-        lock(&self.reporting).check()?;
-        Classifier::new(&lock(&self.rules))?;
+        let reporting = lock(&self.reporting).clone();
+        reporting.check()?;
+        Classifier::new(&reporting.rules)?;
         self.ignore().check()
     }
 
@@ -107,7 +107,6 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
             |this| &this.inspector().reporting,
             properties::rows::<T::Output>(),
         )
-        .with(|this| &this.inspector().rules, classify::rows())
         .with(|this| &this.inspector().ignore, ignore::rows())
 }
 
@@ -175,9 +174,9 @@ impl<C: Comparing> InspectorStream<C> {
             refuse(self.element.obj().upcast_ref(), &refusal, || ());
         }
         self.reporting = reporting;
-        let rules = lock(&inspector.rules).clone();
+        let rules = self.reporting.rules.clone();
         self.classifier.follow(rules, |refused, in_force| {
-            put_back(&mut *lock(&inspector.rules), refused, in_force);
+            put_back(&mut lock(&inspector.reporting).rules, refused, in_force);
         })
     }
 
@@ -238,12 +237,12 @@ struct Inspected {
 impl<C: Comparing> FrameStream for InspectorStream<C> {
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
         let inspector = self.element.inspector();
-        lock(&inspector.reporting).check()?;
+        let reporting = lock(&inspector.reporting).clone();
+        reporting.check()?;
         self.own.negotiate(&self.element, caps);
         inspector.learning.begin_again(&mut self.good);
         lock(&inspector.ignore).read_again();
-        let rules = lock(&inspector.rules).clone();
-        self.classifier.start(rules, Classifier::new)?;
+        self.classifier.start(reporting.rules, Classifier::new)?;
         self.masks = Some(match inspector.output() {
             Output::Frame => Masks::in_meta(caps)?,
             Output::Mask => Masks::as_buffers(caps)?,

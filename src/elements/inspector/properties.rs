@@ -2,7 +2,10 @@
 
 use gst::{glib, prelude::*};
 
-use super::learn::LearnSettings;
+use super::{
+    classify::{self, Rules},
+    learn::LearnSettings,
+};
 use crate::elements::{
     base_filter::MessageSettings,
     checked::{Checked, Readable},
@@ -94,11 +97,12 @@ impl From<Output> for PitchThresholdOutput {
     }
 }
 
-/// Settings of the list and the reports.
+/// Settings of the list, the classes and the reports.
 #[derive(Debug, Clone)]
 pub(super) struct Reporting {
     pub min_area: u32,
     pub merge_distance: u32,
+    pub rules: Rules,
     pub limits: Checked<ListLimits>,
     pub output: Output,
     pub reports: Checked<Reports>,
@@ -111,6 +115,7 @@ impl Default for Reporting {
         Self {
             min_area: 1,
             merge_distance: 0,
+            rules: Rules::default(),
             limits: Checked::default(),
             output: Output::default(),
             reports: Checked::default(),
@@ -279,6 +284,11 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
             "Learn", "How the signal learn-threshold learns the threshold, such as \"learn, frames=100\""
         ) = learn;
     });
+    rows.extend(
+        classify::rows()
+            .into_iter()
+            .map(|row| row.within(|reporting: &mut Reporting| &mut reporting.rules)),
+    );
     rows.push(Row::new(
         specs::choice_at_start(
             "output",

@@ -200,16 +200,16 @@ fn defect_fields(input: &mut Unstructured) -> Result<Fields> {
     } else {
         count * record
     };
-    let told = if spoil(input)? {
+    let stated = if spoil(input)? {
         input.arbitrary()?
     } else {
         count as u32
     };
-    whole &= len % record == 0 && len / record == told as usize;
+    whole &= len % record == 0 && len / record == stated as usize;
     let (data, right) = bytes(input, len)?;
     whole &= right;
     fields.extend(data.map(|data| ("defects-data", data)));
-    fields.push(("defect-count", told.to_send_value()));
+    fields.push(("defect-count", stated.to_send_value()));
     for name in ["mask", "ignored"] {
         if input.ratio(1_u8, 4_u8)? {
             // Only present on a frame; another type is not a mask.
@@ -369,7 +369,7 @@ fn array(
         };
         return Ok((other, false));
     }
-    let told = if spoil(input)? {
+    let stated = if spoil(input)? {
         input.int_in_range(0..=6)?
     } else {
         len
@@ -377,7 +377,7 @@ fn array(
     // GStreamer's arrays hold values of one type.
     let other = spoil(input)?;
     let mut values = Vec::new();
-    for _ in 0..told {
+    for _ in 0..stated {
         values.push(match (kind, other) {
             (Kind::U32, false) => input.arbitrary::<u32>()?.to_send_value(),
             (Kind::U64, false) => input.arbitrary::<u64>()?.to_send_value(),
@@ -385,6 +385,6 @@ fn array(
             (_, true) => input.arbitrary::<i32>()?.to_send_value(),
         });
     }
-    let right = told == len && (told == 0 || !other);
+    let right = stated == len && (stated == 0 || !other);
     Ok((Some(gst::Array::from_values(values).to_send_value()), right))
 }

@@ -57,18 +57,18 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     }
     rig.pass(buffer_of(&frame, device));
 
-    let mut told = String::new();
+    let mut steps = String::new();
     for _ in 0..input.int_in_range(1..=6)? {
         for _ in 0..input.int_in_range(1..=4)? {
-            told += &set_any(input, &element)?;
+            steps += &set_any(input, &element)?;
         }
-        assert_flows(&mut rig, &frame, device, &told);
+        assert_flows(&mut rig, &frame, device, &steps);
     }
 
     for (name, value) in &before {
         element.set_property_from_value(name, value);
     }
-    let about = format!("{line}, {}: {told}", frame.describe());
+    let about = format!("{line}, {}: {steps}", frame.describe());
     // Drop the errors and warnings from before the reset.
     let _ = (rig.errors(), rig.warnings());
     // Kernels for earlier settings may still be compiling.
@@ -132,20 +132,20 @@ fn set_any(input: &mut Unstructured, element: &gst::Element) -> Result<String> {
     let pspec = input.choose(&specs)?;
     let name = pspec.name();
     let value = any_value(input, pspec, &element.property_value(name))?;
-    let told = format!("{name} = {value:?}; ");
+    let steps = format!("{name} = {value:?}; ");
     set_unchecked(element, &CString::new(name).expect("a name"), &value);
     let read = element.property_value(name);
     assert!(
         read.type_().is_a(pspec.value_type()),
-        "{told} reads {read:?}"
+        "{steps} reads {read:?}"
     );
-    assert!(is_legal(pspec, &read), "{told} reads {read:?}");
+    assert!(is_legal(pspec, &read), "{steps} reads {read:?}");
     if let Ok(structure) = read.get::<gst::Structure>() {
         let factory = element.factory().expect("a factory");
         let fresh = factory.create().build().expect("an element");
-        assert_eq!(types(&structure), types(&fresh.property(name)), "{told}");
+        assert_eq!(types(&structure), types(&fresh.property(name)), "{steps}");
     }
-    Ok(told)
+    Ok(steps)
 }
 
 /// The fields of a structure and their types.
@@ -348,19 +348,19 @@ fn any_enum(input: &mut Unstructured, kind: glib::Type) -> Result<glib::Value> {
 }
 
 /// Either a frame comes out inspected, or an error is posted and nothing comes out.
-fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &str) {
+fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, steps: &str) {
     let [width, height] = frame.size();
     match rig.push(buffer_of(frame, device)) {
         Err(flow) => {
-            assert!(rig.is_silent(), "{told}");
-            assert!(!rig.errors().is_empty(), "{flow:?}: {told}");
+            assert!(rig.is_silent(), "{steps}");
+            assert!(!rig.errors().is_empty(), "{flow:?}: {steps}");
         }
         Ok(_) => {
             let output = rig.harness().try_pull();
-            let output = output.unwrap_or_else(|| panic!("nothing comes out: {told}"));
+            let output = output.unwrap_or_else(|| panic!("nothing comes out: {steps}"));
             for result in DefectResult::read(&output) {
-                assert!(result.judged_pixels <= (width * height) as u64, "{told}");
-                assert!(result.defect_pixels <= result.judged_pixels, "{told}");
+                assert!(result.judged_pixels <= (width * height) as u64, "{steps}");
+                assert!(result.defect_pixels <= result.judged_pixels, "{steps}");
                 let is_unmatched = result.alignment.is_some_and(|found| !found.matched);
                 let unjudged = if is_unmatched {
                     Verdict::Fail
@@ -370,10 +370,10 @@ fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &st
                 assert_eq!(
                     result.verdict == unjudged,
                     result.judged_pixels == 0,
-                    "{told}"
+                    "{steps}"
                 );
                 let listed: u64 = result.defects.iter().map(|d| u64::from(d.area)).sum();
-                assert!(listed <= result.defect_pixels, "{told}");
+                assert!(listed <= result.defect_pixels, "{steps}");
                 for defect in &result.defects {
                     let part = result.box_in_frame(defect);
                     let place = [
@@ -382,14 +382,14 @@ fn assert_flows(rig: &mut Rig, frame: &Frame, device: &Arc<ClContext>, told: &st
                         defect.width,
                         defect.height,
                     ];
-                    assert_eq!(part, Some(place), "{defect:?} of {width}x{height}: {told}");
+                    assert_eq!(part, Some(place), "{defect:?} of {width}x{height}: {steps}");
                 }
             }
             for result in HistogramResult::read(&output) {
                 let counted: u64 = result.counts.iter().map(|&n| u64::from(n)).sum();
                 let samples: u64 = result.statistics.iter().map(|s| s.count).sum();
-                assert_eq!(counted, samples, "{told}");
-                assert!(counted <= (3 * width * height) as u64, "{told}");
+                assert_eq!(counted, samples, "{steps}");
+                assert!(counted <= (3 * width * height) as u64, "{steps}");
             }
         }
     }

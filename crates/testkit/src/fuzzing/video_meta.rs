@@ -40,7 +40,7 @@ const PLANES: usize = 4;
 
 /// The layout of a GstVideoMeta, or of the caps if there is none.
 #[derive(Clone, Debug)]
-struct Told {
+struct Described {
     format: Format,
     size: [u32; 2],
     planes: usize,
@@ -72,22 +72,22 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         .build()
         .expect("GStreamer knows the format");
     let planes = info.n_planes() as usize;
-    let mut told = Told {
+    let mut described = Described {
         format,
         size,
         planes,
         offsets: [0; PLANES],
         strides: [0; PLANES],
     };
-    told.offsets[..planes].copy_from_slice(&info.offset()[..planes]);
-    told.strides[..planes].copy_from_slice(&info.stride()[..planes]);
-    let by_caps = told.clone();
+    described.offsets[..planes].copy_from_slice(&info.offset()[..planes]);
+    described.strides[..planes].copy_from_slice(&info.stride()[..planes]);
+    let by_caps = described.clone();
     let has_meta = input.ratio(7_u8, 8_u8)?;
     if has_meta {
-        distort(input, &mut told)?;
+        distort(input, &mut described)?;
     }
     // As long as the caps demand, exactly as long as the planes need, a byte less, or any length.
-    let needed = end_of_planes(&told, &info).filter(|&end| end < 100_000);
+    let needed = end_of_planes(&described, &info).filter(|&end| end < 100_000);
     let len = match (input.int_in_range(0..=3)?, needed) {
         (0, _) => input.int_in_range(0..=2 * info.size())?,
         (1, Some(needed)) => needed,
@@ -120,11 +120,11 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         }
     }
     if has_meta {
-        add_raw_meta(buffer.make_mut(), &told);
+        add_raw_meta(buffer.make_mut(), &described);
     }
 
-    let geometry = components(&told, &by_caps, &info, len);
-    let about = format!("{element}: {len} bytes cut at {cut}, {told:?} for {info:?}");
+    let geometry = components(&described, &by_caps, &info, len);
+    let about = format!("{element}: {len} bytes cut at {cut}, {described:?} for {info:?}");
     let mut rig = Rig::new(element, &info.to_caps().expect("caps"));
     let pushed = rig.push(buffer);
     let Some(geometry) = geometry else {
@@ -167,23 +167,23 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
 }
 
 /// Changes the meta: to almost valid values, or to any values.
-fn distort(input: &mut Unstructured, told: &mut Told) -> Result<()> {
+fn distort(input: &mut Unstructured, described: &mut Described) -> Result<()> {
     for _ in 0..input.int_in_range(0..=3)? {
         let plane = input.int_in_range(0..=PLANES - 1)?;
         match input.int_in_range(0..=7)? {
-            0 => told.offsets[plane] = input.int_in_range(0..=3000)?,
-            1 => told.offsets[plane] = input.arbitrary()?,
+            0 => described.offsets[plane] = input.int_in_range(0..=3000)?,
+            1 => described.offsets[plane] = input.arbitrary()?,
             2 => {
                 let more = input.int_in_range(-4..=40)?;
-                told.strides[plane] = told.strides[plane].saturating_add(more);
+                described.strides[plane] = described.strides[plane].saturating_add(more);
             }
-            3 => told.strides[plane] = input.arbitrary()?,
-            4 => told.strides[plane] = -told.strides[plane].saturating_abs(),
-            5 => told.planes = input.int_in_range(0..=PLANES)?,
-            6 => told.format = *input.choose(&FORMATS)?,
+            3 => described.strides[plane] = input.arbitrary()?,
+            4 => described.strides[plane] = -described.strides[plane].saturating_abs(),
+            5 => described.planes = input.int_in_range(0..=PLANES)?,
+            6 => described.format = *input.choose(&FORMATS)?,
             _ => {
                 let side = input.int_in_range(0..=1)?;
-                told.size[side] = input.arbitrary()?;
+                described.size[side] = input.arbitrary()?;
             }
         }
     }
@@ -191,19 +191,19 @@ fn distort(input: &mut Unstructured, told: &mut Told) -> Result<()> {
 }
 
 /// Attaches a GstVideoMeta without GStreamer's own checks.
-fn add_raw_meta(buffer: &mut gst::BufferRef, told: &Told) {
+fn add_raw_meta(buffer: &mut gst::BufferRef, described: &Described) {
     // SAFETY: the buffer is writable, and the arrays hold GST_VIDEO_MAX_PLANES entries as the
     // function reads them; the fields set afterwards are plain data.
     unsafe {
         let meta = gst_video::ffi::gst_buffer_add_video_meta_full(
             buffer.as_mut_ptr(),
             gst_video::ffi::GST_VIDEO_FRAME_FLAG_NONE,
-            told.format.into_glib(),
-            told.size[0],
-            told.size[1],
-            told.planes as u32,
-            &raw const told.offsets,
-            &raw const told.strides,
+            described.format.into_glib(),
+            described.size[0],
+            described.size[1],
+            described.planes as u32,
+            &raw const described.offsets,
+            &raw const described.strides,
         );
         assert!(!meta.is_null());
     }
@@ -232,29 +232,31 @@ fn rows(info: &gst_video::VideoInfo) -> Vec<(u128, u128)> {
 }
 
 /// End of the last plane, if it can be represented.
-fn end_of_planes(told: &Told, info: &gst_video::VideoInfo) -> Option<usize> {
+fn end_of_planes(described: &Described, info: &gst_video::VideoInfo) -> Option<usize> {
     let ends = rows(info).into_iter().enumerate().map(|(i, (rows, row))| {
-        let stride = u128::try_from(told.strides[i]).ok()?;
-        usize::try_from(told.offsets[i] as u128 + stride * (rows - 1) + row).ok()
+        let stride = u128::try_from(described.strides[i]).ok()?;
+        usize::try_from(described.offsets[i] as u128 + stride * (rows - 1) + row).ok()
     });
     ends.collect::<Option<Vec<usize>>>()?.into_iter().max()
 }
 
 /// Position of the components in the bytes; `None` if the frame contradicts its caps.
 fn components(
-    told: &Told,
-    by_caps: &Told,
+    described: &Described,
+    by_caps: &Described,
     info: &gst_video::VideoInfo,
     len: usize,
 ) -> Option<Vec<Geometry>> {
-    let same =
-        (told.format, told.size, told.planes) == (by_caps.format, by_caps.size, by_caps.planes);
+    let same = (described.format, described.size, described.planes)
+        == (by_caps.format, by_caps.size, by_caps.planes);
     if !same {
         return None;
     }
     for (i, (rows, row)) in rows(info).into_iter().enumerate() {
-        let stride = u128::try_from(told.strides[i]).ok().filter(|&s| s > 0)?;
-        let end = told.offsets[i] as u128 + stride * (rows - 1) + row;
+        let stride = u128::try_from(described.strides[i])
+            .ok()
+            .filter(|&s| s > 0)?;
+        let end = described.offsets[i] as u128 + stride * (rows - 1) + row;
         if (stride < row && rows > 1) || end > len as u128 {
             return None;
         }
@@ -268,8 +270,8 @@ fn components(
     let component = |c: usize| {
         let plane = description.plane()[c] as usize;
         Geometry {
-            offset: told.offsets[plane] + description.poffset()[c] as usize,
-            stride: told.strides[plane] as usize,
+            offset: described.offsets[plane] + description.poffset()[c] as usize,
+            stride: described.strides[plane] as usize,
             pixel_stride: description.pixel_stride()[c] as usize,
             width: description.scale_width(c as u8, info.width()) as usize,
             height: description.scale_height(c as u8, info.height()) as usize,
