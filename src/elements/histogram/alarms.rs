@@ -1,16 +1,9 @@
 //! Alarms of `clhistogram` about the lighting.
 
-use std::sync::LazyLock;
+use gst::glib;
 
-use gst::{
-    glib::{self, subclass::Signal},
-    subclass::prelude::*,
-};
-
-use super::{ClHistogram, imp::Properties};
 use crate::elements::{
     checked::{Checked, Readable},
-    lock,
     property_table::{Row, properties},
 };
 use clinspect_core::{
@@ -133,6 +126,11 @@ impl AlarmSettings {
         self.reference.take_refusal(Self::REFERENCE)
     }
 
+    /// The next frame becomes the reference of the lamp-drift alarm.
+    pub fn request_reference(&mut self) {
+        self.reference_wanted = true;
+    }
+
     /// The settings for a frame. A reference that a signal asked for is taken from this frame only.
     pub fn of_frame(&mut self) -> Self {
         let settings = self.clone();
@@ -168,59 +166,44 @@ fn lit(result: &HistogramResult, is_rgb: bool) -> &[Statistics] {
 }
 
 /// The properties of the alarms.
-pub(super) fn rows() -> Vec<Row<Properties>> {
-    properties!(Properties {
+pub(super) fn rows() -> Vec<Row<AlarmSettings>> {
+    properties!(AlarmSettings {
         double(
             "alarm-over-exposed", "Alarm: over-exposed",
             "Raise an alarm if more than this share of the samples is in the highest bin, 0..1; \
              -1 = off",
             OFF..=1.0
-        ) = alarms.over_exposed;
+        ) = over_exposed;
         double(
             "alarm-under-exposed", "Alarm: under-exposed",
             "Raise an alarm if more than this share of the samples is in the lowest bin, 0..1; \
              -1 = off",
             OFF..=1.0
-        ) = alarms.under_exposed;
+        ) = under_exposed;
         double(
             "alarm-contrast", "Alarm: contrast lost",
             "Raise an alarm if the 95th percentile is less than this above the 5th, in grey \
              levels; -1 = off",
             OFF..=MAX_LEVEL
-        ) = alarms.contrast;
+        ) = contrast;
         double(
             "alarm-drift", "Alarm: lamp drift",
             "Raise an alarm if the median differs by more than this from alarm-drift-reference, \
              in grey levels; -1 = off",
             OFF..=MAX_LEVEL
-        ) = alarms.drift;
+        ) = drift;
         levels(
             AlarmSettings::REFERENCE, "Alarm: reference of the lamp drift",
             "Medians while the light is right, in grey levels: <R, G, B>, or one number for other \
              formats. The signal take-reference sets it from the next frame; empty = none"
-        ) = alarms.reference;
+        ) = reference;
         double(
             "alarm-hysteresis", "Alarm hysteresis",
             "How far past its threshold a value must return to clear an alarm, as a share of the \
              threshold",
             0.0..=1.0
-        ) = alarms.hysteresis;
+        ) = hysteresis;
     })
-}
-
-/// The signals about the alarms.
-pub(super) fn signals() -> &'static [Signal] {
-    static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
-        let take_reference = Signal::builder("take-reference")
-            .action()
-            .class_handler(|args| {
-                let element = args.first()?.get::<ClHistogram>().ok()?;
-                lock(&element.imp().properties).alarms.reference_wanted = true;
-                None
-            });
-        vec![take_reference.build()]
-    });
-    SIGNALS.as_ref()
 }
 
 /// An alarm that was raised or cleared.

@@ -3,7 +3,10 @@
 use std::sync::{LazyLock, Mutex};
 
 use gst::{
-    glib::{self, subclass::ObjectImplRef},
+    glib::{
+        self,
+        subclass::{ObjectImplRef, Signal},
+    },
     prelude::*,
     subclass::prelude::*,
 };
@@ -50,7 +53,7 @@ impl Default for Settings {
 
 /// All properties.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Properties {
+struct Properties {
     pub counting: Settings,
     pub reports: Checked<Reports>,
     pub alarms: AlarmSettings,
@@ -76,7 +79,7 @@ structure!(Reports, "reports" {
 /// Instance of `clhistogram`.
 #[derive(Default)]
 pub struct ClHistogram {
-    pub(super) properties: Mutex<Properties>,
+    properties: Mutex<Properties>,
 }
 
 static CAT: LazyLock<gst::DebugCategory> =
@@ -103,7 +106,11 @@ static PROPERTIES: LazyLock<PropertyTable<ClHistogram>> = LazyLock::new(|| {
             "Reports", "How results are reported besides the meta, such as \"reports, message-bins=true\""
         ) = reports;
     });
-    rows.extend(alarms::rows());
+    rows.extend(
+        alarms::rows()
+            .into_iter()
+            .map(|row| row.within(|properties: &mut Properties| &mut properties.alarms)),
+    );
     PropertyTable::new(&CAT).with(|this| &this.properties, rows)
 });
 
@@ -117,8 +124,17 @@ impl ObjectSubclass for ClHistogram {
 impl ObjectImpl for ClHistogram {
     property_methods!(PROPERTIES);
 
-    fn signals() -> &'static [glib::subclass::Signal] {
-        alarms::signals()
+    fn signals() -> &'static [Signal] {
+        static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
+            let take_reference = Signal::builder("take-reference").action();
+            let take_reference = take_reference.class_handler(|args| {
+                let element = args.first()?.get::<super::ClHistogram>().ok()?;
+                lock(&element.imp().properties).alarms.request_reference();
+                None
+            });
+            vec![take_reference.build()]
+        });
+        SIGNALS.as_ref()
     }
 }
 
