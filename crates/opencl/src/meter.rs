@@ -119,7 +119,7 @@ pub struct Totals {
     pub bytes_downloaded: u64,
 }
 
-/// Maximum number of commands that wait for their times; further ones are dropped unmeasured.
+/// Maximum number of commands that wait for their times; beyond that the oldest is dropped unmeasured.
 const MAX_PENDING: usize = 64;
 
 /// Commands of one step of one frame, executed one after the other.

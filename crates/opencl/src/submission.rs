@@ -113,7 +113,9 @@ impl ClContext {
 
 impl Submission<'_> {
     /// Continues the commands of another submission, if there are any: their failure reaches the last command, too.
+    /// Call it before the first command.
     pub fn after(&mut self, before: Option<&Completion>) {
+        debug_assert!(self.last.is_none(), "a command was enqueued already");
         self.last = before.map(|before| before.last.clone());
     }
 

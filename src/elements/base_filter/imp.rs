@@ -43,8 +43,8 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> =
 /// Caps for the other pad, given caps on the pad of a direction.
 type OtherCaps = fn(&super::ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>;
 
-/// The virtual methods of a subclass, as [`ClBaseFilterImpl`](super::ClBaseFilterImpl) describes them.
-pub struct Methods {
+/// What the parent class knows of a subclass, as [`ClBaseFilterImpl`](super::ClBaseFilterImpl) describes them.
+pub struct ClassData {
     pub(super) task: &'static str,
     pub(super) counts: &'static [&'static str],
     pub(super) rewrites: bool,
@@ -54,11 +54,11 @@ pub struct Methods {
     pub(super) other_caps: OtherCaps,
 }
 
-/// The class struct: the parent's class struct, then the virtual methods.
+/// The class struct: the parent's class struct, then the data of the subclass.
 #[repr(C)]
 pub struct Class {
     parent: gst_base::ffi::GstBaseTransformClass,
-    pub(super) methods: Option<&'static Methods>,
+    pub(super) data: Option<&'static ClassData>,
 }
 
 // SAFETY: the struct begins with the class struct of the parent type, and zeros are a valid value
@@ -67,18 +67,20 @@ unsafe impl ClassStruct for Class {
     type Type = ClBaseFilter;
 }
 
-/// What an element has from its start to its stop.
+/// What an element has from its start to its stop. Locked while a frame is processed: handlers of the messages and
+/// notifications that an element posts must not send it events or queries.
 pub(super) struct Running {
-    /// The subclass's part.
-    pub frames: Box<dyn FrameStream>,
-    /// What belongs to the negotiated caps; `None` before the first caps, and after caps that were refused.
-    pub negotiated: Option<Stream>,
+    /// The subclass's part. It holds the element, so only [`ClBaseFilter::close`] ends the cycle: an element must go to
+    /// READY before it is dropped, as every element must.
+    pub stream: Box<dyn FrameStream>,
+    /// What belongs to the accepted caps; `None` before the first caps, and after caps that were refused.
+    pub for_caps: Option<ForCaps>,
     /// How the next web begins.
     beginning: Beginning,
 }
 
-/// What an element has for the negotiated caps.
-pub(super) struct Stream {
+/// What an element has for the accepted caps.
+pub(super) struct ForCaps {
     pub importer: Importer,
     /// The web, if frames are strips.
     pub web: Option<Web>,
@@ -88,28 +90,28 @@ pub(super) struct Stream {
 
 impl Running {
     /// The subclass's part, and what belongs to the caps.
-    pub fn parts(&mut self) -> Result<(&mut dyn FrameStream, &mut Stream), ClError> {
-        match &mut self.negotiated {
-            Some(stream) => Ok((&mut *self.frames, stream)),
+    pub fn parts(&mut self) -> Result<(&mut dyn FrameStream, &mut ForCaps), ClError> {
+        match &mut self.for_caps {
+            Some(for_caps) => Ok((&mut *self.stream, for_caps)),
             None => Err(before_caps()),
         }
     }
 
     /// Processes a frame; returns an event to push before the buffer.
     fn process(&mut self, buffers: Buffers) -> Result<Option<gst::Event>, ClError> {
-        let (frames, Stream { importer, .. }) = self.parts()?;
-        frames.follow()?;
+        let (stream, ForCaps { importer, .. }) = self.parts()?;
+        stream.follow()?;
         let input = importer.import(buffers.input())?;
         let rows = importer.layout().height;
         let meter = importer.meter();
-        frames.learn(&View {
+        stream.learn(&View {
             frame: &input,
             rows,
             meter,
         })?;
         let window = Window::frame(rows);
         let mut frame = Frame::new(input, window, 0, importer, buffers);
-        let event = frames.process(&mut frame)?;
+        let event = stream.process(&mut frame)?;
         frame.input.wait_for_upload()?;
         Ok(event)
     }
@@ -128,14 +130,14 @@ pub struct ClBaseFilter {
 }
 
 impl ClBaseFilter {
-    pub(super) fn methods(&self) -> Result<&'static Methods, ClError> {
-        let methods = self.obj().class().as_ref().methods;
-        methods.ok_or_else(|| ClError::Unavailable("ClBaseFilter is abstract".into()))
+    pub(super) fn class_data(&self) -> Result<&'static ClassData, ClError> {
+        let data = self.obj().class().as_ref().data;
+        data.ok_or_else(|| ClError::Unavailable("ClBaseFilter is abstract".into()))
     }
 
     /// The element's work on a frame, for error messages.
     pub(super) fn task(&self) -> &'static str {
-        self.methods().map_or("", |methods| methods.task)
+        self.class_data().map_or("", |data| data.task)
     }
 
     /// See [`ClBaseFilter::check`](super::ClBaseFilter::check).
@@ -144,7 +146,7 @@ impl ClBaseFilter {
     /// See there.
     pub(super) fn check(&self) -> Result<(), ClError> {
         let images = lock(&self.settings).memory_object == MemoryObject::Image;
-        (self.methods()?.check)(&self.obj(), images)
+        (self.class_data()?.check)(&self.obj(), images)
     }
 
     /// Calls `act` with what the element has since its start.
@@ -196,7 +198,7 @@ impl ClBaseFilter {
             }
         }
         self.with_running(|running| {
-            if let Some(Stream { web, .. }) = running.negotiated.take() {
+            if let Some(ForCaps { web, .. }) = running.for_caps.take() {
                 running.beginning = web.map_or_else(Beginning::default, |web| web.next());
             }
             let importer = Importer::new(&device.context, &device.meter, info)?;
@@ -209,7 +211,7 @@ impl ClBaseFilter {
                 .line_scan
                 .then(|| Web::new(&importer, running.beginning))
                 .transpose()?;
-            running.frames.negotiate(&Negotiated {
+            running.stream.negotiate(&Negotiated {
                 incaps,
                 outcaps,
                 importer: &importer,
@@ -221,7 +223,7 @@ impl ClBaseFilter {
                     line_scan: device.line_scan,
                 },
             })?;
-            running.negotiated = Some(Stream {
+            running.for_caps = Some(ForCaps {
                 importer,
                 web,
                 caps,
@@ -260,7 +262,8 @@ impl ClBaseFilter {
 
     /// The property `stats`.
     fn stats(&self) -> gst::Structure {
-        let device = lock(&self.device);
+        // Not locked while the driver is asked for times: frames lock the device, too.
+        let device = self.device();
         let name = (device.as_ref()).map_or("", |device| device.context.device_name());
         let mut stats = self.counts.stats();
         stats.set("device", name);
@@ -269,15 +272,15 @@ impl ClBaseFilter {
 
     /// Opens the device, and latches the properties that take effect at the start.
     fn open(&self) -> Result<(), ClError> {
-        let methods = self.methods()?;
+        let data = self.class_data()?;
         let device = Device::open(&lock(&self.settings).clone())?;
         gst::info!(CAT, imp = self, "device {}", device.context.device_name());
-        self.counts.start(&device.meter, methods.counts);
+        self.counts.start(&device.meter, data.counts);
         *lock(&self.device) = Some(device);
         self.faults.clear();
-        *lock(&self.running) = (methods.open)(&self.obj()).map(|frames| Running {
-            frames,
-            negotiated: None,
+        *lock(&self.running) = (data.open)(&self.obj()).map(|stream| Running {
+            stream,
+            for_caps: None,
             beginning: Beginning::default(),
         });
         self.obj().notify("stats");
@@ -285,10 +288,12 @@ impl ClBaseFilter {
     }
 
     fn close(&self) {
-        *lock(&self.running) = None;
+        // Dropped after the lock: it may wait for a compiler.
+        let running = lock(&self.running).take();
+        drop(running);
         *lock(&self.delay) = None;
-        if let Ok(methods) = self.methods() {
-            (methods.close)(&self.obj());
+        if let Ok(data) = self.class_data() {
+            (data.close)(&self.obj());
         }
         let device = lock(&self.device).take();
         if let Some(device) = device {
@@ -442,9 +447,9 @@ impl BaseTransformImpl for ClBaseFilter {
         }
         if event.type_() == gst::EventType::Eos
             && let Some(running) = lock(&self.running).as_mut()
-            && running.negotiated.is_some()
+            && running.for_caps.is_some()
         {
-            running.frames.end();
+            running.stream.end();
         }
         let is_handled = self.parent_sink_event(event);
         for event in outlive {
@@ -459,8 +464,8 @@ impl BaseTransformImpl for ClBaseFilter {
         caps: &gst::Caps,
         filter: Option<&gst::Caps>,
     ) -> Option<gst::Caps> {
-        let methods = self.methods().ok()?;
-        match ((methods.other_caps)(&self.obj(), direction, caps), filter) {
+        let data = self.class_data().ok()?;
+        match ((data.other_caps)(&self.obj(), direction, caps), filter) {
             (None, _) => self.parent_transform_caps(direction, caps, filter),
             // The filter has downstream's order of preference; the result has the element's own.
             (Some(caps), Some(filter)) => {
@@ -533,7 +538,7 @@ impl BaseTransformImpl for ClBaseFilter {
         self.check_memory().map_err(|()| gst::FlowError::Error)?;
         self.set_up_again()?;
         self.parent_submit_input_buffer(is_discont, input)?;
-        // Without strips the parent class takes the buffer itself.
+        // Other frames than strips wait there for `generate_output`.
         if !self.is_line_scan() {
             return Ok(gst::FlowSuccess::Ok);
         }
@@ -544,8 +549,8 @@ impl BaseTransformImpl for ClBaseFilter {
     }
 
     fn generate_output(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
-        match self.methods() {
-            Ok(methods) if methods.rewrites => self.rewrite(),
+        match self.class_data() {
+            Ok(data) if data.rewrites => self.rewrite(),
             _ => self.parent_generate_output(),
         }
     }

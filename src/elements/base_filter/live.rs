@@ -96,7 +96,8 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
         self.in_force.as_mut().ok_or_else(before_caps)
     }
 
-    /// Applies the settings before a frame; never waits for a compiler. If they are refused, the element warns once,
+    /// Applies the settings before a frame. Builds no program in this thread, unless the system can start no other; a
+    /// driver may still generate code for a kernel's first launch. If the settings are refused, the element warns once,
     /// and `restore` gets the refused settings and those in force, to set the properties back.
     ///
     /// # Errors
@@ -106,9 +107,7 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
         if !self.is_new(&wanted)? {
             return Ok(());
         }
-        match finished
-            .and_then(|mut pending| Some((pending.result.take()?, pending.settings.clone())))
-        {
+        match finished.map(|mut pending| (pending.take_result(), pending.settings.clone())) {
             Some((result, settings)) if settings == wanted => {
                 return self.take(settings, result, restore);
             }
@@ -116,7 +115,9 @@ impl<S: Clone + PartialEq + Send + 'static, O: Send + 'static> Live<S, O> {
             Some((Ok(operator), settings)) => {
                 self.in_force = Some(InForce { operator, settings });
             }
-            _ => {}
+            // The settings that were refused are no longer wanted.
+            Some((Err(ClError::Refused(_)), _)) | None => {}
+            Some((Err(error), _)) => return Err(error),
         }
         if (self.pending.as_ref()).is_some_and(|pending| pending.settings == wanted) {
             return Ok(());
@@ -247,7 +248,18 @@ impl<S: Clone + Send + 'static, O: Send + 'static> Pending<S, O> {
         })
     }
 
-    /// Whether the thread has ended; `result` is then set.
+    /// The result of a thread that has ended.
+    fn take_result(&mut self) -> Result<O, ClError> {
+        self.result.take().unwrap_or_else(|| {
+            Err(ClError::Unavailable(
+                "the thread that compiles for changed settings has ended without a result; stop and start the \
+                 pipeline"
+                    .into(),
+            ))
+        })
+    }
+
+    /// Whether the thread has ended.
     fn is_finished(&mut self) -> bool {
         match self.sent.try_recv() {
             Err(TryRecvError::Empty) => false,

@@ -1,4 +1,4 @@
-//! The template of the elements that use a device.
+//! The parent class of the elements that use a device.
 
 mod allocation;
 mod counts;

@@ -48,11 +48,12 @@ impl ClBaseFilter {
     /// that nobody else uses.
     fn treatment(&self, buffer: &gst::BufferRef) -> Result<(Treatment, bool), ClError> {
         self.with_running(|running| {
-            let (frames, stream) = running.parts()?;
-            stream.importer.check(buffer)?;
-            frames.follow()?;
-            let treatment = frames.treatment()?;
-            let is_ours = buffer.is_all_memory_writable() && stream.importer.output(buffer).is_ok();
+            let (stream, for_caps) = running.parts()?;
+            for_caps.importer.check(buffer)?;
+            stream.follow()?;
+            let treatment = stream.treatment()?;
+            let is_ours =
+                buffer.is_all_memory_writable() && for_caps.importer.output(buffer).is_ok();
             Ok((treatment, is_ours))
         })
     }

@@ -134,7 +134,7 @@ pub trait FrameStream: Send {
 
     /// Processes a frame; returns an event to push before the buffer.
     ///
-    /// `frame.input` is the frame on the device. An element that is `NeverInPlace` writes
+    /// `frame.input` is the frame on the device. An element with an output buffer of its own writes
     /// [`Frame::target_frame`], which has the input's format and size, or [`Frame::target`]; the parent
     /// class has allocated it and copied timestamps and metas.
     ///

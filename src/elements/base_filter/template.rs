@@ -3,7 +3,7 @@
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::prelude::*;
 
-use super::{ClBaseFilter, imp::Methods, stream::FrameStream};
+use super::{ClBaseFilter, imp::ClassData, stream::FrameStream};
 use clinspect_core::ClError;
 
 /// A subclass of [`ClBaseFilter`].
@@ -15,7 +15,8 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     const TASK: &'static str;
     /// Names of the element's own counts in `stats`.
     const COUNTS: &'static [&'static str] = &[];
-    /// The element rewrites frames, in place where their memory allows; [`FrameStream::treatment`] says which.
+    /// The element may change frames: [`FrameStream::treatment`] says for each frame whether it is passed, read or
+    /// rewritten. A frame is rewritten in place if nobody else uses its memory.
     const REWRITES: bool = false;
 
     /// Checks the properties, as far as neither frames nor a device decide. `images`: `memory-object=image`.
@@ -29,7 +30,7 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     /// The element starts. Properties that take effect at the start (`mutable_ready`) are read here, once.
     fn open(&self) -> Box<dyn FrameStream>;
 
-    /// The element has stopped.
+    /// The stream was dropped; the device is released next.
     fn close(&self) {}
 
     /// Caps for the other pad, given `caps` on the pad of `direction`, the preferred ones first;
@@ -45,9 +46,9 @@ fn imp<T: ClBaseFilterImpl>(element: &ClBaseFilter) -> Option<&T> {
     element.map(ObjectSubclassIsExt::imp)
 }
 
-/// The virtual methods of each subclass.
-trait HasMethods: ClBaseFilterImpl {
-    const METHODS: &'static Methods = &Methods {
+/// The data of each subclass.
+trait HasData: ClBaseFilterImpl {
+    const DATA: &'static ClassData = &ClassData {
         task: Self::TASK,
         counts: Self::COUNTS,
         rewrites: Self::REWRITES,
@@ -62,12 +63,12 @@ trait HasMethods: ClBaseFilterImpl {
     };
 }
 
-impl<T: ClBaseFilterImpl> HasMethods for T {}
+impl<T: ClBaseFilterImpl> HasData for T {}
 
-// SAFETY: the parent's class_init runs; the methods belong to the type whose class is initialised.
+// SAFETY: the parent's class_init runs; the data belong to the type whose class is initialised.
 unsafe impl<T: ClBaseFilterImpl> IsSubclassable<T> for ClBaseFilter {
     fn class_init(class: &mut glib::Class<Self>) {
         Self::parent_class_init::<T>(class);
-        class.as_mut().methods = Some(T::METHODS);
+        class.as_mut().data = Some(T::DATA);
     }
 }

@@ -100,7 +100,7 @@ pub(super) struct Web {
     size: u64,
     /// Offsets count bytes, as those of a file do, instead of buffers.
     counts_bytes: bool,
-    /// Strips that were not sent since the web before: they were late, or there was an error.
+    /// Strips that were lost since the last message of a web: they were late, or there was an error.
     skipped: u64,
     /// Number of the web's rows at which the element learns again.
     learns_at: u64,
@@ -205,7 +205,7 @@ impl Web {
         self.end(Reason::Discont)
     }
 
-    /// The strip that follows is dropped.
+    /// Counts a strip that was dropped because it was late.
     pub fn skip(&mut self) {
         self.skipped += 1;
     }

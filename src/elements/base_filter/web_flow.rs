@@ -9,7 +9,7 @@ use gst_base::{
 
 use super::{
     ClBaseFilterExt,
-    imp::{ClBaseFilter, Running, Stream},
+    imp::{ClBaseFilter, ForCaps, Running},
     live::before_caps,
     stream::{Buffers, Frame, FrameStream, Learning, View},
     web::{Held, Reason, Strip, Web},
@@ -17,13 +17,6 @@ use super::{
 use crate::elements::lock;
 use clinspect_core::ClError;
 use clinspect_opencl::frame::Importer;
-
-/// What happens next to what is held.
-enum Next {
-    Nothing,
-    Event(gst::Event),
-    Strip(Strip),
-}
 
 impl ClBaseFilter {
     /// Whether frames are strips of a web.
@@ -45,13 +38,13 @@ impl ClBaseFilter {
             lost = buffers;
         }
         lost += self.with_web(Web::take_skipped).unwrap_or(0);
-        let added = self.with_strips(|frames, importer, web| {
-            frames.follow()?;
-            let (reach, learning) = (frames.reach(), frames.learning());
+        let added = self.with_strips(|stream, importer, web| {
+            stream.follow()?;
+            let (reach, learning) = (stream.reach(), stream.learning());
             let keeps_memory = self.obj().is_in_place();
             let begun = web.add(importer, buffer, &reach, learning, keeps_memory)?;
             if begun.is_some() {
-                frames.begin_web();
+                stream.begin_web();
             }
             Ok(begun.map(|reason| (reason, web.number())))
         });
@@ -69,13 +62,13 @@ impl ClBaseFilter {
         let released = self.with_web(Web::release_source).unwrap_or(Ok(()));
         self.post_latency();
         match released {
-            // The error of a strip was posted already.
-            Err(error) if sent.is_ok() => Err(self.failed(&error, 0)),
+            // After this result an error was posted already.
+            Err(error) if sent != Err(gst::FlowError::Error) => Err(self.failed(&error, 0)),
             _ => sent,
         }
     }
 
-    /// The next strip was dropped because it is late: the one behind it does not continue the web.
+    /// The parent class dropped a strip because it was late: the one behind it does not continue the web.
     pub(super) fn skip_strip(&self) -> Result<gst::FlowSuccess, gst::FlowError> {
         self.with_web(Web::skip);
         self.end_web(Reason::Discont)
@@ -156,17 +149,17 @@ impl ClBaseFilter {
     fn held_frames(&self) -> Option<(u64, gst::Fraction)> {
         let running = lock(&self.running);
         let Running {
-            frames, negotiated, ..
+            stream, for_caps, ..
         } = running.as_ref()?;
-        let Stream { importer, web, .. } = negotiated.as_ref()?;
-        let held = web.as_ref()?.most_held(&frames.reach(), frames.learning());
+        let ForCaps { importer, web, .. } = for_caps.as_ref()?;
+        let held = web.as_ref()?.most_held(&stream.reach(), stream.learning());
         Some((held, importer.info().fps()))
     }
 
     fn with_web<R>(&self, act: impl FnOnce(&mut Web) -> R) -> Option<R> {
         let mut running = lock(&self.running);
-        let (_, stream) = running.as_mut()?.parts().ok()?;
-        stream.web.as_mut().map(act)
+        let (_, for_caps) = running.as_mut()?.parts().ok()?;
+        for_caps.web.as_mut().map(act)
     }
 
     /// Calls `act` with the subclass's part, the importer of strips and the web.
@@ -175,8 +168,8 @@ impl ClBaseFilter {
         act: impl FnOnce(&mut dyn FrameStream, &mut Importer, &mut Web) -> Result<R, ClError>,
     ) -> Result<R, ClError> {
         self.with_running(|running| {
-            let (frames, Stream { importer, web, .. }) = running.parts()?;
-            act(frames, importer, web.as_mut().ok_or_else(before_caps)?)
+            let (stream, ForCaps { importer, web, .. }) = running.parts()?;
+            act(stream, importer, web.as_mut().ok_or_else(before_caps)?)
         })
     }
 
@@ -184,46 +177,47 @@ impl ClBaseFilter {
     /// those that are held.
     fn failed(&self, error: &ClError, strips: u64) -> gst::FlowError {
         self.faults.post(&self.obj(), error, self.task());
+        self.lose_web(strips);
+        gst::FlowError::Error
+    }
+
+    /// Ends the web without the strips that are held, and without `strips` more.
+    fn lose_web(&self, strips: u64) {
         for event in self.with_web(|web| web.fail(strips)).unwrap_or_default() {
             self.parent_sink_event(event);
         }
-        gst::FlowError::Error
     }
 
     /// Sends the strips and events whose time has come, in order.
     fn send_ready(&self, ends: bool) -> Result<gst::FlowSuccess, gst::FlowError> {
         loop {
             match self.next(ends)? {
-                Next::Nothing => return Ok(gst::FlowSuccess::Ok),
-                Next::Event(event) => {
+                None => return Ok(gst::FlowSuccess::Ok),
+                Some(Held::Event(event)) => {
                     self.parent_sink_event(event);
                 }
-                Next::Strip(strip) => {
+                Some(Held::Strip(strip)) => {
                     self.send_strip(strip, ends)?;
                 }
             }
         }
     }
 
-    fn next(&self, ends: bool) -> Result<Next, gst::FlowError> {
+    fn next(&self, ends: bool) -> Result<Option<Held>, gst::FlowError> {
         if self.with_web(|web| web.holds()) != Some(true) {
-            return Ok(Next::Nothing);
+            return Ok(None);
         }
-        let next = self.with_strips(|frames, importer, web| {
-            if frames.learning() != Learning::Off
+        let next = self.with_strips(|stream, importer, web| {
+            if stream.learning() != Learning::Off
                 && let Some((frame, rows)) = web.learn_from(ends)?
             {
-                frames.learn(&View {
+                stream.learn(&View {
                     frame: &frame,
                     rows,
                     meter: importer.meter(),
                 })?;
             }
-            Ok(match web.take(&frames.reach(), ends, frames.learning()) {
-                None => Next::Nothing,
-                Some(Held::Event(event)) => Next::Event(event),
-                Some(Held::Strip(strip)) => Next::Strip(strip),
-            })
+            Ok(web.take(&stream.reach(), ends, stream.learning()))
         });
         next.map_err(|error| self.failed(&error, 0))
     }
@@ -235,9 +229,11 @@ impl ClBaseFilter {
             self.push_event(event);
             buffer
         } else {
-            let prepared = self.prepare_output_buffer(InputBuffer::Readable(&strip.buffer))?;
-            let PrepareOutputBufferSuccess::Buffer(mut output) = prepared else {
-                return Err(gst::FlowError::Error);
+            let prepared = self.prepare_output_buffer(InputBuffer::Readable(&strip.buffer));
+            let Ok(PrepareOutputBufferSuccess::Buffer(mut output)) = prepared else {
+                // The error was posted; without its strip the web cannot go on.
+                self.lose_web(1);
+                return Err(prepared.err().unwrap_or(gst::FlowError::Error));
             };
             let buffers = Buffers::Pair(&strip.buffer, output.make_mut());
             let event = self.process_strip(&strip, buffers, ends)?;
@@ -253,9 +249,9 @@ impl ClBaseFilter {
         buffers: Buffers,
         ends: bool,
     ) -> Result<Option<gst::Event>, gst::FlowError> {
-        let done = self.with_strips(|frames, importer, web| {
-            let (input, window) = web.around(strip, &frames.reach(), ends)?;
-            frames.process(&mut Frame::new(
+        let done = self.with_strips(|stream, importer, web| {
+            let (input, window) = web.around(strip, &stream.reach(), ends)?;
+            stream.process(&mut Frame::new(
                 input,
                 window,
                 web.number(),

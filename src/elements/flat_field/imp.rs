@@ -189,7 +189,7 @@ impl ClBaseFilterImpl for ClFlatField {
     fn open(&self) -> Box<dyn FrameStream> {
         let properties = lock(&self.properties).clone();
         *lock(&self.latched) = (properties.mode, properties.location);
-        Box::new(Stream {
+        Box::new(FlatFieldStream {
             live: Live::new(&*self.obj()),
             references: References::default(),
             taking: None,
@@ -201,7 +201,7 @@ impl ClBaseFilterImpl for ClFlatField {
 }
 
 /// The work of a running element.
-struct Stream {
+struct FlatFieldStream {
     element: ObjectImplRef<ClFlatField>,
     live: Live<Settings, FlatField>,
     references: References,
@@ -240,7 +240,7 @@ fn build(target: &Target, settings: &Settings) -> Result<FlatField, ClError> {
     )
 }
 
-impl FrameStream for Stream {
+impl FrameStream for FlatFieldStream {
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
         self.prepare_references(&caps.target.layout);
         let target = caps.target.clone();
@@ -325,7 +325,7 @@ impl FrameStream for Stream {
     }
 }
 
-impl Stream {
+impl FlatFieldStream {
     fn settings(&self) -> Settings {
         Settings {
             values: lock(&self.element.properties).values.clone(),

@@ -118,7 +118,7 @@ impl ClBaseFilterImpl for ClGaussian {
     }
 
     fn open(&self) -> Box<dyn FrameStream> {
-        Box::new(Stream {
+        Box::new(GaussianStream {
             live: Live::new(&*self.obj()),
             element: self.ref_counted(),
         })
@@ -126,12 +126,12 @@ impl ClBaseFilterImpl for ClGaussian {
 }
 
 /// The work of a running element.
-struct Stream {
+struct GaussianStream {
     element: ObjectImplRef<ClGaussian>,
     live: Live<Settings, Gaussian>,
 }
 
-impl FrameStream for Stream {
+impl FrameStream for GaussianStream {
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
         let settings = lock(&self.element.settings).clone();
         let target = caps.target.clone();

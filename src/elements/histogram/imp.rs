@@ -181,7 +181,7 @@ impl ClBaseFilterImpl for ClHistogram {
     }
 
     fn open(&self) -> Box<dyn FrameStream> {
-        Box::new(Stream {
+        Box::new(HistogramStream {
             live: Live::new(&*self.obj()),
             properties: Properties::default(),
             counts: Vec::new(),
@@ -193,7 +193,7 @@ impl ClBaseFilterImpl for ClHistogram {
 }
 
 /// The work of a running element.
-struct Stream {
+struct HistogramStream {
     element: ObjectImplRef<ClHistogram>,
     live: Live<Settings, Histogram>,
     /// The properties as they were before the frame.
@@ -203,7 +203,7 @@ struct Stream {
     alarms: Alarms,
 }
 
-impl FrameStream for Stream {
+impl FrameStream for HistogramStream {
     fn negotiate(&mut self, caps: &Negotiated) -> Result<(), ClError> {
         let Properties {
             counting: settings,

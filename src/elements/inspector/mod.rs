@@ -85,7 +85,7 @@ impl Inspector {
         self.ignore().check()
     }
 
-    /// The element has stopped.
+    /// Forgets the latched value of `output`.
     pub fn close(&self) {
         *lock(&self.output) = None;
     }
@@ -304,9 +304,9 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let element = self.element.obj();
         let element: &ClBaseFilter = element.upcast_ref();
         let learning = &self.element.inspector().learning;
-        let of = *self.reporting.learn.usable();
+        let learn = *self.reporting.learn.usable();
         let in_force = self.live.in_force()?;
-        if let Some(learned) = learning.count::<C>(of, in_force, &mut self.good, frame)? {
+        if let Some(learned) = learning.count::<C>(learn, in_force, &mut self.good, frame)? {
             // The next frame is judged by the new threshold.
             self.element.set_threshold(learned.threshold);
             learned.post(element, C::Element::MESSAGE);
