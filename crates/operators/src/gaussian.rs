@@ -150,19 +150,17 @@ impl Gaussian {
     ) -> Result<Self, ClError> {
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
-        // The warm-up uses the tiles of the whole frame.
-        let mut warm = Self::prepare(context, &small, settings, layout)?;
+        let mut warm = Self::prepare(context, &small, settings)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
         warm.run(&input, &output, &meter)?.wait("the Gaussian")?;
-        Self::prepare(context, layout, settings, layout)
+        Self::prepare(context, layout, settings)
     }
 
     fn prepare(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
         settings: &GaussianSettings,
-        whole: &FrameLayout,
     ) -> Result<Self, ClError> {
         settings.check()?;
         let taps = settings.kernel_size;
@@ -197,12 +195,12 @@ impl Gaussian {
                     copy_lane,
                     1,
                 );
-                passes.push(PlaneFilter::new(context, layout, settings, whole, view)?);
+                passes.push(PlaneFilter::new(context, layout, settings, view)?);
             } else {
                 for c in layout.components.iter().filter(|c| c.plane == index) {
                     let pitch = c.pixel_stride / layout.sample.bytes();
                     let view = (index, c.offset, c.width, c.height, 1, -1, pitch);
-                    passes.push(PlaneFilter::new(context, layout, settings, whole, view)?);
+                    passes.push(PlaneFilter::new(context, layout, settings, view)?);
                 }
             }
         }
@@ -311,7 +309,6 @@ impl PlaneFilter {
         context: &Arc<ClContext>,
         layout: &FrameLayout,
         settings: &GaussianSettings,
-        whole: &FrameLayout,
         (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
     ) -> Result<Self, ClError> {
         let taps = settings.kernel_size;
@@ -320,9 +317,6 @@ impl PlaneFilter {
             taps,
             lanes,
             packed: integer && layout.sample == SampleType::U8,
-            extent: whole.planes.first().map_or([0; 2], |largest| {
-                [largest.row_bytes / layout.sample.bytes(), largest.rows]
-            }),
             image: settings.image,
         };
         let variant = match settings.variant {
