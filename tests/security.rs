@@ -64,7 +64,7 @@ const READERS: [(&str, &[&str]); 7] = [
             "OpenOptions::new(",
         ],
     ),
-    ("flat_field/file.rs", &["ModelFile::open("]),
+    ("flat_field/references.rs", &["ModelFile::open("]),
     ("reference/file.rs", &["ModelFile::open("]),
     // The names of the process's own threads.
     ("workers.rs", &["fs::read_dir(", "fs::read_to_string("]),
