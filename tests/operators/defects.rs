@@ -111,9 +111,7 @@ fn operator(
     let made = PitchThreshold::new(device, &layout, &job.settings(input, choice));
     let refused = job.is_blind(input)
         || choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images())
-        || choice.0 == Some(PitchThresholdVariant::Fixed) && input.kind() != SampleKind::U8
-        || choice.0 == Some(PitchThresholdVariant::Wide { dot4: true })
-            && (input.kind() != SampleKind::U8 || !device.caps().has_dot4);
+        || choice.0 == Some(PitchThresholdVariant::Fixed) && input.kind() != SampleKind::U8;
     match made {
         Err(ClError::Refused(_)) if refused => None,
         Ok(operator) if !refused => Some(operator),
@@ -189,7 +187,7 @@ pub fn check(
     for &choice in choices {
         let wide = matches!(
             choice.0,
-            Some(PitchThresholdVariant::Wide { .. } | PitchThresholdVariant::Fixed)
+            Some(PitchThresholdVariant::Wide | PitchThresholdVariant::Fixed)
         );
         if wide && input.import(device).planes()[0].aligned_len().is_none() {
             // `pitch_threshold_job::check` asserts the refusal.

@@ -30,12 +30,11 @@ use crate::{
 pub type Choice = (Option<PitchThresholdVariant>, bool);
 
 /// Every variant, and the one chosen for the device.
-pub const CHOICES: [Choice; 6] = [
+pub const CHOICES: [Choice; 5] = [
     (None, false),
     (Some(PitchThresholdVariant::Bytes), false),
     (Some(PitchThresholdVariant::Words), false),
-    (Some(PitchThresholdVariant::Wide { dot4: false }), false),
-    (Some(PitchThresholdVariant::Wide { dot4: true }), false),
+    (Some(PitchThresholdVariant::Wide), false),
     (None, true),
 ];
 
@@ -268,9 +267,8 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
         let about = || format!("{} {job:?} {choice:?}", input.describe());
         let result = PitchThreshold::new(device, &layout, &settings);
         let words = input.kind() != SampleKind::U8;
-        let dot4 = choice.0 == Some(PitchThresholdVariant::Wide { dot4: true });
         let fixed = choice.0 == Some(PitchThresholdVariant::Fixed);
-        if is_blind || words && (choice.1 || dot4 || fixed) {
+        if is_blind || words && (choice.1 || fixed) {
             let refused = matches!(&result, Err(ClError::Refused(_)));
             assert!(refused, "{} is not refused: {result:?}", about());
             continue;
@@ -280,13 +278,8 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
             device::skip("pitch comparison of images", "the device has no images");
             continue;
         }
-        if dot4 && !device.caps().has_dot4 {
-            assert!(matches!(&result, Err(ClError::Refused(_))), "{}", about());
-            device::skip("pitch comparison by dot4", "the device is no NVIDIA GPU");
-            continue;
-        }
         let mut operator = result.unwrap_or_else(|error| panic!("{}: {error}", about()));
-        if let Some(PitchThresholdVariant::Wide { .. } | PitchThresholdVariant::Fixed) = choice.0
+        if let Some(PitchThresholdVariant::Wide | PitchThresholdVariant::Fixed) = choice.0
             && input.import(device).planes()[0].aligned_len().is_none()
         {
             // Wrapped host memory may be unaligned: the result is an error, never a misaligned load.

@@ -16,10 +16,9 @@ const COMPARES: [Compare; 2] = [Compare::Average, Compare::Minimum];
 const POLARITIES: [Polarity; 3] = [Polarity::Both, Polarity::Bright, Polarity::Dark];
 
 /// The kernels that process many pixels at once and have borders of their own.
-const FAST: [Choice; 3] = [
+const FAST: [Choice; 2] = [
     (Some(PitchThresholdVariant::Words), false),
-    (Some(PitchThresholdVariant::Wide { dot4: false }), false),
-    (Some(PitchThresholdVariant::Wide { dot4: true }), false),
+    (Some(PitchThresholdVariant::Wide), false),
 ];
 
 /// Every combination of comparison, centre and polarity.

@@ -50,8 +50,6 @@ enum Kind {
     WithBuiltins,
     /// Any device. It uses functions that [`BUILTINS`] does not declare.
     AnyDevice,
-    /// A GPU with the instructions of `nvidia.cl`.
-    Nvidia,
     /// Once for each list of comparisons, which are constants in the program.
     WithConstants,
 }
@@ -107,7 +105,7 @@ programs! {
     /// Histograms of 16-bit grey for a CPU.
     HistogramDirect: WithBuiltins ["common.cl" "histogram.cl" "histogram_direct.cl"]
     /// Histograms for a GPU.
-    HistogramBanked: AnyDevice ["common.cl" "histogram.cl" "histogram_banked.cl" "histogram_run.cl"]
+    HistogramBanked: AnyDevice ["common.cl" "histogram.cl" "histogram_banked.cl"]
     /// Histograms for a CPU.
     HistogramPairs: WithBuiltins ["common.cl" "histogram.cl" "histogram_pairs.cl"]
     /// The pitch comparison on any device.
@@ -120,12 +118,6 @@ programs! {
     PitchThresholdWide: AnyDevice [
         "common.cl" "pitch_threshold.cl" "presence_tiles.cl" "pitch_threshold_items.cl"
         "pitch_threshold_runs.cl" "pitch_threshold_compare_int.cl" "pitch_threshold_rows.cl"
-        "pitch_threshold_wide.cl"
-    ]
-    /// The pitch comparison for a GPU with the instructions of `nvidia.cl`.
-    PitchThresholdWideDot: Nvidia [
-        "common.cl" "pitch_threshold.cl" "nvidia.cl" "presence_tiles.cl" "pitch_threshold_items.cl"
-        "pitch_threshold_runs.cl" "pitch_threshold_compare_dot.cl" "pitch_threshold_rows.cl"
         "pitch_threshold_wide.cl"
     ]
     /// The pitch comparison for a GPU, with the comparisons as constants. `NVIDIA=0`: without the

@@ -10,10 +10,7 @@ pub enum PitchThresholdVariant {
     /// CPU: bands of rows, a 32-bit word (32 pixels) at a time.
     Words,
     /// GPU: one work-item per 16 bytes of a row, read as aligned words.
-    Wide {
-        /// With dot products of bytes.
-        dot4: bool,
-    },
+    Wide,
     /// The same with the comparisons as constants of the program, for frames of 8-bit samples whose rows
     /// start at multiples of 16 bytes; other frames as [`Self::Wide`].
     Fixed,
@@ -50,9 +47,7 @@ pub fn pitch_threshold_variant(
     } else if bytes && caps.has_dot4 && is_steady && frame >= FIXED_FRAME {
         PitchThresholdVariant::Fixed
     } else {
-        PitchThresholdVariant::Wide {
-            dot4: bytes && caps.has_dot4,
-        }
+        PitchThresholdVariant::Wide
     }
 }
 
@@ -89,7 +84,6 @@ mod tests {
 
     #[test]
     fn pitch_variant_needs_what_its_loads_need() {
-        let wide = |dot4| PitchThresholdVariant::Wide { dot4 };
         let frame = 4096 * 3072;
         assert_eq!(
             pitch_threshold_variant(&cpu(), false, true, frame, false),
@@ -105,19 +99,19 @@ mod tests {
         );
         assert_eq!(
             pitch_threshold_variant(&gpu(), false, true, frame, false),
-            wide(true)
+            PitchThresholdVariant::Wide
         );
         let steady = |caps, bytes| pitch_threshold_variant(&caps, false, bytes, frame, true);
         assert_eq!(steady(gpu(), true), PitchThresholdVariant::Fixed);
-        assert_eq!(steady(gpu(), false), wide(false));
+        assert_eq!(steady(gpu(), false), PitchThresholdVariant::Wide);
         assert_eq!(
             pitch_threshold_variant(&gpu(), false, true, 1280 * 720, true),
-            wide(true)
+            PitchThresholdVariant::Wide
         );
         assert_eq!(steady(cpu(), true), PitchThresholdVariant::Words);
         assert_eq!(
             pitch_threshold_variant(&gpu(), false, false, frame, false),
-            wide(false)
+            PitchThresholdVariant::Wide
         );
         assert_eq!(
             pitch_threshold_variant(&gpu(), false, true, 1 << 30, false),
@@ -127,7 +121,7 @@ mod tests {
         other.has_dot4 = false;
         assert_eq!(
             pitch_threshold_variant(&other, false, true, frame, false),
-            wide(false)
+            PitchThresholdVariant::Wide
         );
         other.shares_host_memory = true;
         assert_eq!(

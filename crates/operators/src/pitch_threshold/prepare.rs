@@ -101,7 +101,7 @@ impl PitchThreshold {
             .image
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
-        check_forced(context, settings, layout)?;
+        check_forced(settings, layout)?;
         let options = sample_options(layout.sample, settings.image);
         let bytes = layout.sample == SampleType::U8;
         let variant = settings.variant.unwrap_or_else(|| {
@@ -115,9 +115,7 @@ impl PitchThreshold {
         });
         // Frames whose rows do not fit, and frames before the pattern is seen, take the general kernel.
         let general = match variant {
-            PitchThresholdVariant::Fixed => PitchThresholdVariant::Wide {
-                dot4: context.caps().has_dot4,
-            },
+            PitchThresholdVariant::Fixed => PitchThresholdVariant::Wide,
             other => other,
         };
         let (source, name) = match general {
@@ -127,10 +125,7 @@ impl PitchThreshold {
             PitchThresholdVariant::Words => {
                 (ProgramSource::PitchThresholdWords, "pitch_threshold_words")
             }
-            PitchThresholdVariant::Wide { dot4: true } => {
-                (ProgramSource::PitchThresholdWideDot, "pitch_threshold_wide")
-            }
-            PitchThresholdVariant::Wide { dot4: false } | PitchThresholdVariant::Fixed => {
+            PitchThresholdVariant::Wide | PitchThresholdVariant::Fixed => {
                 (ProgramSource::PitchThresholdWide, "pitch_threshold_wide")
             }
         };
@@ -156,7 +151,7 @@ impl PitchThreshold {
         };
         let launch = match general {
             PitchThresholdVariant::Bytes => Launch::Bytes(plain_group(context, &kernel)?),
-            PitchThresholdVariant::Wide { .. } | PitchThresholdVariant::Fixed => {
+            PitchThresholdVariant::Wide | PitchThresholdVariant::Fixed => {
                 let pixels = WIDE_BYTES / layout.sample.bytes();
                 let item_rows = wide_rows(context.caps(), width.div_ceil(pixels) * height);
                 let group = WIDE_GROUP.min(context.kernel_work_group(&kernel)?);

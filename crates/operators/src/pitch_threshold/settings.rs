@@ -13,7 +13,6 @@ use clinspect_core::{
     variant::PitchThresholdVariant,
     window::{Reach, Window},
 };
-use clinspect_opencl::ClContext;
 use gst::glib;
 
 use super::presence::Contrast;
@@ -437,7 +436,6 @@ impl PitchThresholdSettings {
 
 /// Refuses a forced variant that the device cannot run.
 pub(super) fn check_forced(
-    context: &ClContext,
     settings: &PitchThresholdSettings,
     layout: &FrameLayout,
 ) -> Result<(), ClError> {
@@ -445,14 +443,11 @@ pub(super) fn check_forced(
     match settings.variant {
         Some(
             variant @ (PitchThresholdVariant::Words
-            | PitchThresholdVariant::Wide { .. }
+            | PitchThresholdVariant::Wide
             | PitchThresholdVariant::Fixed),
         ) if settings.image => refused(variant, "reads buffers, not images"),
-        Some(
-            variant @ (PitchThresholdVariant::Wide { dot4: true } | PitchThresholdVariant::Fixed),
-        ) if layout.sample != SampleType::U8 => refused(variant, "compares 8-bit samples only"),
-        Some(variant @ PitchThresholdVariant::Wide { dot4: true }) if !context.caps().has_dot4 => {
-            refused(variant, "needs an NVIDIA GPU")
+        Some(variant @ PitchThresholdVariant::Fixed) if layout.sample != SampleType::U8 => {
+            refused(variant, "compares 8-bit samples only")
         }
         _ => Ok(()),
     }
