@@ -1,10 +1,13 @@
-//! The device of an element, from its start to its stop.
+//! The device of an element, from its start to its stop, and the buffer pools in its memory.
 
 use std::sync::Arc;
 
+use gst::prelude::*;
+
 use super::properties::{MemoryObject, Settings};
 use clinspect_core::ClError;
-use clinspect_opencl::{ClAllocator, ClContext, Meter};
+use clinspect_opencl::{ClAllocator, ClContext, Meter, new_plain_pool, new_video_pool};
+use clinspect_results::mask_caps::buffer_size;
 
 /// The device of a started element, and the properties latched at the start.
 #[derive(Debug, Clone)]
@@ -36,4 +39,60 @@ impl Device {
             line_scan: settings.line_scan,
         })
     }
+}
+
+/// Number of buffers that a source may hold while the element works on one.
+const MIN_BUFFERS: u32 = 2;
+
+/// The caps of a query, and the size in bytes of a buffer with these caps.
+fn caps_and_size(caps: Option<gst::Caps>) -> Result<(gst::Caps, u32), ClError> {
+    let caps = caps.ok_or_else(|| ClError::Refused("the allocation query has no caps".into()))?;
+    let size = buffer_size(&caps)
+        .and_then(|size| u32::try_from(size).ok())
+        .ok_or_else(|| ClError::Refused(format!("a buffer with the caps {caps} exceeds 4 GiB")))?;
+    Ok((caps, size))
+}
+
+/// Proposes a pool of OpenCL memory to upstream; `held` buffers wait in the element.
+pub(super) fn propose(
+    device: &Device,
+    query: &mut gst::query::Allocation,
+    held: u32,
+) -> Result<(), ClError> {
+    let (caps, need_pool) = query.get_owned();
+    let (caps, size) = caps_and_size(caps)?;
+    let min = MIN_BUFFERS.saturating_add(held);
+    let pool = need_pool
+        .then(|| new_video_pool(&device.allocator, &caps, size, min, false))
+        .transpose()?;
+    query.add_allocation_pool(pool.as_ref(), size, min, 0);
+    query.add_allocation_param(
+        Some(device.allocator.upcast_ref::<gst::Allocator>()),
+        gst::AllocationParams::default(),
+    );
+    query.add_allocation_meta::<gst_video::VideoMeta>(None);
+    Ok(())
+}
+
+/// Decides on a pool of OpenCL memory: memory of another pool could not be written without a copy.
+pub(super) fn decide(device: &Device, query: &mut gst::query::Allocation) -> Result<(), ClError> {
+    let (caps, _) = query.get_owned();
+    let (caps, size) = caps_and_size(caps)?;
+    let asked = query.allocation_pools().next().map(|(_, _, min, _)| min);
+    let min = asked.unwrap_or(0);
+    let video_meta = query
+        .find_allocation_meta::<gst_video::VideoMeta>()
+        .is_some();
+    let is_raw = caps.structure(0).is_some_and(|s| s.name() == "video/x-raw");
+    let pool = if is_raw {
+        new_video_pool(&device.allocator, &caps, size, min, video_meta)?
+    } else {
+        new_plain_pool(&device.allocator, &caps, size, min)?
+    };
+    if asked.is_some() {
+        query.set_nth_allocation_pool(0, Some(&pool), size, min, 0);
+    } else {
+        query.add_allocation_pool(Some(&pool), size, min, 0);
+    }
+    Ok(())
 }

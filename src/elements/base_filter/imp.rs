@@ -14,13 +14,12 @@ use gst_base::{
 };
 
 use super::{
-    allocation,
     counts::Counts,
-    device::Device,
+    device::{self, Device},
     faults::Faults,
     live::before_caps,
     properties::{self, MemoryObject, Settings},
-    stream::{Buffers, Frame, FrameStream, Negotiated, Target, View},
+    stream::{Buffers, Frame, FrameStream, Negotiated, Target, Treatment, View},
     web::{Beginning, Reason, Web},
 };
 use crate::elements::{
@@ -378,6 +377,54 @@ impl ClBaseFilter {
     }
 }
 
+/// Elements that rewrite frames: in place where the frame's memory is ours to write, else into a buffer of their pool.
+/// Frames that need no change are sent as they came.
+impl ClBaseFilter {
+    /// Takes the frame that was submitted, and returns the one to send.
+    fn rewrite(&self) -> Result<GenerateOutputSuccess, gst::FlowError> {
+        let Some(mut buffer) = self.take_queued_buffer() else {
+            return Ok(GenerateOutputSuccess::NoOutput);
+        };
+        let (treatment, is_ours) = self.treatment(&buffer).map_err(|error| {
+            self.faults.post(&self.obj(), &error, self.task());
+            gst::FlowError::Error
+        })?;
+        match treatment {
+            Treatment::Pass => {}
+            Treatment::Read => {
+                self.process(Buffers::InPlace(buffer.make_mut()))?;
+            }
+            Treatment::Rewrite => {
+                if is_ours && let Some(buffer) = buffer.get_mut() {
+                    self.process(Buffers::InPlace(buffer))?;
+                } else {
+                    let prepared = self.prepare_output_buffer(InputBuffer::Readable(&buffer))?;
+                    let PrepareOutputBufferSuccess::Buffer(mut output) = prepared else {
+                        return Err(gst::FlowError::Error);
+                    };
+                    self.process(Buffers::Pair(&buffer, output.make_mut()))?;
+                    buffer = output;
+                }
+            }
+        }
+        Ok(GenerateOutputSuccess::Buffer(buffer))
+    }
+
+    /// Applies the settings; says what to do with the frame, and whether it lies in memory of this device
+    /// that nobody else uses.
+    fn treatment(&self, buffer: &gst::BufferRef) -> Result<(Treatment, bool), ClError> {
+        self.with_running(|running| {
+            let (stream, for_caps) = running.parts()?;
+            for_caps.importer.check(buffer)?;
+            stream.follow()?;
+            let treatment = stream.treatment()?;
+            let is_ours =
+                buffer.is_all_memory_writable() && for_caps.importer.output(buffer).is_ok();
+            Ok((treatment, is_ours))
+        })
+    }
+}
+
 static PROPERTIES: LazyLock<PropertyTable<ClBaseFilter>> = LazyLock::new(|| {
     PropertyTable::<ClBaseFilter>::new(&CAT)
         .with(|this| &this.settings, properties::rows())
@@ -516,7 +563,7 @@ impl BaseTransformImpl for ClBaseFilter {
         let held = held.map_or(0, |(frames, _)| u32::try_from(frames).unwrap_or(u32::MAX));
         let proposed = self
             .device()
-            .and_then(|device| allocation::propose(&device, query, held));
+            .and_then(|device| device::propose(&device, query, held));
         proposed.map_err(|error| gst::loggable_error!(CAT, "{error}"))
     }
 
@@ -526,7 +573,7 @@ impl BaseTransformImpl for ClBaseFilter {
     ) -> Result<(), gst::LoggableError> {
         let decided = self
             .device()
-            .and_then(|device| allocation::decide(&device, query));
+            .and_then(|device| device::decide(&device, query));
         decided.map_err(|error| gst::loggable_error!(CAT, "{error}"))
     }
 

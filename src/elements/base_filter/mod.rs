@@ -1,6 +1,5 @@
 //! The parent class of the elements that use a device.
 
-mod allocation;
 mod counts;
 mod device;
 mod faults;
@@ -9,7 +8,6 @@ mod live;
 mod message_gate;
 mod progress;
 mod properties;
-mod rewrite;
 mod stream;
 mod template;
 mod web;

@@ -1,4 +1,5 @@
-//! The properties `classes` and `fail`: the classes of defects, and when a frame fails.
+//! The properties `classes` and `fail`: the classes of defects, and when a frame fails. A measured defect in the forms
+//! that the rules of classes and the results have.
 
 use crate::elements::{
     checked::Checked,
@@ -9,8 +10,9 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     classes::{Classes, Features, PATTERN_MISSING},
+    components::MeasuredDefect,
 };
-use clinspect_results::VerdictLimits;
+use clinspect_results::{Defect, VerdictLimits};
 
 /// The rules of the classes and of the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -126,6 +128,45 @@ pub(super) fn rows() -> Vec<Row<Rules>> {
         ) = classes;
         structure("Fail", "When a frame fails, such as \"fail, defect-count=2\"") = fail;
     })
+}
+
+/// A defect as it is sent.
+pub(super) fn record(defect: &MeasuredDefect, id: u32, class: u16) -> Defect {
+    Defect {
+        x: defect.x,
+        y: defect.y,
+        width: defect.width,
+        height: defect.height,
+        area: defect.area,
+        centroid_x: defect.centroid_x as f32,
+        centroid_y: defect.centroid_y as f32,
+        mean_difference: defect.mean_difference as f32,
+        peak_difference: defect.peak_difference as f32,
+        polarity: defect.polarity,
+        id,
+        class,
+        flags: defect.flags | u16::from(defect.level) << Defect::LEVEL_SHIFT,
+        major_axis: defect.major_axis as f32,
+        minor_axis: defect.minor_axis as f32,
+        orientation: defect.orientation as f32,
+        boundary_length: defect.boundary_length,
+    }
+}
+
+/// The features of a defect for the rules of the classes.
+pub(super) fn features(defect: &MeasuredDefect) -> Features {
+    Features {
+        area: f64::from(defect.area),
+        width: f64::from(defect.width),
+        height: f64::from(defect.height),
+        major: defect.major_axis,
+        minor: defect.minor_axis,
+        boundary: f64::from(defect.boundary_length),
+        mean: defect.mean_difference,
+        peak: defect.peak_difference,
+        polarity: f64::from(defect.polarity),
+        level: f64::from(defect.level),
+    }
 }
 
 #[cfg(test)]

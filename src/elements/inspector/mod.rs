@@ -4,11 +4,9 @@
 mod caps;
 mod classify;
 mod ignore;
-mod ignore_file;
 mod learn;
 mod masks;
 mod properties;
-mod record;
 mod template;
 
 use std::sync::{Arc, LazyLock, Mutex};
@@ -24,7 +22,7 @@ use super::{
     lock, pad_templates,
     property_table::PropertyTable,
 };
-use classify::{Classifier, Rules};
+use classify::{Classifier, Rules, features, record};
 use clinspect_core::{
     ClError,
     components::{Finder, Listed},
@@ -39,7 +37,6 @@ use learn::{GoodFrames, LearnThreshold};
 use masks::Masks;
 pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
 use properties::{PixelSize, Reporting};
-use record::{features, record};
 pub use template::{Comparing, InspectorImpl};
 
 /// An inspector's work on a frame, for error messages.

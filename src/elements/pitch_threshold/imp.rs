@@ -13,8 +13,7 @@ use gst::{
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
-    estimate::{Change, Estimation, Probes, probes},
-    estimated::{Estimated, post_missing},
+    estimate::{Change, Estimated, Estimation, Probes, post_missing, probes},
     presence::{self, Learned, Presence},
     properties::{Plan, Settings, rows},
     steady::Steady,
