@@ -45,7 +45,7 @@ const READERS: [(&str, &[&str]); 7] = [
     ),
     // The picture that `mask` of `ignore` names.
     (
-        "ignore_file.rs",
+        "inspector/ignore.rs",
         &["fs::{self, File}", "fs::metadata(", "File::open("],
     ),
     // The model that `location` names is read, and written to a temporary name beside it that is renamed.
