@@ -186,20 +186,27 @@ impl Gaussian {
                 let samples = plane.row_bytes / layout.sample.bytes();
                 let copy_lane = plane.lanes.iter().position(Option::is_none);
                 let copy_lane = copy_lane.map_or(Ok(-1), |lane| to_i32(lane, "a lane"))?;
-                let view = (
-                    index,
-                    0,
+                let view = View {
+                    plane: index,
+                    offset: 0,
                     samples,
-                    plane.rows,
-                    plane.lanes.len(),
+                    rows: plane.rows,
+                    lanes: plane.lanes.len(),
                     copy_lane,
-                    1,
-                );
+                    pitch: 1,
+                };
                 passes.push(PlaneFilter::new(context, layout, settings, view)?);
             } else {
                 for c in layout.components.iter().filter(|c| c.plane == index) {
-                    let pitch = c.pixel_stride / layout.sample.bytes();
-                    let view = (index, c.offset, c.width, c.height, 1, -1, pitch);
+                    let view = View {
+                        plane: index,
+                        offset: c.offset,
+                        samples: c.width,
+                        rows: c.height,
+                        lanes: 1,
+                        copy_lane: -1,
+                        pitch: c.pixel_stride / layout.sample.bytes(),
+                    };
                     passes.push(PlaneFilter::new(context, layout, settings, view)?);
                 }
             }
@@ -301,16 +308,39 @@ impl Gaussian {
     }
 }
 
-/// Plane, byte offset, samples per row, rows, lanes, lane to copy, samples between neighbours.
-type View = (usize, usize, usize, usize, usize, i32, usize);
+/// Samples that one launch filters: a plane, or a component among others in a plane.
+struct View {
+    /// Index of the plane.
+    plane: usize,
+    /// Offset of the first sample, bytes.
+    offset: usize,
+    /// Samples per row.
+    samples: usize,
+    rows: usize,
+    /// Components that follow each other in a row and are filtered together.
+    lanes: usize,
+    /// The lane that is copied instead, such as padding; -1 for none.
+    copy_lane: i32,
+    /// Samples from one sample of a row to the next.
+    pitch: usize,
+}
 
 impl PlaneFilter {
     fn new(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
         settings: &GaussianSettings,
-        (plane, offset, samples, rows, lanes, copy_lane, pitch): View,
+        view: View,
     ) -> Result<Self, ClError> {
+        let View {
+            plane,
+            offset,
+            samples,
+            rows,
+            lanes,
+            copy_lane,
+            pitch,
+        } = view;
         let taps = settings.kernel_size;
         let integer = settings.arithmetic != Arithmetic::Float;
         let shape = GaussianShape {
