@@ -269,20 +269,15 @@ fn profile_gives_duration_and_rate_of_each_step() {
 
 #[test]
 fn profile_measures_every_kernel() {
-    let Some(context) = start() else {
+    if start().is_none() {
         return;
-    };
-    // One strip is one frame: its rows are copied, then filtered. A device with memory of its own gets them where they belong.
-    let kernels = if context.caps().shares_host_memory {
-        2
-    } else {
-        1
-    };
+    }
     let frames = "videotestsrc num-buffers=1 ! video/x-raw,format=GRAY16_LE,width=320,height=64 !";
     let done = run(&format!(
         "{frames} clgaussian name=g line-scan=true profile=true ! fakesink sync=false"
     ));
-    assert_eq!(stat(&done.get("g"), "kernel-count"), kernels);
+    // One strip is one frame: its rows are copied on the device, then filtered.
+    assert_eq!(stat(&done.get("g"), "kernel-count"), 2);
     let pitch = |contrast| {
         run(&format!(
             "{frames} clpitchthreshold name=p pitch-x=8 pitch-y=0 min-contrast={contrast} limits=limits,max-defects=0 profile=true ! \
