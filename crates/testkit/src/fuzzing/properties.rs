@@ -56,6 +56,8 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         element.emit_by_name::<()>("take-white", &[]);
     }
     rig.pass(buffer_of(&frame, device));
+    // What a fresh element warns of, such as a comparison that judges few pixels of small frames.
+    let own = rig.warnings();
 
     let mut steps = String::new();
     for _ in 0..input.int_in_range(1..=6)? {
@@ -77,7 +79,10 @@ fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
         rig.pass(buffer_of(&frame, device));
     }
     let output = rig.pass(buffer_of(&frame, device));
-    assert!(rig.warnings().is_empty(), "{about}");
+    for warning in rig.warnings() {
+        let is_known = own.iter().any(|known| known.text == warning.text);
+        assert!(is_known, "{warning:?}: {about}");
+    }
     assert_defaults(line, &frame, &output, &about);
     Ok(())
 }
