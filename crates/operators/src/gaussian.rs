@@ -150,17 +150,19 @@ impl Gaussian {
     ) -> Result<Self, ClError> {
         let meter = Meter::new(false);
         let small = layout.cut(WARM_UP_ROWS);
-        let mut warm = Self::prepare(context, &small, settings)?;
+        // The warm-up uses the tiles of the whole frame.
+        let mut warm = Self::prepare(context, &small, settings, layout)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
         warm.run(&input, &output, &meter)?.wait("the Gaussian")?;
-        Self::prepare(context, layout, settings)
+        Self::prepare(context, layout, settings, layout)
     }
 
     fn prepare(
         context: &Arc<ClContext>,
         layout: &FrameLayout,
         settings: &GaussianSettings,
+        whole: &FrameLayout,
     ) -> Result<Self, ClError> {
         settings.check()?;
         let taps = settings.kernel_size;
@@ -195,7 +197,7 @@ impl Gaussian {
                     copy_lane,
                     pitch: 1,
                 };
-                passes.push(PlaneFilter::new(context, layout, settings, view)?);
+                passes.push(PlaneFilter::new(context, layout, settings, whole, view)?);
             } else {
                 for c in layout.components.iter().filter(|c| c.plane == index) {
                     let view = View {
@@ -207,7 +209,7 @@ impl Gaussian {
                         copy_lane: -1,
                         pitch: c.pixel_stride / layout.sample.bytes(),
                     };
-                    passes.push(PlaneFilter::new(context, layout, settings, view)?);
+                    passes.push(PlaneFilter::new(context, layout, settings, whole, view)?);
                 }
             }
         }
@@ -330,6 +332,7 @@ impl PlaneFilter {
         context: &Arc<ClContext>,
         layout: &FrameLayout,
         settings: &GaussianSettings,
+        whole: &FrameLayout,
         view: View,
     ) -> Result<Self, ClError> {
         let View {
@@ -347,6 +350,9 @@ impl PlaneFilter {
             taps,
             lanes,
             packed: integer && layout.sample == SampleType::U8,
+            extent: whole.planes.first().map_or([0; 2], |largest| {
+                [largest.row_bytes / layout.sample.bytes(), largest.rows]
+            }),
             image: settings.image,
         };
         let variant = match settings.variant {

@@ -27,6 +27,8 @@ pub struct GaussianShape {
     pub lanes: usize,
     /// 8-bit samples and integer arithmetic: two vertical sums share a word.
     pub packed: bool,
+    /// Samples per row, and rows, of the frame's largest plane.
+    pub extent: [usize; 2],
     /// Images instead of buffers.
     pub image: bool,
 }
@@ -35,6 +37,10 @@ pub struct GaussianShape {
 pub const COLUMN_SAMPLES: usize = 4;
 /// Columns and rows of a tile.
 const TILE: [usize; 2] = [128, 12];
+/// Rows of a tile in frames that would otherwise have too few tiles.
+const SMALL_TILE_ROWS: usize = 4;
+/// Tiles per compute unit under which a frame is small.
+const FEW_TILES: usize = 8;
 
 /// Columns of halo on each side of a tile.
 pub fn tile_halo(taps: usize, lanes: usize) -> usize {
@@ -61,7 +67,11 @@ pub fn gaussian_variant(caps: &DeviceCaps, shape: &GaussianShape) -> GaussianVar
     if columns <= halo {
         return GaussianVariant::Direct;
     }
-    [TILE[1], 1]
+    let [samples, height] = shape.extent;
+    let across = samples.div_ceil(COLUMN_SAMPLES * (columns - halo));
+    let small = across * height.div_ceil(TILE[1]) < FEW_TILES * caps.compute_units;
+    let rows = if small { SMALL_TILE_ROWS } else { TILE[1] };
+    [rows, 1]
         .into_iter()
         .find(|&rows| tile_bytes(columns, rows, shape.packed) <= caps.local_memory)
         .map_or(GaussianVariant::Direct, |rows| GaussianVariant::Tile {
@@ -120,6 +130,7 @@ mod tests {
             taps,
             lanes,
             packed: true,
+            extent: [3 * 4096, 3072],
             image: false,
         }
     }
@@ -134,7 +145,11 @@ mod tests {
         );
         assert_eq!(of(&gaussian(3, 3)), tile(128, 12));
         assert_eq!(of(&gaussian(31, 4)), tile(128, 12));
-        assert_eq!(of(&gaussian(3, 1)), tile(128, 12));
+        let hd = GaussianShape {
+            extent: [1920, 1080],
+            ..gaussian(3, 1)
+        };
+        assert_eq!(of(&hd), tile(128, 4));
         let words = GaussianShape {
             packed: false,
             ..gaussian(3, 1)
