@@ -10,6 +10,8 @@
  * histogram_local    Any device, buffer or image: one table per work-group in local memory.
  * histogram_banked   GPU, buffer: COPIES of each counter in local memory, one per bank, so that
  *                    work-items with equal samples do not wait for each other.
+ * histogram_run      GPU, 8-bit samples, buffer, rows without gaps: no two work-items of a step use
+ *                    the same bank, whatever the picture.
  *
  * Macros: PERIOD (samples of the byte pattern that repeats along a row, 1..4), and common.cl's.
  *

@@ -105,7 +105,7 @@ programs! {
     /// Histograms of 16-bit grey for a CPU.
     HistogramDirect: WithBuiltins ["common.cl" "histogram.cl" "histogram_direct.cl"]
     /// Histograms for a GPU.
-    HistogramBanked: AnyDevice ["common.cl" "histogram.cl" "histogram_banked.cl"]
+    HistogramBanked: AnyDevice ["common.cl" "histogram.cl" "histogram_banked.cl" "histogram_run.cl"]
     /// Histograms for a CPU.
     HistogramPairs: WithBuiltins ["common.cl" "histogram.cl" "histogram_pairs.cl"]
     /// The pitch comparison on any device.

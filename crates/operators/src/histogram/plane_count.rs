@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::{sample_options, source::source_args, to_i32, to_u32};
 use clinspect_core::ClError;
 use clinspect_core::{
-    layout::{FrameLayout, PlaneLayout},
+    layout::{FrameLayout, PlaneLayout, SampleType},
     ndrange::NdRange,
     variant::{HistogramShape, HistogramVariant, banked_copies},
 };
@@ -27,6 +27,8 @@ const PRIVATE_ITEMS_PER_UNIT: usize = 128;
 /// Work-items per work-group with shared local memory. A pattern of three needs fewer.
 const SHARED_GROUP: usize = 1024;
 const SHARED_GROUP_OF_THREE: usize = 768;
+/// Counters of a bin in `histogram_run` (`BANKS` of the kernel).
+const BANKS: usize = 32;
 /// Groups that share one table of counters, per compute unit.
 const LOCAL_GROUPS_PER_UNIT: usize = 2;
 
@@ -73,6 +75,18 @@ fn shared_group(context: &ClContext, period: usize) -> usize {
         SHARED_GROUP
     };
     wish.min(caps.max_work_group).min(caps.max_work_item[0])
+}
+
+/// Work-items per work-group of `histogram_run`; `None` if the device cannot run that kernel on this plane.
+fn run_group(context: &ClContext, plane: &PlaneLayout, bytes: bool, bins: usize) -> Option<usize> {
+    let caps = context.caps();
+    let group = SHARED_GROUP
+        .min(caps.max_work_group)
+        .min(caps.max_work_item[0]);
+    let group = group / BANKS * BANKS;
+    let local = (bins * BANKS * COUNTER) as u64;
+    let fits = bytes && plane.lanes.len() <= MAX_PERIOD && local <= caps.local_memory;
+    (fits && group > 0).then_some(group)
 }
 
 /// The samples that are counted: channel, begin and end of each sample of the pattern, and rows.
@@ -165,6 +179,13 @@ impl PlaneTable {
     }
 }
 
+/// The faster kernel for rows without gaps between them.
+#[derive(Debug)]
+struct RunCount {
+    kernel: Kernel,
+    range: NdRange,
+}
+
 /// The launch that counts one plane.
 #[derive(Debug)]
 pub(super) struct PlaneCount {
@@ -176,6 +197,8 @@ pub(super) struct PlaneCount {
     pattern: Pattern,
     /// Bytes of an unpadded row of which every sample is counted; 0 if some are not.
     whole_row: usize,
+    /// Counts rows without gaps between them.
+    run: Option<RunCount>,
     extra: Extra,
     bins: u32,
     shift: u32,
@@ -211,6 +234,7 @@ impl PlaneCount {
                 .all(|lane| pattern.begin[lane] == 0 && pattern.end[lane] == end);
         let whole_row = if is_whole { row } else { 0 };
         let mut extra = Extra::Tables;
+        let mut group_of_run = None;
         if let HistogramVariant::Banked { .. } = plan.variant {
             let [first, channels] = pattern.channels();
             for channel in pattern.channel.iter_mut().filter(|c| **c >= 0) {
@@ -233,6 +257,13 @@ impl PlaneCount {
                  -DBIN_SHIFT={shift} -DALIGNED_BASE={}",
                 u8::from(aligned),
             );
+            let bytes = plan.layout.sample == SampleType::U8;
+            let group = run_group(context, plane, bytes, bins);
+            // The same program for every region.
+            if let Some(group) = group {
+                options += &format!(" -DRUN_ITEMS={group}");
+            }
+            group_of_run = group.filter(|_| whole_row > 0);
             extra = Extra::Banked(PlaneTable {
                 len: table_len,
                 first: first * bins,
@@ -249,6 +280,13 @@ impl PlaneCount {
         let program = context.program(source, &options)?;
         let kernel = program.kernel(name)?;
         let units = context.caps().compute_units;
+        let run = match group_of_run {
+            Some(group) => Some(RunCount {
+                kernel: program.kernel("histogram_run")?,
+                range: NdRange::groups(units, group),
+            }),
+            None => None,
+        };
         let largest = context.kernel_work_group(&kernel)?;
         let range = match plan.variant {
             HistogramVariant::Pairs => {
@@ -287,6 +325,7 @@ impl PlaneCount {
             range,
             pattern,
             whole_row,
+            run,
             extra,
             bins: to_u32(bins, "bins")?,
             shift,
@@ -326,6 +365,20 @@ impl PlaneCount {
         }
         let mut end = self.pattern.end;
         let [src, offset, stride] = source_args(plane, image, 0)?;
+        if let (Some(run), Extra::Banked(table)) = (&mut self.run, &self.extra)
+            && plane.stride == self.whole_row
+        {
+            let start = plane.offset + y0 as usize * plane.stride;
+            let mut args = vec![
+                src,
+                Arg::U64(start as u64),
+                Arg::U64((self.whole_row * rows as usize) as u64),
+                Arg::I32x4(self.pattern.channel),
+                Arg::Mem(counters),
+            ];
+            args.extend(table.args(table_len, slot)?);
+            return submission.run(&mut run.kernel, "histogram_run", &args, &run.range);
+        }
         if let Extra::Banked(_) = self.extra
             && plane.stride == self.whole_row
             && let Some(all) = last
