@@ -29,6 +29,7 @@ pub use reference::{
 
 use clinspect_core::ClError;
 use clinspect_core::layout::SampleType;
+use clinspect_opencl::{ClContext, Mem};
 
 /// Work-group size on a GPU for plain kernels with one work-item per sample.
 const PLAIN_GROUP: [usize; 2] = [64, 4];
@@ -41,6 +42,21 @@ fn sample_options(sample: SampleType, image: bool) -> String {
         u8::from(sample == SampleType::U16Be),
         u8::from(image),
     )
+}
+
+/// Memory with these words; `subject` names it in errors.
+fn upload<T: bytemuck::NoUninit>(
+    context: &ClContext,
+    words: &[T],
+    subject: &str,
+) -> Result<Mem, ClError> {
+    let bytes: &[u8] = bytemuck::cast_slice(words);
+    let mem = context.device_memory(bytes.len())?;
+    // OpenCL refuses a write of no bytes.
+    if !bytes.is_empty() {
+        context.write(&mem, 0, bytes, subject)?;
+    }
+    Ok(mem)
 }
 
 /// A length as the kernels' `int`.

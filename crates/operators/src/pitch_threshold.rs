@@ -645,20 +645,6 @@ fn judged(
     ]
 }
 
-fn upload<T: bytemuck::NoUninit>(
-    context: &ClContext,
-    words: &[T],
-    subject: &str,
-) -> Result<Mem, ClError> {
-    let bytes: &[u8] = bytemuck::cast_slice(words);
-    let mem = context.device_memory(bytes.len())?;
-    // OpenCL refuses a write of no bytes.
-    if !bytes.is_empty() {
-        context.write(&mem, 0, bytes, subject)?;
-    }
-    Ok(mem)
-}
-
 /// Bytes of the memory object that a wide kernel reads.
 fn memory_bytes(plane: &Plane, kernel: &str) -> Result<u32, ClError> {
     let memory = plane.aligned_len().filter(|&len| len < WIDE_MEMORY);

@@ -524,17 +524,3 @@ impl Inspection for Reference {
         }
     }
 }
-
-/// Memory with these words.
-fn upload<T: bytemuck::NoUninit>(
-    context: &ClContext,
-    words: &[T],
-    subject: &str,
-) -> Result<Mem, ClError> {
-    let bytes: &[u8] = bytemuck::cast_slice(words);
-    let mem = context.device_memory(bytes.len())?;
-    if !bytes.is_empty() {
-        context.write(&mem, 0, bytes, subject)?;
-    }
-    Ok(mem)
-}

@@ -131,11 +131,9 @@ impl AlarmSettings {
         self.reference_wanted = true;
     }
 
-    /// The settings for a frame. A reference that a signal asked for is taken from this frame only.
-    pub fn of_frame(&mut self) -> Self {
-        let settings = self.clone();
+    /// The request passed on with the settings of a frame: the reference is taken from that frame only.
+    pub fn clear_request(&mut self) {
         self.reference_wanted = false;
-        settings
     }
 
     /// Takes over the reference of other settings.

@@ -239,10 +239,8 @@ impl FrameStream for HistogramStream {
                 now.reports.take_refusal(Reports::NAME),
                 now.alarms.take_refusal(),
             ];
-            self.properties = Properties {
-                alarms: now.alarms.of_frame(),
-                ..now.clone()
-            };
+            self.properties = now.clone();
+            now.alarms.clear_request();
             refusals
         };
         for refusal in refusals.iter().flatten() {

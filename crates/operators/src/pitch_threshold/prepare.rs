@@ -18,7 +18,6 @@ use super::{
     regions::{Ignore, Rois},
     scales::{Scales, Tiles},
     settings::{ComparisonWords, PitchThresholdSettings, check_forced},
-    upload,
     wide::{Fixed, WIDE_GROUP, WideSplit},
 };
 use crate::{
@@ -28,6 +27,7 @@ use crate::{
     mask::Expand,
     sample_options,
     source::{PlaneImages, plain_group},
+    upload,
 };
 
 /// Bytes of a row per work-item of the wide kernel.

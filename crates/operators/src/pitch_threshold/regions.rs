@@ -10,8 +10,7 @@ use clinspect_core::{
 };
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, Memory, Program, Submission};
 
-use super::upload;
-use crate::{to_i32, to_u32};
+use crate::{to_i32, to_u32, upload};
 
 /// The regions of interest on the device.
 #[derive(Debug)]

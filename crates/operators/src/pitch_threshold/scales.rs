@@ -21,14 +21,13 @@ use clinspect_opencl::{
 
 use super::{
     settings::{ComparisonWords, PitchThresholdSettings},
-    upload,
     wide::{self, ROW_ALIGNMENT},
 };
 use crate::{
     depth::effective_depth,
     sample_options,
     source::{plain_group, source_args},
-    to_i32, to_u32,
+    to_i32, to_u32, upload,
 };
 
 /// Work-items per work-group on a GPU.

@@ -10,8 +10,8 @@ use clinspect_core::{
 };
 use clinspect_opencl::{Arg, Kernel, Mem};
 
-use super::{Base, Reference, ReferenceSettings, reader::DeviceModel, upload};
-use crate::{Subject, to_i32, to_u32};
+use super::{Base, Reference, ReferenceSettings, reader::DeviceModel};
+use crate::{Subject, to_i32, to_u32, upload};
 
 const KERNEL: &str = "reference_reached";
 

@@ -12,8 +12,8 @@ use clinspect_core::{
 };
 use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
 
-use super::{Align, Base, ReferenceSettings, upload};
-use crate::to_i32;
+use super::{Align, Base, ReferenceSettings};
+use crate::{to_i32, upload};
 
 /// Rows of limits have a multiple of this many samples: the kernel's BLOCK.
 const BLOCK: usize = 16;
