@@ -6,7 +6,7 @@ use std::{
     ops::RangeInclusive,
     ptr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -20,8 +20,9 @@ use opencl3::{
 };
 
 use super::{
+    cache::Cache,
     device::{DeviceInfo, lock_driver},
-    handle::{Context, Kernel, Queue, call_error},
+    handle::{CAT, Context, Kernel, Queue, call_error},
     meter::Meter,
     pins::Pins,
     program::{
@@ -55,6 +56,8 @@ pub struct ClContext {
     programs: Mutex<HashMap<(ProgramSource, String), Arc<Program>>>,
     context: Context,
     device: DeviceInfo,
+    /// `None` if the folder cannot be used.
+    cache: OnceLock<Option<Cache>>,
     /// A command has failed. On a GPU every later command may fail too.
     has_failed: AtomicBool,
     /// The device or its driver made no progress for longer than a stop may take.
@@ -95,6 +98,7 @@ impl ClContext {
             programs: Mutex::default(),
             context,
             device: device.clone(),
+            cache: OnceLock::new(),
             has_failed: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             ended: AtomicU64::new(0),
@@ -199,6 +203,22 @@ impl ClContext {
         &self.device.caps
     }
 
+    /// The device with the versions of its driver.
+    pub fn device_identity(&self) -> String {
+        self.device.identity()
+    }
+
+    /// The plugin's cache; `None` if it cannot be used, which is logged once.
+    pub fn cache(&self) -> Option<&Cache> {
+        let open = || {
+            let opened = Cache::open();
+            opened
+                .inspect_err(|error| gst::warning!(CAT, "{error}"))
+                .ok()
+        };
+        self.cache.get_or_init(open).as_ref()
+    }
+
     pub(super) fn raw_context(&self) -> cl_context {
         self.context.raw()
     }
@@ -243,7 +263,9 @@ impl ClContext {
         if self.device.caps.has_dot4 && is_beside_frames() {
             self.fill_driver_cache(source, options);
         }
-        let built = Program::build(self.raw_context(), &self.device, source, options)?;
+        // The compiler of a driver without a cache may take seconds.
+        let cache = self.cache().filter(|_| !self.device.keeps_programs());
+        let built = Program::build(self.raw_context(), &self.device, source, options, cache)?;
         let program = Arc::new(built);
         let mut programs = self.programs();
         if source.has_constants() {
@@ -263,7 +285,7 @@ impl ClContext {
     fn fill_driver_cache(&self, source: ProgramSource, options: &str) {
         if let Ok(scratch) = create_context(&[self.device.id], ptr::null(), None, ptr::null_mut()) {
             let scratch = Context::new(scratch);
-            let _ = Program::build(scratch.raw(), &self.device, source, options);
+            let _ = Program::build(scratch.raw(), &self.device, source, options, None);
         }
     }
 

@@ -13,10 +13,12 @@ use opencl3::{
         CL_DEVICE_IMAGE2D_MAX_WIDTH, CL_DEVICE_LOCAL_MEM_SIZE, CL_DEVICE_MAX_COMPUTE_UNITS,
         CL_DEVICE_MAX_MEM_ALLOC_SIZE, CL_DEVICE_MAX_WORK_GROUP_SIZE, CL_DEVICE_MAX_WORK_ITEM_SIZES,
         CL_DEVICE_NAME, CL_DEVICE_SVM_CAPABILITIES, CL_DEVICE_SVM_FINE_GRAIN_BUFFER,
-        CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, get_device_ids,
-        get_device_info,
+        CL_DEVICE_TYPE, CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU,
+        CL_DEVICE_VERSION, CL_DRIVER_VERSION, get_device_ids, get_device_info,
     },
-    platform::platform::{CL_PLATFORM_NAME, get_platform_ids, get_platform_info},
+    platform::platform::{
+        CL_PLATFORM_NAME, CL_PLATFORM_VERSION, get_platform_ids, get_platform_info,
+    },
     types::{cl_device_id, cl_device_info},
 };
 
@@ -36,6 +38,8 @@ const NO_DEVICE: i32 = -1;
 
 /// Part of the name of PoCL's platform.
 const POCL: &str = "Portable Computing Language";
+/// The name of the platform of NVIDIA's driver.
+const NVIDIA: &str = "NVIDIA CUDA";
 
 /// How names of PoCL's devices begin that run a command in the thread that enqueues it: PoCL 3.1 and PoCL 6.
 const POCL_INLINE: [&str; 2] = ["basic", "cpu-minimal"];
@@ -61,13 +65,36 @@ pub struct DeviceInfo {
     pub name: String,
     /// The device is a GPU.
     pub is_gpu: bool,
+    /// The name and the version of the platform, which is the driver's product.
+    pub platform: String,
+    /// The OpenCL version of the device and the driver's own text after it.
+    pub version: String,
+    /// The version of the driver.
+    pub driver_version: String,
     /// The device's limits.
     pub caps: DeviceCaps,
-    /// The driver is PoCL, which keeps compiled kernels in files.
+    /// The driver is PoCL.
     pub(super) is_pocl: bool,
 }
 
 impl DeviceInfo {
+    /// Whether the driver keeps compiled programs in files of its own.
+    pub(super) fn keeps_programs(&self) -> bool {
+        self.is_pocl || self.platform.starts_with(NVIDIA)
+    }
+
+    /// The device with all versions; compiled programs of one device are of no use to any other.
+    pub(super) fn identity(&self) -> String {
+        let Self {
+            name,
+            platform,
+            version,
+            driver_version,
+            ..
+        } = self;
+        format!("{platform}; {name}; {version}; {driver_version}")
+    }
+
     /// Whether a command runs in the thread that enqueues it.
     pub(super) fn runs_inline(&self) -> bool {
         self.is_pocl && POCL_INLINE.iter().any(|kind| self.name.starts_with(kind))
@@ -105,13 +132,16 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
     let mut found = Vec::new();
     let mut unusable = Vec::new();
     for platform in platforms {
-        let is_pocl = match get_platform_info(platform, CL_PLATFORM_NAME) {
-            Ok(name) => String::from_utf8_lossy(&name.to_vec_uchar()).contains(POCL),
+        let get = |what| get_platform_info(platform, what).map(|info| text(&info.to_vec_uchar()));
+        let platform_name = match get(CL_PLATFORM_NAME) {
+            Ok(name) => name,
             Err(code) => {
                 unusable.push(call_error("clGetPlatformInfo", code, "a platform").to_string());
                 continue;
             }
         };
+        let platform_version = get(CL_PLATFORM_VERSION).unwrap_or_default();
+        let is_pocl = platform_name.contains(POCL);
         let get_ids = || get_device_ids(platform, CL_DEVICE_TYPE_ALL);
         let ids = if is_pocl {
             workers::pinned(get_ids)
@@ -127,7 +157,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
             }
         };
         for id in ids {
-            match describe(id, is_pocl) {
+            match describe(id, format!("{platform_name} {platform_version}"), is_pocl) {
                 Ok(device) => found.push(device),
                 Err(error) => unusable.push(error.to_string()),
             }
@@ -154,17 +184,21 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
     Ok(found)
 }
 
+/// A text of the driver.
+fn text(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.trim_matches(['\0', ' ']).to_owned()
+}
+
 /// Reads a device's limits.
 ///
 /// # Errors
 /// [`ClError::Refused`] for a device that cannot run the kernels; the failing call.
-fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
+fn describe(id: cl_device_id, platform: String, is_pocl: bool) -> Result<DeviceInfo, ClError> {
     let get = |what: cl_device_info| {
         get_device_info(id, what).map_err(|code| call_error("clGetDeviceInfo", code, "a device"))
     };
-    let name = String::from_utf8_lossy(&get(CL_DEVICE_NAME)?.to_vec_uchar())
-        .trim_matches(['\0', ' '])
-        .to_owned();
+    let name = text(&get(CL_DEVICE_NAME)?.to_vec_uchar());
     // The kernels read bytes and words of the same memory.
     for (trait_of_it, lacks) in [
         (CL_DEVICE_AVAILABLE, "is not available"),
@@ -183,6 +217,9 @@ fn describe(id: cl_device_id, is_pocl: bool) -> Result<DeviceInfo, ClError> {
     Ok(DeviceInfo {
         id,
         name,
+        platform,
+        version: text(&get(CL_DEVICE_VERSION)?.to_vec_uchar()),
+        driver_version: text(&get(CL_DRIVER_VERSION)?.to_vec_uchar()),
         is_pocl,
         is_gpu: kind & CL_DEVICE_TYPE_GPU != 0,
         caps: DeviceCaps {

@@ -5,6 +5,7 @@
 
 mod allocator;
 mod buffer;
+mod cache;
 mod context;
 mod device;
 mod device_memory;
@@ -24,6 +25,7 @@ mod workers;
 
 pub use allocator::{ClAllocator, ClBufferPool, buffer_of, new_plain_pool, new_video_pool};
 pub use buffer::{Access, ClBuffer};
+pub use cache::Cache;
 pub use context::ClContext;
 pub use device::DeviceInfo;
 pub use handle::{Kernel, Mem};

@@ -10,12 +10,14 @@ use std::{
 use opencl3::{
     kernel::create_kernel,
     program::{
-        CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_info,
+        CL_PROGRAM_BINARIES, CL_PROGRAM_BUILD_LOG, build_program, create_program_with_binary,
+        create_program_with_source, get_program_build_info, get_program_info,
     },
     types::cl_context,
 };
 
 use super::{
+    cache::Cache,
     device::DeviceInfo,
     handle::{BuiltProgram, Kernel, call_error},
 };
@@ -285,58 +287,117 @@ impl Program {
             .map_err(error)
     }
 
-    /// Compiles `source` for a device; `options` are `-D` definitions. The caller holds
-    /// [`super::device::lock_driver`].
+    /// Compiles `source` for a device; `options` are `-D` definitions. The compiled program is taken from `cache`, and
+    /// kept there. The caller holds [`super::device::lock_driver`].
     ///
     /// # Errors
-    /// [`ClError::Build`] with the compiler's log; the failing call.
+    /// [`ClError::Build`] with the compiler's log; [`ClError::Unavailable`] if the compiler did not return from the last
+    /// attempts; the failing call.
     pub(super) fn build(
         context: cl_context,
         device: &DeviceInfo,
         source: ProgramSource,
         options: &str,
+        cache: Option<&Cache>,
     ) -> Result<Self, ClError> {
+        let build = Build {
+            context,
+            device,
+            source,
+        };
         if device.is_pocl
             && source.kind() == Kind::WithBuiltins
             && !options.contains("-DUSE_IMAGE=1")
         {
             let files = [&[BUILTINS], source.files()].concat();
             let options = format!("{options} {WITHOUT_HEADER}");
-            match Self::build_files(context, device, source, &files, &options) {
+            match build.compile(&text_of(&files), &options) {
                 // Another version of PoCL may need another declaration.
                 Err(ClError::Build { .. }) => {}
                 built => return built,
             }
         }
-        Self::build_files(context, device, source, source.files(), options)
+        let text = text_of(source.files());
+        match cache {
+            Some(cache) => build.with_cache(&text, options, cache),
+            None => build.compile(&text, options),
+        }
+    }
+}
+
+/// `#line` makes compiler messages name the files as they are in `kernels/`.
+fn text_of(files: &[File]) -> String {
+    let files = files.iter();
+    files
+        .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
+        .collect()
+}
+
+/// What is built, and where.
+struct Build<'a> {
+    context: cl_context,
+    device: &'a DeviceInfo,
+    source: ProgramSource,
+}
+
+impl Build<'_> {
+    /// Takes the compiled program from the cache, or compiles and keeps it.
+    fn with_cache(&self, text: &str, options: &str, cache: &Cache) -> Result<Program, ClError> {
+        let key = format!("{}\n{options}\n{text}", self.device.identity());
+        if let Some(binary) = cache.read(&key) {
+            match self.load(&binary, options) {
+                Ok(program) => return Ok(program),
+                Err(error) => {
+                    gst::warning!(CAT, "a kept program is compiled again: {error}");
+                    cache.remove(&key);
+                }
+            }
+        }
+        let file = self.source.file();
+        let subject = format!("{file} with \"{options}\" for {}", self.device.name);
+        let attempt = cache.attempt(&key, &subject)?;
+        let program = self.compile(text, options)?;
+        drop(attempt);
+        match get_program_info(program.handle.raw(), CL_PROGRAM_BINARIES) {
+            Ok(binaries) => {
+                for binary in binaries.to_vec_vec_uchar().iter().filter(|b| !b.is_empty()) {
+                    cache.write(&key, binary);
+                }
+            }
+            Err(code) => gst::debug!(CAT, "{file} has no binary: {code}"),
+        }
+        Ok(program)
     }
 
-    fn build_files(
-        context: cl_context,
-        device: &DeviceInfo,
-        source: ProgramSource,
-        files: &[File],
-        options: &str,
-    ) -> Result<Self, ClError> {
-        let file = source.file();
-        // #line makes compiler messages name the files as they are in kernels/.
-        let text: String = files
-            .iter()
-            .map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n"))
-            .collect();
-        let handle = create_program_with_source(context, &[&text])
+    fn load(&self, binary: &[u8], options: &str) -> Result<Program, ClError> {
+        let file = self.source.file();
+        // SAFETY: the device lives as long as the process, and the binary is read during the call.
+        let handle =
+            unsafe { create_program_with_binary(self.context, &[self.device.id], &[binary]) }
+                .map(BuiltProgram::new)
+                .map_err(|code| call_error("clCreateProgramWithBinary", code, file))?;
+        self.finish(handle, options)
+    }
+
+    fn compile(&self, text: &str, options: &str) -> Result<Program, ClError> {
+        let handle = create_program_with_source(self.context, &[text])
             .map(BuiltProgram::new)
-            .map_err(|code| call_error("clCreateProgramWithSource", code, file))?;
+            .map_err(|code| call_error("clCreateProgramWithSource", code, self.source.file()))?;
+        self.finish(handle, options)
+    }
+
+    fn finish(&self, handle: BuiltProgram, options: &str) -> Result<Program, ClError> {
+        let file = self.source.file();
         let c_options = CString::new(format!("-cl-std=CL1.2 {options}"))
             .map_err(|_| ClError::Refused("a compiler option contains a NUL byte".into()))?;
         let built = build_program(
             handle.raw(),
-            &[device.id],
+            &[self.device.id],
             &c_options,
             None,
             std::ptr::null_mut(),
         );
-        let log = get_program_build_info(handle.raw(), device.id, CL_PROGRAM_BUILD_LOG)
+        let log = get_program_build_info(handle.raw(), self.device.id, CL_PROGRAM_BUILD_LOG)
             .map(|log| String::from_utf8_lossy(&log.to_vec_uchar()).into_owned())
             .unwrap_or_default();
         let log = log.trim_matches(['\0', '\n', ' ']);
@@ -352,7 +413,10 @@ impl Program {
                 }
             });
         }
-        Ok(Self { handle, source })
+        Ok(Program {
+            handle,
+            source: self.source,
+        })
     }
 }
 
@@ -384,13 +448,12 @@ mod tests {
                     "-DSAMPLE_BYTES=2 -DFLOAT_ARITHMETIC=1",
                 ] {
                     let options = format!("{samples} {WITHOUT_HEADER}");
-                    let built = Program::build_files(
-                        context.raw_context(),
+                    let build = Build {
+                        context: context.raw_context(),
                         device,
                         source,
-                        &files,
-                        &options,
-                    );
+                    };
+                    let built = build.compile(&text_of(&files), &options);
                     assert!(built.is_ok(), "{source:?} {samples}: {built:?}");
                 }
             }
