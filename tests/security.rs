@@ -1,5 +1,5 @@
-//! The plugin `clinspect` reads one environment variable of its own and the variables of PoCL's cache, and writes no
-//! files but models. `unsafe` is where CONTRIBUTING.md says.
+//! The plugin `clinspect` reads two environment variables of its own and the variables of PoCL's cache, and writes no
+//! files but models and its cache. `unsafe` is where CONTRIBUTING.md says.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,8 @@ use std::{
 use tools::{Sandbox, exists, run, skip};
 
 /// Variables that the plugin reads while it runs.
-const READ_AT_RUN_TIME: [&str; 5] = [
+const READ_AT_RUN_TIME: [&str; 6] = [
+    "CLINSPECT_CACHE_DIR",
     "CLINSPECT_DEVICE",
     // These name PoCL's cache, which is checked for truncated files.
     "HOME",
@@ -30,7 +31,22 @@ const READ_AT_RUN_TIME: [&str; 5] = [
     "XDG_CACHE_HOME",
 ];
 /// The only source files that may use files, and the calls that they may use.
-const READERS: [(&str, &[&str]); 7] = [
+const READERS: [(&str, &[&str]); 8] = [
+    // Compiled programs and passed self-tests, in the user's cache folder.
+    (
+        "opencl/src/cache.rs",
+        &[
+            "fs::{self, DirBuilder, File, OpenOptions}",
+            "unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt}",
+            "fs::metadata(",
+            "fs::Metadata",
+            "fs::read_dir(",
+            "fs::remove_file(",
+            "fs::rename(",
+            "File::open(",
+            "OpenOptions::new(",
+        ],
+    ),
     (
         "pocl_cache.rs",
         &[
@@ -243,6 +259,7 @@ fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
     }
     let sandbox = Sandbox::new("umask");
     let (home, pocl) = (sandbox.folder("home"), sandbox.folder("pocl"));
+    let cache = sandbox.path().join("cache");
     let log = sandbox.path().join("trace");
     let source = "videotestsrc num-buffers=3 ! video/x-raw,format=GRAY8,width=64,height=16";
     let line = format!(
@@ -258,6 +275,7 @@ fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
         .env("HOME", &home)
         .env("TMPDIR", &home)
         .env("POCL_CACHE_DIR", &pocl)
+        .env("CLINSPECT_CACHE_DIR", &cache)
         .env_remove("XDG_CACHE_HOME")
         .env_remove("XDG_RUNTIME_DIR");
     // SAFETY: umask is safe to call between fork and exec.
@@ -285,8 +303,14 @@ fn pipeline_with_umask_0_makes_no_file_but_the_drivers_and_the_registry() {
         // liborc, which GStreamer's own elements use, keeps its code in a file that only its user
         // can access and that is deleted at once. Device nodes do not count.
         let orc = call.contains("/orcexec.") && call.contains("0600");
-        let allowed =
-            path.starts_with(&pocl) || is_registry(&path) || path.starts_with("/dev") || orc;
+        // Only its user can access what the plugin keeps.
+        let modes = [", 0600)", ", 0700)", "rename("];
+        let kept = path.starts_with(&cache) && modes.iter().any(|mode| call.contains(mode));
+        let allowed = path.starts_with(&pocl)
+            || is_registry(&path)
+            || path.starts_with("/dev")
+            || orc
+            || kept;
         assert!(allowed, "{call}");
     }
     assert_eq!(

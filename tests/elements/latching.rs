@@ -16,10 +16,11 @@ use crate::{
 
 /// Sizes before and after the change of caps, px.
 const SIZES: [[usize; 2]; 2] = [[128, 64], [256, 64]];
-const OF_EVERY_DEVICE_ELEMENT: [(&str, &str); 3] = [
+const OF_EVERY_DEVICE_ELEMENT: [(&str, &str); 4] = [
     ("device", "auto"),
     ("memory-object", "image"),
     ("profile", "true"),
+    ("self-test", "never"),
 ];
 const GAUSSIAN: [(&str, &str); 3] = [
     ("kernel-size", "7"),

@@ -144,7 +144,14 @@ pub const ALL: &[Case] = &[
     )),
 ];
 
+/// A driver that keeps no compiled programs, so the plugin keeps them.
+pub const KEPT: Case = Case {
+    lies: "lie platform 1\n",
+    ..case("kept", "clgaussian", "GRAY8")
+};
+
 /// The case of this name.
 pub fn named(name: &str) -> Case {
-    *ALL.iter().find(|case| case.name == name).expect("a case")
+    let mut all = ALL.iter().chain([&KEPT]);
+    *all.find(|case| case.name == name).expect("a case")
 }

@@ -13,6 +13,8 @@ use std::{
 /// Environment variables of the layer.
 const RULES: &str = "CLINSPECT_LAYER_RULES";
 const REPORT: &str = "CLINSPECT_LAYER_REPORT";
+/// The plugin's variable.
+const CACHE: &str = "CLINSPECT_CACHE_DIR";
 
 /// Longest time that releases may continue after a stop.
 const RELEASES: Duration = Duration::from_secs(10);
@@ -116,9 +118,17 @@ pub fn put_between(command: &mut Command, name: &str) -> (PathBuf, PathBuf) {
     let report = folder().join(format!("{name}.report"));
     command
         .env("OPENCL_LAYERS", library())
+        .env(CACHE, folder().join(format!("{name}.cache")))
         .env(RULES, &rules)
         .env(REPORT, &report);
     (rules, report)
+}
+
+/// The plugin's cache in this child.
+pub fn cache() -> PathBuf {
+    env::var_os(CACHE)
+        .expect("the environment of a child")
+        .into()
 }
 
 /// Sets the rules of this process's layer; an empty text removes them.

@@ -16,11 +16,13 @@ mod balance;
 mod calls;
 mod cases;
 mod child;
+mod kept_programs;
 mod layer;
 mod leaks;
 mod limits;
 mod own_strips;
 mod pins;
+mod self_test;
 mod shutdown;
 mod stand;
 mod strips;
@@ -95,6 +97,23 @@ fn child() {
                 &scenarios,
                 |(name, _)| (*name).to_owned(),
                 |(_, run)| run(&healthy),
+            );
+        }
+        ["kept-programs"] => {
+            let Some(_) = healthy(cases::KEPT) else {
+                return;
+            };
+            let each = kept_programs::ALL;
+            child::each(each, |(name, _)| (*name).to_owned(), |(_, run)| run());
+        }
+        ["self-test"] => {
+            let Some(_) = healthy(cases::named("gaussian")) else {
+                return;
+            };
+            child::each(
+                self_test::ALL,
+                self_test::Scenario::name,
+                self_test::try_one,
             );
         }
         ["calls-of", case] => {
@@ -209,7 +228,8 @@ fn every_call_failing_anywhere_is_one_error_and_recovers() {
 fn every_call_is_hooked_and_every_hook_is_called() {
     let mut hooked = layer::hooked();
     assert!(!hooked.is_empty());
-    for job in of_every_case("calls-of", "") {
+    let kept = jobs(&["calls-of:kept"]);
+    for job in of_every_case("calls-of", "").into_iter().chain(kept) {
         // A call that the layer does not know ends the child.
         let outcome = child::run(&job);
         assert!(outcome.failures.is_empty(), "{:?}", outcome.failures);
@@ -220,6 +240,16 @@ fn every_call_is_hooked_and_every_hook_is_called() {
         hooked.retain(|function| !outcome.told.split(' ').any(|called| called == function));
     }
     assert!(hooked.is_empty(), "never called: {hooked:?}");
+}
+
+#[test]
+fn self_test_refuses_drivers_that_compute_wrong_or_read_old_memory() {
+    assert_all(&jobs(&["self-test"]));
+}
+
+#[test]
+fn compiled_programs_are_kept_for_drivers_that_keep_none() {
+    assert_all(&jobs(&["kept-programs"]));
 }
 
 #[test]

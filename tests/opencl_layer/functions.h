@@ -20,6 +20,7 @@
     X(clSVMAlloc) \
     X(clSVMFree) \
     X(clCreateProgramWithSource) \
+    X(clCreateProgramWithBinary) \
     X(clBuildProgram) \
     X(clGetProgramBuildInfo) \
     X(clReleaseProgram) \
@@ -43,6 +44,7 @@
 
 /* Passed to the driver, each with the reason. */
 #define PASSED(X) \
-    X(clGetExtensionFunctionAddress) /* the loader asks drivers for it before any element does */
+    X(clGetExtensionFunctionAddress) /* the loader asks drivers for it before any element does */ \
+    X(clGetProgramInfo) /* a compiled program that is not kept costs time only */
 
 #endif

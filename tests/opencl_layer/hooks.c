@@ -18,9 +18,6 @@
 
 STATUS(clGetPlatformIDs, (cl_uint n, cl_platform_id *platforms, cl_uint *count),
        (n, platforms, count))
-STATUS(clGetPlatformInfo,
-       (cl_platform_id platform, cl_platform_info what, size_t size, void *value, size_t *needed),
-       (platform, what, size, value, needed))
 STATUS(clGetDeviceIDs,
        (cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id *devices,
         cl_uint *count),
@@ -35,6 +32,17 @@ STATUS(clGetProgramBuildInfo,
        (program, device, what, size, value, needed))
 STATUS(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t size, const void *value),
        (kernel, index, size, value))
+
+static cl_int CL_API_CALL hook_clGetPlatformInfo(cl_platform_id platform, cl_platform_info what,
+                                                 size_t size, void *value, size_t *needed)
+{
+    cl_int code = judge(F_clGetPlatformInfo).fail;
+    if (code == CL_SUCCESS)
+        code = next->clGetPlatformInfo(platform, what, size, value, needed);
+    if (code == CL_SUCCESS && value != NULL)
+        lie_about_platform(what, size, value);
+    return code;
+}
 
 static cl_int CL_API_CALL hook_clGetDeviceInfo(cl_device_id device, cl_device_info what,
                                                size_t size, void *value, size_t *needed)
@@ -88,14 +96,63 @@ CREATE(clCreateCommandQueue, cl_command_queue, QUEUE, CL_SUCCESS,
        (context, device, properties, status))
 CREATE(clCreateBuffer, cl_mem, MEMORY, limit_buffer(size),
        (cl_context context, cl_mem_flags flags, size_t size, void *host, cl_int *status),
-       (context, flags, size, host, status))
+       (context, flags, size, flags & CL_MEM_USE_HOST_PTR ? stale_host(host, size) : host, status))
 CREATE(clCreateImage, cl_mem, MEMORY, limit_image(),
        (cl_context context, cl_mem_flags flags, const cl_image_format *format,
         const cl_image_desc *description, void *host, cl_int *status),
        (context, flags, format, description, host, status))
-CREATE(clCreateProgramWithSource, cl_program, PROGRAM, CL_SUCCESS,
-       (cl_context context, cl_uint n, const char **texts, const size_t *lengths, cl_int *status),
-       (context, n, texts, lengths, status))
+CREATE(clCreateProgramWithBinary, cl_program, PROGRAM, CL_SUCCESS,
+       (cl_context context, cl_uint n, const cl_device_id *devices, const size_t *lengths,
+        const unsigned char **binaries, cl_int *each, cl_int *status),
+       (context, n, devices, lengths, binaries, each, status))
+
+/* The text with the rules' edits, to be freed. */
+static char *edited(cl_uint n, const char **texts, const size_t *lengths)
+{
+    size_t size = 1;
+    for (cl_uint i = 0; i < n; i++)
+        size += lengths == NULL || lengths[i] == 0 ? strlen(texts[i]) : lengths[i];
+    char *text = calloc(1, size);
+    if (text == NULL)
+        abort();
+    for (cl_uint i = 0; i < n; i++)
+        strncat(text, texts[i], lengths == NULL || lengths[i] == 0 ? strlen(texts[i]) : lengths[i]);
+    for (const struct edit *edit = next_edit(NULL); edit != NULL; edit = next_edit(edit)) {
+        char *at = strstr(text, edit->from);
+        if (at == NULL)
+            continue;
+        char *longer = calloc(1, strlen(text) + strlen(edit->to) + 1);
+        if (longer == NULL)
+            abort();
+        memcpy(longer, text, at - text);
+        strcat(longer, edit->to);
+        strcat(longer, at + strlen(edit->from));
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+static cl_program CL_API_CALL hook_clCreateProgramWithSource(cl_context context, cl_uint n,
+                                                             const char **texts,
+                                                             const size_t *lengths,
+                                                             cl_int *status)
+{
+    cl_int failure = judge(F_clCreateProgramWithSource).fail;
+    if (failure != CL_SUCCESS) {
+        if (status != NULL)
+            *status = failure;
+        return NULL;
+    }
+    char *text = edited(n, texts, lengths);
+    cl_program program =
+        next->clCreateProgramWithSource(context, 1, (const char **)&text, NULL, status);
+    free(text);
+    if (program != NULL)
+        object_created(PROGRAM, program);
+    return program;
+}
+
 CREATE(clCreateKernel, cl_kernel, KERNEL, CL_SUCCESS,
        (cl_program program, const char *name, cl_int *status), (program, name, status))
 
@@ -111,7 +168,16 @@ CREATE(clCreateKernel, cl_kernel, KERNEL, CL_SUCCESS,
 
 RELEASE(clReleaseContext, cl_context, CONTEXT)
 RELEASE(clReleaseCommandQueue, cl_command_queue, QUEUE)
-RELEASE(clReleaseMemObject, cl_mem, MEMORY)
+static cl_int CL_API_CALL hook_clReleaseMemObject(cl_mem memory)
+{
+    cl_int code = judge(F_clReleaseMemObject).fail;
+    if (code != CL_SUCCESS)
+        return code;
+    stale_released(memory);
+    object_released(MEMORY, memory);
+    return next->clReleaseMemObject(memory);
+}
+
 RELEASE(clReleaseProgram, cl_program, PROGRAM)
 RELEASE(clReleaseKernel, cl_kernel, KERNEL)
 RELEASE(clReleaseEvent, cl_event, EVENT)
@@ -309,6 +375,8 @@ static void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem 
     void *pointer = next->clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, count,
                                              waits, event, &code);
     created_event(code, queue, event);
+    if (code == CL_SUCCESS && flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION))
+        stale_mapped(memory, pointer, size);
     if (status != NULL)
         *status = code;
     return pointer;
@@ -322,6 +390,7 @@ static cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, c
         judge_command(F_clEnqueueUnmapMemObject, queue, CL_FALSE, count, waits);
     if (verdict.fail != CL_SUCCESS)
         return verdict.fail;
+    stale_unmapped(memory, pointer);
     /* The call succeeds in any case; a late failure concerns the transfer. */
     cl_int code = next->clEnqueueUnmapMemObject(queue, memory, pointer, count, waits, event);
     created_event(code, queue, event);

@@ -45,6 +45,13 @@ struct verdict judge(enum function function);
 /* The VALUE of a rule `lie NAME VALUE`. */
 int lie(const char *name, unsigned long *value);
 
+/* The texts of the next rule `edit FROM TO` after `previous`, or NULL. */
+struct edit {
+    char from[160];
+    char to[160];
+};
+const struct edit *next_edit(const struct edit *previous);
+
 /* Objects -------------------------------------------------------------------------------- */
 
 /* Notes a new reference that the application owns. */
@@ -85,6 +92,17 @@ void report_rules(unsigned long generation);
 /* Changes a device's answer if a rule lies about it. */
 void lie_about_device(cl_device_info what, size_t size, void *value);
 void lie_about_kernel(cl_kernel_work_group_info what, size_t size, void *value);
+
+/* Changes a platform's answer if a rule lies about it. */
+void lie_about_platform(cl_platform_info what, size_t size, void *value);
+
+/* The memory that a device uses instead of the host's: a copy of what it held first. */
+void *stale_host(void *host, size_t size);
+
+/* Notes a map for writing, and what to do before its unmap: the first contents come back. */
+void stale_mapped(cl_mem memory, void *pointer, size_t size);
+void stale_unmapped(cl_mem memory, void *pointer);
+void stale_released(cl_mem memory);
 
 /* The status with which a device of these limits would refuse a command, or CL_SUCCESS. */
 cl_int limit_buffer(size_t size);

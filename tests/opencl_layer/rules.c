@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { MAX_RULES = 64, MAX_NAME = 48 };
+enum { MAX_RULES = 64, MAX_NAME = 48, MAX_EDITS = 8 };
 
 struct rule {
     int function; /* FUNCTION_COUNT is any */
@@ -28,7 +28,8 @@ struct untruth {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct rule rules[MAX_RULES];
 static struct untruth untruths[MAX_RULES];
-static int rule_count, untruth_count;
+static struct edit edits[MAX_EDITS];
+static int rule_count, untruth_count, edit_count;
 static struct stat last;
 static unsigned long generation;
 
@@ -60,6 +61,16 @@ static void read_line(const char *line)
         struct untruth *untruth = &untruths[untruth_count++];
         if (sscanf(line, "lie %47s %lu", untruth->name, &untruth->value) != 2)
             bad_line(line);
+        return;
+    }
+    if (strncmp(line, "edit ", 5) == 0) {
+        struct edit *edit = &edits[edit_count++];
+        if (edit_count > MAX_EDITS || sscanf(line, "edit %159s %159s", edit->from, edit->to) != 2)
+            bad_line(line);
+        for (char *at = edit->from; *at != 0; at++)
+            *at = *at == '~' ? ' ' : *at;
+        for (char *at = edit->to; *at != 0; at++)
+            *at = *at == '~' ? ' ' : *at;
         return;
     }
     if (sscanf(line, "%47s %47s %47s %ld", name, which, action, &value) != 4)
@@ -96,10 +107,10 @@ static void refresh(void)
         now.st_mtim.tv_nsec == last.st_mtim.tv_nsec)
         return;
     last = now;
-    rule_count = untruth_count = 0;
+    rule_count = untruth_count = edit_count = 0;
     FILE *file = fopen(path, "r");
     if (file != NULL) {
-        char line[256];
+        char line[512];
         while (fgets(line, sizeof line, file) != NULL)
             read_line(line);
         fclose(file);
@@ -129,6 +140,12 @@ struct verdict judge(enum function function)
         nanosleep(&time, NULL);
     }
     return verdict;
+}
+
+const struct edit *next_edit(const struct edit *previous)
+{
+    const struct edit *edit = previous == NULL ? edits : previous + 1;
+    return edit < edits + edit_count ? edit : NULL;
 }
 
 int lie(const char *name, unsigned long *value)

@@ -238,7 +238,7 @@ fn block(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// A hash that is the same in every process; another version of Rust may have another one, and then compiles again.
-fn hash(bytes: &[u8]) -> u64 {
+pub(super) fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.finish()

@@ -203,7 +203,12 @@ impl ClContext {
         &self.device.caps
     }
 
-    /// The device with the versions of its driver.
+    /// The device and its driver, for messages.
+    pub fn device_label(&self) -> String {
+        self.device.label()
+    }
+
+    /// The device with all versions of its driver.
     pub fn device_identity(&self) -> String {
         self.device.identity()
     }

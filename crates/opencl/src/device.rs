@@ -65,8 +65,10 @@ pub struct DeviceInfo {
     pub name: String,
     /// The device is a GPU.
     pub is_gpu: bool,
-    /// The name and the version of the platform, which is the driver's product.
+    /// The name of the platform, which is the driver's product.
     pub platform: String,
+    /// The version of the platform.
+    pub platform_version: String,
     /// The OpenCL version of the device and the driver's own text after it.
     pub version: String,
     /// The version of the driver.
@@ -88,11 +90,23 @@ impl DeviceInfo {
         let Self {
             name,
             platform,
+            platform_version,
             version,
             driver_version,
             ..
         } = self;
-        format!("{platform}; {name}; {version}; {driver_version}")
+        format!("{platform}; {platform_version}; {name}; {version}; {driver_version}")
+    }
+
+    /// The device and its driver, for messages.
+    pub(super) fn label(&self) -> String {
+        let Self {
+            name,
+            platform,
+            driver_version,
+            ..
+        } = self;
+        format!("{name}, {platform} {driver_version}")
     }
 
     /// Whether a command runs in the thread that enqueues it.
@@ -157,7 +171,7 @@ pub(super) fn enumerate() -> Result<Vec<DeviceInfo>, ClError> {
             }
         };
         for id in ids {
-            match describe(id, format!("{platform_name} {platform_version}"), is_pocl) {
+            match describe(id, [&platform_name, &platform_version], is_pocl) {
                 Ok(device) => found.push(device),
                 Err(error) => unusable.push(error.to_string()),
             }
@@ -194,7 +208,7 @@ fn text(bytes: &[u8]) -> String {
 ///
 /// # Errors
 /// [`ClError::Refused`] for a device that cannot run the kernels; the failing call.
-fn describe(id: cl_device_id, platform: String, is_pocl: bool) -> Result<DeviceInfo, ClError> {
+fn describe(id: cl_device_id, platform: [&str; 2], is_pocl: bool) -> Result<DeviceInfo, ClError> {
     let get = |what: cl_device_info| {
         get_device_info(id, what).map_err(|code| call_error("clGetDeviceInfo", code, "a device"))
     };
@@ -217,7 +231,8 @@ fn describe(id: cl_device_id, platform: String, is_pocl: bool) -> Result<DeviceI
     Ok(DeviceInfo {
         id,
         name,
-        platform,
+        platform: platform[0].to_owned(),
+        platform_version: platform[1].to_owned(),
         version: text(&get(CL_DEVICE_VERSION)?.to_vec_uchar()),
         driver_version: text(&get(CL_DRIVER_VERSION)?.to_vec_uchar()),
         is_pocl,

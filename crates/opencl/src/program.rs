@@ -17,7 +17,7 @@ use opencl3::{
 };
 
 use super::{
-    cache::Cache,
+    cache::{Cache, hash},
     device::DeviceInfo,
     handle::{BuiltProgram, Kernel, call_error},
 };
@@ -171,6 +171,20 @@ impl ProgramSource {
     /// Whether each list of comparisons has a program of its own.
     pub(super) fn has_constants(self) -> bool {
         self.kind() == Kind::WithConstants
+    }
+
+    /// A number that changes with the text of any program.
+    pub fn fingerprint() -> u64 {
+        static FINGERPRINT: LazyLock<u64> = LazyLock::new(|| {
+            let files = ProgramSource::ALL.iter().flat_map(|source| source.files());
+            hash(
+                files
+                    .flat_map(|(_, text)| text.bytes())
+                    .collect::<Vec<u8>>()
+                    .as_slice(),
+            )
+        });
+        *FINGERPRINT
     }
 
     /// The name of the last file, which holds the kernels.

@@ -158,6 +158,24 @@ impl Gaussian {
         Self::prepare(context, layout, settings, layout)
     }
 
+    /// The kernels for frames of `whole`, for smaller test frames.
+    ///
+    /// # Errors
+    /// See [`Self::new`].
+    pub(crate) fn for_trial(
+        context: &Arc<ClContext>,
+        small: &FrameLayout,
+        settings: &GaussianSettings,
+        whole: &FrameLayout,
+    ) -> Result<Self, ClError> {
+        Self::prepare(context, small, settings, whole)
+    }
+
+    /// The device.
+    pub(crate) fn context(&self) -> &Arc<ClContext> {
+        &self.context
+    }
+
     fn prepare(
         context: &Arc<ClContext>,
         layout: &FrameLayout,

@@ -203,6 +203,19 @@ impl Histogram {
         Ok(())
     }
 
+    /// The kernels of `variant`, for test frames.
+    ///
+    /// # Errors
+    /// See [`Self::new`].
+    pub(crate) fn for_trial(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &HistogramSettings,
+        variant: HistogramVariant,
+    ) -> Result<Self, ClError> {
+        Self::prepare(context, layout, settings, Some(variant))
+    }
+
     fn prepare(
         context: &Arc<ClContext>,
         layout: &FrameLayout,

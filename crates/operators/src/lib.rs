@@ -11,6 +11,7 @@ mod mask;
 mod pitch_threshold;
 mod probe;
 mod reference;
+mod self_test;
 mod source;
 
 pub use depth::{check_threshold, largest_depth};
@@ -26,6 +27,7 @@ pub use probe::Probe;
 pub use reference::{
     Align, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
 };
+pub use self_test::{SelfTest, Trial};
 
 use clinspect_core::ClError;
 use clinspect_core::layout::SampleType;

@@ -20,7 +20,8 @@ pub mod panel;
 pub mod panels;
 pub mod picture;
 pub mod planted;
-pub mod reference;
 pub mod scenes;
 pub mod support;
 pub mod tools;
+
+pub use clinspect_reference as reference;

@@ -7,6 +7,7 @@ use gst::prelude::*;
 use super::properties::{MemoryObject, Settings};
 use clinspect_core::ClError;
 use clinspect_opencl::{ClAllocator, ClContext, Meter, new_plain_pool, new_video_pool};
+use clinspect_operators::SelfTest;
 use clinspect_results::mask_caps::buffer_size;
 
 /// The device of a started element, and the properties latched at the start.
@@ -21,6 +22,8 @@ pub(super) struct Device {
     pub images: bool,
     /// Frames are strips of a web.
     pub line_scan: bool,
+    /// When operators are tested.
+    pub self_test: SelfTest,
 }
 
 impl Device {
@@ -37,6 +40,7 @@ impl Device {
             meter,
             images: settings.memory_object == MemoryObject::Image,
             line_scan: settings.line_scan,
+            self_test: settings.self_test,
         })
     }
 }

@@ -28,6 +28,7 @@ use crate::elements::{
 };
 use clinspect_core::{ClError, window::Window};
 use clinspect_opencl::frame::Importer;
+use clinspect_operators::Trial;
 use clinspect_results::mask_caps::buffer_size;
 
 /// How long a stop waits for a device that makes no progress.
@@ -220,6 +221,7 @@ impl ClBaseFilter {
                     layout: importer.layout().clone(),
                     images: device.images,
                     line_scan: device.line_scan,
+                    trial: Trial::new(&device.context, info, device.self_test),
                 },
             })?;
             running.for_caps = Some(ForCaps {

@@ -9,6 +9,7 @@ use crate::elements::{
     property_table::{PropertyTable, Row, properties},
     specs,
 };
+use clinspect_operators::SelfTest;
 
 /// Environment variable with the default of `device`.
 const DEVICE_VARIABLE: &str = "CLINSPECT_DEVICE";
@@ -41,6 +42,7 @@ pub(super) struct Settings {
     pub device: String,
     pub memory_object: MemoryObject,
     pub profile: bool,
+    pub self_test: SelfTest,
     /// Only elements with [`with_line_scan`] have the property.
     pub line_scan: bool,
 }
@@ -51,6 +53,7 @@ impl Default for Settings {
             device: default_device(),
             memory_object: MemoryObject::default(),
             profile: false,
+            self_test: SelfTest::default(),
             line_scan: false,
         }
     }
@@ -105,6 +108,11 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             "profile", "Profile",
             "Measure every step on the device for stats"
         ) = profile;
+        choice_at_start(
+            "self-test", "Self-test",
+            "When the element runs its kernels on small frames with known answers before the first frame; a wrong \
+             answer refuses the start"
+        ) = self_test;
     })
 }
 

@@ -11,7 +11,7 @@ use clinspect_opencl::{
     ClAllocator, ClContext, Meter,
     frame::{ClFrame, Importer, WebRows},
 };
-use clinspect_operators::Subject;
+use clinspect_operators::{Subject, Trial};
 
 /// The frames for which an operator is built, and the device.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub struct Target {
     pub images: bool,
     /// Frames are strips of a web.
     pub line_scan: bool,
+    /// Tests the operator before the first frame.
+    pub trial: Trial,
 }
 
 impl Target {

@@ -227,17 +227,16 @@ fn build(target: &Target, settings: &Settings) -> Result<FlatField, ClError> {
     } else {
         None
     };
-    FlatField::new(
-        &target.context,
-        &target.layout,
-        &FlatFieldSettings {
-            mode: settings.mode,
-            bit_depth,
-            correction,
-            image: target.images,
-            variant: None,
-        },
-    )
+    let settings = FlatFieldSettings {
+        mode: settings.mode,
+        bit_depth,
+        correction,
+        image: target.images,
+        variant: None,
+    };
+    let operator = FlatField::new(&target.context, &target.layout, &settings)?;
+    target.trial.flat_field(&target.layout, &settings)?;
+    Ok(operator)
 }
 
 impl FrameStream for FlatFieldStream {

@@ -139,6 +139,9 @@ impl FrameStream for GaussianStream {
             let settings = settings.operator(target.images);
             let operator = Gaussian::new(&target.context, &target.layout, &settings)?;
             target.check_reach(&operator.reach())?;
+            target
+                .trial
+                .gaussian(&target.layout, &settings, &operator)?;
             Ok(operator)
         })
     }

@@ -217,17 +217,16 @@ impl FrameStream for HistogramStream {
             let region = settings
                 .roi
                 .check("roi", |&roi| user_region(roi, layout.width, layout.height))?;
-            Histogram::new(
-                &target.context,
-                layout,
-                &HistogramSettings {
-                    bins: settings.bins as usize,
-                    bit_depth: settings.bit_depth,
-                    region,
-                    strategy: settings.strategy,
-                    image: target.images,
-                },
-            )
+            let settings = HistogramSettings {
+                bins: settings.bins as usize,
+                bit_depth: settings.bit_depth,
+                region,
+                strategy: settings.strategy,
+                image: target.images,
+            };
+            let operator = Histogram::new(&target.context, layout, &settings)?;
+            target.trial.histogram(layout, &settings, &operator)?;
+            Ok(operator)
         })
     }
 

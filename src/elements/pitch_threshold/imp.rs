@@ -326,18 +326,16 @@ impl Comparing for State {
                 .collect()
         })?;
         let frame_height = (!target.line_scan).then_some(layout.height);
-        let comparison = PitchThreshold::new(
-            &target.context,
-            layout,
-            &PitchThresholdSettings {
-                rois,
-                ignored: plan.ignore.pixels(layout.width, frame_height)?,
-                line_scan: target.line_scan,
-                image: target.images,
-                is_steady: *is_steady,
-                ..properties.comparison(plan.pitches)?
-            },
-        )?;
+        let settings = PitchThresholdSettings {
+            rois,
+            ignored: plan.ignore.pixels(layout.width, frame_height)?,
+            line_scan: target.line_scan,
+            image: target.images,
+            is_steady: *is_steady,
+            ..properties.comparison(plan.pitches)?
+        };
+        let comparison = PitchThreshold::new(&target.context, layout, &settings)?;
+        target.trial.pitch_threshold(layout, &settings)?;
         Ok(Operator {
             comparison,
             probes: probes(target, properties.estimates())?,

@@ -162,25 +162,23 @@ impl Comparing for Trained {
                 .collect()
         })?;
         let ignored = (plan.ignore).pixels(layout.width, Some(layout.height))?;
-        let reference = Reference::new(
-            &target.context,
-            layout,
-            &ReferenceSettings {
-                model: plan.model.0.clone(),
-                threshold: settings.threshold,
-                deviation_factor: settings.deviation_factor,
-                edge_tolerance: settings.edge_tolerance,
-                polarity: settings.polarity,
-                align: settings.align,
-                search_range: settings.search_range,
-                match_score: settings.match_score,
-                normalize: settings.normalize,
-                train_frames: settings.train_frames,
-                rois,
-                ignored,
-                bit_depth: settings.bit_depth,
-            },
-        )?;
+        let settings = ReferenceSettings {
+            model: plan.model.0.clone(),
+            threshold: settings.threshold,
+            deviation_factor: settings.deviation_factor,
+            edge_tolerance: settings.edge_tolerance,
+            polarity: settings.polarity,
+            align: settings.align,
+            search_range: settings.search_range,
+            match_score: settings.match_score,
+            normalize: settings.normalize,
+            train_frames: settings.train_frames,
+            rois,
+            ignored,
+            bit_depth: settings.bit_depth,
+        };
+        let reference = Reference::new(&target.context, layout, &settings)?;
+        target.trial.reference(layout, &settings)?;
         Ok(Box::new(reference))
     }
 

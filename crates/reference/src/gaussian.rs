@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Gaussian".
 
-use super::plane::Samples;
+use crate::plane::Samples;
 
 /// The fixed Q8 tables of the derived sigma (`sigma <= 0`).
 const FIXED_Q8: [&[u32]; 4] = [

@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Flat field".
 
-use super::plane::Samples;
+use crate::plane::Samples;
 
 /// The references of a frame: a value per sample, row-major, for each component.
 #[derive(Clone, Debug)]

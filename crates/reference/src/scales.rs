@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Stains".
 
-use super::pitch_threshold::{Comparison, Settings, fire, neighbour_of};
+use crate::pitch_threshold::{Comparison, Settings, fire, neighbour_of};
 
 /// A block that a level marks.
 pub(super) struct Block {

@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Histogram".
 
-use super::plane::Samples;
+use crate::plane::Samples;
 
 /// Counts the samples of one channel in a region.
 ///

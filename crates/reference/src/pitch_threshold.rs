@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Pitch comparison and threshold".
 
-use super::{
+use crate::{
     plane::{SampleKind, Samples},
     scales,
 };

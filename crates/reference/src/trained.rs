@@ -2,7 +2,7 @@
 //!
 //! Source: docs/semantics.md, "Comparison with a reference". The shift is given; how it is found is tested apart.
 
-use super::Samples;
+use crate::Samples;
 
 /// How the brightness of a frame follows the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,0 +1,136 @@
+//! The self-test of the flat field.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    flat_field::{Correction, Reference, Shape},
+    layout::FrameLayout,
+};
+use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
+use clinspect_reference::flat_field::Field;
+
+use super::{Known, Output, Picture, Trial, Wrong, first_wrong, picture::noise, reduced};
+use crate::{FlatField, FlatFieldMode, FlatFieldSettings, depth::effective_depth};
+
+/// The test frame is at least this long along each axis.
+const LEAST: usize = 48;
+/// One of this many samples is bad.
+const BAD: u32 = 61;
+
+impl Trial {
+    /// Tests the flat field with these settings for frames of `layout`.
+    ///
+    /// # Errors
+    /// [`ClError::Unavailable`] for a wrong result; the failing call.
+    pub fn flat_field(
+        &self,
+        layout: &FrameLayout,
+        settings: &FlatFieldSettings,
+    ) -> Result<(), ClError> {
+        let size = reduced(layout, [LEAST; 2]);
+        let subject = format!(
+            "the flat field ({:?}; images {})",
+            settings.mode, settings.image
+        );
+        let most = (1 << effective_depth(settings.bit_depth, layout.sample)?) - 1;
+        let is_line = settings.mode == FlatFieldMode::Line;
+        let make = |context: &Arc<ClContext>, small: &FrameLayout| {
+            let shape = Shape::of(small, is_line);
+            let sample = |seed: u64, index: usize| noise(seed, 0, index, 0);
+            let dark: Vec<u32> = (0..shape.len())
+                .map(|index| sample(1, index) % (16 * most))
+                .collect();
+            let white: Vec<u32> = (0..shape.len())
+                .map(|index| match sample(2, index) % BAD {
+                    0 => dark[index],
+                    _ => 128 * most + sample(3, index) % (100 * most),
+                })
+                .collect();
+            let by_component = |values: &[u32]| -> Vec<Vec<u32>> {
+                let of = |component| values.iter().skip(component).step_by(shape.components);
+                (0..shape.components)
+                    .map(|c| of(c).copied().collect())
+                    .collect()
+            };
+            let field = Field {
+                dark: by_component(&dark),
+                white: by_component(&white),
+                line: is_line,
+                target: 0,
+                min_range: 256,
+                most,
+            };
+            let reference = |values| Reference { shape, values };
+            let correction = Correction::new(
+                Some(&reference(dark)),
+                &reference(white),
+                0,
+                field.min_range,
+            );
+            let settings = FlatFieldSettings {
+                correction: Some(Arc::new(correction.map_err(ClError::Refused)?)),
+                ..settings.clone()
+            };
+            Ok(Test {
+                context: context.clone(),
+                operator: FlatField::new(context, small, &settings)?,
+                field,
+                subject: subject.clone(),
+            })
+        };
+        self.run(size, make, &subject)
+    }
+}
+
+struct Test {
+    context: Arc<ClContext>,
+    operator: FlatField,
+    field: Field,
+    subject: String,
+}
+
+impl Known for Test {
+    /// Samples of each component.
+    type Answer = Vec<Vec<f64>>;
+
+    fn subject(&self) -> String {
+        self.subject.clone()
+    }
+
+    fn draw(&self, picture: &mut Picture, round: u64) {
+        let most = self.field.most;
+        picture.fill(|component, x, y| noise(round, component, x, y) & most);
+    }
+
+    fn answer(&self, picture: &Picture) -> Vec<Vec<f64>> {
+        let of = |index| {
+            let samples = picture.component(index);
+            let corrected = if index < self.field.white.len() {
+                self.field.correct(index, samples)
+            } else {
+                samples.values()
+            };
+            corrected.into_iter().map(f64::from).collect()
+        };
+        (0..picture.components.len()).map(of).collect()
+    }
+
+    fn compare(
+        &mut self,
+        frame: &ClFrame,
+        picture: &Picture,
+        answer: &Vec<Vec<f64>>,
+    ) -> Result<Option<Wrong>, ClError> {
+        let output = Output::new(&self.context, &picture.info)?;
+        let meter = Meter::new(false);
+        let done = self.operator.run(frame, &output.frame, &meter)?;
+        done.wait("the flat field's test")?;
+        let bytes = output.bytes()?;
+        let mut components = picture.components.iter().zip(answer).enumerate();
+        Ok(components.find_map(|(index, (geometry, wanted))| {
+            let got = geometry.samples(&bytes).values();
+            first_wrong(index, geometry.width, &got, wanted, 0.0)
+        }))
+    }
+}

@@ -1,0 +1,227 @@
+//! The self-test of the pitch comparison.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    layout::{FrameLayout, SampleType},
+    mask::packed_stride,
+    variant::pitch_threshold_variant,
+};
+use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
+use clinspect_reference::pitch_threshold as definition;
+
+use super::{Known, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
+use crate::{
+    Borders, Compare, Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Polarity,
+    Subject, depth::effective_depth,
+};
+
+/// The test frame is at least this long along each axis.
+const LEAST: usize = 96;
+/// The test does not compare at larger distances, px: its frame would be too large.
+const MOST_DISTANCE: f64 = 200.0;
+/// The pitch of the test where none is known, px.
+const PITCH: f64 = 12.5;
+/// The minimum contrast of the test where none is known, grey levels of 8 bits.
+const CONTRAST: f64 = 4.0;
+
+impl Trial {
+    /// Tests the pitch comparison with these settings for frames of `layout`.
+    ///
+    /// # Errors
+    /// [`ClError::Unavailable`] for a wrong result; the failing call.
+    pub fn pitch_threshold(
+        &self,
+        layout: &FrameLayout,
+        settings: &PitchThresholdSettings,
+    ) -> Result<(), ClError> {
+        let variant = settings.variant.unwrap_or_else(|| {
+            let bytes = layout.sample == SampleType::U8;
+            pitch_threshold_variant(
+                self.context.caps(),
+                settings.image,
+                bytes,
+                layout.bytes(),
+                settings.is_steady,
+            )
+        });
+        let most = settings.multiples.iter().copied().max().unwrap_or(1);
+        let near = |pitch: f64| {
+            if pitch * f64::from(most) > MOST_DISTANCE {
+                (MOST_DISTANCE / f64::from(most)).floor() + pitch.fract()
+            } else {
+                pitch
+            }
+        };
+        let [x, y] = [settings.pitch_x, settings.pitch_y].map(|pitch| near(pitch.max(0.0)));
+        let [x, y] = if [x, y] == [0.0; 2] {
+            [PITCH; 2]
+        } else {
+            [x, y]
+        };
+        let length = |pitch: f64| LEAST.max((2.5 * pitch * f64::from(most)) as usize);
+        let size = reduced(layout, [length(x), length(y)]);
+        // Frames that are shorter than two pitches cannot be judged along them.
+        let fits = |pitch: f64, len: usize| if 2.2 * pitch < len as f64 { pitch } else { 0.0 };
+        let [x, y] = [fits(x, size[0]), fits(y, size[1])];
+        if [x, y] == [0.0; 2] {
+            return Ok(());
+        }
+        let tried = PitchThresholdSettings {
+            may_be_blind: false,
+            pitch_x: x,
+            pitch_y: y,
+            multiples: (settings.multiples.iter().copied())
+                .filter(|&multiple| {
+                    let fits =
+                        |pitch: f64, len: usize| 2.2 * pitch * f64::from(multiple) < len as f64;
+                    fits(x, size[0]) && fits(y, size[1])
+                })
+                .collect(),
+            contrast: match settings.contrast {
+                Contrast::Unknown => Contrast::Known(CONTRAST),
+                known => known,
+            },
+            rois: Vec::new(),
+            ignored: None,
+            line_scan: false,
+            edge_margin: 0,
+            variant: Some(variant),
+            ..settings.clone()
+        };
+        if tried.multiples.is_empty() {
+            return Ok(());
+        }
+        let subject = format!(
+            "the pitch comparison ({variant:?}; {:?}; match-center {}; {:?}; along x {}, y {}; levels {}; presence {}; \
+             images {})",
+            tried.compare,
+            tried.match_center,
+            tried.borders,
+            x > 0.0,
+            y > 0.0,
+            tried.scales,
+            tried.contrast != Contrast::Off,
+            tried.image
+        );
+        let depth = effective_depth(settings.bit_depth, layout.sample)?;
+        let make = |context: &Arc<ClContext>, small: &FrameLayout| {
+            Ok(Test {
+                context: context.clone(),
+                operator: PitchThreshold::new(context, small, &tried)?,
+                settings: tried.clone(),
+                depth,
+                subject: subject.clone(),
+            })
+        };
+        self.run(size, make, &subject)
+    }
+}
+
+struct Test {
+    context: Arc<ClContext>,
+    operator: PitchThreshold,
+    settings: PitchThresholdSettings,
+    depth: u32,
+    subject: String,
+}
+
+impl Test {
+    fn definition(&self) -> definition::Settings {
+        let s = &self.settings;
+        definition::Settings {
+            pitch_x: s.pitch_x,
+            pitch_y: s.pitch_y,
+            multiples: s.multiples.clone(),
+            threshold: s.threshold,
+            compare: match s.compare {
+                Compare::Average => definition::Compare::Average,
+                Compare::Minimum => definition::Compare::Minimum,
+            },
+            match_center: s.match_center,
+            polarity: match s.polarity {
+                Polarity::Both => definition::Polarity::Both,
+                Polarity::Bright => definition::Polarity::Bright,
+                Polarity::Dark => definition::Polarity::Dark,
+            },
+            inward: s.borders == Borders::Inward,
+            edge_margin: s.edge_margin as usize,
+            scales: s.scales as u32,
+            scale_factors: s.scale_factors.clone(),
+            min_contrast: match s.contrast {
+                Contrast::Known(contrast) => contrast,
+                Contrast::Off | Contrast::Unknown => 0.0,
+            },
+            bit_depth: s.bit_depth,
+            rois: Vec::new(),
+            ignored: Vec::new(),
+        }
+    }
+}
+
+impl Known for Test {
+    type Answer = definition::Outcome;
+
+    fn subject(&self) -> String {
+        self.subject.clone()
+    }
+
+    /// A pattern, noise about as large as the threshold, a few large deviations, and in the second round a corner
+    /// without the pattern.
+    fn draw(&self, picture: &mut Picture, round: u64) {
+        let most = f64::from((1_u32 << self.depth) - 1);
+        let threshold = self.settings.threshold.min(most / 4.0);
+        let wave = |at: usize, pitch: f64| {
+            let phase = if pitch > 0.0 {
+                (at as f64 / pitch).fract()
+            } else {
+                0.5
+            };
+            (phase - 0.5).abs()
+        };
+        let [width, height] = [
+            picture.info.width() as usize,
+            picture.info.height() as usize,
+        ];
+        picture.fill(|component, x, y| {
+            let random = noise(round, component, x, y);
+            let part = f64::from(random & 0xffff) / 65_535.0 - 0.5;
+            let is_flat = round == 1 && x < width / 3 && y < height / 2;
+            let pattern = wave(x, self.settings.pitch_x) + wave(y, self.settings.pitch_y);
+            let pattern = if is_flat { 0.5 } else { pattern };
+            let deviates = if (random >> 16) % 101 == 0 { 0.4 } else { 0.0 };
+            let level = most * (0.2 + 0.3 * pattern + deviates) + 2.5 * threshold * part;
+            level.clamp(0.0, most) as u32
+        });
+    }
+
+    fn answer(&self, picture: &Picture) -> definition::Outcome {
+        definition::compare(picture.component(0), &self.definition())
+    }
+
+    fn compare(
+        &mut self,
+        frame: &ClFrame,
+        picture: &Picture,
+        answer: &definition::Outcome,
+    ) -> Result<Option<Wrong>, ClError> {
+        let [width, height] = [
+            picture.info.width() as usize,
+            picture.info.height() as usize,
+        ];
+        let meter = Meter::new(false);
+        let subject = Subject::whole(frame, height, &meter);
+        let bytes = packed_stride(width) * height;
+        let mask = super::Mask::new(&self.context, &meter, bytes)?;
+        let marked = self.operator.mark(subject, mask.target()?)?;
+        let wrong = first_wrong_pixel(width, &mask.bytes()?, &answer.packed);
+        Ok(wrong.or_else(|| {
+            (marked.pixels != answer.defect_pixels).then(|| Wrong {
+                place: "the number of marked pixels".into(),
+                got: marked.pixels,
+                wanted: answer.defect_pixels,
+            })
+        }))
+    }
+}

@@ -1,0 +1,168 @@
+//! Drivers that compute wrong or read old memory: the self-test refuses the start.
+
+use crate::{
+    layer::{self, Report},
+    stand::{Case, Frame, Stand},
+};
+
+/// A fault of a driver.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// With the property at its default.
+    elements: &'static str,
+    format: &'static str,
+    /// A CPU that claims to be a GPU has other kernels.
+    device: &'static str,
+    fault: &'static str,
+    /// Words of the error.
+    words: &'static [&'static str],
+}
+
+const fn on_cpu(
+    elements: &'static str,
+    fault: &'static str,
+    words: &'static [&'static str],
+) -> Scenario {
+    Scenario {
+        elements,
+        format: "GRAY8",
+        device: "",
+        fault,
+        words,
+    }
+}
+
+const GPU: &str = crate::cases::GPU;
+const OLD_HOST: &[&str] = &["reads old contents of host memory"];
+const OLD_MAPPED: &[&str] = &["reads old contents of mapped OpenCL memory"];
+
+/// Every scenario.
+pub const ALL: &[Scenario] = &[
+    on_cpu(
+        "clgaussian",
+        "edit if~(n~<~count)~{ out[9]~^=~1;if~(n~<~count)~{",
+        &["gaussian_binomial", "x=9 y=0 of component 0"],
+    ),
+    Scenario {
+        format: "RGB",
+        ..on_cpu(
+            "clgaussian kernel-size=9 arithmetic=float",
+            "edit store_sums16(out~+~x~*~SAMPLE_BYTES,~sum); store_sums16(out+x*SAMPLE_BYTES,(x==16)?sum+3:sum);",
+            &["gaussian_rows", "of component 0"],
+        )
+    },
+    on_cpu(
+        "clhistogram",
+        "edit bin_of(v,~shift,~bins)]~+=~n; bin_of(v,~shift,~bins)]~+=~n~+~(v~==~77);",
+        &["the histogram (Bytes", "bin 77 of component 0"],
+    ),
+    Scenario {
+        device: GPU,
+        ..on_cpu(
+            "clhistogram strategy=local",
+            "edit atomic_inc(&table[ atomic_inc(&table[(get_global_id(0)==3)+",
+            &["the histogram (Local", "of component 0"],
+        )
+    },
+    on_cpu(
+        "clpitchthreshold pitch-x=20 pitch-y=0",
+        "edit count~+=~popcount(bits); if(word==1&&y==5)out[4]^=32;count~+=~popcount(bits);",
+        &["the pitch comparison (Words", "x=34 y=5 of the mask"],
+    ),
+    on_cpu(
+        "clreference",
+        "edit out[2~*~block]~=~(uchar)bits; out[2*block]=(uchar)(bits^(y==7));",
+        &["the comparison with a reference", "x=7 y=7 of the mask"],
+    ),
+    on_cpu(
+        "clflatfield",
+        "edit SAMPLE_BYTES,~last); SAMPLE_BYTES,last);if(y==3)to[5]^=4;",
+        &["the flat field (Area", "x=5 y=3 of component 0"],
+    ),
+    on_cpu("clgaussian", "lie stale-wrapped 1", OLD_HOST),
+    on_cpu("clgaussian", "lie stale-mapped 1", OLD_MAPPED),
+    // The layer may have seen the address of the test frame before.
+    on_cpu("clhistogram", "lie stale-wrapped 1", &["host memory"]),
+    on_cpu(
+        "clpitchthreshold pitch-x=8",
+        "lie stale-mapped 1",
+        OLD_MAPPED,
+    ),
+    Scenario {
+        device: "lie type 4\nlie unified 1\n",
+        ..on_cpu("clgaussian", "lie stale-wrapped 1", OLD_HOST)
+    },
+];
+
+impl Scenario {
+    pub fn name(&self) -> String {
+        let words = self.fault.split_whitespace().take(2).collect::<Vec<_>>();
+        format!("{} {}: {}", self.elements, self.format, words.join(" "))
+    }
+
+    fn stand(&self, mode: &str, fault: &str) -> Stand {
+        // Each scenario leaks a few small strings.
+        Stand::new(Case {
+            name: "self-test",
+            elements: format!("{} self-test={mode}", self.elements).leak(),
+            format: self.format,
+            size: [96, 48],
+            ours: false,
+            lies: format!("{}{fault}\n", self.device).leak(),
+        })
+    }
+}
+
+/// # Errors
+/// The expectation that failed.
+pub fn try_one(scenario: &Scenario) -> Result<(), String> {
+    let trace = scenario.stand("always", scenario.fault).live(None);
+    let [error] = &trace.errors[..] else {
+        return Err(format!("not one error: {:?}", trace.errors));
+    };
+    let advice = ["update the driver", "set device to another device"];
+    let mut words = scenario.words.iter().chain(&advice);
+    if let Some(missing) = words.find(|word| !error.contains(**word)) {
+        return Err(format!("no \"{missing}\" in: {error}"));
+    }
+    let is_out = |frame: &Frame| matches!(frame, Frame::Out(_));
+    if trace.frames.iter().any(is_out) {
+        return Err("frames pass".into());
+    }
+    let trusted = scenario.stand("never", scenario.fault).live(None);
+    if !trusted.errors.is_empty() {
+        return Err(format!("self-test=never: {:?}", trusted.errors));
+    }
+    // The same element without the fault.
+    let healthy = scenario.stand("always", "").live(None);
+    if !healthy.errors.is_empty() || !healthy.frames.iter().all(is_out) {
+        return Err(format!("without the fault: {:?}", healthy.errors));
+    }
+    passes_are_kept(scenario)
+}
+
+/// `auto` runs the test once, whatever process the element is in, and again for another driver.
+fn passes_are_kept(scenario: &Scenario) -> Result<(), String> {
+    let launches = |mode: &str| {
+        let before = Report::now().unwrap_or_default();
+        let trace = scenario.stand(mode, "").live(None);
+        let calls = Report::now().unwrap_or_default().calls_since(&before);
+        match trace.errors.first() {
+            Some(error) => Err(error.clone()),
+            None => Ok(calls.get("clEnqueueNDRangeKernel").copied().unwrap_or(0)),
+        }
+    };
+    let _ = launches("auto")?;
+    let (never, auto, always) = (launches("never")?, launches("auto")?, launches("always")?);
+    if auto != never || always <= never {
+        return Err(format!(
+            "launches: never {never}, auto {auto}, always {always}"
+        ));
+    }
+    let cache = &layer::cache();
+    let kept = std::fs::read_dir(cache).map_or(0, Iterator::count);
+    if kept == 0 {
+        return Err(format!("no pass is kept in {}", cache.display()));
+    }
+    Ok(())
+}
