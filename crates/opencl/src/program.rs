@@ -305,8 +305,8 @@ impl Program {
     /// kept there. The caller holds [`super::device::lock_driver`].
     ///
     /// # Errors
-    /// [`ClError::Build`] with the compiler's log; [`ClError::Unavailable`] if the compiler did not return from the last
-    /// attempts; the failing call.
+    /// [`ClError::Build`] with the compiler's log; [`ClError::Refused`] if the program uses images; [`ClError::Unavailable`]
+    /// if the compiler did not return from the last attempts; the failing call.
     pub(super) fn build(
         context: cl_context,
         device: &DeviceInfo,
@@ -332,9 +332,21 @@ impl Program {
             }
         }
         let text = text_of(source.files());
-        match cache {
+        let built = match cache {
             Some(cache) => build.with_cache(&text, options, cache),
             None => build.compile(&text, options),
+        };
+        let has_images = source == ProgramSource::PlaneImage || options.contains("-DUSE_IMAGE=1");
+        match built {
+            Err(ClError::Build { program, log, .. }) if has_images => {
+                gst::warning!(CAT, "{program} did not build with \"{options}\":\n{log}");
+                Err(ClError::Refused(format!(
+                    "the driver of {} offers images, but cannot compile {program}, which uses them; set \
+                     memory-object=buffer",
+                    device.label()
+                )))
+            }
+            built => built,
         }
     }
 }
