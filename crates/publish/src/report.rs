@@ -18,6 +18,8 @@ pub struct Report {
     pub frame: u64,
     /// When the frame was captured: ISO 8601, UTC, microseconds.
     pub time: String,
+    /// The source flagged the frame as corrupted, or rows that its results depend on.
+    pub corrupted: bool,
     /// The worst verdict of the inspections: `fail`, then `none`, then `pass`.
     pub verdict: &'static str,
     /// One for each element that judged, in the order of the pipeline.
@@ -142,6 +144,9 @@ impl Report {
             camera: camera.map(Into::into),
             frame: of_inspection.or(of_histogram)?,
             time,
+            corrupted: buffer.flags().contains(gst::BufferFlags::CORRUPTED)
+                || inspections.iter().any(|result| result.corrupted)
+                || histograms.iter().any(|result| result.corrupted),
             verdict: worst(inspections.iter().map(|result| result.verdict)).name(),
             inspections: inspections.iter().map(Inspection::from).collect(),
             histograms: histograms.iter().map(Histogram::from).collect(),

@@ -95,6 +95,8 @@ pub struct DefectResult {
     pub defect_pixels: u64,
     /// Pixels marked for want of a pattern.
     pub missing_pixels: u64,
+    /// The source flagged the frame as corrupted, or rows of the web that its result depends on.
+    pub corrupted: bool,
     /// The verdict.
     pub verdict: Verdict,
     /// The listed defects, largest area first. In a web, those that closed with this strip.
@@ -144,6 +146,7 @@ impl DefectResult {
         if !self.class_names.is_empty() {
             fields.set("classes", self.class_names.join(BETWEEN_CLASSES));
         }
+        fields.set("corrupted", self.corrupted);
         fields.set("verdict", self.verdict.name());
     }
 
@@ -279,6 +282,7 @@ impl DefectResult {
             judged_y: later(fields, "judged-y")?,
             defect_pixels: fields.get("defect-pixels").ok()?,
             missing_pixels: later(fields, "missing-pixels")?,
+            corrupted: later(fields, "corrupted")?,
             verdict: Verdict::from_name(fields.get("verdict").ok()?)?,
             defects,
             overflow: fields.get("overflow").ok()?,

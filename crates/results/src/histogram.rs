@@ -37,6 +37,8 @@ pub struct HistogramResult {
     pub statistics: Vec<Statistics>,
     /// Names of the raised alarms, such as `over-exposed`.
     pub alarms: Vec<String>,
+    /// The source flagged the frame as corrupted.
+    pub corrupted: bool,
 }
 
 /// A statistic's field name, and its value for a channel.
@@ -76,6 +78,7 @@ impl HistogramResult {
         fields.set("roi", gst::Array::new(self.roi));
         fields.set("bit-depth", self.bit_depth);
         fields.set("bins", self.bins);
+        fields.set("corrupted", self.corrupted);
         fields.set("channels", self.statistics.len() as u32);
         fields.set(
             "count",
@@ -184,6 +187,7 @@ impl HistogramResult {
             height: fields.get("height").ok()?,
             roi: roi.try_into().ok()?,
             bit_depth: fields.get("bit-depth").ok()?,
+            corrupted: fields.get("corrupted").unwrap_or_default(),
             bins,
             counts: words.iter().map(|w| u32::from_le_bytes(*w)).collect(),
             statistics,

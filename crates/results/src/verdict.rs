@@ -23,6 +23,8 @@ pub struct VerdictLimits {
     pub defect_count: i64,
     /// Maximum area of a listed defect that counts, and of a defect that is still open, px.
     pub defect_area: i64,
+    /// A frame that its source flagged as corrupted fails.
+    pub corrupted: bool,
     /// Classes whose defects count, besides [`Defect::PATTERN_MISSING`]; empty: all classes.
     pub classes: Vec<u16>,
 }
@@ -56,6 +58,7 @@ impl Verdict {
         };
         let is_lost = result.alignment.is_some_and(|alignment| !alignment.matched);
         if is_lost
+            || (limits.corrupted && result.corrupted)
             || exceeds(result.defect_pixels, limits.defect_pixels)
             || exceeds(counted().count() as u64, limits.defect_count)
             || counted().any(is_large)
@@ -99,6 +102,7 @@ mod tests {
             defect_pixels,
             defect_count,
             defect_area,
+            corrupted: false,
             classes: classes.to_vec(),
         }
     }
@@ -171,6 +175,26 @@ mod tests {
         assert_each(&cut(&[]), &[], &[([-1, -1, 5], FAILS), off]);
         // A defect of class 3 that is not listed has at most 3 pixels.
         assert_each(&two, &[3], &[([-1, -1, 2], FAILS), ([-1, -1, 3], PASSES)]);
+    }
+
+    #[test]
+    fn corrupted_frame_fails_unless_it_may_pass() {
+        let clean = found(&[]);
+        for (is_flagged, fails, expected) in [
+            (false, true, PASSES),
+            (true, true, FAILS),
+            (true, false, PASSES),
+        ] {
+            let result = DefectResult {
+                corrupted: is_flagged,
+                ..clean.clone()
+            };
+            let limits = VerdictLimits {
+                corrupted: fails,
+                ..limits([-1, 0, -1], &[])
+            };
+            assert_eq!(Verdict::new(&result, &limits), expected);
+        }
     }
 
     #[test]

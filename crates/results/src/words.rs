@@ -93,6 +93,15 @@ impl DefectResult {
     /// The verdict as a line, such as "fail: 2 defects (1 scratch, 1 other), 37 of 480000 judged
     /// pixels marked, largest 30 px at 12,40".
     pub fn summary(&self) -> String {
+        let summary = self.summary_of_pixels();
+        if self.corrupted {
+            format!("{summary}, the source flagged the frame as corrupted")
+        } else {
+            summary
+        }
+    }
+
+    fn summary_of_pixels(&self) -> String {
         if self.verdict == Verdict::None {
             let training = self.training_in_words();
             let why = training.unwrap_or_else(|| "no pixel could be judged".into());

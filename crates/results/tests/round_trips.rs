@@ -350,6 +350,7 @@ fn histogram_keeps_its_alarms() {
             counts: vec![5, 3],
             statistics: vec![Statistics::default()],
             alarms: alarms.iter().map(|&name| name.into()).collect(),
+            corrupted: true,
         };
         let mut buffer = gst::Buffer::new();
         sent.attach(buffer.get_mut().unwrap()).unwrap();

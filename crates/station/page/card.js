@@ -285,6 +285,7 @@ function alarmsNow(now, isJudged) {
   const raised = isJudged ? now.light_alarms.map((name) => `Light: ${name}`) : [];
   if (now.recording_stopped) raised.push("Failed frames are not recorded now: the folder is missing, or the disk is full or refuses files");
   if (now.publish_connected === false) raised.push("Results are not published now: the broker or the file cannot be reached");
+  if (now.corrupted) raised.push(`${plural(now.corrupted, "frame")} flagged as corrupted by the source since the station started: packets were lost`);
   const { publish_dropped: unsent, recording_dropped: skipped, recording_errors: refused } = now;
   if (unsent) raised.push(`${plural(unsent, "result")} not published since the station started: too many waited`);
   if (skipped) raised.push(`${plural(skipped, "frame")} not recorded since the station started: the disk is too slow`);

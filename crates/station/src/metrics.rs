@@ -23,12 +23,18 @@ struct Number {
     value: fn(&Counters) -> &AtomicU64,
 }
 
-const NUMBERS: [Number; 11] = [
+const NUMBERS: [Number; 12] = [
     Number {
         name: "clinspect_frames_total",
         kind: "counter",
         help: "Frames that were inspected.",
         value: |of| &of.frames,
+    },
+    Number {
+        name: "clinspect_corrupted_frames_total",
+        kind: "counter",
+        help: "Frames that their source flagged as corrupted.",
+        value: |of| &of.corrupted,
     },
     Number {
         name: "clinspect_lost_buffers_total",

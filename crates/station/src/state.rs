@@ -103,6 +103,8 @@ pub struct Counters {
     pub frames: AtomicU64,
     /// Frames by verdict, in the order of [`VERDICTS`].
     pub verdicts: [AtomicU64; 3],
+    /// Frames that their source flagged as corrupted.
+    pub corrupted: AtomicU64,
     /// Listed defects by class.
     pub defects: Mutex<BTreeMap<String, u64>>,
     /// Buffers that the source says it lost.

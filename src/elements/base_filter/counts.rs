@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use super::stream::is_corrupted;
 use crate::elements::lock;
 use clinspect_opencl::{FrameTimeline, Meter};
 
@@ -13,6 +14,8 @@ use clinspect_opencl::{FrameTimeline, Meter};
 pub(super) struct Counts {
     meter: Mutex<Arc<Meter>>,
     frames: AtomicU64,
+    /// Frames that their source flagged as corrupted.
+    corrupted: AtomicU64,
     /// The subclass's own counts.
     own: Mutex<Vec<(&'static str, u64)>>,
     /// Listed defects by class.
@@ -26,6 +29,7 @@ impl Counts {
         *lock(&self.own) = names.iter().map(|&name| (name, 0)).collect();
         lock(&self.classes).clear();
         self.frames.store(0, Ordering::Relaxed);
+        self.corrupted.store(0, Ordering::Relaxed);
     }
 
     /// The number of a frame: its offset if it has one, otherwise a count since the start.
@@ -34,6 +38,13 @@ impl Counts {
         match buffer.offset() {
             gst::ffi::GST_BUFFER_OFFSET_NONE => count,
             offset => offset,
+        }
+    }
+
+    /// Counts a frame that its source flagged as corrupted.
+    pub fn count_flags(&self, buffer: &gst::BufferRef) {
+        if is_corrupted(buffer) {
+            self.corrupted.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -59,6 +70,7 @@ impl Counts {
         let totals = meter.totals();
         let mut stats = gst::Structure::builder("clinspect-stats")
             .field("frames", totals.frames)
+            .field("frames-corrupted", self.corrupted.load(Ordering::Relaxed))
             .field("frames-zero-copy", totals.zero_copy)
             .field("frames-wrapped", totals.wrapped)
             .field("frames-copied", totals.copied)

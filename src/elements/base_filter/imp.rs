@@ -19,14 +19,14 @@ use super::{
     faults::Faults,
     live::before_caps,
     properties::{self, MemoryObject, Settings},
-    stream::{Buffers, Frame, FrameStream, Negotiated, Target, Treatment, View},
+    stream::{Buffers, Frame, FrameStream, Negotiated, Target, Treatment, View, is_corrupted},
     web::{Beginning, Reason, Web},
 };
 use crate::elements::{
     debug_category, lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::{ClError, window::Window};
+use clinspect_core::ClError;
 use clinspect_opencl::frame::Importer;
 use clinspect_operators::Trial;
 use clinspect_results::mask_caps::buffer_size;
@@ -104,13 +104,14 @@ impl Running {
         let input = importer.import(buffers.input())?;
         let rows = importer.layout().height;
         let meter = importer.meter();
-        stream.learn(&View {
-            frame: &input,
-            rows,
-            meter,
-        })?;
-        let window = Window::frame(rows);
-        let mut frame = Frame::new(input, window, 0, importer, buffers);
+        if !is_corrupted(buffers.input()) {
+            stream.learn(&View {
+                frame: &input,
+                rows,
+                meter,
+            })?;
+        }
+        let mut frame = Frame::new(input, importer, buffers);
         let event = stream.process(&mut frame)?;
         frame.input.wait_for_upload()?;
         Ok(event)
@@ -158,6 +159,7 @@ impl ClBaseFilter {
     }
 
     pub(super) fn process(&self, buffers: Buffers) -> Result<gst::FlowSuccess, gst::FlowError> {
+        self.counts.count_flags(buffers.input());
         match self.with_running(|running| running.process(buffers)) {
             // No lock is held here, and the event goes just before the buffer that it belongs to.
             Ok(event) => {

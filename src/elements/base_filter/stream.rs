@@ -177,22 +177,25 @@ pub struct Frame<'a> {
     pub window: Window,
     /// Number of the web since the start; 0 without webs.
     pub web: u64,
+    /// The source flagged rows that the result depends on as corrupted.
+    pub is_corrupted: bool,
     importer: &'a Importer,
     buffers: Buffers<'a>,
 }
 
+/// Whether the source flagged a buffer as corrupted: packets of the camera were lost, or a decoder concealed an error.
+pub(super) fn is_corrupted(buffer: &gst::BufferRef) -> bool {
+    buffer.flags().contains(gst::BufferFlags::CORRUPTED)
+}
+
 impl<'a> Frame<'a> {
-    pub(super) fn new(
-        input: ClFrame,
-        window: Window,
-        web: u64,
-        importer: &'a Importer,
-        buffers: Buffers<'a>,
-    ) -> Self {
+    /// A whole frame.
+    pub(super) fn new(input: ClFrame, importer: &'a Importer, buffers: Buffers<'a>) -> Self {
         Self {
             input,
-            window,
-            web,
+            window: Window::frame(importer.layout().height),
+            web: 0,
+            is_corrupted: is_corrupted(buffers.input()),
             importer,
             buffers,
         }

@@ -11,7 +11,7 @@ use clinspect_opencl::{
     frame::{ClFrame, Importer, WebRows},
 };
 
-use super::stream::Learning;
+use super::stream::{self, Learning};
 
 /// Rows from which an element learns at a time, such as pitches: twice the rows that the search for a
 /// pitch of 170 pixels needs.
@@ -104,6 +104,8 @@ pub(super) struct Web {
     skipped: u64,
     /// Number of the web's rows at which the element learns again.
     learns_at: u64,
+    /// The rows that the source flagged as corrupted, as far as they are kept.
+    corrupted: VecDeque<Range<u64>>,
 }
 
 impl Web {
@@ -129,6 +131,7 @@ impl Web {
             number: beginning.number,
             begins: Some(beginning.reason),
             held: VecDeque::new(),
+            corrupted: VecDeque::new(),
             offset: None,
             size: 1,
             counts_bytes: false,
@@ -272,6 +275,7 @@ impl Web {
             let from = if is_first { 0 } else { next };
             keep = keep.min(from.saturating_sub(LEARNING_ROWS));
         }
+        let is_corrupted = stream::is_corrupted(&buffer);
         let (frame, copied) = importer.import_strip(&buffer, &mut self.rows, keep, needed)?;
         let offset = offset_of(&buffer);
         if let (Some(before), Some(offset)) = (self.offset, offset) {
@@ -292,6 +296,13 @@ impl Web {
             _buffer: buffer,
         });
         let rows = past..past + self.height as u64;
+        if is_corrupted {
+            self.corrupted.push_back(rows.clone());
+        }
+        let first = self.rows.first();
+        while self.corrupted.front().is_some_and(|rows| rows.end <= first) {
+            self.corrupted.pop_front();
+        }
         self.held
             .push_back(Held::Strip(Strip { buffer: held, rows }));
         Ok(self.begins.take())
@@ -337,6 +348,9 @@ impl Web {
         };
         let from = end.saturating_sub(LEARNING_ROWS).max(first);
         self.learns_at = past + LEARNING_ROWS;
+        if self.is_corrupted(from, (end - from) as usize) {
+            return Ok(None);
+        }
         Ok(Some((self.rows.frame(from, end)?, (end - from) as usize)))
     }
 
@@ -382,6 +396,13 @@ impl Web {
             ends,
         };
         Ok((self.rows.frame(from, until)?, window))
+    }
+
+    /// Whether the source flagged one of `rows` rows from the web's row `from` on as corrupted.
+    pub fn is_corrupted(&self, from: u64, rows: usize) -> bool {
+        let end = from + rows as u64;
+        let mut corrupted = self.corrupted.iter();
+        corrupted.any(|rows| rows.start < end && from < rows.end)
     }
 
     /// Buffers that are held at most, for the latency.

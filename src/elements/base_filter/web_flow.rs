@@ -249,15 +249,14 @@ impl ClBaseFilter {
         buffers: Buffers,
         ends: bool,
     ) -> Result<Option<gst::Event>, gst::FlowError> {
+        self.counts.count_flags(buffers.input());
         let done = self.with_strips(|stream, importer, web| {
             let (input, window) = web.around(strip, &stream.reach(), ends)?;
-            stream.process(&mut Frame::new(
-                input,
-                window,
-                web.number(),
-                importer,
-                buffers,
-            ))
+            let mut frame = Frame::new(input, importer, buffers);
+            frame.window = window;
+            frame.web = web.number();
+            frame.is_corrupted = web.is_corrupted(window.web_row, window.height);
+            stream.process(&mut frame)
         });
         done.map_err(|error| self.failed(&error, 1))
     }

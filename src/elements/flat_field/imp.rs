@@ -299,7 +299,9 @@ impl FrameStream for FlatFieldStream {
 
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
         if let Some(taking) = &mut self.taking {
-            taking.sums.add(&frame.input, frame.meter())?;
+            if !frame.is_corrupted {
+                taking.sums.add(&frame.input, frame.meter())?;
+            }
             self.element.obj().count(COUNTS[1]);
             if taking.sums.frames() >= taking.wanted
                 && let Some(taking) = self.taking.take()

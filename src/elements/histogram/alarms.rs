@@ -131,6 +131,11 @@ impl AlarmSettings {
         self.reference_wanted = true;
     }
 
+    /// Whether the next frame becomes the reference.
+    pub fn is_requested(&self) -> bool {
+        self.reference_wanted
+    }
+
     /// The request passed on with the settings of a frame: the reference is taken from that frame only.
     pub fn clear_request(&mut self) {
         self.reference_wanted = false;

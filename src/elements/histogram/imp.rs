@@ -186,6 +186,7 @@ impl ClBaseFilterImpl for ClHistogram {
             properties: Properties::default(),
             counts: Vec::new(),
             gate: MessageGate::default(),
+            was_corrupted: false,
             alarms: Alarms::default(),
             element: self.ref_counted(),
         })
@@ -200,6 +201,8 @@ struct HistogramStream {
     properties: Properties,
     counts: Vec<u32>,
     gate: MessageGate,
+    /// The last frame was corrupted.
+    was_corrupted: bool,
     alarms: Alarms,
 }
 
@@ -276,13 +279,26 @@ impl FrameStream for HistogramStream {
                 .collect(),
             counts: std::mem::take(&mut self.counts),
             alarms: Vec::new(),
+            corrupted: frame.is_corrupted,
         };
         let alarms = &mut self.properties.alarms;
-        let taken = alarms.take_reference(&result, info.is_rgb());
+        // The levels of a corrupted frame say nothing of the light.
+        let taken = if frame.is_corrupted {
+            if alarms.is_requested() {
+                lock(&self.element.properties).alarms.request_reference();
+            }
+            None
+        } else {
+            alarms.take_reference(&result, info.is_rgb())
+        };
         if taken.is_some() {
             lock(&self.element.properties).alarms.set_reference(alarms);
         }
-        let changes = self.alarms.update(alarms, &result, info.is_rgb());
+        let changes = if frame.is_corrupted {
+            Vec::new()
+        } else {
+            self.alarms.update(alarms, &result, info.is_rgb())
+        };
         result.alarms = self.alarms.raised();
         if let Some(why) = self.alarms.why_no_drift(alarms) {
             gst::element_warning!(element, gst::LibraryError::Settings, ("{why}"));
@@ -293,10 +309,9 @@ impl FrameStream for HistogramStream {
 
         let times = element.frame_times(frame.buffer());
         let reports = self.properties.reports.usable();
-        if self
-            .gate
-            .opens(&reports.messages, times.running_time, false)
-        {
+        let is_news = frame.is_corrupted != self.was_corrupted;
+        self.was_corrupted = frame.is_corrupted;
+        if (self.gate).opens(&reports.messages, times.running_time, is_news) {
             element.post(times.message(&*element, "clhistogram", None, |fields| {
                 result.write_scalars(fields);
                 if reports.message_bins {

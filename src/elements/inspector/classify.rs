@@ -27,6 +27,7 @@ struct Fail {
     defect_pixels: i64,
     defect_count: i64,
     defect_area: i64,
+    corrupted: bool,
     classes: Text,
 }
 
@@ -36,6 +37,7 @@ impl Default for Fail {
             defect_pixels: -1,
             defect_count: 0,
             defect_area: -1,
+            corrupted: true,
             classes: Text::default(),
         }
     }
@@ -55,6 +57,11 @@ structure!(Fail, "fail" {
         "defect-area", "Defect area",
         "A frame with a listed defect of more pixels than this fails; -1 = off"
     ) = defect_area;
+    boolean(
+        "corrupted", "Corrupted",
+        "A frame that its source flagged as corrupted (lost packets, concealed errors) fails; false = it is judged \
+         as any other frame"
+    ) = corrupted;
     text(
         "classes", "Classes",
         "Names of the classes whose defects count for defect-count and defect-area, with commas \
@@ -91,6 +98,7 @@ impl Classifier {
                 defect_pixels: fail.defect_pixels,
                 defect_count: fail.defect_count,
                 defect_area: fail.defect_area,
+                corrupted: fail.corrupted,
                 classes: counted.collect::<Result<_, _>>()?,
             })
         })?;

@@ -130,7 +130,8 @@ pub struct InspectorStream<C: Comparing> {
     last_id: u32,
     ignored: Option<(Arc<Bitmap>, gst::Buffer)>,
     gate: MessageGate,
-    verdict: Option<Verdict>,
+    /// The verdict on the last frame, and whether the frame was corrupted.
+    last: Option<(Verdict, bool)>,
 }
 
 impl<C: Comparing> InspectorStream<C> {
@@ -154,7 +155,7 @@ impl<C: Comparing> InspectorStream<C> {
             last_id: 0,
             ignored: None,
             gate: MessageGate::default(),
-            verdict: None,
+            last: None,
             element: element.ref_counted(),
         })
     }
@@ -303,7 +304,9 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let learning = &self.element.inspector().learning;
         let learn = *self.reporting.learn.usable();
         let in_force = self.live.in_force()?;
-        if let Some(learned) = learning.count::<C>(learn, in_force, &mut self.good, frame)? {
+        if !frame.is_corrupted
+            && let Some(learned) = learning.count::<C>(learn, in_force, &mut self.good, frame)?
+        {
             // The next frame is judged by the new threshold.
             self.element.set_threshold(learned.threshold);
             learned.post(element, C::Element::MESSAGE);
@@ -359,6 +362,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             class_names: classifier.names(),
             open_area: listed.largest_open,
             mask,
+            corrupted: frame.is_corrupted,
             ignored: ignored.map(|bitmap| as_buffer(&mut self.ignored, bitmap)),
             verdict: Verdict::None,
         };
@@ -375,7 +379,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             Verdict::Fail => failed,
             Verdict::None => unjudged,
         });
-        let changed = self.verdict.replace(result.verdict) != Some(result.verdict);
+        let now = (result.verdict, result.corrupted);
+        let changed = self.last.replace(now) != Some(now);
         let times = element.frame_times(frame.buffer());
         // A change of the verdict restarts the interval.
         if self

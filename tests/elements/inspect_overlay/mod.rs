@@ -125,6 +125,7 @@ fn counted(format: &str, size: [usize; 2], channels: usize) -> HistogramResult {
         counts,
         statistics: vec![statistics; channels],
         alarms: Vec::new(),
+        corrupted: false,
     }
 }
 

@@ -174,5 +174,6 @@ fn histogram(frame_number: u64) -> HistogramResult {
         )],
         counts,
         alarms: vec!["over-exposed".into()],
+        corrupted: false,
     }
 }

@@ -143,6 +143,9 @@ impl Results {
     fn count(&self, report: &Report, latency: Option<Duration>) {
         let counters = &self.camera.counters;
         counters.frames.fetch_add(1, Relaxed);
+        counters
+            .corrupted
+            .fetch_add(u64::from(report.corrupted), Relaxed);
         if let Some(verdict) = VERDICTS.iter().position(|name| *name == report.verdict) {
             counters.verdicts[verdict].fetch_add(1, Relaxed);
         }

@@ -78,6 +78,7 @@ pub fn summary(camera: &Camera) -> Value {
         "is_web": history.web.is_some(),
         "offers": history.offers,
         "frames": of.frames.load(Relaxed),
+        "corrupted": of.corrupted.load(Relaxed),
         "pass": of.verdicts[0].load(Relaxed),
         "fail": of.verdicts[1].load(Relaxed),
         "none": of.verdicts[2].load(Relaxed),

@@ -164,6 +164,7 @@ fn result(
         judged_y,
         defect_pixels: marked,
         missing_pixels,
+        corrupted: input.arbitrary()?,
         verdict,
         defects,
         overflow: input.arbitrary()?,
