@@ -408,6 +408,7 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
             "judged-x",
             "judged-y",
             "missing-pixels",
+            "corrupted",
             "web",
             "first-line",
             "mm-per-pixel-x",

@@ -22,7 +22,8 @@ const FRAME_TIME: Duration = Duration::from_micros(33_333);
 pub fn in_process_without_caches(test: &str) -> bool {
     let name = test.replace("::", "-");
     let caches = env::temp_dir().join(format!("clinspect-{name}-{}", std::process::id()));
-    let variables = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH"].map(|name| (name, caches.as_path()));
+    let variables = ["POCL_CACHE_DIR", "CUDA_CACHE_PATH", "CLINSPECT_CACHE_DIR"]
+        .map(|name| (name, caches.as_path()));
     fs::create_dir_all(&caches).unwrap();
     let printed = alone(test, &variables);
     fs::remove_dir_all(&caches).unwrap();

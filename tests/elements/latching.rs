@@ -50,7 +50,7 @@ const HISTOGRAM: [(&str, &str); 13] = [
     ("alarm-drift-reference", "<100.5>"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 36] = [
+const PITCH_THRESHOLD: [(&str, &str); 37] = [
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -74,6 +74,7 @@ const PITCH_THRESHOLD: [(&str, &str); 36] = [
     ("limits", "limits,max-defects=3"),
     ("fail", "fail,defect-pixels=0"),
     ("fail", "fail,defect-count=-1"),
+    ("fail", "fail,corrupted=false"),
     ("fail", "fail,defect-area=0"),
     ("output", "frame"),
     ("reports", "reports,messages=false"),
@@ -89,7 +90,7 @@ const PITCH_THRESHOLD: [(&str, &str); 36] = [
     ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
 
-const REFERENCE: [(&str, &str); 35] = [
+const REFERENCE: [(&str, &str); 36] = [
     ("learn", "learn,frames=2"),
     ("learn", "learn,rate=5"),
     ("learn", "learn,margin=1"),
@@ -111,6 +112,7 @@ const REFERENCE: [(&str, &str); 35] = [
     ("limits", "limits,max-defects=3"),
     ("fail", "fail,defect-pixels=0"),
     ("fail", "fail,defect-count=-1"),
+    ("fail", "fail,corrupted=false"),
     ("fail", "fail,defect-area=0"),
     ("output", "mask"),
     ("reports", "reports,messages=false"),

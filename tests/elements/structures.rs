@@ -59,7 +59,7 @@ fn fields_that_are_left_out_have_their_defaults() {
     }
     assert_eq!(
         count,
-        3 + 2 * 16,
+        3 + 2 * 17,
         "fields of clhistogram and of two inspectors"
     );
 }

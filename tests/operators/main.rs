@@ -29,6 +29,7 @@ mod planted;
 mod properties;
 mod reference_job;
 mod scales_tiles;
+mod self_test;
 mod small;
 mod uploads;
 mod workers;

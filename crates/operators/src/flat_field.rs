@@ -404,7 +404,7 @@ fn is_line(settings: &FlatFieldSettings) -> bool {
 }
 
 /// The highest level of a sample of `bit_depth` bits; 0 for the depth of the format.
-fn highest_level(sample: SampleType, bit_depth: u32) -> Result<u32, ClError> {
+pub(crate) fn highest_level(sample: SampleType, bit_depth: u32) -> Result<u32, ClError> {
     let bits = if bit_depth == 0 {
         sample.bits()
     } else {

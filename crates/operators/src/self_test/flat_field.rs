@@ -11,7 +11,7 @@ use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_reference::flat_field::Field;
 
 use super::{Known, Output, Picture, Trial, Wrong, first_wrong, picture::noise, reduced};
-use crate::{FlatField, FlatFieldMode, FlatFieldSettings, depth::effective_depth};
+use crate::{FlatField, FlatFieldMode, FlatFieldSettings, flat_field::highest_level};
 
 /// The test frame is at least this long along each axis.
 const LEAST: usize = 48;
@@ -33,7 +33,7 @@ impl Trial {
             "the flat field ({:?}; images {})",
             settings.mode, settings.image
         );
-        let most = (1 << effective_depth(settings.bit_depth, layout.sample)?) - 1;
+        let most = highest_level(layout.sample, settings.bit_depth)?;
         let is_line = settings.mode == FlatFieldMode::Line;
         let make = |context: &Arc<ClContext>, small: &FrameLayout| {
             let shape = Shape::of(small, is_line);
@@ -58,7 +58,7 @@ impl Trial {
                 white: by_component(&white),
                 line: is_line,
                 target: 0,
-                min_range: 256,
+                min_range: 1,
                 most,
             };
             let reference = |values| Reference { shape, values };
