@@ -159,7 +159,7 @@ fn laden(web: &Web, height: usize, second: usize) -> Vec<gst::Buffer> {
         for (every, flag) in [
             (2, gst::BufferFlags::MARKER),
             (3, gst::BufferFlags::RESYNC),
-            (5, gst::BufferFlags::CORRUPTED),
+            (5, gst::BufferFlags::HEADER),
             (7, gst::BufferFlags::DROPPABLE),
         ] {
             if index % every == 1 {

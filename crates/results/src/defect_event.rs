@@ -63,9 +63,9 @@ impl DefectResult {
             && self.missing_pixels <= self.defect_pixels
             && self.judged_x.max(self.judged_y) <= self.judged_pixels
             && self.is_judged_as_it_says()
-            && self
-                .training
-                .is_none_or(|[trained, all]| trained <= all && self.verdict == Verdict::None)
+            && self.training.is_none_or(|[trained, all]| {
+                trained <= all && (self.verdict == Verdict::None || self.corrupted)
+            })
             && u128::from(self.open_area) <= u128::from(self.width) * lines
             && are_lengths([self.pitch_x, self.pitch_y, self.threshold])
             && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y, self.mean_level])
@@ -76,8 +76,11 @@ impl DefectResult {
             && have_ids_of_their_own(&self.defects)
     }
 
-    /// Without a judged pixel the verdict is none, and fail if the frame was not found in the picture.
+    /// Without a judged pixel the verdict is none, and fail if the frame was not found in the picture or is corrupted.
     fn is_judged_as_it_says(&self) -> bool {
+        if self.corrupted && self.verdict == Verdict::Fail {
+            return true;
+        }
         let is_none = self.verdict == Verdict::None;
         match &self.alignment {
             Some(found) => {

@@ -5,7 +5,7 @@ use gst::glib;
 use super::{
     Defect, Verdict, attach,
     defect::{from_records, to_records},
-    structures,
+    place, structures,
 };
 
 /// Name of the meta.
@@ -97,6 +97,9 @@ pub struct DefectResult {
     pub missing_pixels: u64,
     /// The source flagged the frame as corrupted, or rows of the web that its result depends on.
     pub corrupted: bool,
+    /// The buffer that the result was read from shows another part of the picture, or the picture mirrored or turned:
+    /// positions and masks are places in the inspected frame only.
+    pub is_moved: bool,
     /// The verdict.
     pub verdict: Verdict,
     /// The listed defects, largest area first. In a web, those that closed with this strip.
@@ -216,6 +219,7 @@ impl DefectResult {
         attach(buffer, DEFECT_META, |fields| {
             self.write_scalars(fields);
             fields.set("version", VERSION);
+            fields.set(place::FIELD, true);
             let records = to_records(&self.defects);
             fields.set("defects-data", glib::Bytes::from_owned(records));
             for (name, mask) in [("mask", &self.mask), ("ignored", &self.ignored)] {
@@ -224,6 +228,7 @@ impl DefectResult {
                 }
             }
         })?;
+        place::attach(buffer)?;
         for defect in &self.defects {
             let Some([x, y, width, height]) = self.box_in_frame(defect) else {
                 continue;
@@ -241,10 +246,17 @@ impl DefectResult {
     /// Every result on a buffer, in the order of attachment. A meta is ignored if fields are
     /// missing or if the number of defects does not match the records.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
+        let is_in_place = place::is_on(buffer);
         structures(buffer, DEFECT_META)
             .filter_map(|fields| {
                 let data = fields.get::<glib::Bytes>("defects-data").ok()?;
-                Self::from_fields(&fields, &data)
+                let result = Self::from_fields(&fields, &data)?;
+                // Senders of earlier versions attach no such meta.
+                let had_place = later::<bool>(&fields, place::FIELD)?;
+                Some(Self {
+                    is_moved: had_place && !is_in_place,
+                    ..result
+                })
             })
             .collect()
     }
@@ -283,6 +295,7 @@ impl DefectResult {
             defect_pixels: fields.get("defect-pixels").ok()?,
             missing_pixels: later(fields, "missing-pixels")?,
             corrupted: later(fields, "corrupted")?,
+            is_moved: false,
             verdict: Verdict::from_name(fields.get("verdict").ok()?)?,
             defects,
             overflow: fields.get("overflow").ok()?,

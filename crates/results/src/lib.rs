@@ -10,6 +10,7 @@ mod defect_event;
 mod defects;
 mod histogram;
 pub mod mask_caps;
+mod place;
 mod semu;
 mod verdict;
 mod words;
@@ -37,6 +38,7 @@ pub fn register() {
             gst::meta::CustomMeta::register(name, &[]);
         }
     }
+    place::register();
 }
 
 /// The structures of every meta with this name on a buffer, in the order of attachment.

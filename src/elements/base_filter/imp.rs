@@ -104,7 +104,9 @@ impl Running {
         let input = importer.import(buffers.input())?;
         let rows = importer.layout().height;
         let meter = importer.meter();
-        if !is_corrupted(buffers.input()) {
+        if is_corrupted(buffers.input()) {
+            stream.leave_out();
+        } else {
             stream.learn(&View {
                 frame: &input,
                 rows,
@@ -394,7 +396,7 @@ impl ClBaseFilter {
             gst::FlowError::Error
         })?;
         match treatment {
-            Treatment::Pass => {}
+            Treatment::Pass => self.counts.count_flags(&buffer),
             Treatment::Read => {
                 self.process(Buffers::InPlace(buffer.make_mut()))?;
             }

@@ -123,6 +123,9 @@ pub trait FrameStream: Send {
         Ok(())
     }
 
+    /// Nothing is learned from the next frame, because it is corrupted.
+    fn leave_out(&mut self) {}
+
     /// The next strip is the first one of a web.
     fn begin_web(&mut self) {}
 

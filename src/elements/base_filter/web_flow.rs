@@ -256,6 +256,9 @@ impl ClBaseFilter {
             frame.window = window;
             frame.web = web.number();
             frame.is_corrupted = web.is_corrupted(window.web_row, window.height);
+            if frame.is_corrupted {
+                frame.output().set_flags(gst::BufferFlags::CORRUPTED);
+            }
             stream.process(&mut frame)
         });
         done.map_err(|error| self.failed(&error, 1))

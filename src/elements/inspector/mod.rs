@@ -276,6 +276,10 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         self.own.learn(&self.element, &mut self.live, view)
     }
 
+    fn leave_out(&mut self) {
+        self.own.leave_out();
+    }
+
     fn begin_web(&mut self) {
         self.finder.reset();
     }
@@ -363,6 +367,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             open_area: listed.largest_open,
             mask,
             corrupted: frame.is_corrupted,
+            is_moved: false,
             ignored: ignored.map(|bitmap| as_buffer(&mut self.ignored, bitmap)),
             verdict: Verdict::None,
         };

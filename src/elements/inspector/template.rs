@@ -70,6 +70,9 @@ pub trait Comparing: Sized + Send + 'static {
         view: &View,
     ) -> Result<(), ClError>;
 
+    /// Nothing is learned from the next frame.
+    fn leave_out(&mut self) {}
+
     /// Prepares the operator for a frame, just before it is marked.
     fn prepare(&mut self, in_force: &mut InForce<Self::Settings, Self::Operator>);
 

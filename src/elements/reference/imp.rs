@@ -201,6 +201,10 @@ impl Comparing for Trained {
         )
     }
 
+    fn leave_out(&mut self) {
+        self.leave_frame_out();
+    }
+
     fn prepare(&mut self, in_force: &mut InForce<Plan, Box<Reference>>) {
         in_force.operator.set_blind(self.is_training());
     }

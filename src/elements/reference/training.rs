@@ -83,6 +83,11 @@ impl Trained {
         self.trained_on.is_some() || self.training.is_some()
     }
 
+    /// The next frame trains nothing.
+    pub fn leave_frame_out(&mut self) {
+        self.trained_on = None;
+    }
+
     /// Frames of the training so far, and all, if this frame belongs to one.
     pub fn trained_on(&self) -> Option<[u32; 2]> {
         self.trained_on

@@ -5,6 +5,7 @@ mod drawing;
 mod formats;
 mod hiding;
 mod mask_pad;
+mod moved;
 mod nonsense;
 mod pipelines;
 mod properties;

@@ -344,3 +344,65 @@ fn mask_caps_are_asked_for_before_masks() {
     thread::sleep(A_WHILE);
     assert_eq!(pads.frame_in_vain(0), [0; 0]);
 }
+
+const HOUR: u64 = 3_600_000;
+
+#[test]
+fn frame_an_hour_ahead_without_its_mask_does_not_stop_the_picture() {
+    let fed = Fed::new();
+    fed.frame(0);
+    fed.mask(5, 0);
+    assert_eq!(fed.next(LONG), Some((0, vec![5])));
+    fed.frame(HOUR);
+    // One mask may be a late one.
+    fed.mask(6, 40);
+    assert_eq!(fed.next(A_WHILE), None);
+    fed.mask(7, 80);
+    assert_eq!(fed.next(LONG), Some((HOUR, vec![])));
+    for (mask, ms) in [(6, 40), (7, 80)] {
+        fed.frame(ms);
+        assert_eq!(fed.next(LONG), Some((ms, vec![mask])));
+    }
+}
+
+#[test]
+fn frames_and_masks_that_jump_together_stay_together() {
+    let fed = Fed::new();
+    for (n, ms) in [0, HOUR, HOUR + 40, 80, 120].into_iter().enumerate() {
+        fed.frame(ms);
+        fed.mask(n, ms);
+        assert_eq!(fed.next(LONG), Some((ms, vec![n])));
+    }
+}
+
+#[test]
+fn mask_an_hour_ahead_hides_no_other_mask() {
+    let fed = Fed::new();
+    fed.frame(0);
+    fed.mask(5, HOUR);
+    assert_eq!(fed.next(LONG), Some((0, vec![])));
+    for n in 1..4 {
+        fed.mask(n, 40 * n as u64);
+        fed.frame(40 * n as u64);
+        assert_eq!(fed.next(LONG), Some((40 * n as u64, vec![n])));
+    }
+    // The frame that the mask belongs to.
+    fed.frame(HOUR);
+    fed.mask(6, HOUR + 40);
+    assert_eq!(fed.next(LONG), Some((HOUR, vec![5])));
+}
+
+#[test]
+fn live_frame_an_hour_ahead_waits_for_a_second_at_most() {
+    let seconds = gst::ClockTime::from_seconds;
+    let mut pads = Pads::new("");
+    for n in [0, HOUR, 40] {
+        pads.frames.push(frame_at(Format::Bgrx, SIZE, n)).unwrap();
+        assert!(pads.frames.wait_for_clock_id_waits(1, 20).is_ok());
+        pads.frames.crank_single_clock_wait().unwrap();
+        let out = pads.frames.pull().unwrap();
+        assert_eq!(out.pts(), Some(gst::ClockTime::from_mseconds(n)));
+        let clock = pads.frames.testclock().unwrap();
+        assert!(clock.time() < seconds(3), "{}", clock.time());
+    }
+}

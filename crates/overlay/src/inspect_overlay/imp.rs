@@ -22,6 +22,9 @@ use super::{
 /// inspection.
 const INSPECTION: gst::ClockTime = gst::ClockTime::from_mseconds(100);
 
+/// A live frame waits this long and the latency at most, whatever its timestamp says.
+const LONGEST_WAIT: gst::ClockTime = gst::ClockTime::from_seconds(1);
+
 /// State of the streaming thread.
 #[derive(Default)]
 struct State {
@@ -37,6 +40,8 @@ pub struct InspectOverlay {
     state: Mutex<State>,
     /// The pad `sink`.
     frames: AggregatorPad,
+    /// Running times: of the frame that waits, and of the clock when the frame was seen first.
+    waits: Mutex<Option<[gst::ClockTime; 2]>>,
     /// Whether a warning was logged since the start; later ones are debug messages.
     warned: AtomicBool,
 }
@@ -90,6 +95,23 @@ impl InspectOverlay {
         if let Some(pad) = self.mask_pad().filter(|pad| !pad.is_linked()) {
             self.parent_sink_event(&pad, gst::event::Eos::new());
         }
+    }
+
+    /// When the wait of a live frame ends: at its own time, which a wrong timestamp must not put off for long. A frame
+    /// without a time does not wait.
+    fn due(&self, frame: &gst::BufferRef) -> gst::ClockTime {
+        let Some(time) = self.running_time(frame) else {
+            return gst::ClockTime::ZERO;
+        };
+        let Some(now) = self.obj().current_running_time() else {
+            return time;
+        };
+        let mut waits = lock(&self.waits);
+        let [_, since] = *match &mut *waits {
+            Some(wait) if wait[0] == time => wait,
+            other => other.insert([time, now]),
+        };
+        time.min(since + LONGEST_WAIT)
     }
 
     fn running_time(&self, frame: &gst::BufferRef) -> Option<gst::ClockTime> {
@@ -197,6 +219,7 @@ impl ObjectSubclass for InspectOverlay {
                 .property("direction", gst::PadDirection::Sink)
                 .property("template", class.pad_template("sink"))
                 .build(),
+            waits: Mutex::default(),
             warned: AtomicBool::default(),
         }
     }
@@ -300,6 +323,21 @@ impl ElementImpl for InspectOverlay {
             self.end_unlinked();
         }
         Ok(changed)
+    }
+}
+
+/// Removes the metas that downstream accepts and this element does not honour: it draws on whole frames, so a source must
+/// not leave cropping or turning to the sink.
+fn remove_other_metas(query: &mut gst::query::Allocation) {
+    let honoured = [
+        gst_video::VideoMeta::meta_api(),
+        gst_video::VideoOverlayCompositionMeta::meta_api(),
+    ];
+    let metas: Vec<glib::Type> = query.allocation_metas().map(|(api, _)| api).collect();
+    for (index, api) in metas.iter().enumerate().rev() {
+        if !honoured.contains(api) {
+            query.remove_nth_allocation_meta(index as u32);
+        }
     }
 }
 
@@ -439,6 +477,7 @@ impl AggregatorImpl for InspectOverlay {
         if *pad == self.frames {
             self.obj().src_pad().peer_query(query);
         }
+        remove_other_metas(query);
         let known = query.find_allocation_meta::<gst_video::VideoMeta>();
         if known.is_none() {
             query.add_allocation_meta::<gst_video::VideoMeta>(None);
@@ -470,7 +509,7 @@ impl AggregatorImpl for InspectOverlay {
         // A live frame waits for its own time plus the latency; a frame without a time does not
         // wait.
         match self.frames.peek_buffer() {
-            Some(frame) => self.running_time(&frame).or(Some(gst::ClockTime::ZERO)),
+            Some(frame) => Some(self.due(&frame)),
             None => self.frames.is_eos().then_some(gst::ClockTime::ZERO),
         }
     }

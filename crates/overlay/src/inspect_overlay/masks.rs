@@ -11,6 +11,9 @@ pub(super) const PAD: &str = "mask";
 /// containers and networks round to milliseconds.
 const TOLERANCE: gst::ClockTime = gst::ClockTime::from_mseconds(1);
 
+/// Frames and masks further apart do not wait for each other: one of the two times is wrong.
+const FURTHEST: gst::ClockTime = gst::ClockTime::from_seconds(10);
+
 /// The pad's template.
 pub(super) fn template() -> Option<gst::PadTemplate> {
     let mut caps = bitmask_template();
@@ -73,6 +76,11 @@ impl TimeSpan {
         self.start <= frame.start.saturating_add(self.tolerance(frame))
     }
 
+    /// Whether this time lies so far ahead of the other that one of both is wrong.
+    pub fn is_far_ahead(&self, other: Self) -> bool {
+        self.start > other.start.saturating_add(FURTHEST)
+    }
+
     /// Whether the mask has the frame's own time.
     pub fn is_same(&self, frame: Self) -> bool {
         let apart = self.start.max(frame.start) - self.start.min(frame.start);
@@ -104,12 +112,16 @@ pub(super) struct Masks {
     pub format: Option<MaskFormat>,
     /// The newest mask that is not later than the last frame.
     newest: Option<TimedMask>,
+    /// A mask that lies so far ahead of the frames that the masks behind it are looked at, too.
+    ahead: Option<TimedMask>,
+    /// The time of the frame that waits.
+    waiting: Option<gst::ClockTime>,
 }
 
 impl Masks {
     /// Drops the masks after a flush.
     pub fn flush(&mut self) {
-        self.newest = None;
+        (self.newest, self.ahead, self.waiting) = (None, None, None);
     }
 
     /// The frame's mask, and whether no other mask can come for it. The mask is the newest one that
@@ -121,15 +133,35 @@ impl Masks {
         pad: &gst_base::AggregatorPad,
         warn: impl Fn(&str),
     ) -> (Option<TimedMask>, bool) {
+        let is_new = self.waiting.replace(frame.start) != Some(frame.start);
+        // A mask that was far ahead, and is not any more.
+        let ahead = self.ahead.take_if(|mask| !mask.time.is_far_ahead(frame));
+        if let Some(mask) = ahead {
+            if !mask.time.has_begun(frame) {
+                self.ahead = Some(mask);
+                return (None, true);
+            }
+            self.newest = Some(mask);
+        }
         let is_final = loop {
             let Some(buffer) = pad.peek_buffer() else {
                 // After a mask with the frame's own time, the next one belongs to a later frame.
                 let is_same = (self.newest.as_ref()).is_some_and(|mask| mask.time.is_same(frame));
-                break is_same || pad.is_eos();
+                break is_same || self.ahead.is_some() || pad.is_eos();
             };
             match self.timed(pad, buffer) {
                 None => warn("a mask without caps or without a timestamp in its segment"),
+                Some(mask) if mask.time.is_far_ahead(frame) => {
+                    warn("a mask lies more than ten seconds ahead of the frames");
+                    self.ahead = Some(mask);
+                }
                 Some(mask) if !mask.time.has_begun(frame) => break true,
+                // Masks come for other times than the frame's.
+                Some(mask) if !is_new && frame.is_far_ahead(mask.time) => {
+                    warn("a frame lies more than ten seconds ahead of the masks");
+                    // The mask may belong to the next frame.
+                    return (None, true);
+                }
                 // GstAggregator turns a gap event into an empty buffer.
                 Some(mask) if mask.buffer.flags().contains(gst::BufferFlags::GAP) => {
                     self.newest = None;
@@ -141,8 +173,11 @@ impl Masks {
             }
             pad.drop_buffer();
         };
-        self.newest.take_if(|mask| !mask.time.covers(frame));
-        (self.newest.clone(), is_final)
+        // The next frame may have an earlier time again.
+        self.newest
+            .take_if(|mask| !mask.time.covers(frame) && !frame.is_far_ahead(mask.time));
+        let mask = self.newest.as_ref().filter(|mask| mask.time.covers(frame));
+        (mask.cloned(), is_final)
     }
 
     fn timed(&self, pad: &gst_base::AggregatorPad, buffer: gst::Buffer) -> Option<TimedMask> {

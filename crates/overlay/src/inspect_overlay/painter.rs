@@ -37,7 +37,16 @@ pub(super) fn draw(
     let buffers = || [Some(frame), mask.map(|mask| mask.buffer.as_ref())];
     let element = &settings.defects_element;
     let result = newest(buffers(), element, DefectResult::read, |r| &r.element);
-    let bits = marked(size, mask, result.as_ref()).unwrap_or_else(|fault| {
+    // The verdict holds wherever the defects are.
+    let placed = result.as_ref().filter(|result| !result.is_moved);
+    if result.is_some() && placed.is_none() && settings.draws_defects() {
+        overlay.faults.push(
+            "the picture was mirrored, turned or cropped after it was inspected, so the places of the defects are unknown; \
+             put inspectoverlay in front of the element that does this"
+                .into(),
+        );
+    }
+    let bits = marked(size, mask, placed).unwrap_or_else(|fault| {
         overlay.faults.push(fault);
         None
     });
@@ -46,7 +55,7 @@ pub(super) fn draw(
         (None, Some(bits)) => Some(Wording::mask(Some(bits.count()))),
         (None, None) => mask_expected.then(|| Wording::mask(None)),
     };
-    let found = Found::new(layout.frame, result.as_ref(), bits.as_ref());
+    let found = Found::new(layout.frame, placed, bits.as_ref());
     let wording = wording.filter(|_| settings.draws_verdict());
     let bar = wording.and_then(|text| Some((layout.bar(settings.verdict_position, &found)?, text)));
     let bar_place = bar.as_ref().map(|(place, _)| *place);
@@ -62,7 +71,7 @@ pub(super) fn draw(
     });
     let panel_place = panel.as_ref().map(|(place, _)| *place);
     let kept_clear: Vec<_> = [bar_place, panel_place].into_iter().flatten().collect();
-    if let Some(result) = &result
+    if let Some(result) = placed
         && settings.draws_defects()
         && settings.show_boxes
     {
@@ -84,7 +93,7 @@ pub(super) fn draw(
         let bar = verdict::draw(&layout, place, &wording);
         add(bar, settings.verdict_opacity);
     }
-    if let Some(result) = result.as_ref().filter(|_| settings.show_ignored) {
+    if let Some(result) = placed.filter(|_| settings.show_ignored) {
         match packed(size, result, result.ignored.as_ref()) {
             Ok(ignored) => overlay.tints.extend(hatch(&layout, ignored, colours)),
             Err(fault) => overlay.faults.push(fault),

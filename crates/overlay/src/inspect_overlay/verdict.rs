@@ -38,7 +38,11 @@ impl Wording {
         Self {
             verdict,
             colour,
-            counts: counts(result),
+            counts: if result.corrupted {
+                format!("corrupted \u{b7} {}", counts(result))
+            } else {
+                counts(result)
+            },
             detail: format!("{} \u{b7} frame {}", result.element, result.frame_number),
         }
     }

@@ -165,6 +165,7 @@ fn result(
         defect_pixels: marked,
         missing_pixels,
         corrupted: input.arbitrary()?,
+        is_moved: false,
         verdict,
         defects,
         overflow: input.arbitrary()?,
