@@ -200,7 +200,8 @@ fn judge(section: &mut Section, found: &Found) {
     let versions: BTreeSet<&str> = OWN
         .iter()
         .filter_map(|(plugin, ..)| found.plugins.get(*plugin))
-        .map(|plugin| &*plugin.version)
+        // Behind the hyphen is the commit of a build, which is of no interest for packages.
+        .filter_map(|plugin| plugin.version.split('-').next())
         .collect();
     if versions.len() > 1 {
         section.advise(

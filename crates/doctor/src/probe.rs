@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::{Signal, raise};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{cameras, child, devices, gstreamer, self_test, speed};
@@ -101,7 +102,8 @@ pub fn main(question: &str) -> ExitCode {
     thread::spawn(|| {
         let mut stdin = io::stdin();
         while !matches!(stdin.read(&mut [0; 64]), Ok(0) | Err(_)) {}
-        std::process::abort();
+        // The driver may hang in an exit handler as well.
+        let _ = raise(Signal::SIGKILL);
     });
     if let Err(error) = gst::init() {
         return answer::<()>(Err(format!("GStreamer does not start: {error}")));

@@ -94,7 +94,8 @@ impl Section {
         self.data = serde_json::to_value(data).unwrap_or_default();
     }
 
-    fn count(&self, mark: Mark) -> usize {
+    /// Number of lines with this mark.
+    pub fn count(&self, mark: Mark) -> usize {
         self.lines.iter().filter(|line| line.mark == mark).count()
     }
 }

@@ -173,10 +173,7 @@ fn test(section: &mut Section, device: &Device, limit: Duration, found: &Found) 
         ("no-self-test", "runs; this version has no self-test"),
     ] {
         if !named(state).is_empty() {
-            section.ok(format!(
-                "{selector} ({name}) {text}: {}",
-                named(state).join(", ")
-            ));
+            section.ok(format!("{selector} {text}: {}", named(state).join(", ")));
         }
     }
     let left = named("not-tried");
@@ -187,7 +184,7 @@ fn test(section: &mut Section, device: &Device, limit: Duration, found: &Found) 
             "GStreamer does not find these elements"
         };
         section.note(format!(
-            "{selector} ({name}): not tried, because {why}: {}",
+            "{selector}: not tried, because {why}: {}",
             left.join(", ")
         ));
     }

@@ -173,7 +173,7 @@ pub fn examine(report: &mut Report, limit: Duration, devices: &[Device]) {
                     not_judged,
                 }) => {
                     section.ok(format!(
-                        "{selector} ({name}): {}",
+                        "{selector}: {}",
                         in_words(frames_per_second, words)
                     ));
                     if let Some(why) = not_judged {
@@ -200,8 +200,8 @@ pub fn examine(report: &mut Report, limit: Duration, devices: &[Device]) {
         section.note("not measured: there is no device on which all operators work");
     } else {
         section.note(
-            "measured in frames of one size at a time, while nothing else ran here: all devices share the PC's cores and \
-             memory, so these figures do not add up",
+            "all devices and programs share the PC's cores and memory: the figures of two devices do not add up, and \
+             other programs make them smaller",
         );
     }
     section.set_data(&speeds);
