@@ -37,6 +37,10 @@ pub struct Camera {
 pub fn probe() -> Result<Vec<Camera>, String> {
     let monitor = gst::DeviceMonitor::new();
     monitor.add_filter(Some("Video/Source"), None);
+    // It would not start.
+    if monitor.providers().is_empty() {
+        return Ok(Vec::new());
+    }
     monitor.start().map_err(|error| error.message.to_string())?;
     let found = monitor.devices();
     monitor.stop();

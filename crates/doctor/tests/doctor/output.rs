@@ -187,6 +187,16 @@ fn cameras_of_aravis_are_listed() {
 }
 
 #[test]
+fn no_plugin_for_cameras_is_no_fault_of_the_search() {
+    let stand = Stand::new("no-provider");
+    let empty = stand.sandbox.folder("empty");
+    let stand = stand.with("GST_PLUGIN_SYSTEM_PATH_1_0", empty);
+    let told = stand.with_drivers(&[]).told("--no-speed");
+    told.says("gstreamer", "note", &["v4l2src", "sudo apt install"]);
+    told.has_no("cameras", "fault");
+}
+
+#[test]
 fn search_for_cameras_that_hangs_is_ended() {
     let stand = with_tool("hung-cameras", "sleep 600");
     let began = Instant::now();
