@@ -1,4 +1,4 @@
-//! Caches that cannot be written, that others can write, and full disks.
+//! Caches that cannot be written, that others can write, full disks, and device files without rights.
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
@@ -103,37 +103,70 @@ fn nothing_is_left_in_the_caches() {
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
-#[test]
-fn full_disk_is_a_fault() {
-    let stand = Stand::new("full");
-    let disk = stand.sandbox.folder("disk");
-    // In a mount namespace of its own, as the namespace's root.
-    let mount = format!("mount -t tmpfs -o size=64k tmpfs {}", disk.display());
-    let in_namespace = |line: &str| {
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", line]);
-        command
-    };
-    if run(&mut in_namespace(&mount)).code() != Some(0) {
-        return skip("no user namespace for a small disk");
+/// A shell line in a mount namespace of its own, as the namespace's root.
+fn in_namespace(line: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", line]);
+    command
+}
+
+/// What the doctor says at the end of a shell line in such a namespace; `None`: the test is skipped.
+fn told_in_namespace(stand: &Stand, line: &str, last: &str) -> Option<Told> {
+    if run(&mut in_namespace(line)).code() != Some(0) {
+        skip("no user namespace with mounts");
+        return None;
     }
-    let line = format!(
-        "{mount} && head -c 40000 /dev/zero >{}/rest && exec {DOCTOR} --json --no-speed",
-        disk.display()
-    );
-    let stand = stand
-        .with("CLINSPECT_CACHE_DIR", disk.join("cache"))
-        .with_drivers(&[]);
+    let line = format!("{line} && exec {last} {DOCTOR} --json --no-speed");
     let doctor = stand.command("");
     let mut command = in_namespace(&line);
     for (name, value) in doctor.get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    let told = Told::of(run(&mut command));
+    Some(Told::of(run(&mut command)))
+}
+
+#[test]
+fn full_disk_is_a_fault() {
+    let stand = Stand::new("full");
+    let disk = stand.sandbox.folder("disk");
+    let line = format!(
+        "mount -t tmpfs -o size=64k tmpfs {0} && head -c 40000 /dev/zero >{0}/rest",
+        disk.display()
+    );
+    let stand = stand
+        .with("CLINSPECT_CACHE_DIR", disk.join("cache"))
+        .with_drivers(&[]);
+    let Some(told) = told_in_namespace(&stand, &line, "") else {
+        return;
+    };
     assert_eq!(told.code, Some(1));
     told.says(
         "caches",
         "fault",
         &["clinspect", "cannot be written", "make room on the disk"],
     );
+}
+
+#[test]
+fn device_files_without_rights_are_faults() {
+    let stand = Stand::new("rights");
+    let dev = stand.sandbox.folder("dev");
+    let line = format!(
+        "mount -t tmpfs tmpfs {0} && touch {0}/null {0}/video0 && mount --bind /dev/null {0}/null && mkdir {0}/dri && \
+         touch {0}/dri/renderD128 && chmod 000 {0}/dri/renderD128 && mount --rbind {0} /dev",
+        dev.display()
+    );
+    let stand = stand.with_drivers(&[]);
+    // Without root's right to open any file.
+    let last = "setpriv --bounding-set=-all --inh-caps=-all";
+    let Some(told) = told_in_namespace(&stand, &line, last) else {
+        return;
+    };
+    told.says(
+        "rights",
+        "fault",
+        &["/dev/dri/renderD128", "group root", "udev rule"],
+    );
+    told.says("rights", "ok", &["may open /dev/video0"]);
+    assert_eq!(told.data("rights")[0]["allowed"], false);
 }
