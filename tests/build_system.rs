@@ -1,4 +1,4 @@
-//! `meson install` installs the plugin into GStreamer's plugin folder or the configured one;
+//! `meson install` installs the plugin into GStreamer's plugin folder or the configured one, and `clinspect-doctor`;
 //! `scripts/setup` names the Rust version it needs.
 
 #![allow(
@@ -58,6 +58,10 @@ fn meson_install_puts_the_plugin_into_gstreamers_folder_or_the_one_it_is_given()
     let inside = |folder: &str| destination.join(folder.trim().trim_start_matches('/'));
     let installed = inside(&folder.output());
     assert_installed(&sandbox, &installed);
+    let mut programs = sandbox.command("find");
+    let found = run(programs.arg(&destination).args(["-path", "*/bin/clinspect-doctor"])).succeeded();
+    let help = run(sandbox.command(found.output().trim()).arg("--help")).succeeded();
+    assert!(help.output().contains("--no-speed"), "{}", help.output());
 
     meson(&["configure", build, "-Dplugins_install_dir=/x/y"]);
     meson(&["install", "-C", build]);

@@ -32,6 +32,7 @@ pub use handle::{Kernel, Mem};
 pub use host_memory::{HostBytes, HostMemory};
 pub use image::ClImage;
 pub use meter::{FrameTimeline, Meter, Step, StepProfile, StepSpan, Taken, Totals};
+pub use pocl_cache::{check as check_pocl_cache, folder as pocl_cache_folder};
 pub use program::{
     Compiling, Program, ProgramSource, beside_frames, observe_compiler, without_compiler,
 };

@@ -32,7 +32,7 @@ const PUBLIC: &str = "/tmp/pocl/kcache";
 const OTHERS_WRITE: u32 = 0o002;
 
 /// PoCL's cache folder, by PoCL's own rules.
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     if let Some(folder) = env::var_os("POCL_CACHE_DIR") {
         return folder.into();
     }
@@ -49,7 +49,7 @@ fn folder() -> PathBuf {
 ///
 /// # Errors
 /// [`ClError::Unavailable`] with the file or folder and what to do.
-pub(super) fn check() -> Result<(), ClError> {
+pub fn check() -> Result<(), ClError> {
     let folder = folder();
     if let Some(place) = foreign(&folder) {
         return Err(ClError::Unavailable(format!(
