@@ -5,6 +5,7 @@
 //! element in an application without a plugin file, and [`Publisher`] sends reports without the
 //! element. It needs no OpenCL device.
 
+pub mod address;
 mod broker;
 mod file;
 mod mqtt;
@@ -13,6 +14,7 @@ mod publisher;
 mod queue;
 pub mod report;
 mod sender;
+pub mod text;
 pub mod time;
 
 pub use publish::{Frames, InspectPublish, Method};

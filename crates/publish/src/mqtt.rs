@@ -90,7 +90,7 @@ impl Mqtt {
     }
 
     fn options(&self) -> MqttOptions {
-        let mut options = MqttOptions::new(&self.id, &self.broker.host, self.broker.port);
+        let mut options = MqttOptions::new(&self.id, self.broker.host.bare(), self.broker.port);
         options
             .set_keep_alive(KEEP_ALIVE)
             .set_max_packet_size(PACKETS[0], PACKETS[1])

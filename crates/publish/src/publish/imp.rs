@@ -67,7 +67,7 @@ impl ObjectImpl for InspectPublish {
                 text(
                     "uri",
                     "URI",
-                    "method=mqtt: the broker, mqtt://HOST or mqtts://HOST, each with :PORT if it is not 1883 or 8883",
+                    "method=mqtt: the broker, mqtt://HOST or mqtts://HOST, each with :PORT if it is not 1883 or 8883; an IPv6 address as [fd00::7]",
                     None,
                 ),
                 text(

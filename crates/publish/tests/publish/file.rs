@@ -152,6 +152,12 @@ fn settings_that_cannot_work_are_refused_with_a_sentence() {
             "method=mqtt uri=mqtt://user:hidden@host",
             "credentials-file",
         ),
+        ("method=mqtt uri=mqtt://::1:1883", "brackets"),
+        ("method=mqtt uri=mqtts://[fe80::1%eth0]:8883", "zone"),
+        (
+            "method=mqtt uri=mqtt://user:hidden@[::1]",
+            "credentials-file",
+        ),
         ("method=mqtt uri=mqtt://host topic=a/# camera=x", "topic="),
         ("method=mqtt uri=mqtt://host ca-file=/x.pem", "mqtts://"),
         (

@@ -96,6 +96,36 @@ fn file_that_cannot_be_read_is_a_mistake() {
 }
 
 #[test]
+fn files_of_windows_are_read_or_refused_with_a_sentence() {
+    let sandbox = Sandbox::new("station-windows");
+    let good = "[[camera]]\r\nname = \"left\"\r\nsource = \"videotestsrc\"\r\n";
+    let wide = |text: &str, order: fn(u16) -> [u8; 2]| {
+        let units = std::iter::once('\u{feff}').chain(text.chars());
+        units.flat_map(|unit| order(unit as u16)).collect()
+    };
+    for (name, bytes, word, right) in [
+        (
+            "mark",
+            format!("\u{feff}{good}").into_bytes(),
+            "no mistake",
+            0,
+        ),
+        ("le", wide(good, u16::to_le_bytes), "it is UTF-16", 1),
+        ("be", wide(good, u16::to_be_bytes), "it is UTF-16", 1),
+        ("latin", b"# \xE9\r\n".to_vec(), "line 1 holds", 1),
+    ] {
+        fs::write(sandbox.path().join(name), bytes).unwrap();
+        let (told, code) = check(&sandbox, name);
+        assert!(told.contains(word) && code == Some(right), "{name}: {told}");
+    }
+    // The place of a mistake is that of the text.
+    let wrong = "\u{feff}nam = 1\r\n";
+    fs::write(sandbox.path().join("wrong"), wrong).unwrap();
+    let (told, _) = check(&sandbox, "wrong");
+    assert!(told.contains("wrong:1:1: "), "{told}");
+}
+
+#[test]
 fn credentials_that_come_with_the_service_are_noted_by_a_check_and_needed_to_run() {
     let sandbox = Sandbox::new("station-credentials");
     let own = sandbox.path().join("own");
