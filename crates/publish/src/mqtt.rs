@@ -20,7 +20,7 @@ use crate::{
     broker::Broker,
     queue::Queue,
     report::Report,
-    sender::{FLUSH, Notifier, Sender},
+    sender::{Notifier, Sender},
 };
 
 /// Reports that are sent before the broker has acknowledged the first of them.
@@ -270,18 +270,11 @@ impl Mqtt {
 
 impl Sender for Mqtt {
     async fn run(self, queue: &Queue, notifier: &Notifier) {
-        let stop = async {
-            let mut asked = None;
-            loop {
+        // There is nothing to send, and no connection to end.
+        let is_idle = async {
+            queue.stopping().await;
+            while queue.len() > 0 || queue.numbers().is_connected.load(Relaxed) {
                 sleep(Duration::from_millis(20)).await;
-                if !queue.is_stopping() {
-                    continue;
-                }
-                let waited = asked.get_or_insert_with(Instant::now).elapsed();
-                let is_idle = queue.len() == 0 && !queue.numbers().is_connected.load(Relaxed);
-                if waited > FLUSH || is_idle {
-                    return;
-                }
             }
         };
         let work = async {
@@ -302,7 +295,7 @@ impl Sender for Mqtt {
             }
         };
         tokio::select! {
-            () = stop => {}
+            () = is_idle => {}
             () = work => {}
         }
     }

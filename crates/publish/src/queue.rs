@@ -6,9 +6,10 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
+    time::Duration,
 };
 
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::sleep};
 
 use crate::report::Report;
 
@@ -100,6 +101,13 @@ impl Queue {
     /// Whether a stop was asked for.
     pub fn is_stopping(&self) -> bool {
         self.is_stopping.load(Relaxed)
+    }
+
+    /// Waits until a stop is asked for.
+    pub async fn stopping(&self) {
+        while !self.is_stopping() {
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Sets whether frames come.

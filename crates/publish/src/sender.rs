@@ -7,10 +7,12 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::{SigSet, Signal};
+
 use crate::queue::Queue;
 
 /// Longest time for which a stop waits for reports that are not sent.
-pub const FLUSH: Duration = Duration::from_secs(2);
+const FLUSH: Duration = Duration::from_secs(2);
 /// Longest time for which it then waits for the thread.
 const JOIN_LIMIT: Duration = Duration::from_secs(1);
 
@@ -59,6 +61,12 @@ impl Notifier {
     }
 }
 
+/// Ends when a stop has waited long enough.
+async fn flushed(queue: &Queue) {
+    queue.stopping().await;
+    tokio::time::sleep(FLUSH).await;
+}
+
 /// A running thread.
 pub struct Running {
     queue: Arc<Queue>,
@@ -86,7 +94,15 @@ impl Running {
             .spawn(move || {
                 // Dropped at the end, which the receiver sees.
                 let _end = end;
-                runtime.block_on(sender.run(&of_thread, &notifier));
+                // A pipe or socket whose reader has left must be an error here, not the end of the process. A pending
+                // signal ends with the thread. The process's own handling of the signal is the application's.
+                let _ = SigSet::from(Signal::SIGPIPE).thread_block();
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = sender.run(&of_thread, &notifier) => {}
+                        () = flushed(&of_thread) => {}
+                    }
+                });
                 // A DNS query that still runs must not delay the end.
                 runtime.shutdown_background();
             })?;

@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("inspectpublish-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -22,7 +22,7 @@ impl Folder {
         Self(path)
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
@@ -207,5 +207,16 @@ fn a_line_waits_while_another_process_writes() {
     other.unlock().unwrap();
     rig.wait_for("published", 1);
     assert_eq!(folder.lines("lines").len(), 1);
-    rig.stop();
+
+    // A lock that stays is told, and delays no stop.
+    other.lock().unwrap();
+    rig.push_fails(1);
+    rig.wait_for("errors", 1);
+    let told = rig.told();
+    assert!(told[0].contains("keeps the file locked"), "{told:?}");
+    let stopped = rig.stop();
+    assert!(
+        stopped < std::time::Duration::from_millis(2700),
+        "{stopped:?}"
+    );
 }

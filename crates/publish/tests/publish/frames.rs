@@ -92,6 +92,22 @@ impl Rig {
             .collect()
     }
 
+    /// Waits for a warning or an info that contains `word`, and takes it with all before it.
+    #[track_caller]
+    pub fn wait_until_told(&self, word: &str) -> String {
+        let begun = Instant::now();
+        let mut told = Vec::new();
+        loop {
+            told.extend(self.told());
+            if let Some(text) = told.iter().find(|text| text.contains(word)) {
+                return text.clone();
+            }
+            let waited = begun.elapsed();
+            assert!(waited < Duration::from_secs(30), "no {word:?} in {told:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// Stops the element; the time that it took.
     pub fn stop(self) -> Duration {
         let begun = Instant::now();

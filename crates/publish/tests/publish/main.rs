@@ -12,3 +12,4 @@ mod file;
 mod frames;
 mod hostile;
 mod mqtt;
+mod pipes;

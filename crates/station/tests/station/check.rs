@@ -126,6 +126,21 @@ fn files_of_windows_are_read_or_refused_with_a_sentence() {
 }
 
 #[test]
+fn a_check_whose_reader_has_left_ends_with_its_code() {
+    let sandbox = Sandbox::new("station-no-reader");
+    let good = "[[camera]]\nname = \"left\"\nsource = \"videotestsrc\"\n";
+    for (name, text, code) in [("good", good, 0), ("wrong", "nam = 1\n", 1)] {
+        fs::write(sandbox.path().join(name), text).unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(program());
+        let command = command.args(["--check", name]).current_dir(sandbox.path());
+        let done = command.stdout(writer).status().unwrap();
+        assert_eq!(done.code(), Some(code), "{name}");
+    }
+}
+
+#[test]
 fn credentials_that_come_with_the_service_are_noted_by_a_check_and_needed_to_run() {
     let sandbox = Sandbox::new("station-credentials");
     let own = sandbox.path().join("own");
