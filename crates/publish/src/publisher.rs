@@ -17,6 +17,8 @@ use crate::{
 
 pub(crate) const DEFAULT_TOPIC: &str = "clinspect";
 pub(crate) const DEFAULT_MAX_QUEUED: u32 = 1000;
+/// Six results with as many defects as an element lists.
+pub(crate) const DEFAULT_MAX_QUEUED_BYTES: u64 = 64 << 20;
 
 /// What is sent, and where. The fields are the properties of `inspectpublish`; an empty text is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct Settings {
     pub frames: Frames,
     /// Most reports that wait.
     pub max_queued: u32,
+    /// Most memory of the reports that wait, bytes; one report may be larger.
+    pub max_queued_bytes: u64,
     /// User and password.
     pub credentials_file: String,
     /// Certificates of authorities, PEM.
@@ -51,6 +55,7 @@ impl Default for Settings {
             camera: String::new(),
             frames: Frames::default(),
             max_queued: DEFAULT_MAX_QUEUED,
+            max_queued_bytes: DEFAULT_MAX_QUEUED_BYTES,
             credentials_file: String::new(),
             ca_file: String::new(),
         }
@@ -124,6 +129,8 @@ impl std::error::Error for StartError {}
 pub struct Numbers {
     /// Reports that wait.
     pub queued: u64,
+    /// Memory of the reports that wait, bytes.
+    pub queued_bytes: u64,
     /// Reports that the file or the broker has taken.
     pub published: u64,
     /// Reports that were dropped because the queue was full, or were not sent before the end.
@@ -154,7 +161,10 @@ impl Publisher {
         name: &str,
         notify: impl Fn(Notice) + Send + 'static,
     ) -> Result<Self, StartError> {
-        let queue = Arc::new(Queue::new(settings.max_queued as usize));
+        let queue = Arc::new(Queue::new(
+            settings.max_queued as usize,
+            settings.max_queued_bytes,
+        ));
         let prepared = settings.prepare(name).map_err(StartError::Settings)?;
         let running = match prepared {
             Prepared::File(file) => Running::start(file, queue.clone(), notify),
@@ -197,6 +207,7 @@ impl Publisher {
         let of = self.queue.numbers();
         Numbers {
             queued: self.queue.len() as u64,
+            queued_bytes: self.queue.bytes(),
             published: of.published.load(Relaxed),
             dropped: of.dropped.load(Relaxed),
             errors: of.errors.load(Relaxed),

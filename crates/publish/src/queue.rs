@@ -15,13 +15,42 @@ use crate::report::Report;
 
 /// A bounded queue between the streaming thread and the thread that sends. A full queue drops its oldest report.
 pub struct Queue {
-    waiting: Mutex<VecDeque<Arc<Report>>>,
+    waiting: Mutex<Waiting>,
     most: usize,
+    most_bytes: u64,
     changed: Notify,
     is_stopping: AtomicBool,
     /// Whether frames come.
     is_online: AtomicBool,
     numbers: Numbers,
+}
+
+/// The reports that wait, the oldest first, each with its memory in bytes.
+#[derive(Default)]
+struct Waiting {
+    reports: VecDeque<(Arc<Report>, u64)>,
+    /// The sum.
+    bytes: u64,
+}
+
+impl Waiting {
+    fn push_back(&mut self, report: Arc<Report>) {
+        let bytes = report.memory() as u64;
+        self.bytes += bytes;
+        self.reports.push_back((report, bytes));
+    }
+
+    fn push_front(&mut self, report: Arc<Report>) {
+        let bytes = report.memory() as u64;
+        self.bytes += bytes;
+        self.reports.push_front((report, bytes));
+    }
+
+    fn pop_front(&mut self) -> Option<Arc<Report>> {
+        let (report, bytes) = self.reports.pop_front()?;
+        self.bytes -= bytes;
+        Some(report)
+    }
 }
 
 /// What happened to the reports so far.
@@ -40,11 +69,12 @@ pub struct Numbers {
 }
 
 impl Queue {
-    /// A queue of at most `most` reports.
-    pub fn new(most: usize) -> Self {
+    /// A queue of at most `most` reports in at most `most_bytes`; one report may be larger than that.
+    pub fn new(most: usize, most_bytes: u64) -> Self {
         Self {
             waiting: Mutex::default(),
             most,
+            most_bytes,
             changed: Notify::new(),
             is_stopping: AtomicBool::new(false),
             is_online: AtomicBool::new(true),
@@ -52,7 +82,7 @@ impl Queue {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<Arc<Report>>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -67,13 +97,17 @@ impl Queue {
         self.put(|waiting| reports.rev().for_each(|report| waiting.push_front(report)));
     }
 
-    fn put(&self, add: impl FnOnce(&mut VecDeque<Arc<Report>>)) {
+    fn put(&self, add: impl FnOnce(&mut Waiting)) {
         let mut waiting = self.waiting();
         add(&mut waiting);
-        let over = waiting.len().saturating_sub(self.most);
-        waiting.drain(..over);
+        let mut over = Vec::new();
+        while waiting.reports.len() > self.most
+            || (waiting.bytes > self.most_bytes && waiting.reports.len() > 1)
+        {
+            over.extend(waiting.pop_front());
+        }
         drop(waiting);
-        self.numbers.dropped.fetch_add(over as u64, Relaxed);
+        self.numbers.dropped.fetch_add(over.len() as u64, Relaxed);
         self.changed.notify_one();
     }
 
@@ -84,7 +118,12 @@ impl Queue {
 
     /// Number of reports that wait.
     pub fn len(&self) -> usize {
-        self.waiting().len()
+        self.waiting().reports.len()
+    }
+
+    /// Memory of the reports that wait, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.waiting().bytes
     }
 
     /// Waits for a change since the last call: a report, the online state, or a stop. One caller at a time.
@@ -123,7 +162,7 @@ impl Queue {
 
     /// Drops and counts the waiting reports, because the sender has stopped.
     pub fn close(&self) {
-        self.waiting().clear();
+        *self.waiting() = Waiting::default();
         let Numbers {
             pushed,
             published,
@@ -164,15 +203,32 @@ mod tests {
 
     #[test]
     fn oldest_report_is_dropped_and_counted() {
-        let queue = Queue::new(3);
+        let queue = Queue::new(3, u64::MAX);
         (0..5).for_each(|frame| queue.push(report(frame)));
         assert_eq!(queue.numbers().dropped.load(Relaxed), 2);
         assert_eq!(frames(&queue), [2, 3, 4]);
     }
 
     #[test]
+    fn bytes_bound_the_queue_too_and_a_report_larger_than_the_bound_is_kept() {
+        let one = report(0).memory() as u64;
+        let queue = Queue::new(100, 3 * one);
+        (0..5).for_each(|frame| queue.push(report(frame)));
+        assert_eq!(queue.numbers().dropped.load(Relaxed), 2);
+        queue.put_back([report(1)].into_iter());
+        assert_eq!(queue.numbers().dropped.load(Relaxed), 3);
+        assert_eq!(queue.bytes(), 3 * one);
+        assert_eq!(frames(&queue), [2, 3, 4]);
+        assert_eq!(queue.bytes(), 0);
+
+        let queue = Queue::new(100, one - 1);
+        (0..2).for_each(|frame| queue.push(report(frame)));
+        assert_eq!(frames(&queue), [1]);
+    }
+
+    #[test]
     fn reports_that_come_back_keep_their_order_and_the_oldest_is_dropped() {
-        let queue = Queue::new(3);
+        let queue = Queue::new(3, u64::MAX);
         (2..4).for_each(|frame| queue.push(report(frame)));
         queue.put_back([report(0), report(1)].into_iter());
         assert_eq!(queue.numbers().dropped.load(Relaxed), 1);

@@ -133,6 +133,28 @@ fn a_missing_folder_is_told_once_and_results_wait_for_it() {
 }
 
 #[test]
+fn results_that_wait_are_bounded_in_bytes() {
+    let folder = Folder::new("bytes");
+    let mut rig = Rig::new(&format!("location={}", folder.file("later/lines")));
+    // Half a megabyte each: fewer than the 1000 of max-queued fill the 64 MiB.
+    let most = 64 << 20;
+    for _ in 0..300 {
+        rig.push_defects(4000);
+    }
+    rig.wait_for("errors", 1);
+    let bytes = rig.stat("queued-bytes");
+    assert!(bytes <= most && bytes > most * 9 / 10, "{bytes} bytes");
+    assert!(rig.stat("dropped") > 100);
+    // The newest wait.
+    fs::create_dir(folder.0.join("later")).unwrap();
+    rig.wait_for("published", 100);
+    rig.stop();
+    let written = frames(&folder.lines("later/lines"));
+    let first = 300 - written.len() as u64;
+    assert_eq!(written, (first..300).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_full_disk_is_counted_and_a_stop_stays_short() {
     let mut rig = Rig::new("location=/dev/full");
     rig.push_fails(3);

@@ -31,12 +31,23 @@ impl Rig {
         }
     }
 
+    /// Sends the next frame, which fails with this many defects.
+    pub fn push_defects(&mut self, count: usize) {
+        let mut result = result(self.number, Verdict::Fail);
+        result.defects = vec![result.defects[0]; count];
+        self.push_result(&result);
+    }
+
     /// Sends the next frame with this verdict; it must come out unchanged.
     pub fn push(&mut self, verdict: Verdict) {
+        self.push_result(&result(self.number, verdict));
+    }
+
+    fn push_result(&mut self, result: &DefectResult) {
         let mut buffer = gst::Buffer::with_size(64 * 48).unwrap();
         let frame = buffer.get_mut().unwrap();
         frame.set_pts(gst::ClockTime::from_mseconds(40 * self.number));
-        result(self.number, verdict).attach(frame).unwrap();
+        result.attach(frame).unwrap();
         histogram(self.number).attach(frame).unwrap();
         self.number += 1;
         let pointer = buffer.as_ptr();
