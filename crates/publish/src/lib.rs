@@ -16,6 +16,7 @@ pub mod report;
 mod sender;
 pub mod text;
 pub mod time;
+mod trial;
 
 pub use publish::{Frames, InspectPublish, Method};
 pub use publisher::{Numbers, Publisher, Settings, StartError};

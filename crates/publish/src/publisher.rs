@@ -20,6 +20,9 @@ pub(crate) const DEFAULT_MAX_QUEUED: u32 = 1000;
 /// Six results with as many defects as an element lists.
 pub(crate) const DEFAULT_MAX_QUEUED_BYTES: u64 = 64 << 20;
 
+/// Longest `topic` and `camera` in topics, bytes; a topic has at most 65 535.
+const LONGEST_PART: usize = 1024;
+
 /// What is sent, and where. The fields are the properties of `inspectpublish`; an empty text is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -90,9 +93,15 @@ impl Settings {
                     camera => camera,
                 };
                 for (name, part) in [("topic", self.topic.as_str()), ("camera", camera)] {
-                    if part.is_empty() || part.contains(['#', '+', '\0']) {
+                    // Brokers end the connection at control characters and at a longer topic.
+                    let is_wrong = |c: char| {
+                        c.is_control()
+                            || matches!(c, '#' | '+' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+                    };
+                    if part.is_empty() || part.contains(is_wrong) || part.len() > LONGEST_PART {
                         return Err(format!(
-                            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or +"
+                            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or + or control \
+                             characters, and has at most {LONGEST_PART} bytes"
                         ));
                     }
                 }
@@ -133,7 +142,7 @@ pub struct Numbers {
     pub queued_bytes: u64,
     /// Reports that the file or the broker has taken.
     pub published: u64,
-    /// Reports that were dropped because the queue was full, or were not sent before the end.
+    /// Reports that were dropped: the queue was full, the broker never takes them, or the end came before.
     pub dropped: u64,
     /// Failed attempts to write, to connect or to send.
     pub errors: u64,

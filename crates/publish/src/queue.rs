@@ -29,27 +29,34 @@ pub struct Queue {
 #[derive(Default)]
 struct Waiting {
     reports: VecDeque<(Arc<Report>, u64)>,
+    /// Those that the sender set aside; they are older.
+    aside: VecDeque<(Arc<Report>, u64)>,
     /// The sum.
     bytes: u64,
 }
 
 impl Waiting {
-    fn push_back(&mut self, report: Arc<Report>) {
+    /// Adds the memory of a report.
+    fn with_bytes(&mut self, report: Arc<Report>) -> (Arc<Report>, u64) {
         let bytes = report.memory() as u64;
         self.bytes += bytes;
-        self.reports.push_back((report, bytes));
+        (report, bytes)
     }
 
-    fn push_front(&mut self, report: Arc<Report>) {
-        let bytes = report.memory() as u64;
-        self.bytes += bytes;
-        self.reports.push_front((report, bytes));
-    }
-
-    fn pop_front(&mut self) -> Option<Arc<Report>> {
-        let (report, bytes) = self.reports.pop_front()?;
+    /// Subtracts the memory of a report.
+    fn without_bytes(&mut self, taken: Option<(Arc<Report>, u64)>) -> Option<Arc<Report>> {
+        let (report, bytes) = taken?;
         self.bytes -= bytes;
         Some(report)
+    }
+
+    fn len(&self) -> usize {
+        self.reports.len() + self.aside.len()
+    }
+
+    fn drop_oldest(&mut self) {
+        let oldest = self.aside.pop_front().or_else(|| self.reports.pop_front());
+        self.without_bytes(oldest);
     }
 }
 
@@ -60,7 +67,7 @@ pub struct Numbers {
     pushed: AtomicU64,
     /// Reports that the file or the broker has taken.
     pub published: AtomicU64,
-    /// Reports that were dropped because the queue was full.
+    /// Reports that were dropped: the queue was full, or the broker never takes them.
     pub dropped: AtomicU64,
     /// Failed attempts to write, to connect or to send.
     pub errors: AtomicU64,
@@ -89,36 +96,81 @@ impl Queue {
     /// Adds the newest report. Returns at once.
     pub fn push(&self, report: Arc<Report>) {
         self.numbers.pushed.fetch_add(1, Relaxed);
-        self.put(|waiting| waiting.push_back(report));
+        self.put(|waiting| {
+            let report = waiting.with_bytes(report);
+            waiting.reports.push_back(report);
+        });
     }
 
     /// Puts reports back that were taken and not sent, the oldest first.
     pub fn put_back(&self, reports: impl DoubleEndedIterator<Item = Arc<Report>>) {
-        self.put(|waiting| reports.rev().for_each(|report| waiting.push_front(report)));
+        self.put(|waiting| {
+            for report in reports.rev() {
+                let report = waiting.with_bytes(report);
+                waiting.reports.push_front(report);
+            }
+        });
+    }
+
+    /// Sets a report aside that was taken: others are sent first. It waits, and counts as before.
+    pub fn set_aside(&self, report: Arc<Report>) {
+        self.put(|waiting| {
+            let report = waiting.with_bytes(report);
+            waiting.aside.push_back(report);
+        });
     }
 
     fn put(&self, add: impl FnOnce(&mut Waiting)) {
         let mut waiting = self.waiting();
         add(&mut waiting);
-        let mut over = Vec::new();
-        while waiting.reports.len() > self.most
-            || (waiting.bytes > self.most_bytes && waiting.reports.len() > 1)
-        {
-            over.extend(waiting.pop_front());
+        let mut over = 0;
+        while waiting.len() > self.most || (waiting.bytes > self.most_bytes && waiting.len() > 1) {
+            waiting.drop_oldest();
+            over += 1;
         }
         drop(waiting);
-        self.numbers.dropped.fetch_add(over.len() as u64, Relaxed);
+        self.numbers.dropped.fetch_add(over, Relaxed);
         self.changed.notify_one();
     }
 
-    /// Takes the oldest report.
+    /// Takes the oldest report that is not set aside.
     pub fn take(&self) -> Option<Arc<Report>> {
-        self.waiting().pop_front()
+        self.take_if(|_| true)
+    }
+
+    /// As [`Self::take`], if its memory fits.
+    pub fn take_if(&self, fits: impl FnOnce(u64) -> bool) -> Option<Arc<Report>> {
+        let mut waiting = self.waiting();
+        let bytes = waiting.reports.front().map(|(_, bytes)| *bytes)?;
+        let oldest = fits(bytes).then(|| waiting.reports.pop_front())?;
+        waiting.without_bytes(oldest)
+    }
+
+    /// Takes the oldest report that is set aside.
+    pub fn take_aside(&self) -> Option<Arc<Report>> {
+        let mut waiting = self.waiting();
+        let oldest = waiting.aside.pop_front();
+        waiting.without_bytes(oldest)
+    }
+
+    /// Whether reports are set aside.
+    pub fn has_aside(&self) -> bool {
+        !self.waiting().aside.is_empty()
+    }
+
+    /// Whether a report waits that is not set aside.
+    pub fn has_next(&self) -> bool {
+        !self.waiting().reports.is_empty()
+    }
+
+    /// Counts a report that was taken and will not be sent.
+    pub fn count_dropped(&self) {
+        self.numbers.dropped.fetch_add(1, Relaxed);
     }
 
     /// Number of reports that wait.
     pub fn len(&self) -> usize {
-        self.waiting().reports.len()
+        self.waiting().len()
     }
 
     /// Memory of the reports that wait, bytes.
@@ -224,6 +276,20 @@ mod tests {
         let queue = Queue::new(100, one - 1);
         (0..2).for_each(|frame| queue.push(report(frame)));
         assert_eq!(frames(&queue), [1]);
+    }
+
+    #[test]
+    fn reports_that_are_set_aside_count_and_are_the_first_to_be_dropped() {
+        let queue = Queue::new(3, u64::MAX);
+        (0..2).for_each(|frame| queue.push(report(frame)));
+        let first = queue.take().unwrap();
+        queue.set_aside(first);
+        assert_eq!((queue.len(), queue.has_aside()), (2, true));
+        (2..4).for_each(|frame| queue.push(report(frame)));
+        assert_eq!(queue.numbers().dropped.load(Relaxed), 1);
+        assert!(queue.take_aside().is_none());
+        assert_eq!(frames(&queue), [1, 2, 3]);
+        assert_eq!(queue.bytes(), 0);
     }
 
     #[test]

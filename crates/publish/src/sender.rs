@@ -29,6 +29,8 @@ pub enum Notice {
     Failed(String),
     /// Reports are sent again.
     Recovered(String),
+    /// A report, or the state, was given up, while the others are sent: why, and what to do.
+    Refused(String),
 }
 
 /// Notifies the application when sending begins to fail, and when it recovers.
@@ -44,6 +46,16 @@ impl Notifier {
         }
         // After the message: a reader that sees the count finds the message.
         numbers.errors.fetch_add(1, Relaxed);
+    }
+
+    /// A connection ended while the sender finds out which packet the broker never accepts. The broker is there.
+    pub fn lost(&self, queue: &Queue) {
+        queue.numbers().errors.fetch_add(1, Relaxed);
+    }
+
+    /// A packet was given up.
+    pub fn refused(&self, text: String) {
+        (self.0)(Notice::Refused(text));
     }
 
     /// Reports can be sent. After a failure the application gets this text.

@@ -222,6 +222,9 @@ impl BaseTransformImpl for InspectPublish {
                     gst::ResourceError::Write,
                     ("{why}; the results wait, and the element tries again")
                 ),
+                Notice::Refused(why) => {
+                    gst::element_warning!(element, gst::ResourceError::Write, ("{why}"))
+                }
                 Notice::Recovered(text) => {
                     gst::element_info!(element, gst::ResourceError::Write, ("{text}"))
                 }

@@ -181,6 +181,7 @@ fn settings_that_cannot_work_are_refused_with_a_sentence() {
             "credentials-file",
         ),
         ("method=mqtt uri=mqtt://host topic=a/# camera=x", "topic="),
+        ("method=mqtt uri=mqtt://host camera=\"a\tb\"", "control"),
         ("method=mqtt uri=mqtt://host ca-file=/x.pem", "mqtts://"),
         (
             "method=mqtt uri=mqtts://host ca-file=/no/ca.pem",

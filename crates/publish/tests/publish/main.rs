@@ -13,3 +13,4 @@ mod frames;
 mod hostile;
 mod mqtt;
 mod pipes;
+mod refused;

@@ -174,6 +174,32 @@ fn no_fail_is_lost_while_the_broker_is_away() {
     rig.stop();
 }
 
+#[test]
+fn no_fail_is_lost_while_the_broker_restarts_again_and_again() {
+    let Some(mut broker) = Broker::start("restarts", false) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let mut rig = Rig::new(&line(&broker, "mqtt"));
+    for round in 1..=8 {
+        rig.push_fails(20);
+        broker.kill();
+        rig.push_fails(5);
+        broker.run();
+        // The next end comes while results are on their way.
+        rig.wait_for("published", 25 * round - 20);
+    }
+    let wanted: Vec<u64> = (0..200).collect();
+    subscriber.wait(RESULT, |texts| {
+        let mut seen = frames(texts);
+        seen.sort_unstable();
+        seen.dedup();
+        seen == wanted
+    });
+    assert_eq!(rig.stat("dropped"), 0);
+    rig.stop();
+}
+
 /// Environment of [`child_that_publishes`]: its properties.
 const CHILD: &str = "INSPECTPUBLISH_CHILD";
 
