@@ -126,6 +126,23 @@ fn files_of_windows_are_read_or_refused_with_a_sentence() {
 }
 
 #[test]
+fn listen_takes_ipv6_in_brackets_and_refuses_other_forms_with_a_sentence() {
+    let sandbox = Sandbox::new("station-listen");
+    let camera = "[[camera]]\nname = \"left\"\nsource = \"videotestsrc\"\n";
+    for (listen, word) in [
+        ("[::1]:0", "no mistake"),
+        ("::1:8080", "[::1]:8080"),
+        ("[::1]", "[::1]:8080"),
+        ("[fe80::1%eth0]:8080", "without a zone"),
+    ] {
+        let text = format!("listen = \"{listen}\"\n{camera}");
+        fs::write(sandbox.path().join("line.toml"), text).unwrap();
+        let (told, _) = check(&sandbox, "line.toml");
+        assert!(told.contains(word), "{listen}: {told}");
+    }
+}
+
+#[test]
 fn a_check_whose_reader_has_left_ends_with_its_code() {
     let sandbox = Sandbox::new("station-no-reader");
     let good = "[[camera]]\nname = \"left\"\nsource = \"videotestsrc\"\n";
