@@ -37,6 +37,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const CONNECT_LIMIT: u64 = 5;
 /// Pause before a new connection: the first one, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// Pause instead while a packet is found that the broker does not accept, so that a stop has time for all others; and most such
+/// pauses in a row.
+const TRIAL_PAUSE: Duration = Duration::from_millis(50);
+const TRIAL_PAUSES: u32 = 16;
 /// A pause is longer by up to this part of it, so that the stations of a plant do not come back all at once.
 const JITTER: f64 = 0.5;
 /// Largest packet: what the broker may send, and a report.
@@ -126,7 +130,9 @@ impl Connection {
 /// How a connection ended.
 struct End {
     why: String,
-    /// The broker was there.
+    /// The broker accepted the connection.
+    is_accepted: bool,
+    /// The broker acknowledged a packet.
     was_there: bool,
     /// Which packet the broker does not accept is found out; nothing to tell of this end.
     is_trial: bool,
@@ -200,6 +206,7 @@ impl Mqtt {
         let is_trial = self.judge(&connection, queue, notifier, &mut trial.borrow_mut());
         Err(End {
             why,
+            is_accepted: connection.is_accepted.load(Relaxed),
             was_there: connection.has_answered.load(Relaxed),
             is_trial,
         })
@@ -482,7 +489,8 @@ impl Sender for Mqtt {
         let work = async {
             let [first, longest] = PAUSES;
             let mut pause = first;
-            let trial = RefCell::default();
+            let trial: RefCell<Trial> = RefCell::default();
+            let mut short_pauses = TRIAL_PAUSES;
             loop {
                 let begun = Instant::now();
                 let Err(end) = self.connection(queue, notifier, &trial).await else {
@@ -492,12 +500,22 @@ impl Sender for Mqtt {
                 if begun.elapsed() > longest || end.was_there {
                     pause = first;
                 }
+                if begun.elapsed() > longest {
+                    short_pauses = TRIAL_PAUSES;
+                }
+                let is_short = short_pauses > 0 && end.is_accepted && trial.borrow().is_single();
                 if end.is_trial {
                     notifier.lost(queue);
                 } else {
                     notifier.failed(queue, &end.why);
                 }
-                sleep(pause.mul_f64(1.0 + JITTER * glib::random_double())).await;
+                let jitter = 1.0 + JITTER * glib::random_double();
+                if is_short {
+                    short_pauses -= 1;
+                    sleep(TRIAL_PAUSE.mul_f64(jitter)).await;
+                    continue;
+                }
+                sleep(pause.mul_f64(jitter)).await;
                 pause = (2 * pause).min(longest);
             }
         };

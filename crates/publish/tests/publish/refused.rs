@@ -216,6 +216,17 @@ fn the_first_the_last_and_several_in_a_row_are_dropped() {
 }
 
 #[test]
+fn a_stop_leaves_time_to_find_the_refused_result_and_to_send_all_others() {
+    let broker = Fussy::new(is_small);
+    let mut rig = broker.rig();
+    rig.push_fails(20);
+    rig.push_defects(LARGE);
+    rig.push_fails(130);
+    rig.stop();
+    assert_eq!(broker.frames(), others(151, &[20]));
+}
+
+#[test]
 fn a_broker_that_takes_no_results_for_a_while_loses_none() {
     // As without the right to publish there: the broker takes the state.
     let broker = Fussy::new(|topic, _| topic.ends_with("/state"));
