@@ -7,6 +7,8 @@
 //!
 //! No plugin needs to be installed: the elements are linked into the program.
 
+use std::io::{Write, stdout};
+
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use gst::prelude::*;
@@ -113,7 +115,7 @@ fn main() -> Result<()> {
     if started.is_ok() {
         // If this thread is slow, the source waits: no frame is lost.
         while let Ok(sample) = results.pull_sample() {
-            report(sample.buffer().context("a sample without a frame")?);
+            report(sample.buffer().context("a sample without a frame")?)?;
         }
     }
     let mut failed = None;
@@ -129,39 +131,50 @@ fn main() -> Result<()> {
     if let Some(failed) = failed {
         bail!("{failed}");
     }
-    println!(
+    writeln!(
+        stdout(),
         "{} frames, {} of them in memory of the device, {} copied",
         stats.get::<u64>("frames")?,
         stats.get::<u64>("frames-zero-copy")?,
         stats.get::<u64>("frames-copied")?
-    );
+    )?;
     Ok(())
 }
 
 /// A frame's results, from the metas on it.
-fn report(buffer: &gst::BufferRef) {
+fn report(buffer: &gst::BufferRef) -> Result<()> {
     for histogram in HistogramResult::read(buffer) {
         let Some(grey) = histogram.statistics.first() else {
             continue;
         };
-        println!(
+        writeln!(
+            stdout(),
             "frame {}: median {}, mean {:.2}",
-            histogram.frame_number, grey.median, grey.mean
-        );
+            histogram.frame_number,
+            grey.median,
+            grey.mean
+        )?;
     }
     for result in DefectResult::read(buffer) {
-        println!("frame {}: {}", result.frame_number, result.verdict.name());
+        writeln!(
+            stdout(),
+            "frame {}: {}",
+            result.frame_number,
+            result.verdict.name()
+        )?;
         for defect in &result.defects {
-            println!(
+            writeln!(
+                stdout(),
                 "  {} of {}x{} px at {}: difference {:.1}",
                 result.class_name(defect.class),
                 defect.width,
                 defect.height,
                 result.position(defect),
                 defect.mean_difference
-            );
+            )?;
         }
     }
+    Ok(())
 }
 
 /// A message of the elements. The bus carries verdicts too, for applications that see no buffers.
@@ -170,6 +183,7 @@ fn told(message: Option<&gst::StructureRef>) {
         return;
     };
     if let (Ok(number), Ok("fail")) = (message.get::<u64>("frame-number"), message.get("verdict")) {
-        println!("bus: frame {number} failed");
+        // A reader that has left, as `head` does, is found out by the next result.
+        let _ = writeln!(stdout(), "bus: frame {number} failed");
     }
 }

@@ -13,6 +13,7 @@ gir1.2-gst-plugins-base-1.0, python3-numpy and python3-matplotlib.
 """
 import argparse
 import contextlib
+import signal
 import sys
 
 import gi
@@ -123,6 +124,8 @@ class Plot:
 
 
 def main():
+    # A reader that has left, as `head` does, ends the program without a traceback.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--save", help="write the last plot to this PNG; no window")
     parser.add_argument(

@@ -9,7 +9,10 @@
 //! is given, `overlay-histogram.jpg`.
 
 use clinspect_testkit::{self as common};
-use std::path::{Path, PathBuf};
+use std::{
+    io::{Write, stdout},
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Parser;
@@ -123,7 +126,7 @@ fn make(line: &str, picture: &Path, input: Input) -> Result<()> {
     match end.context("the pipeline does not end")?.view() {
         gst::MessageView::Error(error) => bail!("{}", error.error().message()),
         _ => {
-            println!("{}", picture.display());
+            writeln!(stdout(), "{}", picture.display())?;
             Ok(())
         }
     }

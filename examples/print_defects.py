@@ -12,6 +12,7 @@ one spot. Needs python3-gi, gir1.2-gst-plugins-base-1.0 and python3-numpy; print
 same in Rust.
 """
 import argparse
+import signal
 import sys
 
 import gi
@@ -83,6 +84,8 @@ def show(fields):
 
 
 def main():
+    # A reader that has left, as `head` does, ends the program without a traceback.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "pipeline", nargs=argparse.REMAINDER, help="as for gst-launch-1.0, without a sink"

@@ -11,6 +11,8 @@
 //! arguments the program inspects a chessboard with one spot. The elements are linked into this
 //! program; `print_defects.py` does the same in Python.
 
+use std::io::{Write, stdout};
+
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use clinspect_testkit::live;
@@ -52,7 +54,7 @@ fn main() -> Result<()> {
             bail!("a frame carries no GstClDefectMeta: put clpitchthreshold into the pipeline");
         }
         for result in &results {
-            print!("{result}");
+            write!(stdout(), "{result}")?;
         }
     }
     frames.close()

@@ -10,6 +10,7 @@ camera or your files. The arguments are the elements between appsrc and appsink,
 gst-launch-1.0. Needs python3-gi, python3-gst-1.0, gir1.2-gst-plugins-base-1.0 and python3-numpy.
 """
 import argparse
+import signal
 import sys
 
 import gi
@@ -72,6 +73,8 @@ def fail(pipeline):
 
 
 def main():
+    # A reader that has left, as `head` does, ends the program without a traceback.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--frames", type=int, default=6, help="number of frames [default: 6]")
     parser.add_argument(

@@ -11,9 +11,13 @@
 )]
 
 use clinspect_testkit::tools;
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
-use tools::{Sandbox, example, exists, run, skip};
+use tools::{Sandbox, example, exists, has_device, run, skip};
 
 fn examples() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("examples")
@@ -67,6 +71,46 @@ fn rust_examples_explain_themselves() {
         let mut command = sandbox.command(example("remote").to_str().unwrap());
         command.arg(side);
         explains_itself(&sandbox, command);
+    }
+}
+
+/// Runs an example whose standard output has no reader.
+#[track_caller]
+fn ends_without_a_reader(mut command: Command) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let done = command.stdout(writer).stderr(Stdio::piped()).spawn();
+    let done = done.unwrap().wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&done.stderr);
+    for word in ["panicked", "Traceback"] {
+        assert!(!told.contains(word), "{command:?}: {told}");
+    }
+    assert_ne!(done.status.code(), Some(0), "{command:?} ran to its end");
+}
+
+#[test]
+fn examples_end_without_a_panic_when_their_reader_has_left() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("no-reader");
+    let pictures = sandbox.folder("pictures");
+    for (name, arguments) in [
+        ("embed", &[][..]),
+        ("print_defects", &[]),
+        ("overlay_pictures", &[pictures.to_str().unwrap()]),
+    ] {
+        let mut command = sandbox.command(example(name).to_str().unwrap());
+        command.args(arguments);
+        ends_without_a_reader(command);
+    }
+    for name in ["print_defects.py", "push_frames.py"] {
+        let modules = "import gi, numpy; gi.require_version('GstApp', '1.0')";
+        let Some(mut command) = tools::python(&sandbox, modules) else {
+            return;
+        };
+        command.arg(examples().join(name));
+        ends_without_a_reader(command);
     }
 }
 

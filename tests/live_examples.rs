@@ -17,7 +17,8 @@ use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    thread::sleep,
+    sync::mpsc,
+    thread::{self, sleep},
     time::{Duration, Instant},
 };
 
@@ -52,8 +53,14 @@ impl Remote {
     }
 
     fn node(output: PathBuf, port: &str, frames: &str) -> Self {
+        Self::node_to("127.0.0.1", output, port, frames)
+    }
+
+    fn node_to(host: &str, output: PathBuf, port: &str, frames: &str) -> Self {
         let args = [
             "node",
+            "--host",
+            host,
             "--source",
             SMALL,
             "--inspection",
@@ -68,13 +75,22 @@ impl Remote {
 
     /// The station, and the port that it prints.
     fn station(output: PathBuf, more: &[&str]) -> (Self, String) {
-        let args = [&["station", "--address", "127.0.0.1"], more].concat();
+        Self::station_at("127.0.0.1", output, more)
+    }
+
+    fn station_at(address: &str, output: PathBuf, more: &[&str]) -> (Self, String) {
+        let args = [&["station", "--address", address], more].concat();
         let mut station = Self::start(output, &args);
-        let mut line = String::new();
         let mut told = BufReader::new(station.child.stderr.take().unwrap());
-        told.read_line(&mut line).unwrap();
+        let (send, first) = mpsc::channel();
+        thread::spawn(move || {
+            let mut line = String::new();
+            let _ = told.read_line(&mut line);
+            let _ = send.send((line, told.into_inner()));
+        });
+        let (line, told) = first.recv_timeout(LIMIT).expect("the station starts");
         // Keep stderr open, so that printing does not fail.
-        station.child.stderr = Some(told.into_inner());
+        station.child.stderr = Some(told);
         let port = line.trim().strip_prefix("listening on port ");
         let port = port.unwrap_or_else(|| panic!("{line:?}")).to_owned();
         (station, port)
@@ -178,6 +194,21 @@ fn remote_station_prints_what_the_node_found() {
         }
     }
     assert!(fs::read_dir(&failed).unwrap().count() > 0);
+}
+
+#[test]
+fn remote_sides_take_ipv6_addresses_with_and_without_brackets() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("remote-ipv6");
+    let file = |name: &str| sandbox.path().join(name);
+    let more = ["--port", "0", "--frames", "5"];
+    for (address, host) in [("[::1]", "::1"), ("::1", "[::1]")] {
+        let (mut station, port) = Remote::station_at(address, file("station"), &more);
+        let mut node = Remote::node_to(host, file("node"), &port, "30");
+        assert!(node.wait().success() && station.wait().success());
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Context, Result};
 use gst::prelude::*;
 use gstclinspect::results::DefectResult;
+use gstinspectpublish::address::Host;
 
 use crate::live::{
     running::Running,
@@ -19,7 +20,7 @@ pub struct Args {
     /// Properties of clpitchthreshold, as in gst-launch
     #[arg(long, default_value = INSPECTION)]
     inspection: String,
-    /// Address of the station
+    /// Name or address of the station
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
     /// UDP port of the station
@@ -46,7 +47,7 @@ pub fn run(args: &Args) -> Result<()> {
          udpsink name=network host={} port={} async=false",
         frames_of(&args.source),
         args.inspection,
-        args.host,
+        Host::new(&args.host).map_err(anyhow::Error::msg)?.bare(),
         args.port
     ))?;
     let inspect: gst::Element = node.get("inspect")?;

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use gst::prelude::*;
 use gst_video::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
+use gstinspectpublish::address::Host;
 
 use crate::live::{running::Running, stop::stopped};
 
@@ -21,7 +22,7 @@ const POLL: gst::ClockTime = gst::ClockTime::from_mseconds(50);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Address to listen at; 0.0.0.0 = all addresses of this machine
+    /// Address to listen at; 0.0.0.0 = all IPv4 addresses of this machine, :: = all
     #[arg(long, default_value = "0.0.0.0")]
     address: String,
     /// UDP port to listen at; 0 = a free one, which is printed
@@ -61,7 +62,8 @@ pub fn run(args: &Args) -> Result<()> {
          caps=application/x-rtp,media=application,clock-rate=90000,encoding-name=X-GST ! \
          rtpgstdepay ! clmaskunpack ! tee name=t ! queue ! \
          appsink name=masks sync=false {display}",
-        args.address, args.port
+        Host::new(&args.address).map_err(anyhow::Error::msg)?.bare(),
+        args.port
     ))?;
     let masks: gst_app::AppSink = station.get("masks")?;
     let network: gst::Element = station.get("network")?;

@@ -105,6 +105,16 @@ fn files() -> Vec<(&'static str, Vec<u8>)> {
             "P2",
             text(header("P2", "255\n"), ascii(pixels(|v| v.to_string()), " ")),
         ),
+        (
+            "P2 with a byte order mark and CRLF",
+            format!(
+                "\u{feff}{}{}\n",
+                header("P2", "255\n"),
+                ascii(pixels(|v| v.to_string()), " ")
+            )
+            .replace('\n', "\r\n")
+            .into_bytes(),
+        ),
         ("P4", binary(header("P4", ""), &p4)),
         ("P5", binary(header("P5", "255\n"), &pixels(|v| v))),
         (

@@ -2,19 +2,22 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
-use http::Uri;
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
 };
 
+use crate::{address::Host, text};
+
 /// A file of user and password is no longer than this, bytes.
 const MOST_CREDENTIALS: u64 = 4096;
+/// A file of certificates is no longer than this, bytes: those of all public authorities have 0.2 MB.
+const MOST_CERTIFICATES: u64 = 16 << 20;
 
 /// A broker.
 pub struct Broker {
     /// Name or address.
-    pub host: String,
+    pub host: Host,
     /// TCP port.
     pub port: u16,
     /// User and password.
@@ -31,41 +34,27 @@ impl Broker {
     pub fn new(uri: &str, credentials_file: &str, ca_file: &str) -> Result<Self, String> {
         // The text of a wrong URI may hold a password, so no error repeats it.
         const FORM: &str = "uri must be mqtt://HOST, mqtts://HOST or either with :PORT";
-        let parsed: Uri = uri.parse().map_err(|_| FORM)?;
-        let authority = parsed.authority().ok_or(FORM)?;
-        if authority.as_str().contains('@') {
+        let (scheme, authority) = uri.split_once("://").ok_or(FORM)?;
+        if authority.contains('@') {
             return Err(
                 "uri holds a user or a password, which other users of this machine could read; put them into \
                  credentials-file"
                     .into(),
             );
         }
-        let is_tls = match parsed.scheme_str() {
-            Some("mqtt") => false,
-            Some("mqtts") => true,
+        let is_tls = match scheme.to_ascii_lowercase().as_str() {
+            "mqtt" => false,
+            "mqtts" => true,
             _ => return Err(FORM.into()),
         };
-        if authority.host().is_empty()
-            || parsed.query().is_some()
-            || !matches!(parsed.path(), "" | "/")
-        {
-            return Err(FORM.into());
-        }
-        // A port that is too large is no port to the parser.
-        let port = match (
-            authority.port_u16(),
-            authority.as_str().ends_with(authority.host()),
-        ) {
-            (Some(port), _) => port,
-            (None, true) if is_tls => 8883,
-            (None, true) => 1883,
-            (None, false) => return Err(FORM.into()),
-        };
+        let authority = authority.strip_suffix('/').unwrap_or(authority);
+        let (host, port) = Host::with_port(authority).map_err(|why| format!("{FORM}: {why}"))?;
+        let port = port.unwrap_or(if is_tls { 8883 } else { 1883 });
         if !is_tls && !ca_file.is_empty() {
             return Err("ca-file needs a uri that begins with mqtts://".into());
         }
         Ok(Self {
-            host: authority.host().into(),
+            host,
             port,
             credentials: (!credentials_file.is_empty())
                 .then(|| credentials(Path::new(credentials_file)))
@@ -95,19 +84,19 @@ fn credentials(path: &Path) -> Result<[String; 2], String> {
             "credentials-file={place} can be read by other users; make it private: chmod 600 {place}"
         ));
     }
-    let text = fs::read_to_string(path).map_err(|error| cannot(&error))?;
-    let text = text.trim_end_matches(['\r', '\n']);
-    let parts = text.split_once('\n').or_else(|| text.split_once(':'));
-    let (user, password) = parts.ok_or_else(|| {
-        format!("credentials-file={place} needs two lines, the user and the password")
-    })?;
-    let user = user.trim_end_matches('\r');
-    if user.is_empty() || password.contains(['\n', '\r']) {
-        return Err(format!(
+    let text = text::read(path, MOST_CREDENTIALS).map_err(|error| cannot(&error))?;
+    let lines: Vec<&str> = text::lines(&text).collect();
+    let parts = match lines[..] {
+        [user, password] => Some((user, password)),
+        [line] => line.split_once(':'),
+        _ => None,
+    };
+    match parts {
+        Some((user, password)) if !user.is_empty() => Ok([user.into(), password.into()]),
+        _ => Err(format!(
             "credentials-file={place} needs two lines, the user and the password"
-        ));
+        )),
     }
-    Ok([user.into(), password.into()])
 }
 
 /// TLS with the certificates of `ca_file`, else with those of the system.
@@ -124,9 +113,9 @@ fn tls(ca_file: &str) -> Result<Arc<ClientConfig>, String> {
     } else {
         let cannot =
             |why: &dyn std::fmt::Display| format!("ca-file={ca_file} cannot be used: {why}");
-        let certificates =
-            CertificateDer::pem_file_iter(ca_file).map_err(|error| cannot(&error))?;
-        for certificate in certificates {
+        let pem = text::read_bytes(Path::new(ca_file), MOST_CERTIFICATES)
+            .map_err(|error| cannot(&error))?;
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| cannot(&error))?;
             roots.add(certificate).map_err(|error| cannot(&error))?;
         }
@@ -161,8 +150,11 @@ mod tests {
         ] {
             let broker = Broker::new(uri, "", "").unwrap();
             assert_eq!((broker.port, broker.tls.is_some()), (port, is_tls), "{uri}");
-            assert_eq!(broker.host, "broker");
+            assert_eq!(broker.host.bare(), "broker");
         }
+        let broker = Broker::new("mqtts://[::1]", "", "").unwrap();
+        assert_eq!(broker.host.bare(), "::1");
+        assert_eq!(broker.place(), "[::1]:8883");
         for uri in [
             "",
             "broker",
@@ -173,10 +165,26 @@ mod tests {
         ] {
             assert!(error(uri).contains("mqtt://HOST"), "{uri}: {}", error(uri));
         }
-        let text = error("mqtt://user:hidden@broker");
-        assert!(
-            text.contains("credentials-file") && !text.contains("hidden"),
-            "{text}"
-        );
+        for uri in [
+            "mqtt://user:hidden@broker",
+            "mqtts://user:hidden@[::1]:8883",
+            "mqtt://user:hid/hidden@[fe80::1%eth0]",
+        ] {
+            let text = error(uri);
+            assert!(
+                text.contains("credentials-file") && !text.contains("hidden"),
+                "{text}"
+            );
+        }
+        for (uri, word) in [
+            ("mqtt://::1:1883", "brackets"),
+            ("mqtts://[fe80::1%25eth0]:8883", "zone"),
+        ] {
+            let text = error(uri);
+            assert!(
+                text.contains(word) && text.contains("mqtt://HOST"),
+                "{text}"
+            );
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! element in an application without a plugin file, and [`Publisher`] sends reports without the
 //! element. It needs no OpenCL device.
 
+pub mod address;
 mod broker;
 mod file;
 mod mqtt;
@@ -13,7 +14,9 @@ mod publisher;
 mod queue;
 pub mod report;
 mod sender;
+pub mod text;
 pub mod time;
+mod trial;
 
 pub use publish::{Frames, InspectPublish, Method};
 pub use publisher::{Numbers, Publisher, Settings, StartError};

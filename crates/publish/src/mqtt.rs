@@ -1,6 +1,7 @@
 //! Reports to an MQTT broker (MQTT 3.1.1, QoS 1).
 
 use std::{
+    cell::RefCell,
     collections::VecDeque,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -11,8 +12,8 @@ use std::{
 
 use gst::glib;
 use rumqttc::{
-    AsyncClient, ConnectReturnCode, ConnectionError, Event, EventLoop, LastWill, MqttOptions,
-    NetworkOptions, Outgoing, Packet, QoS, TlsConfiguration, Transport,
+    AsyncClient, ConnectReturnCode, ConnectionError, Event, EventLoop, Incoming, LastWill,
+    MqttOptions, NetworkOptions, Outgoing, QoS, TlsConfiguration, Transport,
 };
 use tokio::{sync::Notify, time::sleep};
 
@@ -20,17 +21,26 @@ use crate::{
     broker::Broker,
     queue::Queue,
     report::Report,
-    sender::{FLUSH, Notifier, Sender},
+    sender::{Notifier, Sender},
+    trial::{Advice, Trial, Verdict},
 };
 
 /// Reports that are sent before the broker has acknowledged the first of them.
 const WINDOW: usize = 32;
+/// Their memory, bytes; one report may take more.
+const MOST_BYTES: u64 = 8 << 20;
+/// A packet without an acknowledgement for so long, while the broker answers, is one that the broker does not accept.
+const UNANSWERED: Duration = Duration::from_secs(25);
 /// A connection without traffic is checked after this time; the broker publishes the last will after one and a half.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 /// Longest wait for the broker's answer to a new connection, seconds.
 const CONNECT_LIMIT: u64 = 5;
 /// Pause before a new connection: the first one, and the longest.
 const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// Pause instead while a packet is found that the broker does not accept, so that a stop has time for all others; and most such
+/// pauses in a row.
+const TRIAL_PAUSE: Duration = Duration::from_millis(50);
+const TRIAL_PAUSES: u32 = 16;
 /// A pause is longer by up to this part of it, so that the stations of a plant do not come back all at once.
 const JITTER: f64 = 0.5;
 /// Largest packet: what the broker may send, and a report.
@@ -51,23 +61,81 @@ pub struct Mqtt {
     id: String,
 }
 
-/// A packet that the broker has not acknowledged: its number once it has one, and its report; none for a state.
-type Unacknowledged = (Option<u16>, Option<Arc<Report>>);
+/// A packet that the broker has not acknowledged.
+struct Packet {
+    /// Once the packet has one.
+    number: Option<u16>,
+    content: Content,
+    since: Instant,
+}
+
+/// What a packet holds.
+#[derive(Clone)]
+enum Content {
+    /// `online` or not.
+    State(bool),
+    /// The report, its JSON's bytes, and whether it was set aside before.
+    Report(Arc<Report>, usize, bool),
+}
 
 /// What is known of a connection.
 #[derive(Default)]
 struct Connection {
-    packets: Mutex<VecDeque<Unacknowledged>>,
+    packets: Mutex<VecDeque<Packet>>,
     /// The broker has answered, or acknowledged a packet, or [`Self::is_closed`] is set.
     changed: Notify,
     /// The end was sent.
     is_closed: AtomicBool,
+    /// The broker has accepted the connection.
+    is_accepted: AtomicBool,
+    /// The broker has acknowledged a packet.
+    has_answered: AtomicBool,
+    /// The broker has acknowledged a report.
+    has_delivered: AtomicBool,
+}
+
+impl Packet {
+    fn into_report(self) -> Option<Arc<Report>> {
+        match self.content {
+            Content::Report(report, ..) => Some(report),
+            Content::State(_) => None,
+        }
+    }
 }
 
 impl Connection {
-    fn packets(&self) -> MutexGuard<'_, VecDeque<Unacknowledged>> {
+    fn packets(&self) -> MutexGuard<'_, VecDeque<Packet>> {
         self.packets.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Memory of the reports on their way, bytes.
+    fn bytes(&self) -> u64 {
+        let packets = self.packets();
+        let memory = packets.iter().map(|packet| match &packet.content {
+            Content::Report(report, ..) => report.memory() as u64,
+            Content::State(_) => 0,
+        });
+        memory.sum()
+    }
+
+    /// Whether the broker answers, but has left a packet without an acknowledgement for long.
+    fn is_stuck(&self) -> bool {
+        let packets = self.packets();
+        packets
+            .front()
+            .is_some_and(|packet| packet.since.elapsed() > UNANSWERED)
+    }
+}
+
+/// How a connection ended.
+struct End {
+    why: String,
+    /// The broker accepted the connection.
+    is_accepted: bool,
+    /// The broker acknowledged a packet.
+    was_there: bool,
+    /// Which packet the broker does not accept is found out; nothing to tell of this end.
+    is_trial: bool,
 }
 
 impl Mqtt {
@@ -90,7 +158,7 @@ impl Mqtt {
     }
 
     fn options(&self) -> MqttOptions {
-        let mut options = MqttOptions::new(&self.id, &self.broker.host, self.broker.port);
+        let mut options = MqttOptions::new(&self.id, self.broker.host.bare(), self.broker.port);
         options
             .set_keep_alive(KEEP_ALIVE)
             .set_max_packet_size(PACKETS[0], PACKETS[1])
@@ -112,7 +180,12 @@ impl Mqtt {
     }
 
     /// Connects and sends until the connection fails, which is the result, or the stop is carried out.
-    async fn connection(&self, queue: &Queue, notifier: &Notifier) -> Result<(), String> {
+    async fn connection(
+        &self,
+        queue: &Queue,
+        notifier: &Notifier,
+        trial: &RefCell<Trial>,
+    ) -> Result<(), End> {
         let connection = Connection::default();
         let (client, mut events) = AsyncClient::new(self.options(), WINDOW + 2);
         let mut network = NetworkOptions::new();
@@ -120,16 +193,86 @@ impl Mqtt {
         events.set_network_options(network);
         // Neither future is dropped before the end of the connection: the client library does not allow it.
         let result = tokio::select! {
-            error = self.receive(&mut events, &connection, queue, notifier) => Err(error),
-            done = self.send(&client, &connection, queue) => done,
+            error = self.receive(&mut events, &connection, queue, notifier, trial) => Err(error),
+            done = self.send(&client, &connection, queue, trial) => done,
         };
         // After `disconnect` the broker ends the connection; that is no failure.
         let is_closed = connection.is_closed.load(Relaxed);
-        let result = result.or_else(|why| if is_closed { Ok(()) } else { Err(why) });
-        let packets = std::mem::take(&mut *connection.packets());
-        // Some may have arrived: at least once means that a receiver may see a frame twice.
-        queue.put_back(packets.into_iter().filter_map(|(_, report)| report));
-        result
+        let Err(why) = result.or_else(|why| if is_closed { Ok(()) } else { Err(why) }) else {
+            let packets = std::mem::take(&mut *connection.packets());
+            queue.put_back(packets.into_iter().filter_map(Packet::into_report));
+            return Ok(());
+        };
+        let is_trial = self.judge(&connection, queue, notifier, &mut trial.borrow_mut());
+        Err(End {
+            why,
+            is_accepted: connection.is_accepted.load(Relaxed),
+            was_there: connection.has_answered.load(Relaxed),
+            is_trial,
+        })
+    }
+
+    /// Decides what becomes of the packets of a connection that has failed. Returns whether the broker is there and this
+    /// connection told something about a single packet.
+    fn judge(
+        &self,
+        connection: &Connection,
+        queue: &Queue,
+        notifier: &Notifier,
+        trial: &mut Trial,
+    ) -> bool {
+        let mut packets = std::mem::take(&mut *connection.packets());
+        if !connection.is_accepted.load(Relaxed) {
+            trial.away();
+        }
+        if !trial.is_single() || packets.len() != 1 {
+            let is_barren = connection.is_accepted.load(Relaxed)
+                && !connection.has_delivered.load(Relaxed)
+                && !packets.is_empty();
+            if is_barren {
+                trial.be_single();
+            }
+            // Some may have arrived: at least once means that a receiver may see a frame twice.
+            queue.put_back(packets.into_iter().filter_map(Packet::into_report));
+            return false;
+        }
+        let place = self.broker.place();
+        match packets.pop_front().map(|packet| packet.content) {
+            Some(Content::Report(report, bytes, was_aside)) => {
+                let has_answered = connection.has_answered.load(Relaxed);
+                match trial.ended(&report, bytes, was_aside, has_answered) {
+                    Verdict::Again => queue.put_back(std::iter::once(report)),
+                    Verdict::SetAside => queue.set_aside(report),
+                    Verdict::Drop => {
+                        queue.count_dropped();
+                        let more = match trial.limit() {
+                            Some(limit) => format!(
+                                " Results of {limit} bytes and more are dropped from now on."
+                            ),
+                            None => String::new(),
+                        };
+                        notifier.refused(format!(
+                            "the broker {place} ends the connection at a result of {bytes} bytes (frame {}), so the result \
+                             is dropped; raise the broker's limit (mosquitto: max_packet_size), or list fewer defects \
+                             (limits, max-defects).{more}",
+                            report.frame
+                        ));
+                    }
+                }
+            }
+            Some(Content::State(_)) => {
+                let is_given_up = trial.state_ended();
+                if is_given_up {
+                    notifier.refused(format!(
+                        "the broker {place} ends the connection at the topic {}, so the state is not sent any more; allow \
+                         this client to publish retained messages there",
+                        self.state_topic()
+                    ));
+                }
+            }
+            None => {}
+        }
+        true
     }
 
     /// Follows the connection until it fails.
@@ -139,10 +282,12 @@ impl Mqtt {
         connection: &Connection,
         queue: &Queue,
         notifier: &Notifier,
+        trial: &RefCell<Trial>,
     ) -> String {
         loop {
             match events.poll().await {
-                Ok(Event::Incoming(Packet::ConnAck(_))) => {
+                Ok(Event::Incoming(Incoming::ConnAck(_))) => {
+                    connection.is_accepted.store(true, Relaxed);
                     notifier.works(
                         queue,
                         &format!("results go to {} again", self.broker.place()),
@@ -151,20 +296,33 @@ impl Mqtt {
                 }
                 Ok(Event::Outgoing(Outgoing::Publish(number))) => {
                     let mut packets = connection.packets();
-                    if let Some(packet) = packets.iter_mut().find(|(known, _)| known.is_none()) {
-                        packet.0 = Some(number);
+                    if let Some(packet) = packets.iter_mut().find(|of| of.number.is_none()) {
+                        packet.number = Some(number);
                     }
                 }
-                Ok(Event::Incoming(Packet::PubAck(ack))) => {
+                Ok(Event::Incoming(Incoming::PubAck(ack))) => {
                     let mut packets = connection.packets();
-                    let at = packets
-                        .iter()
-                        .position(|(number, _)| *number == Some(ack.pkid));
-                    if let Some((_, Some(_))) = at.and_then(|at| packets.remove(at)) {
-                        notifier.sent(queue, "");
-                    }
+                    let at = packets.iter().position(|of| of.number == Some(ack.pkid));
+                    let packet = at.and_then(|at| packets.remove(at));
                     drop(packets);
+                    connection.has_answered.store(true, Relaxed);
+                    match packet.map(|packet| packet.content) {
+                        Some(Content::Report(_, bytes, _)) => {
+                            connection.has_delivered.store(true, Relaxed);
+                            trial.borrow_mut().taken(bytes, queue.has_aside());
+                            notifier.sent(queue, "");
+                        }
+                        Some(Content::State(_)) => trial.borrow_mut().state_taken(),
+                        None => {}
+                    }
                     connection.changed.notify_one();
+                }
+                // The broker is there, so a packet without an acknowledgement is one that it does not accept.
+                Ok(Event::Incoming(Incoming::PingResp)) if connection.is_stuck() => {
+                    return format!(
+                        "the broker {} does not acknowledge a packet",
+                        self.broker.place()
+                    );
                 }
                 Ok(Event::Outgoing(Outgoing::Disconnect)) => {
                     connection.is_closed.store(true, Relaxed);
@@ -182,43 +340,31 @@ impl Mqtt {
         client: &AsyncClient,
         connection: &Connection,
         queue: &Queue,
+        trial: &RefCell<Trial>,
     ) -> Result<(), String> {
         connection.changed.notified().await;
-        let result = format!("{}/result", self.topic);
         // The state that the broker has.
         let mut published = None;
         loop {
-            let is_online = queue.is_online();
-            if is_online && published != Some(true) {
-                self.publish(client, connection, None, ONLINE.into())
-                    .await?;
-                published = Some(true);
+            while let Some((content, payload)) = self.next(connection, queue, trial, published) {
+                if let Content::State(is_online) = content {
+                    published = Some(is_online);
+                }
+                self.publish(client, connection, content, payload).await?;
             }
-            while connection.packets().len() < WINDOW
-                && let Some(report) = queue.take()
-            {
-                let mut json = report.to_line();
-                json.pop();
-                self.publish(client, connection, Some((&result, report)), json)
-                    .await?;
-            }
-            let is_done = queue.len() == 0 && connection.packets().is_empty();
-            if queue.is_stopping() && is_done {
+            if queue.is_stopping() && connection.packets().is_empty() {
                 break;
             }
-            // Behind the results of the frames that came before.
-            if !is_online && queue.len() == 0 && published != Some(false) {
-                self.publish(client, connection, None, OFFLINE.into())
-                    .await?;
-                published = Some(false);
-            }
+            let until_again = trial.borrow().until_again();
             tokio::select! {
                 () = queue.changed(), if !queue.is_stopping() => {}
                 () = connection.changed.notified() => {}
+                () = sleep(until_again), if queue.has_aside() && !until_again.is_zero() => {}
             }
         }
-        if published != Some(false) {
-            self.publish(client, connection, None, OFFLINE.into())
+        let has_delivered = connection.has_delivered.load(Relaxed);
+        if published != Some(false) && trial.borrow().may_send_state(has_delivered) {
+            self.publish(client, connection, Content::State(false), OFFLINE.into())
                 .await?;
         }
         while !connection.packets().is_empty() {
@@ -233,20 +379,73 @@ impl Mqtt {
         Ok(())
     }
 
-    /// Hands a packet to the client: a report, or the retained state.
+    /// The next packet and its payload, if one may be sent now. The broker has the state `published`.
+    fn next(
+        &self,
+        connection: &Connection,
+        queue: &Queue,
+        trial: &RefCell<Trial>,
+        published: Option<bool>,
+    ) -> Option<(Content, Vec<u8>)> {
+        let mut trial = trial.borrow_mut();
+        let has_delivered = connection.has_delivered.load(Relaxed);
+        loop {
+            let on_their_way = connection.packets().len();
+            if on_their_way >= WINDOW || (trial.is_single() && on_their_way > 0) {
+                return None;
+            }
+            let is_online = queue.is_online();
+            // `offline` goes behind the results of the frames that came before.
+            if published != Some(is_online)
+                && (is_online || (!queue.has_next() && !queue.is_stopping()))
+                && trial.may_send_state(has_delivered)
+            {
+                let text = if is_online { ONLINE } else { OFFLINE };
+                return Some((Content::State(is_online), text.into()));
+            }
+            if trial.is_single()
+                && trial.may_try_aside(has_delivered, queue.has_next())
+                && let Some(report) = queue.take_aside()
+            {
+                let json = json(&report);
+                if trial.advice(json.len()) == Advice::Drop {
+                    queue.count_dropped();
+                    continue;
+                }
+                return Some((Content::Report(report, json.len(), true), json));
+            }
+            let room = MOST_BYTES.saturating_sub(connection.bytes());
+            let report = queue.take_if(|bytes| on_their_way == 0 || bytes <= room)?;
+            let json = json(&report);
+            match trial.advice(json.len()) {
+                Advice::Send => return Some((Content::Report(report, json.len(), false), json)),
+                Advice::SetAside => {
+                    trial.be_single();
+                    queue.set_aside(report);
+                }
+                Advice::Drop => queue.count_dropped(),
+            }
+        }
+    }
+
+    /// Hands a packet to the client.
     async fn publish(
         &self,
         client: &AsyncClient,
         connection: &Connection,
-        report: Option<(&str, Arc<Report>)>,
+        content: Content,
         payload: Vec<u8>,
     ) -> Result<(), String> {
-        let (topic, report, retain) = match report {
-            Some((topic, report)) => (topic.to_owned(), Some(report), false),
-            None => (self.state_topic(), None, true),
+        let (topic, retain) = match content {
+            Content::Report(..) => (format!("{}/result", self.topic), false),
+            Content::State(_) => (self.state_topic(), true),
         };
         // Before the client has it: its number may come at once.
-        connection.packets().push_back((None, report));
+        connection.packets().push_back(Packet {
+            number: None,
+            content,
+            since: Instant::now(),
+        });
         let sent = client
             .publish(topic, QoS::AtLeastOnce, retain, payload)
             .await;
@@ -268,42 +467,106 @@ impl Mqtt {
     }
 }
 
+/// The JSON of a report, without the end of the line.
+fn json(report: &Report) -> Vec<u8> {
+    let mut json = report.to_line();
+    json.pop();
+    json
+}
+
 impl Sender for Mqtt {
     async fn run(self, queue: &Queue, notifier: &Notifier) {
-        let stop = async {
-            let mut asked = None;
-            loop {
+        // There is nothing to send, and no connection to end.
+        let is_idle = async {
+            queue.stopping().await;
+            while queue.has_next()
+                || queue.has_aside()
+                || queue.numbers().is_connected.load(Relaxed)
+            {
                 sleep(Duration::from_millis(20)).await;
-                if !queue.is_stopping() {
-                    continue;
-                }
-                let waited = asked.get_or_insert_with(Instant::now).elapsed();
-                let is_idle = queue.len() == 0 && !queue.numbers().is_connected.load(Relaxed);
-                if waited > FLUSH || is_idle {
-                    return;
-                }
             }
         };
         let work = async {
             let [first, longest] = PAUSES;
             let mut pause = first;
+            let trial: RefCell<Trial> = RefCell::default();
+            let mut short_pauses = TRIAL_PAUSES;
             loop {
                 let begun = Instant::now();
-                let Err(why) = self.connection(queue, notifier).await else {
+                let Err(end) = self.connection(queue, notifier, &trial).await else {
                     return;
                 };
                 // A broker that closes each connection at once is not asked more often.
-                if begun.elapsed() > longest {
+                if begun.elapsed() > longest || end.was_there {
                     pause = first;
                 }
-                notifier.failed(queue, &why);
-                sleep(pause.mul_f64(1.0 + JITTER * glib::random_double())).await;
+                if begun.elapsed() > longest {
+                    short_pauses = TRIAL_PAUSES;
+                }
+                let is_short = short_pauses > 0 && end.is_accepted && trial.borrow().is_single();
+                if end.is_trial {
+                    notifier.lost(queue);
+                } else {
+                    notifier.failed(queue, &end.why);
+                }
+                let jitter = 1.0 + JITTER * glib::random_double();
+                if is_short {
+                    short_pauses -= 1;
+                    sleep(TRIAL_PAUSE.mul_f64(jitter)).await;
+                    continue;
+                }
+                sleep(pause.mul_f64(jitter)).await;
                 pause = (2 * pause).min(longest);
             }
         };
         tokio::select! {
-            () = stop => {}
+            () = is_idle => {}
             () = work => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_on_their_way_are_bounded_in_bytes() {
+        let report = |megabytes: usize| {
+            let mut report = Report {
+                version: 1,
+                camera: None,
+                frame: 0,
+                time: String::new(),
+                verdict: "pass",
+                inspections: Vec::new(),
+                histograms: Vec::new(),
+            };
+            // Memory without contents.
+            let bytes = megabytes << 20;
+            report.histograms = vec![crate::report::Histogram {
+                element: String::new(),
+                format: String::new(),
+                alarms: Vec::new(),
+                channels: Vec::with_capacity(bytes / size_of::<crate::report::Channel>()),
+            }];
+            Arc::new(report)
+        };
+        for (megabytes, expected) in [(0, WINDOW), (1, 7), (3, 2), (20, 1)] {
+            let mqtt = Mqtt::new(Broker::new("mqtt://broker", "", "").unwrap(), "a", "b");
+            let queue = Queue::new(100, u64::MAX);
+            (0..40).for_each(|_| queue.push(report(megabytes)));
+            let (connection, trial) = (Connection::default(), RefCell::default());
+            let mut sent = 0;
+            while let Some((content, _)) = mqtt.next(&connection, &queue, &trial, Some(true)) {
+                sent += 1;
+                connection.packets().push_back(Packet {
+                    number: None,
+                    content,
+                    since: Instant::now(),
+                });
+            }
+            assert_eq!(sent, expected, "{megabytes} MiB");
         }
     }
 }

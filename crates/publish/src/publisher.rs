@@ -17,6 +17,11 @@ use crate::{
 
 pub(crate) const DEFAULT_TOPIC: &str = "clinspect";
 pub(crate) const DEFAULT_MAX_QUEUED: u32 = 1000;
+/// Six results with as many defects as an element lists.
+pub(crate) const DEFAULT_MAX_QUEUED_BYTES: u64 = 64 << 20;
+
+/// Longest `topic` and `camera` in topics, bytes; a topic has at most 65 535.
+const LONGEST_PART: usize = 1024;
 
 /// What is sent, and where. The fields are the properties of `inspectpublish`; an empty text is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +40,8 @@ pub struct Settings {
     pub frames: Frames,
     /// Most reports that wait.
     pub max_queued: u32,
+    /// Most memory of the reports that wait, bytes; one report may be larger.
+    pub max_queued_bytes: u64,
     /// User and password.
     pub credentials_file: String,
     /// Certificates of authorities, PEM.
@@ -51,6 +58,7 @@ impl Default for Settings {
             camera: String::new(),
             frames: Frames::default(),
             max_queued: DEFAULT_MAX_QUEUED,
+            max_queued_bytes: DEFAULT_MAX_QUEUED_BYTES,
             credentials_file: String::new(),
             ca_file: String::new(),
         }
@@ -85,9 +93,15 @@ impl Settings {
                     camera => camera,
                 };
                 for (name, part) in [("topic", self.topic.as_str()), ("camera", camera)] {
-                    if part.is_empty() || part.contains(['#', '+', '\0']) {
+                    // Brokers end the connection at control characters and at a longer topic.
+                    let is_wrong = |c: char| {
+                        c.is_control()
+                            || matches!(c, '#' | '+' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+                    };
+                    if part.is_empty() || part.contains(is_wrong) || part.len() > LONGEST_PART {
                         return Err(format!(
-                            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or +"
+                            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or + or control \
+                             characters, and has at most {LONGEST_PART} bytes"
                         ));
                     }
                 }
@@ -124,9 +138,11 @@ impl std::error::Error for StartError {}
 pub struct Numbers {
     /// Reports that wait.
     pub queued: u64,
+    /// Memory of the reports that wait, bytes.
+    pub queued_bytes: u64,
     /// Reports that the file or the broker has taken.
     pub published: u64,
-    /// Reports that were dropped because the queue was full, or were not sent before the end.
+    /// Reports that were dropped: the queue was full, the broker never takes them, or the end came before.
     pub dropped: u64,
     /// Failed attempts to write, to connect or to send.
     pub errors: u64,
@@ -154,7 +170,10 @@ impl Publisher {
         name: &str,
         notify: impl Fn(Notice) + Send + 'static,
     ) -> Result<Self, StartError> {
-        let queue = Arc::new(Queue::new(settings.max_queued as usize));
+        let queue = Arc::new(Queue::new(
+            settings.max_queued as usize,
+            settings.max_queued_bytes,
+        ));
         let prepared = settings.prepare(name).map_err(StartError::Settings)?;
         let running = match prepared {
             Prepared::File(file) => Running::start(file, queue.clone(), notify),
@@ -197,6 +216,7 @@ impl Publisher {
         let of = self.queue.numbers();
         Numbers {
             queued: self.queue.len() as u64,
+            queued_bytes: self.queue.bytes(),
             published: of.published.load(Relaxed),
             dropped: of.dropped.load(Relaxed),
             errors: of.errors.load(Relaxed),

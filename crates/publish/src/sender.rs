@@ -7,10 +7,12 @@ use std::{
     time::Duration,
 };
 
+use nix::sys::signal::{SigSet, Signal};
+
 use crate::queue::Queue;
 
 /// Longest time for which a stop waits for reports that are not sent.
-pub const FLUSH: Duration = Duration::from_secs(2);
+const FLUSH: Duration = Duration::from_secs(2);
 /// Longest time for which it then waits for the thread.
 const JOIN_LIMIT: Duration = Duration::from_secs(1);
 
@@ -27,6 +29,8 @@ pub enum Notice {
     Failed(String),
     /// Reports are sent again.
     Recovered(String),
+    /// A report, or the state, was given up, while the others are sent: why, and what to do.
+    Refused(String),
 }
 
 /// Notifies the application when sending begins to fail, and when it recovers.
@@ -44,6 +48,16 @@ impl Notifier {
         numbers.errors.fetch_add(1, Relaxed);
     }
 
+    /// A connection ended while the sender finds out which packet the broker never accepts. The broker is there.
+    pub fn lost(&self, queue: &Queue) {
+        queue.numbers().errors.fetch_add(1, Relaxed);
+    }
+
+    /// A packet was given up.
+    pub fn refused(&self, text: String) {
+        (self.0)(Notice::Refused(text));
+    }
+
     /// Reports can be sent. After a failure the application gets this text.
     pub fn works(&self, queue: &Queue, text: &str) {
         let numbers = queue.numbers();
@@ -57,6 +71,12 @@ impl Notifier {
         queue.numbers().published.fetch_add(1, Relaxed);
         self.works(queue, text);
     }
+}
+
+/// Ends when a stop has waited long enough.
+async fn flushed(queue: &Queue) {
+    queue.stopping().await;
+    tokio::time::sleep(FLUSH).await;
 }
 
 /// A running thread.
@@ -86,7 +106,15 @@ impl Running {
             .spawn(move || {
                 // Dropped at the end, which the receiver sees.
                 let _end = end;
-                runtime.block_on(sender.run(&of_thread, &notifier));
+                // A pipe or socket whose reader has left must be an error here, not the end of the process. A pending
+                // signal ends with the thread. The process's own handling of the signal is the application's.
+                let _ = SigSet::from(Signal::SIGPIPE).thread_block();
+                runtime.block_on(async {
+                    tokio::select! {
+                        () = sender.run(&of_thread, &notifier) => {}
+                        () = flushed(&of_thread) => {}
+                    }
+                });
                 // A DNS query that still runs must not delay the end.
                 runtime.shutdown_background();
             })?;

@@ -8,12 +8,12 @@ mod properties;
 mod table;
 
 use std::{
-    fs,
     net::SocketAddr,
     ops::Range,
     path::{Path, PathBuf},
 };
 
+use gstinspectpublish::text;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
@@ -82,14 +82,8 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Config, Vec<Mistake>), Ve
             text,
         }]
     };
-    let size = fs::metadata(path).map(|file| file.len());
-    let text = match size {
-        Ok(size) if size > MOST_BYTES => {
-            Err("the file is larger than 1 MiB; is it the right file?".to_owned())
-        }
-        _ => fs::read_to_string(path).map_err(|error| format!("the file cannot be read: {error}")),
-    };
-    let text = text.map_err(whole_file)?;
+    let text = text::read(path, MOST_BYTES)
+        .map_err(|why| whole_file(format!("the file cannot be read: {why}")))?;
     let mut mistakes = Mistakes::of(&text, path, purpose);
     let (document, errors) = DeTable::parse_recoverable(&text);
     for error in errors {
@@ -150,9 +144,13 @@ fn listen(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> (SocketAddr
         Some((text, span)) => match text.parse() {
             Ok(address) => (address, span),
             Err(_) => {
+                let zone = match text.contains('%') {
+                    true => ", without a zone such as %eth0",
+                    false => "",
+                };
                 mistakes.add(
                     &span,
-                    format!("listen = \"{text}\" is no address with a port; write one such as \"{LISTEN}\" or \"[::1]:8080\""),
+                    format!("listen = \"{text}\" is no address with a port; write one such as \"{LISTEN}\" or \"[::1]:8080\"{zone}"),
                 );
                 (default, span)
             }

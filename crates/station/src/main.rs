@@ -1,6 +1,11 @@
 //! The program of the line station.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    fmt,
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
 
 use anyhow::Context;
 use clap::Parser;
@@ -50,11 +55,11 @@ fn main() -> ExitCode {
         }
     };
     if args.check {
-        println!(
+        print(format_args!(
             "{}: no mistake, {} cameras",
             args.file.display(),
             config.cameras.len()
-        );
+        ));
         return ExitCode::SUCCESS;
     }
     match run(config, &args) {
@@ -80,13 +85,13 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
     match read {
         Ok((config, notes)) => {
             for note in notes {
-                println!(
+                print(format_args!(
                     "{}:{}:{}: note: {}",
                     args.file.display(),
                     note.line,
                     note.column,
                     note.text
-                );
+                ));
             }
             Ok(Some(config))
         }
@@ -99,10 +104,20 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
     }
 }
 
+/// Prints a line. The exit code says the result too, so a reader that has left, as `head` does, is no failure.
+fn print(text: fmt::Arguments<'_>) {
+    match writeln!(io::stdout(), "{text}") {
+        Err(why) if why.kind() != io::ErrorKind::BrokenPipe => {
+            error!("standard output cannot be written: {why}");
+        }
+        _ => {}
+    }
+}
+
 /// Mistakes are the output of `--check`; otherwise they are log lines.
 fn error_or_print(args: &Args, text: &str) {
     if args.check {
-        println!("{text}");
+        print(format_args!("{text}"));
     } else {
         error!("{text}");
     }

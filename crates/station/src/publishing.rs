@@ -39,6 +39,7 @@ impl Publishers {
             let of = camera.clone();
             let notify = move |notice| match notice {
                 Notice::Failed(why) => of.alarm(format!("{why}; the results wait")),
+                Notice::Refused(why) => of.alarm(why),
                 Notice::Recovered(text) => info!("camera {}: {text}", of.name),
             };
             Publisher::start(element.settings(), &camera.name, notify)

@@ -170,6 +170,8 @@ pub(super) fn rows() -> Vec<Row<Ignore>> {
 /// Most bytes of a decoded picture, and most that a decoder may allocate: a small file must not take
 /// all memory. 16384x16384 samples of 8 bits fit.
 const MOST_BYTES: u64 = 1 << 28;
+/// The byte order mark of UTF-8.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The pixels of a PNG, PBM or PGM picture that are not 0; transparency does not count.
 ///
@@ -192,7 +194,12 @@ fn decode(path: &Path) -> Result<Bitmap, String> {
     }
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut file = BufReader::new(file);
-    let start = file.fill_buf().map_err(|error| error.to_string())?;
+    let mut start = file.fill_buf().map_err(|error| error.to_string())?;
+    // An editor may have put a byte order mark before a picture of ASCII digits.
+    if start.starts_with(MARK) {
+        file.consume(MARK.len());
+        start = file.fill_buf().map_err(|error| error.to_string())?;
+    }
     // In PBM 1 is black, which the decoder turns into sample 0.
     let is_inverted = start.starts_with(b"P1") || start.starts_with(b"P4");
     let mut reader = ImageReader::new(file)

@@ -7,7 +7,10 @@ use gst_base::{prelude::*, subclass::prelude::*};
 
 use super::{Frames, Method};
 use crate::{
-    publisher::{DEFAULT_MAX_QUEUED, DEFAULT_TOPIC, Numbers, Publisher, Settings, StartError},
+    publisher::{
+        DEFAULT_MAX_QUEUED, DEFAULT_MAX_QUEUED_BYTES, DEFAULT_TOPIC, Numbers, Publisher, Settings,
+        StartError,
+    },
     report::Report,
     sender::Notice,
     time,
@@ -67,7 +70,7 @@ impl ObjectImpl for InspectPublish {
                 text(
                     "uri",
                     "URI",
-                    "method=mqtt: the broker, mqtt://HOST or mqtts://HOST, each with :PORT if it is not 1883 or 8883",
+                    "method=mqtt: the broker, mqtt://HOST or mqtts://HOST, each with :PORT if it is not 1883 or 8883; an IPv6 address as [fd00::7]",
                     None,
                 ),
                 text(
@@ -94,6 +97,13 @@ impl ObjectImpl for InspectPublish {
                     .default_value(DEFAULT_MAX_QUEUED)
                     .mutable_ready()
                     .build(),
+                glib::ParamSpecUInt64::builder("max-queued-bytes")
+                    .nick("Maximum queued bytes")
+                    .blurb("Maximum memory of the results that wait to be sent, in bytes; if they take more, the oldest is dropped and counted; one result may take more")
+                    .minimum(1)
+                    .default_value(DEFAULT_MAX_QUEUED_BYTES)
+                    .mutable_ready()
+                    .build(),
                 text(
                     "credentials-file",
                     "Credentials file",
@@ -108,7 +118,7 @@ impl ObjectImpl for InspectPublish {
                 ),
                 glib::ParamSpecBoxed::builder::<gst::Structure>("stats")
                     .nick("Statistics")
-                    .blurb("Since the start: results queued, published and dropped, errors, and whether the file or broker takes results")
+                    .blurb("Since the start: results queued and their memory in bytes, results published and dropped, errors, and whether the file or broker takes results")
                     .read_only()
                     .build(),
             ]
@@ -133,6 +143,9 @@ impl ObjectImpl for InspectPublish {
             "camera" => settings.camera = text(),
             "publish" => settings.frames = value.get().unwrap_or_default(),
             "max-queued" => settings.max_queued = value.get().unwrap_or(DEFAULT_MAX_QUEUED),
+            "max-queued-bytes" => {
+                settings.max_queued_bytes = value.get().unwrap_or(DEFAULT_MAX_QUEUED_BYTES);
+            }
             "credentials-file" => settings.credentials_file = text(),
             "ca-file" => settings.ca_file = text(),
             _ => {}
@@ -149,6 +162,7 @@ impl ObjectImpl for InspectPublish {
             "camera" => settings.camera.to_value(),
             "publish" => settings.frames.to_value(),
             "max-queued" => settings.max_queued.to_value(),
+            "max-queued-bytes" => settings.max_queued_bytes.to_value(),
             "credentials-file" => settings.credentials_file.to_value(),
             "ca-file" => settings.ca_file.to_value(),
             _ => self.stats().to_value(),
@@ -208,6 +222,9 @@ impl BaseTransformImpl for InspectPublish {
                     gst::ResourceError::Write,
                     ("{why}; the results wait, and the element tries again")
                 ),
+                Notice::Refused(why) => {
+                    gst::element_warning!(element, gst::ResourceError::Write, ("{why}"))
+                }
                 Notice::Recovered(text) => {
                     gst::element_info!(element, gst::ResourceError::Write, ("{text}"))
                 }
@@ -265,6 +282,7 @@ impl InspectPublish {
         let numbers = now.unwrap_or_else(|| *lock(&self.numbers));
         gst::Structure::builder("stats")
             .field("queued", numbers.queued)
+            .field("queued-bytes", numbers.queued_bytes)
             .field("published", numbers.published)
             .field("dropped", numbers.dropped)
             .field("errors", numbers.errors)

@@ -39,6 +39,11 @@ fn run(program: &str, args: &[&str]) {
 impl Broker {
     /// Starts a broker, with TLS and a password if it `is_safe`; `None` is a skip.
     pub fn start(name: &str, is_safe: bool) -> Option<Self> {
+        Self::start_with(name, is_safe, "")
+    }
+
+    /// As [`Self::start`], with more lines of its configuration.
+    pub fn start_with(name: &str, is_safe: bool, more: &str) -> Option<Self> {
         for program in ["mosquitto", "mosquitto_sub", "openssl"] {
             if !exists(program) {
                 skip(&format!("{program} is not installed"));
@@ -55,8 +60,7 @@ impl Broker {
             is_safe,
         };
         let mut config = format!(
-            "listener {} 127.0.0.1\nallow_anonymous {}\npersistence true\npersistence_location {}/\n",
-            broker.port,
+            "allow_anonymous {}\npersistence true\npersistence_location {}/\n{more}",
             !is_safe,
             broker.folder.display()
         );
@@ -64,6 +68,7 @@ impl Broker {
         if let Ok(user) = std::env::var("USER").or_else(|_| Ok::<_, ()>("root".into())) {
             config += &format!("user {user}\n");
         }
+        let mut of_listener = String::new();
         if is_safe {
             broker.make_certificates();
             let passwords = broker.file("passwords");
@@ -71,12 +76,16 @@ impl Broker {
                 "mosquitto_passwd",
                 &["-b", "-c", &passwords, USER, PASSWORD],
             );
-            config += &format!(
-                "password_file {passwords}\ncafile {}\ncertfile {}\nkeyfile {}\n",
+            config += &format!("password_file {passwords}\n");
+            of_listener = format!(
+                "cafile {}\ncertfile {}\nkeyfile {}\n",
                 broker.file("ca.pem"),
                 broker.file("server.pem"),
                 broker.file("server.key")
             );
+        }
+        for address in ["127.0.0.1", "::1"] {
+            config += &format!("listener {} {address}\n{of_listener}", broker.port);
         }
         fs::write(broker.folder.join("mosquitto.conf"), config).unwrap();
         broker.run();
@@ -108,7 +117,7 @@ impl Broker {
             "names",
         ]
         .map(|name| self.file(name));
-        fs::write(&names, "subjectAltName=DNS:localhost,IP:127.0.0.1\n").unwrap();
+        fs::write(&names, "subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1\n").unwrap();
         run(
             "openssl",
             &[

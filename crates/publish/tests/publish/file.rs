@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// A folder that is removed at the end.
-struct Folder(PathBuf);
+pub struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("inspectpublish-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -22,7 +22,7 @@ impl Folder {
         Self(path)
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
@@ -133,6 +133,28 @@ fn a_missing_folder_is_told_once_and_results_wait_for_it() {
 }
 
 #[test]
+fn results_that_wait_are_bounded_in_bytes() {
+    let folder = Folder::new("bytes");
+    let mut rig = Rig::new(&format!("location={}", folder.file("later/lines")));
+    // Half a megabyte each: fewer than the 1000 of max-queued fill the 64 MiB.
+    let most = 64 << 20;
+    for _ in 0..300 {
+        rig.push_defects(4000);
+    }
+    rig.wait_for("errors", 1);
+    let bytes = rig.stat("queued-bytes");
+    assert!(bytes <= most && bytes > most * 9 / 10, "{bytes} bytes");
+    assert!(rig.stat("dropped") > 100);
+    // The newest wait.
+    fs::create_dir(folder.0.join("later")).unwrap();
+    rig.wait_for("published", 100);
+    rig.stop();
+    let written = frames(&folder.lines("later/lines"));
+    let first = 300 - written.len() as u64;
+    assert_eq!(written, (first..300).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_full_disk_is_counted_and_a_stop_stays_short() {
     let mut rig = Rig::new("location=/dev/full");
     rig.push_fails(3);
@@ -152,7 +174,14 @@ fn settings_that_cannot_work_are_refused_with_a_sentence() {
             "method=mqtt uri=mqtt://user:hidden@host",
             "credentials-file",
         ),
+        ("method=mqtt uri=mqtt://::1:1883", "brackets"),
+        ("method=mqtt uri=mqtts://[fe80::1%eth0]:8883", "zone"),
+        (
+            "method=mqtt uri=mqtt://user:hidden@[::1]",
+            "credentials-file",
+        ),
         ("method=mqtt uri=mqtt://host topic=a/# camera=x", "topic="),
+        ("method=mqtt uri=mqtt://host camera=\"a\tb\"", "control"),
         ("method=mqtt uri=mqtt://host ca-file=/x.pem", "mqtts://"),
         (
             "method=mqtt uri=mqtts://host ca-file=/no/ca.pem",
@@ -201,5 +230,16 @@ fn a_line_waits_while_another_process_writes() {
     other.unlock().unwrap();
     rig.wait_for("published", 1);
     assert_eq!(folder.lines("lines").len(), 1);
-    rig.stop();
+
+    // A lock that stays is told, and delays no stop.
+    other.lock().unwrap();
+    rig.push_fails(1);
+    rig.wait_for("errors", 1);
+    let told = rig.told();
+    assert!(told[0].contains("keeps the file locked"), "{told:?}");
+    let stopped = rig.stop();
+    assert!(
+        stopped < std::time::Duration::from_millis(2700),
+        "{stopped:?}"
+    );
 }

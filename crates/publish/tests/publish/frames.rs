@@ -31,12 +31,23 @@ impl Rig {
         }
     }
 
+    /// Sends the next frame, which fails with this many defects.
+    pub fn push_defects(&mut self, count: usize) {
+        let mut result = result(self.number, Verdict::Fail);
+        result.defects = vec![result.defects[0]; count];
+        self.push_result(&result);
+    }
+
     /// Sends the next frame with this verdict; it must come out unchanged.
     pub fn push(&mut self, verdict: Verdict) {
+        self.push_result(&result(self.number, verdict));
+    }
+
+    fn push_result(&mut self, result: &DefectResult) {
         let mut buffer = gst::Buffer::with_size(64 * 48).unwrap();
         let frame = buffer.get_mut().unwrap();
         frame.set_pts(gst::ClockTime::from_mseconds(40 * self.number));
-        result(self.number, verdict).attach(frame).unwrap();
+        result.attach(frame).unwrap();
         histogram(self.number).attach(frame).unwrap();
         self.number += 1;
         let pointer = buffer.as_ptr();
@@ -90,6 +101,22 @@ impl Rig {
                 _ => String::new(),
             })
             .collect()
+    }
+
+    /// Waits for a warning or an info that contains `word`, and takes it with all before it.
+    #[track_caller]
+    pub fn wait_until_told(&self, word: &str) -> String {
+        let begun = Instant::now();
+        let mut told = Vec::new();
+        loop {
+            told.extend(self.told());
+            if let Some(text) = told.iter().find(|text| text.contains(word)) {
+                return text.clone();
+            }
+            let waited = begun.elapsed();
+            assert!(waited < Duration::from_secs(30), "no {word:?} in {told:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Stops the element; the time that it took.

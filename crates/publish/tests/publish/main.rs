@@ -12,3 +12,5 @@ mod file;
 mod frames;
 mod hostile;
 mod mqtt;
+mod pipes;
+mod refused;

@@ -93,6 +93,45 @@ fn tls_and_a_password_are_used_and_a_wrong_password_is_told_without_it() {
 }
 
 #[test]
+fn an_ipv6_literal_and_files_of_windows_are_used() {
+    let Some(broker) = Broker::start("ipv6", true) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let of_windows = |text: &str| format!("\u{feff}{}", text.replace('\n', " \r\n"));
+    let ca = std::fs::read_to_string(broker.file("ca.pem")).unwrap();
+    let ca = broker.private_file("ca-of-windows", &of_windows(&ca));
+    for (name, text) in [
+        ("two", format!("{USER}\n{PASSWORD}\n")),
+        ("one", format!("{USER}:{PASSWORD}\n\n")),
+    ] {
+        let credentials = broker.private_file(name, &of_windows(&text));
+        let mut rig = Rig::new(&format!(
+            "method=mqtt uri=mqtts://[::1]:{} topic=plant camera={name} ca-file={ca} credentials-file={credentials}",
+            broker.port
+        ));
+        rig.push_fails(1);
+        rig.wait_for("published", 1);
+        subscriber.wait(&format!("plant/{name}/result"), |texts| texts.len() == 1);
+        rig.stop();
+    }
+
+    // A message prints the address as the property takes it.
+    let wrong = broker.private_file("wrong", &format!("{USER}:not-{PASSWORD}"));
+    let rig = Rig::new(&format!(
+        "method=mqtt uri=mqtts://[0:0::1]:{} ca-file={ca} credentials-file={wrong}",
+        broker.port
+    ));
+    rig.wait_for("errors", 1);
+    let told = rig.told();
+    assert!(
+        told[0].contains(&format!("broker [::1]:{} ", broker.port)),
+        "{told:?}"
+    );
+    rig.stop();
+}
+
+#[test]
 fn no_fail_is_lost_while_the_broker_is_away() {
     let Some(mut broker) = Broker::start("away", false) else {
         return;
@@ -132,6 +171,32 @@ fn no_fail_is_lost_while_the_broker_is_away() {
         !frames(&texts).contains(&109) && frames(&texts).contains(&110),
         "{texts:?}"
     );
+    rig.stop();
+}
+
+#[test]
+fn no_fail_is_lost_while_the_broker_restarts_again_and_again() {
+    let Some(mut broker) = Broker::start("restarts", false) else {
+        return;
+    };
+    let subscriber = broker.subscribe();
+    let mut rig = Rig::new(&line(&broker, "mqtt"));
+    for round in 1..=8 {
+        rig.push_fails(20);
+        broker.kill();
+        rig.push_fails(5);
+        broker.run();
+        // The next end comes while results are on their way.
+        rig.wait_for("published", 25 * round - 20);
+    }
+    let wanted: Vec<u64> = (0..200).collect();
+    subscriber.wait(RESULT, |texts| {
+        let mut seen = frames(texts);
+        seen.sort_unstable();
+        seen.dedup();
+        seen == wanted
+    });
+    assert_eq!(rig.stat("dropped"), 0);
     rig.stop();
 }
 

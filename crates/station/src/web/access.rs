@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use axum::{
     Extension, Json,
     extract::{Request, State},
@@ -22,6 +22,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use gstinspectpublish::text;
 use ring::{digest, hmac};
 use serde_json::json;
 use subtle::ConstantTimeEq;
@@ -34,6 +35,8 @@ mod origin;
 const MIN_TOKEN: usize = 16;
 /// Longest token, characters.
 const MAX_TOKEN: usize = 256;
+/// A file with a token is no longer than this, bytes: blanks, or UTF-16, which is refused with a reason.
+const MOST_BYTES: u64 = 1024;
 /// How long a browser stays logged in.
 const SESSION: Duration = Duration::from_secs(30 * 24 * 3600);
 /// Wrong tokens of an address within [`WINDOW`].
@@ -81,14 +84,9 @@ impl Token {
             metadata.permissions().mode() & 0o007 == 0,
             "every user can read {name}; run: chmod o= {name}"
         );
-        ensure!(
-            metadata.len() <= MAX_TOKEN as u64 + 2,
-            "{name} holds more than one token of {MAX_TOKEN} characters"
-        );
-        let text = fs::read(path).with_context(|| format!("cannot read {name}"))?;
-        let text = text.strip_suffix(b"\n").unwrap_or(&text);
-        let text = text.strip_suffix(b"\r").unwrap_or(text);
-        Self::new(text).with_context(|| {
+        let text = text::read(path, MOST_BYTES)
+            .map_err(|why| anyhow!("cannot read the token in {name}: {why}"))?;
+        Self::new(text.trim_ascii_end().as_bytes()).with_context(|| {
             format!("{name} holds no token; run: head -c 24 /dev/urandom | base64 > {name}")
         })
     }

@@ -297,6 +297,8 @@ fn token_file_is_checked() {
     };
     assert!(read(b"0123456789abcdef\n", 0o600).is_ok());
     assert!(read(b"0123456789abcdef\r\n", 0o640).is_ok());
+    // As editors of Windows write it.
+    assert!(read(b"\xEF\xBB\xBF0123456789abcdef \r\n\r\n", 0o600).is_ok());
     for (text, mode, what) in [
         (&b"0123456789abcdef\n"[..], 0o604, "every user can read"),
         (b"short\n", 0o600, "16 to 256"),
@@ -304,7 +306,8 @@ fn token_file_is_checked() {
         (b"0123456789abcdef\n0123456789abcdef\n", 0o600, "one line"),
         (b"0123456789 abcdef\n", 0o600, "no blanks"),
         ("0123456789abcdefü\n".as_bytes(), 0o600, "letters"),
-        (&[b'x'; 4096], 0o600, "more than one token"),
+        (&[b'x'; 4096], 0o600, "larger than 1024 bytes"),
+        (b"\xFF\xFE0\x001\x00", 0o600, "save it as UTF-8"),
     ] {
         let error = read(text, mode).expect_err(what);
         assert!(error.contains(what), "{error}");

@@ -96,6 +96,68 @@ fn file_that_cannot_be_read_is_a_mistake() {
 }
 
 #[test]
+fn files_of_windows_are_read_or_refused_with_a_sentence() {
+    let sandbox = Sandbox::new("station-windows");
+    let good = "[[camera]]\r\nname = \"left\"\r\nsource = \"videotestsrc\"\r\n";
+    let wide = |text: &str, order: fn(u16) -> [u8; 2]| {
+        let units = std::iter::once('\u{feff}').chain(text.chars());
+        units.flat_map(|unit| order(unit as u16)).collect()
+    };
+    for (name, bytes, word, right) in [
+        (
+            "mark",
+            format!("\u{feff}{good}").into_bytes(),
+            "no mistake",
+            0,
+        ),
+        ("le", wide(good, u16::to_le_bytes), "it is UTF-16", 1),
+        ("be", wide(good, u16::to_be_bytes), "it is UTF-16", 1),
+        ("latin", b"# \xE9\r\n".to_vec(), "line 1 holds", 1),
+    ] {
+        fs::write(sandbox.path().join(name), bytes).unwrap();
+        let (told, code) = check(&sandbox, name);
+        assert!(told.contains(word) && code == Some(right), "{name}: {told}");
+    }
+    // The place of a mistake is that of the text.
+    let wrong = "\u{feff}nam = 1\r\n";
+    fs::write(sandbox.path().join("wrong"), wrong).unwrap();
+    let (told, _) = check(&sandbox, "wrong");
+    assert!(told.contains("wrong:1:1: "), "{told}");
+}
+
+#[test]
+fn listen_takes_ipv6_in_brackets_and_refuses_other_forms_with_a_sentence() {
+    let sandbox = Sandbox::new("station-listen");
+    let camera = "[[camera]]\nname = \"left\"\nsource = \"videotestsrc\"\n";
+    for (listen, word) in [
+        ("[::1]:0", "no mistake"),
+        ("::1:8080", "[::1]:8080"),
+        ("[::1]", "[::1]:8080"),
+        ("[fe80::1%eth0]:8080", "without a zone"),
+    ] {
+        let text = format!("listen = \"{listen}\"\n{camera}");
+        fs::write(sandbox.path().join("line.toml"), text).unwrap();
+        let (told, _) = check(&sandbox, "line.toml");
+        assert!(told.contains(word), "{listen}: {told}");
+    }
+}
+
+#[test]
+fn a_check_whose_reader_has_left_ends_with_its_code() {
+    let sandbox = Sandbox::new("station-no-reader");
+    let good = "[[camera]]\nname = \"left\"\nsource = \"videotestsrc\"\n";
+    for (name, text, code) in [("good", good, 0), ("wrong", "nam = 1\n", 1)] {
+        fs::write(sandbox.path().join(name), text).unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(program());
+        let command = command.args(["--check", name]).current_dir(sandbox.path());
+        let done = command.stdout(writer).status().unwrap();
+        assert_eq!(done.code(), Some(code), "{name}");
+    }
+}
+
+#[test]
 fn credentials_that_come_with_the_service_are_noted_by_a_check_and_needed_to_run() {
     let sandbox = Sandbox::new("station-credentials");
     let own = sandbox.path().join("own");
