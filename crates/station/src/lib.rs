@@ -2,6 +2,7 @@
 //! frames.
 
 pub mod config;
+mod convert;
 pub mod log;
 pub mod metrics;
 pub mod pictures;

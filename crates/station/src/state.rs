@@ -181,6 +181,12 @@ pub struct Failure {
     pub id: u64,
     /// Its results.
     pub report: Arc<Report>,
+    /// Its pictures, or a sentence that says why there are none.
+    pub pictures: Result<FailurePictures, String>,
+}
+
+/// The pictures of a failed frame.
+pub struct FailurePictures {
     /// The picture with its overlay, at most 160 px wide, as JPEG.
     pub thumbnail: Picture,
     /// The picture with its overlay, as JPEG.

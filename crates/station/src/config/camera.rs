@@ -31,7 +31,7 @@ pub struct CameraConfig {
     /// Most live pictures per second.
     pub live_rate: f64,
     /// Pictures are made no wider, px.
-    pub picture_width: i32,
+    pub picture_width: u32,
     /// Properties of `clflatfield`, if there is one.
     pub flat_field: Option<Properties>,
     /// Properties of `clgaussian`, if there is one.
@@ -130,7 +130,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         start_timeout: start_timeout.unwrap_or(Duration::from_secs(30)),
         triggered: triggered.unwrap_or(false),
         live_rate: live_rate.unwrap_or(10.0),
-        picture_width: picture_width.map_or(1280, |width| i32::try_from(width).unwrap_or(i32::MAX)),
+        picture_width: picture_width.map_or(1280, |width| u32::try_from(width).unwrap_or(u32::MAX)),
         flat_field,
         gaussian,
         histogram,

@@ -155,6 +155,7 @@ fn brief(failure: &Failure) -> Value {
         "time": failure.report.time,
         "defects": defect_count(&failure.report),
         "counts": counts(&failure.report),
+        "no_picture": failure.pictures.as_ref().err(),
     })
 }
 
