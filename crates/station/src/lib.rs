@@ -10,7 +10,7 @@ pub mod pipeline;
 pub mod publishing;
 pub mod recording;
 mod secrets;
-mod source;
+pub mod source;
 pub mod state;
 pub mod station;
 pub mod supervisor;
