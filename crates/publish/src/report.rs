@@ -131,6 +131,23 @@ impl Report {
         line
     }
 
+    /// The memory that the report takes, about, bytes: its lists and the texts that each defect has.
+    pub fn memory(&self) -> usize {
+        let of_inspection = |inspection: &Inspection| {
+            let defects = inspection.defects.iter();
+            let classes: usize = defects.map(|defect| defect.class.capacity()).sum();
+            size_of::<Inspection>()
+                + inspection.defects.capacity() * size_of::<ReportedDefect>()
+                + classes
+        };
+        let of_histogram = |histogram: &Histogram| {
+            size_of::<Histogram>() + histogram.channels.capacity() * size_of::<Channel>()
+        };
+        size_of::<Self>()
+            + self.inspections.iter().map(of_inspection).sum::<usize>()
+            + self.histograms.iter().map(of_histogram).sum::<usize>()
+    }
+
     /// The results on a buffer; `None` if it has none. `time` is the capture time in ISO 8601.
     pub fn of(buffer: &gst::BufferRef, camera: Option<&str>, time: String) -> Option<Self> {
         let inspections = DefectResult::read(buffer);

@@ -15,6 +15,7 @@ use std::{
 use gstinspectpublish::report::Report;
 
 use crate::{
+    bounded::{Bounds, keep_newest},
     config::{CameraConfig, Properties},
     state::{Camera, Failure, FailurePictures, Picture},
     warning,
@@ -23,10 +24,15 @@ use encoder::Encoder;
 
 /// Failed frames that wait for their pictures.
 const WAITING_FAILURES: usize = 4;
+/// Their bytes; one frame may have more.
+const WAITING_BYTES: usize = 256 << 20;
 /// Least time between two failed frames that get a picture.
 const FAILURE_INTERVAL: Duration = Duration::from_millis(200);
 /// Failed frames that are kept with their pictures.
-const KEPT_FAILURES: usize = 24;
+const KEPT_FAILURES: Bounds = Bounds {
+    count: 24,
+    bytes: 64 << 20,
+};
 /// Width of a thumbnail, px.
 const THUMBNAIL_WIDTH: u32 = 160;
 
@@ -105,6 +111,18 @@ struct Wanted {
     was_failure: bool,
     failed: u64,
     is_over: bool,
+}
+
+impl Wanted {
+    /// Whether one more failed frame may wait.
+    fn has_room(&self, buffer: &gst::Buffer, report: &Report) -> bool {
+        let bytes = |buffer: &gst::Buffer, report: &Report| buffer.size() + report.memory();
+        let waiting = self.failures.iter();
+        let waiting = waiting.map(|(_, of, report)| bytes(&of.buffer, report));
+        self.failures.is_empty()
+            || (self.failures.len() < WAITING_FAILURES
+                && waiting.sum::<usize>() + bytes(buffer, report) <= WAITING_BYTES)
+    }
 }
 
 /// What the thread does next.
@@ -203,8 +221,7 @@ impl Pictures {
         }
         if report.verdict == "fail" {
             wanted.failed += 1;
-            let has_room = wanted.failures.len() < WAITING_FAILURES;
-            if has_room && is_due(wanted.last_failure, FAILURE_INTERVAL) {
+            if is_due(wanted.last_failure, FAILURE_INTERVAL) && wanted.has_room(buffer, report) {
                 let id = wanted.failed;
                 wanted.failures.push_back((id, frame(), report.clone()));
                 wanted.last_failure = Some(Instant::now());
@@ -277,15 +294,13 @@ impl Pictures {
     fn keep(&self, failure: Failure) {
         let mut history = self.camera.history();
         history.failures.push_back(Arc::new(failure));
-        while history.failures.len() > KEPT_FAILURES {
-            history.failures.pop_front();
-        }
+        keep_newest(&mut history.failures, KEPT_FAILURES, |of| of.memory());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use gstinspectpublish::report::VERSION;
+    use gstinspectpublish::report::{Inspection, VERSION};
 
     use super::*;
 
@@ -400,6 +415,49 @@ mod tests {
             failure.pictures.as_ref().err().map(String::as_str),
             Some("a frame of 64 x 48 pixels has no picture: GStreamer cannot read the GRAY8 frame")
         );
+    }
+
+    /// A report whose list of defects takes this memory.
+    fn large_report(bytes: usize) -> Report {
+        let mut large = report("fail");
+        let count = bytes / size_of::<gstinspectpublish::report::ReportedDefect>();
+        large.inspections.push(Inspection {
+            element: String::new(),
+            verdict: "fail",
+            web: 0,
+            first_line: 0,
+            width: 64,
+            height: 48,
+            judged_pixels: 0,
+            defect_pixels: 0,
+            missing_pixels: 0,
+            defect_count: 0,
+            overflow: false,
+            counts: serde_json::Map::new(),
+            defects: Vec::with_capacity(count),
+        });
+        large
+    }
+
+    #[test]
+    fn failed_frames_that_wait_and_that_are_kept_are_bounded_in_bytes() {
+        let pictures = pictures();
+        for _ in 0..4 {
+            pictures.wanted().last_failure = None;
+            let large = Arc::new(large_report(WAITING_BYTES / 5 * 2));
+            pictures.offer(&gst::Buffer::new(), &gst::Caps::new_any(), &large);
+        }
+        assert_eq!(pictures.wanted().failures.len(), 2, "more wait");
+        for id in 0..30 {
+            pictures.keep(Failure {
+                id,
+                report: Arc::new(large_report(KEPT_FAILURES.bytes / 5)),
+                pictures: Err(String::new()),
+            });
+        }
+        let history = pictures.camera.history();
+        let kept = history.failures.iter().map(|failure| failure.id);
+        assert_eq!(Vec::from_iter(kept), [26, 27, 28, 29], "others are kept");
     }
 
     #[test]
