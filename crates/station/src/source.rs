@@ -216,6 +216,18 @@ mod tests {
     }
 
     #[test]
+    fn frames_behind_every_source_are_bounded_by_count_and_bytes() {
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        let bin = bin(&Source::Description(
+            "videotestsrc ! video/x-raw,width=64".into(),
+        ));
+        let queue = bin.expect("a source").by_name(QUEUE).expect("a queue");
+        assert_eq!(queue.property::<u32>("max-size-buffers"), QUEUED_FRAMES);
+        assert_eq!(queue.property::<u32>("max-size-bytes"), QUEUED_BYTES);
+        assert_eq!(queue.property::<u64>("max-size-time"), 0);
+    }
+
+    #[test]
     fn lost_frames_are_counted_by_number_else_by_time_else_by_flag() {
         let none = gst::BufferFlags::empty();
         let discont = gst::BufferFlags::DISCONT;
