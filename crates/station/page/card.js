@@ -254,12 +254,14 @@ export class Card {
   }
 
   thumbnail(failure) {
-    const { id, time, defects, counts } = failure;
+    const { id, time, defects, counts, no_picture: why } = failure;
     const open = () => this.actions.openFailure(this.name, this.failures, this.failures.find((of) => key(of) === key(failure)));
     const label = `Failed frame, ${clock(time)}, ${plural(defects, "defect")}: ${countsText(counts)}`;
     return make("li", { "data-key": key(failure) },
       make("button", { type: "button", "aria-label": label, title: label, onclick: open },
-        make("img", { src: `/thumbnails/${this.name}/${id}.jpg?${encodeURIComponent(time)}`, alt: "", loading: "lazy" }),
+        why
+          ? make("span", { class: "no-picture muted", title: why }, "No picture")
+          : make("img", { src: `/thumbnails/${this.name}/${id}.jpg?${encodeURIComponent(time)}`, alt: "", loading: "lazy" }),
         make("span", {}, clock(time)), make("span", { class: "muted" }, plural(defects, "defect"))));
   }
 

@@ -34,7 +34,7 @@ failure.addEventListener("keydown", (event) => {
 });
 
 async function fillFailure(mine) {
-  const { camera, frames, frame: { id, time } } = mine;
+  const { camera, frames, frame: { id, time, no_picture: why } } = mine;
   const place = frames.indexOf(mine.frame);
   failure.querySelector("[data-newer]").disabled = place <= 0;
   failure.querySelector("[data-older]").disabled = place < 0 || place + 1 >= frames.length;
@@ -47,7 +47,8 @@ async function fillFailure(mine) {
   image.removeAttribute("src");
   say(text, "Loading …");
   area.replaceChildren();
-  image.src = `/failures/${camera}/${id}.jpg?${encodeURIComponent(time)}`;
+  image.hidden = Boolean(why);
+  if (!why) image.src = `/failures/${camera}/${id}.jpg?${encodeURIComponent(time)}`;
   const answer = await ask(`/api/cameras/${camera}/failures/${id}`);
   if (shown !== mine) return;
   if (!answer?.ok) {
@@ -57,7 +58,7 @@ async function fillFailure(mine) {
   const { report } = JSON.parse(answer.text);
   const defects = report.inspections.flatMap((of) => of.defects.map((defect) => ({ ...defect, element: of.element })));
   const overflow = report.inspections.some((of) => of.overflow) ? " There are more defects than listed." : "";
-  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}`);
+  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}${why ? ` No picture: ${why}.` : ""}`);
   area.replaceChildren(defectTable(defects, report.inspections.length > 1));
 }
 

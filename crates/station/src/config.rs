@@ -90,6 +90,10 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Config, Vec<Mistake>), Ve
         let at = error.span().map_or(0, |span| span.start);
         mistakes.add_syntax(at, &format!("this is not TOML: {}", error.message()));
     }
+    if refuse_nul(document.get_ref(), &mut mistakes) {
+        let [mistakes, _] = mistakes.into_sorted();
+        return Err(mistakes);
+    }
     // The document as a whole is at its beginning.
     let mut table = Table::new(document.get_ref(), 0..0, "the file");
     let config = read(&mut table, &mut mistakes);
@@ -100,6 +104,29 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Config, Vec<Mistake>), Ve
     } else {
         Err(mistakes)
     }
+}
+
+/// Notes each text with a NUL character (`\u0000`), which GStreamer's texts cannot hold; returns whether there is one.
+fn refuse_nul(table: &DeTable<'_>, mistakes: &mut Mistakes<'_>) -> bool {
+    fn in_value(value: &Spanned<DeValue<'_>>, mistakes: &mut Mistakes<'_>) -> bool {
+        match value.get_ref() {
+            DeValue::String(text) if text.contains('\0') => {
+                mistakes.add(
+                    &value.span(),
+                    "the text has a NUL character; remove \\u0000",
+                );
+                true
+            }
+            // Each one is visited, so that each mistake is told.
+            DeValue::Array(values) => (values.iter())
+                .map(|value| in_value(value, mistakes))
+                .fold(false, |before, found| before | found),
+            DeValue::Table(table) => refuse_nul(table, mistakes),
+            _ => false,
+        }
+    }
+    let found = table.iter().map(|(_, value)| in_value(value, mistakes));
+    found.fold(false, |before, found| before | found)
 }
 
 fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {

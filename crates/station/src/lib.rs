@@ -1,7 +1,9 @@
 //! The line station: runs the inspection of a line's cameras, serves its page and records failed
 //! frames.
 
+mod bounded;
 pub mod config;
+mod convert;
 pub mod log;
 pub mod metrics;
 pub mod pictures;
@@ -9,7 +11,7 @@ pub mod pipeline;
 pub mod publishing;
 pub mod recording;
 mod secrets;
-mod source;
+pub mod source;
 pub mod state;
 pub mod station;
 pub mod supervisor;

@@ -15,26 +15,32 @@ use std::{
 use gstinspectpublish::report::Report;
 
 use crate::{
+    bounded::{Bounds, keep_newest},
     config::{CameraConfig, Properties},
-    state::{Camera, Failure},
+    state::{Camera, Failure, FailurePictures, Picture},
     warning,
 };
 use encoder::Encoder;
 
 /// Failed frames that wait for their pictures.
 const WAITING_FAILURES: usize = 4;
+/// Their bytes; one frame may have more.
+const WAITING_BYTES: usize = 256 << 20;
 /// Least time between two failed frames that get a picture.
 const FAILURE_INTERVAL: Duration = Duration::from_millis(200);
 /// Failed frames that are kept with their pictures.
-const KEPT_FAILURES: usize = 24;
+const KEPT_FAILURES: Bounds = Bounds {
+    count: 24,
+    bytes: 64 << 20,
+};
 /// Width of a thumbnail, px.
-const THUMBNAIL_WIDTH: i32 = 160;
+const THUMBNAIL_WIDTH: u32 = 160;
 
 /// How pictures are made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PictureSettings {
     overlay: Properties,
-    width: i32,
+    width: u32,
     interval: Duration,
 }
 
@@ -55,6 +61,39 @@ struct Frame {
     caps: gst::Caps,
 }
 
+impl Frame {
+    fn live(&self, encoder: &mut Encoder, settings: &PictureSettings) -> Result<Picture, String> {
+        let drawn = encoder.draw(&self.buffer, &self.caps, &settings.overlay, settings.width);
+        drawn
+            .and_then(|drawn| encoder.encode(&drawn, settings.width))
+            .map_err(|why| self.without_picture(&why))
+    }
+
+    fn failure(
+        &self,
+        encoder: &mut Encoder,
+        settings: &PictureSettings,
+    ) -> Result<FailurePictures, String> {
+        let drawn = encoder.draw(&self.buffer, &self.caps, &settings.overlay, settings.width);
+        let pictures = drawn.and_then(|drawn| {
+            Ok(FailurePictures {
+                thumbnail: encoder.encode(&drawn, THUMBNAIL_WIDTH)?,
+                picture: encoder.encode(&drawn, settings.width)?,
+            })
+        });
+        pictures.map_err(|why| self.without_picture(&why))
+    }
+
+    /// Says which frame has no picture, and why.
+    fn without_picture(&self, why: &str) -> String {
+        let frame = self.caps.structure(0).map(|caps| {
+            let side = |name| caps.get::<i32>(name).unwrap_or_default();
+            format!(" of {} x {} pixels", side("width"), side("height"))
+        });
+        format!("a frame{} has no picture: {why}", frame.unwrap_or_default())
+    }
+}
+
 /// The queue between the streaming threads and the thread that encodes.
 pub struct Pictures {
     camera: Arc<Camera>,
@@ -72,6 +111,18 @@ struct Wanted {
     was_failure: bool,
     failed: u64,
     is_over: bool,
+}
+
+impl Wanted {
+    /// Whether one more failed frame may wait.
+    fn has_room(&self, buffer: &gst::Buffer, report: &Report) -> bool {
+        let bytes = |buffer: &gst::Buffer, report: &Report| buffer.size() + report.memory();
+        let waiting = self.failures.iter();
+        let waiting = waiting.map(|(_, of, report)| bytes(&of.buffer, report));
+        self.failures.is_empty()
+            || (self.failures.len() < WAITING_FAILURES
+                && waiting.sum::<usize>() + bytes(buffer, report) <= WAITING_BYTES)
+    }
 }
 
 /// What the thread does next.
@@ -170,8 +221,7 @@ impl Pictures {
         }
         if report.verdict == "fail" {
             wanted.failed += 1;
-            let has_room = wanted.failures.len() < WAITING_FAILURES;
-            if has_room && is_due(wanted.last_failure, FAILURE_INTERVAL) {
+            if is_due(wanted.last_failure, FAILURE_INTERVAL) && wanted.has_room(buffer, report) {
                 let id = wanted.failed;
                 wanted.failures.push_back((id, frame(), report.clone()));
                 wanted.last_failure = Some(Instant::now());
@@ -210,49 +260,32 @@ impl Pictures {
     }
 
     fn run(&self) {
-        let mut large = Encoder::default();
-        let mut small = Encoder::default();
+        let mut encoder = Encoder::default();
         let mut last_error = None;
         while let Some((task, settings)) = self.next() {
-            let done = match task {
-                Task::Live(frame) => large
-                    .encode(
-                        &frame.buffer,
-                        &frame.caps,
-                        &settings.overlay,
-                        settings.width,
-                    )
+            let error = match task {
+                Task::Live(frame) => frame
+                    .live(&mut encoder, &settings)
                     .map(|picture| {
                         self.camera.live.send_replace(Some(picture));
-                    }),
-                Task::Failure(id, frame, report) => {
-                    let picture = large.encode(
-                        &frame.buffer,
-                        &frame.caps,
-                        &settings.overlay,
-                        settings.width,
-                    );
-                    picture.and_then(|picture| {
-                        let thumbnail = small.encode(
-                            &frame.buffer,
-                            &frame.caps,
-                            &settings.overlay,
-                            THUMBNAIL_WIDTH,
-                        )?;
-                        self.keep(Failure {
-                            id,
-                            report,
-                            thumbnail,
-                            picture,
-                        });
-                        Ok(())
                     })
+                    .err(),
+                Task::Failure(id, frame, report) => {
+                    let pictures = frame.failure(&mut encoder, &settings);
+                    let error = pictures.as_ref().err().cloned();
+                    // A frame without a picture is listed with its results.
+                    self.keep(Failure {
+                        id,
+                        report,
+                        pictures,
+                    });
+                    error
                 }
             };
-            if let Err(error) = done
+            if let Some(error) = error
                 && last_error.as_ref() != Some(&error)
             {
-                warning!("camera {}: no picture: {error}", self.camera.name);
+                warning!("camera {}: {error}", self.camera.name);
                 last_error = Some(error);
             }
         }
@@ -261,15 +294,13 @@ impl Pictures {
     fn keep(&self, failure: Failure) {
         let mut history = self.camera.history();
         history.failures.push_back(Arc::new(failure));
-        while history.failures.len() > KEPT_FAILURES {
-            history.failures.pop_front();
-        }
+        keep_newest(&mut history.failures, KEPT_FAILURES, |of| of.memory());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use gstinspectpublish::report::VERSION;
+    use gstinspectpublish::report::{Inspection, VERSION};
 
     use super::*;
 
@@ -285,8 +316,8 @@ mod tests {
         Pictures::new(&camera, settings)
     }
 
-    fn offer(pictures: &Pictures, verdict: &'static str) {
-        let report = Report {
+    fn report(verdict: &'static str) -> Report {
+        Report {
             version: VERSION,
             camera: None,
             frame: 1,
@@ -294,14 +325,139 @@ mod tests {
             verdict,
             inspections: Vec::new(),
             histograms: Vec::new(),
-        };
+        }
+    }
+
+    fn offer(pictures: &Pictures, verdict: &'static str) {
         // A failed frame is due again.
         pictures.wanted().last_failure = None;
         pictures.offer(
             &gst::Buffer::new(),
             &gst::Caps::new_any(),
-            &Arc::new(report),
+            &Arc::new(report(verdict)),
         );
+    }
+
+    /// The picture and the thumbnail of a frame, as `[width, height]`.
+    fn sizes_of(caps: &str) -> Result<[[u32; 2]; 2], String> {
+        gst::init().map_err(|error| error.to_string())?;
+        gstinspectoverlay::register_static().map_err(|error| error.to_string())?;
+        let caps: gst::Caps = caps.parse().map_err(|_| format!("{caps} are no caps"))?;
+        let info = gst_video::VideoInfo::from_caps(&caps).map_err(|error| error.to_string())?;
+        let frame = Frame {
+            buffer: gst::Buffer::from_mut_slice(vec![90; info.size()]),
+            caps,
+        };
+        let settings = PictureSettings {
+            overlay: Properties::default(),
+            width: 1280,
+            interval: Duration::ZERO,
+        };
+        let pictures = frame.failure(&mut Encoder::default(), &settings)?;
+        Ok([&pictures.picture, &pictures.thumbnail].map(|jpeg| size_of_jpeg(jpeg)))
+    }
+
+    /// Width and height in the frame header of a baseline JPEG.
+    fn size_of_jpeg(jpeg: &[u8]) -> [u32; 2] {
+        let header = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]);
+        let header = header.map_or(&[][..], |at| &jpeg[at..]);
+        let side = |at: usize| {
+            let bytes = header.get(at..at + 2).unwrap_or(&[0, 0]);
+            u32::from(bytes[0]) << 8 | u32::from(bytes[1])
+        };
+        [side(7), side(5)]
+    }
+
+    #[test]
+    fn frames_of_every_size_format_and_shape_of_pixels_have_pictures_in_proportion() {
+        for (fields, expected) in [
+            ("GRAY8,width=640,height=480", [[640, 480], [160, 120]]),
+            ("GRAY8,width=64,height=32768", [[64, 32_767], [64, 32_767]]),
+            ("GRAY8,width=64,height=100000", [[21, 32_767], [21, 32_767]]),
+            ("RGB,width=70000,height=64", [[1280, 1], [160, 1]]),
+            ("GRAY8,width=1,height=1", [[1, 1], [1, 1]]),
+            ("I420,width=15,height=1", [[15, 1], [15, 1]]),
+            ("GRAY16_BE,width=3,height=5", [[3, 5], [3, 5]]),
+            ("ARGB64,width=33,height=7", [[33, 7], [33, 7]]),
+            (
+                "GRAY8,width=960,height=1080,pixel-aspect-ratio=2/1",
+                [[1280, 720], [160, 90]],
+            ),
+            (
+                "RGB,width=960,height=540,pixel-aspect-ratio=1/2",
+                [[960, 1080], [160, 180]],
+            ),
+        ] {
+            let caps = format!("video/x-raw,format={fields},framerate=25/1");
+            assert_eq!(sizes_of(&caps), Ok(expected), "{fields}");
+        }
+    }
+
+    #[test]
+    fn failed_frame_without_a_picture_is_listed_with_the_reason() {
+        let pictures = pictures();
+        let camera = pictures.camera.clone();
+        let settings = pictures.wanted().settings.clone();
+        let worker = Worker::start(&camera, settings).expect("a thread");
+        let caps = "video/x-raw,format=GRAY8,width=64,height=48,framerate=25/1";
+        let caps: gst::Caps = caps.parse().expect("caps");
+        // The buffer lacks the pixels.
+        let buffer = gst::Buffer::new();
+        (worker.pictures).offer(&buffer, &caps, &Arc::new(report("fail")));
+        let end = Instant::now() + Duration::from_secs(20);
+        while camera.history().failures.is_empty() {
+            assert!(Instant::now() < end, "the frame is not listed");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let failure = camera.history().failures[0].clone();
+        assert_eq!(failure.report.verdict, "fail");
+        assert_eq!(
+            failure.pictures.as_ref().err().map(String::as_str),
+            Some("a frame of 64 x 48 pixels has no picture: GStreamer cannot read the GRAY8 frame")
+        );
+    }
+
+    /// A report whose list of defects takes this memory.
+    fn large_report(bytes: usize) -> Report {
+        let mut large = report("fail");
+        let count = bytes / size_of::<gstinspectpublish::report::ReportedDefect>();
+        large.inspections.push(Inspection {
+            element: String::new(),
+            verdict: "fail",
+            web: 0,
+            first_line: 0,
+            width: 64,
+            height: 48,
+            judged_pixels: 0,
+            defect_pixels: 0,
+            missing_pixels: 0,
+            defect_count: 0,
+            overflow: false,
+            counts: serde_json::Map::new(),
+            defects: Vec::with_capacity(count),
+        });
+        large
+    }
+
+    #[test]
+    fn failed_frames_that_wait_and_that_are_kept_are_bounded_in_bytes() {
+        let pictures = pictures();
+        for _ in 0..4 {
+            pictures.wanted().last_failure = None;
+            let large = Arc::new(large_report(WAITING_BYTES / 5 * 2));
+            pictures.offer(&gst::Buffer::new(), &gst::Caps::new_any(), &large);
+        }
+        assert_eq!(pictures.wanted().failures.len(), 2, "more wait");
+        for id in 0..30 {
+            pictures.keep(Failure {
+                id,
+                report: Arc::new(large_report(KEPT_FAILURES.bytes / 5)),
+                pictures: Err(String::new()),
+            });
+        }
+        let history = pictures.camera.history();
+        let kept = history.failures.iter().map(|failure| failure.id);
+        assert_eq!(Vec::from_iter(kept), [26, 27, 28, 29], "others are kept");
     }
 
     #[test]

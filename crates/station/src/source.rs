@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed};
 
-use gst::prelude::*;
+use gst::{glib, prelude::*};
 
 use crate::state::Camera;
 
@@ -10,20 +10,85 @@ use crate::state::Camera;
 pub const QUEUE: &str = "clinspect-input";
 /// Frames that wait between the source and the inspection.
 const QUEUED_FRAMES: u32 = 16;
+/// Their bytes; one frame may have more.
+const QUEUED_BYTES: u32 = 256 << 20;
 
-/// A bin of the described elements and the queue.
+/// Where a camera's frames come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// A description as for `gst-launch-1.0` with one free output.
+    Description(String),
+    /// A GigE Vision or USB3 Vision camera.
+    Aravis {
+        /// The camera's name or address.
+        camera: String,
+        /// Format and size.
+        caps: Option<gst::Caps>,
+    },
+}
+
+/// A bin of the source's elements and the queue.
 ///
 /// # Errors
 /// The description cannot be parsed, an element is missing, or there is no free output.
-pub fn bin(description: &str) -> Result<gst::Bin, gst::glib::Error> {
+pub fn bin(source: &Source) -> Result<gst::Bin, glib::Error> {
+    let bin = match source {
+        Source::Description(description) => described(description)?,
+        Source::Aravis { camera, caps } => aravis(camera, caps.as_ref())?,
+    };
+    let queue = bin
+        .by_name(QUEUE)
+        .ok_or_else(|| glib::Error::new(gst::ParseError::Syntax, "its end is missing"))?;
+    queue.set_property("max-size-buffers", QUEUED_FRAMES);
+    queue.set_property("max-size-bytes", QUEUED_BYTES);
+    queue.set_property("max-size-time", 0_u64);
+    Ok(bin)
+}
+
+/// The only place that parses a description. No other text of the file goes into it.
+fn described(description: &str) -> Result<gst::Bin, glib::Error> {
     // With the queue the description may end with caps, or with an element whose pads come later.
-    let line = format!(
-        "{description} ! queue name={QUEUE} max-size-buffers={QUEUED_FRAMES} max-size-bytes=0 max-size-time=0"
-    );
+    let line = format!("{description} ! queue name={QUEUE}");
     let flags = gst::ParseFlags::FATAL_ERRORS;
     gst::parse::bin_from_description_full(&line, true, None, flags)?
         .dynamic_cast()
-        .map_err(|_| gst::glib::Error::new(gst::ParseError::Syntax, "it is no pipeline"))
+        .map_err(|_| glib::Error::new(gst::ParseError::Syntax, "it is no pipeline"))
+}
+
+fn aravis(camera: &str, caps: Option<&gst::Caps>) -> Result<gst::Bin, glib::Error> {
+    let make = |factory: &str| {
+        let element = gst::ElementFactory::make(factory).build();
+        let missing = format!("no element \"{factory}\"");
+        element.map_err(|_| glib::Error::new(gst::ParseError::NoSuchElement, &missing))
+    };
+    let source = make("aravissrc")?;
+    source.set_property("camera-name", camera);
+    let mut elements = vec![source];
+    if let Some(caps) = caps {
+        let filter = make("capsfilter")?;
+        filter.set_property("caps", caps);
+        elements.push(filter);
+    }
+    let queue = make("queue")?;
+    queue.set_property("name", QUEUE);
+    elements.push(queue.clone());
+    let unlinked = |error: glib::BoolError| glib::Error::new(gst::ParseError::Link, &error.message);
+    let bin = gst::Bin::new();
+    bin.add_many(&elements).map_err(unlinked)?;
+    gst::Element::link_many(&elements).map_err(unlinked)?;
+    let pad = queue.static_pad("src");
+    let ghost = pad.and_then(|pad| gst::GhostPad::with_target(&pad).ok());
+    let added = ghost.map(|ghost| bin.add_pad(&ghost));
+    match added {
+        Some(added) => added.map_err(unlinked)?,
+        None => {
+            return Err(glib::Error::new(
+                gst::ParseError::Link,
+                "there is no free output",
+            ));
+        }
+    }
+    Ok(bin)
 }
 
 /// Counts the frames that the source lost, on the pad behind the source. Without a number on each
@@ -114,6 +179,52 @@ mod tests {
         };
         let lost = frames.iter().map(|frame| gaps.before(frame, is_triggered));
         lost.sum()
+    }
+
+    #[test]
+    fn names_and_caps_of_a_camera_are_values_and_no_text_of_a_pipeline() {
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        if gst::ElementFactory::find("aravissrc").is_none() {
+            eprintln!("skipped: aravissrc is not installed");
+            return;
+        }
+        let grey = "video/x-raw, format=\"GRAY8\", width=640";
+        let several =
+            "video/x-raw, format=(string){ \"GRAY8\", GRAY16_LE }; video/x-raw, format=RGB";
+        let note = r#"video/x-raw, note="a \" b ! fakesink c=\\""#;
+        for (name, caps) in [
+            ("Aravis-Fake-GV01", grey),
+            ("A \"quoted\" \\ name' ! fakesink", several),
+            ("a b=c", note),
+        ] {
+            let caps: gst::Caps = caps.parse().expect("caps");
+            let source = Source::Aravis {
+                camera: name.into(),
+                caps: Some(caps.clone()),
+            };
+            let bin = bin(&source).expect("a source");
+            let children = bin.children();
+            let find = |factory: &str| {
+                let is = |of: &&gst::Element| of.factory().is_some_and(|of| of.name() == factory);
+                children.iter().find(is).expect("an element")
+            };
+            assert_eq!(children.len(), 3, "{name}");
+            assert_eq!(find("aravissrc").property::<String>("camera-name"), name);
+            assert_eq!(find("capsfilter").property::<gst::Caps>("caps"), caps);
+            assert!(bin.static_pad("src").is_some());
+        }
+    }
+
+    #[test]
+    fn frames_behind_every_source_are_bounded_by_count_and_bytes() {
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        let bin = bin(&Source::Description(
+            "videotestsrc ! video/x-raw,width=64".into(),
+        ));
+        let queue = bin.expect("a source").by_name(QUEUE).expect("a queue");
+        assert_eq!(queue.property::<u32>("max-size-buffers"), QUEUED_FRAMES);
+        assert_eq!(queue.property::<u32>("max-size-bytes"), QUEUED_BYTES);
+        assert_eq!(queue.property::<u64>("max-size-time"), 0);
     }
 
     #[test]

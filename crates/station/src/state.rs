@@ -14,6 +14,8 @@ use gstinspectpublish::report::Report;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::bounded::{Bounds, keep_newest};
+
 /// A JPEG or PNG file in memory.
 pub type Picture = axum::body::Bytes;
 
@@ -183,10 +185,25 @@ pub struct Failure {
     pub id: u64,
     /// Its results.
     pub report: Arc<Report>,
+    /// Its pictures, or a sentence that says why there are none.
+    pub pictures: Result<FailurePictures, String>,
+}
+
+/// The pictures of a failed frame.
+pub struct FailurePictures {
     /// The picture with its overlay, at most 160 px wide, as JPEG.
     pub thumbnail: Picture,
     /// The picture with its overlay, as JPEG.
     pub picture: Picture,
+}
+
+impl Failure {
+    /// The memory that the frame takes, about, bytes.
+    pub fn memory(&self) -> usize {
+        let pictures = self.pictures.as_ref();
+        let pictures = pictures.map_or(0, |of| of.picture.len() + of.thumbnail.len());
+        pictures + self.report.memory()
+    }
 }
 
 /// A defect on the roll map.
@@ -252,7 +269,12 @@ impl History {
 /// Minutes of the history.
 const MINUTES: usize = 60;
 /// Alarms that are kept.
-const KEPT_ALARMS: usize = 50;
+const KEPT_ALARMS: Bounds = Bounds {
+    count: 50,
+    bytes: 64 << 10,
+};
+/// Longest text of an alarm on the page, bytes; the log has the whole one.
+const LONGEST_ALARM: usize = 2000;
 /// Commands that may wait.
 const WAITING_COMMANDS: usize = 8;
 
@@ -298,12 +320,14 @@ impl Camera {
     }
 
     /// Adds a text to those that the page shows beside the camera.
-    pub fn show_on_page(&self, text: String) {
+    pub fn show_on_page(&self, mut text: String) {
+        if text.len() > LONGEST_ALARM {
+            text.truncate(text.floor_char_boundary(LONGEST_ALARM));
+            text += "…";
+        }
         let mut history = self.history();
         history.alarms.push_back((SystemTime::now(), text));
-        if history.alarms.len() > KEPT_ALARMS {
-            history.alarms.pop_front();
-        }
+        keep_newest(&mut history.alarms, KEPT_ALARMS, |(_, text)| text.len());
     }
 }
 
@@ -343,6 +367,19 @@ mod tests {
             history.minute(minute);
         }
         assert_eq!(minutes(&history), Vec::from_iter(140..200));
+    }
+
+    #[test]
+    fn alarms_on_the_page_are_bounded_in_bytes() {
+        let camera = Camera::new("left").0;
+        for _ in 0..60 {
+            camera.show_on_page("ä".repeat(100_000));
+        }
+        let history = camera.history();
+        let texts = history.alarms.iter().map(|(_, text)| text.len());
+        assert!(texts.clone().all(|len| len <= LONGEST_ALARM + "…".len()));
+        assert!(texts.sum::<usize>() <= KEPT_ALARMS.bytes);
+        assert!(history.alarms.len() >= 20);
     }
 
     #[test]

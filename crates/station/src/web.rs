@@ -10,6 +10,7 @@ mod events;
 mod files;
 mod live;
 mod refusal;
+mod waiting;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -81,6 +82,7 @@ pub async fn serve(listener: TcpListener, cameras: Cameras, access: Access) -> i
 }
 
 fn router(site: Arc<Site>) -> Router {
+    let unread = waiting::Budget::new();
     Router::new()
         .route("/", get(files::index))
         .route("/{file}", get(files::other))
@@ -106,6 +108,9 @@ fn router(site: Arc<Site>) -> Router {
         .fallback(|| async { Refusal::NO_PAGE })
         .method_not_allowed_fallback(|| async { Refusal::METHOD })
         .layer(middleware::from_fn_with_state(site.clone(), access::guard))
+        .layer(middleware::from_fn(move |request, next| {
+            waiting::bounded(unread.clone(), request, next)
+        }))
         .layer(middleware::from_fn(small_and_in_time))
         .layer(middleware::from_fn(headers))
         .layer(DefaultBodyLimit::max(MAX_BODY))

@@ -38,25 +38,15 @@ pub struct Pipeline {
 impl Pipeline {
     /// Builds the pipeline.
     pub fn new(source: &Source, args: &Args) -> Result<Self> {
-        let device = args.device.as_ref();
-        let device = device.map_or(String::new(), |name| format!("device=\"{name}\""));
-        let line_scan = if args.line_scan { "line-scan=true" } else { "" };
-        let comparison = match args.train {
-            Some(frames) => {
-                // The file outlives a restart of the source.
-                let model = args
-                    .output
-                    .clone()
-                    .unwrap_or_default()
-                    .join("reference.npz");
-                format!("{REFERENCE} train-frames={frames} location={model:?}")
-            }
-            None => PITCH.to_owned(),
+        let comparison = if args.train.is_some() {
+            REFERENCE
+        } else {
+            PITCH
         };
+        // Only what the user wrote as a description becomes text of the pipeline.
         let description = format!(
-            "{} ! videoconvert ! video/x-raw,format={{GRAY8,GRAY16_LE}} ! {QUEUE} ! {SMOOTHING} {line_scan} {device} ! \
-             clhistogram name=histogram {device} ! \
-             {comparison} name=inspector output=frame {line_scan} {device} {} ! \
+            "{} ! videoconvert ! video/x-raw,format={{GRAY8,GRAY16_LE}} ! {QUEUE} ! {SMOOTHING} ! \
+             clhistogram name=histogram ! {comparison} name=inspector output=frame {} ! \
              appsink name=results sync=false max-buffers=4",
             source.description, args.inspection
         );
@@ -68,6 +58,28 @@ impl Pipeline {
         let element = |name: &str| pipeline.by_name(name).context("an element of the pipeline");
         let bit_depth: u32 = element("inspector")?.property("bit-depth");
         element("histogram")?.set_property("bit-depth", bit_depth);
+        let [gaussian, inspector] = [element("gaussian")?, element("inspector")?];
+        if let Some(device) = &args.device {
+            for element in [&gaussian, &element("histogram")?, &inspector] {
+                element.set_property("device", device);
+            }
+        }
+        if args.line_scan {
+            gaussian.set_property("line-scan", true);
+            inspector.set_property("line-scan", true);
+        }
+        if let Some(frames) = args.train {
+            inspector.set_property("train-frames", frames);
+            // The file outlives a restart of the source. `--inspection` may name another one.
+            let folder = args.output.clone().unwrap_or_default();
+            let is_named = |path: String| !path.is_empty();
+            if !(inspector.property::<Option<String>>("location")).is_some_and(is_named) {
+                let model = folder.join("reference.npz");
+                let model = model.to_str();
+                let model = model.context("the folder's name is no UTF-8; choose another name")?;
+                inspector.set_property("location", model);
+            }
+        }
         source.feed(&pipeline);
         let results = element("results")?.downcast().ok().context("an appsink")?;
         let bus = pipeline.bus().context("a pipeline has a bus")?;

@@ -436,6 +436,11 @@ fn bad_arguments_get_a_sentence_and_exit_code_2() {
     refused(&with("--inspection", "! fakesink"), "fakesink");
     if has_device() {
         refused(&with("--device", "nosuchdevice"), "nosuchdevice");
+        // A name is no part of the pipeline's text.
+        let quoted = "no \"such\" device";
+        refused(&with("--device", quoted), quoted);
+        let error = run(&with("--device", quoted)).stderr;
+        assert!(!text(&error).contains("videotestsrc"), "{}", text(&error));
         let pitches = with("--inspection", "pitch-x=40 pitch-y=40");
         refused(&pitches, "no pixel of the 64x48 frame");
         // One direction is judged; defects along the other would pass unnoticed.

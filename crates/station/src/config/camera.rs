@@ -2,7 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use crate::{recording, secrets};
+use crate::{recording, secrets, source::Source};
 
 use super::{
     mistakes::Mistakes,
@@ -18,8 +18,8 @@ const LONGEST_NAME: usize = 64;
 pub struct CameraConfig {
     /// Letters, digits, `-` and `_`.
     pub name: String,
-    /// A gst-launch description with one free output.
-    pub source: String,
+    /// Where frames come from.
+    pub source: Source,
     /// Property `device` of the OpenCL elements.
     pub device: Option<String>,
     /// The camera is lost if no frame comes for this long.
@@ -31,7 +31,7 @@ pub struct CameraConfig {
     /// Most live pictures per second.
     pub live_rate: f64,
     /// Pictures are made no wider, px.
-    pub picture_width: i32,
+    pub picture_width: u32,
     /// Properties of `clflatfield`, if there is one.
     pub flat_field: Option<Properties>,
     /// Properties of `clgaussian`, if there is one.
@@ -130,7 +130,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         start_timeout: start_timeout.unwrap_or(Duration::from_secs(30)),
         triggered: triggered.unwrap_or(false),
         live_rate: live_rate.unwrap_or(10.0),
-        picture_width: picture_width.map_or(1280, |width| i32::try_from(width).unwrap_or(i32::MAX)),
+        picture_width: picture_width.map_or(1280, |width| u32::try_from(width).unwrap_or(u32::MAX)),
         flat_field,
         gaussian,
         histogram,
@@ -160,33 +160,35 @@ fn name(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
     name
 }
 
-/// The source's description.
-fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
+/// Where frames come from.
+fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
+    let none = Source::Description(String::new());
     let source = table.string("source", mistakes);
     let aravis = table.string("aravis", mistakes);
     let caps = table.string("caps", mistakes);
+    let parsed = caps.as_ref().map(|(caps, _)| caps.parse::<gst::Caps>());
     if let Some((caps, span)) = &caps {
-        if caps.parse::<gst::Caps>().is_err() {
+        if let Some(Err(_)) = parsed {
             mistakes.add(span, format!("caps = \"{caps}\" are no caps; write them as \"video/x-raw, format=GRAY8, width=640\""));
-            return String::new();
+            return none;
         }
         if aravis.is_none() {
             mistakes.add(&table.place("caps"), "caps belong to aravis; write the caps of a source behind it, as \"v4l2src ! video/x-raw, width=640\"");
         }
     }
-    let (description, span) = match (source, aravis) {
+    let (source, span) = match (source, aravis) {
         (Some(_), Some((_, span))) => {
             mistakes.add(
                 &span,
                 "a camera has both source and aravis; keep one of them",
             );
-            return String::new();
+            return none;
         }
-        (Some((source, span)), None) => (source, span),
-        (None, Some((name, span))) => (
-            aravissrc(&name, caps.as_ref().map(|(caps, _)| &**caps)),
-            span,
-        ),
+        (Some((source, span)), None) => (Source::Description(source), span),
+        (None, Some((camera, span))) => {
+            let caps = parsed.and_then(Result::ok);
+            (Source::Aravis { camera, caps }, span)
+        }
         (None, None) => {
             if !table.has("source") && !table.has("aravis") {
                 mistakes.add_missing(
@@ -195,32 +197,27 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
                      GigE Vision or USB3 Vision camera, as arv-tool-0.8 prints it)",
                 );
             }
-            return String::new();
+            return none;
         }
     };
-    check_source(&description, &span, mistakes);
-    description
-}
-
-fn aravissrc(name: &str, caps: Option<&str>) -> String {
-    let name = name.replace('\\', "\\\\").replace('"', "\\\"");
-    let caps = caps.map_or(String::new(), |caps| {
-        format!(" ! capsfilter caps=\"{caps}\"")
-    });
-    format!("aravissrc camera-name=\"{name}\"{caps}")
+    check_source(&source, &span, mistakes);
+    source
 }
 
 /// Makes the source without starting it.
-fn check_source(description: &str, span: &Range<usize>, mistakes: &mut Mistakes<'_>) {
-    if secrets::has_user(description) {
+fn check_source(source: &Source, span: &Range<usize>, mistakes: &mut Mistakes<'_>) {
+    let text = match source {
+        Source::Description(text) | Source::Aravis { camera: text, .. } => text,
+    };
+    if secrets::has_user(text) {
         mistakes.add(
             span,
             "the source holds a user or a password in an address, which messages and logs repeat; set the properties of \
              the element instead, for instance user-id and user-pw of rtspsrc, and let only root read this file",
         );
     }
-    check_password("the source", description, span, mistakes);
-    let Err(error) = crate::source::bin(description) else {
+    check_password("the source", text, span, mistakes);
+    let Err(error) = crate::source::bin(source) else {
         return;
     };
     let why = secrets::without_users(error.message());

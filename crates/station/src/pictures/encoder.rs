@@ -1,118 +1,150 @@
 //! Draws the results over a frame and encodes the picture as JPEG.
 
 use gst::prelude::*;
+use gst_video::VideoFormat;
 
-use crate::{config::Properties, state::Picture};
+use crate::{
+    config::Properties,
+    convert::{converted, square_size},
+    state::Picture,
+};
 
 /// Quality of the pictures, percent.
 const QUALITY: i32 = 80;
 /// Longest time for one picture.
 const LIMIT: gst::ClockTime = gst::ClockTime::from_seconds(5);
+/// Most rows of a picture: the limit of Firefox. libjpeg takes 65 500.
+const MOST_ROWS: u32 = 32_767;
 
-/// A pipeline that is made at the first frame, and made again after an error.
+/// Pipelines that are made at the first frame, and made again after an error.
 #[derive(Default)]
-pub struct Encoder(Option<Running>);
+pub struct Encoder {
+    overlay: Option<(Properties, Step)>,
+    jpeg: Option<Step>,
+}
 
-struct Running {
-    pipeline: gst::Pipeline,
-    source: gst_app::AppSrc,
-    size: gst::Element,
-    sink: gst_app::AppSink,
-    overlay: Properties,
-    width: i32,
-    caps: Option<gst::Caps>,
-    pictures: u64,
+/// A frame at the size of its picture, with its results drawn.
+pub struct Drawn {
+    buffer: gst::Buffer,
+    info: gst_video::VideoInfo,
 }
 
 impl Encoder {
-    /// The frame as a picture of at most `width` px.
+    /// The frame with square pixels, reduced to at most `width` px and [`MOST_ROWS`], with its results drawn.
     ///
     /// # Errors
-    /// A sentence, if the frame cannot be drawn or encoded.
-    pub fn encode(
+    /// A sentence, if the frame cannot be drawn.
+    pub fn draw(
         &mut self,
         buffer: &gst::Buffer,
         caps: &gst::Caps,
         overlay: &Properties,
-        width: i32,
-    ) -> Result<Picture, String> {
-        let is_same = |running: &Running| running.overlay == *overlay && running.width == width;
-        let mut running = match self.0.take().filter(is_same) {
-            Some(running) => running,
-            None => Running::start(overlay, width).map_err(|error| error.message.into_owned())?,
+        width: u32,
+    ) -> Result<Drawn, String> {
+        let info = gst_video::VideoInfo::from_caps(caps).map_err(|error| error.to_string())?;
+        let size = square_size(&info, [width, MOST_ROWS]);
+        // Marks have no colour on a grey frame.
+        let (mut reduced, info) = converted(buffer, &info, VideoFormat::I420, size)?;
+        // The overlay scales the results to the size of the picture.
+        if let Some(reduced) = reduced.get_mut() {
+            let copied = buffer.copy_into(reduced, gst::BufferCopyFlags::META, ..);
+            copied.map_err(|error| error.to_string())?;
+            // These tell how the frame lay in its own memory.
+            while let Some(meta) = reduced.meta_mut::<gst_video::VideoMeta>() {
+                meta.remove().map_err(|error| error.to_string())?;
+            }
+        }
+        let step = self.overlay.take().filter(|(of, _)| of == overlay);
+        let mut step = match step {
+            Some((_, step)) => step,
+            None => Step::start("inspectoverlay", |element| overlay.apply(element))?,
         };
-        let picture = running.encode(buffer, caps)?;
-        self.0 = Some(running);
-        Ok(picture)
+        let buffer = step.pass(reduced, &info)?;
+        self.overlay = Some((overlay.clone(), step));
+        Ok(Drawn { buffer, info })
+    }
+
+    /// The picture as JPEG, reduced to at most `width` px.
+    ///
+    /// # Errors
+    /// A sentence, if the picture cannot be encoded.
+    pub fn encode(&mut self, drawn: &Drawn, width: u32) -> Result<Picture, String> {
+        let Drawn { buffer, info } = drawn;
+        let size = square_size(info, [width, MOST_ROWS]);
+        let (reduced, info) = if size == [info.width(), info.height()] {
+            (buffer.clone(), info.clone())
+        } else {
+            converted(buffer, info, VideoFormat::I420, size)?
+        };
+        let mut step = match self.jpeg.take() {
+            Some(step) => step,
+            None => Step::start("jpegenc", |element| {
+                element.set_property("quality", QUALITY)
+            })?,
+        };
+        let buffer = step.pass(reduced, &info)?;
+        self.jpeg = Some(step);
+        let map = buffer.map_readable().map_err(|error| error.to_string())?;
+        Ok(Picture::copy_from_slice(&map))
     }
 }
 
-impl Running {
-    fn start(overlay: &Properties, width: i32) -> Result<Self, gst::glib::BoolError> {
-        let make = |name| gst::ElementFactory::make(name).build();
-        let source = gst_app::AppSrc::builder().format(gst::Format::Time).build();
-        // Marks have no colour on a grey frame.
-        let convert = make("videoconvert")?;
-        let colour = make("capsfilter")?;
-        let i420 = gst::Caps::builder("video/x-raw").field("format", "I420");
-        colour.set_property("caps", i420.build());
-        let draw = make("inspectoverlay")?;
-        overlay.apply(&draw);
-        let scale = make("videoscale")?;
-        let size = make("capsfilter")?;
-        let encode = make("jpegenc")?;
-        encode.set_property("quality", QUALITY);
-        let sink = gst_app::AppSink::builder().sync(false).build();
-        let pipeline = gst::Pipeline::new();
-        let elements = [
-            source.upcast_ref(),
-            &convert,
-            &colour,
-            &draw,
-            &scale,
-            &size,
-            &encode,
-            sink.upcast_ref(),
-        ];
-        pipeline.add_many(elements)?;
-        gst::Element::link_many(elements)?;
-        let running = Self {
-            pipeline,
-            source,
-            size,
-            sink,
-            overlay: overlay.clone(),
-            width,
-            caps: None,
-            pictures: 0,
-        };
-        let started = running.pipeline.set_state(gst::State::Playing);
-        started.map_err(|_| gst::glib::bool_error!("the pipeline for pictures does not start"))?;
-        Ok(running)
+/// A pipeline of one element that takes a buffer and gives one.
+struct Step {
+    pipeline: gst::Pipeline,
+    source: gst_app::AppSrc,
+    sink: gst_app::AppSink,
+    buffers: u64,
+}
+
+impl Step {
+    fn start(factory: &str, prepare: impl FnOnce(&gst::Element)) -> Result<Self, String> {
+        Self::build(factory, prepare).map_err(|error| error.message.into_owned())
     }
 
-    fn encode(&mut self, buffer: &gst::Buffer, caps: &gst::Caps) -> Result<Picture, String> {
-        if self.caps.as_ref() != Some(caps) {
-            self.size.set_property("caps", scaled(caps, self.width));
-            self.source.set_caps(Some(caps));
-            self.caps = Some(caps.clone());
+    fn build(
+        factory: &str,
+        prepare: impl FnOnce(&gst::Element),
+    ) -> Result<Self, gst::glib::BoolError> {
+        let source = gst_app::AppSrc::builder().format(gst::Format::Time).build();
+        let element = gst::ElementFactory::make(factory).build()?;
+        prepare(&element);
+        let sink = gst_app::AppSink::builder().sync(false).build();
+        let pipeline = gst::Pipeline::new();
+        let elements = [source.upcast_ref(), &element, sink.upcast_ref()];
+        pipeline.add_many(elements)?;
+        gst::Element::link_many(elements)?;
+        let step = Self {
+            pipeline,
+            source,
+            sink,
+            buffers: 0,
+        };
+        let started = step.pipeline.set_state(gst::State::Playing);
+        started.map_err(|_| gst::glib::bool_error!("the pipeline for pictures does not start"))?;
+        Ok(step)
+    }
+
+    fn pass(
+        &mut self,
+        mut buffer: gst::Buffer,
+        info: &gst_video::VideoInfo,
+    ) -> Result<gst::Buffer, String> {
+        let caps = info.to_caps().map_err(|error| error.to_string())?;
+        if self.source.caps().as_ref() != Some(&caps) {
+            self.source.set_caps(Some(&caps));
         }
         // Live and failed frames come in any order, and timestamps must grow.
-        let mut buffer = buffer.copy();
-        if let Some(buffer) = buffer.get_mut() {
-            buffer.set_pts(gst::ClockTime::from_mseconds(self.pictures));
-            buffer.set_dts(None);
-            buffer.set_duration(None);
-            buffer.unset_flags(gst::BufferFlags::DISCONT);
-        }
-        self.pictures += 1;
+        let of_buffer = buffer.make_mut();
+        of_buffer.set_pts(gst::ClockTime::from_mseconds(self.buffers));
+        of_buffer.set_dts(None);
+        of_buffer.set_duration(None);
+        of_buffer.unset_flags(gst::BufferFlags::DISCONT);
+        self.buffers += 1;
         let pushed = self.source.push_buffer(buffer);
         let sample = pushed.ok().and_then(|_| self.sink.try_pull_sample(LIMIT));
-        let buffer = sample.as_ref().and_then(|sample| sample.buffer());
-        let Some(map) = buffer.and_then(|buffer| buffer.map_readable().ok()) else {
-            return Err(self.error());
-        };
-        Ok(Picture::copy_from_slice(&map))
+        let buffer = sample.and_then(|sample| sample.buffer_owned());
+        buffer.ok_or_else(|| self.error())
     }
 
     fn error(&self) -> String {
@@ -125,25 +157,9 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for Step {
     fn drop(&mut self) {
         // There is nothing to do if the pipeline does not stop.
         let _ = self.pipeline.set_state(gst::State::Null);
-    }
-}
-
-/// Caps of the picture: any format, no wider than `most`.
-fn scaled(caps: &gst::Caps, most: i32) -> gst::Caps {
-    let structure = caps.structure(0);
-    let number = |name| structure.and_then(|fields| fields.get::<i32>(name).ok());
-    let size = number("width").zip(number("height"));
-    let caps = gst::Caps::builder("video/x-raw");
-    match size {
-        Some((width, height)) if width > most => {
-            let height = i64::from(height) * i64::from(most) / i64::from(width);
-            let height = i32::try_from(height.max(1)).unwrap_or(1);
-            caps.field("width", most).field("height", height).build()
-        }
-        _ => caps.build(),
     }
 }

@@ -14,6 +14,7 @@ use gst::{glib, prelude::*};
 use gstinspectpublish::{report::Report, time};
 
 use crate::{
+    bounded::{Bounds, keep_newest},
     pictures::Pictures,
     publishing::Publishers,
     recording::Recorder,
@@ -21,7 +22,10 @@ use crate::{
 };
 
 /// Most marks of the roll map.
-const ROLL_MARKS: usize = 2000;
+const ROLL_MARKS: Bounds = Bounds {
+    count: 2000,
+    bytes: 1 << 20,
+};
 /// Most bins of the histogram that the page shows.
 const BINS: usize = 64;
 /// Least time between two histograms for the page.
@@ -198,9 +202,9 @@ impl Results {
                     area: defect.area,
                 });
             }
-            while history.roll.len() > ROLL_MARKS {
-                history.roll.pop_front();
-            }
+            keep_newest(&mut history.roll, ROLL_MARKS, |mark| {
+                size_of::<RollMark>() + mark.class.len()
+            });
         }
     }
 

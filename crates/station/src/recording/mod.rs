@@ -195,6 +195,7 @@ impl Recorder {
         let job = Job {
             snapshot,
             report: report.clone(),
+            results: report.memory(),
             role: if is_failed {
                 Role::Failed
             } else {
@@ -233,11 +234,11 @@ impl Recorder {
 impl Around {
     /// Keeps a frame in case that a later one fails, and forgets the oldest beyond `most`.
     fn keep(&mut self, job: Job, most: usize) {
-        self.bytes += job.snapshot.bytes();
+        self.bytes += job.bytes();
         self.before.push_back(job);
         while self.before.len() > most || (self.bytes > BEFORE_BYTES && self.before.len() > 1) {
             if let Some(oldest) = self.before.pop_front() {
-                self.bytes -= oldest.snapshot.bytes();
+                self.bytes -= oldest.bytes();
             }
         }
     }

@@ -14,7 +14,16 @@ use super::{folder::Role, link::Link, snapshot::Snapshot};
 pub(super) struct Job {
     pub snapshot: Snapshot,
     pub report: Arc<Report>,
+    /// Bytes of the report.
+    pub results: usize,
     pub role: Role,
+}
+
+impl Job {
+    /// Bytes in memory: pixels and results.
+    pub fn bytes(&self) -> usize {
+        self.snapshot.bytes() + self.results
+    }
 }
 
 /// What [`Queue::pop`] found.
@@ -63,10 +72,10 @@ impl Queue {
         };
         for at in &evicted {
             if let Some(dropped) = waiting.jobs.remove(*at) {
-                waiting.bytes -= dropped.snapshot.bytes();
+                waiting.bytes -= dropped.bytes();
             }
         }
-        waiting.bytes += job.snapshot.bytes();
+        waiting.bytes += job.bytes();
         waiting.jobs.push_back(job);
         self.update_length(&waiting);
         self.changed.notify_one();
@@ -78,7 +87,7 @@ impl Queue {
     fn evicted(&self, waiting: &Waiting, job: &Job) -> Option<Vec<usize>> {
         let (mut frames, mut bytes) = (waiting.jobs.len(), waiting.bytes);
         let fits = |frames, bytes| {
-            let bytes = bytes + job.snapshot.bytes();
+            let bytes = bytes + job.bytes();
             frames == 0 || (frames < self.most_frames && bytes <= self.most_bytes)
         };
         let mut places = Vec::new();
@@ -90,7 +99,7 @@ impl Queue {
                 if earlier.role == Role::Context {
                     places.push(at);
                     frames -= 1;
-                    bytes -= earlier.snapshot.bytes();
+                    bytes -= earlier.bytes();
                 }
             }
         }
@@ -103,7 +112,7 @@ impl Queue {
         let mut waiting = self.lock();
         loop {
             if let Some(job) = waiting.jobs.pop_front() {
-                waiting.bytes -= job.snapshot.bytes();
+                waiting.bytes -= job.bytes();
                 self.update_length(&waiting);
                 return Next::Job(Box::new(job));
             }
@@ -141,5 +150,40 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gstinspectpublish::report::VERSION;
+
+    use super::*;
+    use crate::state::Camera;
+
+    #[test]
+    fn bytes_of_results_count_as_those_of_pixels_do() {
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        let camera = Arc::new(Camera::new("left").0);
+        let queue = Queue::new(Arc::new(Link::new(camera)), 100, 1 << 20);
+        let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 16, 8).build();
+        let info = info.expect("a size");
+        let job = |results| Job {
+            snapshot: Snapshot::of(&gst::Buffer::from_mut_slice([0; 128]), &info).expect("a copy"),
+            report: Arc::new(Report {
+                version: VERSION,
+                camera: None,
+                frame: 1,
+                time: String::new(),
+                verdict: "fail",
+                inspections: Vec::new(),
+                histograms: Vec::new(),
+            }),
+            results,
+            role: Role::Failed,
+        };
+        let dropped = (0..5).map(|_| queue.push(job(400_000)));
+        assert_eq!(Vec::from_iter(dropped), [0, 0, 1, 1, 1]);
+        assert!(matches!(queue.pop(Instant::now()), Next::Job(_)));
+        assert_eq!(queue.push(job(400_000)), 0, "there is room again");
     }
 }

@@ -1,10 +1,9 @@
 //! A copy of a frame, and its PNG.
 
 use gst_video::{VideoFormat, VideoFrameExt};
-use image::{
-    ExtendedColorType, ImageEncoder,
-    codecs::png::{CompressionType, FilterType, PngEncoder},
-};
+use png::{BitDepth, ColorType, Compression, Filter, PixelDimensions, Unit};
+
+use crate::convert::converted;
 
 /// A copy of a frame's pixels in memory of its own.
 pub(super) struct Snapshot {
@@ -43,65 +42,75 @@ impl Snapshot {
     /// # Errors
     /// A sentence if GStreamer cannot convert the format.
     pub fn png(&self) -> Result<Vec<u8>, String> {
-        let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(&self.buffer, &self.info);
-        let frame = frame.map_err(|error| error.to_string())?;
-        match self.info.format() {
-            VideoFormat::Gray8 => encode(&frame, 1, ExtendedColorType::L8),
-            VideoFormat::Gray16Le | VideoFormat::Gray16Be => {
-                encode(&frame, 2, ExtendedColorType::L16)
+        let (info, grey) = (&self.info, ColorType::Grayscale);
+        match info.format() {
+            VideoFormat::Gray8 | VideoFormat::Gray16Le | VideoFormat::Gray16Be => {
+                self.encode(&self.buffer, info, grey)
             }
-            VideoFormat::Rgb => encode(&frame, 3, ExtendedColorType::Rgb8),
-            format => {
-                let failed = |error| format!("GStreamer cannot convert {format} to RGB: {error}");
-                let rgb = gst_video::VideoInfo::builder(
-                    VideoFormat::Rgb,
-                    self.info.width(),
-                    self.info.height(),
-                )
-                .build()
-                .map_err(failed)?;
-                let converter = gst_video::VideoConverter::new(&self.info, &rgb, None);
-                let target = gst::Buffer::with_size(rgb.size()).map_err(failed)?;
-                let target = gst_video::VideoFrame::from_buffer_writable(target, &rgb);
-                let mut target = target.map_err(|_| "no memory for a picture".to_owned())?;
-                let converter = converter.map_err(failed)?;
-                converter.frame_ref(&frame, &mut target.as_mut_video_frame_ref());
-                encode(&target.as_video_frame_ref(), 3, ExtendedColorType::Rgb8)
+            VideoFormat::Rgb => self.encode(&self.buffer, info, ColorType::Rgb),
+            _ => {
+                let size = [info.width(), info.height()];
+                let (rgb, info) = converted(&self.buffer, info, VideoFormat::Rgb, size)?;
+                self.encode(&rgb, &info, ColorType::Rgb)
             }
         }
     }
-}
 
-/// The first plane of a frame with `pixel` bytes a pixel.
-fn encode(
-    frame: &gst_video::VideoFrameRef<&gst::BufferRef>,
-    pixel: usize,
-    colour: ExtendedColorType,
-) -> Result<Vec<u8>, String> {
-    let [width, height] = [frame.width(), frame.height()];
-    let row = width as usize * pixel;
-    let stride = usize::try_from(frame.plane_stride()[0]).map_err(|error| error.to_string())?;
-    let data = frame.plane_data(0).map_err(|error| error.to_string())?;
-    let mut pixels = Vec::with_capacity(row * height as usize);
-    for line in data.chunks(stride.max(1)).take(height as usize) {
-        pixels.extend_from_slice(line.get(..row).ok_or("the frame is too short")?);
-    }
-    // The crate takes samples of 16 bits in the order of the machine.
-    if colour == ExtendedColorType::L16 {
-        let is_little = frame.format() == VideoFormat::Gray16Le;
-        for sample in pixels.chunks_exact_mut(2) {
-            let bytes = [sample[0], sample[1]];
-            let level = if is_little {
-                u16::from_le_bytes(bytes)
-            } else {
-                u16::from_be_bytes(bytes)
-            };
-            sample.copy_from_slice(&level.to_ne_bytes());
+    /// The first plane of a buffer with the pixels of the frame.
+    fn encode(
+        &self,
+        buffer: &gst::BufferRef,
+        info: &gst_video::VideoInfo,
+        colour: ColorType,
+    ) -> Result<Vec<u8>, String> {
+        let frame = gst_video::VideoFrameRef::from_buffer_ref_readable(buffer, info);
+        let frame = frame.map_err(|error| error.to_string())?;
+        let format = info.format();
+        let is_wide = matches!(format, VideoFormat::Gray16Le | VideoFormat::Gray16Be);
+        let [width, height] = [info.width(), info.height()];
+        let row = width as usize * usize::try_from(info.comp_pstride(0)).unwrap_or(1);
+        let stride = usize::try_from(frame.plane_stride()[0]).map_err(|error| error.to_string())?;
+        let data = frame.plane_data(0).map_err(|error| error.to_string())?;
+        let mut pixels = Vec::with_capacity(row * height as usize);
+        for line in data.chunks(stride.max(1)).take(height as usize) {
+            pixels.extend_from_slice(line.get(..row).ok_or("the frame is too short")?);
         }
+        // Samples of 16 bits have their high byte first in a PNG.
+        if format == VideoFormat::Gray16Le {
+            pixels
+                .chunks_exact_mut(2)
+                .for_each(|sample| sample.reverse());
+        }
+        let mut png = Vec::with_capacity(pixels.len() / 2);
+        let mut encoder = png::Encoder::new(&mut png, width, height);
+        encoder.set_color(colour);
+        encoder.set_depth(if is_wide {
+            BitDepth::Sixteen
+        } else {
+            BitDepth::Eight
+        });
+        encoder.set_compression(Compression::Fast);
+        encoder.set_filter(Filter::Adaptive);
+        encoder.set_pixel_dims(self.pixel_shape());
+        let writer = encoder.write_header();
+        let written = writer.and_then(|mut writer| {
+            writer.write_image_data(&pixels)?;
+            writer.finish()
+        });
+        written.map_err(|error| error.to_string())?;
+        Ok(png)
     }
-    let mut png = Vec::with_capacity(pixels.len() / 2);
-    PngEncoder::new_with_quality(&mut png, CompressionType::Fast, FilterType::Adaptive)
-        .write_image(&pixels, width, height, colour)
-        .map_err(|error| error.to_string())?;
-    Ok(png)
+
+    /// The shape of a pixel that is not square. Every pixel is kept, and viewers show the picture in proportion.
+    fn pixel_shape(&self) -> Option<PixelDimensions> {
+        let pixel = self.info.par();
+        let [wide, high] = [pixel.numer(), pixel.denom()].map(|side| u32::try_from(side).ok());
+        let (wide, high) = wide.zip(high).filter(|(w, h)| *w > 0 && *h > 0 && w != h)?;
+        // Pixels that are twice as wide are half as many in the same width.
+        Some(PixelDimensions {
+            xppu: high,
+            yppu: wide,
+            unit: Unit::Unspecified,
+        })
+    }
 }

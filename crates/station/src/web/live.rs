@@ -13,14 +13,14 @@ use std::{
 use axum::{
     body::{Body, Bytes},
     extract::{Path, State},
-    http::header,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_stream::{Stream, StreamExt, wrappers::WatchStream};
 
 use super::{Site, refusal::Refusal};
-use crate::state::{Camera, Failure, Picture};
+use crate::state::{Camera, Failure, FailurePictures, Picture};
 
 /// Endless pictures at once.
 const MAX_STREAMS: usize = 32;
@@ -164,7 +164,8 @@ pub async fn failure(
     State(site): State<Arc<Site>>,
     Path((name, picture)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
-    find(&site, &name, &picture).map(|failure| jpeg(failure.picture.clone()))
+    let failure = find(&site, &name, &picture)?;
+    of_failure(&failure, |pictures| &pictures.picture)
 }
 
 /// `GET /thumbnails/NAME/ID.jpg`.
@@ -172,7 +173,18 @@ pub async fn thumbnail(
     State(site): State<Arc<Site>>,
     Path((name, picture)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
-    find(&site, &name, &picture).map(|failure| jpeg(failure.thumbnail.clone()))
+    let failure = find(&site, &name, &picture)?;
+    of_failure(&failure, |pictures| &pictures.thumbnail)
+}
+
+fn of_failure(
+    failure: &Failure,
+    of: fn(&FailurePictures) -> &Picture,
+) -> Result<Response, Refusal> {
+    match &failure.pictures {
+        Ok(pictures) => Ok(jpeg(of(pictures).clone())),
+        Err(why) => Err(Refusal(StatusCode::NOT_FOUND, why.clone().into())),
+    }
 }
 
 fn find(site: &Site, name: &str, picture: &str) -> Result<Arc<Failure>, Refusal> {

@@ -29,6 +29,10 @@ impl Refusal {
         StatusCode::PAYLOAD_TOO_LARGE,
         "The request is too large; a command has less than 4096 bytes.",
     );
+    pub const TOO_MANY_ANSWERS: Self = Self::new(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "Too many large answers wait for slow clients; try again.",
+    );
     pub const TOO_SLOW: Self = Self::new(
         StatusCode::REQUEST_TIMEOUT,
         "The request took too long; try again.",

@@ -13,7 +13,8 @@ use std::{
 
 use clinspect_station::{
     state::{
-        Camera, Command, Counters, Failure, History, Minute, Picture, Request, RollMark, Status,
+        Camera, Command, Counters, Failure, FailurePictures, History, Minute, Picture, Request,
+        RollMark, Status,
     },
     web::{Access, Token, serve},
 };
@@ -248,8 +249,10 @@ fn fail(history: &mut History, report: &Arc<Report>, picture: Picture) {
     history.failures.push_back(Arc::new(Failure {
         id,
         report: report.clone(),
-        thumbnail: picture.clone(),
-        picture,
+        pictures: Ok(FailurePictures {
+            thumbnail: picture.clone(),
+            picture,
+        }),
     }));
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

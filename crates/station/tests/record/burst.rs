@@ -1,10 +1,14 @@
 //! More failures than the writer writes at once.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use clinspect_station::recording::{Recorder, Settings};
 use clinspect_testkit::tools::Sandbox;
 use gst_video::VideoFormat;
+use gstinspectpublish::report::{Inspection, ReportedDefect};
 
 use crate::support::{
     alarms, all_whole, camera, files, frame, info, load, recorded, report, settings, until,
@@ -103,4 +107,45 @@ fn a_recorder_that_is_left_behind_ends_alone_and_stops_no_other() {
     assert_eq!(all_whole(&folder) as u64, sent + 1);
     assert_eq!(files(&folder).len() as u64, 2 * (sent + 1));
     assert!(alarms(&camera).is_empty());
+}
+
+#[test]
+fn results_of_very_many_defects_count_as_bytes_that_wait() {
+    let sandbox = Sandbox::new("record-results");
+    let folder = sandbox.folder("out");
+    let camera = camera("left");
+    let around = Settings {
+        before: 10,
+        ..settings(&folder)
+    };
+    let recorder = Recorder::new(around, camera.clone()).unwrap();
+    let info = info(VideoFormat::Gray8, 16, 8);
+    for number in 0..7 {
+        let mut report = report(number, if number == 6 { "fail" } else { "pass" });
+        // 40 MiB: three of them fit before a failure.
+        let count = (40 << 20) / size_of::<ReportedDefect>();
+        let inspection = Inspection {
+            element: "clpitchthreshold0".into(),
+            verdict: report.verdict,
+            web: 0,
+            first_line: 0,
+            width: 16,
+            height: 8,
+            judged_pixels: 0,
+            defect_pixels: 0,
+            missing_pixels: 0,
+            defect_count: 0,
+            overflow: false,
+            counts: serde_json::Map::new(),
+            defects: Vec::with_capacity(count),
+        };
+        Arc::get_mut(&mut report)
+            .unwrap()
+            .inspections
+            .push(inspection);
+        recorder.frame(&frame(&info, number), &info, &report);
+    }
+    drop(recorder);
+    let numbers = recorded(&folder).into_iter().map(|(number, _)| number);
+    assert_eq!(Vec::from_iter(numbers), [3, 4, 5, 6]);
 }

@@ -139,3 +139,66 @@ fn a_buffer_that_cannot_be_read_is_an_alarm_and_the_next_frame_is_recorded() {
         ["frames cannot be recorded: GStreamer cannot read the GRAY8 frame"]
     );
 }
+
+#[test]
+fn frames_of_any_rate_size_and_format_are_recorded() {
+    let with = |format, width, height| {
+        gst::init().unwrap();
+        gst_video::VideoInfo::builder(format, width, height)
+            .fps(gst::Fraction::new(25, 1))
+            .build()
+            .unwrap()
+    };
+    for (format, width, height) in [
+        (VideoFormat::Bgr, 13, 5),
+        (VideoFormat::I420, 1, 1),
+        (VideoFormat::Nv12, 15, 33_000),
+        (VideoFormat::Gray16Be, 3, 100_000),
+        (VideoFormat::Uyvy, 70_000, 2),
+    ] {
+        let info = with(format, width, height);
+        let name = format!("any-{format}-{width}x{height}");
+        let picture = through(&name, &frame(&info, 2), &info);
+        assert_eq!(
+            (picture.width(), picture.height()),
+            (width, height),
+            "{format}"
+        );
+    }
+}
+
+/// The shape of the pixels that a PNG names.
+fn pixel_shape(png: &std::path::Path) -> Option<[u32; 2]> {
+    let file = std::fs::read(png).unwrap();
+    let at = file.windows(4).position(|name| name == b"pHYs")?;
+    let number = |at: usize| u32::from_be_bytes(file[at..at + 4].try_into().unwrap());
+    Some([number(at + 4), number(at + 8)])
+}
+
+#[test]
+fn recordings_keep_all_pixels_and_tell_viewers_their_shape() {
+    gst::init().unwrap();
+    for (numbers, expected) in [
+        ((2, 1), Some([1, 2])),
+        ((10, 11), Some([11, 10])),
+        ((1, 1), None),
+    ] {
+        let sandbox = Sandbox::new("record-shape");
+        let folder = sandbox.folder("out");
+        let camera = camera("left");
+        let recorder = Recorder::new(settings(&folder), camera.clone()).unwrap();
+        let info = gst_video::VideoInfo::builder(VideoFormat::Gray8, 96, 108)
+            .par(gst::Fraction::new(numbers.0, numbers.1))
+            .build()
+            .unwrap();
+        recorder.frame(&frame(&info, 1), &info, &report(0, "fail"));
+        drop(recorder);
+        let png = files(&folder)
+            .into_iter()
+            .find(|name| name.ends_with(".png"));
+        let png = folder.join(png.unwrap());
+        assert_eq!(pixel_shape(&png), expected, "{numbers:?}");
+        let picture = image::open(png).unwrap();
+        assert_eq!((picture.width(), picture.height()), (96, 108));
+    }
+}
