@@ -259,7 +259,7 @@ export class Card {
     const label = `Failed frame, ${clock(time)}, ${plural(defects, "defect")}: ${countsText(counts)}`;
     return make("li", { "data-key": key(failure) },
       make("button", { type: "button", "aria-label": label, title: label, onclick: open },
-        make("img", { src: `/thumbnails/${this.name}/${id}.jpg?${encodeURIComponent(time)}`, alt: "", loading: "lazy" }),
+        make("img", { src: `thumbnails/${this.name}/${id}.jpg?${encodeURIComponent(time)}`, alt: "", loading: "lazy" }),
         make("span", {}, clock(time)), make("span", { class: "muted" }, plural(defects, "defect"))));
   }
 

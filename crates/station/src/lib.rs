@@ -1,6 +1,7 @@
 //! The line station: runs the inspection of a line's cameras, serves its page and records failed
 //! frames.
 
+mod address;
 pub mod config;
 pub mod log;
 pub mod metrics;
