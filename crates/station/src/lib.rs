@@ -2,6 +2,7 @@
 //! frames.
 
 mod address;
+mod clock;
 pub mod config;
 pub mod log;
 pub mod metrics;
