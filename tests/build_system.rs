@@ -59,7 +59,10 @@ fn meson_install_puts_the_plugin_into_gstreamers_folder_or_the_one_it_is_given()
     let installed = inside(&folder.output());
     assert_installed(&sandbox, &installed);
     let mut programs = sandbox.command("find");
-    let found = run(programs.arg(&destination).args(["-path", "*/bin/clinspect-doctor"])).succeeded();
+    let found = run(programs
+        .arg(&destination)
+        .args(["-path", "*/bin/clinspect-doctor"]))
+    .succeeded();
     let help = run(sandbox.command(found.output().trim()).arg("--help")).succeeded();
     assert!(help.output().contains("--no-speed"), "{}", help.output());
 

@@ -538,6 +538,7 @@ mod tests {
                 camera: None,
                 frame: 0,
                 time: String::new(),
+                corrupted: false,
                 verdict: "pass",
                 inspections: Vec::new(),
                 histograms: Vec::new(),

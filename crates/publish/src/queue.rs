@@ -243,6 +243,7 @@ mod tests {
             camera: None,
             frame,
             time: String::new(),
+            corrupted: false,
             verdict: "pass",
             inspections: Vec::new(),
             histograms: Vec::new(),

@@ -79,47 +79,52 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
         (vec(any_defect(), 0..4), vec(name(), 0..3), any::<bool>()),
         (
             prop::sample::select(Verdict::ALL.to_vec()),
-            any::<[bool; 2]>(),
+            any::<[bool; 3]>(),
         ),
     )
-        .prop_map(|(numbers, lists, (verdict, [has_mask, has_ignored]))| {
-            let (counts, [width, height], lengths) = numbers;
-            let (defects, class_names, overflow) = lists;
-            let mask = |is_there: bool, byte: u8| is_there.then(|| gst::Buffer::from_slice([byte]));
-            DefectResult {
-                element: "front \"left\"; ü\n".into(),
-                frame_number: counts[0],
-                web: counts[1],
-                first_line: counts[2],
-                width,
-                height,
-                mm_per_pixel_x: lengths[0],
-                mm_per_pixel_y: lengths[1],
-                pitch_x: lengths[2],
-                pitch_y: lengths[3],
-                threshold: lengths[4],
-                mean_level: lengths[5],
-                alignment: has_ignored.then(|| Alignment {
-                    shift_x: lengths[0],
-                    shift_y: lengths[1],
-                    match_score: lengths[2],
-                    matched: overflow,
-                }),
-                training: (width % 2 == 0 && height > 0).then_some([width, height]),
-                judged_pixels: counts[3],
-                judged_x: counts[4],
-                judged_y: counts[5],
-                defect_pixels: counts[6],
-                missing_pixels: counts[7],
-                verdict,
-                defects,
-                overflow,
-                class_names,
-                open_area: counts[8],
-                mask: mask(has_mask, 1),
-                ignored: mask(has_ignored, 2),
-            }
-        })
+        .prop_map(
+            |(numbers, lists, (verdict, [has_mask, has_ignored, corrupted]))| {
+                let (counts, [width, height], lengths) = numbers;
+                let (defects, class_names, overflow) = lists;
+                let mask =
+                    |is_there: bool, byte: u8| is_there.then(|| gst::Buffer::from_slice([byte]));
+                DefectResult {
+                    element: "front \"left\"; ü\n".into(),
+                    frame_number: counts[0],
+                    web: counts[1],
+                    first_line: counts[2],
+                    width,
+                    height,
+                    mm_per_pixel_x: lengths[0],
+                    mm_per_pixel_y: lengths[1],
+                    pitch_x: lengths[2],
+                    pitch_y: lengths[3],
+                    threshold: lengths[4],
+                    mean_level: lengths[5],
+                    alignment: has_ignored.then(|| Alignment {
+                        shift_x: lengths[0],
+                        shift_y: lengths[1],
+                        match_score: lengths[2],
+                        matched: overflow,
+                    }),
+                    training: (width % 2 == 0 && height > 0).then_some([width, height]),
+                    judged_pixels: counts[3],
+                    judged_x: counts[4],
+                    judged_y: counts[5],
+                    defect_pixels: counts[6],
+                    missing_pixels: counts[7],
+                    corrupted,
+                    is_moved: false,
+                    verdict,
+                    defects,
+                    overflow,
+                    class_names,
+                    open_area: counts[8],
+                    mask: mask(has_mask, 1),
+                    ignored: mask(has_ignored, 2),
+                }
+            },
+        )
 }
 
 /// A strip with defects that a sender could have found in it.

@@ -261,7 +261,7 @@ export class Card {
       make("button", { type: "button", "aria-label": label, title: label, onclick: open },
         why
           ? make("span", { class: "no-picture muted", title: why }, "No picture")
-          : make("img", { src: `/thumbnails/${this.name}/${id}.jpg?${encodeURIComponent(time)}`, alt: "", loading: "lazy" }),
+          : make("img", { src: `thumbnails/${this.name}/${id}.jpg?${encodeURIComponent(time)}`, alt: "", loading: "lazy" }),
         make("span", {}, clock(time)), make("span", { class: "muted" }, plural(defects, "defect"))));
   }
 

@@ -48,8 +48,8 @@ async function fillFailure(mine) {
   say(text, "Loading …");
   area.replaceChildren();
   image.hidden = Boolean(why);
-  if (!why) image.src = `/failures/${camera}/${id}.jpg?${encodeURIComponent(time)}`;
-  const answer = await ask(`/api/cameras/${camera}/failures/${id}`);
+  if (!why) image.src = `failures/${camera}/${id}.jpg?${encodeURIComponent(time)}`;
+  const answer = await ask(`api/cameras/${camera}/failures/${id}`);
   if (shown !== mine) return;
   if (!answer?.ok) {
     say(text, answer?.text ?? NO_ANSWER);
@@ -105,7 +105,7 @@ login.querySelector("form").addEventListener("submit", async (event) => {
   // A header takes ASCII only, as a token does.
   const text = token.value.trim().replace(/[^\x21-\x7e]/g, "?");
   const headers = { Authorization: `Bearer ${text}` };
-  const answer = await ask("/api/session", { method: "POST", headers });
+  const answer = await ask("api/session", { method: "POST", headers });
   if (answer?.ok) {
     token.value = "";
     login.close("yes");

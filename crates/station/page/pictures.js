@@ -52,7 +52,7 @@ export class Pictures {
     }, WATCH_MS);
     image.onload = () => camera.onpicture(true);
     image.onerror = fail;
-    image.src = `/live/${camera.name}?${this.serial += 1}`;
+    image.src = `live/${camera.name}?${this.serial += 1}`;
   }
 
   async inTurn(round) {
@@ -79,7 +79,7 @@ export class Pictures {
       const end = (isShown) => () => { clearTimeout(limit); done(isShown); };
       image.onload = end(true);
       image.onerror = end(false);
-      image.src = `/live/${name}.jpg?${this.serial += 1}`;
+      image.src = `live/${name}.jpg?${this.serial += 1}`;
     });
   }
 }

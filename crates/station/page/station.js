@@ -40,7 +40,7 @@ const actions = {
   confirm: confirmCommand,
   openFailure,
   async command(camera, command) {
-    const answer = await ask(`/api/cameras/${camera}/command`, {
+    const answer = await ask(`api/cameras/${camera}/command`, {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify({ command }),
@@ -94,7 +94,7 @@ function again() {
 
 /// Asks what this browser may do, and for the token if it may not read; then follows the verdicts.
 async function connect() {
-  const answer = await ask("/api/session");
+  const answer = await ask("api/session");
   if (!answer?.ok) return lost(answer?.text);
   session = JSON.parse(answer.text);
   find("log-in").hidden = !session.has_token || session.logged_in;
@@ -112,7 +112,7 @@ async function connect() {
 /// Follows the verdicts until the stream ends or is silent, or [`again`].
 function listen() {
   return new Promise((ended) => {
-    const stream = new EventSource("/events");
+    const stream = new EventSource("events");
     let silence = null;
     const end = () => {
       stream.close();
@@ -233,7 +233,7 @@ addEventListener("hashchange", () => {
     if (!card) continue;
     card.historyAt = now;
     card.historyDue = now + HISTORY_EVERY_MS;
-    const path = `/api/cameras/${card.name}`;
+    const path = `api/cameras/${card.name}`;
     const history = await askJson(`${path}/history`);
     if (history) card.updateHistory(history);
     const roll = card.now?.is_web ? await askJson(`${path}/roll`) : { web: null };
@@ -251,7 +251,7 @@ find("log-in").addEventListener("click", async () => {
   if (await logIn(true)) again();
 });
 find("log-out").addEventListener("click", async () => {
-  await ask("/api/session", { method: "DELETE" });
+  await ask("api/session", { method: "DELETE" });
   location.reload();
 });
 

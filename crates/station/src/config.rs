@@ -169,7 +169,7 @@ fn listen(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> (SocketAddr
     match table.string("listen", mistakes) {
         None => (default, table.span.clone()),
         Some((text, span)) => match text.parse() {
-            Ok(address) => (address, span),
+            Ok(address) => (crate::address::canonical(address), span),
             Err(_) => {
                 let zone = match text.contains('%') {
                     true => ", without a zone such as %eth0",

@@ -1,7 +1,9 @@
 //! The line station: runs the inspection of a line's cameras, serves its page and records failed
 //! frames.
 
+mod address;
 mod bounded;
+mod clock;
 pub mod config;
 mod convert;
 pub mod log;

@@ -60,7 +60,7 @@ impl Site {
 /// The address is not a loopback address and `access` has no token, or the listener has no
 /// address.
 pub async fn serve(listener: TcpListener, cameras: Cameras, access: Access) -> io::Result<()> {
-    let address = listener.local_addr()?;
+    let address = crate::address::canonical(listener.local_addr()?);
     if access.token.is_none() && !address.ip().is_loopback() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,

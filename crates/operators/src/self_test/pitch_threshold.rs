@@ -190,7 +190,11 @@ impl Known for Test {
             let is_flat = round == 1 && x < width / 3 && y < height / 2;
             let pattern = wave(x, self.settings.pitch_x) + wave(y, self.settings.pitch_y);
             let pattern = if is_flat { 0.5 } else { pattern };
-            let deviates = if (random >> 16) % 101 == 0 { 0.4 } else { 0.0 };
+            let deviates = if (random >> 16).is_multiple_of(101) {
+                0.4
+            } else {
+                0.0
+            };
             let level = most * (0.2 + 0.3 * pattern + deviates) + 2.5 * threshold * part;
             level.clamp(0.0, most) as u32
         });

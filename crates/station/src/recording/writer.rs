@@ -12,7 +12,7 @@ use super::{
     link::Link,
     queue::{Job, Next, Queue},
 };
-use crate::warning;
+use crate::{clock, warning};
 
 /// Interval between two checks for recordings that are too old.
 const TIDY: Duration = Duration::from_secs(60);
@@ -28,6 +28,7 @@ pub(super) struct Writer {
     folder: Option<Folder>,
     /// Whether the last alarm said that recording is stopped.
     is_alarm_raised: bool,
+    is_clock_alarm_raised: bool,
     /// The last refusal of a frame: an alarm is raised for each new one.
     refusal: Option<String>,
 }
@@ -48,6 +49,7 @@ impl Writer {
             retry,
             folder: None,
             is_alarm_raised: false,
+            is_clock_alarm_raised: false,
             refusal: None,
         }
     }
@@ -64,7 +66,9 @@ impl Writer {
             }
             // Recordings may come without a break.
             if Instant::now() >= next {
+                let is_clock_wrong = self.is_clock_wrong();
                 match &mut self.folder {
+                    Some(_) if is_clock_wrong => {}
                     Some(folder) => {
                         if let Err(error) = folder.expire() {
                             self.stop(&error);
@@ -88,10 +92,29 @@ impl Writer {
             }
     }
 
+    /// Whether the wall clock was set: then the ages of the recordings are wrong, and none expires.
+    fn is_clock_wrong(&mut self) -> bool {
+        let is_wrong = self.settings.max_age_hours != 0 && clock::has_jumped();
+        if is_wrong && !self.is_clock_alarm_raised {
+            self.alarm(
+                "the PC's clock was set: no recording is removed for its age; check the clock, and \
+                 restart the station"
+                    .into(),
+            );
+        }
+        self.is_clock_alarm_raised = is_wrong;
+        is_wrong
+    }
+
     fn open(&mut self) {
+        let hours = if self.is_clock_wrong() {
+            0
+        } else {
+            self.settings.max_age_hours
+        };
         let limits = Limits {
             count: self.settings.max_count,
-            age: Duration::from_secs(3600 * u64::from(self.settings.max_age_hours)),
+            age: Duration::from_secs(3600 * u64::from(hours)),
             bytes: self.settings.max_bytes,
         };
         match Folder::open(&self.settings.folder, &self.camera, limits) {

@@ -166,11 +166,8 @@ impl Attempts {
 
 /// A host owns 64 bits of IPv6 addresses, so they count as one.
 fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V6(address) => match address.to_ipv4_mapped() {
-            Some(address) => address.into(),
-            None => std::net::Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
-        },
+    match address.to_canonical() {
+        IpAddr::V6(address) => std::net::Ipv6Addr::from(u128::from(address) >> 64 << 64).into(),
         address => address,
     }
 }

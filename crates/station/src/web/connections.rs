@@ -36,7 +36,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// A client that takes no byte for so long is gone.
 const READ_WITHIN: Duration = Duration::from_secs(15);
 
-/// The address that a request came from.
+/// The address that a request came from, in canonical form.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
 
@@ -55,9 +55,10 @@ pub async fn accept(listener: TcpListener, router: Router) -> io::Result<()> {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        match places.take(peer.ip()) {
+        let address = crate::address::canonical(peer).ip();
+        match places.take(address) {
             Some(place) => {
-                let router = router.clone().layer(Extension(Peer(peer.ip())));
+                let router = router.clone().layer(Extension(Peer(address)));
                 tasks.spawn(answer(stream, router, place));
             }
             None => refuse(&stream),

@@ -8,7 +8,7 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::{
     body::{Body, Bytes},
     extract::State,
-    http::header,
+    http::{HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use tokio::{
@@ -17,7 +17,7 @@ use tokio::{
 };
 use tokio_stream::{StreamExt, wrappers::IntervalStream};
 
-use super::{Site, api, refusal::Refusal};
+use super::{Site, api, files::NO_BUFFER, refusal::Refusal};
 use crate::state::{Camera, Cameras, Status};
 use gstinspectpublish::report::Report;
 
@@ -28,6 +28,12 @@ const PACE: Duration = Duration::from_millis(100);
 /// Checks without a change after which a keep-alive event is sent. Without any event the page shows
 /// its results as old.
 const KEEP_ALIVE: u32 = 20;
+
+/// Checks between two paddings.
+const PAD_AFTER: u32 = 10;
+/// A proxy may hold the end of a stream back until a buffer is full: 4 or 8 KiB. A comment of this
+/// length, bytes, pushes the events before it through.
+const PADDING: usize = 8192;
 
 /// Places for clients.
 pub type Places = Arc<Semaphore>;
@@ -49,7 +55,13 @@ pub async fn events(State(site): State<Arc<Site>>) -> Result<Response, Refusal> 
         feed.next_events()
             .map(|text| Ok::<_, Infallible>(Bytes::from(text)))
     });
-    let content_type = [(header::CONTENT_TYPE, "text/event-stream")];
+    let content_type = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ),
+        NO_BUFFER,
+    ];
     Ok((content_type, Body::from_stream(texts)).into_response())
 }
 
@@ -58,6 +70,10 @@ struct Feed {
     list: Cameras,
     cameras: Vec<Seen>,
     quiet: u32,
+    /// Whether events were sent after the last padding.
+    is_held: bool,
+    /// Checks since the last padding.
+    unpadded: u32,
 }
 
 struct Seen {
@@ -102,6 +118,8 @@ impl Feed {
             list,
             cameras: Vec::new(),
             quiet: 0,
+            is_held: false,
+            unpadded: PAD_AFTER,
         }
     }
 
@@ -123,6 +141,14 @@ impl Feed {
             self.quiet = 0;
             push(&mut text, "alive", &serde_json::Value::Null);
         }
+        self.is_held |= !text.is_empty();
+        self.unpadded = self.unpadded.saturating_add(1);
+        if self.is_held && self.unpadded >= PAD_AFTER {
+            (self.is_held, self.unpadded) = (false, 0);
+            text.push(':');
+            text.extend(std::iter::repeat_n(' ', PADDING));
+            text.push_str("\n\n");
+        }
         (!text.is_empty()).then_some(text)
     }
 }
@@ -139,6 +165,20 @@ mod tests {
     use std::{thread, time::Instant};
 
     use super::*;
+
+    #[test]
+    fn every_event_is_followed_by_padding_within_a_second() {
+        let camera = Arc::new(Camera::new("left").0);
+        let (_sender, list) = watch::channel(Arc::new(vec![camera.clone()]));
+        let mut feed = Feed::new(list);
+        for round in 0..3 {
+            let text = Status::Failed(crate::state::Trouble::CameraLost, round.to_string());
+            camera.status.send_replace(text);
+            let sent: String = (0..PAD_AFTER).filter_map(|_| feed.next_events()).collect();
+            let after = sent.rfind("data:").map_or(0, |at| sent.len() - at);
+            assert!(after > PADDING, "{after} bytes after the last event");
+        }
+    }
 
     #[test]
     fn no_status_is_lost_between_two_checks() {

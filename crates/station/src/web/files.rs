@@ -69,6 +69,12 @@ pub const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
+/// Tells nginx and its relatives to pass a stream on as it comes.
+pub const NO_BUFFER: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("x-accel-buffering"),
+    HeaderValue::from_static("no"),
+);
+
 /// The page.
 pub async fn index() -> Response {
     let content_type = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
@@ -88,4 +94,21 @@ pub async fn other(Path(name): Path<String>) -> Result<Response, Refusal> {
 pub fn is_public(path: &str) -> bool {
     let name = path.strip_prefix('/').unwrap_or(path);
     name.is_empty() || FILES.iter().any(|(of, ..)| *of == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_the_page_are_relative() {
+        let index = ("index.html", "", include_str!("../../page/index.html"));
+        for (name, _, text) in FILES.iter().chain([&index]) {
+            for quoted in text.split(['"', '\'', '`']) {
+                let path = quoted.strip_prefix('/').unwrap_or_default();
+                let is_path = path.starts_with(|of: char| of.is_ascii_alphabetic());
+                assert!(!is_path, "{name} has an absolute address: /{path}");
+            }
+        }
+    }
 }

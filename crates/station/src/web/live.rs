@@ -19,7 +19,7 @@ use axum::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_stream::{Stream, StreamExt, wrappers::WatchStream};
 
-use super::{Site, refusal::Refusal};
+use super::{Site, files::NO_BUFFER, refusal::Refusal};
 use crate::state::{Camera, Failure, FailurePictures, Picture};
 
 /// Endless pictures at once.
@@ -113,7 +113,7 @@ fn endless(camera: &Arc<Camera>, place: OwnedSemaphorePermit) -> Response {
     let first = tokio_stream::once(Ok(Bytes::from(format!("--{BOUNDARY}\r\n"))));
     let body = Body::from_stream(first.chain(parts(pictures, frames, kept)));
     let content_type = format!("multipart/x-mixed-replace; boundary={BOUNDARY}");
-    ([(header::CONTENT_TYPE, content_type)], body).into_response()
+    ([(header::CONTENT_TYPE, content_type)], [NO_BUFFER], body).into_response()
 }
 
 /// The parts of the body; `kept` is dropped with them. `frames` counts the camera's frames.

@@ -55,7 +55,7 @@ impl Refusal {
     );
     pub const ORIGIN: Self = Self::new(
         StatusCode::FORBIDDEN,
-        "Another page sent this request; open the station's own page.",
+        "The browser's address is not the Host of this request. Open the station's own page; if a proxy is before the station, let the proxy pass Host on (nginx: proxy_set_header Host $http_host).",
     );
     pub const WRITING_OFF: Self = Self::new(
         StatusCode::FORBIDDEN,

@@ -211,7 +211,14 @@ fn names_of_other_hosts_are_refused_without_a_token() {
     let port = station.address.port();
     let url = station.url("/api/cameras");
     let with = |host: String| curl(&["-H", &format!("Host: {host}"), &url]).status;
-    for host in ["127.0.0.1", "localhost", "LOCALHOST", "[::1]"] {
+    for host in [
+        "127.0.0.1",
+        "127.0.0.2",
+        "localhost",
+        "LOCALHOST.",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+    ] {
         assert_eq!(with(format!("{host}:{port}")), 200, "{host}");
     }
     for host in [

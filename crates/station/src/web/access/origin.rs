@@ -11,6 +11,7 @@ use axum::{
 };
 
 use super::{Refusal, is_safe};
+use crate::address::is_local_host;
 
 /// The host and port that the client asked for.
 pub fn host(request: &Request) -> Result<&str, Refusal> {
@@ -31,10 +32,7 @@ pub fn is_loopback(host: &str, port: u16) -> bool {
         return false;
     };
     let name = authority.host();
-    let is_name = ["localhost", "127.0.0.1", "[::1]"]
-        .iter()
-        .any(|of| name.eq_ignore_ascii_case(of));
-    is_name && authority.port_u16().unwrap_or(80) == port
+    is_local_host(name) && authority.port_u16().unwrap_or(80) == port
 }
 
 /// Whether a proxy passed the request on: then the loopback address says nothing of the client.
