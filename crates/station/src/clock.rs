@@ -23,12 +23,15 @@ impl Moment {
         }
     }
 
+    /// The time that the wall clock of this moment would show now, had nobody set it.
+    pub fn continued(self, monotonic: Instant) -> SystemTime {
+        let passed = monotonic.saturating_duration_since(self.monotonic);
+        self.wall.checked_add(passed).unwrap_or(self.wall)
+    }
+
     /// Whether the wall clock was set, forward or back, between this moment and a later one.
     pub fn jumped_until(self, later: Self) -> bool {
-        let passed = later.monotonic.saturating_duration_since(self.monotonic);
-        let Some(expected) = self.wall.checked_add(passed) else {
-            return true;
-        };
+        let expected = self.continued(later.monotonic);
         let apart = later.wall.duration_since(expected);
         apart.unwrap_or_else(|error| error.duration()) > TOLERATED
     }
@@ -36,6 +39,12 @@ impl Moment {
 
 /// When the station started.
 static START: LazyLock<Moment> = LazyLock::new(Moment::now);
+
+/// The time that runs on evenly from the start of the station, whatever happens to the wall clock: for ages, limits and
+/// rates.
+pub fn even() -> SystemTime {
+    START.continued(Instant::now())
+}
 
 /// Whether the wall clock was set since the first call. It is right again if it is set back.
 pub fn has_jumped() -> bool {
@@ -56,5 +65,6 @@ mod tests {
         assert!(!start.jumped_until(later(start.wall + hour + TOLERATED, monotonic)));
         assert!(start.jumped_until(later(start.wall + 49 * hour, monotonic)));
         assert!(start.jumped_until(later(start.wall - hour, monotonic)));
+        assert_eq!(start.continued(monotonic), start.wall + hour);
     }
 }

@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use clinspect_results::HistogramResult;
@@ -15,6 +15,7 @@ use gstinspectpublish::{report::Report, time};
 
 use crate::{
     bounded::{Bounds, keep_newest},
+    clock,
     pictures::Pictures,
     publishing::Publishers,
     recording::Recorder,
@@ -174,7 +175,7 @@ impl Results {
     }
 
     fn keep(&self, report: &Report) {
-        let minute = (SystemTime::now().duration_since(UNIX_EPOCH)).map_or(0, |t| t.as_secs() / 60);
+        let minute = (clock::even().duration_since(UNIX_EPOCH)).map_or(0, |t| t.as_secs() / 60);
         let is_web = self.is_web();
         let mut history = self.camera.history();
         history.newest = Some(Instant::now());

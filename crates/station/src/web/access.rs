@@ -11,7 +11,7 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use anyhow::{Context, anyhow, ensure};
@@ -26,6 +26,8 @@ use gstinspectpublish::text;
 use ring::{digest, hmac};
 use serde_json::json;
 use subtle::ConstantTimeEq;
+
+use crate::clock;
 
 use super::{Site, connections::Peer, files, refusal::Refusal};
 
@@ -172,9 +174,9 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Seconds since 1970.
+/// Seconds since 1970. A clock that is set logs nobody out, and keeps nobody logged in for longer.
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = clock::even().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
 }
 
@@ -256,9 +258,13 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// Ports of a host share cookies; stations on one host must not log each other out.
+/// Ports and paths of a host share cookies; stations on one host, or behind one proxy, must not log each other out.
 fn cookie_name(site: &Site) -> String {
-    format!("clinspect-{}", site.address.port())
+    let port = site.address.port();
+    // A cookie that ended in 1970: its tag differs from station to station and opens nothing.
+    let ended = site.access.token.as_ref().map(|token| token.cookie(0));
+    let tag = ended.as_deref().and_then(|cookie| cookie.get(2..10));
+    format!("clinspect-{port}-{}", tag.unwrap_or_default())
 }
 
 fn set_cookie(site: &Site, value: &str, seconds: u64) -> [(header::HeaderName, String); 1] {

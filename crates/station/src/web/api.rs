@@ -23,7 +23,10 @@ use super::{
     live::failure_by_id,
     refusal::Refusal,
 };
-use crate::state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status};
+use crate::{
+    clock,
+    state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status},
+};
 
 /// Marks of the roll map that are sent: the newest.
 const MAX_MARKS: usize = 2000;
@@ -135,7 +138,8 @@ pub async fn history(
     let camera = site.camera(&name)?;
     let report = camera.newest_report();
     let history = camera.history();
-    let now_minute = milliseconds(SystemTime::now()) / 60_000;
+    // As the minutes were counted.
+    let now_minute = milliseconds(clock::even()) / 60_000;
     let minutes = history.last_hour(now_minute).map(|of| {
         json!({ "minute": of.minute, "frames": of.frames, "failed": of.failed, "defects": of.defects })
     });

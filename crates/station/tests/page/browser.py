@@ -79,7 +79,7 @@ def dialog_by_keyboard():
 def failed_frame_of_another_camera_stays_away():
     ask("plant right")
     wait("a failed frame of right", lambda: js("!!document.querySelector('#camera-right .thumbnails button')"))
-    js("void (window.hanging = '/api/cameras/left/failures/')")
+    js("void (window.hanging = 'api/cameras/left/failures/')")
     js("document.querySelector('#camera-left .thumbnails button').click()")
     wait("the request hangs", lambda: js("!!window.release"))
     assert js("document.querySelectorAll('#failure tbody tr').length") == 0, "the defects before are still there"
