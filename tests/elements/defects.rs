@@ -203,7 +203,7 @@ fn defects_in_meta_regions_and_messages_equal_the_reference() {
 #[test]
 fn defects_memory_object_image_equal_the_reference() {
     let Some(device) = start() else { return };
-    if !device.caps().has_images() {
+    if !crate::device::has_images(&device) {
         return crate::device::skip("defects of images", "the device has no images");
     }
     let frame = spotted(SIZE).next_as(Format::Gray8, PADDED, 9);

@@ -110,7 +110,7 @@ fn operator(
     let layout = layout_of(&input.info).expect("a layout");
     let made = PitchThreshold::new(device, &layout, &job.settings(input, choice));
     let refused = job.is_blind(input)
-        || choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images())
+        || choice.1 && (input.kind() != SampleKind::U8 || !device::has_images(device))
         || choice.0 == Some(PitchThresholdVariant::Fixed) && input.kind() != SampleKind::U8;
     match made {
         Err(ClError::Refused(_)) if refused => None,

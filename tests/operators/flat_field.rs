@@ -212,7 +212,7 @@ pub fn check(
     let meter = Meter::new(false);
     for &choice in choices {
         let about = || format!("{} {wanted:?} {choice:?} to {output:?}", input.describe());
-        if choice.1 && (input.kind() != SampleKind::U8 || !device.caps().has_images()) {
+        if choice.1 && (input.kind() != SampleKind::U8 || !device::has_images(device)) {
             continue;
         }
         let settings = settings(Some(correction.clone()), choice);

@@ -57,7 +57,7 @@ pub fn settings(
 fn refusal(device: &ClContext, input: &Frame, s: &GaussianSettings) -> Option<&'static str> {
     let caps = device.caps();
     if s.image {
-        return (!caps.has_images()).then_some("the device has no images");
+        return (!device::has_images(device)).then_some("the device has no images");
     }
     let Some(GaussianVariant::Tile { columns, rows }) = s.variant else {
         return None;

@@ -90,7 +90,7 @@ impl Wanted {
 fn refusal(device: &ClContext, counters: usize, (strategy, image): Choice) -> Option<&'static str> {
     let caps = device.caps();
     let table = 4 * counters as u64;
-    if image && !caps.has_images() {
+    if image && !device::has_images(device) {
         return Some("the device has no images");
     }
     match strategy {

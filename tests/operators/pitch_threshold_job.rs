@@ -273,7 +273,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job, choices: &[Choic
             assert!(refused, "{} is not refused: {result:?}", about());
             continue;
         }
-        if choice.1 && !device.caps().has_images() {
+        if choice.1 && !device::has_images(device) {
             assert!(matches!(&result, Err(ClError::Refused(_))), "{}", about());
             device::skip("pitch comparison of images", "the device has no images");
             continue;

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use clinspect_opencl::ClContext;
+use clinspect_opencl::{ClContext, ProgramSource};
 
 /// The device that `CLINSPECT_DEVICE` names (`auto` by default), opened once for all tests.
 ///
@@ -40,6 +40,12 @@ pub fn open() -> Option<Arc<ClContext>> {
             None
         }
     }
+}
+
+/// Whether kernels can read images and write them. Some drivers offer images, but cannot compile kernels that write
+/// them; the elements refuse images there.
+pub fn has_images(context: &ClContext) -> bool {
+    context.caps().has_images() && context.program(ProgramSource::PlaneImage, "").is_ok()
 }
 
 /// Prints once that a case cannot run on this device.
