@@ -45,6 +45,18 @@ fn drawn_behind(element: &str) -> (DefectResult, [bool; 3]) {
     (result, is_drawn)
 }
 
+/// Whether all elements of a description are installed; otherwise a visible skip.
+fn is_installed(description: &str) -> bool {
+    let missing = description.split('!').find(|part| {
+        let name = part.split_whitespace().next().unwrap_or_default();
+        gst::ElementFactory::find(name).is_none()
+    });
+    if let Some(missing) = missing {
+        crate::device::skip(description, &format!("there is no{missing}"));
+    }
+    missing.is_none()
+}
+
 #[test]
 fn moved_pictures_keep_their_verdict_and_get_no_marks() {
     register();
@@ -61,6 +73,9 @@ fn moved_pictures_keep_their_verdict_and_get_no_marks() {
         "videoflip video-direction=horiz ! videoflip video-direction=horiz",
         "jpegenc ! jpegdec ! videocrop left=8",
     ] {
+        if !is_installed(element) {
+            continue;
+        }
         let (result, is_drawn) = drawn_behind(element);
         assert!(result.is_moved, "{element}");
         assert_eq!(result.verdict, Verdict::Fail, "{element}");
@@ -80,6 +95,9 @@ fn other_elements_leave_the_marks_where_they_are() {
         "jpegenc ! jpegdec",
         "videoconvert ! capsfilter caps=video/x-raw,format=GRAY8",
     ] {
+        if !is_installed(element) {
+            continue;
+        }
         let (result, is_drawn) = drawn_behind(element);
         assert!(!result.is_moved, "{element}");
         assert_eq!(is_drawn, [true; 3], "{element}");
