@@ -45,7 +45,10 @@ pub fn open() -> Option<Arc<ClContext>> {
 /// Whether kernels can read images and write them. Some drivers offer images, but cannot compile kernels that write
 /// them; the elements refuse images there.
 pub fn has_images(context: &ClContext) -> bool {
-    context.caps().has_images() && context.program(ProgramSource::PlaneImage, "").is_ok()
+    // A refused program would be compiled again for each case.
+    static BUILT: OnceLock<bool> = OnceLock::new();
+    context.caps().has_images()
+        && *BUILT.get_or_init(|| context.program(ProgramSource::PlaneImage, "").is_ok())
 }
 
 /// Prints once that a case cannot run on this device.

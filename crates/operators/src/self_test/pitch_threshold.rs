@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The test frame is at least this long along each axis.
-const LEAST: usize = 96;
+const LEAST: usize = 64;
 /// The test does not compare at larger distances, px: its frame would be too large.
 const MOST_DISTANCE: f64 = 200.0;
 /// The pitch of the test where none is known, px.
