@@ -54,6 +54,8 @@ pub struct ClContext {
     /// kernels of the frame before run; otherwise the same queue as `commands`.
     uploads: Arc<InOrderQueue>,
     programs: Mutex<HashMap<(ProgramSource, String), Arc<Program>>>,
+    /// Programs that the compiler refused. They are not compiled again: PoCL 7.1 damages its heap when many builds fail.
+    refused: Mutex<HashMap<(ProgramSource, String), ClError>>,
     context: Context,
     device: DeviceInfo,
     /// `None` if the folder cannot be used.
@@ -96,6 +98,7 @@ impl ClContext {
             commands,
             uploads,
             programs: Mutex::default(),
+            refused: Mutex::default(),
             context,
             device: device.clone(),
             cache: OnceLock::new(),
@@ -258,6 +261,9 @@ impl ClContext {
         if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
         }
+        if let Some(error) = self.refused().get(&key) {
+            return Err(error.clone());
+        }
         check_compiler_allowed(source)?;
         notify_compiler(Compiling::Program(source.file()));
         let _driver = lock_driver();
@@ -270,8 +276,11 @@ impl ClContext {
         }
         // The compiler of a driver without a cache may take seconds.
         let cache = self.cache().filter(|_| !self.device.keeps_programs());
-        let built = Program::build(self.raw_context(), &self.device, source, options, cache)?;
-        let program = Arc::new(built);
+        let built = Program::build(self.raw_context(), &self.device, source, options, cache);
+        if let Err(error @ (ClError::Build { .. } | ClError::Refused(_))) = &built {
+            self.refused().insert(key.clone(), error.clone());
+        }
+        let program = Arc::new(built?);
         let mut programs = self.programs();
         if source.has_constants() {
             // Each list of comparisons has a program of its own. Unused ones are dropped: a pitch that drifts would
@@ -292,6 +301,10 @@ impl ClContext {
             let scratch = Context::new(scratch);
             let _ = Program::build(scratch.raw(), &self.device, source, options, None);
         }
+    }
+
+    fn refused(&self) -> MutexGuard<'_, HashMap<(ProgramSource, String), ClError>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn programs(&self) -> MutexGuard<'_, HashMap<(ProgramSource, String), Arc<Program>>> {

@@ -3,9 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 /// The address as IPv4 if it is an IPv4 address inside IPv6 (`::ffff:127.0.0.1`), as a dual-stack
-/// socket reports the IPv4 clients.
+/// socket reports the IPv4 clients. Other addresses stay whole: a link-local one needs its zone.
 pub fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
 }
 
 /// Whether a host of a request (without the port) means this PC: `localhost`, or a loopback
@@ -28,6 +31,13 @@ pub fn is_local_host(host: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn zone_of_a_link_local_address_stays() {
+        let text = "[fe80::1%2]:8080";
+        let address = text.parse().map(canonical);
+        assert!(address.is_ok_and(|of| of.to_string() == text));
+    }
 
     #[test]
     fn every_dress_of_a_loopback_address_is_this_pc() {
