@@ -54,7 +54,7 @@ pub struct ClContext {
     /// kernels of the frame before run; otherwise the same queue as `commands`.
     uploads: Arc<InOrderQueue>,
     programs: Mutex<HashMap<(ProgramSource, String), Arc<Program>>>,
-    /// Programs that the compiler refused. They are not compiled again: PoCL 7.1 damages its heap when many builds fail.
+    /// Programs that the compiler refused. They are not compiled again: a compiler may take seconds to refuse.
     refused: Mutex<HashMap<(ProgramSource, String), ClError>>,
     context: Context,
     device: DeviceInfo,
