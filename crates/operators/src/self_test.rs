@@ -75,9 +75,6 @@ trait Known {
     /// Results on the host.
     type Answer: PartialEq;
 
-    /// What runs, for the error and as the key of a pass: the operator, its variant and what selects its kernels.
-    fn subject(&self) -> String;
-
     /// Draws the frame of a round into a picture.
     fn draw(&self, picture: &mut Picture, round: u64);
 
@@ -147,7 +144,8 @@ impl Trial {
         }
     }
 
-    /// Runs the test of an operator on frames of this size, unless it has passed already.
+    /// Runs the test of an operator on frames of this size, unless it has passed already. `subject` says what runs, for
+    /// the error and as the key of a pass: the operator, its variant and what selects its kernels.
     fn run<K: Known>(
         &self,
         size: [usize; 2],
@@ -191,7 +189,7 @@ impl Trial {
                         }
                         None => false,
                     };
-                    return Err(self.failure(&known.subject(), path, &wrong, is_old));
+                    return Err(self.failure(subject, path, &wrong, is_old));
                 }
                 frame.wait_for_upload()?;
                 before = Some(round);
@@ -280,8 +278,19 @@ impl Output {
         Ok(Self { buffer, frame })
     }
 
-    fn bytes(&self) -> Result<Vec<u8>, ClError> {
-        read(&self.buffer)
+    /// The first sample that differs by more than `most` from the answer, which has the samples of each component.
+    fn first_wrong(
+        &self,
+        picture: &Picture,
+        answer: &[Vec<f64>],
+        most: f64,
+    ) -> Result<Option<Wrong>, ClError> {
+        let bytes = read(&self.buffer)?;
+        let mut components = picture.components.iter().zip(answer).enumerate();
+        Ok(components.find_map(|(index, (geometry, wanted))| {
+            let got = geometry.samples(&bytes).values();
+            first_wrong(index, geometry.width, &got, wanted, most)
+        }))
     }
 }
 

@@ -10,7 +10,7 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_reference::flat_field::Field;
 
-use super::{Known, Output, Picture, Trial, Wrong, first_wrong, picture::noise, reduced};
+use super::{Known, Output, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{FlatField, FlatFieldMode, FlatFieldSettings, flat_field::highest_level};
 
 /// The test frame is at least this long along each axis.
@@ -76,7 +76,6 @@ impl Trial {
                 context: context.clone(),
                 operator: FlatField::new(context, small, &settings)?,
                 field,
-                subject: subject.clone(),
             })
         };
         self.run(size, make, &subject)
@@ -87,16 +86,11 @@ struct Test {
     context: Arc<ClContext>,
     operator: FlatField,
     field: Field,
-    subject: String,
 }
 
 impl Known for Test {
     /// Samples of each component.
     type Answer = Vec<Vec<f64>>;
-
-    fn subject(&self) -> String {
-        self.subject.clone()
-    }
 
     fn draw(&self, picture: &mut Picture, round: u64) {
         let most = self.field.most;
@@ -126,11 +120,6 @@ impl Known for Test {
         let meter = Meter::new(false);
         let done = self.operator.run(frame, &output.frame, &meter)?;
         done.wait("the flat field's test")?;
-        let bytes = output.bytes()?;
-        let mut components = picture.components.iter().zip(answer).enumerate();
-        Ok(components.find_map(|(index, (geometry, wanted))| {
-            let got = geometry.samples(&bytes).values();
-            first_wrong(index, geometry.width, &got, wanted, 0.0)
-        }))
+        output.first_wrong(picture, answer, 0.0)
     }
 }

@@ -6,7 +6,7 @@ use clinspect_core::{ClError, layout::FrameLayout};
 use clinspect_opencl::{Meter, frame::ClFrame};
 use clinspect_reference::gaussian::{gaussian_f64, gaussian_integer};
 
-use super::{Known, Output, Picture, Trial, Wrong, first_wrong, picture::noise, reduced};
+use super::{Known, Output, Picture, Trial, Wrong, picture::noise, reduced};
 use crate::{Arithmetic, Gaussian, GaussianSettings};
 
 impl Trial {
@@ -34,7 +34,6 @@ impl Trial {
                 operator: Gaussian::for_trial(context, small, settings, layout)?,
                 settings: *settings,
                 most: (1 << layout.sample.bits()) - 1,
-                subject: subject.clone(),
             })
         };
         self.run(size, make, &subject)
@@ -46,16 +45,11 @@ struct Test {
     settings: GaussianSettings,
     /// The highest level.
     most: u32,
-    subject: String,
 }
 
 impl Known for Test {
     /// Samples of each component.
     type Answer = Vec<Vec<f64>>;
-
-    fn subject(&self) -> String {
-        self.subject.clone()
-    }
 
     fn draw(&self, picture: &mut Picture, round: u64) {
         picture.fill(|component, x, y| noise(round, component, x, y) & self.most);
@@ -91,11 +85,6 @@ impl Known for Test {
         let meter = Meter::new(false);
         let done = self.operator.run(frame, &output.frame, &meter)?;
         done.wait("the Gaussian's test")?;
-        let bytes = output.bytes()?;
-        let mut components = picture.components.iter().zip(answer).enumerate();
-        Ok(components.find_map(|(index, (geometry, wanted))| {
-            let got = geometry.samples(&bytes).values();
-            first_wrong(index, geometry.width, &got, wanted, most)
-        }))
+        output.first_wrong(picture, answer, most)
     }
 }

@@ -47,7 +47,6 @@ impl Trial {
                 operator: Histogram::for_trial(context, small, &settings, operator.variant())?,
                 region: [0, 0, width, size[1]],
                 layout: small.clone(),
-                subject: subject.clone(),
             })
         };
         self.run(size, make, &subject)
@@ -58,16 +57,11 @@ struct Test {
     operator: Histogram,
     region: [usize; 4],
     layout: FrameLayout,
-    subject: String,
 }
 
 impl Known for Test {
     /// The bins of each component, one after the other.
     type Answer = Vec<u32>;
-
-    fn subject(&self) -> String {
-        self.subject.clone()
-    }
 
     fn draw(&self, picture: &mut Picture, round: u64) {
         let most = (1 << self.operator.bit_depth()) - 1;

@@ -112,7 +112,6 @@ impl Trial {
                 operator: PitchThreshold::new(context, small, &tried)?,
                 settings: tried.clone(),
                 depth,
-                subject: subject.clone(),
             })
         };
         self.run(size, make, &subject)
@@ -124,7 +123,6 @@ struct Test {
     operator: PitchThreshold,
     settings: PitchThresholdSettings,
     depth: u32,
-    subject: String,
 }
 
 impl Test {
@@ -162,10 +160,6 @@ impl Test {
 
 impl Known for Test {
     type Answer = definition::Outcome;
-
-    fn subject(&self) -> String {
-        self.subject.clone()
-    }
 
     /// A pattern, noise about as large as the threshold, a few large deviations, and in the second round a corner
     /// without the pattern.

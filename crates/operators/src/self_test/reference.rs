@@ -77,7 +77,6 @@ impl Trial {
                 },
                 settings,
                 most,
-                subject: subject.clone(),
             })
         };
         self.run(size, make, &subject)
@@ -96,7 +95,6 @@ struct Test {
     model: definition::Model,
     settings: ReferenceSettings,
     most: u32,
-    subject: String,
 }
 
 impl Test {
@@ -125,10 +123,6 @@ impl Test {
 impl Known for Test {
     /// The answer depends on the shift that the operator finds.
     type Answer = ();
-
-    fn subject(&self) -> String {
-        self.subject.clone()
-    }
 
     fn draw(&self, picture: &mut Picture, round: u64) {
         let spread = (self.settings.threshold.min(f64::from(self.most / 8)) * 2.0) as u32 + 4;
