@@ -85,3 +85,19 @@ __constant sampler_t plane_sampler =
     load_sample(src + src_offset + (size_t)(line) * src_stride + (size_t)(column) * SAMPLE_BYTES)
 #endif
 #define PLANE src, src_offset, src_stride
+
+/* Bits of the pixels x .. x+count-1 that lie in a region; bit count-1 is pixel x. */
+static uint roi_bits(__global const int4 *rois, int roi_count, int x, int y, int count)
+{
+    uint bits = 0;
+    for (int i = 0; i < roi_count; i++) {
+        const int4 r = rois[i];
+        if (y < r.y || y >= r.w)
+            continue;
+        const int from = clamp(r.x - x, 0, count);
+        const int to = clamp(r.z - x, 0, count);
+        if (from < to)
+            bits |= ((1u << (to - from)) - 1u) << (count - to);
+    }
+    return bits;
+}

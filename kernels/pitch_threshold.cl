@@ -160,22 +160,6 @@ static int judge(PLANE_ARGS, int x, int y, int width, int height,
     return 0;
 }
 
-/* Bits of the pixels x .. x+count-1 that lie in a region; bit count-1 is pixel x. */
-static uint roi_bits(__global const int4 *rois, int roi_count, int x, int y, int count)
-{
-    uint bits = 0;
-    for (int i = 0; i < roi_count; i++) {
-        const int4 r = rois[i];
-        if (y < r.y || y >= r.w)
-            continue;
-        const int from = clamp(r.x - x, 0, count);
-        const int to = clamp(r.z - x, 0, count);
-        if (from < to)
-            bits |= ((1u << (to - from)) - 1u) << (count - to);
-    }
-    return bits;
-}
-
 static uint judge_byte(PLANE_ARGS, uint wanted, int x, int y, int width, int height,
                        __constant const comparison_t *comparisons, int comparison_count, int theta,
                        int flags)

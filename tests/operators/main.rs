@@ -31,6 +31,7 @@ mod reference_job;
 mod scales_tiles;
 mod self_test;
 mod small;
+mod texture;
 mod uploads;
 mod workers;
 

@@ -19,6 +19,7 @@ pub mod scale_tiles;
 pub mod scales;
 pub mod selector;
 pub mod statistics;
+pub mod texture;
 pub mod threshold;
 pub mod variant;
 pub mod weights;

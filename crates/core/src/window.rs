@@ -68,12 +68,14 @@ pub struct Reach {
     pub first: usize,
     /// Height of a row of tiles, which must be there as a whole; 0 without tiles.
     pub tile: usize,
+    /// Rows above each row, if these are more than [`Self::both`].
+    pub above: usize,
 }
 
 impl Reach {
     /// Most rows above a strip.
     pub fn above(&self) -> usize {
-        self.both.max(self.inward).max(self.tile)
+        self.both.max(self.inward).max(self.tile).max(self.above)
     }
 
     /// Most rows below a strip.
@@ -107,11 +109,14 @@ mod tests {
             inward: 33,
             first: 17,
             tile: 34,
+            above: 0,
         };
         // Two rows of tiles end at row 68, before the 66 rows below row 30.
         assert_eq!(reach.to_come(&(0..30)), 96);
         assert_eq!(reach.to_come(&(30..40)), 106);
         assert_eq!((reach.above(), reach.below()), (66, 66));
+        let upward = Reach { above: 90, ..reach };
+        assert_eq!((upward.above(), upward.below()), (90, 66));
         let near = Reach { both: 8, ..reach };
         // Row 9 lacks its upper neighbour: it needs row 42.
         assert_eq!(near.to_come(&(0..10)), 43);

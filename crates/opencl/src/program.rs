@@ -152,6 +152,11 @@ programs! {
     PitchThresholdDifference: WithBuiltins ["common.cl" "pitch_threshold.cl" "pitch_threshold_difference.cl"]
     /// The comparison with a trained picture.
     Reference: WithBuiltins ["common.cl" "mask_bits.cl" "mask_expand.cl" "reference.cl"]
+    /// The texture comparison for a CPU.
+    TextureRows: WithBuiltins [
+        "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "texture.cl" "texture_measure.cl"
+        "texture_rows.cl"
+    ]
     /// Planes to images.
     PlaneImage: AnyDevice ["common.cl" "plane_image.cl"]
     /// Copies a few rows or columns of a frame.

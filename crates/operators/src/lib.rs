@@ -9,10 +9,13 @@ mod inspection;
 mod lister;
 mod mask;
 mod pitch_threshold;
+mod presence;
 mod probe;
 mod reference;
+mod regions;
 mod self_test;
 mod source;
+mod texture;
 
 pub use depth::{check_threshold, largest_depth};
 pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
@@ -20,14 +23,14 @@ pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
 pub use inspection::{Alignment, Basis, Inspection, JudgedPixels, Marked, Picture, Subject};
 pub use mask::MaskTarget;
-pub use pitch_threshold::{
-    Borders, Compare, Contrast, PitchThreshold, PitchThresholdSettings, Polarity,
-};
+pub use pitch_threshold::{Borders, Compare, PitchThreshold, PitchThresholdSettings, Polarity};
+pub use presence::Contrast;
 pub use probe::Probe;
 pub use reference::{
     Align, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
 };
 pub use self_test::{SelfTest, Trial};
+pub use texture::{NoiseFrom, Texture, TextureSettings};
 
 use clinspect_core::ClError;
 use clinspect_core::layout::SampleType;

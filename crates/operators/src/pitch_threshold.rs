@@ -2,8 +2,7 @@
 
 mod difference;
 mod prepare;
-mod presence;
-mod regions;
+
 mod scales;
 mod settings;
 mod wide;
@@ -32,13 +31,12 @@ use crate::{
     inspection::{Basis, Inspection, JudgedPixels, Marked, Picture, Subject},
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
+    presence::{Contrast, Judged, Presence},
+    regions::{Ignore, Rois},
     source::{PlaneImages, source_args},
     to_i32, to_u32,
 };
 use difference::Differences;
-pub use presence::Contrast;
-use presence::{Judged, Presence};
-use regions::{Ignore, Rois};
 use scales::{Pixels, Scales};
 pub use settings::{Borders, Compare, PitchThresholdSettings, Polarity};
 use wide::{Fixed, WideSplit};

@@ -19,6 +19,7 @@ pub mod ignore;
 pub mod pitch_threshold;
 pub mod plane;
 mod scales;
+pub mod texture;
 pub mod trained;
 
 pub use plane::{Geometry, SampleKind, Samples, put};

@@ -3,7 +3,8 @@
 use clinspect_core::{ClError, layout::SampleType, ndrange::NdRange, threshold::Reached};
 use clinspect_opencl::{Arg, ClContext, Kernel, Mem, ProgramSource, frame::ClFrame};
 
-use super::{PitchThreshold, regions::Ignore};
+use super::PitchThreshold;
+use crate::regions::Ignore;
 use crate::{
     Subject,
     depth::effective_depth,

@@ -13,18 +13,18 @@ use clinspect_core::{
 use clinspect_opencl::{ClContext, Mem, Meter, ProgramSource, frame::ClFrame};
 
 use super::{
-    Contrast, Counters, Launch, PitchThreshold, count_judged, judged,
-    presence::Presence,
-    regions::{Ignore, Rois},
+    Counters, Launch, PitchThreshold, count_judged, judged,
     scales::{Scales, Tiles},
     settings::{ComparisonWords, PitchThresholdSettings, check_forced},
     wide::{Fixed, WIDE_GROUP, WideSplit},
 };
 use crate::{
-    Inspection, Marked, MaskTarget, Subject, WARM_UP_ROWS,
+    Contrast, Inspection, Marked, MaskTarget, Subject, WARM_UP_ROWS,
     depth::{check_threshold, effective_depth},
     lister::Lister,
     mask::Expand,
+    presence::Presence,
+    regions::{Ignore, Rois},
     sample_options,
     source::{PlaneImages, plain_group},
     upload,

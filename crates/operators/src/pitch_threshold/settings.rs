@@ -15,7 +15,7 @@ use clinspect_core::{
 };
 use gst::glib;
 
-use super::presence::Contrast;
+use crate::Contrast;
 use crate::depth::{check_threshold, largest_depth};
 
 /// Flags of the kernel, with the kernel's names.

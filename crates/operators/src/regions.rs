@@ -14,7 +14,7 @@ use crate::{to_i32, to_u32, upload};
 
 /// The regions of interest on the device.
 #[derive(Debug)]
-pub(super) struct Rois {
+pub(crate) struct Rois {
     pub words: Vec<[i32; 4]>,
     pub memory: Mem,
 }
@@ -56,7 +56,7 @@ const ITEMS_PER_UNIT: usize = 4;
 
 /// The ignored pixels on the device.
 #[derive(Debug)]
-pub(super) struct Ignore {
+pub(crate) struct Ignore {
     pixels: Arc<Ignored>,
     /// The rows that are on the device, and the number of the first one.
     bitmap: Arc<Bitmap>,

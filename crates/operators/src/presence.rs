@@ -43,7 +43,7 @@ pub enum Contrast {
 }
 
 /// What the comparison knows of a frame, for the kernels.
-pub(super) struct Judged<'a> {
+pub(crate) struct Judged<'a> {
     pub window: Window,
     pub comparisons: &'a Mem,
     pub comparison_count: usize,
@@ -56,7 +56,7 @@ pub(super) struct Judged<'a> {
 
 /// Kernels and memory of the search.
 #[derive(Debug)]
-pub(super) struct Presence {
+pub(crate) struct Presence {
     pitches: [f64; 2],
     width: usize,
     shift: i32,

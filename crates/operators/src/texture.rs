@@ -1,0 +1,725 @@
+//! Comparison of a texture with itself; kernels in `kernels/texture*.cl`.
+
+mod memory;
+mod settings;
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    components::{Finder, Limits, Listed},
+    layout::FrameLayout,
+    mask::packed_stride,
+    ndrange::NdRange,
+    pitch::{Axis, Comparison},
+    presence::nominal_height,
+    region::{Rect, area},
+    texture::{BORDER, CHANNELS, FIRST_OF_MEAN, PEAK_BORDER, Repeat, Tiles, needed_q8},
+    window::{Reach, Window},
+};
+use clinspect_opencl::{
+    Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program, ProgramSource, Rows, Submission,
+    frame::ClFrame,
+};
+
+use crate::{
+    Contrast, WARM_UP_ROWS,
+    depth::effective_depth,
+    inspection::{Basis, Inspection, JudgedPixels, Marked, Picture, Subject},
+    lister::{self, DeviceMask, Lister},
+    mask::{Expand, MaskTarget, packed_mask},
+    presence::{Judged, Presence},
+    regions::{Ignore, Rois},
+    sample_options,
+    source::{PlaneImages, source_args},
+    to_i32, to_u32, upload,
+};
+use memory::{Pictures, TileNoise, TilePeaks, repeat_arg, tile_args};
+pub use settings::{NoiseFrom, TextureSettings};
+
+/// Two counters of marked pixels, then two of tiles without the texture.
+type Counters = [u32; 4];
+/// Index of the first counter of tiles.
+const TILES: usize = 2;
+/// Bands of rows per compute unit of a CPU.
+const BANDS_PER_UNIT: usize = 4;
+/// Work-items per work-group of `texture_noise`.
+const NOISE_GROUP: usize = 64;
+
+/// The kernels that depend on the device.
+#[derive(Debug)]
+struct Kernels {
+    smooth: Kernel,
+    lattice: Kernel,
+    tiles: Kernel,
+    noise: Kernel,
+    mark: Kernel,
+    peaks: Kernel,
+}
+
+impl Kernels {
+    fn new(program: &Program) -> Result<Self, ClError> {
+        Ok(Self {
+            smooth: program.kernel("texture_smooth")?,
+            lattice: program.kernel("texture_lattice")?,
+            tiles: program.kernel("texture_tiles")?,
+            noise: program.kernel("texture_noise")?,
+            mark: program.kernel("texture_mark")?,
+            peaks: program.kernel("texture_peaks")?,
+        })
+    }
+}
+
+/// A texture comparison for frames of one layout.
+#[derive(Debug)]
+pub struct Texture {
+    context: Arc<ClContext>,
+    settings: TextureSettings,
+    kernels: Kernels,
+    expand: Expand,
+    lister: Lister,
+    pictures: Pictures,
+    /// Most work-items on a CPU.
+    items: Option<usize>,
+    images: Option<PlaneImages>,
+    repeats: Option<[Repeat; 2]>,
+    /// Thresholds in 1/256, on the host and on the device.
+    thresholds: Option<[u32; CHANNELS]>,
+    threshold_memory: Mem,
+    rois: Rois,
+    /// Regions for frames of which nothing is judged.
+    nowhere: Rois,
+    ignore: Option<Ignore>,
+    presence: Option<Presence>,
+    contrast: Contrast,
+    at_pitches: Vec<Comparison>,
+    /// A comparison that judges every pixel: the regions say where the texture is looked for.
+    everywhere: Mem,
+    /// See [`Counters`]; `slot` selects the next frame's counter of either kind, which is zero.
+    counters: Mem,
+    slot: usize,
+    is_clean: bool,
+    window: Window,
+    judged: Vec<Rect>,
+    judged_pixels: u64,
+    marked: Marked,
+    /// Memory for a packed mask that is then expanded; allocated at first use.
+    packed: Option<Arc<ClBuffer>>,
+    /// The mask before tiles without the texture were marked.
+    own: Option<Arc<ClBuffer>>,
+    width: usize,
+    depth: u32,
+    sample_bytes: usize,
+}
+
+/// Twin: `comparison_t` in `kernels/pitch_threshold.cl`, with nothing but zeros: a neighbour at the pixel itself.
+const EVERY_PIXEL: [i32; 8] = [0; 8];
+
+impl Texture {
+    /// Prepares kernels for frames of `layout`: compiles them and runs them once. Plane 0 is judged.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings under which no pixel of the frame can be judged; a failing OpenCL call.
+    pub fn new(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &TextureSettings,
+    ) -> Result<Self, ClError> {
+        let operator = Self::prepare(context, layout, settings)?;
+        settings.check_judged(layout)?;
+        let meter = Meter::new(false);
+        let small = layout.cut(WARM_UP_ROWS);
+        let warm_settings = TextureSettings {
+            // Short enough for any frame of some size.
+            pitches: [Repeat::MIN_PITCH_PX; 2],
+            thresholds: vec![1.0; CHANNELS],
+            rois: Vec::new(),
+            line_scan: false,
+            ..settings.clone()
+        };
+        if warm_settings.repeats(&small).is_err() {
+            return Ok(operator);
+        }
+        let mut warm = Self::prepare(context, &small, &warm_settings)?;
+        let input = ClFrame::scratch(context, &small, &meter)?;
+        let output = ClFrame::scratch(context, &small, &meter)?;
+        warm.learn_contrast(&input, small.height, &meter)?;
+        if warm.contrast != Contrast::Off {
+            // The frame of zeros lacks the texture everywhere, so all kernels run.
+            warm.contrast = Contrast::Known(1.0);
+        }
+        let subject = Subject::whole(&input, small.height, &meter);
+        warm.mark(subject, MaskTarget::Grey(&output))?;
+        warm.peaks(&meter)?;
+        warm.marked.pixels = 1;
+        lister::warm_up(warm.packed.clone().as_deref(), |finder, limits| {
+            warm.list(subject, MaskTarget::Grey(&output), finder, limits)
+        })?;
+        Ok(operator)
+    }
+
+    fn prepare(
+        context: &Arc<ClContext>,
+        layout: &FrameLayout,
+        settings: &TextureSettings,
+    ) -> Result<Self, ClError> {
+        let depth = effective_depth(settings.bit_depth, layout.sample)?;
+        let repeats = settings.repeats(layout)?;
+        let thresholds = settings.thresholds_q8()?;
+        let (width, window) = (layout.width, Window::frame(layout.height));
+        let images = settings
+            .image
+            .then(|| PlaneImages::new(context, &layout.first_plane()))
+            .transpose()?;
+        let program = context.program(
+            ProgramSource::TextureRows,
+            &sample_options(layout.sample, settings.image),
+        )?;
+        let is_cpu = context.caps().is_cpu;
+        let items = Some(context.caps().compute_units * BANDS_PER_UNIT);
+        let presence = (settings.contrast != Contrast::Off)
+            .then(|| Presence::new(context, layout, settings.pitches, depth, is_cpu))
+            .transpose()?;
+        let at_pitches = [
+            (Axis::X, settings.pitches[0]),
+            (Axis::Y, settings.pitches[1]),
+        ]
+        .into_iter()
+        .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1));
+        let counters = context.device_memory(size_of::<Counters>())?;
+        context.zero(&counters, size_of::<Counters>(), "the pixel counters")?;
+        let mut operator = Self {
+            kernels: Kernels::new(&program)?,
+            expand: Expand::new(context, &program)?,
+            lister: Lister::new(context, &program, !is_cpu)?,
+            pictures: Pictures::new(context, width, &window, items)?,
+            items,
+            images,
+            repeats,
+            thresholds,
+            threshold_memory: upload(context, &thresholds.unwrap_or_default(), "thresholds")?,
+            rois: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
+            nowhere: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
+            ignore: (settings.ignored.as_ref())
+                .map(|pixels| Ignore::new(context, &program, pixels, layout.height))
+                .transpose()?,
+            presence,
+            contrast: settings.contrast,
+            at_pitches: at_pitches.collect(),
+            everywhere: upload(context, &EVERY_PIXEL, "a comparison")?,
+            counters,
+            slot: 0,
+            is_clean: true,
+            window,
+            judged: Vec::new(),
+            judged_pixels: 0,
+            marked: Marked::default(),
+            packed: None,
+            own: None,
+            width,
+            depth,
+            sample_bytes: layout.sample.bytes(),
+            settings: settings.clone(),
+            context: context.clone(),
+        };
+        operator.judge_rows(&window)?;
+        Ok(operator)
+    }
+
+    /// The pitches along x and y in use, px; 0 for unknown.
+    pub fn pitches(&self) -> [f64; 2] {
+        self.settings.pitches
+    }
+
+    /// Changes the minimum contrast. The search for the texture cannot be switched on or off.
+    pub fn set_contrast(&mut self, contrast: Contrast) {
+        if self.presence.is_some() && contrast != Contrast::Off {
+            self.contrast = contrast;
+        }
+    }
+
+    /// The minimum contrast in use.
+    pub fn contrast(&self) -> Contrast {
+        self.contrast
+    }
+
+    /// See [`PitchThreshold::learn_contrast`](crate::PitchThreshold::learn_contrast).
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn learn_contrast(
+        &mut self,
+        frame: &ClFrame,
+        rows: usize,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<f64>, ClError> {
+        let Some(presence) = self
+            .presence
+            .as_mut()
+            .filter(|_| self.at_pitches.len() == 2)
+        else {
+            return Ok(None);
+        };
+        self.is_clean = false;
+        let (context, at, counters) = (&self.context, &self.at_pitches, &self.counters);
+        presence.learn(context, frame, rows, at, counters, meter)
+    }
+
+    /// Whether pixels are judged.
+    fn is_judging(&self) -> bool {
+        self.repeats.is_some() && self.thresholds.is_some() && self.contrast != Contrast::Unknown
+    }
+
+    /// Takes the pixels to judge in a window.
+    fn judge_rows(&mut self, window: &Window) -> Result<(), ClError> {
+        self.window = *window;
+        self.judged = self.settings.judged(self.width, window, BORDER);
+        self.rois = Rois::new(&self.context, &self.judged)?;
+        let ignored = match &mut self.ignore {
+            Some(ignore) => {
+                let first_line = window.web_row + window.first as u64;
+                ignore.show(&self.context, first_line, window.rows)?;
+                Some(ignore.bitmap())
+            }
+            None => None,
+        };
+        // The bitmap has the window's rows.
+        let mut judged = self.judged.clone();
+        for rect in &mut judged {
+            rect.y0 -= window.first;
+            rect.y1 -= window.first;
+        }
+        self.judged_pixels = match ignored {
+            Some(ignored) => ignored.count_judged(&judged),
+            None => area(&judged),
+        };
+        if self.judged_pixels > u64::from(u32::MAX) {
+            return Err(ClError::Refused(format!(
+                "{} judged pixels could overflow a 32-bit counter; set smaller rois",
+                self.judged_pixels
+            )));
+        }
+        Ok(())
+    }
+
+    /// Takes the window of a frame.
+    fn take(&mut self, window: &Window) -> Result<(), ClError> {
+        if let Some(presence) = &mut self.presence {
+            presence.take(&self.context, window)?;
+        }
+        if !self.pictures.holds(self.width, window) {
+            let size = Window {
+                // Rows and tiles of later strips.
+                height: window
+                    .height
+                    .next_multiple_of(2 * clinspect_core::texture::TILE),
+                web_row: clinspect_core::texture::TILE as u64 - 1,
+                ends: false,
+                ..*window
+            };
+            self.pictures = Pictures::new(&self.context, self.width, &size, self.items)?;
+        }
+        if *window != self.window {
+            self.judge_rows(window)?;
+        }
+        Ok(())
+    }
+
+    /// A launch over rows.
+    fn range(&self, rows: usize) -> NdRange {
+        NdRange::groups(self.items.unwrap_or(rows).min(rows).max(1), 1)
+    }
+
+    /// Width and height of the plane.
+    fn size_args(&self) -> Result<[Arg<'static>; 2], ClError> {
+        Ok([
+            Arg::I32(to_i32(self.width, "a width")?),
+            Arg::I32(to_i32(self.window.height, "a height")?),
+        ])
+    }
+
+    fn tiles(&self) -> Tiles {
+        Tiles::new(self.width, &self.window)
+    }
+
+    /// Enqueues the steps before the marks.
+    fn make_pictures(
+        &mut self,
+        frame: &ClFrame,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let Some([along_x, along_y]) = self.repeats else {
+            return Ok(());
+        };
+        if let Some(images) = &mut self.images {
+            images.update(frame, submission)?;
+        }
+        let image = self.images.as_ref().and_then(|images| images.get(0));
+        let [width, height] = self.size_args()?;
+        let pitch = self.pictures.pitch_arg()?;
+        let pictures = Arg::Mem(&self.pictures.memory);
+        let [tiles, tiles_end] = tile_args(&self.tiles())?;
+        let rows = self.range(self.window.height);
+
+        let [src, offset, stride] = source_args(frame.plane(0)?, image, 0)?;
+        let depth = Arg::I32(self.depth as i32);
+        let mut args = vec![src, offset, stride, width, height, depth];
+        args.extend([repeat_arg(&along_x), pictures, pitch]);
+        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
+        submission.run(&mut self.kernels.smooth, "texture_smooth", &args, &rows)?;
+
+        let mut args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
+        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
+        submission.run(&mut self.kernels.lattice, "texture_lattice", &args, &rows)?;
+
+        let mut args = vec![width, height, pictures, pitch, tiles, tiles_end];
+        args.push(Arg::Mem(&self.pictures.sums));
+        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
+        let range = NdRange::groups(self.items.unwrap_or(1).min(self.tiles().rows), 1);
+        submission.run(&mut self.kernels.tiles, "texture_tiles", &args, &range)?;
+
+        let around = self.settings.noise_from.neighbourhood();
+        let around = [around.above, around.below, around.beside, 0].map(|n| n as i32);
+        let args = [
+            width,
+            height,
+            tiles,
+            tiles_end,
+            Arg::I32x4(around),
+            Arg::Mem(&self.pictures.sums),
+            Arg::Mem(&self.threshold_memory),
+            Arg::Mem(&self.pictures.noise),
+        ];
+        let groups = self.tiles().count().div_ceil(NOISE_GROUP);
+        let range = NdRange::groups(groups, NOISE_GROUP);
+        submission.run(&mut self.kernels.noise, "texture_noise", &args, &range)
+    }
+
+    /// Enqueues the marks; `is_judging`: otherwise the mask is clear.
+    fn mark_pixels(
+        &mut self,
+        is_judging: bool,
+        mask: Memory,
+        mask_offset: usize,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        let window = self.window;
+        let [width, height] = self.size_args()?;
+        let [tiles, tiles_end] = tile_args(&self.tiles())?;
+        let rois = if is_judging {
+            &self.rois
+        } else {
+            &self.nowhere
+        };
+        let mut args = vec![
+            width,
+            height,
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::I32(to_i32(window.rows, "rows")?),
+            Arg::Mem(&self.pictures.memory),
+            self.pictures.pitch_arg()?,
+            tiles,
+            tiles_end,
+            Arg::Mem(&self.pictures.noise),
+            Arg::Mem(&rois.memory),
+            Arg::I32(to_i32(rois.words.len(), "regions")?),
+            Arg::Writes(mask),
+            Arg::U64(mask_offset as u64),
+            Arg::Mem(&self.counters),
+            Arg::U32(to_u32(self.slot, "a counter")?),
+        ];
+        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
+        let range = self.range(window.rows);
+        submission.run(&mut self.kernels.mark, "texture_mark", &args, &range)
+    }
+
+    fn write_mask(
+        &mut self,
+        frame: &ClFrame,
+        target: MaskTarget,
+        meter: &Arc<Meter>,
+    ) -> Result<Marked, ClError> {
+        let window = self.window;
+        let bytes = packed_stride(self.width) * window.rows;
+        let suffices = |buffer: &Option<Arc<ClBuffer>>| {
+            buffer.as_ref().is_some_and(|buffer| buffer.size() >= bytes)
+        };
+        if matches!(target, MaskTarget::Grey(_)) && !suffices(&self.packed) {
+            self.packed = Some(Arc::new(ClBuffer::new(&self.context, bytes, meter)?));
+        }
+        let packed = self.packed.clone();
+        let (buffer, mask_offset) = packed_mask(target, &packed)
+            .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
+        let mask = Memory::Buffer(buffer);
+        let is_judging = self.is_judging();
+        let slot = self.slot;
+        let context = self.context.clone();
+        let processed = self.width * window.height * self.sample_bytes;
+        let mut submission = context.submit(meter, processed);
+        if !self.is_clean {
+            self.is_clean = true;
+            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
+        }
+        self.make_pictures(frame, &mut submission)?;
+        self.mark_pixels(is_judging, mask, mask_offset, &mut submission)?;
+        if let (Contrast::Known(level), Some(presence), true) =
+            (self.contrast, &mut self.presence, is_judging)
+        {
+            presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
+        } else if self.presence.is_some() {
+            // The search would have cleared the counter of the next frame.
+            self.is_clean = false;
+        }
+        if let Some(ignore) = &mut self.ignore {
+            ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
+        }
+        let size = [self.width, window.rows];
+        self.expand.run(mask, target, size, &mut submission)?;
+        let mut counts = Counters::default();
+        let counted = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.counters, 0, counted, "the pixel count")?;
+        let mut marked = Marked {
+            pixels: u64::from(counts[slot]),
+            missing: 0,
+        };
+        if let (Contrast::Known(level), Some(presence), true) =
+            (self.contrast, &mut self.presence, counts[TILES + slot] > 0)
+        {
+            if !suffices(&self.own) {
+                self.own = Some(Arc::new(ClBuffer::new(&context, bytes, meter)?));
+            }
+            let own = self.own.clone();
+            let mut submission = context.submit(meter, bytes);
+            if let Some(own) = &own {
+                let rows = |memory, offset| Rows {
+                    memory,
+                    offset,
+                    stride: bytes,
+                };
+                let to = rows(Memory::Buffer(own), 0);
+                submission.copy(rows(mask, mask_offset), to, bytes, 1)?;
+            }
+            submission.send()?.wait("the mask")?;
+            let judged = Judged {
+                window,
+                comparisons: &self.everywhere,
+                comparison_count: 1,
+                rois: &self.rois.memory,
+                roi_count: self.rois.words.len(),
+                flags: 0,
+                ignored: self.ignore.as_ref().map(Ignore::memory),
+            };
+            let [fresh, missing] =
+                presence.mark(&context, level, &judged, mask, mask_offset, meter)?;
+            marked.pixels += u64::from(fresh);
+            marked.missing = u64::from(missing);
+            if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
+                let mut submission = context.submit(meter, bytes);
+                self.expand.run(mask, target, size, &mut submission)?;
+                submission.send()?.wait("the mask")?;
+            }
+        }
+        Ok(marked)
+    }
+
+    /// Of the frame of the last [`Inspection::mark`]: by channel the lowest threshold at which no pixel is marked, and the
+    /// mean of that threshold over the tiles; in units of the local noise. `None` while a pitch is unknown.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn peaks(&mut self, meter: &Arc<Meter>) -> Result<Option<[[f64; 2]; CHANNELS]>, ClError> {
+        if self.repeats.is_none() || self.contrast == Contrast::Unknown {
+            return Ok(None);
+        }
+        let window = self.window;
+        let tiles = self.tiles();
+        let count = tiles.count();
+        let peaks = match self.pictures.peaks.take() {
+            Some(peaks) => peaks,
+            None => self
+                .context
+                .device_memory(count.next_power_of_two() * size_of::<TilePeaks>())?,
+        };
+        let inner = self.settings.judged(self.width, &window, PEAK_BORDER);
+        let inner = Rois::new(&self.context, &inner)?;
+        let [width, height] = self.size_args()?;
+        let [tiles_arg, tiles_end] = tile_args(&tiles)?;
+        let mut args = vec![
+            width,
+            height,
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::I32(to_i32(window.rows, "rows")?),
+            Arg::Mem(&self.pictures.memory),
+            self.pictures.pitch_arg()?,
+            tiles_arg,
+            tiles_end,
+            Arg::Mem(&self.rois.memory),
+            Arg::I32(to_i32(self.rois.words.len(), "regions")?),
+            Arg::Mem(&inner.memory),
+            Arg::I32(to_i32(inner.words.len(), "regions")?),
+            // Where no pixel is ignored the peaks stand in for the bitmap, which the kernel does not read.
+            Arg::Mem(self.ignore.as_ref().map_or(&peaks, Ignore::memory)),
+            Arg::I32(i32::from(self.ignore.is_some())),
+            Arg::Mem(&peaks),
+        ];
+        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
+        let range = NdRange::groups(self.items.unwrap_or(1).min(tiles.rows), 1);
+        let context = self.context.clone();
+        let mut submission = context.submit(meter, self.width * window.rows);
+        submission.run(&mut self.kernels.peaks, "texture_peaks", &args, &range)?;
+        let mut found = vec![TilePeaks::default(); count];
+        submission.read(
+            &peaks,
+            0,
+            bytemuck::cast_slice_mut(&mut found),
+            "the tiles' peaks",
+        )?;
+        let mut noise = vec![TileNoise::default(); count];
+        let bytes = bytemuck::cast_slice_mut(&mut noise);
+        context.read(&self.pictures.noise, 0, bytes, "the tiles' noise")?;
+        self.pictures.peaks = Some(peaks);
+        let of = |channel: usize| {
+            let needed = |which: usize| {
+                (found.iter().zip(&noise)).filter_map(move |(peaks, noise)| {
+                    let noise = if channel < FIRST_OF_MEAN {
+                        noise.residual
+                    } else {
+                        noise.mean
+                    };
+                    let sum = peaks[which][channel];
+                    (sum != u32::MAX).then(|| f64::from(needed_q8(sum, channel, noise)) / 256.0)
+                })
+            };
+            let peak = needed(0).fold(0.0, f64::max);
+            let inner: Vec<f64> = needed(1).collect();
+            let typical = inner.iter().sum::<f64>() / inner.len().max(1) as f64;
+            [peak, typical]
+        };
+        Ok(Some(std::array::from_fn(of)))
+    }
+}
+
+impl Inspection for Texture {
+    fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
+        let Subject {
+            frame,
+            window,
+            meter,
+        } = subject;
+        let result = self
+            .take(&window)
+            .and_then(|()| self.write_mask(frame, mask, meter));
+        self.marked = *result.as_ref().unwrap_or(&Marked::default());
+        if result.is_ok() {
+            self.slot = 1 - self.slot;
+        } else {
+            // The frame may be counted in part.
+            self.is_clean = false;
+        }
+        result
+    }
+
+    fn list(
+        &mut self,
+        subject: Subject,
+        mask: MaskTarget,
+        finder: &mut Finder,
+        limits: &Limits,
+    ) -> Result<Listed, ClError> {
+        let window = self.window;
+        let (width, height) = (self.width, window.rows);
+        let packed = packed_mask(mask, &self.packed).filter(|_| self.marked.pixels > 0);
+        let Some((buffer, offset)) = packed else {
+            finder.pass(width, height, limits, subject.window.ends_web());
+            return Ok(finder.list(&[]));
+        };
+        let [plane_width, plane_height] = self.size_args()?;
+        let own = self.own.as_ref().filter(|_| self.marked.missing > 0);
+        // Where the texture is present everywhere the mask stands in for the one before.
+        let own_mask = own.map_or(buffer, |own| &**own);
+        let args = [
+            plane_width,
+            plane_height,
+            Arg::I32(to_i32(window.first, "a row")?),
+            Arg::Mem(&self.pictures.memory),
+            self.pictures.pitch_arg()?,
+            Arg::Mem(&self.threshold_memory),
+            Arg::Reads(Memory::Buffer(own_mask)),
+            Arg::I32(i32::from(own.is_some())),
+        ];
+        let marked = DeviceMask {
+            buffer,
+            offset,
+            size: [width, height],
+            pixels: self.marked.pixels,
+        };
+        let web = (finder, limits, subject.window.ends_web());
+        let args: [&[Arg]; 2] = [&args, &[]];
+        let mut listed = (self.lister).list(&self.context, marked, args, web, subject.meter)?;
+        for defect in &mut listed.defects {
+            // The kernel packs the channel and its excess into the peak, in which the finder counts units of 1/512.
+            let packed = (512.0 * defect.peak_difference) as i64;
+            let channel = (packed.unsigned_abs() & 7) as usize;
+            let excess = (packed.unsigned_abs() >> 3) as f64 / 256.0;
+            let threshold = self
+                .settings
+                .thresholds
+                .get(channel)
+                .copied()
+                .unwrap_or(0.0);
+            defect.level = channel as u8;
+            defect.peak_difference = excess * threshold * packed.signum() as f64;
+        }
+        Ok(listed)
+    }
+
+    fn draw(&mut self, _: Subject, _: Picture, _: &ClFrame) -> Result<(), ClError> {
+        Err(ClError::Refused(
+            "a texture that is compared with itself has no picture to draw".into(),
+        ))
+    }
+
+    fn count_reached(
+        &mut self,
+        _: Subject,
+        _: &mut clinspect_core::threshold::Reached,
+    ) -> Result<bool, ClError> {
+        Ok(false)
+    }
+
+    fn mean_level(&mut self) -> Result<Option<f64>, ClError> {
+        let is_judging = self.is_judging();
+        match (self.contrast, &mut self.presence) {
+            (Contrast::Known(contrast), Some(presence)) if is_judging => {
+                presence.mean_level(&self.context, contrast)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn basis(&self) -> Basis {
+        let any = if self.is_judging() {
+            self.judged_pixels
+        } else {
+            0
+        };
+        Basis {
+            judged: JudgedPixels {
+                any,
+                x: any,
+                y: any,
+            },
+            pitches: self.settings.pitches,
+            alignment: None,
+            ignored: self.ignore.as_ref().map(Ignore::bitmap).cloned(),
+        }
+    }
+
+    fn reach(&self) -> Reach {
+        let tile = match self.contrast {
+            Contrast::Off => 0,
+            _ => nominal_height(self.settings.pitches[1]),
+        };
+        self.settings.reach(self.repeats.as_ref(), tile)
+    }
+}

@@ -1,0 +1,114 @@
+//! Device memory of a texture comparison, and the arguments that describe it to the kernels.
+
+use clinspect_core::{
+    ClError,
+    texture::{CHANNELS, Repeat, Tiles},
+    window::Window,
+};
+use clinspect_opencl::{Arg, ClContext, Mem};
+
+use crate::to_i32;
+
+/// Samples before and behind a row. Twin: `PAD` in `kernels/texture.cl`.
+const PAD: usize = 32;
+/// Pictures of 16-bit samples.
+const PICTURES: usize = 4;
+/// Rows of working memory per work-item on a CPU. Twin: `SCRATCH_ROWS` in `kernels/texture_rows.cl`.
+const SCRATCH_ROWS: usize = 6;
+/// A picture's rows begin at multiples of this many samples.
+const ALIGNMENT: usize = 32;
+
+/// The noise of a tile, 1/16 of a unit, and the limits of the channels. Twin: `tile_noise_t` in `kernels/texture.cl`.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct TileNoise {
+    pub residual: u32,
+    pub mean: u32,
+    pub limits: [u32; CHANNELS],
+}
+
+const _: () = assert!(size_of::<TileNoise>() == 32);
+
+/// The largest sums of a tile's channels, all and without the border. Twin: `peaks` of `kernels/texture_rows.cl`.
+pub(super) type TilePeaks = [[u32; CHANNELS]; 2];
+
+/// Device memory for the rows of a plane.
+#[derive(Debug)]
+pub(super) struct Pictures {
+    /// The four pictures.
+    pub memory: Mem,
+    /// Sums of the tiles.
+    pub sums: Mem,
+    /// The tiles' noise.
+    pub noise: Mem,
+    /// The tiles' largest sums.
+    pub peaks: Option<Mem>,
+    /// Working memory of a CPU.
+    pub scratch: Option<Mem>,
+    rows: usize,
+    tile_count: usize,
+    pitch: usize,
+}
+
+impl Pictures {
+    /// Memory for planes of this window. `items`: most work-items on a CPU.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn new(
+        context: &ClContext,
+        width: usize,
+        window: &Window,
+        items: Option<usize>,
+    ) -> Result<Self, ClError> {
+        let pitch = (width + 2 * PAD).next_multiple_of(ALIGNMENT);
+        let tile_count = Tiles::new(width, window).count();
+        let rows = window.height;
+        Ok(Self {
+            memory: context.device_memory(PICTURES * pitch * rows * size_of::<u16>())?,
+            sums: context.device_memory(tile_count * 2 * size_of::<u32>())?,
+            noise: context.device_memory(tile_count * size_of::<TileNoise>())?,
+            peaks: None,
+            scratch: items
+                .map(|items| context.device_memory(items * SCRATCH_ROWS * pitch * size_of::<u32>()))
+                .transpose()?,
+            rows,
+            tile_count,
+            pitch,
+        })
+    }
+
+    /// Whether the memory suffices for planes of this window.
+    pub fn holds(&self, width: usize, window: &Window) -> bool {
+        window.height <= self.rows && Tiles::new(width, window).count() <= self.tile_count
+    }
+
+    /// Samples from row to row of a picture.
+    pub fn pitch_arg(&self) -> Result<Arg<'static>, ClError> {
+        Ok(Arg::I32(to_i32(self.pitch, "a row")?))
+    }
+}
+
+/// The arguments for an axis.
+pub(super) fn repeat_arg(repeat: &Repeat) -> Arg<'static> {
+    Arg::I32x4([repeat.pitch, repeat.full, repeat.edge, repeat.scale])
+}
+
+/// The arguments `tiles` and `tiles_end`. A web may have more rows than an `int` holds: its rows and tiles count from the
+/// last multiple of a tile that still fits.
+pub(super) fn tile_args(tiles: &Tiles) -> Result<[Arg<'static>; 2], ClError> {
+    let origin = tiles.first;
+    let number = |value: u64| to_i32(value as usize, "tiles");
+    let before = tiles.before - origin * clinspect_core::texture::TILE as u64;
+    let words = [
+        to_i32(tiles.columns, "tiles")?,
+        to_i32(tiles.rows, "tiles")?,
+        0,
+        number(before)?,
+    ];
+    let end = match tiles.end {
+        Some(end) => number(end - origin)?,
+        None => i32::MAX,
+    };
+    Ok([Arg::I32x4(words), Arg::I32(end)])
+}

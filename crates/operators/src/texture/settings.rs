@@ -1,0 +1,216 @@
+//! What a texture comparison is built from.
+
+use std::sync::Arc;
+
+use gst::glib;
+
+use clinspect_core::{
+    ClError,
+    ignored::Ignored,
+    layout::FrameLayout,
+    region::{Rect, union_of},
+    texture::{
+        BORDER, CHANNEL_NAMES, CHANNELS, MAX_THRESHOLD, Neighbourhood, Repeat, threshold_q8,
+    },
+    window::{Reach, Window},
+};
+
+use crate::Contrast;
+
+/// Which tiles give the local noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClNoiseFrom")]
+#[repr(C)]
+pub enum NoiseFrom {
+    /// The tiles around.
+    #[default]
+    #[enum_value(
+        name = "The nine rows of tiles around; strips of a web wait for 192 rows more than a pitch",
+        nick = "around"
+    )]
+    Around,
+    /// The tiles above.
+    #[enum_value(
+        name = "The tile and the eight rows of tiles above; strips of a web wait for 64 rows more than a pitch",
+        nick = "above"
+    )]
+    Above,
+}
+
+impl NoiseFrom {
+    pub(super) fn neighbourhood(self) -> Neighbourhood {
+        match self {
+            Self::Around => Neighbourhood::AROUND,
+            Self::Above => Neighbourhood::ABOVE,
+        }
+    }
+}
+
+/// Settings of a texture comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextureSettings {
+    /// Pitches along x and y, px; 0 for unknown: nothing is judged.
+    pub pitches: [f64; 2],
+    /// Thresholds of the channels in units of the local noise; empty if they are not learned: nothing is judged.
+    pub thresholds: Vec<f64>,
+    /// Which tiles give the local noise.
+    pub noise_from: NoiseFrom,
+    /// The minimum contrast of a tile.
+    pub contrast: Contrast,
+    /// Regions to judge; empty for whole frames.
+    pub rois: Vec<Rect>,
+    /// Pixels that are not judged.
+    pub ignored: Option<Arc<Ignored>>,
+    /// Bits of a sample that a camera fills; 0 for the depth of the format.
+    pub bit_depth: u32,
+    /// Frames are strips of a web.
+    pub line_scan: bool,
+    /// Read from images instead of buffers.
+    pub image: bool,
+}
+
+/// A pitch for error messages.
+const PITCHES: [&str; 2] = ["pitch-x", "pitch-y"];
+
+impl TextureSettings {
+    /// Checks what neither frames nor a device decide.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for settings that no frame can be compared with.
+    pub fn check(&self) -> Result<(), ClError> {
+        self.thresholds_q8()?;
+        for (name, &pitch) in PITCHES.iter().zip(&self.pitches) {
+            if pitch != 0.0 && Repeat::new(pitch, true, usize::MAX).is_none() {
+                return Err(ClError::Refused(format!(
+                    "{name}={pitch} is not a pitch; set it to the distance after which the texture repeats, at least \
+                     {} pixels, or to -1 for an estimate",
+                    Repeat::MIN_PITCH_PX
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The thresholds in 1/256; `None` if they are not learned.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for another number of thresholds, or one that is not a number in its range.
+    pub fn thresholds_q8(&self) -> Result<Option<[u32; CHANNELS]>, ClError> {
+        if self.thresholds.is_empty() {
+            return Ok(None);
+        }
+        let thresholds: Vec<u32> = self
+            .thresholds
+            .iter()
+            .copied()
+            .map_while(threshold_q8)
+            .collect();
+        let thresholds = <[u32; CHANNELS]>::try_from(thresholds);
+        thresholds.map(Some).map_err(|_| {
+            ClError::Refused(format!(
+                "thresholds={:?} cannot be used; set it to {CHANNELS} numbers from 0 to {MAX_THRESHOLD} ({}), or learn \
+                 them",
+                self.thresholds,
+                CHANNEL_NAMES.join(", ")
+            ))
+        })
+    }
+
+    /// The repeats along x and y; `None` while a pitch is unknown.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a pitch that the frames do not hold.
+    pub(super) fn repeats(&self, layout: &FrameLayout) -> Result<Option<[Repeat; 2]>, ClError> {
+        self.check()?;
+        if self.pitches.contains(&0.0) {
+            return Ok(None);
+        }
+        let height = if self.line_scan {
+            usize::MAX
+        } else {
+            layout.height
+        };
+        let mut repeats = Vec::new();
+        for (axis, length) in [layout.width, height].into_iter().enumerate() {
+            let pitch = self.pitches[axis];
+            let repeat = Repeat::new(pitch, axis == 0, length).ok_or_else(|| {
+                ClError::Refused(format!(
+                    "{}={pitch} does not fit frames of {}x{}, which must have more than two pitches; use larger frames",
+                    PITCHES[axis], layout.width, layout.height
+                ))
+            })?;
+            repeats.push(repeat);
+        }
+        Ok(<[Repeat; 2]>::try_from(repeats).ok())
+    }
+
+    /// The processed pixels that are judged if none is ignored, as rectangles without common pixels. Row 0 is the
+    /// plane's.
+    pub(super) fn judged(&self, width: usize, window: &Window, border: usize) -> Vec<Rect> {
+        // Rows of the web's border that the plane holds.
+        let before = (window.web_row as usize).min(border);
+        let top = (border - before).max(window.first);
+        let past = window.span().end;
+        let bottom = if window.ends {
+            past.min(window.height.saturating_sub(border))
+        } else {
+            past
+        };
+        if width <= 2 * border || bottom <= top {
+            return Vec::new();
+        }
+        let inner = Rect::new(border, top, width - 2 * border, bottom - top);
+        if self.rois.is_empty() {
+            return vec![inner];
+        }
+        let row = |y: usize| y.saturating_sub(window.web_row as usize).min(window.height);
+        let rois: Vec<Rect> = (self.rois.iter())
+            .map(|roi| Rect {
+                y0: row(roi.y0),
+                y1: row(roi.y1),
+                ..*roi
+            })
+            .collect();
+        union_of(&[inner], &rois)
+    }
+
+    /// Refuses settings under which no pixel of a frame is judged. A web has no last row.
+    pub(super) fn check_judged(&self, layout: &FrameLayout) -> Result<(), ClError> {
+        let [width, height] = [layout.width, layout.height];
+        let height = if self.line_scan { 1 << 32 } else { height };
+        if self
+            .judged(width, &Window::frame(height), BORDER)
+            .is_empty()
+        {
+            return Err(ClError::Refused(format!(
+                "no pixel of the {width}x{} frame can be judged, because {BORDER} pixels at each border are not; use \
+                 larger frames, or set rois to regions inside",
+                layout.height
+            )));
+        }
+        let ignored = self.ignored.as_ref().filter(|_| !self.line_scan);
+        if let Some(ignored) = ignored {
+            let judged = self.judged(width, &Window::frame(height), BORDER);
+            if ignored.rows(0, height).count_judged(&judged) == 0 {
+                return Err(ClError::Refused(format!(
+                    "no pixel of the {width}x{height} frame can be judged, because mask and regions of ignore cover \
+                     all; leave pixels to judge"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows of a web that a strip needs besides its own. `tile`: height of a row of the tiles in which the texture is
+    /// looked for, 0 without a search.
+    pub(super) fn reach(&self, repeats: Option<&[Repeat; 2]>, tile: usize) -> Reach {
+        let reach = match repeats {
+            Some([_, along_y]) => self.noise_from.neighbourhood().reach(along_y),
+            None => Reach {
+                both: 1,
+                ..Reach::default()
+            },
+        };
+        Reach { tile, ..reach }
+    }
+}

@@ -1,0 +1,497 @@
+//! `Texture` compared with its sequential reference: masks, counts, lists and peaks, of frames and of strips of a web.
+
+use std::sync::Arc;
+
+use clinspect_core::{
+    ClError,
+    components::Finder,
+    ignored::{Ignored, Polygon},
+    region::user_region,
+    texture::{CHANNELS, Repeat},
+    window::Window,
+};
+use clinspect_opencl::{ClContext, Meter, buffer_of, frame::layout_of};
+use clinspect_operators::{
+    Contrast, Inspection, MaskTarget, NoiseFrom, Subject, Texture, TextureSettings,
+};
+use gst_video::VideoFormat as Format;
+
+use crate::{
+    SIZES,
+    content::{Content, random},
+    defects::{ALL, NEAR},
+    device,
+    frames::{ARRANGEMENTS, Frame, OUTPUT_POISON, PADDED, PLAIN, assert_same, our_memory, read},
+    reference::{SampleKind, ignore, put, texture as oracle},
+};
+
+const FORMATS: [Format; 5] = [
+    Format::Gray8,
+    Format::Gray16Le,
+    Format::Gray16Be,
+    Format::I420,
+    Format::Nv12,
+];
+
+/// A comparison as a user sets it.
+#[derive(Clone, Debug)]
+struct Job {
+    pitches: [f64; 2],
+    thresholds: [f64; CHANNELS],
+    noise_from: NoiseFrom,
+    rois: Vec<[u32; 4]>,
+    ignored: Vec<Vec<f64>>,
+    bit_depth: u32,
+}
+
+/// Thresholds at which each channel marks something in noise.
+const LOW: [f64; CHANNELS] = [2.5, 1.2, 1.1, 1.05, 1.5, 1.0];
+
+const JOB: Job = Job {
+    pitches: [7.3, 5.0],
+    thresholds: LOW,
+    noise_from: NoiseFrom::Around,
+    rois: Vec::new(),
+    ignored: Vec::new(),
+    bit_depth: 0,
+};
+
+impl Job {
+    fn settings(&self, input: &Frame) -> TextureSettings {
+        let [width, height] = input.size();
+        let polygons = self.ignored.iter();
+        let polygons = polygons.map(|p| Polygon::new(p).expect("a polygon"));
+        let ignored = Ignored::new(width, Some(height), None, polygons.collect());
+        TextureSettings {
+            pitches: self.pitches,
+            thresholds: self.thresholds.to_vec(),
+            noise_from: self.noise_from,
+            contrast: Contrast::Off,
+            rois: (self.rois.iter())
+                .map(|&roi| user_region(roi, width, height).expect("a region inside"))
+                .collect(),
+            ignored: (!self.ignored.is_empty()).then(|| Arc::new(ignored.expect("no picture"))),
+            bit_depth: self.bit_depth,
+            line_scan: false,
+            image: false,
+        }
+    }
+
+    fn oracle(&self, input: &Frame) -> oracle::Settings {
+        let [width, height] = input.size();
+        oracle::Settings {
+            pitch: self.pitches.map(|pitch| (16.0 * pitch).round() as i64),
+            thresholds: self.thresholds.map(|t| (256.0 * t).round() as i64),
+            depth: match self.bit_depth {
+                0 => 8 * input.kind().size() as u32,
+                bits => bits,
+            },
+            above: self.noise_from == NoiseFrom::Above,
+            rois: self
+                .rois
+                .iter()
+                .map(|roi| roi.map(|v| v as usize))
+                .collect(),
+            ignored: ignore::ignored(&self.ignored, width, 0, height),
+        }
+    }
+}
+
+/// Packed rows of a mask between poisoned bytes.
+struct Packed {
+    memory: gst::Memory,
+    len: usize,
+}
+
+impl Packed {
+    const BEFORE: usize = 5;
+
+    fn new(device: &Arc<ClContext>, [width, rows]: [usize; 2]) -> Self {
+        let len = width.div_ceil(8) * rows;
+        let bytes = vec![OUTPUT_POISON; Self::BEFORE + len + 9];
+        let memory = our_memory(device, &Meter::new(false), &bytes, 3);
+        Self { memory, len }
+    }
+
+    fn target(&self) -> MaskTarget<'_> {
+        MaskTarget::Packed {
+            buffer: buffer_of(&self.memory).expect("memory of ours"),
+            offset: self.memory.offset() + Self::BEFORE,
+        }
+    }
+
+    /// By pixel: whether it is marked.
+    fn read(&self, width: usize) -> Vec<bool> {
+        let bytes = self.memory.map_readable().expect("a reading map").to_vec();
+        let (before, rest) = bytes.split_at(Self::BEFORE);
+        let (mask, after) = rest.split_at(self.len);
+        let is_untouched = |bytes: &[u8]| bytes.iter().all(|&byte| byte == OUTPUT_POISON);
+        assert!(
+            is_untouched(before) && is_untouched(after),
+            "bytes around the mask are written"
+        );
+        mask.chunks(width.div_ceil(8))
+            .flat_map(|row| {
+                assert_eq!(
+                    row[width / 8..]
+                        .iter()
+                        .map(|b| b.trailing_zeros().min(8))
+                        .min()
+                        .unwrap_or(8) as usize
+                        >= (8 - width % 8) % 8,
+                    true
+                );
+                (0..width).map(|x| row[x / 8] & 0x80 >> (x % 8) != 0)
+            })
+            .collect()
+    }
+}
+
+#[track_caller]
+fn assert_mask(found: &[bool], wanted: &[bool], width: usize, about: &dyn Fn() -> String) {
+    if let Some(at) = (0..wanted.len()).find(|&at| found[at] != wanted[at]) {
+        let differ = (0..wanted.len())
+            .filter(|&at| found[at] != wanted[at])
+            .count();
+        panic!(
+            "{}: pixel ({}, {}) is marked: {}, and {differ} pixels differ",
+            about(),
+            at % width,
+            at / width,
+            found[at]
+        );
+    }
+}
+
+/// Compares masks, counts, lists and peaks with the reference.
+#[track_caller]
+fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
+    let about = || format!("{} {job:?}", input.describe());
+    let layout = layout_of(&input.info).expect("a layout");
+    let size @ [width, height] = input.size();
+    let fits = (0..2).all(|axis| Repeat::new(job.pitches[axis], true, size[axis]).is_some());
+    let mut operator = match Texture::new(device, &layout, &job.settings(input)) {
+        Ok(operator) => operator,
+        Err(ClError::Refused(why)) => {
+            let nothing = fits
+                && !oracle::compare(input.component(0), &job.oracle(input))
+                    .judged
+                    .contains(&true);
+            assert!(!fits || nothing, "{}: {why}", about());
+            return;
+        }
+        Err(error) => panic!("{}: {error}", about()),
+    };
+    let wanted = oracle::compare(input.component(0), &job.oracle(input));
+    let count = wanted.mask.iter().filter(|&&set| set).count() as u64;
+    let judged = wanted.judged.iter().filter(|&&set| set).count() as u64;
+    let frame = input.import(device);
+    let meter = Meter::new(false);
+    let subject = Subject::whole(&frame, height, &meter);
+    for limits in [&ALL, &NEAR] {
+        let packed = Packed::new(device, size);
+        let marked = operator
+            .mark(subject, packed.target())
+            .expect("the comparison runs");
+        assert_mask(&packed.read(width), &wanted.mask, width, &about);
+        assert_eq!((marked.pixels, marked.missing), (count, 0), "{}", about());
+        assert_eq!(operator.basis().judged.any, judged, "{}", about());
+        let listed = operator.list(subject, packed.target(), &mut Finder::default(), limits);
+        check_list(
+            &listed.expect("a list").defects,
+            &wanted,
+            job,
+            width,
+            &about,
+        );
+        let peaks = operator
+            .peaks(&meter)
+            .expect("peaks")
+            .expect("a judged frame");
+        for (k, [peak, typical]) in peaks.into_iter().enumerate() {
+            assert_eq!(
+                peak,
+                wanted.peaks[k] as f64 / 256.0,
+                "channel {k} of {}",
+                about()
+            );
+            let expected = wanted.typical[k] / 256.0;
+            assert!(
+                (typical - expected).abs() <= 1e-9 * expected,
+                "channel {k} of {}",
+                about()
+            );
+        }
+    }
+    let mut grey = Frame::poisoned(Format::Gray8, size, PADDED, OUTPUT_POISON);
+    let (output, buffer) = grey.output(device);
+    operator
+        .mark(subject, MaskTarget::Grey(&output))
+        .expect("the comparison runs");
+    let pixels = wanted.mask.iter().map(|&set| if set { 255 } else { 0 });
+    grey.set(&[pixels.collect()], input);
+    assert_same(&read(&buffer), &grey, || {
+        format!("grey mask of {}", about())
+    });
+}
+
+/// Compares each defect's strongest channel and mean with the pixels in its box. Boxes of defects do not overlap with
+/// pixels of others, unless defects are near each other.
+#[track_caller]
+fn check_list(
+    defects: &[clinspect_core::components::MeasuredDefect],
+    wanted: &oracle::Outcome,
+    job: &Job,
+    width: usize,
+    about: &dyn Fn() -> String,
+) {
+    let area: u64 = defects.iter().map(|defect| u64::from(defect.area)).sum();
+    let marked = wanted.mask.iter().filter(|&&set| set).count() as u64;
+    assert_eq!(area, marked, "{}", about());
+    let difference = |packed: i64| {
+        let threshold = job.thresholds[(packed.abs() & 7) as usize];
+        packed.signum() as f64 * (packed.abs() >> 3) as f64 / 256.0 * threshold
+    };
+    for defect in defects {
+        let rows = defect.y as usize..defect.y as usize + defect.height as usize;
+        let columns = defect.x as usize..defect.x as usize + defect.width as usize;
+        let pixels = rows.flat_map(|y| columns.clone().map(move |x| y * width + x));
+        let values: Vec<i64> = (pixels.map(|at| wanted.strongest[at]))
+            .filter(|&packed| packed != 0)
+            .collect();
+        if values.len() as u32 != defect.area {
+            continue;
+        }
+        let most = values.iter().map(|v| v.abs()).max().expect("a pixel");
+        let first = values
+            .iter()
+            .find(|v| v.abs() == most)
+            .expect("the largest");
+        assert_eq!(defect.level, (most & 7) as u8, "{}", about());
+        assert_eq!(defect.peak_difference, difference(*first), "{}", about());
+        let mean = values.iter().map(|&v| difference(v)).sum::<f64>() / values.len() as f64;
+        assert!(
+            (defect.mean_difference - mean).abs() < 1e-2,
+            "{}: {} {mean}",
+            about(),
+            defect.mean_difference
+        );
+        let signs = [1, -1].map(|sign| values.iter().all(|v| v.signum() == sign));
+        assert_eq!(
+            defect.polarity,
+            i32::from(signs[0]) - i32::from(signs[1]),
+            "{}",
+            about()
+        );
+    }
+}
+
+/// Cloth: a pattern with a pitch, noise, and some defects.
+fn cloth(
+    format: Format,
+    [width, height]: [usize; 2],
+    arrangement: crate::frames::Arrangement,
+    bit_depth: u32,
+) -> Frame {
+    let mut frame = Frame::showing(
+        format,
+        [width, height],
+        arrangement,
+        Content::Constant(0),
+        bit_depth,
+    );
+    let geometry = frame.geometry(0);
+    let bits = match bit_depth {
+        0 if geometry.depth == SampleKind::U8 => 8,
+        0 => 16,
+        bits => bits,
+    };
+    let scale = f64::from((1_u32 << bits) - 1) / 255.0;
+    for y in 0..height {
+        for x in 0..width {
+            let wave = |at: usize, pitch: f64| (std::f64::consts::TAU * at as f64 / pitch).sin();
+            let noise = f64::from(random(7, x, y, 0) % 41) - 20.0;
+            let stain = if (x / 40 + y / 25) % 5 == 1 && x % 40 < 9 {
+                30.0
+            } else {
+                0.0
+            };
+            let value = 110.0 + 40.0 * wave(x, 7.3) + 30.0 * wave(y, 5.0) + noise + stain;
+            put(
+                &mut frame.bytes,
+                &geometry,
+                x,
+                y,
+                (scale * value.clamp(0.0, 255.0)) as u32,
+            );
+        }
+    }
+    frame
+}
+
+#[test]
+fn texture_every_format_and_size_equals_reference() {
+    let Some(device) = device::open() else { return };
+    let mut arrangements = ARRANGEMENTS.iter().cycle();
+    for format in FORMATS {
+        for size in
+            SIZES
+                .into_iter()
+                .chain([[9, 9], [31, 63], [64, 64], [97, 130], [200, 70], [330, 301]])
+        {
+            let arrangement = *arrangements.next().expect("a cycle");
+            for noise_from in [NoiseFrom::Around, NoiseFrom::Above] {
+                let pitches = size.map(|n| if n > 20 { 7.3 } else { 2.0 });
+                check(
+                    &device,
+                    &cloth(format, size, arrangement, 0),
+                    &Job {
+                        pitches,
+                        noise_from,
+                        ..JOB
+                    },
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn texture_every_content_and_pitch_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for content in Content::ALL {
+        let input = Frame::showing(Format::Gray8, [150, 101], PADDED, content, 0);
+        for pitches in [
+            [2.0, 2.0625],
+            [9.0, 3.97],
+            [12.84, 20.5],
+            [40.0, 31.7],
+            [74.0, 49.9],
+        ] {
+            check(&device, &input, &Job { pitches, ..JOB });
+        }
+    }
+    for bit_depth in [9, 10, 12, 14, 16] {
+        for content in [Content::BeyondDepth, Content::Natural] {
+            let input = Frame::showing(Format::Gray16Le, [90, 75], PADDED, content, bit_depth);
+            check(&device, &input, &Job { bit_depth, ..JOB });
+        }
+    }
+}
+
+#[test]
+fn texture_regions_and_ignored_pixels_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let input = cloth(Format::Gray8, [211, 133], PADDED, 0);
+    for rois in [
+        vec![],
+        vec![[0, 0, 30, 30], [20, 11, 99, 110], [150, 2, 61, 131]],
+    ] {
+        for ignored in [vec![], vec![vec![40.0, 20.0, 160.0, 33.3, 70.5, 120.0]]] {
+            check(
+                &device,
+                &input,
+                &Job {
+                    rois: rois.clone(),
+                    ignored,
+                    ..JOB
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn texture_at_a_peak_marks_nothing_and_below_it_does() {
+    let Some(device) = device::open() else { return };
+    let input = cloth(Format::Gray8, [170, 99], PLAIN, 0);
+    let peaks = oracle::compare(input.component(0), &JOB.oracle(&input)).peaks;
+    for channel in 0..CHANNELS {
+        for (step, is_marked) in [(0, false), (-1, true)] {
+            let mut thresholds = [60_000.0; CHANNELS];
+            thresholds[channel] = (peaks[channel] + step) as f64 / 256.0;
+            let job = Job { thresholds, ..JOB };
+            let outcome = oracle::compare(input.component(0), &job.oracle(&input));
+            // A limit is rounded: one step less may still mark nothing.
+            assert!(
+                is_marked || !outcome.mask.contains(&true),
+                "channel {channel}"
+            );
+            check(&device, &input, &job);
+        }
+    }
+}
+
+#[test]
+fn texture_strips_of_a_web_equal_one_frame() {
+    let Some(device) = device::open() else { return };
+    let meter = Meter::new(false);
+    for (height, noise_from) in [
+        (700, NoiseFrom::Around),
+        (683, NoiseFrom::Above),
+        (40, NoiseFrom::Around),
+    ] {
+        let width = 101;
+        let input = cloth(Format::Gray8, [width, height], PLAIN, 0);
+        let rois = vec![[3, 1, 70, height as u32 - 1], [60, 20, 41, 15]];
+        let job = Job {
+            noise_from,
+            rois,
+            ..JOB
+        };
+        let wanted = oracle::compare(input.component(0), &job.oracle(&input));
+        let layout = layout_of(&input.info).expect("a layout");
+        let settings = TextureSettings {
+            line_scan: true,
+            ..job.settings(&input)
+        };
+        let mut operator = Texture::new(&device, &layout, &settings).expect("an operator");
+        let reach = operator.reach();
+        for rows in [7, 64, 150] {
+            for first in (0..height).step_by(rows) {
+                let rows = rows.min(height - first);
+                // What the element has: the rows above and below that the operator asks for.
+                let top = first.saturating_sub(reach.above());
+                let bottom =
+                    (reach.to_come(&(first as u64..(first + rows) as u64)) as usize).min(height);
+                let window = Window {
+                    first: first - top,
+                    rows,
+                    height: bottom - top,
+                    web_row: top as u64,
+                    is_web: true,
+                    ends: bottom == height,
+                };
+                let mut part = Frame::poisoned(Format::Gray8, [width, bottom - top], PLAIN, 0);
+                let pixels: Vec<u32> =
+                    input.component(0).values()[top * width..bottom * width].to_vec();
+                part.set(
+                    &[pixels],
+                    &Frame::poisoned(Format::Gray8, [width, bottom - top], PLAIN, 0),
+                );
+                let frame = part.import(&device);
+                let subject = Subject {
+                    frame: &frame,
+                    window,
+                    meter: &meter,
+                };
+                let packed = Packed::new(&device, [width, rows]);
+                operator
+                    .mark(subject, packed.target())
+                    .expect("the comparison runs");
+                let about = || {
+                    format!(
+                        "rows {first} to {} of {height}, {noise_from:?}",
+                        first + rows
+                    )
+                };
+                assert_mask(
+                    &packed.read(width),
+                    &wanted.mask[first * width..(first + rows) * width],
+                    width,
+                    &about,
+                );
+            }
+        }
+    }
+}
