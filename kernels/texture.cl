@@ -25,6 +25,8 @@
  * | noise      | per tile a tile_noise_t                                                                       |
  * | rois       | rectangles x0, y0, x1, y1 that are judged, without common pixels needed                         |
  * | strongest  | per pixel an int, written where a pixel is marked: see semantics                                |
+ * | peaks      | 0 at entry; per tile one more than the channels' largest sums at its judged pixels (rois without |
+ * |            | ignored pixels), then the same at those that are in `inner`, too; 0 where there is no such pixel   |
  * | marked     | two counters: the launch adds to marked[slot], which is 0 at entry, and clears the other one        |
  *
  * Exactness: integers. Sums over windows wrap modulo 2^32 where only their difference is used.

@@ -431,8 +431,7 @@ __kernel void texture_mark(int width, int height, int first, int rows, __global 
         atomic_add(&marked[slot], count);
 }
 
-/* A work-item takes whole rows of tiles. `peaks`: per tile the largest sums of the channels at its judged pixels, then the
- * same without the pixels nearer than 6 to the border; 0xffffffff where there is no pixel. */
+/* A work-item takes whole rows of tiles. */
 __kernel void texture_peaks(int width, int height, int first, int rows, __global ushort *pictures, int pitch, int4 tiles,
                             int tiles_end, __global const int4 *rois, int roi_count, __global const int4 *inner,
                             int inner_count, __global const uchar *ignored, int use_ignored, __global uint *peaks,
@@ -448,8 +447,6 @@ __kernel void texture_peaks(int width, int height, int first, int rows, __global
     int is_first = 1;
     for (int j = from; j < past; j++) {
         __global uint *out = peaks + (size_t)j * tiles.x * 2 * CHANNELS;
-        for (int i = 0; i < tiles.x * 2 * CHANNELS; i++)
-            out[i] = 0xffffffffu;
         for (; y < height && tile_row_of(y, tiles, tiles_end) == j; y++) {
             if (y < first || y >= first + rows)
                 continue;
@@ -472,11 +469,10 @@ __kernel void texture_peaks(int width, int height, int first, int rows, __global
                     sums_at(columns, residual, mean, x + i, sums);
                     __global uint *tile = out + (size_t)tile_of(x + i, tiles.x) * 2 * CHANNELS;
                     for (int k = 0; k < CHANNELS; k++) {
-                        /* One more, so that the mark of no pixel is less than any. */
                         const uint one_more = abs(sums[k]) + 1;
-                        tile[k] = max(tile[k] + 1, one_more) - 1;
+                        tile[k] = max(tile[k], one_more);
                         if (inside & bit)
-                            tile[CHANNELS + k] = max(tile[CHANNELS + k] + 1, one_more) - 1;
+                            tile[CHANNELS + k] = max(tile[CHANNELS + k], one_more);
                     }
                 }
             }

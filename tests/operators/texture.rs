@@ -8,6 +8,7 @@ use clinspect_core::{
     ignored::{Ignored, Polygon},
     region::user_region,
     texture::{CHANNELS, Repeat},
+    variant::TextureVariant,
     window::Window,
 };
 use clinspect_opencl::{ClContext, Meter, buffer_of, frame::layout_of};
@@ -44,6 +45,8 @@ struct Job {
     bit_depth: u32,
 }
 
+const VARIANTS: [TextureVariant; 2] = [TextureVariant::Rows, TextureVariant::Items];
+
 /// Thresholds at which each channel marks something in noise.
 const LOW: [f64; CHANNELS] = [2.5, 1.2, 1.1, 1.05, 1.5, 1.0];
 
@@ -57,7 +60,7 @@ const JOB: Job = Job {
 };
 
 impl Job {
-    fn settings(&self, input: &Frame) -> TextureSettings {
+    fn settings(&self, input: &Frame, variant: Option<TextureVariant>) -> TextureSettings {
         let [width, height] = input.size();
         let polygons = self.ignored.iter();
         let polygons = polygons.map(|p| Polygon::new(p).expect("a polygon"));
@@ -74,6 +77,7 @@ impl Job {
             bit_depth: self.bit_depth,
             line_scan: false,
             image: false,
+            variant,
         }
     }
 
@@ -166,11 +170,23 @@ fn assert_mask(found: &[bool], wanted: &[bool], width: usize, about: &dyn Fn() -
 /// Compares masks, counts, lists and peaks with the reference.
 #[track_caller]
 fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
-    let about = || format!("{} {job:?}", input.describe());
+    for variant in VARIANTS {
+        check_variant(device, input, job, Some(variant));
+    }
+}
+
+#[track_caller]
+fn check_variant(
+    device: &Arc<ClContext>,
+    input: &Frame,
+    job: &Job,
+    variant: Option<TextureVariant>,
+) {
+    let about = || format!("{} {job:?} {variant:?}", input.describe());
     let layout = layout_of(&input.info).expect("a layout");
     let size @ [width, height] = input.size();
     let fits = (0..2).all(|axis| Repeat::new(job.pitches[axis], true, size[axis]).is_some());
-    let mut operator = match Texture::new(device, &layout, &job.settings(input)) {
+    let mut operator = match Texture::new(device, &layout, &job.settings(input, variant)) {
         Ok(operator) => operator,
         Err(ClError::Refused(why)) => {
             let nothing = fits
@@ -426,10 +442,11 @@ fn texture_at_a_peak_marks_nothing_and_below_it_does() {
 fn texture_strips_of_a_web_equal_one_frame() {
     let Some(device) = device::open() else { return };
     let meter = Meter::new(false);
-    for (height, noise_from) in [
-        (700, NoiseFrom::Around),
-        (683, NoiseFrom::Above),
-        (40, NoiseFrom::Around),
+    for (height, noise_from, variant) in [
+        (700, NoiseFrom::Around, TextureVariant::Rows),
+        (683, NoiseFrom::Above, TextureVariant::Rows),
+        (615, NoiseFrom::Around, TextureVariant::Items),
+        (40, NoiseFrom::Around, TextureVariant::Items),
     ] {
         let width = 101;
         let input = cloth(Format::Gray8, [width, height], PLAIN, 0);
@@ -443,7 +460,7 @@ fn texture_strips_of_a_web_equal_one_frame() {
         let layout = layout_of(&input.info).expect("a layout");
         let settings = TextureSettings {
             line_scan: true,
-            ..job.settings(&input)
+            ..job.settings(&input, Some(variant))
         };
         let mut operator = Texture::new(&device, &layout, &settings).expect("an operator");
         let reach = operator.reach();
@@ -493,5 +510,29 @@ fn texture_strips_of_a_web_equal_one_frame() {
                 );
             }
         }
+    }
+}
+
+#[test]
+#[ignore]
+fn texture_time() {
+    let Some(device) = device::open() else { return };
+    for (w, h) in [(1920, 1080), (4096, 3072)] {
+        let mut input = cloth(Format::Gray8, [w, h], PLAIN, 0);
+        input.bytes[0] = 1;
+        let layout = layout_of(&input.info).expect("a layout");
+        let job = Job { thresholds: [20.0; 6], ..JOB };
+        let mut operator = Texture::new(&device, &layout, &job.settings(&input, None)).expect("op");
+        let meter = Meter::new(false);
+        let frame = input.import(&device);
+        let subject = Subject::whole(&frame, h, &meter);
+        let packed = Packed::new(&device, [w, h]);
+        let mut best = f64::MAX;
+        for _ in 0..20 {
+            let t = std::time::Instant::now();
+            operator.mark(subject, packed.target()).unwrap();
+            best = best.min(t.elapsed().as_secs_f64());
+        }
+        eprintln!("TIME {w}x{h} {:.3} ms", 1e3 * best);
     }
 }

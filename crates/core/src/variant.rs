@@ -4,6 +4,7 @@ mod flat_field;
 mod gaussian;
 mod histogram;
 mod pitch_threshold;
+mod texture;
 
 pub use flat_field::{FlatFieldVariant, flat_field_variant};
 pub use gaussian::{
@@ -17,6 +18,7 @@ pub use histogram::{
 pub use pitch_threshold::{
     PitchThresholdVariant, WIDE_MEMORY, fixed_rows, pitch_threshold_variant, wide_rows,
 };
+pub use texture::{TEXTURE_GROUP, TextureVariant, texture_line_reach, texture_variant};
 
 #[cfg(test)]
 mod devices {

@@ -157,6 +157,11 @@ programs! {
         "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "texture.cl" "texture_measure.cl"
         "texture_rows.cl"
     ]
+    /// The texture comparison for a GPU.
+    TextureItems: AnyDevice [
+        "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "texture.cl" "texture_measure.cl"
+        "texture_items.cl"
+    ]
     /// Planes to images.
     PlaneImage: AnyDevice ["common.cl" "plane_image.cl"]
     /// Copies a few rows or columns of a frame.

@@ -15,6 +15,7 @@ use clinspect_core::{
     presence::nominal_height,
     region::{Rect, area},
     texture::{BORDER, CHANNELS, FIRST_OF_MEAN, PEAK_BORDER, Repeat, Tiles, needed_q8},
+    variant::{TEXTURE_GROUP, TextureVariant, texture_line_reach, texture_variant},
     window::{Reach, Window},
 };
 use clinspect_opencl::{
@@ -43,6 +44,12 @@ type Counters = [u32; 4];
 const TILES: usize = 2;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
+/// Rows per work-item of `texture_lattice`, and pixels per work-group of `texture_tiles`. Twins in
+/// `kernels/texture_items.cl`.
+const LATTICE_ROWS: usize = 32;
+const WIDE_PIXELS: usize = 128;
+/// Pixels and rows per work-group of `texture_mark`. Twins: `BLOCK_PIXELS` and `BLOCK_ROWS` in `kernels/texture_items.cl`.
+const BLOCK: [usize; 2] = [64, 16];
 /// Work-items per work-group of `texture_noise`.
 const NOISE_GROUP: usize = 64;
 
@@ -79,8 +86,9 @@ pub struct Texture {
     expand: Expand,
     lister: Lister,
     pictures: Pictures,
-    /// Most work-items on a CPU.
-    items: Option<usize>,
+    variant: TextureVariant,
+    /// Most work-items of [`TextureVariant::Rows`].
+    items: usize,
     images: Option<PlaneImages>,
     repeats: Option<[Repeat; 2]>,
     /// Thresholds in 1/256, on the host and on the device.
@@ -171,12 +179,17 @@ impl Texture {
             .image
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
-        let program = context.program(
-            ProgramSource::TextureRows,
-            &sample_options(layout.sample, settings.image),
-        )?;
+        let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
+        let variant = (settings.variant)
+            .unwrap_or_else(|| texture_variant(context.caps(), along_x));
+        let source = match variant {
+            TextureVariant::Rows => ProgramSource::TextureRows,
+            TextureVariant::Items => ProgramSource::TextureItems,
+        };
+        let program = context.program(source, &sample_options(layout.sample, settings.image))?;
         let is_cpu = context.caps().is_cpu;
-        let items = Some(context.caps().compute_units * BANDS_PER_UNIT);
+        let items = context.caps().compute_units * BANDS_PER_UNIT;
+        let scratch_items = (variant == TextureVariant::Rows).then_some(items);
         let presence = (settings.contrast != Contrast::Off)
             .then(|| Presence::new(context, layout, settings.pitches, depth, is_cpu))
             .transpose()?;
@@ -192,7 +205,8 @@ impl Texture {
             kernels: Kernels::new(&program)?,
             expand: Expand::new(context, &program)?,
             lister: Lister::new(context, &program, !is_cpu)?,
-            pictures: Pictures::new(context, width, &window, items)?,
+            pictures: Pictures::new(context, width, &window, scratch_items)?,
+            variant,
             items,
             images,
             repeats,
@@ -317,7 +331,8 @@ impl Texture {
                 ends: false,
                 ..*window
             };
-            self.pictures = Pictures::new(&self.context, self.width, &size, self.items)?;
+            let items = self.pictures.scratch.is_some().then_some(self.items);
+            self.pictures = Pictures::new(&self.context, self.width, &size, items)?;
         }
         if *window != self.window {
             self.judge_rows(window)?;
@@ -325,9 +340,15 @@ impl Texture {
         Ok(())
     }
 
-    /// A launch over rows.
-    fn range(&self, rows: usize) -> NdRange {
-        NdRange::groups(self.items.unwrap_or(rows).min(rows).max(1), 1)
+    /// A launch over rows, of which a work-group takes `block` pixels and rows.
+    fn range(&self, rows: usize, block: [usize; 2]) -> NdRange {
+        match self.variant {
+            TextureVariant::Rows => NdRange::groups(self.items.min(rows).max(1), 1),
+            TextureVariant::Items => {
+                let groups = [self.width.div_ceil(block[0]), rows.div_ceil(block[1])];
+                NdRange::tiles(groups, TEXTURE_GROUP)
+            }
+        }
     }
 
     /// Width and height of the plane.
@@ -359,23 +380,33 @@ impl Texture {
         let pitch = self.pictures.pitch_arg()?;
         let pictures = Arg::Mem(&self.pictures.memory);
         let [tiles, tiles_end] = tile_args(&self.tiles())?;
-        let rows = self.range(self.window.height);
 
         let [src, offset, stride] = source_args(frame.plane(0)?, image, 0)?;
         let depth = Arg::I32(self.depth as i32);
         let mut args = vec![src, offset, stride, width, height, depth];
         args.extend([repeat_arg(&along_x), pictures, pitch]);
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        submission.run(&mut self.kernels.smooth, "texture_smooth", &args, &rows)?;
+        if self.variant == TextureVariant::Items {
+            let reach = texture_line_reach(Some(&along_x));
+            args.push(Arg::I32(to_i32(reach, "a reach")?));
+            args.push(Arg::Local((TEXTURE_GROUP + 2 * reach) * size_of::<u16>()));
+        }
+        let range = self.range(self.window.height, [TEXTURE_GROUP, 1]);
+        submission.run(&mut self.kernels.smooth, "texture_smooth", &args, &range)?;
 
         let mut args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        submission.run(&mut self.kernels.lattice, "texture_lattice", &args, &rows)?;
+        let range = self.range(self.window.height, [TEXTURE_GROUP, LATTICE_ROWS]);
+        submission.run(&mut self.kernels.lattice, "texture_lattice", &args, &range)?;
 
         let mut args = vec![width, height, pictures, pitch, tiles, tiles_end];
         args.push(Arg::Mem(&self.pictures.sums));
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        let range = NdRange::groups(self.items.unwrap_or(1).min(self.tiles().rows), 1);
+        if self.variant == TextureVariant::Items {
+            let bytes = self.tiles().count() * 2 * size_of::<u32>();
+            submission.zero(&self.pictures.sums, bytes, "sums of tiles")?;
+        }
+        let range = self.range(self.tiles().rows, [WIDE_PIXELS, 1]);
         submission.run(&mut self.kernels.tiles, "texture_tiles", &args, &range)?;
 
         let around = self.settings.noise_from.neighbourhood();
@@ -429,7 +460,7 @@ impl Texture {
             Arg::U32(to_u32(self.slot, "a counter")?),
         ];
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        let range = self.range(window.rows);
+        let range = self.range(window.rows, BLOCK);
         submission.run(&mut self.kernels.mark, "texture_mark", &args, &range)
     }
 
@@ -563,9 +594,15 @@ impl Texture {
             Arg::Mem(&peaks),
         ];
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        let range = NdRange::groups(self.items.unwrap_or(1).min(tiles.rows), 1);
+        let range = match self.variant {
+            // A work-item takes rows of tiles.
+            TextureVariant::Rows => self.range(tiles.rows, BLOCK),
+            TextureVariant::Items => self.range(window.rows, BLOCK),
+        };
         let context = self.context.clone();
         let mut submission = context.submit(meter, self.width * window.rows);
+        let bytes = count * size_of::<TilePeaks>();
+        submission.zero(&peaks, bytes, "the tiles' peaks")?;
         submission.run(&mut self.kernels.peaks, "texture_peaks", &args, &range)?;
         let mut found = vec![TilePeaks::default(); count];
         submission.read(
@@ -586,8 +623,8 @@ impl Texture {
                     } else {
                         noise.mean
                     };
-                    let sum = peaks[which][channel];
-                    (sum != u32::MAX).then(|| f64::from(needed_q8(sum, channel, noise)) / 256.0)
+                    let sum = peaks[which][channel].checked_sub(1)?;
+                    Some(f64::from(needed_q8(sum, channel, noise)) / 256.0)
                 })
             };
             let peak = needed(0).fold(0.0, f64::max);

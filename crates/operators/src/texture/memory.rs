@@ -29,7 +29,8 @@ pub(super) struct TileNoise {
 
 const _: () = assert!(size_of::<TileNoise>() == 32);
 
-/// The largest sums of a tile's channels, all and without the border. Twin: `peaks` of `kernels/texture_rows.cl`.
+/// One more than the largest sums of a tile's channels, all and without the border. Twin: `peaks` in
+/// `kernels/texture.cl`.
 pub(super) type TilePeaks = [[u32; CHANNELS]; 2];
 
 /// Device memory for the rows of a plane.
@@ -43,7 +44,7 @@ pub(super) struct Pictures {
     pub noise: Mem,
     /// The tiles' largest sums.
     pub peaks: Option<Mem>,
-    /// Working memory of a CPU.
+    /// Working memory of `TextureVariant::Rows`.
     pub scratch: Option<Mem>,
     rows: usize,
     tile_count: usize,
@@ -51,7 +52,7 @@ pub(super) struct Pictures {
 }
 
 impl Pictures {
-    /// Memory for planes of this window. `items`: most work-items on a CPU.
+    /// Memory for planes of this window. `items`: most work-items of `TextureVariant::Rows`.
     ///
     /// # Errors
     /// The failing call.

@@ -12,6 +12,7 @@ use clinspect_core::{
     texture::{
         BORDER, CHANNEL_NAMES, CHANNELS, MAX_THRESHOLD, Neighbourhood, Repeat, threshold_q8,
     },
+    variant::TextureVariant,
     window::{Reach, Window},
 };
 
@@ -67,6 +68,8 @@ pub struct TextureSettings {
     pub line_scan: bool,
     /// Read from images instead of buffers.
     pub image: bool,
+    /// Forces a variant.
+    pub variant: Option<TextureVariant>,
 }
 
 /// A pitch for error messages.
