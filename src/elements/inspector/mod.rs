@@ -6,6 +6,7 @@ mod classify;
 mod ignore;
 mod learn;
 mod masks;
+pub mod pitches;
 mod properties;
 mod template;
 

@@ -13,7 +13,6 @@ use gst::{
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
-    estimate::{Change, Estimated, Estimation, Probes, post_missing, probes},
     presence::{self, Learned, Presence},
     properties::{Plan, Settings, rows},
     steady::Steady,
@@ -24,7 +23,10 @@ use crate::elements::{
         Target, View, put_back,
     },
     debug_category,
-    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream},
+    inspector::{
+        self, Comparing, Inspector, InspectorImpl, InspectorStream,
+        pitches::{Change, Estimated, Estimation, Probes, post_missing, probes},
+    },
     last_report::LastReport,
     lock,
     property_table::{PropertyTable, property_methods},
@@ -237,7 +239,9 @@ impl State {
         let properties = &settings.plan.properties;
         if self.estimation.follow(properties.estimates()) {
             let known = self.estimation.pitches();
-            element.estimated.set_pitches(&element.obj(), known);
+            element
+                .estimated
+                .set_pitches(element.obj().upcast_ref(), known);
         }
         if !self.estimation.is_due() {
             return Ok(());
@@ -249,7 +253,7 @@ impl State {
         let is_alone = live.in_force()?.settings.plan.pitches == [0.0; 2];
         for change in changes {
             if let Change::Missing(axis) = change {
-                post_missing(&element.obj(), axis, is_alone);
+                post_missing(element.obj().upcast_ref(), axis, is_alone);
             }
         }
         Ok(())
@@ -261,7 +265,9 @@ impl State {
         live: &mut Live<Wanted, Operator>,
     ) -> Result<(), ClError> {
         let known = self.estimation.pitches();
-        element.estimated.set_pitches(&element.obj(), known);
+        element
+            .estimated
+            .set_pitches(element.obj().upcast_ref(), known);
         gst::info!(CAT, imp = element, "estimated pitches {known:?}");
         let InForce { operator, settings } = live.in_force()?;
         let wanted = Wanted {
@@ -280,7 +286,7 @@ impl State {
         } else {
             live.follow(wanted, keep)?;
         }
-        element.estimated.post(&element.obj());
+        (element.estimated).post(element.obj().upcast_ref(), ClPitchThreshold::MESSAGE);
         Ok(())
     }
 }
@@ -345,7 +351,9 @@ impl Comparing for State {
     fn negotiate(&mut self, element: &ClPitchThreshold, _caps: &Negotiated) {
         *self = Self::default();
         element.presence.forget(&element.obj(), &mut self.learned);
-        element.estimated.set_pitches(&element.obj(), [None; 2]);
+        element
+            .estimated
+            .set_pitches(element.obj().upcast_ref(), [None; 2]);
     }
 
     fn learn(

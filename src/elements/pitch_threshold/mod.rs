@@ -1,6 +1,5 @@
 //! `clpitchthreshold`: compares a repeating pattern with itself and sends a packed defect mask.
 
-mod estimate;
 mod imp;
 mod presence;
 mod properties;

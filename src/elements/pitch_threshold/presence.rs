@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use gst::{glib::subclass::Signal, subclass::prelude::*};
+use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
 use super::{ClPitchThreshold, properties::Settings};
 use crate::elements::{base_filter::View, last_report::LastReport};
@@ -61,7 +61,10 @@ impl Presence {
     /// Forgets the contrast, at new caps.
     pub fn forget(&self, element: &ClPitchThreshold, learned: &mut Learned) {
         *learned = Learned::default();
-        element.imp().estimated.set_contrast(element, 0.0);
+        element
+            .imp()
+            .estimated
+            .set_contrast(element.upcast_ref(), 0.0);
     }
 
     /// Sets the minimum contrast of the comparison before a frame. If it is not known, looks for the
@@ -97,7 +100,10 @@ impl Presence {
                 .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
                 .map(|contrast| (contrast, pitches));
             let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);
-            element.imp().estimated.set_contrast(element, contrast);
+            element
+                .imp()
+                .estimated
+                .set_contrast(element.upcast_ref(), contrast);
             self.warn(element, learned, pitches);
         }
         comparison.set_contrast(learned.minimum(pitches));

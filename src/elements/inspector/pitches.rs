@@ -1,13 +1,12 @@
-//! Decides when to estimate the pitch, and from which lines, and reports what was estimated: property, message and
-//! warning.
+//! Estimates the pitches of a pattern: decides when to look and at which lines, and reports what was estimated by a
+//! property, a message and a warning.
 
 use std::sync::Mutex;
 
 use gst::{glib, prelude::*};
 
-use super::ClPitchThreshold;
 use crate::elements::{
-    base_filter::{ClBaseFilterExt, Target, View},
+    base_filter::{ClBaseFilter, ClBaseFilterExt, Target, View},
     last_report::LastReport,
     lock,
     structure::NEW_LINE,
@@ -191,17 +190,17 @@ impl Estimated {
     }
 
     /// Updates the pitches, and notifies listeners.
-    pub fn set_pitches(&self, element: &ClPitchThreshold, pitches: [Option<f64>; 2]) {
+    pub fn set_pitches(&self, element: &ClBaseFilter, pitches: [Option<f64>; 2]) {
         let pitches = pitches.map(|pitch| pitch.unwrap_or(0.0));
         self.update(element, |estimates| estimates.pitches = pitches);
     }
 
     /// Updates the contrast, and notifies listeners.
-    pub fn set_contrast(&self, element: &ClPitchThreshold, contrast: f64) {
+    pub fn set_contrast(&self, element: &ClBaseFilter, contrast: f64) {
         self.update(element, |estimates| estimates.contrast = contrast);
     }
 
-    fn update(&self, element: &ClPitchThreshold, change: impl FnOnce(&mut Estimates)) {
+    fn update(&self, element: &ClBaseFilter, change: impl FnOnce(&mut Estimates)) {
         let mut estimates = lock(&self.0);
         let before = *estimates;
         change(&mut estimates);
@@ -212,10 +211,10 @@ impl Estimated {
         }
     }
 
-    /// Posts a message with the pitches.
-    pub fn post(&self, element: &ClPitchThreshold) {
+    /// Posts the message `PREFIX-pitch` with the pitches; the prefix is the element's factory.
+    pub fn post(&self, element: &ClBaseFilter, prefix: &str) {
         let [x, y] = lock(&self.0).pitches;
-        let fields = gst::Structure::builder("clpitchthreshold-pitch")
+        let fields = gst::Structure::builder(format!("{prefix}-pitch"))
             .field("pitch-x", x)
             .field("pitch-y", y)
             .build();
@@ -225,7 +224,7 @@ impl Estimated {
 
 /// Posts that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
 /// info message.
-pub fn post_missing(element: &ClPitchThreshold, axis: Axis, is_alone: bool) {
+pub fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
     let (name, along) = match axis {
         Axis::X => ("pitch-x", "rows"),
         Axis::Y => ("pitch-y", "columns"),
