@@ -149,7 +149,7 @@ fn learned_threshold_leaves_corrupted_frames_out() {
     let line = "clpitchthreshold pitch-x=8 min-contrast=0 learn=learn,frames=2,rate=0,margin=1";
     let mut rig = Rig::new(line, &caps_of(&good));
     let element = rig.only("clpitchthreshold");
-    element.emit_by_name::<()>("learn-threshold", &[]);
+    element.emit_by_name::<()>("learn", &[]);
     rig.pass(buffer_of(&good, &device));
     rig.pass(flagged(buffer_of(
         &noise(Format::Gray8, SIZE, PLAIN),

@@ -60,7 +60,7 @@ fn learned_threshold_is_the_lowest_that_the_rate_allows() {
     let element = rig.only("clpitchthreshold");
     let threshold = || element.property::<f64>("threshold");
     let before = threshold();
-    element.emit_by_name::<()>("learn-threshold", &[]);
+    element.emit_by_name::<()>("learn", &[]);
     for frame in &good[..2] {
         rig.pass(buffer_of(frame, &device));
         assert_eq!(threshold(), before);
@@ -109,7 +109,7 @@ fn margin_is_added_and_frames_that_are_not_judged_do_not_count() {
             &caps_of(&good),
         );
         let element = rig.only("clpitchthreshold");
-        element.emit_by_name::<()>("learn-threshold", &[]);
+        element.emit_by_name::<()>("learn", &[]);
         rig.pass(buffer_of(&good, &device));
         element.property::<f64>("threshold")
     };
@@ -126,7 +126,7 @@ fn margin_is_added_and_frames_that_are_not_judged_do_not_count() {
         &caps_of(&good),
     );
     let element = rig.only("clpitchthreshold");
-    element.emit_by_name::<()>("learn-threshold", &[]);
+    element.emit_by_name::<()>("learn", &[]);
     let output = rig.pass(buffer_of(&black, &device));
     let result = DefectResult::read(&output).remove(0);
     assert_eq!(result.verdict, Verdict::None);
@@ -146,7 +146,7 @@ fn stream_too_short_to_learn_a_threshold_is_told() {
             let line = format!("{line} learn=learn,frames={wanted}");
             let mut rig = Rig::new(&line, &caps_of(&good[0]));
             rig.pass(buffer_of(&good[0], &device));
-            (rig.only(name)).emit_by_name::<()>("learn-threshold", &[]);
+            (rig.only(name)).emit_by_name::<()>("learn", &[]);
             for frame in &good[1..] {
                 rig.pass(buffer_of(frame, &device));
             }
@@ -171,7 +171,7 @@ fn stream_too_short_to_learn_a_threshold_is_told() {
     // The signal came after the last frame.
     let mut rig = Rig::new(ELEMENT, &caps_of(&good[0]));
     rig.pass(buffer_of(&good[0], &device));
-    (rig.only("clpitchthreshold")).emit_by_name::<()>("learn-threshold", &[]);
+    (rig.only("clpitchthreshold")).emit_by_name::<()>("learn", &[]);
     rig.harness().push_event(gst::event::Eos::new());
     let short = rig.warnings();
     assert!(
@@ -224,7 +224,7 @@ fn threshold_of_a_trained_picture_is_learned_from_frames_after_the_training() {
     let element = rig.only("clreference");
     let threshold = || element.property::<f64>("threshold");
     let before = threshold();
-    element.emit_by_name::<()>("learn-threshold", &[]);
+    element.emit_by_name::<()>("learn", &[]);
     // Frames of a training are not compared, so they do not count.
     for frame in &good[..3] {
         rig.pass(buffer_of(frame, &device));

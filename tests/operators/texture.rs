@@ -521,7 +521,10 @@ fn texture_time() {
         let mut input = cloth(Format::Gray8, [w, h], PLAIN, 0);
         input.bytes[0] = 1;
         let layout = layout_of(&input.info).expect("a layout");
-        let job = Job { thresholds: [20.0; 6], ..JOB };
+        let job = Job {
+            thresholds: [20.0; 6],
+            ..JOB
+        };
         let mut operator = Texture::new(&device, &layout, &job.settings(&input, None)).expect("op");
         let meter = Meter::new(false);
         let frame = input.import(&device);

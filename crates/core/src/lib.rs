@@ -8,6 +8,7 @@ mod error;
 pub mod flat_field;
 pub mod ignored;
 pub mod layout;
+pub mod learning;
 pub mod mask;
 pub mod ndrange;
 pub mod pitch;

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed},
     ignored::Bitmap,
-    threshold::Reached,
+    learning::{Demand, Rule},
     window::{Reach, Window},
 };
 use clinspect_opencl::{Meter, frame::ClFrame};
@@ -88,6 +88,19 @@ pub enum Picture {
     Difference(f64),
 }
 
+/// A limit that pixels are compared with, and that can be learned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limit {
+    /// The name in messages and files, such as `threshold`.
+    pub name: &'static str,
+    /// The highest value.
+    pub most: f64,
+    /// Other values are tried in multiples of this one.
+    pub step: f64,
+    /// How the limit is learned, unless the user sets a margin.
+    pub rule: Rule,
+}
+
 /// An operator that marks the defects of frames of one layout.
 pub trait Inspection {
     /// Writes the mask of a frame, waits, and returns the numbers of marked pixels. Row 0 of the mask is the first
@@ -116,12 +129,24 @@ pub trait Inspection {
     /// The failing call.
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError>;
 
-    /// Adds the pixels of the frame of the last [`Self::mark`] to the counts from which a threshold is learned: for
-    /// each threshold, the pixels that it would mark. Returns whether the frame was compared.
+    /// The limits that can be learned, always the same ones in the same order. Each of them decides alone: if all others
+    /// are infinite, a pixel is marked that exceeds this one.
+    fn limits(&self) -> Vec<Limit>;
+
+    /// What the frame of the last [`Self::mark`] demands of each of [`Self::limits`], if a single marked pixel fails a
+    /// frame: a limit at which no judged pixel is marked by this quantity. A demand that is infinite is not known, and
+    /// has to be found by trials. `None`: the frame was not compared.
     ///
     /// # Errors
-    /// The failing call; nothing is added.
-    fn count_reached(&mut self, subject: Subject, reached: &mut Reached) -> Result<bool, ClError>;
+    /// The failing call.
+    fn demands(&mut self, subject: Subject) -> Result<Option<Vec<Demand>>, ClError>;
+
+    /// From now on frames are marked by these values of [`Self::limits`] alone, which may be infinite: whether the
+    /// pattern is missing does not count. `None` ends the trial.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError>;
 
     /// Mean of the samples of the frame of the last [`Self::mark`], grey levels; `None` if unknown.
     ///

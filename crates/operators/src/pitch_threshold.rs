@@ -1,8 +1,8 @@
 //! Pitch comparison, threshold and packed mask; kernels in `kernels/pitch_threshold.cl`.
 
 mod difference;
+mod learning;
 mod prepare;
-
 mod scales;
 mod settings;
 mod wide;
@@ -14,6 +14,7 @@ use clinspect_core::{
     components::{Finder, Limits, Listed},
     ignored::Bitmap,
     layout::SampleType,
+    learning::Demand,
     mask::packed_stride,
     ndrange::NdRange,
     pitch::{Axis, Comparison},
@@ -28,7 +29,7 @@ use clinspect_opencl::{
 };
 
 use crate::{
-    inspection::{Basis, Inspection, JudgedPixels, Marked, Picture, Subject},
+    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject},
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Contrast, Judged, Presence},
@@ -37,6 +38,7 @@ use crate::{
     to_i32, to_u32,
 };
 use difference::Differences;
+use learning::BeforeTrial;
 use scales::{Pixels, Scales};
 pub use settings::{Borders, Compare, PitchThresholdSettings, Polarity};
 use wide::{Fixed, WideSplit};
@@ -94,6 +96,8 @@ pub struct PitchThreshold {
     marked: Marked,
     presence: Option<Presence>,
     contrast: Contrast,
+    /// What a trial of other limits replaces.
+    before_trial: Option<BeforeTrial>,
     scales: Option<Scales>,
     settings: PitchThresholdSettings,
     /// The window of the last frame.
@@ -177,6 +181,23 @@ impl PitchThreshold {
             self.judged_pixels = count_judged(&self.judged, ignored);
         }
         Ok(())
+    }
+
+    /// Adds the pixels of the frame of the last [`Inspection::mark`] to the counts: for each threshold, the pixels that it
+    /// would mark. Returns whether the frame was compared.
+    ///
+    /// # Errors
+    /// The failing call; nothing is added.
+    pub fn count_reached(
+        &mut self,
+        subject: Subject,
+        reached: &mut Reached,
+    ) -> Result<bool, ClError> {
+        let is_judging = self.contrast != Contrast::Unknown && !self.comparison_list.is_empty();
+        if is_judging {
+            self.count_differences(subject, reached)?;
+        }
+        Ok(is_judging)
     }
 
     /// The contrast of the pattern in a frame of `rows` rows: the standard deviation of the median tile, in grey
@@ -302,12 +323,16 @@ impl Inspection for PitchThreshold {
         }
     }
 
-    fn count_reached(&mut self, subject: Subject, reached: &mut Reached) -> Result<bool, ClError> {
-        let is_judging = self.contrast != Contrast::Unknown && !self.comparison_list.is_empty();
-        if is_judging {
-            self.count_differences(subject, reached)?;
-        }
-        Ok(is_judging)
+    fn limits(&self) -> Vec<Limit> {
+        self.learned_limits()
+    }
+
+    fn demands(&mut self, subject: Subject) -> Result<Option<Vec<Demand>>, ClError> {
+        self.demands_of(subject)
+    }
+
+    fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
+        self.try_values(values)
     }
 
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {

@@ -1,5 +1,6 @@
 //! Comparison of frames with a trained picture; kernels in `kernels/reference.cl`.
 
+mod learning;
 mod reached;
 mod reader;
 mod settings;
@@ -12,6 +13,7 @@ use clinspect_core::{
     components::{Finder, Limits, Listed},
     ignored::Bitmap,
     layout::{FrameLayout, SampleType},
+    learning::Demand,
     mask::packed_stride,
     ndrange::NdRange,
     reference::{Model, Patches},
@@ -25,7 +27,7 @@ use clinspect_opencl::{
 use crate::{
     WARM_UP_ROWS,
     depth::effective_depth,
-    inspection::{Alignment, Basis, Inspection, JudgedPixels, Marked, Picture, Subject},
+    inspection::{Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject},
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     sample_options,
@@ -346,6 +348,19 @@ impl Reference {
         self.is_blind = is_blind;
     }
 
+    /// Adds the pixels of the frame of the last [`Inspection::mark`] to the counts: for each threshold, the pixels that it
+    /// would mark. Returns whether the frame was compared.
+    ///
+    /// # Errors
+    /// The failing call; nothing is added.
+    pub fn count_reached(
+        &mut self,
+        subject: Subject,
+        reached: &mut Reached,
+    ) -> Result<bool, ClError> {
+        self.count_limits(subject, reached)
+    }
+
     /// Finds where a frame lies in the model, and its brightness, without comparing it. Waits.
     ///
     /// # Errors
@@ -502,8 +517,17 @@ impl Inspection for Reference {
         submission.send()?.wait("the picture")
     }
 
-    fn count_reached(&mut self, subject: Subject, reached: &mut Reached) -> Result<bool, ClError> {
-        self.count_limits(subject, reached)
+    fn limits(&self) -> Vec<Limit> {
+        vec![self.learned_limit()]
+    }
+
+    fn demands(&mut self, subject: Subject) -> Result<Option<Vec<Demand>>, ClError> {
+        let demand = self.demand_of(subject)?;
+        Ok(demand.map(|demand| vec![demand]))
+    }
+
+    fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
+        self.try_value(values.and_then(|values| values.first().copied()))
     }
 
     fn basis(&self) -> Basis {

@@ -9,12 +9,16 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits, Listed},
     layout::FrameLayout,
+    learning::{Demand, Rule},
     mask::packed_stride,
     ndrange::NdRange,
     pitch::{Axis, Comparison},
     presence::nominal_height,
     region::{Rect, area},
-    texture::{BORDER, CHANNELS, FIRST_OF_MEAN, PEAK_BORDER, Repeat, Tiles, needed_q8},
+    texture::{
+        BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, MAX_THRESHOLD, PEAK_BORDER, Repeat, Tiles,
+        needed_q8, threshold_q8,
+    },
     variant::{TEXTURE_GROUP, TextureVariant, texture_line_reach, texture_variant},
     window::{Reach, Window},
 };
@@ -26,7 +30,7 @@ use clinspect_opencl::{
 use crate::{
     Contrast, WARM_UP_ROWS,
     depth::effective_depth,
-    inspection::{Basis, Inspection, JudgedPixels, Marked, Picture, Subject},
+    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject},
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Judged, Presence},
@@ -50,6 +54,9 @@ const LATTICE_ROWS: usize = 32;
 const WIDE_PIXELS: usize = 128;
 /// Pixels and rows per work-group of `texture_mark`. Twins: `BLOCK_PIXELS` and `BLOCK_ROWS` in `kernels/texture_items.cl`.
 const BLOCK: [usize; 2] = [64, 16];
+/// The factor that a threshold learned from good frames lies above the tiles' mean, less 1: measured on real cloth
+/// (docs/real-pictures.md).
+const MARGIN: f64 = 0.3;
 /// Work-items per work-group of `texture_noise`.
 const NOISE_GROUP: usize = 64;
 
@@ -94,6 +101,8 @@ pub struct Texture {
     /// Thresholds in 1/256, on the host and on the device.
     thresholds: Option<[u32; CHANNELS]>,
     threshold_memory: Mem,
+    /// The thresholds on the device are tried.
+    is_trial: bool,
     rois: Rois,
     /// Regions for frames of which nothing is judged.
     nowhere: Rois,
@@ -180,8 +189,8 @@ impl Texture {
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
         let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
-        let variant = (settings.variant)
-            .unwrap_or_else(|| texture_variant(context.caps(), along_x));
+        let variant =
+            (settings.variant).unwrap_or_else(|| texture_variant(context.caps(), along_x));
         let source = match variant {
             TextureVariant::Rows => ProgramSource::TextureRows,
             TextureVariant::Items => ProgramSource::TextureItems,
@@ -212,6 +221,7 @@ impl Texture {
             repeats,
             thresholds,
             threshold_memory: upload(context, &thresholds.unwrap_or_default(), "thresholds")?,
+            is_trial: false,
             rois: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
             nowhere: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
             ignore: (settings.ignored.as_ref())
@@ -281,7 +291,8 @@ impl Texture {
 
     /// Whether pixels are judged.
     fn is_judging(&self) -> bool {
-        self.repeats.is_some() && self.thresholds.is_some() && self.contrast != Contrast::Unknown
+        let has_limits = self.is_trial || self.thresholds.is_some();
+        self.repeats.is_some() && has_limits && self.contrast != Contrast::Unknown
     }
 
     /// Takes the pixels to judge in a window.
@@ -483,6 +494,7 @@ impl Texture {
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(buffer);
         let is_judging = self.is_judging();
+        let looks_for_texture = is_judging && !self.is_trial;
         let slot = self.slot;
         let context = self.context.clone();
         let processed = self.width * window.height * self.sample_bytes;
@@ -494,7 +506,7 @@ impl Texture {
         self.make_pictures(frame, &mut submission)?;
         self.mark_pixels(is_judging, mask, mask_offset, &mut submission)?;
         if let (Contrast::Known(level), Some(presence), true) =
-            (self.contrast, &mut self.presence, is_judging)
+            (self.contrast, &mut self.presence, looks_for_texture)
         {
             presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         } else if self.presence.is_some() {
@@ -513,9 +525,11 @@ impl Texture {
             pixels: u64::from(counts[slot]),
             missing: 0,
         };
-        if let (Contrast::Known(level), Some(presence), true) =
-            (self.contrast, &mut self.presence, counts[TILES + slot] > 0)
-        {
+        if let (Contrast::Known(level), Some(presence), true) = (
+            self.contrast,
+            &mut self.presence,
+            looks_for_texture && counts[TILES + slot] > 0,
+        ) {
             if !suffices(&self.own) {
                 self.own = Some(Arc::new(ClBuffer::new(&context, bytes, meter)?));
             }
@@ -716,12 +730,41 @@ impl Inspection for Texture {
         ))
     }
 
-    fn count_reached(
-        &mut self,
-        _: Subject,
-        _: &mut clinspect_core::threshold::Reached,
-    ) -> Result<bool, ClError> {
-        Ok(false)
+    fn limits(&self) -> Vec<Limit> {
+        let limit = |name| Limit {
+            name,
+            most: MAX_THRESHOLD,
+            step: 1.0 / 256.0,
+            rule: Rule {
+                margin: MARGIN,
+                allowed: 0.0,
+            },
+        };
+        CHANNEL_NAMES.map(limit).to_vec()
+    }
+
+    fn demands(&mut self, subject: Subject) -> Result<Option<Vec<Demand>>, ClError> {
+        let peaks = self.peaks(subject.meter)?;
+        let demand = |[peak, typical]: [f64; 2]| Demand {
+            peak,
+            typical: Some(typical),
+        };
+        Ok(peaks.map(|peaks| peaks.map(demand).to_vec()))
+    }
+
+    fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
+        self.is_trial = values.is_some();
+        let thresholds = match values {
+            Some(values) => {
+                let value = |k: usize| values.get(k).copied().and_then(threshold_q8);
+                // An infinite limit marks nothing.
+                std::array::from_fn(|k| value(k).unwrap_or(u32::MAX))
+            }
+            None => self.thresholds.unwrap_or_default(),
+        };
+        let bytes = bytemuck::cast_slice(&thresholds);
+        self.context
+            .write(&self.threshold_memory, 0, bytes, "thresholds")
     }
 
     fn mean_level(&mut self) -> Result<Option<f64>, ClError> {

@@ -30,6 +30,11 @@ pub struct VerdictLimits {
 }
 
 impl VerdictLimits {
+    /// Whether any marked pixel fails a frame, if every defect is listed.
+    pub fn fails_for_any_pixel(&self) -> bool {
+        self.defect_pixels == 0 || (self.defect_count == 0 && self.classes.is_empty())
+    }
+
     fn counts(&self, defect: &&Defect) -> bool {
         self.classes.is_empty()
             || defect.class == Defect::PATTERN_MISSING
@@ -175,6 +180,19 @@ mod tests {
         assert_each(&cut(&[]), &[], &[([-1, -1, 5], FAILS), off]);
         // A defect of class 3 that is not listed has at most 3 pixels.
         assert_each(&two, &[3], &[([-1, -1, 2], FAILS), ([-1, -1, 3], PASSES)]);
+    }
+
+    #[test]
+    fn any_pixel_fails_a_frame_unless_limits_or_classes_allow_it() {
+        for (of, classes, expected) in [
+            ([-1, 0, -1], &[][..], true),
+            ([-1, 0, -1], &[1], false),
+            ([0, -1, -1], &[1], true),
+            ([-1, 1, -1], &[], false),
+            ([3, -1, 0], &[], false),
+        ] {
+            assert_eq!(limits(of, classes).fails_for_any_pixel(), expected);
+        }
     }
 
     #[test]

@@ -1,35 +1,49 @@
-//! The threshold is learned from good frames.
+//! The limits of a comparison are learned from good frames.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicBool, Ordering},
+};
 
 use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
-use super::{Comparing, InspectorImpl};
+use super::{
+    Comparing, InspectorImpl,
+    classify::{Classifier, Rules, features, record},
+};
 use crate::elements::{
-    base_filter::{ClBaseFilter, ClBaseFilterExt, Frame, InForce},
+    base_filter::{ClBaseFilter, ClBaseFilterExt, InForce},
+    lock,
     structure::structure,
 };
-use clinspect_core::{ClError, threshold::Reached};
-use clinspect_operators::Inspection;
+use clinspect_core::{
+    ClError,
+    components::{Finder, Limits},
+    learning::{Demand, Learned, Learner, Rule, lowest_passing},
+    window::Window,
+};
+use clinspect_operators::{Inspection, Limit, MaskTarget, Subject};
+use clinspect_results::{DefectResult, Verdict};
 
 const MOST_FRAMES: u32 = 100_000;
-const PIXELS: f64 = 1e6;
-const MAX_MARGIN: f64 = 65_535.0;
+const MAX_MARGIN: f64 = 100.0;
+/// The value of `margin` for the element's own.
+const OWN: f64 = -1.0;
+/// A limit that is this many times the pattern's contrast hides the pattern's own defects.
+const BLINDING: f64 = 3.0;
 
-/// How the threshold is learned.
+/// How limits are learned.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LearnSettings {
     frames: u32,
-    rate: f64,
     margin: f64,
 }
 
 impl Default for LearnSettings {
     fn default() -> Self {
         Self {
-            frames: 25,
-            rate: 1.0,
-            margin: 0.5,
+            frames: 24,
+            margin: OWN,
         }
     }
 }
@@ -41,147 +55,344 @@ structure!(LearnSettings, "learn" {
         1..=MOST_FRAMES
     ) = frames;
     double(
-        "rate", "Rate",
-        "Judged pixels of the good frames that the learned threshold may mark, per million",
-        0.0..=PIXELS
-    ) = rate;
-    double(
         "margin", "Margin",
-        "Grey levels that are added to the learned threshold",
-        0.0..=MAX_MARGIN
+        "Share of the largest value of the good frames that is added to it: 0.2 sets a limit 20 % above; \
+         -1 = the element's own: 0.15, and 0.1 for deviation-factor",
+        OWN..=MAX_MARGIN
     ) = margin;
 });
 
-/// What an inspector knows of learning a threshold.
+/// What other threads ask of the learning.
 #[derive(Default)]
-pub(super) struct LearnThreshold {
-    /// `learn-threshold` was emitted.
+pub(super) struct Requests {
+    /// `learn` was emitted.
     is_wanted: AtomicBool,
+    /// The frames of `forget`.
+    forgotten: Mutex<Vec<u64>>,
 }
 
-/// The good frames so far, kept from frame to frame.
-pub(super) struct GoodFrames<S> {
-    frames: u32,
-    reached: Reached,
-    /// The settings under which the frames were counted; `None` while no threshold is learned.
-    settings: Option<S>,
-}
-
-impl<S> Default for GoodFrames<S> {
-    fn default() -> Self {
-        Self {
-            frames: 0,
-            reached: Reached::default(),
-            settings: None,
-        }
-    }
-}
-
-/// A learned threshold.
-pub(super) struct Learned {
-    /// Grey levels.
-    pub threshold: f64,
-    frames: u32,
-    judged: u64,
-    of: LearnSettings,
-}
-
-/// The action signal `learn-threshold` of an inspector.
-pub fn signal<T: InspectorImpl>() -> Signal {
-    Signal::builder("learn-threshold")
+/// The action signals of an inspector that learns.
+pub fn signals<T: InspectorImpl>() -> [Signal; 2] {
+    let learn = Signal::builder("learn").action().class_handler(|args| {
+        let element = args.first()?.get::<gst::Element>().ok()?;
+        let element = element.downcast_ref::<T::Type>()?;
+        let requests = &element.imp().inspector().learning;
+        requests.is_wanted.store(true, Ordering::Relaxed);
+        None
+    });
+    let forget = Signal::builder("forget")
         .action()
+        .param_types([u64::static_type()])
         .class_handler(|args| {
             let element = args.first()?.get::<gst::Element>().ok()?;
             let element = element.downcast_ref::<T::Type>()?;
-            let learning = &element.imp().inspector().learning;
-            learning.is_wanted.store(true, Ordering::Relaxed);
+            let frame = args.get(1)?.get::<u64>().ok()?;
+            lock(&element.imp().inspector().learning.forgotten).push(frame);
             None
-        })
-        .build()
+        });
+    [learn.build(), forget.build()]
 }
 
-impl LearnThreshold {
-    /// New caps: learns from the new frames if a threshold was being learned.
-    pub fn begin_again<S>(&self, good: &mut GoodFrames<S>) {
-        if good.settings.is_some() {
-            self.is_wanted.store(true, Ordering::Relaxed);
+/// The settings on which demands depend. Demands of different ones do not count together.
+#[derive(Debug, Clone, PartialEq)]
+struct Under<S> {
+    comparison: S,
+    rules: Rules,
+    listing: Limits,
+}
+
+/// What an inspector has learned, kept from frame to frame.
+pub(super) struct Learning<S> {
+    /// The good frames; `None` if nothing is learned and nothing was.
+    learner: Option<Learner>,
+    under: Option<Under<S>>,
+}
+
+impl<S> Default for Learning<S> {
+    fn default() -> Self {
+        Self {
+            learner: None,
+            under: None,
         }
-        *good = GoodFrames::default();
+    }
+}
+
+/// Decides whether a frame passes.
+pub(super) struct Judge<'a> {
+    pub rules: &'a Rules,
+    pub classifier: &'a Classifier,
+    pub listing: &'a Limits,
+}
+
+/// Limits that were learned.
+pub(super) struct NewLimits {
+    /// The name of each and its value.
+    pub limits: Vec<(&'static str, Learned)>,
+    frames: usize,
+    missing: usize,
+}
+
+impl<S: Clone + PartialEq> Learning<S> {
+    /// New caps: learns from the new frames if limits were being learned.
+    pub fn begin_again(&mut self, requests: &Requests) {
+        if self.missing() > 0 {
+            requests.is_wanted.store(true, Ordering::Relaxed);
+        }
+        *self = Self::default();
     }
 
-    /// The warning at the end of a stream that had too few frames; `None` if no threshold is learned.
-    pub fn why_unfinished<S>(
-        &self,
+    /// Number of good frames that are missing; 0 if nothing is being learned.
+    pub fn missing(&self) -> usize {
+        self.learner.as_ref().map_or(0, Learner::missing)
+    }
+
+    /// The good frames so far and all, while limits are learned.
+    pub fn progress(&self) -> Option<[u32; 2]> {
+        let learner = self.learner.as_ref().filter(|l| l.missing() > 0)?;
+        let [good, wanted] = [learner.good().len(), learner.wanted()];
+        Some([good, wanted].map(|frames| u32::try_from(frames).unwrap_or(u32::MAX)))
+    }
+
+    /// Takes the requests of other threads, before a frame. Returns the limits if frames were forgotten.
+    pub fn take<C: Comparing<Settings = S>>(
+        &mut self,
+        requests: &Requests,
         settings: &LearnSettings,
-        good: &GoodFrames<S>,
-    ) -> Option<String> {
-        let is_wanted = self.is_wanted.load(Ordering::Relaxed);
-        (is_wanted || good.settings.is_some()).then(|| {
-            format!(
-                "the stream ended after {} of {} judged frames of learn-threshold, so the threshold did not change; \
-                 lower frames in the property learn, or let more good frames pass",
-                if is_wanted { 0 } else { good.frames },
-                settings.frames
-            )
-        })
+        element: &ClBaseFilter,
+        operator: &C::Operator,
+    ) -> Option<NewLimits> {
+        if requests.is_wanted.swap(false, Ordering::Relaxed) {
+            self.learner = Some(Learner::new(settings.frames as usize));
+            self.under = None;
+        }
+        let frames = std::mem::take(&mut *lock(&requests.forgotten));
+        let mut is_changed = false;
+        let had_learned = self.learner.is_some() && self.missing() == 0;
+        for frame in frames {
+            if self
+                .learner
+                .as_mut()
+                .is_some_and(|learner| learner.forget(frame))
+            {
+                is_changed = true;
+            } else {
+                gst::element_warning!(
+                    element,
+                    gst::LibraryError::Settings,
+                    (
+                        "frame {} cannot be forgotten, because nothing was learned from it; the message of the learned \
+                         limits names the frame that set each of them",
+                        frame
+                    )
+                );
+            }
+        }
+        (is_changed && had_learned)
+            .then(|| self.learned(settings, &operator.limits()))
+            .flatten()
     }
 
-    /// Counts a frame that was judged. Returns the threshold after the last one.
+    /// Finds what the frame of the last mark demands, if limits are being learned. Afterwards the mask is that of a
+    /// trial if this is true.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn count<C: Comparing>(
-        &self,
-        of: LearnSettings,
-        in_force: &mut InForce<C::Settings, C::Operator>,
-        good: &mut GoodFrames<C::Settings>,
-        frame: &Frame,
-    ) -> Result<Option<Learned>, ClError> {
-        let is_new = self.is_wanted.swap(false, Ordering::Relaxed);
-        if !is_new && good.settings.is_none() {
-            return Ok(None);
+    pub fn demands<C: Comparing<Settings = S>>(
+        &mut self,
+        in_force: &mut InForce<S, C::Operator>,
+        judge: &Judge,
+        subject: Subject,
+        mask: MaskTarget,
+    ) -> Result<(Option<Vec<Demand>>, bool), ClError> {
+        let Some(learner) = self.learner.as_mut().filter(|l| l.missing() > 0) else {
+            return Ok((None, false));
+        };
+        let under = Under {
+            comparison: C::counted_under(&in_force.settings),
+            rules: judge.rules.clone(),
+            listing: *judge.listing,
+        };
+        if self.under.as_ref() != Some(&under) {
+            if self.under.is_some() {
+                *learner = Learner::new(learner.wanted());
+            }
+            self.under = Some(under);
         }
-        let settings = C::counted_under(&in_force.settings);
-        // Counts of different comparisons do not add up.
-        if is_new || good.settings.as_ref() != Some(&settings) {
-            *good = GoodFrames {
-                settings: Some(settings),
-                ..GoodFrames::default()
-            };
+        let operator: &mut _ = &mut *in_force.operator;
+        let Some(mut demands) = operator.demands(subject)? else {
+            return Ok((None, false));
+        };
+        let mut has_tried = false;
+        let limits = operator.limits();
+        let found = judge.find(
+            operator,
+            &limits,
+            &mut demands,
+            &mut has_tried,
+            subject,
+            mask,
+        );
+        if has_tried {
+            let restored = operator.try_limits(None);
+            found.and(restored)?;
         }
-        let subject = frame.subject();
-        if !(in_force.operator).count_reached(subject, &mut good.reached)? {
-            return Ok(None);
-        }
-        good.frames += 1;
-        if good.frames < of.frames {
-            return Ok(None);
-        }
-        let GoodFrames {
-            frames, reached, ..
-        } = std::mem::take(good);
-        let threshold = reached.threshold(of.rate, of.margin);
-        Ok(threshold.map(|threshold| Learned {
-            threshold,
-            frames,
-            judged: reached.judged(),
-            of,
-        }))
+        Ok((Some(demands), has_tried))
+    }
+
+    /// Adds the frame. Returns the limits after the last one.
+    pub fn add(
+        &mut self,
+        frame: u64,
+        demands: &[Demand],
+        settings: &LearnSettings,
+        limits: &[Limit],
+    ) -> Option<NewLimits> {
+        let learner = self.learner.as_mut()?;
+        learner.add(frame, demands);
+        (learner.missing() == 0)
+            .then(|| self.learned(settings, limits))
+            .flatten()
+    }
+
+    fn learned(&self, settings: &LearnSettings, limits: &[Limit]) -> Option<NewLimits> {
+        let learner = self.learner.as_ref()?;
+        let rules = limits.iter().map(|limit| Rule {
+            margin: if settings.margin < 0.0 {
+                limit.rule.margin
+            } else {
+                settings.margin
+            },
+            ..limit.rule
+        });
+        let learned = learner.learned(&rules.collect::<Vec<_>>())?;
+        let named = limits.iter().zip(learned).map(|(limit, learned)| {
+            let limit_in_range = learned.limit.min(limit.most);
+            (
+                limit.name,
+                Learned {
+                    limit: limit_in_range,
+                    ..learned
+                },
+            )
+        });
+        Some(NewLimits {
+            limits: named.collect(),
+            frames: learner.good().len(),
+            missing: learner.missing(),
+        })
+    }
+
+    /// The warning at the end of a stream that had too few frames; `None` if nothing is being learned.
+    pub fn why_unfinished(&self, requests: &Requests, settings: &LearnSettings) -> Option<String> {
+        let [good, wanted] = if requests.is_wanted.load(Ordering::Relaxed) {
+            [0, settings.frames]
+        } else {
+            self.progress()?
+        };
+        Some(format!(
+            "the stream ended after {good} of {wanted} good frames of learn, so the limits are those of before; lower \
+             frames in the property learn, or let more good frames pass"
+        ))
     }
 }
 
-impl Learned {
-    /// Notifies listeners of the property `threshold`, and posts the message `<message>-learned`.
-    pub fn post(&self, element: &ClBaseFilter, message: &str) {
-        element.notify("threshold");
-        let fields = gst::Structure::builder(format!("{message}-learned"))
-            .field("threshold", self.threshold)
-            .field("frames", self.frames)
-            .field("judged-pixels", self.judged)
-            .field("rate", self.of.rate)
-            .field("margin", self.of.margin)
+impl Judge<'_> {
+    /// Whether a single marked pixel fails a frame, so that no trial is needed.
+    fn is_strict(&self) -> bool {
+        self.listing.min_area <= 1 && self.classifier.limits().fails_for_any_pixel()
+    }
+
+    /// Replaces the demands by the lowest limits at which the frame passes.
+    fn find(
+        &self,
+        operator: &mut (impl Inspection + ?Sized),
+        limits: &[Limit],
+        demands: &mut [Demand],
+        has_tried: &mut bool,
+        subject: Subject,
+        mask: MaskTarget,
+    ) -> Result<(), ClError> {
+        for at in 0..demands.len().min(limits.len()) {
+            let (limit, demand) = (&limits[at], &mut demands[at]);
+            if self.is_strict() && demand.peak.is_finite() {
+                continue;
+            }
+            let most = demand.peak.min(limit.most);
+            demand.peak = lowest_passing(limit.step, most, |value| {
+                *has_tried = true;
+                let mut values = vec![f64::INFINITY; limits.len()];
+                values[at] = value;
+                operator.try_limits(Some(&values))?;
+                self.passes(operator, subject, mask)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the frame passes under the limits that are tried.
+    fn passes(
+        &self,
+        operator: &mut (impl Inspection + ?Sized),
+        subject: Subject,
+        mask: MaskTarget,
+    ) -> Result<bool, ClError> {
+        let marked = operator.mark(subject, mask)?;
+        let mut result = DefectResult {
+            judged_pixels: operator.basis().judged.any,
+            defect_pixels: marked.pixels,
+            overflow: marked.pixels > 0 && self.listing.max_defects == 0,
+            ..DefectResult::default()
+        };
+        if marked.pixels > 0 && self.listing.max_defects > 0 {
+            // A strip is judged as a frame: all defects end in it.
+            let window = Window {
+                height: subject.window.span().end,
+                ends: true,
+                ..subject.window
+            };
+            let strip = Subject { window, ..subject };
+            let listed = operator.list(strip, mask, &mut Finder::default(), self.listing)?;
+            let defects = listed.defects.iter().map(|defect| {
+                let class = (self.classifier).class_of(&features(defect), defect.is_missing);
+                record(defect, 0, class)
+            });
+            result.defects = defects.collect();
+            result.overflow = listed.overflow;
+        }
+        Ok(Verdict::new(&result, self.classifier.limits()) != Verdict::Fail)
+    }
+}
+
+impl NewLimits {
+    /// Posts the message `<message>-learned`, and a warning for a limit that hides the pattern.
+    pub fn post(&self, element: &ClBaseFilter, message: &str, contrast: Option<f64>) {
+        let mut fields = gst::Structure::builder(format!("{message}-learned"))
+            .field("frames", self.frames as u32)
+            .field("missing-frames", self.missing as u32)
             .build();
+        for (name, Learned { limit, frame }) in &self.limits {
+            fields.set(*name, limit);
+            fields.set(format!("{name}-frame"), frame);
+        }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());
+        for (name, Learned { limit, frame }) in &self.limits {
+            if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast) {
+                gst::element_warning!(
+                    element,
+                    gst::StreamError::Format,
+                    (
+                        "the learned limit {}={} is more than {} times the pattern's contrast of {:.1} grey levels, so \
+                         defects of the pattern are hardly found; check pitch, light and focus, take out frame {} \
+                         with the signal forget if it shows a defect, or inspect a natural texture with cltexture",
+                        name,
+                        limit,
+                        BLINDING,
+                        contrast,
+                        frame
+                    )
+                );
+            }
+        }
     }
 }

@@ -28,13 +28,14 @@ use clinspect_core::{
     ClError,
     components::{Finder, Listed},
     ignored::Bitmap,
+    learning::Demand,
     window::Reach,
 };
 use clinspect_operators::{Basis, Inspection, Marked, Picture};
 use clinspect_results::{Alignment, DefectResult, Verdict};
 pub use ignore::Ignore;
-pub use learn::signal as learn_threshold;
-use learn::{GoodFrames, LearnThreshold};
+pub use learn::signals as learn_signals;
+use learn::{Judge, Learning as LimitLearning, NewLimits, Requests};
 use masks::Masks;
 pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
 use properties::{PixelSize, Reporting};
@@ -50,7 +51,7 @@ pub const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudge
 pub struct Inspector {
     reporting: Mutex<Reporting>,
     ignore: Mutex<Ignore>,
-    learning: LearnThreshold,
+    learning: Requests,
     /// The value of `output`, latched at the start.
     output: Mutex<Option<Output>>,
 }
@@ -123,7 +124,7 @@ pub struct InspectorStream<C: Comparing> {
     /// The properties of every inspector, as they were before the frame.
     reporting: Reporting,
     classifier: Live<Rules, Classifier>,
-    good: GoodFrames<C::Settings>,
+    limits: LimitLearning<C::Settings>,
     masks: Option<Masks>,
     /// The open defects of the web.
     finder: Finder,
@@ -150,7 +151,7 @@ impl<C: Comparing> InspectorStream<C> {
             own,
             reporting: Reporting::default(),
             classifier: Live::new(object),
-            good: GoodFrames::default(),
+            limits: LimitLearning::default(),
             masks: None,
             finder: Finder::default(),
             last_id: 0,
@@ -179,6 +180,32 @@ impl<C: Comparing> InspectorStream<C> {
         })
     }
 
+    /// Takes the signals `learn` and `forget`.
+    fn take_requests(&mut self) -> Result<(), ClError> {
+        let requests = &self.element.inspector().learning;
+        let learn = *self.reporting.learn.usable();
+        let object = self.element.obj();
+        let element: &ClBaseFilter = object.upcast_ref();
+        let operator = &self.live.in_force()?.operator;
+        match (self.limits).take::<C>(requests, &learn, element, operator) {
+            Some(learned) => self.apply(&learned),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the properties of learned limits, and posts them.
+    fn apply(&mut self, learned: &NewLimits) -> Result<(), ClError> {
+        let limits = learned.limits.iter();
+        let values: Vec<_> = limits
+            .map(|(name, learned)| (*name, learned.limit))
+            .collect();
+        self.element.set_limits(&values);
+        let contrast = self.own.contrast(self.live.in_force()?);
+        let element = self.element.obj();
+        learned.post(element.upcast_ref(), C::Element::MESSAGE, contrast);
+        Ok(())
+    }
+
     /// Marks the defects of a frame, and lists them if a list is wanted.
     fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing();
@@ -193,11 +220,28 @@ impl<C: Comparing> InspectorStream<C> {
             finder.reset();
         }
         let output = self.element.inspector().output();
-        let InForce { operator, settings } = self.live.in_force()?;
+        let in_force = self.live.in_force()?;
+        let classifier = &self.classifier.in_force()?.operator;
+        let learning = &mut self.limits;
+        let judge = Judge {
+            rules: &self.reporting.rules,
+            classifier,
+            listing: &limits,
+        };
         let masks = self.masks.as_ref().ok_or_else(before_caps)?;
-        let ((marked, listed), mask) = masks.write(frame, |mask, picture| {
+        let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
             let subject = frame.subject();
-            let marked = operator.mark(subject, mask)?;
+            let mut marked = in_force.operator.mark(subject, mask)?;
+            let mut demands = None;
+            if !frame.is_corrupted {
+                let has_tried;
+                (demands, has_tried) = learning.demands::<C>(in_force, &judge, subject, mask)?;
+                if has_tried {
+                    // The frame itself is judged by the limits in force.
+                    marked = in_force.operator.mark(subject, mask)?;
+                }
+            }
+            let InForce { operator, settings } = &mut *in_force;
             let is_listed = marked.pixels > 0 || finder.has_open();
             let listed = if is_listed && limits.max_defects > 0 {
                 operator.list(subject, mask, finder, &limits)?
@@ -215,11 +259,12 @@ impl<C: Comparing> InspectorStream<C> {
                 };
                 operator.draw(subject, picture, out)?;
             }
-            Ok((marked, listed))
+            Ok((marked, listed, demands))
         })?;
         Ok(Inspected {
             marked,
             listed,
+            demands,
             mask,
         })
     }
@@ -229,6 +274,8 @@ impl<C: Comparing> InspectorStream<C> {
 struct Inspected {
     marked: Marked,
     listed: Listed,
+    /// What the frame demands of the limits, if these are learned.
+    demands: Option<Vec<Demand>>,
     /// The mask, if it is sent as a meta.
     mask: Option<gst::Buffer>,
 }
@@ -239,7 +286,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let reporting = lock(&inspector.reporting).clone();
         reporting.check()?;
         self.own.negotiate(&self.element, caps);
-        inspector.learning.begin_again(&mut self.good);
+        self.limits.begin_again(&inspector.learning);
         lock(&inspector.ignore).read_again();
         self.classifier.start(reporting.rules, Classifier::new)?;
         self.masks = Some(match inspector.output() {
@@ -289,7 +336,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         self.own.end(&self.element);
         let inspector = self.element.inspector();
         let learn = *lock(&inspector.reporting).learn.usable();
-        if let Some(why) = inspector.learning.why_unfinished(&learn, &self.good) {
+        if let Some(why) = self.limits.why_unfinished(&inspector.learning, &learn) {
             let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
             gst::element_warning!(element, gst::StreamError::Format, ("{why}"));
@@ -298,24 +345,26 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
 
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
         self.read_properties()?;
+        self.take_requests()?;
         self.own.prepare(self.live.in_force()?);
         let Inspected {
             marked,
             listed,
+            demands,
             mask,
         } = self.inspect(frame)?;
-        let element = self.element.obj();
-        let element: &ClBaseFilter = element.upcast_ref();
-        let learning = &self.element.inspector().learning;
-        let learn = *self.reporting.learn.usable();
-        let in_force = self.live.in_force()?;
-        if !frame.is_corrupted
-            && let Some(learned) = learning.count::<C>(learn, in_force, &mut self.good, frame)?
-        {
-            // The next frame is judged by the new threshold.
-            self.element.set_threshold(learned.threshold);
-            learned.post(element, C::Element::MESSAGE);
+        let object = self.element.obj().clone();
+        let element: &ClBaseFilter = object.upcast_ref();
+        let frame_number = element.frame_number(frame.buffer());
+        if let Some(demands) = demands {
+            let limits = self.live.in_force()?.operator.limits();
+            let learn = self.reporting.learn.usable();
+            if let Some(learned) = self.limits.add(frame_number, &demands, learn, &limits) {
+                // The next frame is judged by the new limits.
+                self.apply(&learned)?;
+            }
         }
+        let in_force = self.live.in_force()?;
         let reports = self.reporting.reports.usable();
         let PixelSize(mm_per_pixel) = *self.reporting.mm_per_pixel.usable();
         let is_scaled = mm_per_pixel.iter().all(|&mm| mm > 0.0);
@@ -339,7 +388,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         });
         let mut result = DefectResult {
             element: element.name().into(),
-            frame_number: element.frame_number(frame.buffer()),
+            frame_number,
             web: frame.web,
             first_line: frame.first_line(),
             width: frame.info().width(),

@@ -281,7 +281,7 @@ pub(super) fn rows<O: OutputChoice + 'static>() -> Vec<Row<Reporting>> {
              of defects (SEMU, only from clpitchthreshold with min-contrast other than 0); 0 = unknown"
         ) = mm_per_pixel;
         structure(
-            "Learn", "How the signal learn-threshold learns the threshold, such as \"learn, frames=100\""
+            "Learn", "How the signal learn learns limits from good frames, such as \"learn, frames=30\""
         ) = learn;
     });
     rows.extend(

@@ -24,8 +24,9 @@ pub trait InspectorImpl:
     /// The part that all inspectors have.
     fn inspector(&self) -> &Inspector;
 
-    /// Sets the property `threshold`, grey levels.
-    fn set_threshold(&self, threshold: f64);
+    /// Sets the properties of learned limits, which have the names and the order of
+    /// [`Inspection::limits`], and notifies listeners.
+    fn set_limits(&self, limits: &[(&str, f64)]);
 }
 
 /// The element's own part of a running inspector: from what the operator is built, and what the element
@@ -84,8 +85,13 @@ pub trait Comparing: Sized + Send + 'static {
     /// The stream has ended.
     fn end(&mut self, _element: &Self::Element) {}
 
-    /// The settings on which [`Inspection::count_reached`] depends: all but the threshold.
+    /// The settings on which [`Inspection::demands`] depend: all but the limits that are learned.
     fn counted_under(settings: &Self::Settings) -> Self::Settings;
+
+    /// The contrast of the pattern in grey levels of a sample; `None` if it is unknown, or no limit hides a pattern.
+    fn contrast(&self, _in_force: &InForce<Self::Settings, Self::Operator>) -> Option<f64> {
+        None
+    }
 
     /// The threshold in force, grey levels.
     fn threshold(settings: &Self::Settings) -> f64;

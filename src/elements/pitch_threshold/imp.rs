@@ -36,7 +36,7 @@ use clinspect_core::{
     pitch::Axis,
     region::{check_region, user_region},
 };
-use clinspect_operators::{Contrast, PitchThreshold, PitchThresholdSettings};
+use clinspect_operators::{Contrast, Inspection, PitchThreshold, PitchThresholdSettings};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
@@ -151,10 +151,8 @@ impl ObjectImpl for ClPitchThreshold {
 
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
-            vec![
-                presence::signal(),
-                inspector::learn_threshold::<ClPitchThreshold>(),
-            ]
+            let [learn, forget] = inspector::learn_signals::<ClPitchThreshold>();
+            vec![presence::signal(), learn, forget]
         });
         SIGNALS.as_ref()
     }
@@ -222,8 +220,13 @@ impl InspectorImpl for ClPitchThreshold {
         &self.inspector
     }
 
-    fn set_threshold(&self, threshold: f64) {
-        lock(&self.settings).threshold = threshold;
+    fn set_limits(&self, limits: &[(&str, f64)]) {
+        lock(&self.settings).set_limits(limits);
+        let element = self.obj();
+        element.notify("threshold");
+        if limits.len() > 1 {
+            element.notify("scale-factors");
+        }
     }
 }
 
@@ -398,10 +401,16 @@ impl Comparing for State {
 
     fn counted_under(wanted: &Wanted) -> Wanted {
         let mut counted = wanted.clone();
-        counted.plan.properties.threshold = 0.0;
+        counted.plan.properties.forget_limits();
         // All kernels count the same.
         counted.is_steady = false;
         counted
+    }
+
+    fn contrast(&self, in_force: &InForce<Wanted, Operator>) -> Option<f64> {
+        let contrast = (self.learned).contrast_of(in_force.operator.pitches())?;
+        let highest = in_force.operator.limits().first()?.most;
+        Some(contrast * (highest + 1.0) / 256.0)
     }
 
     fn threshold(wanted: &Wanted) -> f64 {

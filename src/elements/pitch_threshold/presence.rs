@@ -48,11 +48,17 @@ impl Learned {
         self.contrast.is_some()
     }
 
+    /// The contrast of the pattern at these pitches, grey levels of 8 bits.
+    pub fn contrast_of(&self, pitches: [f64; 2]) -> Option<f64> {
+        let (contrast, of) = self.contrast?;
+        (of == pitches).then_some(contrast)
+    }
+
     /// The minimum contrast, unknown if none was learned for these pitches.
     pub fn minimum(&self, pitches: [f64; 2]) -> Contrast {
-        match self.contrast {
-            Some((contrast, of)) if of == pitches => Contrast::Known(contrast / 2.0),
-            _ => Contrast::Unknown,
+        match self.contrast_of(pitches) {
+            Some(contrast) => Contrast::Known(contrast / 2.0),
+            None => Contrast::Unknown,
         }
     }
 }

@@ -86,6 +86,28 @@ impl Settings {
         [self.pitch_x < 0.0, self.pitch_y < 0.0]
     }
 
+    /// Takes learned limits: that of the pixels, then those of the levels.
+    pub fn set_limits(&mut self, limits: &[(&str, f64)]) {
+        let Some((&(_, threshold), levels)) = limits.split_first() else {
+            return;
+        };
+        self.threshold = threshold;
+        if threshold > 0.0 && !levels.is_empty() {
+            // Factors of levels that are not in use stay.
+            let factors = self.scale_factors.usable_mut();
+            factors.resize(factors.len().max(levels.len()), 0.0);
+            for (factor, (_, limit)) in factors.iter_mut().zip(levels) {
+                *factor = limit / threshold;
+            }
+        }
+    }
+
+    /// Sets the limits that are learned to the same values.
+    pub fn forget_limits(&mut self) {
+        self.threshold = 0.0;
+        self.scale_factors = Checked::default();
+    }
+
     /// The settings in force for messages; `contrast` is the minimum contrast in use.
     pub fn in_words(&self, contrast: Contrast) -> String {
         let nick = |value: glib::Value| {

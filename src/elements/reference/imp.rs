@@ -2,7 +2,7 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use gst::{glib, subclass::prelude::*};
+use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
@@ -56,10 +56,8 @@ impl ObjectImpl for ClReference {
 
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<glib::subclass::Signal>> = LazyLock::new(|| {
-            vec![
-                training::signal(),
-                inspector::learn_threshold::<ClReference>(),
-            ]
+            let [learn, forget] = inspector::learn_signals::<ClReference>();
+            vec![training::signal(), learn, forget]
         });
         SIGNALS.as_ref()
     }
@@ -128,8 +126,10 @@ impl InspectorImpl for ClReference {
         &self.inspector
     }
 
-    fn set_threshold(&self, threshold: f64) {
-        lock(&self.settings).threshold = threshold;
+    fn set_limits(&self, limits: &[(&str, f64)]) {
+        for &(name, limit) in limits {
+            self.obj().set_property(name, limit);
+        }
     }
 }
 
@@ -219,7 +219,12 @@ impl Comparing for Trained {
 
     fn counted_under(plan: &Plan) -> Plan {
         let mut plan = plan.clone();
-        plan.properties.threshold = 0.0;
+        let properties = &mut plan.properties;
+        if properties.deviation_factor > 0.0 {
+            properties.deviation_factor = 1.0;
+        } else {
+            properties.threshold = 0.0;
+        }
         plan
     }
 

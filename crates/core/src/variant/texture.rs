@@ -44,9 +44,15 @@ mod tests {
     fn gpu_takes_blocks_if_its_local_memory_suffices() {
         let repeat = |pitch| Repeat::new(pitch, true, usize::MAX);
         assert_eq!(texture_variant(&cpu(), None), TextureVariant::Rows);
-        assert_eq!(texture_variant(&gpu(), repeat(9.0).as_ref()), TextureVariant::Items);
+        assert_eq!(
+            texture_variant(&gpu(), repeat(9.0).as_ref()),
+            TextureVariant::Items
+        );
         // Twice 12,100 samples and 256 pixels, of two bytes each.
-        assert_eq!(texture_variant(&gpu(), repeat(12_100.0).as_ref()), TextureVariant::Rows);
+        assert_eq!(
+            texture_variant(&gpu(), repeat(12_100.0).as_ref()),
+            TextureVariant::Rows
+        );
         let small = DeviceCaps {
             local_memory: 32 << 10,
             ..gpu()

@@ -74,7 +74,7 @@ impl PitchThreshold {
         Ok(())
     }
 
-    /// See [`Inspection::count_reached`](crate::Inspection::count_reached).
+    /// See [`Self::count_reached`].
     pub(super) fn count_differences(
         &mut self,
         subject: Subject,

@@ -213,6 +213,7 @@ impl PitchThreshold {
             marked: Marked::default(),
             presence,
             contrast: settings.contrast,
+            before_trial: None,
             scales,
             at_pitches,
             weak: weak.collect(),

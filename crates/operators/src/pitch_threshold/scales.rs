@@ -253,6 +253,21 @@ impl Scales {
         Ok(())
     }
 
+    /// Takes other thresholds, 1/256 grey level, for the levels of a window.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn set_thresholds(
+        &mut self,
+        context: &ClContext,
+        thetas_q8: &[i64],
+        window: &Window,
+        regions: &[Rect],
+    ) -> Result<(), ClError> {
+        self.thetas_q8 = thetas_q8.to_vec();
+        self.take(context, window, regions)
+    }
+
     /// No block of the frame of the last [`Self::run`] is marked.
     pub fn note_unmarked(&mut self) {
         self.marks_are_clear = !self.made_pictures;

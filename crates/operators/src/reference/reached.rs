@@ -61,7 +61,7 @@ impl Reach {
 }
 
 impl Reference {
-    /// See [`Inspection::count_reached`](crate::Inspection::count_reached).
+    /// See [`Self::count_reached`].
     pub(super) fn count_limits(
         &mut self,
         subject: Subject,

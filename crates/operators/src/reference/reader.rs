@@ -6,7 +6,8 @@ use clinspect_core::{
     ClError,
     ndrange::NdRange,
     reference::{
-        Brightness, FrameSums, Judged, Limits, Match, Model, Normalize, Patches, Shift, Totals,
+        Brightness, Deviations, FrameSums, Judged, Limits, Match, Model, Normalize, Patches, Shift,
+        Totals,
     },
     region::Rect,
 };
@@ -44,6 +45,22 @@ impl DeviceModel {
             limit_stride: row_samples * base.sample.bytes(),
             mean: upload(&base.context, model.mean(), "the model")?,
         })
+    }
+
+    /// Takes the limits around the model for other settings.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn set_limits(
+        &mut self,
+        base: &Base,
+        model: &Model,
+        deviations: &Deviations,
+    ) -> Result<(), ClError> {
+        let limits = Limits::new(model, self.reader.judged(), deviations);
+        let bytes = base.sample.bytes();
+        let limits = limits.to_bytes(self.limit_stride / bytes, bytes);
+        (base.context).write(&self.limits, 0, &limits, "the limits")
     }
 
     /// # Errors
