@@ -14,6 +14,7 @@ pub mod reference;
 mod specs;
 mod structure;
 mod text;
+pub mod texture;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -34,6 +35,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
             pitch_threshold::ClPitchThreshold::static_type(),
         ),
         ("clreference", reference::ClReference::static_type()),
+        ("cltexture", texture::ClTexture::static_type()),
     ] {
         gst::Element::register(Some(plugin), name, gst::Rank::NONE, element)?;
     }

@@ -9,6 +9,7 @@ use clinspect_opencl::ClContext;
 use clinspect_opencl::frame::{LUMA_FORMATS, layout_of};
 use clinspect_operators::{
     Borders, Compare, Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Polarity,
+    Repeating,
 };
 use gst_video::VideoFormat as Format;
 

@@ -11,7 +11,7 @@ use clinspect_core::{
 };
 use clinspect_opencl::{Meter, frame::ClFrame};
 
-use crate::MaskTarget;
+use crate::{Contrast, MaskTarget};
 
 /// The rows of a frame that are inspected.
 #[derive(Debug, Clone, Copy)]
@@ -163,4 +163,25 @@ pub trait Inspection {
     fn reach(&self) -> Reach {
         Reach::default()
     }
+}
+
+/// An operator that compares a pattern with itself, and can tell whether the pattern is there.
+pub trait Repeating {
+    /// The pitches along x and y in use, px; 0 for none.
+    fn pitches(&self) -> [f64; 2];
+
+    /// The contrast of the pattern in a frame of `rows` rows: the standard deviation of the median tile, in grey levels
+    /// of 8 bits. `None` if the pattern is not seen along each axis in use.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn learn_contrast(
+        &mut self,
+        frame: &ClFrame,
+        rows: usize,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<f64>, ClError>;
+
+    /// Changes the minimum contrast. The search for the pattern cannot be switched on or off.
+    fn set_contrast(&mut self, contrast: Contrast);
 }

@@ -21,7 +21,9 @@ pub use depth::{check_threshold, largest_depth};
 pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
-pub use inspection::{Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject};
+pub use inspection::{
+    Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Repeating, Subject,
+};
 pub use mask::MaskTarget;
 pub use pitch_threshold::{Borders, Compare, PitchThreshold, PitchThresholdSettings, Polarity};
 pub use presence::Contrast;

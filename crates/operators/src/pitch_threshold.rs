@@ -29,7 +29,7 @@ use clinspect_opencl::{
 };
 
 use crate::{
-    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject},
+    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Repeating, Subject},
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Contrast, Judged, Presence},
@@ -122,11 +122,6 @@ pub struct PitchThreshold {
 }
 
 impl PitchThreshold {
-    /// The pitches along x and y in use, px; 0 for none.
-    pub fn pitches(&self) -> [f64; 2] {
-        self.pitches
-    }
-
     /// The comparisons that can judge less than half of the pixels of the regions of interest.
     pub fn weak_comparisons(&self) -> &[Comparison] {
         &self.weak
@@ -135,13 +130,6 @@ impl PitchThreshold {
     /// The minimum contrast in use.
     pub fn contrast(&self) -> Contrast {
         self.contrast
-    }
-
-    /// Changes the minimum contrast. The search for the pattern cannot be switched on or off.
-    pub fn set_contrast(&mut self, contrast: Contrast) {
-        if self.presence.is_some() && contrast != Contrast::Off {
-            self.contrast = contrast;
-        }
     }
 
     /// Takes the window of a frame.
@@ -199,13 +187,14 @@ impl PitchThreshold {
         }
         Ok(is_judging)
     }
+}
 
-    /// The contrast of the pattern in a frame of `rows` rows: the standard deviation of the median tile, in grey
-    /// levels of 8 bits. `None` if the pattern is not seen along each axis in use.
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn learn_contrast(
+impl Repeating for PitchThreshold {
+    fn pitches(&self) -> [f64; 2] {
+        self.pitches
+    }
+
+    fn learn_contrast(
         &mut self,
         frame: &ClFrame,
         rows: usize,
@@ -227,6 +216,12 @@ impl PitchThreshold {
             &self.counters,
             meter,
         )
+    }
+
+    fn set_contrast(&mut self, contrast: Contrast) {
+        if self.presence.is_some() && contrast != Contrast::Off {
+            self.contrast = contrast;
+        }
     }
 }
 

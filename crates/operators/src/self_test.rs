@@ -9,6 +9,7 @@ mod histogram;
 mod picture;
 mod pitch_threshold;
 mod reference;
+mod texture;
 
 use std::{
     collections::HashSet,

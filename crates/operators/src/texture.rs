@@ -30,7 +30,7 @@ use clinspect_opencl::{
 use crate::{
     Contrast, WARM_UP_ROWS,
     depth::effective_depth,
-    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject},
+    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Repeating, Subject},
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Judged, Presence},
@@ -133,6 +133,26 @@ pub struct Texture {
 const EVERY_PIXEL: [i32; 8] = [0; 8];
 
 impl Texture {
+    /// The kernels that compare such frames.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a pitch that the frames do not hold.
+    pub(crate) fn variant_of(
+        context: &ClContext,
+        settings: &TextureSettings,
+        layout: &FrameLayout,
+    ) -> Result<TextureVariant, ClError> {
+        let repeats = settings.repeats(layout)?;
+        let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
+        let chosen = || texture_variant(context.caps(), along_x);
+        Ok(settings.variant.unwrap_or_else(chosen))
+    }
+
+    /// Whether the noise is that of the tiles above.
+    pub(crate) fn is_above(&self) -> bool {
+        self.settings.noise_from == NoiseFrom::Above
+    }
+
     /// Prepares kernels for frames of `layout`: compiles them and runs them once. Plane 0 is judged.
     ///
     /// # Errors
@@ -188,9 +208,7 @@ impl Texture {
             .image
             .then(|| PlaneImages::new(context, &layout.first_plane()))
             .transpose()?;
-        let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
-        let variant =
-            (settings.variant).unwrap_or_else(|| texture_variant(context.caps(), along_x));
+        let variant = Self::variant_of(context, settings, layout)?;
         let source = match variant {
             TextureVariant::Rows => ProgramSource::TextureRows,
             TextureVariant::Items => ProgramSource::TextureItems,
@@ -250,43 +268,9 @@ impl Texture {
         Ok(operator)
     }
 
-    /// The pitches along x and y in use, px; 0 for unknown.
-    pub fn pitches(&self) -> [f64; 2] {
-        self.settings.pitches
-    }
-
-    /// Changes the minimum contrast. The search for the texture cannot be switched on or off.
-    pub fn set_contrast(&mut self, contrast: Contrast) {
-        if self.presence.is_some() && contrast != Contrast::Off {
-            self.contrast = contrast;
-        }
-    }
-
     /// The minimum contrast in use.
     pub fn contrast(&self) -> Contrast {
         self.contrast
-    }
-
-    /// See [`PitchThreshold::learn_contrast`](crate::PitchThreshold::learn_contrast).
-    ///
-    /// # Errors
-    /// The failing call.
-    pub fn learn_contrast(
-        &mut self,
-        frame: &ClFrame,
-        rows: usize,
-        meter: &Arc<Meter>,
-    ) -> Result<Option<f64>, ClError> {
-        let Some(presence) = self
-            .presence
-            .as_mut()
-            .filter(|_| self.at_pitches.len() == 2)
-        else {
-            return Ok(None);
-        };
-        self.is_clean = false;
-        let (context, at, counters) = (&self.context, &self.at_pitches, &self.counters);
-        presence.learn(context, frame, rows, at, counters, meter)
     }
 
     /// Whether pixels are judged.
@@ -647,6 +631,36 @@ impl Texture {
             [peak, typical]
         };
         Ok(Some(std::array::from_fn(of)))
+    }
+}
+
+impl Repeating for Texture {
+    fn pitches(&self) -> [f64; 2] {
+        self.settings.pitches
+    }
+
+    fn learn_contrast(
+        &mut self,
+        frame: &ClFrame,
+        rows: usize,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<f64>, ClError> {
+        let Some(presence) = self
+            .presence
+            .as_mut()
+            .filter(|_| self.at_pitches.len() == 2)
+        else {
+            return Ok(None);
+        };
+        self.is_clean = false;
+        let (context, at, counters) = (&self.context, &self.at_pitches, &self.counters);
+        presence.learn(context, frame, rows, at, counters, meter)
+    }
+
+    fn set_contrast(&mut self, contrast: Contrast) {
+        if self.presence.is_some() && contrast != Contrast::Off {
+            self.contrast = contrast;
+        }
     }
 }
 

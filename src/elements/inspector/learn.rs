@@ -71,6 +71,13 @@ pub(super) struct Requests {
     forgotten: Mutex<Vec<u64>>,
 }
 
+impl Requests {
+    /// Limits are to be learned from the next frames.
+    pub fn request(&self) {
+        self.is_wanted.store(true, Ordering::Relaxed);
+    }
+}
+
 /// The action signals of an inspector that learns.
 pub fn signals<T: InspectorImpl>() -> [Signal; 2] {
     let learn = Signal::builder("learn").action().class_handler(|args| {

@@ -7,6 +7,7 @@ mod ignore;
 mod learn;
 mod masks;
 pub mod pitches;
+pub mod presence;
 mod properties;
 mod template;
 
@@ -82,6 +83,11 @@ impl Inspector {
         reporting.check()?;
         Classifier::new(&reporting.rules)?;
         self.ignore().check()
+    }
+
+    /// Limits are learned from the next frames, as the action signal `learn` asks for.
+    pub fn request_learning(&self) {
+        self.learning.request();
     }
 
     /// Forgets the latched value of `output`.

@@ -13,7 +13,6 @@ use gst::{
 use gst_base::subclass::{BaseTransformMode, prelude::*};
 
 use super::{
-    presence::{self, Learned, Presence},
     properties::{Plan, Settings, rows},
     steady::Steady,
 };
@@ -26,6 +25,7 @@ use crate::elements::{
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream,
         pitches::{Change, Estimated, Estimation, Probes, post_missing, probes},
+        presence::{self, Learned, Presence},
     },
     last_report::LastReport,
     lock,
@@ -36,7 +36,9 @@ use clinspect_core::{
     pitch::Axis,
     region::{check_region, user_region},
 };
-use clinspect_operators::{Contrast, Inspection, PitchThreshold, PitchThresholdSettings};
+use clinspect_operators::{
+    Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Repeating,
+};
 
 /// Instance of `clpitchthreshold`.
 #[derive(Default)]
@@ -152,7 +154,8 @@ impl ObjectImpl for ClPitchThreshold {
     fn signals() -> &'static [glib::subclass::Signal] {
         static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
             let [learn, forget] = inspector::learn_signals::<ClPitchThreshold>();
-            vec![presence::signal(), learn, forget]
+            let take_contrast = presence::signal(|this: &ClPitchThreshold| &this.presence);
+            vec![take_contrast, learn, forget]
         });
         SIGNALS.as_ref()
     }
@@ -353,7 +356,9 @@ impl Comparing for State {
 
     fn negotiate(&mut self, element: &ClPitchThreshold, _caps: &Negotiated) {
         *self = Self::default();
-        element.presence.forget(&element.obj(), &mut self.learned);
+        let object = element.obj();
+        let estimated = &element.estimated;
+        (element.presence).forget(object.upcast_ref(), estimated, &mut self.learned);
         element
             .estimated
             .set_pitches(element.obj().upcast_ref(), [None; 2]);
@@ -371,7 +376,9 @@ impl Comparing for State {
         let InForce { operator, settings } = in_force;
         let properties = &settings.plan.properties;
         let learned = &mut self.learned;
-        (element.presence).update(&element.obj(), properties, operator, learned, view)
+        let (object, wanted) = (element.obj(), properties.contrast());
+        let of = (object.upcast_ref(), &element.estimated);
+        (element.presence).update(of, wanted, &mut operator.comparison, learned, view)
     }
 
     fn learning(&self, in_force: &InForce<Wanted, Operator>) -> Learning {

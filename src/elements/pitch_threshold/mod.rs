@@ -1,7 +1,6 @@
 //! `clpitchthreshold`: compares a repeating pattern with itself and sends a packed defect mask.
 
 mod imp;
-mod presence;
 mod properties;
 mod steady;
 

@@ -19,7 +19,7 @@ use super::{
     wide::{Fixed, WIDE_GROUP, WideSplit},
 };
 use crate::{
-    Contrast, Inspection, Marked, MaskTarget, Subject, WARM_UP_ROWS,
+    Contrast, Inspection, Marked, MaskTarget, Repeating, Subject, WARM_UP_ROWS,
     depth::{check_threshold, effective_depth},
     lister::Lister,
     mask::Expand,

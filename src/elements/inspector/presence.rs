@@ -4,10 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
 
-use super::{ClPitchThreshold, properties::Settings};
-use crate::elements::{base_filter::View, last_report::LastReport};
+use super::pitches::Estimated;
+use crate::elements::{
+    base_filter::{ClBaseFilter, View},
+    last_report::LastReport,
+};
 use clinspect_core::{ClError, presence::contrast_q4};
-use clinspect_operators::{Contrast, PitchThreshold};
+use clinspect_operators::{Contrast, Repeating};
 
 /// Number of frames in which the pattern is not seen before a warning.
 const PATIENCE: u64 = 4;
@@ -29,13 +32,17 @@ pub struct Learned {
     warned: LastReport<()>,
 }
 
-/// The action signal `take-contrast`.
-pub fn signal() -> Signal {
+/// The action signal `take-contrast` of an element; `presence` is its part.
+pub fn signal<T>(presence: fn(&T) -> &Presence) -> Signal
+where
+    T: ObjectSubclass<Type: IsA<gst::Element>>,
+{
     Signal::builder("take-contrast")
         .action()
-        .class_handler(|args| {
-            let element = args.first()?.get::<ClPitchThreshold>().ok()?;
-            let presence = &element.imp().presence;
+        .class_handler(move |args| {
+            let element = args.first()?.get::<gst::Element>().ok()?;
+            let element = element.downcast_ref::<T::Type>()?;
+            let presence = presence(element.imp());
             presence.is_wanted.store(true, Ordering::Relaxed);
             None
         })
@@ -65,29 +72,26 @@ impl Learned {
 
 impl Presence {
     /// Forgets the contrast, at new caps.
-    pub fn forget(&self, element: &ClPitchThreshold, learned: &mut Learned) {
+    pub fn forget(&self, element: &ClBaseFilter, estimated: &Estimated, learned: &mut Learned) {
         *learned = Learned::default();
-        element
-            .imp()
-            .estimated
-            .set_contrast(element.upcast_ref(), 0.0);
+        estimated.set_contrast(element, 0.0);
     }
 
-    /// Sets the minimum contrast of the comparison before a frame. If it is not known, looks for the
-    /// pattern in the frame.
+    /// Sets the minimum contrast of the comparison before a frame. If it is `wanted` to be learned and is not known, looks
+    /// for the pattern in the frame.
     ///
     /// # Errors
     /// A failing OpenCL call.
     pub fn update(
         &self,
-        element: &ClPitchThreshold,
-        settings: &Settings,
-        comparison: &mut PitchThreshold,
+        (element, estimated): (&ClBaseFilter, &Estimated),
+        wanted: Contrast,
+        comparison: &mut impl Repeating,
         learned: &mut Learned,
         view: &View,
     ) -> Result<(), ClError> {
-        if settings.contrast() != Contrast::Unknown {
-            self.forget(element, learned);
+        if wanted != Contrast::Unknown {
+            self.forget(element, estimated, learned);
             return Ok(());
         }
         let pitches = comparison.pitches();
@@ -106,10 +110,7 @@ impl Presence {
                 .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
                 .map(|contrast| (contrast, pitches));
             let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);
-            element
-                .imp()
-                .estimated
-                .set_contrast(element.upcast_ref(), contrast);
+            estimated.set_contrast(element, contrast);
             self.warn(element, learned, pitches);
         }
         comparison.set_contrast(learned.minimum(pitches));
@@ -117,7 +118,7 @@ impl Presence {
     }
 
     /// Warns once if the pattern was not seen in several frames, although a pitch is known.
-    fn warn(&self, element: &ClPitchThreshold, learned: &mut Learned, pitches: [f64; 2]) {
+    fn warn(&self, element: &ClBaseFilter, learned: &mut Learned, pitches: [f64; 2]) {
         if learned.contrast.is_some() {
             learned.unseen = 0;
             learned.warned.clear();

@@ -1,0 +1,119 @@
+//! The self-test of the texture comparison.
+
+use std::sync::Arc;
+
+use clinspect_core::{ClError, layout::FrameLayout, mask::packed_stride, texture::CHANNELS};
+use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
+use clinspect_reference::texture as definition;
+
+use super::{Known, Mask, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
+use crate::{Contrast, Inspection, Subject, Texture, TextureSettings, depth::effective_depth};
+
+/// The test frame is at least this long along each axis: two tiles.
+const LEAST: usize = 64;
+/// Pitches of the test frame, px.
+const PITCHES: [f64; 2] = [7.3, 5.0];
+/// Thresholds at which each channel marks something in noise.
+const THRESHOLDS: [f64; CHANNELS] = [2.5, 1.2, 1.1, 1.05, 1.5, 1.0];
+
+impl Trial {
+    /// Tests the texture comparison with these settings for frames of `layout`.
+    ///
+    /// # Errors
+    /// [`ClError::Unavailable`] for a wrong result; the failing call.
+    pub fn texture(&self, layout: &FrameLayout, settings: &TextureSettings) -> Result<(), ClError> {
+        let size = reduced(layout, [LEAST; 2]);
+        if size.iter().any(|&length| length < LEAST) {
+            // Such a frame holds no texture of these pitches.
+            return Ok(());
+        }
+        let depth = effective_depth(settings.bit_depth, layout.sample)?;
+        let tried = TextureSettings {
+            pitches: PITCHES,
+            thresholds: THRESHOLDS.to_vec(),
+            contrast: Contrast::Off,
+            rois: Vec::new(),
+            ignored: None,
+            line_scan: false,
+            ..settings.clone()
+        };
+        let variant = Texture::variant_of(&self.context, &tried, layout)?;
+        let subject = format!(
+            "the texture comparison ({variant:?}; images {})",
+            tried.image
+        );
+        let make = |context: &Arc<ClContext>, small: &FrameLayout| {
+            let settings = TextureSettings {
+                variant: Some(variant),
+                ..tried.clone()
+            };
+            Ok(Test {
+                context: context.clone(),
+                operator: Texture::new(context, small, &settings)?,
+                depth,
+            })
+        };
+        self.run(size, make, &subject)
+    }
+}
+
+struct Test {
+    context: Arc<ClContext>,
+    operator: Texture,
+    depth: u32,
+}
+
+impl Known for Test {
+    type Answer = definition::Outcome;
+
+    fn draw(&self, picture: &mut Picture, round: u64) {
+        let most = (1_u32 << self.depth) - 1;
+        picture.fill(|component, x, y| {
+            let pattern = 64 * u32::from(x % 7 < 3) + 48 * u32::from(y % 5 < 2);
+            (u64::from(pattern + noise(round, component, x, y) % 128) * u64::from(most) / 255)
+                as u32
+        });
+    }
+
+    fn answer(&self, picture: &Picture) -> definition::Outcome {
+        let settings = definition::Settings {
+            pitch: PITCHES.map(|pitch| (16.0 * pitch).round() as i64),
+            thresholds: THRESHOLDS.map(|threshold| (256.0 * threshold).round() as i64),
+            depth: self.depth,
+            above: self.operator.is_above(),
+            rois: Vec::new(),
+            ignored: Vec::new(),
+        };
+        definition::compare(picture.component(0), &settings)
+    }
+
+    fn compare(
+        &mut self,
+        frame: &ClFrame,
+        picture: &Picture,
+        answer: &definition::Outcome,
+    ) -> Result<Option<Wrong>, ClError> {
+        let [width, height] = [
+            picture.info.width() as usize,
+            picture.info.height() as usize,
+        ];
+        let meter = Meter::new(false);
+        let stride = packed_stride(width);
+        let mask = Mask::new(&self.context, &meter, stride * height)?;
+        let marked = (self.operator).mark(Subject::whole(frame, height, &meter), mask.target()?)?;
+        let mut wanted = vec![0; stride * height];
+        for at in (0..width * height).filter(|&at| answer.mask[at]) {
+            let (x, y) = (at % width, at / width);
+            wanted[y * stride + x / 8] |= 0x80 >> (x % 8);
+        }
+        let count = answer.mask.iter().filter(|&&marked| marked).count() as u64;
+        let wrong = first_wrong_pixel(width, &mask.bytes()?, &wanted);
+        Ok(wrong.or_else(|| {
+            (marked.pixels != count).then(|| Wrong {
+                place: "the number of marked pixels".into(),
+                got: marked.pixels,
+                wanted: count,
+            })
+        }))
+    }
+}

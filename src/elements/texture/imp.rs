@@ -1,0 +1,348 @@
+//! Implementation of `cltexture`.
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{LazyLock, Mutex},
+};
+
+use gst::{
+    glib::{self, subclass::Signal},
+    prelude::*,
+    subclass::prelude::*,
+};
+use gst_base::subclass::{BaseTransformMode, prelude::*};
+
+use super::properties::{Plan, Settings, TextureOutput, rows};
+use crate::elements::{
+    base_filter::{
+        self, ClBaseFilter, ClBaseFilterImpl, FrameStream, InForce, Learning, Live, Negotiated,
+        Target, View, put_back,
+    },
+    debug_category,
+    inspector::{
+        self, Comparing, Inspector, InspectorImpl, InspectorStream,
+        pitches::{Change, Estimated, Estimation, Probes, post_missing, probes},
+        presence::{self, Learned, Presence},
+    },
+    lock,
+    property_table::{PropertyTable, property_methods},
+};
+use clinspect_core::{
+    ClError,
+    region::{check_region, user_region},
+};
+use clinspect_operators::{Contrast, Repeating, Texture, TextureSettings};
+
+/// Instance of `cltexture`.
+#[derive(Default)]
+pub struct ClTexture {
+    inspector: Inspector,
+    settings: Mutex<Settings>,
+    estimated: Estimated,
+    presence: Presence,
+}
+
+/// What the element keeps from frame to frame.
+#[derive(Default)]
+pub struct State {
+    estimation: Estimation,
+    learned: Learned,
+}
+
+/// Compares frames, and copies the lines from which the pitches are estimated.
+pub struct Operator {
+    comparison: Box<Texture>,
+    probes: Probes,
+}
+
+impl Deref for Operator {
+    type Target = Texture;
+
+    fn deref(&self) -> &Texture {
+        &self.comparison
+    }
+}
+
+impl DerefMut for Operator {
+    fn deref_mut(&mut self) -> &mut Texture {
+        &mut self.comparison
+    }
+}
+
+static CAT: LazyLock<gst::DebugCategory> =
+    LazyLock::new(|| debug_category("cltexture", "OpenCL texture comparison"));
+
+static PROPERTIES: LazyLock<PropertyTable<ClTexture>> = LazyLock::new(|| {
+    let table = inspector::with_properties(PropertyTable::<ClTexture>::new(&CAT));
+    base_filter::with_line_scan(table)
+        .with(|this| &this.settings, rows())
+        .with_read_only(Estimated::spec(), |this| this.estimated.get().to_value())
+});
+
+#[glib::object_subclass]
+impl ObjectSubclass for ClTexture {
+    const NAME: &'static str = "GstClTexture";
+    type Type = super::ClTexture;
+    type ParentType = ClBaseFilter;
+}
+
+impl ObjectImpl for ClTexture {
+    property_methods!(PROPERTIES);
+
+    fn signals() -> &'static [glib::subclass::Signal] {
+        static SIGNALS: LazyLock<Vec<Signal>> = LazyLock::new(|| {
+            let [learn, forget] = inspector::learn_signals::<ClTexture>();
+            let take_contrast = presence::signal(|this: &ClTexture| &this.presence);
+            vec![take_contrast, learn, forget]
+        });
+        SIGNALS.as_ref()
+    }
+}
+
+impl GstObjectImpl for ClTexture {}
+
+impl ElementImpl for ClTexture {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "OpenCL texture comparison",
+                "Filter/Analyzer/Video",
+                "Compares cloth and other natural textures with themselves on an OpenCL device, and sends a \
+                 1-bit defect mask with a verdict",
+                "gst-plugin-clinspect developers",
+            )
+        });
+        Some(&*METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        inspector::templates()
+    }
+}
+
+impl BaseTransformImpl for ClTexture {
+    const MODE: BaseTransformMode = BaseTransformMode::Both;
+    const PASSTHROUGH_ON_SAME_CAPS: bool = false;
+    const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+}
+
+impl ClBaseFilterImpl for ClTexture {
+    const TASK: &'static str = inspector::TASK;
+    const COUNTS: &'static [&'static str] = &inspector::COUNTS;
+
+    fn check(&self, _images: bool) -> Result<(), ClError> {
+        self.inspector.check()?;
+        let settings = lock(&self.settings).clone();
+        (settings.rois).check("rois", |rois| {
+            rois.iter().copied().try_for_each(check_region)
+        })?;
+        let pitches = settings.pitches([None; 2]);
+        settings.comparison(pitches)?.check()
+    }
+
+    fn open(&self) -> Box<dyn FrameStream> {
+        InspectorStream::open(self, State::default())
+    }
+
+    fn close(&self) {
+        self.inspector.close();
+    }
+
+    fn other_caps(&self, direction: gst::PadDirection, caps: &gst::Caps) -> Option<gst::Caps> {
+        Some(self.inspector.other_caps(direction, caps))
+    }
+}
+
+impl InspectorImpl for ClTexture {
+    const MESSAGE: &'static str = "cltexture";
+    type Output = TextureOutput;
+
+    fn inspector(&self) -> &Inspector {
+        &self.inspector
+    }
+
+    fn set_limits(&self, limits: &[(&str, f64)]) {
+        let thresholds: Vec<f64> = limits.iter().map(|&(_, limit)| limit).collect();
+        lock(&self.settings).thresholds = thresholds.into();
+        self.obj().notify("thresholds");
+    }
+}
+
+impl State {
+    /// Looks for the pitches in a frame, and applies those that are new.
+    fn estimate(
+        &mut self,
+        element: &ClTexture,
+        live: &mut Live<Plan, Operator>,
+        view: &View,
+    ) -> Result<(), ClError> {
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
+        let InForce { operator, settings } = live.in_force()?;
+        if (self.estimation).follow(settings.properties.estimates()) {
+            let known = self.estimation.pitches();
+            element.estimated.set_pitches(object, known);
+        }
+        if !self.estimation.is_due() {
+            return Ok(());
+        }
+        let changes = self.estimation.update(&mut operator.probes, view)?;
+        if changes.contains(&Change::Pitch) {
+            self.apply_estimates(element, live)?;
+        }
+        for change in changes {
+            if let Change::Missing(axis) = change {
+                // A texture needs both axes.
+                post_missing(object, axis, true);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_estimates(
+        &mut self,
+        element: &ClTexture,
+        live: &mut Live<Plan, Operator>,
+    ) -> Result<(), ClError> {
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
+        let known = self.estimation.pitches();
+        element.estimated.set_pitches(object, known);
+        gst::info!(CAT, imp = element, "estimated pitches {known:?}");
+        let InForce { operator, settings } = live.in_force()?;
+        let wanted = Plan {
+            pitches: settings.properties.pitches(known),
+            ..settings.clone()
+        };
+        // The properties were accepted; only the estimated pitches may not fit the frame.
+        let keep = |_: &Plan, _: &Plan| {};
+        if operator.pitches().contains(&0.0) {
+            // Without a pitch this frame could not be judged, so wait for the operator.
+            live.switch(wanted, keep)?;
+        } else {
+            live.follow(wanted, keep)?;
+        }
+        (element.estimated).post(object, ClTexture::MESSAGE);
+        Ok(())
+    }
+}
+
+impl Comparing for State {
+    type Element = ClTexture;
+    type Settings = Plan;
+    type Operator = Operator;
+
+    fn settings(&self, element: &ClTexture) -> Plan {
+        let properties = lock(&element.settings).clone();
+        Plan {
+            pitches: properties.pitches(self.estimation.pitches()),
+            ignore: element.inspector.ignore(),
+            properties,
+        }
+    }
+
+    fn restore(element: &ClTexture, refused: &Plan, in_force: &Plan) {
+        element.inspector.restore(&refused.ignore, &in_force.ignore);
+        let now = &mut *lock(&element.settings);
+        put_back(now, &refused.properties, &in_force.properties);
+    }
+
+    fn build(target: &Target, plan: &Plan) -> Result<Operator, ClError> {
+        let properties = &plan.properties;
+        let layout = &target.layout;
+        let rois = properties.rois.check("rois", |rois| {
+            let rois = rois.iter();
+            // A web has no last row.
+            let height = if target.line_scan {
+                1 << 32
+            } else {
+                layout.height
+            };
+            rois.map(|&roi| user_region(roi, layout.width, height))
+                .collect()
+        })?;
+        let frame_height = (!target.line_scan).then_some(layout.height);
+        let settings = TextureSettings {
+            rois,
+            ignored: plan.ignore.pixels(layout.width, frame_height)?,
+            line_scan: target.line_scan,
+            image: target.images,
+            ..properties.comparison(plan.pitches)?
+        };
+        let comparison = Box::new(Texture::new(&target.context, layout, &settings)?);
+        target.trial.texture(layout, &settings)?;
+        Ok(Operator {
+            comparison,
+            probes: probes(target, properties.estimates())?,
+        })
+    }
+
+    fn negotiate(&mut self, element: &ClTexture, _caps: &Negotiated) {
+        *self = Self::default();
+        let object = element.obj();
+        let object: &ClBaseFilter = object.upcast_ref();
+        (element.presence).forget(object, &element.estimated, &mut self.learned);
+        element.estimated.set_pitches(object, [None; 2]);
+        if lock(&element.settings).thresholds.usable().is_empty() {
+            element.inspector.request_learning();
+        }
+    }
+
+    fn learn(
+        &mut self,
+        element: &ClTexture,
+        live: &mut Live<Plan, Operator>,
+        view: &View,
+    ) -> Result<(), ClError> {
+        self.estimate(element, live, view)?;
+        let InForce { operator, settings } = live.in_force()?;
+        let (object, wanted) = (element.obj(), settings.properties.contrast());
+        let of = (object.upcast_ref(), &element.estimated);
+        let learned = &mut self.learned;
+        (element.presence).update(of, wanted, &mut *operator.comparison, learned, view)
+    }
+
+    fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
+        let properties = &in_force.settings.properties;
+        let learns_contrast = properties.contrast() == Contrast::Unknown;
+        if properties.estimates() == [false; 2] && !learns_contrast {
+            Learning::Off
+        } else if in_force.operator.pitches().contains(&0.0)
+            || (learns_contrast && !self.learned.is_known())
+        {
+            Learning::Needed
+        } else {
+            Learning::Known
+        }
+    }
+
+    fn prepare(&mut self, in_force: &mut InForce<Plan, Operator>) {
+        let InForce { operator, settings } = in_force;
+        // A web learns from time to time only, and the comparison may have been built since then.
+        if settings.properties.contrast() == Contrast::Unknown {
+            let minimum = self.learned.minimum(operator.pitches());
+            operator.set_contrast(minimum);
+        }
+    }
+
+    fn counted_under(plan: &Plan) -> Plan {
+        let mut counted = plan.clone();
+        counted.properties.thresholds = Default::default();
+        // The pitch of a natural texture drifts; frames at all its pitches count together.
+        counted.pitches = [0.0; 2];
+        counted
+    }
+
+    fn threshold(_: &Plan) -> f64 {
+        // The channels have thresholds of their own, which are no grey levels.
+        0.0
+    }
+
+    fn difference_gain(_: &Plan) -> f64 {
+        0.0
+    }
+
+    fn in_words(in_force: &InForce<Plan, Operator>) -> String {
+        (in_force.settings.properties).in_words(in_force.operator.contrast())
+    }
+}

@@ -1,0 +1,205 @@
+//! Properties of `cltexture` besides those of every inspector.
+
+use gst::{glib, prelude::*};
+
+use crate::elements::{
+    checked::Checked,
+    inspector::{DrawnPicture, Ignore, Output, OutputChoice},
+    property_table::{Row, properties},
+};
+use clinspect_core::{
+    ClError,
+    texture::{CHANNEL_NAMES, CHANNELS, MAX_THRESHOLD},
+};
+use clinspect_operators::{Contrast, NoiseFrom, TextureSettings};
+
+/// Value of a pitch property that asks for an estimate.
+const ESTIMATE: f64 = -1.0;
+/// Value of `min-contrast` for half of the texture's own contrast.
+const AUTOMATIC: f64 = -1.0;
+const MAX_CONTRAST: f64 = 255.0;
+const MAX_PITCH: f64 = 65_536.0;
+
+/// The element's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, glib::Enum)]
+#[enum_type(name = "GstClTextureOutput")]
+pub enum TextureOutput {
+    /// The mask.
+    #[default]
+    #[enum_value(
+        name = "Mask: the defect mask, with the results as meta",
+        nick = "mask"
+    )]
+    Mask,
+    /// The frame.
+    #[enum_value(
+        name = "Frame: frames unchanged, with the results and the packed mask as meta",
+        nick = "frame"
+    )]
+    Frame,
+}
+
+impl OutputChoice for TextureOutput {}
+
+impl From<TextureOutput> for Output {
+    fn from(choice: TextureOutput) -> Self {
+        match choice {
+            TextureOutput::Mask => Self::Mask,
+            TextureOutput::Frame => Self::Frame,
+        }
+    }
+}
+
+impl From<Output> for TextureOutput {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Frame => Self::Frame,
+            Output::Mask | Output::Picture(DrawnPicture::Model | DrawnPicture::Difference) => {
+                Self::Mask
+            }
+        }
+    }
+}
+
+/// Settings of the comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Pitch along x, px; negative for an estimate.
+    pub pitch_x: f64,
+    /// Pitch along y, likewise.
+    pub pitch_y: f64,
+    /// Thresholds of the channels in units of the local noise; empty: not learned.
+    pub thresholds: Checked<Vec<f64>>,
+    pub noise_from: NoiseFrom,
+    /// Minimum contrast, grey levels of 8 bits; 0 for no search for the texture, negative for half of its own contrast.
+    pub min_contrast: f64,
+    pub rois: Checked<Vec<[u32; 4]>>,
+    pub bit_depth: u32,
+}
+
+/// What an operator is built from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    pub properties: Settings,
+    /// Pitches in use along x and y, px: set or estimated; 0 for unknown.
+    pub pitches: [f64; 2],
+    /// Pixels that are not judged.
+    pub ignore: Ignore,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            pitch_x: ESTIMATE,
+            pitch_y: ESTIMATE,
+            thresholds: Checked::default(),
+            noise_from: NoiseFrom::default(),
+            min_contrast: AUTOMATIC,
+            rois: Checked::default(),
+            bit_depth: 0,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether the pitch along x, and along y, is estimated.
+    pub fn estimates(&self) -> [bool; 2] {
+        [self.pitch_x < 0.0, self.pitch_y < 0.0]
+    }
+
+    /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted.
+    pub fn pitches(&self, [x, y]: [Option<f64>; 2]) -> [f64; 2] {
+        let pitch =
+            |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
+        [pitch(self.pitch_x, x), pitch(self.pitch_y, y)]
+    }
+
+    /// The minimum contrast for an operator.
+    pub fn contrast(&self) -> Contrast {
+        match self.min_contrast {
+            0.0 => Contrast::Off,
+            level if level > 0.0 => Contrast::Known(level),
+            _ => Contrast::Unknown,
+        }
+    }
+
+    /// The settings in force for messages; `contrast` is the minimum contrast in use.
+    pub fn in_words(&self, contrast: Contrast) -> String {
+        let contrast = match contrast {
+            Contrast::Off => "0".into(),
+            Contrast::Known(level) => format!("{level:.3}"),
+            Contrast::Unknown => "unknown".into(),
+        };
+        let noise_from = self.noise_from.to_value();
+        let noise_from = glib::EnumValue::from_value(&noise_from);
+        format!(
+            "thresholds={:?} noise-from={} min-contrast={contrast}",
+            self.thresholds.usable(),
+            noise_from.map_or("", |(_, choice)| choice.nick()),
+        )
+    }
+
+    /// The comparison of whole frames at these pitches.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for thresholds that are not usable.
+    pub fn comparison(&self, pitches: [f64; 2]) -> Result<TextureSettings, ClError> {
+        for (name, pitch) in [("pitch-x", self.pitch_x), ("pitch-y", self.pitch_y)] {
+            if pitch == 0.0 {
+                return Err(ClError::Refused(format!(
+                    "{name}=0, but a texture is compared along both axes; set {name} to the distance after which the \
+                     texture repeats, or to -1 for an estimate"
+                )));
+            }
+        }
+        Ok(TextureSettings {
+            pitches,
+            thresholds: self.thresholds.check("thresholds", |t| Ok(t.clone()))?,
+            noise_from: self.noise_from,
+            contrast: self.contrast(),
+            rois: Vec::new(),
+            ignored: None,
+            bit_depth: self.bit_depth,
+            line_scan: false,
+            image: false,
+            variant: None,
+        })
+    }
+}
+
+pub(super) fn rows() -> Vec<Row<Settings>> {
+    let thresholds = format!(
+        "Thresholds of the {CHANNELS} channels ({}) in units of the local noise, at most {MAX_THRESHOLD}; empty = learn \
+         them from the first frames, which must be good; until then frames get the verdict none",
+        CHANNEL_NAMES.join(", ")
+    );
+    properties!(Settings {
+        double(
+            "pitch-x", "Pitch along x",
+            "Distance after which the texture repeats along a row, in pixels, at least 2; -1 = estimate from the frames",
+            ESTIMATE..=MAX_PITCH
+        ) = pitch_x;
+        double(
+            "pitch-y", "Pitch along y",
+            "Distance after which the texture repeats along a column, in pixels, at least 2; -1 = estimate from the \
+             frames",
+            ESTIMATE..=MAX_PITCH
+        ) = pitch_y;
+        reals("thresholds", "Thresholds", &thresholds) = thresholds;
+        choice(
+            "noise-from", "Noise from", "Which tiles of 32x32 pixels give the local noise"
+        ) = noise_from;
+        double(
+            "min-contrast", "Minimum contrast",
+            "Tiles whose standard deviation is below this are marked, because the texture is missing \
+             there, in grey levels of 8 bits; 0 = do not look for the texture, -1 = half of \
+             the contrast in estimates",
+            AUTOMATIC..=MAX_CONTRAST
+        ) = min_contrast;
+        regions(
+            "rois", "Regions of interest",
+            "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
+        ) = rois;
+        bit_depth() = bit_depth;
+    })
+}
