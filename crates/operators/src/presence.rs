@@ -168,6 +168,11 @@ impl Presence {
         })
     }
 
+    /// Changes the pitches; [`Self::take`] then makes the tiles for them.
+    pub fn set_pitches(&mut self, pitches: [f64; 2]) {
+        self.pitches = pitches;
+    }
+
     /// Takes the tiles of a window.
     pub fn take(&mut self, context: &ClContext, window: &Window) -> Result<(), ClError> {
         self.rows = TileRows::new(self.pitches, self.width, window);

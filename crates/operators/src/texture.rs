@@ -125,12 +125,21 @@ pub struct Texture {
     /// The mask before tiles without the texture were marked.
     own: Option<Arc<ClBuffer>>,
     width: usize,
+    frame_height: usize,
     depth: u32,
     sample_bytes: usize,
 }
 
 /// Twin: `comparison_t` in `kernels/pitch_threshold.cl`, with nothing but zeros: a neighbour at the pixel itself.
 const EVERY_PIXEL: [i32; 8] = [0; 8];
+
+/// The comparisons along the axes whose pitch is known.
+fn at_pitches([x, y]: [f64; 2]) -> Vec<Comparison> {
+    let along = [(Axis::X, x), (Axis::Y, y)].into_iter();
+    along
+        .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1))
+        .collect()
+}
 
 impl Texture {
     /// The kernels that compare such frames.
@@ -142,10 +151,43 @@ impl Texture {
         settings: &TextureSettings,
         layout: &FrameLayout,
     ) -> Result<TextureVariant, ClError> {
-        let repeats = settings.repeats(layout)?;
+        let repeats = settings.repeats(layout.width, layout.height)?;
         let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
         let chosen = || texture_variant(context.caps(), along_x);
         Ok(settings.variant.unwrap_or_else(chosen))
+    }
+
+    /// Changes the pitches along x and y, px; 0 for unknown. Kernels stay as they are.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for pitches that the frames do not hold; those before stay.
+    pub fn set_pitches(&mut self, pitches: [f64; 2]) -> Result<(), ClError> {
+        if pitches == self.settings.pitches {
+            return Ok(());
+        }
+        let wanted = TextureSettings {
+            pitches,
+            ..self.settings.clone()
+        };
+        let repeats = wanted.repeats(self.width, self.frame_height)?;
+        let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
+        if self.variant == TextureVariant::Items
+            && texture_variant(self.context.caps(), along_x) != self.variant
+        {
+            return Err(ClError::Refused(format!(
+                "pitch-x={} needs more local memory than {} has; set pitch-x",
+                pitches[0],
+                self.context.device_name()
+            )));
+        }
+        self.repeats = repeats;
+        self.settings = wanted;
+        self.at_pitches = at_pitches(pitches);
+        if let Some(presence) = &mut self.presence {
+            presence.set_pitches(pitches);
+            presence.take(&self.context, &self.window)?;
+        }
+        Ok(())
     }
 
     /// Whether the noise is that of the tiles above.
@@ -174,7 +216,7 @@ impl Texture {
             line_scan: false,
             ..settings.clone()
         };
-        if warm_settings.repeats(&small).is_err() {
+        if warm_settings.repeats(small.width, small.height).is_err() {
             return Ok(operator);
         }
         let mut warm = Self::prepare(context, &small, &warm_settings)?;
@@ -201,7 +243,7 @@ impl Texture {
         settings: &TextureSettings,
     ) -> Result<Self, ClError> {
         let depth = effective_depth(settings.bit_depth, layout.sample)?;
-        let repeats = settings.repeats(layout)?;
+        let repeats = settings.repeats(layout.width, layout.height)?;
         let thresholds = settings.thresholds_q8()?;
         let (width, window) = (layout.width, Window::frame(layout.height));
         let images = settings
@@ -220,12 +262,6 @@ impl Texture {
         let presence = (settings.contrast != Contrast::Off)
             .then(|| Presence::new(context, layout, settings.pitches, depth, is_cpu))
             .transpose()?;
-        let at_pitches = [
-            (Axis::X, settings.pitches[0]),
-            (Axis::Y, settings.pitches[1]),
-        ]
-        .into_iter()
-        .filter_map(|(axis, pitch)| Comparison::new(axis, pitch, 1));
         let counters = context.device_memory(size_of::<Counters>())?;
         context.zero(&counters, size_of::<Counters>(), "the pixel counters")?;
         let mut operator = Self {
@@ -247,7 +283,7 @@ impl Texture {
                 .transpose()?,
             presence,
             contrast: settings.contrast,
-            at_pitches: at_pitches.collect(),
+            at_pitches: at_pitches(settings.pitches),
             everywhere: upload(context, &EVERY_PIXEL, "a comparison")?,
             counters,
             slot: 0,
@@ -259,6 +295,7 @@ impl Texture {
             packed: None,
             own: None,
             width,
+            frame_height: layout.height,
             depth,
             sample_bytes: layout.sample.bytes(),
             settings: settings.clone(),

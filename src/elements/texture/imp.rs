@@ -188,7 +188,10 @@ impl State {
         }
         let changes = self.estimation.update(&mut operator.probes, view)?;
         if changes.contains(&Change::Pitch) {
-            self.apply_estimates(element, live)?;
+            let known = self.estimation.pitches();
+            element.estimated.set_pitches(object, known);
+            gst::info!(CAT, imp = element, "estimated pitches {known:?}");
+            (element.estimated).post(object, ClTexture::MESSAGE);
         }
         for change in changes {
             if let Change::Missing(axis) = change {
@@ -199,31 +202,12 @@ impl State {
         Ok(())
     }
 
-    fn apply_estimates(
-        &mut self,
-        element: &ClTexture,
-        live: &mut Live<Plan, Operator>,
-    ) -> Result<(), ClError> {
-        let object = element.obj();
-        let object: &ClBaseFilter = object.upcast_ref();
-        let known = self.estimation.pitches();
-        element.estimated.set_pitches(object, known);
-        gst::info!(CAT, imp = element, "estimated pitches {known:?}");
-        let InForce { operator, settings } = live.in_force()?;
-        let wanted = Plan {
-            pitches: settings.properties.pitches(known),
-            ..settings.clone()
-        };
-        // The properties were accepted; only the estimated pitches may not fit the frame.
-        let keep = |_: &Plan, _: &Plan| {};
-        if operator.pitches().contains(&0.0) {
-            // Without a pitch this frame could not be judged, so wait for the operator.
-            live.switch(wanted, keep)?;
-        } else {
-            live.follow(wanted, keep)?;
+    /// Gives the operator the pitches in use. Estimates that do not fit the frame are none.
+    fn apply_pitches(&self, in_force: &mut InForce<Plan, Operator>) {
+        let pitches = (in_force.settings.properties).pitches(self.estimation.pitches());
+        if let Err(why) = in_force.operator.set_pitches(pitches) {
+            gst::debug!(CAT, "pitches {pitches:?}: {why}");
         }
-        (element.estimated).post(object, ClTexture::MESSAGE);
-        Ok(())
     }
 }
 
@@ -235,7 +219,6 @@ impl Comparing for State {
     fn settings(&self, element: &ClTexture) -> Plan {
         let properties = lock(&element.settings).clone();
         Plan {
-            pitches: properties.pitches(self.estimation.pitches()),
             ignore: element.inspector.ignore(),
             properties,
         }
@@ -267,7 +250,8 @@ impl Comparing for State {
             ignored: plan.ignore.pixels(layout.width, frame_height)?,
             line_scan: target.line_scan,
             image: target.images,
-            ..properties.comparison(plan.pitches)?
+            // Estimates follow from frame to frame.
+            ..properties.comparison(properties.pitches([None; 2]))?
         };
         let comparison = Box::new(Texture::new(&target.context, layout, &settings)?);
         target.trial.texture(layout, &settings)?;
@@ -295,7 +279,9 @@ impl Comparing for State {
         view: &View,
     ) -> Result<(), ClError> {
         self.estimate(element, live, view)?;
-        let InForce { operator, settings } = live.in_force()?;
+        let in_force = live.in_force()?;
+        self.apply_pitches(in_force);
+        let InForce { operator, settings } = in_force;
         let (object, wanted) = (element.obj(), settings.properties.contrast());
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
@@ -317,6 +303,7 @@ impl Comparing for State {
     }
 
     fn prepare(&mut self, in_force: &mut InForce<Plan, Operator>) {
+        self.apply_pitches(in_force);
         let InForce { operator, settings } = in_force;
         // A web learns from time to time only, and the comparison may have been built since then.
         if settings.properties.contrast() == Contrast::Unknown {
@@ -328,8 +315,6 @@ impl Comparing for State {
     fn counted_under(plan: &Plan) -> Plan {
         let mut counted = plan.clone();
         counted.properties.thresholds = Default::default();
-        // The pitch of a natural texture drifts; frames at all its pitches count together.
-        counted.pitches = [0.0; 2];
         counted
     }
 

@@ -81,8 +81,6 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub properties: Settings,
-    /// Pitches in use along x and y, px: set or estimated; 0 for unknown.
-    pub pitches: [f64; 2],
     /// Pixels that are not judged.
     pub ignore: Ignore,
 }

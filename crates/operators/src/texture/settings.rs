@@ -123,7 +123,11 @@ impl TextureSettings {
     ///
     /// # Errors
     /// [`ClError::Refused`] for a pitch that the frames do not hold.
-    pub(super) fn repeats(&self, layout: &FrameLayout) -> Result<Option<[Repeat; 2]>, ClError> {
+    pub(super) fn repeats(
+        &self,
+        width: usize,
+        frame_height: usize,
+    ) -> Result<Option<[Repeat; 2]>, ClError> {
         self.check()?;
         if self.pitches.contains(&0.0) {
             return Ok(None);
@@ -131,15 +135,15 @@ impl TextureSettings {
         let height = if self.line_scan {
             usize::MAX
         } else {
-            layout.height
+            frame_height
         };
         let mut repeats = Vec::new();
-        for (axis, length) in [layout.width, height].into_iter().enumerate() {
+        for (axis, length) in [width, height].into_iter().enumerate() {
             let pitch = self.pitches[axis];
             let repeat = Repeat::new(pitch, axis == 0, length).ok_or_else(|| {
                 ClError::Refused(format!(
                     "{}={pitch} does not fit frames of {}x{}, which must have more than two pitches; use larger frames",
-                    PITCHES[axis], layout.width, layout.height
+                    PITCHES[axis], width, frame_height
                 ))
             })?;
             repeats.push(repeat);
