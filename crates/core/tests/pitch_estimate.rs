@@ -394,6 +394,43 @@ fn estimator_used_again_gives_what_a_new_one_gives() {
     }
 }
 
+/// Yarns wander: the phase changes by 0.5 rad root mean square per pitch, in all lines alike. The correlation is about
+/// 0.7 at one pitch, 0.5 at four and 0.2 at twelve.
+#[test]
+fn cloth_that_keeps_its_phase_for_a_few_pitches_is_found() {
+    for (seed, (pitch, length)) in [(7.1, 256), (13.4, 256), (9.4, 2952), (5.6, 1024)]
+        .into_iter()
+        .enumerate()
+    {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed as u64);
+        let mut phase = 0.0;
+        let yarns: Vec<f64> = (0..length)
+            .map(|_| {
+                phase += TAU / pitch + 0.5 / f64::sqrt(pitch) * f64::from(normal(&mut rng));
+                phase.cos()
+            })
+            .collect();
+        let mut samples = Vec::new();
+        for _ in 0..192 {
+            samples.extend(
+                yarns
+                    .iter()
+                    .map(|level| 100.0 + 30.0 * *level as f32 + 10.0 * normal(&mut rng)),
+            );
+        }
+        let found = PitchEstimator::default().estimate(&Lines {
+            samples: &samples,
+            length,
+        });
+        // The mean pitch of the yarns.
+        let mean = TAU * length as f64 / phase;
+        assert!(
+            found.is_some_and(|found| (found.pitch_px - mean).abs() < 0.02 * mean),
+            "pitch {mean}: {found:?}"
+        );
+    }
+}
+
 // No pattern, no pitch.
 
 /// Decodes PNGs in a folder named by the environment; `None` (a visible skip) without it.
@@ -809,5 +846,88 @@ fn tracker_gap_between_differing_estimates_does_not_add_them_up() {
         tracker.update(seen(9.0));
         assert_eq!(tracker.update(None), PitchChange::None);
         assert_eq!(tracker.pitch(), Some(7.35));
+    }
+}
+
+/// Estimates of a natural texture, whose standard deviation is a share of the pitch.
+fn scattered(pitch: f64, share: f64, rng: &mut ChaCha8Rng) -> Option<PitchEstimate> {
+    seen(pitch * (1.0 + share * f64::from(normal(rng))))
+}
+
+#[test]
+fn tracker_of_a_natural_texture_holds_still() {
+    let mut moves = 0;
+    for seed in 0..40 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut tracker = PitchTracker::default();
+        tracker.update(seen(7.12));
+        for look in 0..200 {
+            if let PitchChange::Moved { from, to } = tracker.update(scattered(7.12, 0.01, &mut rng))
+            {
+                // Before the scatter is known, three estimates may agree by chance.
+                assert!(look < 4, "seed {seed}, look {look}: {from} {to}");
+                moves += 1;
+            }
+        }
+    }
+    assert!(moves <= 1, "{moves}");
+}
+
+/// The first estimate may be two standard deviations off.
+#[test]
+fn tracker_of_a_natural_texture_corrects_a_bad_first_estimate() {
+    for seed in 0..40 {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut tracker = PitchTracker::default();
+        let changes = (0..200).map(|_| tracker.update(scattered(7.12, 0.01, &mut rng)));
+        let moves = changes
+            .filter(|c| matches!(c, PitchChange::Moved { .. }))
+            .count();
+        let error = (tracker.pitch().unwrap() / 7.12 - 1.0).abs();
+        assert!(moves <= 2 && error < 0.02, "seed {seed}: {moves}, {error}");
+    }
+}
+
+#[test]
+fn tracker_of_a_natural_texture_follows_a_change_of_the_line_speed() {
+    let (mut runs, mut prompt) = (0, 0);
+    for seed in 0..40 {
+        for before in [1, 2, 5, 50] {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            let mut tracker = PitchTracker::default();
+            for _ in 0..before {
+                tracker.update(scattered(7.12, 0.01, &mut rng));
+            }
+            let held = tracker.pitch().unwrap();
+            let changes: Vec<_> = (0..6)
+                .map(|_| tracker.update(scattered(11.0, 0.01, &mut rng)))
+                .collect();
+            let first = changes
+                .iter()
+                .position(|c| *c != PitchChange::None)
+                .unwrap();
+            let PitchChange::Moved { from, to } = changes[first] else {
+                panic!("seed {seed}, {before} estimates before: {changes:?}");
+            };
+            assert!(from == held && (to - 11.0).abs() < 0.3, "{from} {to}");
+            runs += 1;
+            prompt += usize::from(first == 2);
+        }
+    }
+    assert!(
+        20 * prompt >= 19 * runs,
+        "{prompt} of {runs} after three estimates"
+    );
+}
+
+#[test]
+fn tracker_of_a_natural_texture_follows_a_slow_drift() {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut tracker = PitchTracker::default();
+    for look in 0..1000 {
+        let pitch = 7.12 + 0.003 * f64::from(look);
+        tracker.update(scattered(pitch, 0.01, &mut rng));
+        let error = (tracker.pitch().unwrap() / pitch - 1.0).abs();
+        assert!(error < 0.045, "look {look}: {error}");
     }
 }

@@ -1,14 +1,14 @@
 //! Refines a rough pitch by the comb of correlations at its multiples (the teeth).
 
-use super::correlation::interpolate;
+use super::{Fading, correlation::interpolate};
 
 /// Most multiples that one evaluation of the comb reads, spread over all of them.
 const MAX_TEETH: usize = 24;
 /// A multiple is used if its pairs are at least this share of the line's samples.
 const MIN_OVERLAP: f64 = 1.0 / 24.0;
-/// Multiples whose mean correlation is the confidence. Few enough that a slight tilt or distortion
-/// does not lower it, enough that a texture loses its correlation.
-const CONFIDENCE_TEETH: usize = 12;
+/// Multiples whose mean correlation is the confidence. Few enough for cloth, which keeps its phase over
+/// three to five pitches; enough that structures which resemble each other by chance differ.
+const CONFIDENCE_TEETH: usize = 4;
 /// Step of the search at the lag of the farthest multiple, px, and in pitches: a quarter of a
 /// correlation peak's width after the optics.
 const STEP_PX: f64 = 0.2;
@@ -151,6 +151,9 @@ impl<'a> Comb<'a> {
         };
         let longer = (2..=MAX_RATIO)
             .filter(|&k| k as f64 * pitch <= longest && farthest > k)
+            // A whole period correlates better than its parts. The chance differences between the
+            // repeats of a wandering texture do not follow this order.
+            .filter(|&k| rho[..k - 1].iter().all(|&part| part < rho[k - 1]))
             .map(|k| {
                 // Compares multiples of k with their two neighbours, so that a slow change cancels.
                 let tops = (k..farthest).step_by(k).map(|m| rho[m - 1]);
@@ -184,10 +187,31 @@ impl<'a> Comb<'a> {
     /// Mean correlation at the nearest multiples, or at the farther half of these if that is lower.
     /// Noise lowers all alike; a texture's correlation falls with the distance.
     pub fn confidence(&self, pitch: f64) -> f64 {
-        let teeth = self.teeth(pitch);
-        let teeth = &teeth[..teeth.len().min(CONFIDENCE_TEETH)];
+        let teeth = self.nearest(pitch);
         let farther = &teeth[teeth.len() / 2..];
-        self.mean(pitch, teeth).min(self.mean(pitch, farther))
+        self.mean(pitch, &teeth).min(self.mean(pitch, farther))
+    }
+
+    /// How the correlation falls over the nearest multiples.
+    pub fn fading(&self, pitch: f64) -> Fading {
+        let teeth = self.nearest(pitch);
+        let (nearer, farther) = teeth.split_at(teeth.len().div_ceil(2));
+        let near = self.mean(pitch, nearer);
+        let kept = match farther {
+            [] => 1.0,
+            _ if near > 0.0 => self.mean(pitch, farther) / near,
+            _ => 0.0,
+        };
+        Fading {
+            second: teeth.get(1).map_or(0.0, |_| self.at(2.0 * pitch)),
+            kept,
+        }
+    }
+
+    fn nearest(&self, pitch: f64) -> Vec<Tooth> {
+        let mut teeth = self.teeth(pitch);
+        teeth.truncate(CONFIDENCE_TEETH);
+        teeth
     }
 }
 

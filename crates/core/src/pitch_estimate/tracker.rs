@@ -1,13 +1,38 @@
 //! Tracks estimates over frames, with hysteresis.
 
+use std::collections::VecDeque;
+
 use super::PitchEstimate;
 
-/// Smallest move of a held pitch, px: three times the largest error of one estimate, so that noise
-/// does not move it.
+/// Smallest tolerance, px: three times the largest error of one estimate of a drawn pattern, so that noise
+/// does not move the pitch.
 const MOVE_PX: f64 = 0.03;
+/// Largest tolerance, as a share of the pitch. Beyond it a comparison at the held pitch sees the pattern
+/// as a difference.
+pub const LARGEST_TOLERANCE: f64 = 0.02;
+/// The tolerance in standard deviations of one estimate, which a few steps tell only roughly.
+const TOLERANCE_DEVIATIONS: f64 = 5.0;
+/// Steps from one estimate to the next whose median tells the scatter.
+const STEPS: usize = 16;
+/// Fewer steps tell nothing about the scatter.
+const FEWEST_STEPS: usize = 4;
+/// The median magnitude of a difference of two values, over the standard deviation of one value: `0.6745·√2`.
+const MEDIAN_STEP: f64 = 0.954;
+
 /// Consecutive estimates that must agree on another pitch before the held one moves. A single frame
 /// with a hand in the picture changes nothing.
 const MOVE_AFTER: usize = 3;
+/// The range of estimates that agree on a change beyond [`LARGEST_TOLERANCE`], as a share of that change,
+/// and of the pitch: at the start the scatter is not known. Three values of a standard deviation of 1 % lie within 3.5 % in 96
+/// of 100 cases.
+const AGREEING_OF_CHANGE: f64 = 0.25;
+const AGREEING_OF_PITCH: f64 = 0.035;
+/// The range of estimates that agree on a small change while the scatter is not known or is tiny.
+const AGREEING_OF_SMALL_CHANGE: f64 = 0.4;
+/// A change of more than this many tolerances is followed at once, if estimates scatter. For a smaller one
+/// the median of [`OF_SMALL_CHANGE`] estimates decides.
+const LARGE_TOLERANCES: f64 = 2.0;
+const OF_SMALL_CHANGE: usize = 11;
 /// Consecutive frames without a pattern before the pitch is lost. A shorter gap between two panels
 /// keeps the pitch.
 const LOST_AFTER: usize = 5;
@@ -35,8 +60,14 @@ pub enum PitchChange {
 #[derive(Debug, Default)]
 pub struct PitchTracker {
     held: Option<f64>,
-    /// Latest consecutive estimates that differ from the held pitch and agree with each other.
-    differing: Vec<f64>,
+    /// Latest estimates; after a move those that caused the move and later ones.
+    recent: VecDeque<f64>,
+    /// Magnitudes of the latest steps from one estimate to the next, as shares of the pitch. A move and a
+    /// slow drift hardly change their median.
+    steps: VecDeque<f64>,
+    /// Number of the latest consecutive estimates that differ from the held pitch by more than the
+    /// tolerance.
+    differing: usize,
     /// Latest consecutive frames without a pattern.
     missing: usize,
 }
@@ -50,26 +81,29 @@ impl PitchTracker {
         self.missing = 0;
         let Some(held) = self.held else {
             self.held = Some(pitch_px);
+            self.recent.push_back(pitch_px);
             return PitchChange::Found(pitch_px);
         };
-        if (pitch_px - held).abs() <= MOVE_PX {
-            self.differing.clear();
+        self.remember(pitch_px);
+        let tolerance = self.tolerance_px(held);
+        if (pitch_px - held).abs() <= tolerance {
+            self.differing = 0;
             return PitchChange::None;
         }
-        if self
-            .differing
-            .iter()
-            .any(|&other| (pitch_px - other).abs() > MOVE_PX)
-        {
-            self.differing.clear();
-        }
-        self.differing.push(pitch_px);
-        if self.differing.len() < MOVE_AFTER {
+        self.differing += 1;
+        if self.differing < MOVE_AFTER {
             return PitchChange::None;
         }
-        let to = self.differing.iter().sum::<f64>() / self.differing.len() as f64;
-        self.differing.clear();
+        let Some(to) = self.agreed(held, tolerance) else {
+            return PitchChange::None;
+        };
+        self.differing = 0;
+        if (to - held).abs() <= tolerance {
+            return PitchChange::None;
+        }
         self.held = Some(to);
+        let old = self.recent.len() - MOVE_AFTER;
+        self.recent.drain(..old);
         PitchChange::Moved { from: held, to }
     }
 
@@ -80,11 +114,61 @@ impl PitchTracker {
 
     /// Whether the latest estimate agreed with the held pitch; if so, the next estimate can wait.
     pub fn is_settled(&self) -> bool {
-        self.held.is_some() && self.differing.is_empty() && self.missing == 0
+        self.held.is_some() && self.differing == 0 && self.missing == 0
+    }
+
+    fn remember(&mut self, pitch: f64) {
+        if let Some(last) = self.recent.back() {
+            self.steps.push_back((pitch - last).abs() / pitch);
+        }
+        self.recent.push_back(pitch);
+        if self.steps.len() > STEPS {
+            self.steps.pop_front();
+        }
+        if self.recent.len() > OF_SMALL_CHANGE {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Largest difference from the held pitch that is no move, px: it follows the scatter of the estimates.
+    fn tolerance_px(&self, held: f64) -> f64 {
+        if self.steps.len() < FEWEST_STEPS {
+            return MOVE_PX;
+        }
+        let deviation = median(self.steps.iter().copied()) * held / MEDIAN_STEP;
+        (TOLERANCE_DEVIATIONS * deviation)
+            .clamp(MOVE_PX, f64::max(MOVE_PX, LARGEST_TOLERANCE * held))
+    }
+
+    /// The pitch on which the latest estimates agree.
+    fn agreed(&self, held: f64, tolerance: f64) -> Option<f64> {
+        let latest = || self.recent.iter().rev().take(MOVE_AFTER).copied();
+        let mean = latest().sum::<f64>() / MOVE_AFTER as f64;
+        let lowest = latest().fold(f64::INFINITY, f64::min);
+        let highest = latest().fold(f64::NEG_INFINITY, f64::max);
+        let change = (mean - held).abs();
+        let range = if change > LARGEST_TOLERANCE * held {
+            let of_change = f64::min(AGREEING_OF_CHANGE * change, AGREEING_OF_PITCH * mean);
+            f64::max(tolerance, of_change)
+        } else if tolerance <= MOVE_PX {
+            f64::min(tolerance, AGREEING_OF_SMALL_CHANGE * change)
+        } else {
+            tolerance
+        };
+        if highest - lowest > range {
+            return None;
+        }
+        let is_large = change > LARGE_TOLERANCES * tolerance;
+        if is_large || tolerance <= MOVE_PX {
+            return Some(mean);
+        }
+        // Three scattered estimates often lie on one side by chance.
+        let recent = self.recent.iter().rev().take(OF_SMALL_CHANGE).copied();
+        Some(median(recent))
     }
 
     fn miss(&mut self) -> PitchChange {
-        self.differing.clear();
+        self.differing = 0;
         if self.held.is_none() {
             return PitchChange::None;
         }
@@ -94,5 +178,17 @@ impl PitchTracker {
         }
         *self = Self::default();
         PitchChange::Lost
+    }
+}
+
+/// The median; of an even number of values the mean of the two in the middle; 0 without values.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.get(middle) {
+        Some(&upper) if sorted.len().is_multiple_of(2) => 0.5 * (sorted[middle - 1] + upper),
+        Some(&upper) => upper,
+        None => 0.0,
     }
 }
