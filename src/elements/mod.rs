@@ -11,6 +11,7 @@ pub mod mask_unpack;
 pub mod pitch_threshold;
 mod property_table;
 pub mod reference;
+mod saver;
 mod specs;
 mod structure;
 mod text;

@@ -143,10 +143,10 @@ fn training_leaves_corrupted_frames_out() {
 }
 
 #[test]
-fn learned_threshold_leaves_corrupted_frames_out() {
+fn learned_limit_leaves_corrupted_frames_out() {
     let Some(device) = start() else { return };
     let good = constant(SIZE, 100);
-    let line = "clpitchthreshold pitch-x=8 min-contrast=0 learn=learn,frames=2,rate=0,margin=1";
+    let line = "clpitchthreshold pitch-x=8 min-contrast=0 learn=learn,frames=2";
     let mut rig = Rig::new(line, &caps_of(&good));
     let element = rig.only("clpitchthreshold");
     element.emit_by_name::<()>("learn", &[]);

@@ -388,6 +388,8 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("train-frames", "3".to_send_value()),
         // A frame that trains has no verdict.
         ("train-frames", 3_u32.to_send_value()),
+        ("learn-frames", "3".to_send_value()),
+        ("learned-frames", 3_i32.to_send_value()),
     ]);
     for (name, value) in hostile {
         let mut fields = result(1).to_event().structure().unwrap().to_owned();

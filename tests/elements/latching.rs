@@ -67,7 +67,7 @@ const PITCH_THRESHOLD: [(&str, &str); 37] = [
     ("bit-depth", "8"),
     ("difference-gain", "3"),
     ("learn", "learn,frames=2"),
-    ("learn", "learn,rate=5"),
+    ("learn", "learn,location=(string)\"\""),
     ("learn", "learn,margin=1"),
     ("min-area", "4"),
     ("merge-distance", "2"),
@@ -92,7 +92,7 @@ const PITCH_THRESHOLD: [(&str, &str); 37] = [
 
 const REFERENCE: [(&str, &str); 36] = [
     ("learn", "learn,frames=2"),
-    ("learn", "learn,rate=5"),
+    ("learn", "learn,location=(string)\"\""),
     ("learn", "learn,margin=1"),
     ("threshold", "90"),
     ("deviation-factor", "0"),

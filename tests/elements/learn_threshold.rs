@@ -1,4 +1,4 @@
-//! `learn-threshold`, and `output=difference` of `clpitchthreshold` with its metas.
+//! The signals `learn` and `forget`, and `output=difference` of `clpitchthreshold` with its metas.
 
 use gst::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
@@ -7,7 +7,7 @@ use crate::{
     common::panel::PanelSpec,
     content::random,
     frames::{Frame, read},
-    panels::{Panels, recommended},
+    panels::{DEFAULT, Panels, Wanted, listed, recommended},
     reference::pitch_threshold::{Settings, compare, difference},
     support::{Rig, buffer_of, caps_of, start},
 };
@@ -39,85 +39,277 @@ fn settings(threshold: f64) -> Settings {
     }
 }
 
-/// Marked and judged pixels of frames at a threshold.
-fn marked(frames: &[Frame], threshold: f64) -> [u64; 2] {
-    let counts = frames.iter().map(|frame| {
-        let outcome = compare(frame.component(0), &settings(threshold));
-        [outcome.defect_pixels, outcome.judged_pixels]
-    });
-    counts.fold([0; 2], |[a, b], [c, d]| [a + c, b + d])
+fn good(count: usize) -> Vec<Frame> {
+    let mut panels = panels();
+    (0..count).map(|_| panels.next(0)).collect()
+}
+
+/// Pixels that the reference marks at a threshold.
+fn marked(frame: &Frame, threshold: f64) -> u64 {
+    compare(frame.component(0), &settings(threshold)).defect_pixels
+}
+
+/// The lowest multiple of a quarter of a grey level from 0.25 on at which a frame passes, by trying all from above.
+fn lowest(passes: impl Fn(f64) -> bool) -> f64 {
+    let quarters = (1..=1020).rev().find(|&n| !passes(f64::from(n) / 4.0));
+    (f64::from(quarters.unwrap_or(0)) + 1.0) / 4.0
+}
+
+/// What the reference finds that frames demand of the threshold, if a pixel fails a frame.
+fn strict(frames: &[Frame]) -> Vec<f64> {
+    let each = frames.iter();
+    each.map(|frame| {
+        let differences = difference(frame.component(0), &settings(0.0));
+        let largest = differences.into_iter().flatten().map(f64::abs);
+        let largest = largest.fold(0.0, f64::max);
+        let lowest = (4.0 * largest).floor() / 4.0 + 0.25;
+        assert!(marked(frame, lowest) == 0 && marked(frame, lowest - 0.25) > 0);
+        lowest
+    })
+    .collect()
+}
+
+/// Learns from frames, and returns the message.
+fn learn(rig: &mut Rig, name: &str, frames: &[Frame]) -> gst::Structure {
+    let Some(device) = start() else {
+        panic!("no device")
+    };
+    rig.only(name).emit_by_name::<()>("learn", &[]);
+    for frame in frames {
+        rig.pass(buffer_of(frame, &device));
+    }
+    let told = rig.told(&format!("{name}-learned"));
+    assert_eq!(told.len(), 1, "{told:?}");
+    told[0].clone()
+}
+
+fn max(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
 }
 
 #[test]
-fn learned_threshold_is_the_lowest_that_the_rate_allows() {
+fn limit_is_the_lowest_at_which_every_good_frame_passes() {
     let Some(device) = start() else { return };
-    let mut panels = panels();
-    let good: Vec<Frame> = (0..4).map(|_| panels.next(0)).collect();
+    let good = good(4);
+    let demands = strict(&good);
     let mut rig = Rig::new(
-        &format!("{ELEMENT} learn=learn,frames=3,rate=200,margin=0"),
+        &format!("{ELEMENT} learn=learn,frames=3,margin=0"),
         &caps_of(&good[0]),
     );
     let element = rig.only("clpitchthreshold");
     let threshold = || element.property::<f64>("threshold");
+    let missing = || {
+        let stats = element.property::<gst::Structure>("stats");
+        stats.get::<u64>("learn-frames-missing").expect("a count")
+    };
     let before = threshold();
+    let learning = |output: &gst::Buffer| DefectResult::read(output).remove(0).learning;
+    let output = rig.pass(buffer_of(&good[3], &device));
+    assert_eq!((learning(&output), missing()), (None, 0));
     element.emit_by_name::<()>("learn", &[]);
-    for frame in &good[..2] {
-        rig.pass(buffer_of(frame, &device));
-        assert_eq!(threshold(), before);
+    for (n, frame) in good[..2].iter().enumerate() {
+        let output = rig.pass(buffer_of(frame, &device));
+        assert_eq!(learning(&output), Some([n as u32 + 1, 3]));
+        assert_eq!((threshold(), missing()), (before, 2 - n as u64));
     }
     // Frames with other comparisons do not count together.
     element.set_property_from_str("polarity", "dark");
-    rig.pass(buffer_of(&good[3], &device));
+    let output = rig.pass(buffer_of(&good[3], &device));
+    assert_eq!(learning(&output), Some([1, 3]));
     element.set_property_from_str("polarity", "both");
-    for frame in &good[..3] {
+    for (n, frame) in good[..3].iter().enumerate() {
         assert_eq!(threshold(), before);
-        rig.pass(buffer_of(frame, &device));
+        let output = rig.pass(buffer_of(frame, &device));
+        assert_eq!(learning(&output), Some([n as u32 + 1, 3]));
     }
     let learned = threshold();
-    assert_eq!(learned % 0.25, 0.0);
-    let reaches = |threshold: f64| {
-        let [marked, judged] = marked(&good[..3], threshold);
-        marked as f64 / judged as f64 * 1e6
-    };
-    assert!(reaches(learned) <= 200.0, "{learned}");
-    assert!(reaches(learned - 0.25) > 200.0, "{learned}");
-
+    assert_eq!(learned, max(&demands[..3]));
     let told = rig.told("clpitchthreshold-learned");
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].get::<f64>("threshold"), Ok(learned));
     assert_eq!(told[0].get::<u32>("frames"), Ok(3));
-    assert_eq!(
-        told[0].get::<u64>("judged-pixels"),
-        Ok(marked(&good[..3], learned)[1])
-    );
+    assert_eq!(told[0].get::<u32>("missing-frames"), Ok(0));
+    let set_it = demands[..3].iter().position(|&demand| demand == learned);
+    let first = 4;
+    let frame = told[0].get::<u64>("threshold-frame");
+    assert_eq!(frame, Ok(first + set_it.expect("a frame") as u64));
 
     // The next frame is judged by it, and learning is over.
     let output = rig.pass(buffer_of(&good[3], &device));
     let result = DefectResult::read(&output).remove(0);
-    assert_eq!(result.threshold, learned);
-    assert_eq!(result.defect_pixels, marked(&good[3..], learned)[0]);
-    assert_eq!(threshold(), learned);
+    assert_eq!((result.threshold, result.learning), (learned, None));
+    assert_eq!(result.defect_pixels, marked(&good[3], learned));
+    assert_eq!((threshold(), missing()), (learned, 0));
 }
 
 #[test]
-fn margin_is_added_and_frames_that_are_not_judged_do_not_count() {
-    let Some(device) = start() else { return };
-    let good = panels().next(0);
-    let learned = |margin: f64| {
-        let mut rig = Rig::new(
-            &format!("{ELEMENT} learn=learn,frames=1,rate=0,margin={margin}"),
-            &caps_of(&good),
+fn margin_is_a_share_of_the_largest_value() {
+    let Some(_device) = start() else { return };
+    let good = good(1);
+    let lowest = max(&strict(&good));
+    for (margin, expected) in [
+        ("margin=0", lowest),
+        ("margin=0.5", 1.5 * lowest),
+        ("margin=100", 255.0),
+        ("frames=1", 1.15 * lowest),
+    ] {
+        let line = format!("{ELEMENT} learn=learn,frames=1,{margin}");
+        let mut rig = Rig::new(&line, &caps_of(&good[0]));
+        let told = learn(&mut rig, "clpitchthreshold", &good);
+        let learned = told.get::<f64>("threshold").expect("a limit");
+        assert!(
+            (learned - expected).abs() <= 1.0 / 2048.0,
+            "{margin}: {learned}"
         );
-        let element = rig.only("clpitchthreshold");
-        element.emit_by_name::<()>("learn", &[]);
-        rig.pass(buffer_of(&good, &device));
-        element.property::<f64>("threshold")
-    };
-    let lowest = learned(0.0);
-    assert_eq!(marked(std::slice::from_ref(&good), lowest)[0], 0);
-    assert_eq!(learned(2.5), lowest + 2.5);
-    assert_eq!(learned(300.0), 255.0);
+        let property = rig.only("clpitchthreshold").property::<f64>("threshold");
+        assert_eq!(property, learned);
+    }
+}
 
+#[test]
+fn small_defects_that_may_pass_do_not_raise_the_limit() {
+    let Some(_device) = start() else { return };
+    let good = good(2);
+    let wanted = Wanted {
+        min_area: 3,
+        ..DEFAULT
+    };
+    let demands: Vec<f64> = (good.iter())
+        .map(|frame| lowest(|threshold| listed(frame, &settings(threshold), wanted).0.is_empty()))
+        .collect();
+    let line = format!("{ELEMENT} min-area=3 learn=learn,frames=2,margin=0");
+    let mut rig = Rig::new(&line, &caps_of(&good[0]));
+    let learned = learn(&mut rig, "clpitchthreshold", &good);
+    assert_eq!(learned.get::<f64>("threshold"), Ok(max(&demands)));
+    assert!(max(&demands) < max(&strict(&good)));
+}
+
+#[test]
+fn only_classes_that_fail_a_frame_raise_the_limit() {
+    let Some(device) = start() else { return };
+    let good = good(1);
+    let is_large = |threshold: f64| {
+        let (defects, _) = listed(&good[0], &settings(threshold), DEFAULT);
+        defects.iter().any(|defect| defect.area > 4)
+    };
+    let line = format!(
+        "{ELEMENT} classes=\"large: area > 4\" fail=fail,classes=large limits=limits,max-defects=100000 \
+         learn=learn,frames=1,margin=0"
+    );
+    let mut rig = Rig::new(&line, &caps_of(&good[0]));
+    let learned = learn(&mut rig, "clpitchthreshold", &good);
+    let learned = learned.get::<f64>("threshold").expect("a limit");
+    assert!(is_large(learned - 0.25) && !is_large(learned), "{learned}");
+    assert!(learned < max(&strict(&good)));
+    let output = rig.pass(buffer_of(&good[0], &device));
+    let result = DefectResult::read(&output).remove(0);
+    assert_eq!(result.verdict, Verdict::Pass);
+    assert!(result.defect_pixels > 0);
+}
+
+#[test]
+fn ignored_pixels_do_not_raise_the_limit() {
+    let Some(_device) = start() else { return };
+    let clean = good(1).remove(0);
+    let mut spotted = clean.clone();
+    for y in 100..104 {
+        for x in 100..104 {
+            let width = 320;
+            spotted.bytes[y * width + x] = 255;
+        }
+    }
+    let learned = |frame: &Frame, ignored: &str| {
+        let line = format!("{ELEMENT} multiples=<1> {ignored} learn=learn,frames=1,margin=0");
+        let mut rig = Rig::new(&line, &caps_of(frame));
+        let told = learn(&mut rig, "clpitchthreshold", std::slice::from_ref(frame));
+        told.get::<f64>("threshold").expect("a limit")
+    };
+    // A pixel of the spot, or a pixel beside it that has the spot as a neighbour.
+    let ignored = "ignore=\"ignore, regions=<<80, 80, 125, 80, 125, 125, 80, 125>>\"";
+    assert!(learned(&spotted, "") > 2.0 * learned(&clean, ""));
+    assert_eq!(learned(&spotted, ignored), learned(&clean, ignored));
+}
+
+#[test]
+fn forgotten_frame_no_longer_sets_the_limit_and_is_missing() {
+    let Some(device) = start() else { return };
+    let mut frames = good(5);
+    frames[1] = panels().next(3);
+    let demands = strict(&frames);
+    assert_eq!(max(&demands), demands[1]);
+    let line = format!("{ELEMENT} learn=learn,frames=4,margin=0");
+    let mut rig = Rig::new(&line, &caps_of(&frames[0]));
+    let element = rig.only("clpitchthreshold");
+    let learned = learn(&mut rig, "clpitchthreshold", &frames[..4]);
+    assert_eq!(learned.get::<f64>("threshold"), Ok(demands[1]));
+    let frame = learned.get::<u64>("threshold-frame").expect("a frame");
+    assert_eq!(frame, 1);
+
+    element.emit_by_name::<()>("forget", &[&frame]);
+    element.emit_by_name::<()>("forget", &[&77_u64]);
+    let three = demands[0].max(demands[2]).max(demands[3]);
+    // This frame takes the place of the forgotten one.
+    let output = rig.pass(buffer_of(&frames[4], &device));
+    let result = DefectResult::read(&output).remove(0);
+    assert_eq!(
+        (result.learning, result.threshold),
+        (Some([4, 4]), demands[1])
+    );
+    let told = rig.told("clpitchthreshold-learned");
+    let of = |told: &gst::Structure| {
+        let numbers = [told.get::<u32>("frames"), told.get("missing-frames")];
+        (told.get::<f64>("threshold").expect("a limit"), numbers)
+    };
+    assert_eq!(of(&told[0]), (three, [Ok(3), Ok(1)]));
+    assert_eq!(of(&told[1]), (three.max(demands[4]), [Ok(4), Ok(0)]));
+    let warnings = rig.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].text.contains("frame 77"), "{warnings:?}");
+}
+
+#[test]
+fn each_level_of_scales_has_its_own_limit() {
+    let Some(device) = start() else { return };
+    let good = good(2);
+    let line = format!("{ELEMENT} scales=2 learn=learn,frames=2,margin=0");
+    let mut rig = Rig::new(&line, &caps_of(&good[0]));
+    let element = rig.only("clpitchthreshold");
+    let told = learn(&mut rig, "clpitchthreshold", &good);
+    let limit = |name: &str| told.get::<f64>(name).expect("a limit");
+    assert_eq!(limit("threshold"), max(&strict(&good)));
+    // Pixels are out of the way at a threshold of 255.
+    let marked = |at: usize, level: f64| {
+        let mut factors = vec![1.0; 2];
+        factors[at] = level / 255.0;
+        let settings = Settings {
+            scales: 2,
+            scale_factors: factors,
+            ..settings(255.0)
+        };
+        let pixels = |frame: &Frame| compare(frame.component(0), &settings).defect_pixels;
+        good.iter().map(pixels).sum::<u64>()
+    };
+    for (at, name) in ["level-1", "level-2"].into_iter().enumerate() {
+        let level = limit(name);
+        assert_eq!(marked(at, level), 0, "{name}={level}");
+        assert!(marked(at, level - 1.0 / 64.0) > 0, "{name}={level}");
+    }
+    let factors = element.property::<gst::Array>("scale-factors");
+    let factors: Vec<f64> = factors.iter().map(|v| v.get().unwrap()).collect();
+    let expected = ["level-1", "level-2"].map(|name| limit(name) / limit("threshold"));
+    assert_eq!(factors[..2], expected);
+    assert_eq!(factors[2..], [0.15, 0.08]);
+    for frame in &good {
+        let output = rig.pass(buffer_of(frame, &device));
+        let result = DefectResult::read(&output).remove(0);
+        assert_eq!((result.verdict, result.defect_pixels), (Verdict::Pass, 0));
+    }
+}
+
+#[test]
+fn frames_that_are_not_judged_do_not_count() {
+    let Some(device) = start() else { return };
+    let good = good(1).remove(0);
     // A black frame shows no pattern, so no pixel is compared.
     let mut black = good.clone();
     black.bytes.fill(0);
@@ -129,20 +321,51 @@ fn margin_is_added_and_frames_that_are_not_judged_do_not_count() {
     element.emit_by_name::<()>("learn", &[]);
     let output = rig.pass(buffer_of(&black, &device));
     let result = DefectResult::read(&output).remove(0);
-    assert_eq!(result.verdict, Verdict::None);
+    assert_eq!(
+        (result.verdict, result.learning),
+        (Verdict::None, Some([0, 1]))
+    );
     assert_eq!(element.property::<f64>("threshold"), 9.0);
     rig.pass(buffer_of(&good, &device));
     assert_ne!(element.property::<f64>("threshold"), 9.0);
 }
 
 #[test]
-fn stream_too_short_to_learn_a_threshold_is_told() {
+fn frame_in_which_the_pattern_is_missing_in_part_has_its_demand_and_its_marks() {
     let Some(device) = start() else { return };
     let mut panels = panels();
-    let good: Vec<Frame> = (0..3).map(|_| panels.next(0)).collect();
+    let good = panels.next(0);
+    let mut part = good.clone();
+    for row in part.bytes.chunks_exact_mut(320).take(64) {
+        row[..64].fill(100);
+    }
+    let learned = |frame: &Frame, contrast: &str| {
+        let line = format!(
+            "clpitchthreshold pitch-x=16 pitch-y=16 min-area=3 borders=skip {contrast} learn=learn,frames=1,margin=0"
+        );
+        let mut rig = Rig::new(&line, &caps_of(frame));
+        rig.only("clpitchthreshold")
+            .emit_by_name::<()>("learn", &[]);
+        let output = rig.pass(buffer_of(frame, &device));
+        let threshold = rig.only("clpitchthreshold").property::<f64>("threshold");
+        (
+            threshold,
+            DefectResult::read(&output).remove(0).missing_pixels,
+        )
+    };
+    let (with, missing) = learned(&part, "min-contrast=5");
+    let (without, _) = learned(&part, "min-contrast=0");
+    assert!(missing > 0);
+    assert_eq!(with, without);
+}
+
+#[test]
+fn stream_too_short_to_learn_is_told() {
+    let Some(device) = start() else { return };
+    let good = good(3);
     let trained = "clreference train-frames=1 match-score=0";
     for (line, name) in [(ELEMENT, "clpitchthreshold"), (trained, "clreference")] {
-        for (wanted, words) in [(3, Some("after 2 of 3 judged frames")), (2, None)] {
+        for (wanted, words) in [(3, Some("after 2 of 3 good frames")), (2, None)] {
             let line = format!("{line} learn=learn,frames={wanted}");
             let mut rig = Rig::new(&line, &caps_of(&good[0]));
             rig.pass(buffer_of(&good[0], &device));
@@ -177,9 +400,29 @@ fn stream_too_short_to_learn_a_threshold_is_told() {
     assert!(
         short[short.len() - 1]
             .text
-            .contains("after 0 of 25 judged frames"),
+            .contains("after 0 of 24 good frames"),
         "{short:?}"
     );
+}
+
+#[test]
+fn limit_far_above_the_contrast_of_the_pattern_is_told() {
+    let Some(_device) = start() else { return };
+    let line = "clpitchthreshold pitch-x=16 pitch-y=16 borders=skip learn=learn,frames=1";
+    let warned = |frame: &Frame| {
+        let mut rig = Rig::new(line, &caps_of(frame));
+        learn(&mut rig, "clpitchthreshold", std::slice::from_ref(frame));
+        let warnings = rig.warnings();
+        warnings
+            .iter()
+            .any(|warning| warning.text.contains("the pattern's contrast"))
+    };
+    let mut frame = good(1).remove(0);
+    assert!(!warned(&frame));
+    for row in frame.bytes.chunks_exact_mut(320).skip(100).take(3) {
+        row[100..103].fill(255);
+    }
+    assert!(warned(&frame));
 }
 
 #[test]
@@ -211,34 +454,32 @@ fn difference_output_is_a_picture_with_the_metas_of_the_frame() {
 }
 
 #[test]
-fn threshold_of_a_trained_picture_is_learned_from_frames_after_the_training() {
+fn threshold_of_a_trained_picture_is_learned_where_it_decides_alone() {
     let Some(device) = start() else { return };
-    let mut panels = panels();
-    // A panel that does not move, with the noise of each frame.
-    let base = panels.next(0);
+    let base = panels().next(0);
     let good: Vec<Frame> = (0..5).map(|n| with_noise(&base, n)).collect();
     let mut rig = Rig::new(
-        "clreference train-frames=2 edge-tolerance=0 deviation-factor=0 learn=learn,frames=2,rate=0,margin=0",
+        "clreference train-frames=2 edge-tolerance=0 deviation-factor=0 learn=learn,frames=2,margin=0",
         &caps_of(&base),
     );
     let element = rig.only("clreference");
     let threshold = || element.property::<f64>("threshold");
+    for frame in &good[..2] {
+        rig.pass(buffer_of(frame, &device));
+    }
     let before = threshold();
     element.emit_by_name::<()>("learn", &[]);
-    // Frames of a training are not compared, so they do not count.
-    for frame in &good[..3] {
-        rig.pass(buffer_of(frame, &device));
-        assert_eq!(threshold(), before);
-    }
+    rig.pass(buffer_of(&good[2], &device));
+    assert_eq!(threshold(), before);
     rig.pass(buffer_of(&good[3], &device));
     let learned = threshold();
     assert_ne!(learned, before);
     let told = rig.told("clreference-learned");
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].get::<f64>("threshold"), Ok(learned));
-    assert_eq!(told[0].get::<u64>("judged-pixels"), Ok(2 * 320 * 240));
+    assert!(!told[0].has_field("deviation-factor"));
 
-    // At a rate of 0 the frames themselves have no marks, and a quarter of a level less marks some.
+    // The frames themselves have no marks, and a quarter of a level less marks some.
     let mut marked = |threshold: f64| {
         element.set_property("threshold", threshold);
         let outputs = good[2..4]
@@ -253,6 +494,46 @@ fn threshold_of_a_trained_picture_is_learned_from_frames_after_the_training() {
     };
     assert_eq!(settled(&mut marked, learned), Some(0));
     assert!(settled(&mut marked, learned - 0.25) > Some(0));
+}
+
+#[test]
+fn factor_of_a_trained_picture_is_learned_above_its_threshold() {
+    let Some(device) = start() else { return };
+    let base = panels().next(0);
+    let good: Vec<Frame> = (0..26).map(|n| with_noise(&base, n)).collect();
+    let mut rig = Rig::new(
+        "clreference train-frames=4 threshold=2 edge-tolerance=0 learn=learn,frames=20",
+        &caps_of(&base),
+    );
+    let element = rig.only("clreference");
+    for frame in &good[..4] {
+        rig.pass(buffer_of(frame, &device));
+    }
+    element.emit_by_name::<()>("learn", &[]);
+    for frame in &good[4..24] {
+        rig.pass(buffer_of(frame, &device));
+    }
+    let told = rig.told("clreference-learned");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let factor = told[0].get::<f64>("deviation-factor").expect("a factor");
+    assert_eq!(element.property::<f64>("deviation-factor"), factor);
+    assert_eq!(element.property::<f64>("threshold"), 2.0);
+
+    // Of 20 frames ⌊0.05·20⌋ = 1 may demand more than 1/1.1 of the factor.
+    let mut failed = |factor: f64| {
+        element.set_property("deviation-factor", factor);
+        let mut failed = 0;
+        for _ in 0..2 {
+            let outputs = good[4..24]
+                .iter()
+                .map(|frame| rig.pass(buffer_of(frame, &device)));
+            let verdicts = outputs.map(|output| DefectResult::read(&output).remove(0).verdict);
+            failed = verdicts.filter(|&verdict| verdict == Verdict::Fail).count();
+        }
+        failed
+    };
+    assert!(failed(factor / 1.1 + 0.001) <= 1);
+    assert!(failed(factor / 1.1 - 1.0 / 64.0) >= 2);
 }
 
 /// The frame with other samples at some places.

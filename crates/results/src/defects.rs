@@ -85,6 +85,8 @@ pub struct DefectResult {
     pub alignment: Option<Alignment>,
     /// Of a frame that trains the element and is not judged: frames of the training so far, and all of them.
     pub training: Option<[u32; 2]>,
+    /// While the element learns limits: good frames so far, this one included if it is one, and all of them.
+    pub learning: Option<[u32; 2]>,
     /// Pixels that could be judged.
     pub judged_pixels: u64,
     /// Pixels that at least one comparison along x could judge.
@@ -137,6 +139,10 @@ impl DefectResult {
         if let Some([trained, all]) = self.training {
             fields.set("trained-frames", trained);
             fields.set("train-frames", all);
+        }
+        if let Some([good, all]) = self.learning {
+            fields.set("learned-frames", good);
+            fields.set("learn-frames", all);
         }
         fields.set("judged-pixels", self.judged_pixels);
         fields.set("judged-x", self.judged_x);
@@ -273,6 +279,10 @@ impl DefectResult {
             later(fields, "trained-frames")?,
             later(fields, "train-frames")?,
         ];
+        let [good, wanted]: [u32; 2] = [
+            later(fields, "learned-frames")?,
+            later(fields, "learn-frames")?,
+        ];
         let class_names = classes.map(|names| names.split(BETWEEN_CLASSES).map(Into::into));
         Some(Self {
             element: fields.get("element").ok()?,
@@ -289,6 +299,7 @@ impl DefectResult {
             threshold: fields.get("threshold").ok()?,
             alignment: Alignment::read(fields)?,
             training: (all > 0).then_some([trained, all]),
+            learning: (wanted > 0).then_some([good, wanted]),
             judged_pixels: fields.get("judged-pixels").ok()?,
             judged_x: later(fields, "judged-x")?,
             judged_y: later(fields, "judged-y")?,

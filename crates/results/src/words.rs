@@ -120,7 +120,14 @@ impl DefectResult {
             (false, _) => ("", "s"),
         };
         let verdict = self.verdict.name();
-        let mut line = format!("{verdict}: {count}{more} defect{plural}");
+        let mut line = if self.overflow && count == 0 {
+            format!(
+                "{verdict}: no list of defects, because max-defects of limits is 0, or more runs are marked than max-runs \
+                 of limits allows (learn the limits again, or raise threshold or max-runs)"
+            )
+        } else {
+            format!("{verdict}: {count}{more} defect{plural}")
+        };
         let classes: Vec<String> = self
             .class_counts()
             .into_iter()
@@ -342,6 +349,16 @@ mod tests {
             ..one
         };
         assert!(cut.summary().starts_with("fail: 1 or more defects, 37"));
+        let flooded = DefectResult {
+            defects: Vec::new(),
+            ..cut
+        };
+        assert_eq!(
+            flooded.summary(),
+            "fail: no list of defects, because max-defects of limits is 0, or more runs are marked than max-runs of \
+             limits allows (learn the limits again, or raise threshold or max-runs), 37 of 1000 judged pixels marked, \
+             the pattern is missing on 4"
+        );
         let none = DefectResult::default();
         assert_eq!(none.summary(), "none: no pixel could be judged");
         let trains = DefectResult {

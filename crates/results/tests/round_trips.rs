@@ -108,6 +108,7 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                         matched: overflow,
                     }),
                     training: (width % 2 == 0 && height > 0).then_some([width, height]),
+                    learning: (width % 3 == 0 && height > 0).then_some([width, height]),
                     judged_pixels: counts[3],
                     judged_x: counts[4],
                     judged_y: counts[5],
@@ -208,6 +209,7 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                 missing_pixels: defect_pixels / 2,
                 // A frame of a training is not judged.
                 training: None,
+                learning: result.learning.map(|[good, all]| [good.min(all), all]),
                 verdict: Verdict::Fail,
                 open_area: result.open_area % (u64::from(width) * (first_line + 1)),
                 defects: if fits { defects } else { Vec::new() },

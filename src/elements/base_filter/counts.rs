@@ -55,6 +55,13 @@ impl Counts {
         }
     }
 
+    /// Sets one of the subclass's own counts.
+    pub fn set_count(&self, name: &'static str, to: u64) {
+        if let Some((_, count)) = lock(&self.own).iter_mut().find(|(n, _)| *n == name) {
+            *count = to;
+        }
+    }
+
     /// Adds to the count of a class.
     pub fn count_class(&self, name: &str, count: u32) {
         let mut classes = lock(&self.classes);

@@ -77,6 +77,11 @@ pub trait ClBaseFilterExt: IsA<ClBaseFilter> {
         self.upcast_ref::<ClBaseFilter>().imp().counts.count(name);
     }
 
+    /// Sets the count `name`, one of [`ClBaseFilterImpl::COUNTS`].
+    fn set_count(&self, name: &'static str, to: u64) {
+        (self.upcast_ref::<ClBaseFilter>().imp().counts).set_count(name, to);
+    }
+
     /// Counts defects of a class in `class-counts` of the statistics.
     fn count_class(&self, name: &str, count: u32) {
         let filter = self.upcast_ref::<ClBaseFilter>();

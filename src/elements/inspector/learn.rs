@@ -1,8 +1,11 @@
 //! The limits of a comparison are learned from good frames.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use gst::{glib::subclass::Signal, prelude::*, subclass::prelude::*};
@@ -15,6 +18,7 @@ use crate::elements::{
     base_filter::{ClBaseFilter, ClBaseFilterExt, InForce},
     lock,
     structure::structure,
+    text::Location,
 };
 use clinspect_core::{
     ClError,
@@ -33,10 +37,23 @@ const OWN: f64 = -1.0;
 const BLINDING: f64 = 3.0;
 
 /// How limits are learned.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct LearnSettings {
     frames: u32,
     margin: f64,
+    location: Location,
+}
+
+impl LearnSettings {
+    /// Whether learned limits have a file.
+    pub fn has_location(&self) -> bool {
+        !self.location().as_os_str().is_empty()
+    }
+
+    /// The file of learned limits.
+    pub fn location(&self) -> &Path {
+        &self.location.0
+    }
 }
 
 impl Default for LearnSettings {
@@ -44,6 +61,7 @@ impl Default for LearnSettings {
         Self {
             frames: 24,
             margin: OWN,
+            location: Location::default(),
         }
     }
 }
@@ -60,6 +78,11 @@ structure!(LearnSettings, "learn" {
          -1 = the element's own: 0.15, and 0.1 for deviation-factor",
         OWN..=MAX_MARGIN
     ) = margin;
+    file(
+        "location", "Location",
+        "File of the learned limits, an .npz of NumPy: read when frames start, written when limits are learned; \
+         empty = none"
+    ) = location;
 });
 
 /// What other threads ask of the learning.
@@ -113,6 +136,8 @@ pub(super) struct Learning<S> {
     /// The good frames; `None` if nothing is learned and nothing was.
     learner: Option<Learner>,
     under: Option<Under<S>>,
+    /// Limits were learned from these frames, some of which may have been forgotten.
+    has_learned: bool,
 }
 
 impl<S> Default for Learning<S> {
@@ -120,6 +145,7 @@ impl<S> Default for Learning<S> {
         Self {
             learner: None,
             under: None,
+            has_learned: false,
         }
     }
 }
@@ -134,7 +160,7 @@ pub(super) struct Judge<'a> {
 /// Limits that were learned.
 pub(super) struct NewLimits {
     /// The name of each and its value.
-    pub limits: Vec<(&'static str, Learned)>,
+    limits: Vec<(&'static str, Learned)>,
     frames: usize,
     missing: usize,
 }
@@ -142,10 +168,24 @@ pub(super) struct NewLimits {
 impl<S: Clone + PartialEq> Learning<S> {
     /// New caps: learns from the new frames if limits were being learned.
     pub fn begin_again(&mut self, requests: &Requests) {
-        if self.missing() > 0 {
+        if self.missing() > 0 && !self.has_learned {
             requests.is_wanted.store(true, Ordering::Relaxed);
         }
         *self = Self::default();
+    }
+
+    /// Goes on from a file.
+    pub fn restore(&mut self, learner: Learner) {
+        *self = Self {
+            learner: Some(learner),
+            under: None,
+            has_learned: true,
+        };
+    }
+
+    /// The good frames.
+    pub fn learner(&self) -> Option<&Learner> {
+        self.learner.as_ref()
     }
 
     /// Number of good frames that are missing; 0 if nothing is being learned.
@@ -169,12 +209,13 @@ impl<S: Clone + PartialEq> Learning<S> {
         operator: &C::Operator,
     ) -> Option<NewLimits> {
         if requests.is_wanted.swap(false, Ordering::Relaxed) {
-            self.learner = Some(Learner::new(settings.frames as usize));
-            self.under = None;
+            *self = Self {
+                learner: Some(Learner::new(settings.frames as usize)),
+                ..Self::default()
+            };
         }
         let frames = std::mem::take(&mut *lock(&requests.forgotten));
         let mut is_changed = false;
-        let had_learned = self.learner.is_some() && self.missing() == 0;
         for frame in frames {
             if self
                 .learner
@@ -194,7 +235,7 @@ impl<S: Clone + PartialEq> Learning<S> {
                 );
             }
         }
-        (is_changed && had_learned)
+        (is_changed && self.has_learned)
             .then(|| self.learned(settings, &operator.limits()))
             .flatten()
     }
@@ -222,6 +263,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         if self.under.as_ref() != Some(&under) {
             if self.under.is_some() {
                 *learner = Learner::new(learner.wanted());
+                self.has_learned = false;
             }
             self.under = Some(under);
         }
@@ -256,6 +298,7 @@ impl<S: Clone + PartialEq> Learning<S> {
     ) -> Option<NewLimits> {
         let learner = self.learner.as_mut()?;
         learner.add(frame, demands);
+        self.has_learned |= learner.missing() == 0;
         (learner.missing() == 0)
             .then(|| self.learned(settings, limits))
             .flatten()
@@ -371,6 +414,12 @@ impl Judge<'_> {
 }
 
 impl NewLimits {
+    /// The name of each limit and its value.
+    pub fn values(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let limits = self.limits.iter();
+        limits.map(|(name, learned)| (*name, learned.limit))
+    }
+
     /// Posts the message `<message>-learned`, and a warning for a limit that hides the pattern.
     pub fn post(&self, element: &ClBaseFilter, message: &str, contrast: Option<f64>) {
         let mut fields = gst::Structure::builder(format!("{message}-learned"))

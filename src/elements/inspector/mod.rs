@@ -9,9 +9,13 @@ mod masks;
 pub mod pitches;
 pub mod presence;
 mod properties;
+mod saved;
 mod template;
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::{
+    path::Path,
+    sync::{Arc, LazyLock, Mutex},
+};
 
 use gst::{glib::subclass::ObjectImplRef, prelude::*, subclass::prelude::*};
 use gst_base::prelude::*;
@@ -23,6 +27,7 @@ use super::{
     },
     lock, pad_templates,
     property_table::PropertyTable,
+    saver::{Saver, Saving},
 };
 use classify::{Classifier, Rules, features, record};
 use clinspect_core::{
@@ -32,7 +37,7 @@ use clinspect_core::{
     learning::Demand,
     window::Reach,
 };
-use clinspect_operators::{Basis, Inspection, Marked, Picture};
+use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture};
 use clinspect_results::{Alignment, DefectResult, Verdict};
 pub use ignore::Ignore;
 pub use learn::signals as learn_signals;
@@ -40,12 +45,19 @@ use learn::{Judge, Learning as LimitLearning, NewLimits, Requests};
 use masks::Masks;
 pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
 use properties::{PixelSize, Reporting};
+use saved::Saved;
 pub use template::{Comparing, InspectorImpl};
 
 /// An inspector's work on a frame, for error messages.
 pub const TASK: &str = "judging a frame";
-/// Counts of frames by verdict.
-pub const COUNTS: [&str; 3] = ["frames-passed", "frames-failed", "frames-unjudged"];
+/// Counts of frames by verdict, and the good frames that are missing to learn limits.
+pub const COUNTS: [&str; 4] = [
+    "frames-passed",
+    "frames-failed",
+    "frames-unjudged",
+    MISSING_FRAMES,
+];
+const MISSING_FRAMES: &str = "learn-frames-missing";
 
 /// What every inspector has besides its own settings.
 #[derive(Default)]
@@ -131,6 +143,9 @@ pub struct InspectorStream<C: Comparing> {
     reporting: Reporting,
     classifier: Live<Rules, Classifier>,
     limits: LimitLearning<C::Settings>,
+    /// Size of the frames and bits of their samples.
+    frames: ([usize; 2], u32),
+    saver: Saver,
     masks: Option<Masks>,
     /// The open defects of the web.
     finder: Finder,
@@ -158,6 +173,8 @@ impl<C: Comparing> InspectorStream<C> {
             reporting: Reporting::default(),
             classifier: Live::new(object),
             limits: LimitLearning::default(),
+            frames: ([0; 2], 0),
+            saver: Saver::default(),
             masks: None,
             finder: Finder::default(),
             last_id: 0,
@@ -189,27 +206,88 @@ impl<C: Comparing> InspectorStream<C> {
     /// Takes the signals `learn` and `forget`.
     fn take_requests(&mut self) -> Result<(), ClError> {
         let requests = &self.element.inspector().learning;
-        let learn = *self.reporting.learn.usable();
+        let learn = self.reporting.learn.usable();
         let object = self.element.obj();
         let element: &ClBaseFilter = object.upcast_ref();
         let operator = &self.live.in_force()?.operator;
-        match (self.limits).take::<C>(requests, &learn, element, operator) {
+        match (self.limits).take::<C>(requests, learn, element, operator) {
             Some(learned) => self.apply(&learned),
             None => Ok(()),
         }
     }
 
-    /// Sets the properties of learned limits, and posts them.
+    /// Reads the learned limits, if there is a file of them.
+    fn read_limits(&mut self) -> Result<(), ClError> {
+        let learn = lock(&self.element.inspector().reporting)
+            .learn
+            .usable()
+            .clone();
+        if !learn.has_location() {
+            return Ok(());
+        }
+        self.saver.wait();
+        let limits = self.live.in_force()?.operator.limits();
+        match saved_of::<C>(&limits, self.frames).read(learn.location()) {
+            Ok(None) => Ok(()),
+            Ok(Some(Saved {
+                limits: values,
+                learner,
+            })) => {
+                self.limits.restore(learner);
+                let values = limits
+                    .iter()
+                    .zip(values)
+                    .map(|(limit, value)| (limit.name, value));
+                self.element.set_limits(&values.collect::<Vec<_>>());
+                let wanted = self.own.settings(&self.element);
+                self.live.switch(wanted, |refused, in_force| {
+                    C::restore(&self.element, refused, in_force);
+                })
+            }
+            Err(why) => {
+                let element = self.element.obj();
+                gst::element_warning!(
+                    element,
+                    gst::ResourceError::Read,
+                    ("{}", why),
+                    ["the limits are those of the properties"]
+                );
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the learned limits, if a file is named.
+    fn save_limits(&mut self, learned: &NewLimits) -> Result<(), ClError> {
+        let learn = self.reporting.learn.usable();
+        let Some(learner) = self.limits.learner().filter(|_| learn.has_location()) else {
+            return Ok(());
+        };
+        let saved = Saved {
+            limits: learned.values().map(|(_, value)| value).collect(),
+            learner: learner.clone(),
+        };
+        let limits = self.live.in_force()?.operator.limits();
+        let frames = self.frames;
+        let saving = Saving {
+            path: learn.location().into(),
+            subject: "the set of learned limits",
+            message: format!("{}-limits-saved", C::Element::MESSAGE),
+            write: move |path: &Path| saved_of::<C>(&limits, frames).write(path, &saved),
+        };
+        self.saver.save(self.element.obj().upcast_ref(), saving);
+        Ok(())
+    }
+
+    /// Sets the properties of learned limits, and posts and writes them.
     fn apply(&mut self, learned: &NewLimits) -> Result<(), ClError> {
-        let limits = learned.limits.iter();
-        let values: Vec<_> = limits
-            .map(|(name, learned)| (*name, learned.limit))
-            .collect();
-        self.element.set_limits(&values);
+        self.element
+            .set_limits(&learned.values().collect::<Vec<_>>());
         let contrast = self.own.contrast(self.live.in_force()?);
         let element = self.element.obj();
         learned.post(element.upcast_ref(), C::Element::MESSAGE, contrast);
-        Ok(())
+        drop(element);
+        self.save_limits(learned)
     }
 
     /// Marks the defects of a frame, and lists them if a list is wanted.
@@ -306,7 +384,10 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             let operator = C::build(&target, settings)?;
             target.check_reach(&operator.reach())?;
             Ok(operator)
-        })
+        })?;
+        let layout = &caps.target.layout;
+        self.frames = ([layout.width, layout.height], layout.sample.bits());
+        self.read_limits()
     }
 
     fn follow(&mut self) -> Result<(), ClError> {
@@ -341,7 +422,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
     fn end(&mut self) {
         self.own.end(&self.element);
         let inspector = self.element.inspector();
-        let learn = *lock(&inspector.reporting).learn.usable();
+        let learn = lock(&inspector.reporting).learn.usable().clone();
         if let Some(why) = self.limits.why_unfinished(&inspector.learning, &learn) {
             let element = self.element.obj();
             let element: &ClBaseFilter = element.upcast_ref();
@@ -362,12 +443,16 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let object = self.element.obj().clone();
         let element: &ClBaseFilter = object.upcast_ref();
         let frame_number = element.frame_number(frame.buffer());
+        let mut progress = self.limits.progress();
         if let Some(demands) = demands {
             let limits = self.live.in_force()?.operator.limits();
             let learn = self.reporting.learn.usable();
             if let Some(learned) = self.limits.add(frame_number, &demands, learn, &limits) {
                 // The next frame is judged by the new limits.
                 self.apply(&learned)?;
+            }
+            if let Some([good, _]) = &mut progress {
+                *good += 1;
             }
         }
         let in_force = self.live.in_force()?;
@@ -410,6 +495,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 matched: found.is_matched,
             }),
             training: self.own.training(),
+            learning: progress,
             judged_pixels: judged.any,
             judged_x: judged.x,
             judged_y: judged.y,
@@ -434,7 +520,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         result.attach(frame.output()).map_err(|error| {
             ClError::Input(format!("cannot attach a meta to the buffer: {error}"))
         })?;
-        let [passed, failed, unjudged] = COUNTS;
+        let [passed, failed, unjudged, missing] = COUNTS;
+        element.set_count(missing, self.limits.missing() as u64);
         element.count(match result.verdict {
             Verdict::Pass => passed,
             Verdict::Fail => failed,
@@ -460,6 +547,16 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             );
         }
         Ok(reports.events.then(|| result.to_event()))
+    }
+}
+
+/// The file of limits of frames with this size and these bits.
+fn saved_of<C: Comparing>(limits: &[Limit], (size, bits): ([usize; 2], u32)) -> saved::Of<'_> {
+    saved::Of {
+        element: C::Element::MESSAGE,
+        size,
+        bits,
+        limits,
     }
 }
 

@@ -1,20 +1,20 @@
 //! The model of the element, and its trainings.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread::JoinHandle,
 };
 
-use gst::{glib::subclass::Signal, prelude::ObjectExt, subclass::prelude::ObjectSubclassIsExt};
+use gst::{glib::subclass::Signal, prelude::Cast, subclass::prelude::ObjectSubclassIsExt};
 
 use super::{ClReference, file};
 use crate::elements::{
     base_filter::{ClBaseFilterExt, View},
     last_report::LastReport,
+    saver::{Saver, Saving},
 };
 use clinspect_core::{
     ClError,
@@ -48,13 +48,7 @@ pub struct Trained {
     is_absent: bool,
     /// There is a file that cannot be used. A training at the start must not replace this file.
     is_refused: bool,
-    saving: Option<JoinHandle<()>>,
-}
-
-impl Drop for Trained {
-    fn drop(&mut self) {
-        self.wait_until_saved();
-    }
+    saver: Saver,
 }
 
 /// The action signal `train`.
@@ -128,7 +122,7 @@ impl Trained {
         self.missing.clear();
         self.is_absent = false;
         if self.usable().is_none() && !self.location.as_os_str().is_empty() {
-            self.wait_until_saved();
+            self.saver.wait();
             match file::read(&self.location, [width, height], layout.sample.bits()) {
                 Ok(Some(model)) => {
                     self.model = Some(model);
@@ -242,53 +236,20 @@ impl Trained {
         Ok(())
     }
 
-    /// Writes the model on a thread: a disk can take seconds.
+    /// Writes the model, if a file is named.
     fn save(&mut self, element: &ClReference, model: &Arc<Model>) {
         if self.location.as_os_str().is_empty() {
             return;
         }
-        self.wait_until_saved();
         self.is_refused = false;
-        let (path, model) = (self.location.clone(), model.clone());
-        let reporting = element.downgrade();
-        let write = move || {
-            let written = file::write(&path, &model);
-            let Some(element) = reporting.upgrade() else {
-                return;
-            };
-            match written {
-                Ok(()) => {
-                    let fields = gst::Structure::builder("clreference-saved")
-                        .field("location", path.display().to_string())
-                        .build();
-                    element.post(gst::message::Element::builder(fields).src(&element).build());
-                }
-                Err(why) => gst::element_warning!(
-                    element,
-                    gst::ResourceError::Write,
-                    ("the model is in use, but was not saved: {}", why)
-                ),
-            }
+        let model = model.clone();
+        let saving = Saving {
+            path: self.location.clone(),
+            subject: "the model",
+            message: "clreference-saved".into(),
+            write: move |path: &Path| file::write(path, &model),
         };
-        let thread = std::thread::Builder::new().name("clreference-save".into());
-        match thread.spawn(write) {
-            Ok(thread) => self.saving = Some(thread),
-            Err(error) => gst::element_warning!(
-                element,
-                gst::ResourceError::Write,
-                (
-                    "the model is in use, but was not saved: no thread could be started: {}",
-                    error
-                )
-            ),
-        }
-    }
-
-    fn wait_until_saved(&mut self) {
-        if let Some(thread) = self.saving.take() {
-            // The thread has posted why it failed.
-            let _ = thread.join();
-        }
+        self.saver.save(element.upcast_ref(), saving);
     }
 
     /// Warns at the end of a stream that had too few frames for the training.

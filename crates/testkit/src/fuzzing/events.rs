@@ -159,6 +159,7 @@ fn result(
         mean_level: finite(input)?.abs(),
         alignment: alignment(input)?,
         training: training(input, verdict)?,
+        learning: progress(input)?,
         judged_pixels,
         judged_x,
         judged_y,
@@ -177,7 +178,15 @@ fn result(
 }
 
 fn training(input: &mut Unstructured, verdict: Verdict) -> Result<Option<[u32; 2]>> {
-    if verdict != Verdict::None || !input.arbitrary()? {
+    if verdict != Verdict::None {
+        return Ok(None);
+    }
+    progress(input)
+}
+
+/// Some frames of all.
+fn progress(input: &mut Unstructured) -> Result<Option<[u32; 2]>> {
+    if !input.arbitrary()? {
         return Ok(None);
     }
     let all = input.int_in_range(1..=u32::MAX)?;

@@ -1,0 +1,195 @@
+//! The file of learned limits.
+
+use std::path::Path;
+
+use clinspect_core::learning::{Demand, Good, Learner, MOST, UNITS};
+use clinspect_models::{ArrayRef, ModelError, ModelFile};
+use clinspect_operators::Limit;
+
+/// The name of the element, and those of the limits with semicolons between them: code points.
+const ELEMENT: &str = "element";
+const NAMES: &str = "names";
+const BETWEEN: &str = ";";
+/// Width and height of the frames, and bits of their samples.
+const SIZE: &str = "size";
+const BITS: &str = "bits";
+/// In 1/1024.
+const LIMITS: &str = "limits";
+/// Number of good frames that were wanted.
+const FRAMES: &str = "frames";
+/// The low and the high word of each frame's number.
+const NUMBERS: &str = "numbers";
+/// Of each frame, for each limit: the lowest limit at which it passes, and the mean over tiles, in 1/1024.
+const PEAKS: &str = "peaks";
+const TYPICALS: &str = "typicals";
+/// In `typicals`: the quantity has no tiles.
+const NONE: u32 = u32::MAX;
+
+/// The limits that an element learned, and from what.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Saved {
+    pub limits: Vec<f64>,
+    pub learner: Learner,
+}
+
+/// What a file must fit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Of<'a> {
+    /// The name of the element's kind.
+    pub element: &'a str,
+    pub size: [usize; 2],
+    pub bits: u32,
+    pub limits: &'a [Limit],
+}
+
+impl Of<'_> {
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.limits.iter().map(|limit| limit.name).collect();
+        names.join(BETWEEN)
+    }
+
+    /// Reads the limits; `None` if there is no file yet.
+    ///
+    /// # Errors
+    /// A sentence that names the file.
+    pub fn read(&self, path: &Path) -> Result<Option<Saved>, String> {
+        let file = match ModelFile::open(path) {
+            Err(error) if error.is_missing() => return Ok(None),
+            file => file.map_err(text)?,
+        };
+        let saved = self.read_file(&file).map_err(|why| {
+            format!(
+                "the limits in the file {} are not used: {why}; learn again, or name another file",
+                path.display()
+            )
+        })?;
+        Ok(Some(saved))
+    }
+
+    fn read_file(&self, file: &ModelFile) -> Result<Saved, String> {
+        let words = |array| Ok::<_, String>(file.array::<1>(array).map_err(text)?.samples);
+        let letters = |array| {
+            let letters = words(array)?.into_iter().map(char::from_u32);
+            let text: Option<String> = letters.collect();
+            text.ok_or_else(|| format!("the array '{array}' is no text"))
+        };
+        let (element, names) = (letters(ELEMENT)?, letters(NAMES)?);
+        if element != self.element {
+            return Err(format!(
+                "they are of the element {element:?}, not of {}",
+                self.element
+            ));
+        }
+        let (size, bits) = (words(SIZE)?, file.scalar(BITS).map_err(text)?);
+        let [width, height] = self.size;
+        if size[..] != self.size.map(|v| v as u32) || bits != self.bits {
+            return Err(format!(
+                "they are of frames of {size:?} pixels with {bits}-bit samples, but frames are {width}x{height} with \
+                 {}-bit samples",
+                self.bits
+            ));
+        }
+        let own = self.names();
+        if names != own {
+            return Err(format!(
+                "they are the limits {names:?}, but the properties need {own:?}"
+            ));
+        }
+        let count = self.limits.len();
+        let values = words(LIMITS)?;
+        if values.len() != count {
+            return Err(format!(
+                "there are {} limits with {count} names",
+                values.len()
+            ));
+        }
+        let limits: Vec<f64> = values
+            .into_iter()
+            .map(|units| f64::from(units) / UNITS)
+            .collect();
+        for (limit, value) in self.limits.iter().zip(&limits) {
+            if *value > limit.most {
+                return Err(format!(
+                    "the limit {}={value} is above {}",
+                    limit.name, limit.most
+                ));
+            }
+        }
+        let table = |array| file.array::<2>(array).map_err(text);
+        let (numbers, peaks, typicals) = (table(NUMBERS)?, table(PEAKS)?, table(TYPICALS)?);
+        let [frames, _] = numbers.shape;
+        let wanted = file.scalar(FRAMES).map_err(text)? as usize;
+        if numbers.shape != [frames, 2]
+            || peaks.shape != [frames, count]
+            || typicals.shape != [frames, count]
+            || wanted < frames
+        {
+            return Err("the numbers of frames and limits contradict each other".into());
+        }
+        let mut learner = Learner::new(wanted);
+        let each = (numbers.samples.chunks_exact(2))
+            .zip(peaks.samples.chunks_exact(count))
+            .zip(typicals.samples.chunks_exact(count));
+        for ((number, peaks), typicals) in each {
+            let demands = peaks.iter().zip(typicals).map(|(&peak, &typical)| Demand {
+                peak: f64::from(peak) / UNITS,
+                typical: (typical != NONE).then_some(f64::from(typical) / UNITS),
+            });
+            let number = number
+                .iter()
+                .rev()
+                .fold(0, |n, &word| n << 32 | u64::from(word));
+            learner.add(number, &demands.collect::<Vec<_>>());
+        }
+        Ok(Saved { limits, learner })
+    }
+
+    /// Writes the limits.
+    ///
+    /// # Errors
+    /// A sentence that names the file; the file before is unchanged.
+    pub fn write(&self, path: &Path, saved: &Saved) -> Result<(), String> {
+        let letters = |text: &str| -> Vec<u32> { text.chars().map(u32::from).collect() };
+        let units = |value: f64| (value.min(MOST) * UNITS).round() as u32;
+        let good = saved.learner.good();
+        let each = || good.iter().flat_map(|Good { demands, .. }| demands);
+        let (element, names) = (letters(self.element), letters(&self.names()));
+        let limits: Vec<u32> = saved.limits.iter().map(|&limit| units(limit)).collect();
+        let peaks: Vec<u32> = each().map(|demand| units(demand.peak)).collect();
+        let typicals: Vec<u32> = each()
+            .map(|demand| demand.typical.map_or(NONE, units))
+            .collect();
+        let numbers: Vec<u32> = (good.iter())
+            .flat_map(|good| [good.frame as u32, (good.frame >> 32) as u32])
+            .collect();
+        let size = self.size.map(|v| v as u32);
+        let table = [good.len(), self.limits.len()];
+        let (element_len, names_len, limits_len) = ([element.len()], [names.len()], [limits.len()]);
+        let (numbers_len, bits, wanted) = (
+            [good.len(), 2],
+            [self.bits],
+            [saved.learner.wanted() as u32],
+        );
+        let array = |name, shape, samples| ArrayRef {
+            name,
+            shape,
+            samples,
+        };
+        let arrays = [
+            array(ELEMENT, &element_len[..], &element[..]),
+            array(NAMES, &names_len, &names),
+            array(SIZE, &[2], &size),
+            array(BITS, &[], &bits),
+            array(LIMITS, &limits_len, &limits),
+            array(FRAMES, &[], &wanted),
+            array(NUMBERS, &numbers_len, &numbers),
+            array(PEAKS, &table, &peaks),
+            array(TYPICALS, &table, &typicals),
+        ];
+        clinspect_models::write(path, &arrays).map_err(text)
+    }
+}
+
+fn text(error: ModelError) -> String {
+    error.to_string()
+}
