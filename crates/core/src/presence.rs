@@ -138,6 +138,31 @@ impl Tiles {
         (median as f64).sqrt() / self.samples() as f64
     }
 
+    /// The lowest standard deviation of a tile, grey levels of 8 bits, among those that count: `counts` says so for the
+    /// left edge, the top edge, the width and the height of a tile. `None` without such a tile. The rows are those of
+    /// a frame of this size.
+    pub fn lowest_deviation(
+        &self,
+        sums: &[TileSum],
+        [width, height]: [usize; 2],
+        mut counts: impl FnMut([usize; 4]) -> bool,
+    ) -> Option<f64> {
+        let start =
+            |index: usize, size: usize, n: usize| (index * size).min(n.saturating_sub(size));
+        let mut lowest: Option<u128> = None;
+        for (at, sum) in sums.iter().enumerate() {
+            let left = start(at % self.columns, self.width, width);
+            let top = start(at / self.columns, self.height, height);
+            let spread = sum.spread(self.samples());
+            if lowest.is_none_or(|lowest| spread < lowest)
+                && counts([left, top, self.width, self.height])
+            {
+                lowest = Some(spread);
+            }
+        }
+        lowest.map(|spread| (spread as f64).sqrt() / self.samples() as f64)
+    }
+
     /// The mean of the samples of the tiles in which the pattern is not missing, grey levels of 8 bits;
     /// `None` without such a tile.
     pub fn mean_level(&self, sums: &[TileSum], contrast_q4: u32) -> Option<f64> {

@@ -16,6 +16,12 @@ pub const CHANNEL_NAMES: [&str; CHANNELS] = [
     "mean-1",
     "mean-10",
 ];
+/// Number of limits: those of the channels, and the flatness.
+pub const LIMITS: usize = CHANNELS + 1;
+/// Name of the limit of a tile's flatness: [`FLATNESS`] over its standard deviation in grey levels of 8 bits.
+pub const FLATNESS_NAME: &str = "flatness";
+/// A tile's flatness times its contrast.
+pub const FLATNESS: f64 = 255.0;
 /// Pixels of the channels' windows. Twin: `WINDOW_PIXELS` in `kernels/texture.cl`.
 pub const WINDOW_PIXELS: [u32; CHANNELS] = [1, 16, 81, 1089, 1, 100];
 /// The channels from this one on are of the mean over one repeat, the others of the residual.

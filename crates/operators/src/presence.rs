@@ -383,6 +383,20 @@ impl Presence {
         Ok(Some(self.rows.tiles.median_deviation(&self.host_sums)))
     }
 
+    /// The lowest standard deviation of the tiles that count, after a [`Self::sum`]: see [`Tiles::lowest_deviation`];
+    /// rows are the plane's.
+    pub fn lowest_deviation(
+        &mut self,
+        context: &ClContext,
+        mut counts: impl FnMut([usize; 4]) -> bool,
+    ) -> Result<Option<f64>, ClError> {
+        self.read_sums(context)?;
+        let rows = &self.rows;
+        let counts = |[x, y, width, height]: [usize; 4]| counts([x, y + rows.top, width, height]);
+        let size = [self.width, rows.height];
+        Ok((rows.tiles).lowest_deviation(&self.host_sums, size, counts))
+    }
+
     fn pair_sums(
         &mut self,
         context: &Arc<ClContext>,

@@ -16,8 +16,8 @@ use clinspect_core::{
     presence::nominal_height,
     region::{Rect, area},
     texture::{
-        BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, MAX_THRESHOLD, PEAK_BORDER, Repeat, Tiles,
-        needed_q8, threshold_q8,
+        BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD,
+        PEAK_BORDER, Repeat, Tiles, needed_q8, threshold_q8,
     },
     variant::{TEXTURE_GROUP, TextureVariant, texture_line_reach, texture_variant},
     window::{Reach, Window},
@@ -57,6 +57,8 @@ const BLOCK: [usize; 2] = [64, 16];
 /// The factor that a threshold learned from good frames lies above the tiles' mean, less 1: measured on real cloth
 /// (docs/real-pictures.md).
 const MARGIN: f64 = 0.3;
+/// The share by which a tile may be flatter than the flattest one of the good frames.
+const FLATNESS_MARGIN: f64 = 0.5;
 /// Work-items per work-group of `texture_noise`.
 const NOISE_GROUP: usize = 64;
 
@@ -103,6 +105,8 @@ pub struct Texture {
     threshold_memory: Mem,
     /// The thresholds on the device are tried.
     is_trial: bool,
+    /// The minimum contrast that is tried.
+    tried_contrast: Option<f64>,
     rois: Rois,
     /// Regions for frames of which nothing is judged.
     nowhere: Rois,
@@ -276,6 +280,7 @@ impl Texture {
             thresholds,
             threshold_memory: upload(context, &thresholds.unwrap_or_default(), "thresholds")?,
             is_trial: false,
+            tried_contrast: None,
             rois: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
             nowhere: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
             ignore: (settings.ignored.as_ref())
@@ -314,6 +319,44 @@ impl Texture {
     fn is_judging(&self) -> bool {
         let has_limits = self.is_trial || self.thresholds.is_some();
         self.repeats.is_some() && has_limits && self.contrast != Contrast::Unknown
+    }
+
+    /// The minimum contrast of the tiles of a frame, grey levels of 8 bits; `None` if the texture is not looked for.
+    fn contrast_in_use(&self) -> Option<f64> {
+        match self.contrast {
+            _ if self.is_trial => self.tried_contrast,
+            Contrast::Known(level) if self.is_judging() => Some(level),
+            _ => None,
+        }
+    }
+
+    /// Of the frame of the last mark: the lowest contrast of a tile with judged pixels, grey levels of 8 bits.
+    fn lowest_contrast(
+        &mut self,
+        frame: &ClFrame,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<f64>, ClError> {
+        let Some(presence) = &mut self.presence else {
+            return Ok(None);
+        };
+        self.is_clean = false;
+        let mut submission = self.context.submit(meter, self.width * self.window.height);
+        presence.sum(frame, 0.0, &self.counters, TILES, &mut submission)?;
+        submission.send()?.wait("sums of tiles")?;
+        let ignored = self.ignore.as_ref().map(|ignore| ignore.bitmap().clone());
+        let (judged, first) = (&self.judged, self.window.first);
+        presence.lowest_deviation(&self.context, |[x, y, width, height]| {
+            let tile = Rect::new(x, y, width, height);
+            let mut inside = judged.iter().map(|rect| rect.intersect(&tile));
+            inside.any(|rect| match &ignored {
+                _ if rect.is_empty() => false,
+                Some(ignored) => {
+                    let (y0, y1) = (rect.y0 - first, rect.y1 - first);
+                    ignored.count_judged(&[Rect { y0, y1, ..rect }]) > 0
+                }
+                None => true,
+            })
+        })
     }
 
     /// Takes the pixels to judge in a window.
@@ -515,7 +558,7 @@ impl Texture {
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(buffer);
         let is_judging = self.is_judging();
-        let looks_for_texture = is_judging && !self.is_trial;
+        let contrast = self.contrast_in_use();
         let slot = self.slot;
         let context = self.context.clone();
         let processed = self.width * window.height * self.sample_bytes;
@@ -526,9 +569,7 @@ impl Texture {
         }
         self.make_pictures(frame, &mut submission)?;
         self.mark_pixels(is_judging, mask, mask_offset, &mut submission)?;
-        if let (Contrast::Known(level), Some(presence), true) =
-            (self.contrast, &mut self.presence, looks_for_texture)
-        {
+        if let (Some(level), Some(presence)) = (contrast, &mut self.presence) {
             presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
         } else if self.presence.is_some() {
             // The search would have cleared the counter of the next frame.
@@ -546,11 +587,9 @@ impl Texture {
             pixels: u64::from(counts[slot]),
             missing: 0,
         };
-        if let (Contrast::Known(level), Some(presence), true) = (
-            self.contrast,
-            &mut self.presence,
-            looks_for_texture && counts[TILES + slot] > 0,
-        ) {
+        if let (Some(level), Some(presence)) = (contrast, &mut self.presence)
+            && counts[TILES + slot] > 0
+        {
             if !suffices(&self.own) {
                 self.own = Some(Arc::new(ClBuffer::new(&context, bytes, meter)?));
             }
@@ -782,29 +821,40 @@ impl Inspection for Texture {
     }
 
     fn limits(&self) -> Vec<Limit> {
-        let limit = |name| Limit {
+        let limit = |name, margin| Limit {
             name,
             most: MAX_THRESHOLD,
             step: 1.0 / 256.0,
             rule: Rule {
-                margin: MARGIN,
+                margin,
                 allowed: 0.0,
             },
         };
-        CHANNEL_NAMES.map(limit).to_vec()
+        let mut limits = CHANNEL_NAMES.map(|name| limit(name, MARGIN)).to_vec();
+        limits.push(limit(FLATNESS_NAME, FLATNESS_MARGIN));
+        limits
     }
 
     fn demands(&mut self, subject: Subject) -> Result<Option<Vec<Demand>>, ClError> {
-        let peaks = self.peaks(subject.meter)?;
+        let Some(peaks) = self.peaks(subject.meter)? else {
+            return Ok(None);
+        };
         let demand = |[peak, typical]: [f64; 2]| Demand {
             peak,
             typical: Some(typical),
         };
-        Ok(peaks.map(|peaks| peaks.map(demand).to_vec()))
+        let mut demands = peaks.map(demand).to_vec();
+        let lowest = self.lowest_contrast(subject.frame, subject.meter)?;
+        let flatness = lowest.map_or(0.0, |lowest| (FLATNESS / lowest).min(MAX_THRESHOLD));
+        demands.push(Demand::of(flatness));
+        Ok(Some(demands))
     }
 
     fn try_limits(&mut self, values: Option<&[f64]>) -> Result<(), ClError> {
         self.is_trial = values.is_some();
+        let flatness = values.and_then(|values| values.get(CHANNELS)).copied();
+        self.tried_contrast =
+            (flatness.filter(|flatness| flatness.is_finite())).map(|flatness| FLATNESS / flatness);
         let thresholds = match values {
             Some(values) => {
                 let value = |k: usize| values.get(k).copied().and_then(threshold_q8);

@@ -9,7 +9,7 @@ use crate::elements::{
 };
 use clinspect_core::{
     ClError,
-    texture::{CHANNEL_NAMES, CHANNELS, MAX_THRESHOLD},
+    texture::{CHANNEL_NAMES, CHANNELS, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD},
 };
 use clinspect_operators::{Contrast, NoiseFrom, TextureSettings};
 
@@ -114,9 +114,10 @@ impl Settings {
 
     /// The minimum contrast for an operator.
     pub fn contrast(&self) -> Contrast {
-        match self.min_contrast {
-            0.0 => Contrast::Off,
-            level if level > 0.0 => Contrast::Known(level),
+        match (self.min_contrast, self.thresholds.usable().get(CHANNELS)) {
+            (0.0, _) => Contrast::Off,
+            (level, _) if level > 0.0 => Contrast::Known(level),
+            (_, Some(flatness)) => Contrast::Known(FLATNESS / flatness),
             _ => Contrast::Unknown,
         }
     }
@@ -167,8 +168,9 @@ impl Settings {
 
 pub(super) fn rows() -> Vec<Row<Settings>> {
     let thresholds = format!(
-        "Thresholds of the {CHANNELS} channels ({}) in units of the local noise, at most {MAX_THRESHOLD}; empty = learn \
-         them from the first frames, which must be good; until then frames get the verdict none",
+        "Thresholds of the {CHANNELS} channels ({}) in units of the local noise, at most {MAX_THRESHOLD}, then the \
+         {FLATNESS_NAME} of the flattest tile: {FLATNESS} over its standard deviation in grey levels of 8 bits; empty = \
+         learn them from the first frames, which must be good; until then frames get the verdict none",
         CHANNEL_NAMES.join(", ")
     );
     properties!(Settings {
@@ -190,7 +192,7 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
         double(
             "min-contrast", "Minimum contrast",
             "Tiles whose standard deviation is below this are marked, because the texture is missing \
-             there, in grey levels of 8 bits; 0 = do not look for the texture, -1 = half of \
+             there, in grey levels of 8 bits; 0 = do not look for the texture, -1 = as learned in thresholds, or half of \
              the contrast in estimates",
             AUTOMATIC..=MAX_CONTRAST
         ) = min_contrast;

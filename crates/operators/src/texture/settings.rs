@@ -10,7 +10,8 @@ use clinspect_core::{
     layout::FrameLayout,
     region::{Rect, union_of},
     texture::{
-        BORDER, CHANNEL_NAMES, CHANNELS, MAX_THRESHOLD, Neighbourhood, Repeat, threshold_q8,
+        BORDER, CHANNEL_NAMES, CHANNELS, FLATNESS_NAME, LIMITS, MAX_THRESHOLD, Neighbourhood,
+        Repeat, threshold_q8,
     },
     variant::TextureVariant,
     window::{Reach, Window},
@@ -52,7 +53,8 @@ impl NoiseFrom {
 pub struct TextureSettings {
     /// Pitches along x and y, px; 0 for unknown: nothing is judged.
     pub pitches: [f64; 2],
-    /// Thresholds of the channels in units of the local noise; empty if they are not learned: nothing is judged.
+    /// Thresholds of the channels in units of the local noise, and the largest flatness of a tile, which [`Contrast`]
+    /// needs only while it is learned; empty if they are not learned: nothing is judged.
     pub thresholds: Vec<f64>,
     /// Which tiles give the local noise.
     pub noise_from: NoiseFrom,
@@ -94,29 +96,34 @@ impl TextureSettings {
         Ok(())
     }
 
-    /// The thresholds in 1/256; `None` if they are not learned.
+    /// The thresholds of the channels in 1/256; `None` if they are not learned.
     ///
     /// # Errors
     /// [`ClError::Refused`] for another number of thresholds, or one that is not a number in its range.
     pub fn thresholds_q8(&self) -> Result<Option<[u32; CHANNELS]>, ClError> {
-        if self.thresholds.is_empty() {
+        let count = self.thresholds.len();
+        if count == 0 {
             return Ok(None);
         }
-        let thresholds: Vec<u32> = self
+        let q8: Vec<u32> = self
             .thresholds
             .iter()
             .copied()
             .map_while(threshold_q8)
             .collect();
-        let thresholds = <[u32; CHANNELS]>::try_from(thresholds);
-        thresholds.map(Some).map_err(|_| {
-            ClError::Refused(format!(
-                "thresholds={:?} cannot be used; set it to {CHANNELS} numbers from 0 to {MAX_THRESHOLD} ({}), or learn \
-                 them",
+        let channels = q8.get(..CHANNELS).and_then(|q8| q8.try_into().ok());
+        let is_flatness_usable = q8.get(CHANNELS).is_none_or(|&flatness| flatness > 0);
+        match channels {
+            Some(channels) if q8.len() == count && count <= LIMITS && is_flatness_usable => {
+                Ok(Some(channels))
+            }
+            _ => Err(ClError::Refused(format!(
+                "thresholds={:?} cannot be used; set {CHANNELS} numbers from 0 to {MAX_THRESHOLD} ({}) and, after them, \
+                 the {FLATNESS_NAME}, which is above 0, or learn them",
                 self.thresholds,
                 CHANNEL_NAMES.join(", ")
-            ))
-        })
+            ))),
+        }
     }
 
     /// The repeats along x and y; `None` while a pitch is unknown.
