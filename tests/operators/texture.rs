@@ -512,30 +512,3 @@ fn texture_strips_of_a_web_equal_one_frame() {
         }
     }
 }
-
-#[test]
-#[ignore]
-fn texture_time() {
-    let Some(device) = device::open() else { return };
-    for (w, h) in [(1920, 1080), (4096, 3072)] {
-        let mut input = cloth(Format::Gray8, [w, h], PLAIN, 0);
-        input.bytes[0] = 1;
-        let layout = layout_of(&input.info).expect("a layout");
-        let job = Job {
-            thresholds: [20.0; 6],
-            ..JOB
-        };
-        let mut operator = Texture::new(&device, &layout, &job.settings(&input, None)).expect("op");
-        let meter = Meter::new(false);
-        let frame = input.import(&device);
-        let subject = Subject::whole(&frame, h, &meter);
-        let packed = Packed::new(&device, [w, h]);
-        let mut best = f64::MAX;
-        for _ in 0..20 {
-            let t = std::time::Instant::now();
-            operator.mark(subject, packed.target()).unwrap();
-            best = best.min(t.elapsed().as_secs_f64());
-        }
-        eprintln!("TIME {w}x{h} {:.3} ms", 1e3 * best);
-    }
-}
