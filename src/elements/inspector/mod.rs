@@ -506,6 +506,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             mm_per_pixel_x: mm_per_pixel[0],
             mm_per_pixel_y: mm_per_pixel[1],
             class_names: classifier.names(),
+            channels: C::channels().iter().map(|&name| name.into()).collect(),
             open_area: listed.largest_open,
             mask,
             corrupted: frame.is_corrupted,

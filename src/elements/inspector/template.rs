@@ -93,6 +93,11 @@ pub trait Comparing: Sized + Send + 'static {
         None
     }
 
+    /// Names of the channels, if a defect's level is one; see [`DefectResult::channels`](clinspect_results::DefectResult::channels).
+    fn channels() -> &'static [&'static str] {
+        &[]
+    }
+
     /// The threshold in force, grey levels.
     fn threshold(settings: &Self::Settings) -> f64;
 

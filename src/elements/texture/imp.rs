@@ -30,6 +30,7 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     region::{check_region, user_region},
+    texture::CHANNEL_NAMES,
 };
 use clinspect_operators::{Contrast, Repeating, Texture, TextureSettings};
 
@@ -316,6 +317,10 @@ impl Comparing for State {
         let mut counted = plan.clone();
         counted.properties.thresholds = Default::default();
         counted
+    }
+
+    fn channels() -> &'static [&'static str] {
+        &CHANNEL_NAMES
     }
 
     fn threshold(_: &Plan) -> f64 {

@@ -289,6 +289,7 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
         .iter()
         .enumerate()
         .map(|(index, class)| ReportedDefect {
+            channel: None,
             id: index as u32 + 1,
             class: (*class).into(),
             x: 40 + index as i32,
