@@ -25,7 +25,7 @@ pub use pitch_threshold::{
 };
 pub use probe::Probe;
 pub use reference::{
-    Align, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
+    Align, HeldOut, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
 };
 pub use self_test::{SelfTest, Trial};
 
