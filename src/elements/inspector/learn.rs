@@ -415,6 +415,12 @@ impl NewLimits {
             fields.set(*name, limit);
             fields.set(format!("{name}-frame"), frame);
         }
+        if element.has_property("scale-factors") && self.limits.len() > 1 {
+            fields.set(
+                "scale-factors",
+                element.property::<gst::Array>("scale-factors"),
+            );
+        }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());
         for (name, Learned { limit, frame }) in &self.limits {
