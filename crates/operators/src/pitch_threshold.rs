@@ -182,7 +182,8 @@ impl PitchThreshold {
     }
 
     /// The contrast of the pattern in a frame of `rows` rows: the standard deviation of the median tile, in grey
-    /// levels of 8 bits. `None` if the pattern is not seen along each axis in use.
+    /// levels of 8 bits. `None` if the pattern is not seen along each axis in use; `estimated` says
+    /// whether the pitch along x, and along y, was estimated.
     ///
     /// # Errors
     /// The failing call.
@@ -190,6 +191,7 @@ impl PitchThreshold {
         &mut self,
         frame: &ClFrame,
         rows: usize,
+        estimated: [bool; 2],
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
         let Some(presence) = self
@@ -205,6 +207,7 @@ impl PitchThreshold {
             frame,
             rows,
             &self.at_pitches,
+            estimated,
             &self.counters,
             meter,
         )
