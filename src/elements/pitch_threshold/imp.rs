@@ -25,7 +25,7 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream,
-        pitches::{Change, Estimated, Estimation, Probes, post_missing, probes},
+        pitches::{Change, Estimated, Estimation, Probes, post_missing, post_moved, probes},
     },
     last_report::LastReport,
     lock,
@@ -243,7 +243,7 @@ impl State {
                 .estimated
                 .set_pitches(element.obj().upcast_ref(), known);
         }
-        if !self.estimation.is_due() {
+        if !self.estimation.is_due(view) {
             return Ok(());
         }
         let changes = self.estimation.update(&mut operator.probes, view)?;
@@ -252,8 +252,14 @@ impl State {
         }
         let is_alone = live.in_force()?.settings.plan.pitches == [0.0; 2];
         for change in changes {
-            if let Change::Missing(axis) = change {
-                post_missing(element.obj().upcast_ref(), axis, is_alone);
+            match change {
+                Change::Pitch => {}
+                Change::Moved { axis, from, to } => {
+                    post_moved(element.obj().upcast_ref(), axis, from, to);
+                }
+                Change::Missing(axis) => {
+                    post_missing(element.obj().upcast_ref(), axis, is_alone);
+                }
             }
         }
         Ok(())
