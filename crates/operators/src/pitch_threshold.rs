@@ -202,12 +202,20 @@ impl PitchThreshold {
             return Ok(None);
         };
         self.clean = false;
+        let [along_x, along_y] = estimated;
+        let comparisons = self
+            .at_pitches
+            .iter()
+            .map(|comparison| match comparison.axis {
+                Axis::X => (comparison, along_x),
+                Axis::Y => (comparison, along_y),
+            });
+        let comparisons: Vec<_> = comparisons.collect();
         presence.learn(
             &self.context,
             frame,
             rows,
-            &self.at_pitches,
-            estimated,
+            &comparisons,
             &self.counters,
             meter,
         )
