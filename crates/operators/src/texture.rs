@@ -226,7 +226,7 @@ impl Texture {
         let mut warm = Self::prepare(context, &small, &warm_settings)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
-        warm.learn_contrast(&input, small.height, &meter)?;
+        warm.learn_contrast(&input, small.height, [false; 2], &meter)?;
         if warm.contrast != Contrast::Off {
             // The frame of zeros lacks the texture everywhere, so all kernels run.
             warm.contrast = Contrast::Known(1.0);
@@ -719,18 +719,17 @@ impl Repeating for Texture {
         &mut self,
         frame: &ClFrame,
         rows: usize,
+        estimated: [bool; 2],
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
-        let Some(presence) = self
-            .presence
-            .as_mut()
-            .filter(|_| self.at_pitches.len() == 2)
-        else {
+        let both = self.at_pitches.len() == estimated.len();
+        let Some(presence) = self.presence.as_mut().filter(|_| both) else {
             return Ok(None);
         };
         self.is_clean = false;
-        let (context, at, counters) = (&self.context, &self.at_pitches, &self.counters);
-        presence.learn(context, frame, rows, at, counters, meter)
+        let comparisons: Vec<(&Comparison, bool)> = self.at_pitches.iter().zip(estimated).collect();
+        let (context, counters) = (&self.context, &self.counters);
+        presence.learn(context, frame, rows, &comparisons, counters, meter)
     }
 
     fn set_contrast(&mut self, contrast: Contrast) {

@@ -14,7 +14,7 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     pitch::Axis,
-    pitch_estimate::{Lines, PitchChange, PitchEstimator, PitchTracker},
+    pitch_estimate::{LARGEST_TOLERANCE, Lines, PitchChange, PitchEstimator, PitchTracker},
 };
 use clinspect_operators::Probe;
 
@@ -23,6 +23,8 @@ const EAGER_FRAMES: u64 = 16;
 /// Later, one frame of this many is examined, since an estimate takes milliseconds. If it disagrees
 /// with the held pitch, the next frames are examined until the pitch is settled.
 const LAZY_FRAMES: u64 = 30;
+/// The same of a web, counted in occasions to learn.
+const LAZY_WEB: u64 = 4;
 /// Number of frames without a pattern before a warning.
 const PATIENCE: u64 = 4;
 
@@ -58,6 +60,15 @@ struct Estimate {
 pub enum Change {
     /// The pitch along an axis became known, moved, or is lost.
     Pitch,
+    /// The pitch along an axis moved by more than a comparison tolerates; follows `Pitch`.
+    Moved {
+        /// The axis.
+        axis: Axis,
+        /// Pitch until now, px.
+        from: f64,
+        /// Pitch from now on, px.
+        to: f64,
+    },
     /// No repeating pattern was found along the axis.
     Missing(Axis),
 }
@@ -97,15 +108,16 @@ impl Estimation {
     }
 
     /// Whether to examine this frame; call it once per frame.
-    pub fn is_due(&mut self) -> bool {
+    pub fn is_due(&mut self, view: &View) -> bool {
         let frame = self.frames;
+        let lazy = if view.is_web { LAZY_WEB } else { LAZY_FRAMES };
         self.frames += 1;
         self.axes.iter().flatten().any(|estimate| {
             let eager = match estimate.tracker.pitch() {
                 Some(_) => !estimate.tracker.is_settled(),
                 None => frame < EAGER_FRAMES,
             };
-            eager || frame.is_multiple_of(LAZY_FRAMES)
+            eager || frame.is_multiple_of(lazy)
         })
     }
 
@@ -131,6 +143,11 @@ impl Estimation {
             if change != PitchChange::None {
                 estimate.is_confirmed = false;
                 changes.push(Change::Pitch);
+                if let PitchChange::Moved { from, to } = change
+                    && (to - from).abs() > LARGEST_TOLERANCE * from
+                {
+                    changes.push(Change::Moved { axis, from, to });
+                }
             } else if estimate.tracker.is_settled() {
                 estimate.is_confirmed = true;
             }
@@ -222,9 +239,45 @@ impl Estimated {
     }
 }
 
+/// Posts the changes that a user has to know; `is_alone`: there is no other axis to compare along.
+pub fn post_changes(element: &ClBaseFilter, changes: &[Change], is_alone: bool) {
+    for change in changes {
+        match *change {
+            Change::Pitch => {}
+            Change::Moved { axis, from, to } => post_moved(element, axis, from, to),
+            Change::Missing(axis) => post_missing(element, axis, is_alone),
+        }
+    }
+}
+
+/// Warns that the pitch along an axis has moved.
+fn post_moved(element: &ClBaseFilter, axis: Axis, from: f64, to: f64) {
+    let (name, along, cause) = match axis {
+        Axis::X => ("pitch-x", "rows", "the camera's distance and the product"),
+        Axis::Y => (
+            "pitch-y",
+            "columns",
+            "the line's speed, the encoder and the product",
+        ),
+    };
+    gst::element_warning!(
+        element,
+        gst::StreamError::Format,
+        (
+            "the estimated pitch along {} changed from {:.3} to {:.3} pixels; check {}, or set {}",
+            along,
+            from,
+            to,
+            cause,
+            name
+        ),
+        ["frames are compared at the new pitch from now on"]
+    );
+}
+
 /// Posts that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
 /// info message.
-pub fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
+fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
     let (name, along) = match axis {
         Axis::X => ("pitch-x", "rows"),
         Axis::Y => ("pitch-y", "columns"),

@@ -21,7 +21,7 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream,
-        pitches::{Change, Estimated, Estimation, Probes, post_missing, probes},
+        pitches::{Change, Estimated, Estimation, Probes, post_changes, probes},
         presence::{self, Learned, Presence},
     },
     lock,
@@ -184,7 +184,7 @@ impl State {
             let known = self.estimation.pitches();
             element.estimated.set_pitches(object, known);
         }
-        if !self.estimation.is_due() {
+        if !self.estimation.is_due(view) {
             return Ok(());
         }
         let changes = self.estimation.update(&mut operator.probes, view)?;
@@ -194,12 +194,8 @@ impl State {
             gst::info!(CAT, imp = element, "estimated pitches {known:?}");
             (element.estimated).post(object, ClTexture::MESSAGE);
         }
-        for change in changes {
-            if let Change::Missing(axis) = change {
-                // A texture needs both axes.
-                post_missing(object, axis, true);
-            }
-        }
+        // A texture needs both axes.
+        post_changes(object, &changes, true);
         Ok(())
     }
 
@@ -283,7 +279,11 @@ impl Comparing for State {
         let in_force = live.in_force()?;
         self.apply_pitches(in_force);
         let InForce { operator, settings } = in_force;
-        let (object, wanted) = (element.obj(), settings.properties.contrast());
+        let object = element.obj();
+        let wanted = (
+            settings.properties.contrast(),
+            settings.properties.estimates(),
+        );
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
         (element.presence).update(of, wanted, &mut *operator.comparison, learned, view)
