@@ -52,6 +52,8 @@ struct Estimate {
     looked: u64,
     /// A later estimate agreed with the held pitch.
     is_confirmed: bool,
+    /// The pitch of the frame that was examined last, if it has one and no other frame came since.
+    of_frame: Option<f64>,
     missing: LastReport<()>,
 }
 
@@ -99,6 +101,14 @@ impl Estimation {
         [0, 1].map(|axis| self.axes[axis].as_ref()?.tracker.pitch())
     }
 
+    /// The pitches along x and along y of the frame, px: its own where it was examined and has one, else those held.
+    pub fn pitches_of_frame(&self) -> [Option<f64>; 2] {
+        [0, 1].map(|axis| {
+            let estimate = self.axes[axis].as_ref()?;
+            estimate.of_frame.or(estimate.tracker.pitch())
+        })
+    }
+
     /// Whether a pitch that is estimated may soon change.
     pub fn may_move(&self) -> bool {
         self.axes
@@ -121,24 +131,35 @@ impl Estimation {
         })
     }
 
-    /// Examines a frame with the probes along x and y.
+    /// Examines a frame with the probes along x and y, along the axes that are `due`.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn update(&mut self, probes: &mut Probes, view: &View) -> Result<Vec<Change>, ClError> {
+    pub fn update(
+        &mut self,
+        probes: &mut Probes,
+        due: [bool; 2],
+        view: &View,
+    ) -> Result<Vec<Change>, ClError> {
         let mut changes = Vec::new();
-        for (axis, (estimate, probe)) in [Axis::X, Axis::Y]
+        for ((axis, due), (estimate, probe)) in [Axis::X, Axis::Y]
             .into_iter()
+            .zip(due)
             .zip(self.axes.iter_mut().zip(probes))
         {
             let (Some(estimate), Some(probe)) = (estimate, probe) else {
                 continue;
             };
+            estimate.of_frame = None;
+            if !due {
+                continue;
+            }
             probe.take_rows(view.rows)?;
             let length = probe.length();
             let samples = probe.run(view.frame, view.meter)?;
             let found = estimate.estimator.estimate(&Lines { samples, length });
             estimate.looked += 1;
+            estimate.of_frame = found.map(|found| found.pitch_px);
             let change = estimate.tracker.update(found);
             if change != PitchChange::None {
                 estimate.is_confirmed = false;

@@ -252,7 +252,9 @@ impl State {
         if !self.estimation.is_due(view) {
             return Ok(());
         }
-        let changes = self.estimation.update(&mut operator.probes, view)?;
+        let changes = self
+            .estimation
+            .update(&mut operator.probes, [true; 2], view)?;
         if changes.contains(&Change::Pitch) {
             self.apply_estimates(element, live)?;
         }

@@ -184,10 +184,10 @@ impl State {
             let known = self.estimation.pitches();
             element.estimated.set_pitches(object, known);
         }
-        if !self.estimation.is_due(view) {
-            return Ok(());
-        }
-        let changes = self.estimation.update(&mut operator.probes, view)?;
+        // The pitch along the web varies with the line's speed, so each frame tells its own. The camera's distance decides
+        // that along a row.
+        let due = [self.estimation.is_due(view), true];
+        let changes = (self.estimation).update(&mut operator.probes, due, view)?;
         if changes.contains(&Change::Pitch) {
             let known = self.estimation.pitches();
             element.estimated.set_pitches(object, known);
@@ -201,7 +201,8 @@ impl State {
 
     /// Gives the operator the pitches in use. Estimates that do not fit the frame are none.
     fn apply_pitches(&self, in_force: &mut InForce<Plan, Operator>) {
-        let pitches = (in_force.settings.properties).pitches(self.estimation.pitches());
+        let estimated = self.estimation.pitches_of_frame();
+        let pitches = in_force.settings.properties.pitches(estimated);
         if let Err(why) = in_force.operator.set_pitches(pitches) {
             gst::debug!(CAT, "pitches {pitches:?}: {why}");
         }
