@@ -186,6 +186,71 @@ fn small_defects_that_may_pass_do_not_raise_the_limit() {
 }
 
 #[test]
+fn frames_are_judged_by_the_limits_before_while_limits_are_tried() {
+    let Some(device) = start() else { return };
+    let frame = panels().next(3);
+    let line = "clpitchthreshold pitch-x=16 pitch-y=16 scales=2 min-contrast=5 min-area=3 threshold=30 \
+                learn=learn,frames=2";
+    for format in ["bitmask", "gray8"] {
+        let mask = match format {
+            "gray8" => "! capsfilter caps=video/x-raw,format=GRAY8",
+            _ => "",
+        };
+        let judged = |is_learning: bool| {
+            let mut rig = Rig::new(&format!("{line} {mask}"), &caps_of(&frame));
+            if is_learning {
+                (rig.only("clpitchthreshold")).emit_by_name::<()>("learn", &[]);
+            }
+            let output = rig.pass(buffer_of(&frame, &device));
+            let result = DefectResult {
+                learning: None,
+                ..DefectResult::read(&output).remove(0)
+            };
+            assert!(!result.defects.is_empty());
+            (
+                read(&output),
+                DefectResult {
+                    element: String::new(),
+                    ..result
+                },
+            )
+        };
+        assert!(judged(true) == judged(false), "{format}");
+    }
+}
+
+#[test]
+fn strips_of_a_web_count_as_frames() {
+    let Some(device) = start() else { return };
+    let good = good(3);
+    let line = "clpitchthreshold pitch-x=16 pitch-y=0 min-contrast=0 min-area=3 line-scan=true \
+                learn=learn,frames=2,margin=0";
+    let mut rig = Rig::new(line, &caps_of(&good[0]));
+    let element = rig.only("clpitchthreshold");
+    element.emit_by_name::<()>("learn", &[]);
+    for frame in &good {
+        rig.push(buffer_of(frame, &device)).expect("a strip");
+    }
+    rig.harness().push_event(gst::event::Eos::new());
+    let told = rig.told("clpitchthreshold-learned");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].get::<u32>("frames"), Ok(2));
+    // Each strip as a frame of its own.
+    let demands = good[..2].iter().map(|frame| {
+        let mut rig = Rig::new(
+            "clpitchthreshold pitch-x=16 pitch-y=0 min-contrast=0 min-area=3 learn=learn,frames=1,margin=0",
+            &caps_of(frame),
+        );
+        let told = learn(&mut rig, "clpitchthreshold", std::slice::from_ref(frame));
+        told.get::<f64>("threshold").expect("a limit")
+    });
+    assert_eq!(
+        told[0].get::<f64>("threshold"),
+        Ok(max(&demands.collect::<Vec<_>>()))
+    );
+}
+
+#[test]
 fn only_classes_that_fail_a_frame_raise_the_limit() {
     let Some(device) = start() else { return };
     let good = good(1);

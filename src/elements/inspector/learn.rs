@@ -152,8 +152,7 @@ pub(super) struct Judge<'a> {
 
 /// Limits that were learned.
 pub(super) struct NewLimits {
-    /// The name of each and its value.
-    limits: Vec<(&'static str, Learned)>,
+    limits: Vec<(Limit, Learned)>,
     frames: usize,
     missing: usize,
 }
@@ -284,7 +283,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         let named = limits.iter().zip(learned).map(|(limit, learned)| {
             let limit_in_range = learned.limit.min(limit.most);
             (
-                limit.name,
+                *limit,
                 Learned {
                     limit: limit_in_range,
                     ..learned
@@ -402,7 +401,7 @@ impl NewLimits {
     /// The name of each limit and its value.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let limits = self.limits.iter();
-        limits.map(|(name, learned)| (*name, learned.limit))
+        limits.map(|(limit, learned)| (limit.name, learned.limit))
     }
 
     /// Posts the message `<message>-learned`, and a warning for a limit that hides the pattern.
@@ -411,7 +410,7 @@ impl NewLimits {
             .field("frames", self.frames as u32)
             .field("missing-frames", self.missing as u32)
             .build();
-        for (name, Learned { limit, frame }) in &self.limits {
+        for (Limit { name, .. }, Learned { limit, frame }) in &self.limits {
             fields.set(*name, limit);
             fields.set(format!("{name}-frame"), frame);
         }
@@ -423,8 +422,21 @@ impl NewLimits {
         }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());
-        for (name, Learned { limit, frame }) in &self.limits {
-            if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast) {
+        for (Limit { name, most, .. }, Learned { limit, frame }) in &self.limits {
+            if limit >= most {
+                gst::element_warning!(
+                    element,
+                    gst::StreamError::Format,
+                    (
+                        "the learned limit {}={} is the highest one, so hardly anything is found; look at frame {}, and \
+                         take it out with the signal forget if it is not good",
+                        name,
+                        limit,
+                        frame
+                    )
+                );
+            } else if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast)
+            {
                 gst::element_warning!(
                     element,
                     gst::StreamError::Format,
