@@ -239,6 +239,7 @@ fn strips_of_a_web_count_as_frames() {
     let told = rig.told("clpitchthreshold-learned");
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(told[0].get::<u32>("frames"), Ok(2));
+    assert!(told[0].get::<f64>("threshold").unwrap() > 50.0, "{told:?}");
     // Each strip as a frame of its own.
     let demands = good[..2].iter().map(|frame| {
         let mut rig = Rig::new(
