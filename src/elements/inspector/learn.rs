@@ -159,8 +159,7 @@ pub(super) struct Judge<'a> {
 
 /// Limits that were learned.
 pub(super) struct NewLimits {
-    /// The name of each and its value.
-    limits: Vec<(&'static str, Learned)>,
+    limits: Vec<(Limit, Learned)>,
     frames: usize,
     missing: usize,
 }
@@ -291,7 +290,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         let named = limits.iter().zip(learned).map(|(limit, learned)| {
             let limit_in_range = learned.limit.min(limit.most);
             (
-                limit.name,
+                *limit,
                 Learned {
                     limit: limit_in_range,
                     ..learned
@@ -409,7 +408,7 @@ impl NewLimits {
     /// The name of each limit and its value.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let limits = self.limits.iter();
-        limits.map(|(name, learned)| (*name, learned.limit))
+        limits.map(|(limit, learned)| (limit.name, learned.limit))
     }
 
     /// Posts the message `<message>-learned`, and a warning for a limit that hides the pattern.
@@ -418,7 +417,7 @@ impl NewLimits {
             .field("frames", self.frames as u32)
             .field("missing-frames", self.missing as u32)
             .build();
-        for (name, Learned { limit, frame }) in &self.limits {
+        for (Limit { name, .. }, Learned { limit, frame }) in &self.limits {
             fields.set(*name, limit);
             fields.set(format!("{name}-frame"), frame);
         }
@@ -430,8 +429,21 @@ impl NewLimits {
         }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());
-        for (name, Learned { limit, frame }) in &self.limits {
-            if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast) {
+        for (Limit { name, most, .. }, Learned { limit, frame }) in &self.limits {
+            if limit >= most {
+                gst::element_warning!(
+                    element,
+                    gst::StreamError::Format,
+                    (
+                        "the learned limit {}={} is the highest one, so hardly anything is found; look at frame {}, and \
+                         take it out with the signal forget if it is not good",
+                        name,
+                        limit,
+                        frame
+                    )
+                );
+            } else if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast)
+            {
                 gst::element_warning!(
                     element,
                     gst::StreamError::Format,

@@ -286,7 +286,6 @@ impl<C: Comparing> InspectorStream<C> {
         let contrast = self.own.contrast(self.live.in_force()?);
         let element = self.element.obj();
         learned.post(element.upcast_ref(), C::Element::MESSAGE, contrast);
-        drop(element);
         self.save_limits(learned)
     }
 

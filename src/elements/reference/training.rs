@@ -95,9 +95,10 @@ impl Trained {
 
     /// Without a model; `location` is the model's file, if there is one.
     pub fn new(location: PathBuf) -> Self {
-        let mut trained = Self::default();
-        trained.location = location;
-        trained
+        Self {
+            location,
+            ..Self::default()
+        }
     }
 
     /// Frames have this layout from now on. Reads the model from the file if no model fits them.
