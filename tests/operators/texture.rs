@@ -450,7 +450,12 @@ fn texture_strips_of_a_web_equal_one_frame() {
     ] {
         let width = 101;
         let input = cloth(Format::Gray8, [width, height], PLAIN, 0);
-        let rois = vec![[3, 1, 70, height as u32 - 1], [60, 20, 41, 15]];
+        // Some strips of the last web hold no region.
+        let rois = if height < 50 {
+            vec![[10, 12, 80, 9]]
+        } else {
+            vec![[3, 1, 70, height as u32 - 1], [60, 20, 41, 15]]
+        };
         let job = Job {
             noise_from,
             rois,

@@ -26,6 +26,15 @@ impl Rois {
         Ok(Self { words, memory })
     }
 
+    /// Takes other regions.
+    pub fn replace(&mut self, context: &ClContext, regions: &[Rect]) -> Result<(), ClError> {
+        if regions.len() == self.words.len() {
+            return self.update(context, regions);
+        }
+        *self = Self::new(context, regions)?;
+        Ok(())
+    }
+
     /// Writes the regions, if they have changed. Their number stays the same.
     pub fn update(&mut self, context: &ClContext, regions: &[Rect]) -> Result<(), ClError> {
         let words = roi_words(regions)?;

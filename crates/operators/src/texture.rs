@@ -141,6 +141,23 @@ pub struct Texture {
 /// Twin: `comparison_t` in `kernels/pitch_threshold.cl`, with nothing but zeros: a neighbour at the pixel itself.
 const EVERY_PIXEL: [i32; 8] = [0; 8];
 
+/// A region without pixels.
+const NOWHERE: [Rect; 1] = [Rect {
+    x0: 0,
+    y0: 0,
+    x1: 0,
+    y1: 0,
+}];
+
+/// The regions; one without pixels if there are none, because memory is never empty.
+fn or_nowhere(regions: &[Rect]) -> &[Rect] {
+    if regions.is_empty() {
+        &NOWHERE
+    } else {
+        regions
+    }
+}
+
 /// The comparisons along the axes whose pitch is known.
 fn at_pitches([x, y]: [f64; 2]) -> Vec<Comparison> {
     let along = [(Axis::X, x), (Axis::Y, y)].into_iter();
@@ -285,8 +302,8 @@ impl Texture {
             threshold_memory: upload(context, &thresholds.unwrap_or_default(), "thresholds")?,
             is_trial: false,
             tried_contrast: None,
-            rois: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
-            nowhere: Rois::new(context, &[Rect::new(0, 0, 0, 0)])?,
+            rois: Rois::new(context, &NOWHERE)?,
+            nowhere: Rois::new(context, &NOWHERE)?,
             ignore: (settings.ignored.as_ref())
                 .map(|pixels| Ignore::new(context, &program, pixels, layout.height))
                 .transpose()?,
@@ -367,7 +384,7 @@ impl Texture {
     fn judge_rows(&mut self, window: &Window) -> Result<(), ClError> {
         self.window = *window;
         self.judged = self.settings.judged(self.width, window, BORDER);
-        self.rois = Rois::new(&self.context, &self.judged)?;
+        (self.rois).replace(&self.context, or_nowhere(&self.judged))?;
         let ignored = match &mut self.ignore {
             Some(ignore) => {
                 let first_line = window.web_row + window.first as u64;
@@ -657,7 +674,7 @@ impl Texture {
                 .device_memory(count.next_power_of_two() * size_of::<TilePeaks>())?,
         };
         let inner = self.settings.judged(self.width, &window, PEAK_BORDER);
-        let inner = Rois::new(&self.context, &inner)?;
+        let inner = Rois::new(&self.context, or_nowhere(&inner))?;
         let [width, height] = self.size_args()?;
         let [tiles_arg, tiles_end] = tile_args(&tiles)?;
         let mut args = vec![
