@@ -82,6 +82,7 @@ const READERS: [(&str, &[&str]); 8] = [
     ),
     ("flat_field/references.rs", &["ModelFile::open("]),
     ("reference/file.rs", &["ModelFile::open("]),
+    ("inspector/saved.rs", &["ModelFile::open("]),
     // The names of the process's own threads.
     ("workers.rs", &["fs::read_dir(", "fs::read_to_string("]),
 ];
