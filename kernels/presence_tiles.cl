@@ -115,4 +115,7 @@ static void sum_tiles(__global const uchar *src, ulong src_offset, uint src_stri
         if (is_missing(sum.s1, sum.s2, (ulong)tiles.x * tiles.y, contrast))
             atomic_add(missing, 1u);
     }
+    /* pitch_threshold_wide calls this under a condition. Without a barrier before the branches join, PoCL 7.1
+     * lets all work-items take the branch above that work-item 0 takes, and they write past `sums`. */
+    barrier(CLK_LOCAL_MEM_FENCE);
 }

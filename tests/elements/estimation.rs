@@ -8,6 +8,8 @@ use std::sync::{
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::{DefectResult, Verdict};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use crate::{
     common::panel::PanelSpec,
@@ -15,7 +17,7 @@ use crate::{
     defects::counts,
     frames::{Frame, PADDED, PLAIN, read},
     panels::Panels,
-    reference::pitch_threshold::compare,
+    reference::{pitch_threshold::compare, put},
     support::{Rig, buffer_of, caps_of, noise, pitch_threshold_settings, start},
 };
 
@@ -265,7 +267,7 @@ fn pitch_that_changes_in_the_stream_is_followed() {
     assert_near(estimated(&rig)[0], 7.35);
     assert_eq!(rig.told("clpitchthreshold-pitch").len(), 1);
 
-    // Three estimates that agree, from one frame in thirty.
+    // Three estimates that agree: one frame in thirty is examined, and after it the next two.
     let mut panels = panel(size, [9.2, 7.35]);
     let frames: Vec<Frame> = (0..5).map(|_| panels.next(0)).collect();
     for number in 0..100 {
@@ -280,7 +282,73 @@ fn pitch_that_changes_in_the_stream_is_followed() {
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].get::<f64>("pitch-x"), Ok(estimated(&rig)[0]));
     assert_eq!(notified.load(Ordering::SeqCst), 2);
+}
+
+/// Cloth behind a line camera: yarns along x at a pitch of 9.3 px, along y at one that follows the line's speed. The
+/// phase wanders by 0.3 rad root mean square per pitch.
+fn cloth(pitch_y: f64, seed: u64) -> Frame {
+    const SIZE: [usize; 2] = [512, 256];
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut wander = |length: usize, pitch: f64| -> Vec<f64> {
+        let mut phase = 0.0;
+        let levels = (0..length).map(|_| {
+            let uniform = rng.random_range(-1.0..1.0) * f64::sqrt(3.0);
+            phase += std::f64::consts::TAU / pitch + 0.3 / pitch.sqrt() * uniform;
+            f64::cos(phase)
+        });
+        levels.collect()
+    };
+    let (warp, weft) = (wander(SIZE[0], 9.3), wander(SIZE[1], pitch_y));
+    let mut frame = Frame::showing(Format::Gray8, SIZE, PLAIN, Content::Constant(0), 0);
+    let geometry = frame.geometry(0);
+    for (y, weft) in weft.iter().enumerate() {
+        for (x, warp) in warp.iter().enumerate() {
+            let level = 110.0 + 25.0 * (warp + weft) + rng.random_range(-14.0..14.0);
+            let level = level.round().clamp(0.0, 255.0) as u32;
+            put(&mut frame.bytes, &geometry, x, y, level);
+        }
+    }
+    frame
+}
+
+#[test]
+fn change_of_the_line_speed_is_told_and_followed_and_scatter_is_not() {
+    let Some(device) = start() else { return };
+    let mut rig = Rig::new("clpitchthreshold threshold=60", &caps_of(&cloth(7.12, 0)));
+    for seed in 0..95 {
+        let output = rig.pass(buffer_of(&cloth(7.12, seed), &device));
+        let result = DefectResult::read(&output).remove(0);
+        assert_ne!(result.verdict, Verdict::None, "frame {seed}");
+    }
+    assert!((estimated(&rig)[1] - 7.12).abs() < 0.15);
     assert!(rig.warnings().is_empty());
+    let before = estimated(&rig);
+    let contrast = |rig: &Rig| -> f64 {
+        let estimates: gst::Structure = rig.only("clpitchthreshold").property("estimates");
+        estimates.get("contrast").unwrap()
+    };
+    assert!(contrast(&rig) > 0.0);
+    // One frame in thirty is examined, and after it the next ones.
+    for seed in 100..133 {
+        rig.pass(buffer_of(&cloth(11.0, seed), &device));
+    }
+    let held = estimated(&rig);
+    assert!(
+        (held[1] - 11.0).abs() < 0.3 && held[0] == before[0],
+        "{held:?}"
+    );
+    let warnings = rig.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    let text = &warnings[0].text;
+    let told = format!(
+        "along columns changed from {:.3} to {:.3} pixels",
+        before[1], held[1]
+    );
+    assert!(text.contains(&told), "{text}");
+    // The contrast was learned anew.
+    assert!(contrast(&rig) > 0.0);
+    let output = rig.pass(buffer_of(&cloth(11.0, 200), &device));
+    assert_ne!(DefectResult::read(&output)[0].verdict, Verdict::None);
 }
 
 #[test]

@@ -124,6 +124,7 @@ fn result(frame_number: u64) -> DefectResult {
             boundary_length: 6,
         }],
         class_names: vec!["scratch \"x\", y=1".into(), "Löcher".into()],
+        channels: vec!["residual-1".into(), "mean-10".into()],
         open_area: 7,
         ..DefectResult::default()
     }
@@ -383,6 +384,8 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("classes", 2_u32.to_send_value()),
         ("classes", "scratch".to_send_value()),
         ("classes", "scratch;;hole".to_send_value()),
+        ("channels", 2_u32.to_send_value()),
+        ("channels", "residual-1;;mean-1".to_send_value()),
         // All pixels of the web up to the strip's last row, and one more.
         ("open-area", 1601_u64.to_send_value()),
         ("train-frames", "3".to_send_value()),

@@ -45,6 +45,7 @@ mod semu;
 mod sharing;
 mod stats;
 mod structures;
+mod texture;
 mod two_devices;
 mod web;
 mod web_bad_input;

@@ -303,7 +303,7 @@ fn pitch_threshold_contrast_is_learned_where_the_pattern_is_seen() {
                 assert_eq!(operator.basis().judged.any, 0);
                 let meter = clinspect_opencl::Meter::new(false);
                 operator
-                    .learn_contrast(&input.import(&device), layout.height, &meter)
+                    .learn_contrast(&input.import(&device), layout.height, [false; 2], &meter)
                     .expect("looks for the pattern")
             })
             .collect()

@@ -35,7 +35,7 @@ mod refine;
 mod search;
 mod tracker;
 
-pub use tracker::{PitchChange, PitchTracker};
+pub use tracker::{LARGEST_TOLERANCE, PitchChange, PitchTracker};
 
 use correlation::{Correlator, Overlaps};
 use prepare::Prepared;

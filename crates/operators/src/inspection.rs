@@ -171,7 +171,8 @@ pub trait Repeating {
     fn pitches(&self) -> [f64; 2];
 
     /// The contrast of the pattern in a frame of `rows` rows: the standard deviation of the median tile, in grey levels
-    /// of 8 bits. `None` if the pattern is not seen along each axis in use.
+    /// of 8 bits. `None` if the pattern is not seen along each axis in use; `estimated` says whether the pitch along x,
+    /// and along y, was estimated.
     ///
     /// # Errors
     /// The failing call.
@@ -179,6 +180,7 @@ pub trait Repeating {
         &mut self,
         frame: &ClFrame,
         rows: usize,
+        estimated: [bool; 2],
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError>;
 

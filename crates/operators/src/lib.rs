@@ -29,7 +29,7 @@ pub use pitch_threshold::{Borders, Compare, PitchThreshold, PitchThresholdSettin
 pub use presence::Contrast;
 pub use probe::Probe;
 pub use reference::{
-    Align, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
+    Align, HeldOut, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
 };
 pub use self_test::{SelfTest, Trial};
 pub use texture::{NoiseFrom, Texture, TextureSettings};

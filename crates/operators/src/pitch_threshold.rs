@@ -198,6 +198,7 @@ impl Repeating for PitchThreshold {
         &mut self,
         frame: &ClFrame,
         rows: usize,
+        estimated: [bool; 2],
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
         let Some(presence) = self
@@ -208,11 +209,20 @@ impl Repeating for PitchThreshold {
             return Ok(None);
         };
         self.clean = false;
+        let [along_x, along_y] = estimated;
+        let comparisons = self
+            .at_pitches
+            .iter()
+            .map(|comparison| match comparison.axis {
+                Axis::X => (comparison, along_x),
+                Axis::Y => (comparison, along_y),
+            });
+        let comparisons: Vec<_> = comparisons.collect();
         presence.learn(
             &self.context,
             frame,
             rows,
-            &self.at_pitches,
+            &comparisons,
             &self.counters,
             meter,
         )

@@ -360,19 +360,21 @@ impl Presence {
     }
 
     /// The median tile's standard deviation in grey levels of 8 bits, if the frame shows a pattern
-    /// that repeats after each of the comparisons' distances; `rows` is its number of rows.
+    /// that repeats after each of the comparisons' distances; `rows` is its number of rows. Each
+    /// comparison comes with whether its pitch was estimated.
     pub fn learn(
         &mut self,
         context: &Arc<ClContext>,
         frame: &ClFrame,
         rows: usize,
-        comparisons: &[Comparison],
+        comparisons: &[(&Comparison, bool)],
         counters: &Mem,
         meter: &Meter,
     ) -> Result<Option<f64>, ClError> {
         self.take(context, &Window::frame(rows))?;
-        for comparison in comparisons {
-            if !shows_pattern(&self.pair_sums(context, frame, comparison, meter)?) {
+        for &(comparison, is_estimated) in comparisons {
+            let sums = self.pair_sums(context, frame, comparison, meter)?;
+            if !shows_pattern(&sums, is_estimated) {
                 return Ok(None);
             }
         }

@@ -38,7 +38,7 @@ use reached::Reach;
 use reader::DeviceModel;
 pub use reader::Reading;
 pub use settings::{Align, NormalizeBy, ReferenceSettings};
-pub use training::{Progress, Training};
+pub use training::{HeldOut, Progress, Training};
 
 /// Two counters of marked pixels, of which the kernel clears the other one.
 type Counters = [u32; 2];
@@ -57,6 +57,7 @@ struct Base {
     size: [usize; 2],
     sample: SampleType,
     depth: u32,
+    layout: Arc<FrameLayout>,
 }
 
 impl Base {
@@ -264,6 +265,7 @@ impl Reference {
             size: [layout.width, layout.height],
             sample: layout.sample,
             depth: effective_depth(settings.bit_depth, layout.sample)?,
+            layout: Arc::new(layout.clone()),
         };
         let model = (settings.model.as_ref())
             .map(|model| DeviceModel::new(&base, settings, model))

@@ -19,7 +19,10 @@ use clinspect_core::{
         BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD,
         PEAK_BORDER, Repeat, Tiles, needed_q8, threshold_q8,
     },
-    variant::{TEXTURE_GROUP, TextureVariant, texture_line_reach, texture_variant},
+    variant::{
+        TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_line_bytes, texture_line_reach,
+        texture_variant,
+    },
     window::{Reach, Window},
 };
 use clinspect_opencl::{
@@ -48,10 +51,11 @@ type Counters = [u32; 4];
 const TILES: usize = 2;
 /// Bands of rows per compute unit of a CPU.
 const BANDS_PER_UNIT: usize = 4;
-/// Rows per work-item of `texture_lattice`, and pixels per work-group of `texture_tiles`. Twins in
+/// Rows per work-item and work-items per work-group of `texture_lattice`, and pixels per work-group of `texture_tiles`. Twins in
 /// `kernels/texture_items.cl`.
-const LATTICE_ROWS: usize = 32;
-const WIDE_PIXELS: usize = 128;
+const LATTICE_ROWS: usize = 8;
+const LATTICE_GROUP: usize = 64;
+const WIDE_PIXELS: usize = 448;
 /// Pixels and rows per work-group of `texture_mark`. Twins: `BLOCK_PIXELS` and `BLOCK_ROWS` in `kernels/texture_items.cl`.
 const BLOCK: [usize; 2] = [64, 16];
 /// The factor that a threshold learned from good frames lies above the tiles' mean, less 1: measured on real cloth
@@ -226,7 +230,7 @@ impl Texture {
         let mut warm = Self::prepare(context, &small, &warm_settings)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
-        warm.learn_contrast(&input, small.height, &meter)?;
+        warm.learn_contrast(&input, small.height, [false; 2], &meter)?;
         if warm.contrast != Contrast::Off {
             // The frame of zeros lacks the texture everywhere, so all kernels run.
             warm.contrast = Contrast::Known(1.0);
@@ -464,14 +468,21 @@ impl Texture {
         if self.variant == TextureVariant::Items {
             let reach = texture_line_reach(Some(&along_x));
             args.push(Arg::I32(to_i32(reach, "a reach")?));
-            args.push(Arg::Local((TEXTURE_GROUP + 2 * reach) * size_of::<u16>()));
+            args.push(Arg::Local(texture_line_bytes(reach)));
         }
-        let range = self.range(self.window.height, [TEXTURE_GROUP, 1]);
+        let range = self.range(self.window.height, [TEXTURE_LINE, 1]);
         submission.run(&mut self.kernels.smooth, "texture_smooth", &args, &range)?;
 
         let mut args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        let range = self.range(self.window.height, [TEXTURE_GROUP, LATTICE_ROWS]);
+        let range = match self.variant {
+            TextureVariant::Rows => self.range(self.window.height, BLOCK),
+            TextureVariant::Items => {
+                let columns = self.width.div_ceil(4 * LATTICE_GROUP);
+                let groups = [columns, self.window.height.div_ceil(LATTICE_ROWS)];
+                NdRange::tiles(groups, LATTICE_GROUP)
+            }
+        };
         submission.run(&mut self.kernels.lattice, "texture_lattice", &args, &range)?;
 
         let mut args = vec![width, height, pictures, pitch, tiles, tiles_end];
@@ -719,18 +730,17 @@ impl Repeating for Texture {
         &mut self,
         frame: &ClFrame,
         rows: usize,
+        estimated: [bool; 2],
         meter: &Arc<Meter>,
     ) -> Result<Option<f64>, ClError> {
-        let Some(presence) = self
-            .presence
-            .as_mut()
-            .filter(|_| self.at_pitches.len() == 2)
-        else {
+        let both = self.at_pitches.len() == estimated.len();
+        let Some(presence) = self.presence.as_mut().filter(|_| both) else {
             return Ok(None);
         };
         self.is_clean = false;
-        let (context, at, counters) = (&self.context, &self.at_pitches, &self.counters);
-        presence.learn(context, frame, rows, at, counters, meter)
+        let comparisons: Vec<(&Comparison, bool)> = self.at_pitches.iter().zip(estimated).collect();
+        let (context, counters) = (&self.context, &self.counters);
+        presence.learn(context, frame, rows, &comparisons, counters, meter)
     }
 
     fn set_contrast(&mut self, contrast: Contrast) {

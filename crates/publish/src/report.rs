@@ -80,6 +80,9 @@ pub struct ReportedDefect {
     pub mean_difference: f32,
     /// Difference of largest magnitude, grey levels.
     pub peak_difference: f32,
+    /// The channel that marks the defect most, if the element has channels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
     /// Distance of the box from the left edge, mm, if the size of a pixel is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x_mm: Option<f64>,
@@ -223,6 +226,7 @@ impl ReportedDefect {
             peak_difference: defect.peak_difference,
             x_mm: result.x_mm(defect),
             y_m: result.y_m(defect),
+            channel: result.channel(defect).map(Into::into),
             semu: result.semu(defect),
         }
     }

@@ -72,6 +72,7 @@ impl DefectResult {
             && are_lengths([self.mm_per_pixel_x, self.mm_per_pixel_y, self.mean_level])
             && self.class_names.len() < usize::from(Defect::PATTERN_MISSING)
             && self.class_names.iter().all(|name| !name.is_empty())
+            && self.channels.iter().all(|name| !name.is_empty())
             && self.defects.iter().all(|defect| self.can_hold(defect))
             && in_strip <= self.defect_pixels
             && have_ids_of_their_own(&self.defects)

@@ -110,6 +110,9 @@ pub struct DefectResult {
     pub overflow: bool,
     /// Names of the classes 1, 2, …; none contains a semicolon.
     pub class_names: Vec<String>,
+    /// Names of the element's channels: a defect's [`Defect::level`] is the channel that marks it most. Empty for elements
+    /// without channels.
+    pub channels: Vec<String>,
     /// Marked pixels of the largest defect that may continue in the next strip; 0 for frames.
     pub open_area: u64,
     /// The packed mask, if the meta is on the frame itself.
@@ -155,6 +158,9 @@ impl DefectResult {
         if !self.class_names.is_empty() {
             fields.set("classes", self.class_names.join(BETWEEN_CLASSES));
         }
+        if !self.channels.is_empty() {
+            fields.set("channels", self.channels.join(BETWEEN_CLASSES));
+        }
         fields.set("corrupted", self.corrupted);
         fields.set("verdict", self.verdict.name());
     }
@@ -196,12 +202,22 @@ impl DefectResult {
             .field("class-name", self.class_name(defect.class))
             .field("flags", u32::from(defect.flags))
             .field("level", u32::from(defect.level()))
+            .field_if_some("channel", self.channel(defect))
             .field_if_some("semu", self.semu(defect))
             .field("major-axis", f64::from(defect.major_axis))
             .field("minor-axis", f64::from(defect.minor_axis))
             .field("orientation", f64::from(defect.orientation))
             .field("boundary-length", defect.boundary_length)
             .build()
+    }
+
+    /// The channel that marks a defect most; `None` for elements without channels, and where the pattern is missing.
+    pub fn channel(&self, defect: &Defect) -> Option<&str> {
+        if defect.class == Defect::PATTERN_MISSING {
+            return None;
+        }
+        let name = self.channels.get(usize::from(defect.level()));
+        name.map(String::as_str)
     }
 
     /// The part of a defect's box that lies in the frame: x, y, width, height, px.
@@ -284,6 +300,8 @@ impl DefectResult {
             later(fields, "learn-frames")?,
         ];
         let class_names = classes.map(|names| names.split(BETWEEN_CLASSES).map(Into::into));
+        let channels: Option<&str> = later(fields, "channels")?;
+        let channels = channels.map(|names| names.split(BETWEEN_CLASSES).map(Into::into));
         Some(Self {
             element: fields.get("element").ok()?,
             frame_number: fields.get("frame-number").ok()?,
@@ -311,6 +329,7 @@ impl DefectResult {
             defects,
             overflow: fields.get("overflow").ok()?,
             class_names: class_names.map_or(Vec::new(), Iterator::collect),
+            channels: channels.map_or(Vec::new(), Iterator::collect),
             open_area: later(fields, "open-area")?,
             mask: fields.get("mask").ok(),
             ignored: fields.get("ignored").ok(),

@@ -179,7 +179,9 @@ impl DefectResult {
         if self.is_classified(d) {
             line += &format!(", class {}", self.class_name(d.class));
         }
-        if d.level() > 0 {
+        if let Some(channel) = self.channel(d) {
+            line += &format!(", channel {channel}");
+        } else if d.level() > 0 {
             line += &format!(", level {}", d.level());
         }
         if let Some(semu) = self.semu(d) {

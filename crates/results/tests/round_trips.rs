@@ -119,6 +119,7 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                     verdict,
                     defects,
                     overflow,
+                    channels: class_names.clone(),
                     class_names,
                     open_area: counts[8],
                     mask: mask(has_mask, 1),

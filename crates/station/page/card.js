@@ -31,7 +31,7 @@ const COMMANDS = {
   "take-white": { verb: "Take white reference", text: "First put an even white or grey surface in front of the camera, with the lamp on. The flat field averages the next frames and replaces its white reference." },
   "take-dark": { verb: "Take dark reference", text: "First cover the lens or switch the lamp off. The flat field averages the next frames and replaces its dark reference." },
   train: { verb: "Train reference", text: "Let only good parts pass. The next frames train a new reference, which replaces the one before. Frames of the training are not judged." },
-  "learn-threshold": { verb: "Learn threshold", text: "Let only good parts pass. The analyzer learns its threshold from the next frames." },
+  learn: { verb: "Learn limits", text: "Let only good parts pass. The analyzer learns its limits from the next frames." },
   "take-reference": { verb: "Take light reference", text: "First adjust the light and let a good part pass. The histogram takes the next frame's median grey level; the alarm lamp-drift counts from it." },
 };
 

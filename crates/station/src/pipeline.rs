@@ -243,7 +243,7 @@ impl Pipeline {
     ///
     /// # Errors
     /// A sentence for the person who asked.
-    pub fn command(&self, command: Command) -> Result<String, String> {
+    pub fn command(&self, command: Command, frame: Option<u64>) -> Result<String, String> {
         let offer = self
             .offers
             .iter()
@@ -259,12 +259,25 @@ impl Pipeline {
                     .to_owned(),
             );
         }
-        element.emit_by_name::<()>(signal, &[]);
+        match (command, frame) {
+            (Command::Forget, Some(frame)) => element.emit_by_name::<()>(signal, &[&frame]),
+            (Command::Forget, None) => {
+                return Err(
+                    "name the frame to forget, such as {\"command\": \"forget\", \"frame\": 12}; the message of the \
+                     learned limits says which frame set each of them"
+                        .to_owned(),
+                );
+            }
+            _ => element.emit_by_name::<()>(signal, &[]),
+        }
         Ok(match command {
             Command::TakeWhite => "the next frames become the white reference",
             Command::TakeDark => "the next frames become the dark reference",
             Command::Train => "the next frames train the reference; let good ones pass",
-            Command::LearnThreshold => "the next frames set the threshold; let good ones pass",
+            Command::Learn => "the next frames set the limits; let good ones pass",
+            Command::Forget => {
+                "the limits are computed again without the frame; let a good one pass in its place"
+            }
             Command::TakeReference => "the next frame becomes the reference of alarm-drift",
         }
         .to_owned())
@@ -322,11 +335,12 @@ impl Drop for Pipeline {
 
 /// Commands, the elements that carry them out (any that has the signal without a name), and their
 /// signals.
-const SIGNALS: [(Command, Option<&str>, &str); 5] = [
+const SIGNALS: [(Command, Option<&str>, &str); 6] = [
     (Command::TakeWhite, Some("clflatfield"), "take-white"),
     (Command::TakeDark, Some("clflatfield"), "take-dark"),
     (Command::Train, Some("clreference"), "train"),
-    (Command::LearnThreshold, None, "learn-threshold"),
+    (Command::Learn, None, "learn"),
+    (Command::Forget, None, "forget"),
     (
         Command::TakeReference,
         Some("clhistogram"),

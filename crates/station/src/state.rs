@@ -47,6 +47,8 @@ pub struct Camera {
 pub struct Request {
     /// What to do.
     pub command: Command,
+    /// The frame that [`Command::Forget`] names.
+    pub frame: Option<u64>,
     /// A sentence for the person who asked: what happens now, or why the command was refused. No
     /// answer counts as a failure.
     pub answer: oneshot::Sender<Result<String, String>>,
@@ -86,8 +88,10 @@ pub enum Command {
     TakeDark,
     /// Emits `train` on the reference.
     Train,
-    /// Emits `learn-threshold` on the analyzer.
-    LearnThreshold,
+    /// Emits `learn` on the analyzer.
+    Learn,
+    /// Emits `forget` on the analyzer, with the number of a frame.
+    Forget,
     /// Emits `take-reference` on the histogram.
     TakeReference,
 }

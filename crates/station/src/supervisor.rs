@@ -389,7 +389,7 @@ impl Run {
     fn answer(&mut self, pipeline: Option<&Pipeline>) {
         while let Ok(request) = self.requests.try_recv() {
             let answer = match pipeline {
-                Some(pipeline) => pipeline.command(request.command),
+                Some(pipeline) => pipeline.command(request.command, request.frame),
                 None => Err("the camera does not run".to_owned()),
             };
             // The request may have timed out meanwhile.

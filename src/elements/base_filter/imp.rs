@@ -110,6 +110,7 @@ impl Running {
             stream.learn(&View {
                 frame: &input,
                 rows,
+                is_web: false,
                 meter,
             })?;
         }

@@ -73,6 +73,8 @@ pub struct View<'a> {
     pub frame: &'a ClFrame,
     /// Their number.
     pub rows: usize,
+    /// Whether they are of a web, from which an element learns from time to time only.
+    pub is_web: bool,
     /// The element's counters.
     pub meter: &'a Arc<Meter>,
 }

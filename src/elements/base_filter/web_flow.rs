@@ -214,6 +214,7 @@ impl ClBaseFilter {
                 stream.learn(&View {
                     frame: &frame,
                     rows,
+                    is_web: true,
                     meter: importer.meter(),
                 })?;
             }

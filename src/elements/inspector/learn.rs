@@ -15,7 +15,7 @@ use super::{
     classify::{Classifier, Rules, features, record},
 };
 use crate::elements::{
-    base_filter::{ClBaseFilter, ClBaseFilterExt, InForce},
+    base_filter::{ClBaseFilter, ClBaseFilterExt},
     lock,
     structure::structure,
     text::Location,
@@ -159,8 +159,7 @@ pub(super) struct Judge<'a> {
 
 /// Limits that were learned.
 pub(super) struct NewLimits {
-    /// The name of each and its value.
-    limits: Vec<(&'static str, Learned)>,
+    limits: Vec<(Limit, Learned)>,
     frames: usize,
     missing: usize,
 }
@@ -193,9 +192,9 @@ impl<S: Clone + PartialEq> Learning<S> {
         self.learner.as_ref().map_or(0, Learner::missing)
     }
 
-    /// The good frames so far and all, while limits are learned.
+    /// The good frames so far and all.
     pub fn progress(&self) -> Option<[u32; 2]> {
-        let learner = self.learner.as_ref().filter(|l| l.missing() > 0)?;
+        let learner = self.learner.as_ref()?;
         let [good, wanted] = [learner.good().len(), learner.wanted()];
         Some([good, wanted].map(|frames| u32::try_from(frames).unwrap_or(u32::MAX)))
     }
@@ -240,23 +239,14 @@ impl<S: Clone + PartialEq> Learning<S> {
             .flatten()
     }
 
-    /// Finds what the frame of the last mark demands, if limits are being learned. Afterwards the mask is that of a
-    /// trial if this is true.
-    ///
-    /// # Errors
-    /// A failing OpenCL call.
-    pub fn demands<C: Comparing<Settings = S>>(
-        &mut self,
-        in_force: &mut InForce<S, C::Operator>,
-        judge: &Judge,
-        subject: Subject,
-        mask: MaskTarget,
-    ) -> Result<(Option<Vec<Demand>>, bool), ClError> {
+    /// Whether a frame that is compared under these settings counts. Begins anew if the frames so far were compared under
+    /// others.
+    pub fn counts<C: Comparing<Settings = S>>(&mut self, settings: &S, judge: &Judge) -> bool {
         let Some(learner) = self.learner.as_mut().filter(|l| l.missing() > 0) else {
-            return Ok((None, false));
+            return false;
         };
         let under = Under {
-            comparison: C::counted_under(&in_force.settings),
+            comparison: C::counted_under(settings),
             rules: judge.rules.clone(),
             listing: *judge.listing,
         };
@@ -267,25 +257,7 @@ impl<S: Clone + PartialEq> Learning<S> {
             }
             self.under = Some(under);
         }
-        let operator: &mut _ = &mut *in_force.operator;
-        let Some(mut demands) = operator.demands(subject)? else {
-            return Ok((None, false));
-        };
-        let mut has_tried = false;
-        let limits = operator.limits();
-        let found = judge.find(
-            operator,
-            &limits,
-            &mut demands,
-            &mut has_tried,
-            subject,
-            mask,
-        );
-        if has_tried {
-            let restored = operator.try_limits(None);
-            found.and(restored)?;
-        }
-        Ok((Some(demands), has_tried))
+        true
     }
 
     /// Adds the frame. Returns the limits after the last one.
@@ -318,7 +290,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         let named = limits.iter().zip(learned).map(|(limit, learned)| {
             let limit_in_range = learned.limit.min(limit.most);
             (
-                limit.name,
+                *limit,
                 Learned {
                     limit: limit_in_range,
                     ..learned
@@ -337,7 +309,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         let [good, wanted] = if requests.is_wanted.load(Ordering::Relaxed) {
             [0, settings.frames]
         } else {
-            self.progress()?
+            self.progress().filter(|_| self.missing() > 0)?
         };
         Some(format!(
             "the stream ended after {good} of {wanted} good frames of learn, so the limits are those of before; lower \
@@ -347,6 +319,27 @@ impl<S: Clone + PartialEq> Learning<S> {
 }
 
 impl Judge<'_> {
+    /// Marks a frame, and finds what it demands; `None` if it is not compared. The mask is then that of a trial.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn demands(
+        &self,
+        operator: &mut (impl Inspection + ?Sized),
+        subject: Subject,
+        mask: MaskTarget,
+    ) -> Result<Option<Vec<Demand>>, ClError> {
+        operator.mark(subject, mask)?;
+        let Some(mut demands) = operator.demands(subject)? else {
+            return Ok(None);
+        };
+        let limits = operator.limits();
+        let found = self.find(operator, &limits, &mut demands, subject, mask);
+        let restored = operator.try_limits(None);
+        found.and(restored)?;
+        Ok(Some(demands))
+    }
+
     /// Whether a single marked pixel fails a frame, so that no trial is needed.
     fn is_strict(&self) -> bool {
         self.listing.min_area <= 1 && self.classifier.limits().fails_for_any_pixel()
@@ -358,7 +351,6 @@ impl Judge<'_> {
         operator: &mut (impl Inspection + ?Sized),
         limits: &[Limit],
         demands: &mut [Demand],
-        has_tried: &mut bool,
         subject: Subject,
         mask: MaskTarget,
     ) -> Result<(), ClError> {
@@ -369,7 +361,6 @@ impl Judge<'_> {
             }
             let most = demand.peak.min(limit.most);
             demand.peak = lowest_passing(limit.step, most, |value| {
-                *has_tried = true;
                 let mut values = vec![f64::INFINITY; limits.len()];
                 values[at] = value;
                 operator.try_limits(Some(&values))?;
@@ -417,7 +408,7 @@ impl NewLimits {
     /// The name of each limit and its value.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, f64)> {
         let limits = self.limits.iter();
-        limits.map(|(name, learned)| (*name, learned.limit))
+        limits.map(|(limit, learned)| (limit.name, learned.limit))
     }
 
     /// Posts the message `<message>-learned`, and a warning for a limit that hides the pattern.
@@ -426,14 +417,33 @@ impl NewLimits {
             .field("frames", self.frames as u32)
             .field("missing-frames", self.missing as u32)
             .build();
-        for (name, Learned { limit, frame }) in &self.limits {
+        for (Limit { name, .. }, Learned { limit, frame }) in &self.limits {
             fields.set(*name, limit);
             fields.set(format!("{name}-frame"), frame);
         }
+        if element.has_property("scale-factors") && self.limits.len() > 1 {
+            fields.set(
+                "scale-factors",
+                element.property::<gst::Array>("scale-factors"),
+            );
+        }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());
-        for (name, Learned { limit, frame }) in &self.limits {
-            if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast) {
+        for (Limit { name, most, .. }, Learned { limit, frame }) in &self.limits {
+            if limit >= most {
+                gst::element_warning!(
+                    element,
+                    gst::StreamError::Format,
+                    (
+                        "the learned limit {}={} is the highest one, so hardly anything is found; look at frame {}, and \
+                         take it out with the signal forget if it is not good",
+                        name,
+                        limit,
+                        frame
+                    )
+                );
+            } else if let Some(contrast) = contrast.filter(|contrast| *limit > BLINDING * contrast)
+            {
                 gst::element_warning!(
                     element,
                     gst::StreamError::Format,

@@ -37,7 +37,7 @@ use clinspect_core::{
     learning::Demand,
     window::Reach,
 };
-use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture};
+use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture, Subject};
 use clinspect_results::{Alignment, DefectResult, Verdict};
 pub use ignore::Ignore;
 pub use learn::signals as learn_signals;
@@ -46,7 +46,7 @@ use masks::Masks;
 pub use properties::{DrawnPicture, Output, OutputChoice, PitchThresholdOutput};
 use properties::{PixelSize, Reporting};
 use saved::Saved;
-pub use template::{Comparing, InspectorImpl};
+pub use template::{Comparing, InspectorImpl, Kept};
 
 /// An inspector's work on a frame, for error messages.
 pub const TASK: &str = "judging a frame";
@@ -286,12 +286,11 @@ impl<C: Comparing> InspectorStream<C> {
         let contrast = self.own.contrast(self.live.in_force()?);
         let element = self.element.obj();
         learned.post(element.upcast_ref(), C::Element::MESSAGE, contrast);
-        drop(element);
         self.save_limits(learned)
     }
 
     /// Marks the defects of a frame, and lists them if a list is wanted.
-    fn inspect(&mut self, frame: &Frame) -> Result<Inspected, ClError> {
+    fn inspect(&mut self, frame: &Frame, frame_number: u64) -> Result<Inspected, ClError> {
         let mut limits = self.reporting.listing();
         let finder = &mut self.finder;
         if !frame.window.is_web {
@@ -306,7 +305,7 @@ impl<C: Comparing> InspectorStream<C> {
         let output = self.element.inspector().output();
         let in_force = self.live.in_force()?;
         let classifier = &self.classifier.in_force()?.operator;
-        let learning = &mut self.limits;
+        let (learning, own, element) = (&mut self.limits, &mut self.own, &self.element);
         let judge = Judge {
             rules: &self.reporting.rules,
             classifier,
@@ -315,17 +314,25 @@ impl<C: Comparing> InspectorStream<C> {
         let masks = self.masks.as_ref().ok_or_else(before_caps)?;
         let ((marked, listed, demands), mask) = masks.write(frame, |mask, picture| {
             let subject = frame.subject();
-            let mut marked = in_force.operator.mark(subject, mask)?;
-            let mut demands = None;
-            if !frame.is_corrupted {
-                let has_tried;
-                (demands, has_tried) = learning.demands::<C>(in_force, &judge, subject, mask)?;
-                if has_tried {
-                    // The frame itself is judged by the limits in force.
-                    marked = in_force.operator.mark(subject, mask)?;
+            let mut demands = Vec::new();
+            while let Some(kept) = own.next_kept(&in_force.operator, subject.meter)? {
+                if learning.counts::<C>(&own.settings(element), &judge) {
+                    let mut operator = kept.operator;
+                    let trained = Subject {
+                        frame: &kept.frame,
+                        ..subject
+                    };
+                    let of = judge.demands(&mut *operator, trained, mask)?;
+                    demands.extend(of.map(|of| (kept.frame_number, of)));
                 }
             }
             let InForce { operator, settings } = &mut *in_force;
+            if !frame.is_corrupted && learning.counts::<C>(settings, &judge) {
+                let of = judge.demands(&mut **operator, subject, mask)?;
+                demands.extend(of.map(|of| (frame_number, of)));
+            }
+            // The frame itself is judged by the limits in force.
+            let marked = operator.mark(subject, mask)?;
             let is_listed = marked.pixels > 0 || finder.has_open();
             let listed = if is_listed && limits.max_defects > 0 {
                 operator.list(subject, mask, finder, &limits)?
@@ -358,8 +365,8 @@ impl<C: Comparing> InspectorStream<C> {
 struct Inspected {
     marked: Marked,
     listed: Listed,
-    /// What the frame demands of the limits, if these are learned.
-    demands: Option<Vec<Demand>>,
+    /// What frames demand of the limits, by their numbers, if limits are learned.
+    demands: Vec<(u64, Vec<Demand>)>,
     /// The mask, if it is sent as a meta.
     mask: Option<gst::Buffer>,
 }
@@ -433,28 +440,30 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
     fn process(&mut self, frame: &mut Frame) -> Result<Option<gst::Event>, ClError> {
         self.read_properties()?;
         self.take_requests()?;
+        let object = self.element.obj().clone();
+        let element: &ClBaseFilter = object.upcast_ref();
+        let frame_number = element.frame_number(frame.buffer());
+        let missing = self.limits.missing();
+        if missing > 0 && self.own.training().is_some() {
+            self.own.keep(frame_number, frame.subject(), missing)?;
+        }
         self.own.prepare(self.live.in_force()?);
         let Inspected {
             marked,
             listed,
             demands,
             mask,
-        } = self.inspect(frame)?;
-        let object = self.element.obj().clone();
-        let element: &ClBaseFilter = object.upcast_ref();
-        let frame_number = element.frame_number(frame.buffer());
-        let mut progress = self.limits.progress();
-        if let Some(demands) = demands {
-            let limits = self.live.in_force()?.operator.limits();
+        } = self.inspect(frame, frame_number)?;
+        let is_learning = self.limits.missing() > 0;
+        let limits = self.live.in_force()?.operator.limits();
+        for (number, demands) in demands {
             let learn = self.reporting.learn.usable();
-            if let Some(learned) = self.limits.add(frame_number, &demands, learn, &limits) {
+            if let Some(learned) = self.limits.add(number, &demands, learn, &limits) {
                 // The next frame is judged by the new limits.
                 self.apply(&learned)?;
             }
-            if let Some([good, _]) = &mut progress {
-                *good += 1;
-            }
         }
+        let progress = self.limits.progress().filter(|_| is_learning);
         let in_force = self.live.in_force()?;
         let reports = self.reporting.reports.usable();
         let PixelSize(mm_per_pixel) = *self.reporting.mm_per_pixel.usable();
@@ -506,6 +515,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             mm_per_pixel_x: mm_per_pixel[0],
             mm_per_pixel_y: mm_per_pixel[1],
             class_names: classifier.names(),
+            channels: C::channels().iter().map(|&name| name.into()).collect(),
             open_area: listed.largest_open,
             mask,
             corrupted: frame.is_corrupted,

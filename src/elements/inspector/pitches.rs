@@ -14,7 +14,7 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     pitch::Axis,
-    pitch_estimate::{Lines, PitchChange, PitchEstimator, PitchTracker},
+    pitch_estimate::{LARGEST_TOLERANCE, Lines, PitchChange, PitchEstimator, PitchTracker},
 };
 use clinspect_operators::Probe;
 
@@ -23,6 +23,8 @@ const EAGER_FRAMES: u64 = 16;
 /// Later, one frame of this many is examined, since an estimate takes milliseconds. If it disagrees
 /// with the held pitch, the next frames are examined until the pitch is settled.
 const LAZY_FRAMES: u64 = 30;
+/// The same of a web, counted in occasions to learn.
+const LAZY_WEB: u64 = 4;
 /// Number of frames without a pattern before a warning.
 const PATIENCE: u64 = 4;
 
@@ -50,6 +52,8 @@ struct Estimate {
     looked: u64,
     /// A later estimate agreed with the held pitch.
     is_confirmed: bool,
+    /// The pitch of the frame that was examined last, if it has one and no other frame came since.
+    of_frame: Option<f64>,
     missing: LastReport<()>,
 }
 
@@ -58,6 +62,15 @@ struct Estimate {
 pub enum Change {
     /// The pitch along an axis became known, moved, or is lost.
     Pitch,
+    /// The pitch along an axis moved by more than a comparison tolerates; follows `Pitch`.
+    Moved {
+        /// The axis.
+        axis: Axis,
+        /// Pitch until now, px.
+        from: f64,
+        /// Pitch from now on, px.
+        to: f64,
+    },
     /// No repeating pattern was found along the axis.
     Missing(Axis),
 }
@@ -88,6 +101,14 @@ impl Estimation {
         [0, 1].map(|axis| self.axes[axis].as_ref()?.tracker.pitch())
     }
 
+    /// The pitches along x and along y of the frame, px: its own where it was examined and has one, else those held.
+    pub fn pitches_of_frame(&self) -> [Option<f64>; 2] {
+        [0, 1].map(|axis| {
+            let estimate = self.axes[axis].as_ref()?;
+            estimate.of_frame.or(estimate.tracker.pitch())
+        })
+    }
+
     /// Whether a pitch that is estimated may soon change.
     pub fn may_move(&self) -> bool {
         self.axes
@@ -97,40 +118,57 @@ impl Estimation {
     }
 
     /// Whether to examine this frame; call it once per frame.
-    pub fn is_due(&mut self) -> bool {
+    pub fn is_due(&mut self, view: &View) -> bool {
         let frame = self.frames;
+        let lazy = if view.is_web { LAZY_WEB } else { LAZY_FRAMES };
         self.frames += 1;
         self.axes.iter().flatten().any(|estimate| {
             let eager = match estimate.tracker.pitch() {
                 Some(_) => !estimate.tracker.is_settled(),
                 None => frame < EAGER_FRAMES,
             };
-            eager || frame.is_multiple_of(LAZY_FRAMES)
+            eager || frame.is_multiple_of(lazy)
         })
     }
 
-    /// Examines a frame with the probes along x and y.
+    /// Examines a frame with the probes along x and y, along the axes that are `due`.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn update(&mut self, probes: &mut Probes, view: &View) -> Result<Vec<Change>, ClError> {
+    pub fn update(
+        &mut self,
+        probes: &mut Probes,
+        due: [bool; 2],
+        view: &View,
+    ) -> Result<Vec<Change>, ClError> {
         let mut changes = Vec::new();
-        for (axis, (estimate, probe)) in [Axis::X, Axis::Y]
+        for ((axis, due), (estimate, probe)) in [Axis::X, Axis::Y]
             .into_iter()
+            .zip(due)
             .zip(self.axes.iter_mut().zip(probes))
         {
             let (Some(estimate), Some(probe)) = (estimate, probe) else {
                 continue;
             };
+            estimate.of_frame = None;
+            if !due {
+                continue;
+            }
             probe.take_rows(view.rows)?;
             let length = probe.length();
             let samples = probe.run(view.frame, view.meter)?;
             let found = estimate.estimator.estimate(&Lines { samples, length });
             estimate.looked += 1;
+            estimate.of_frame = found.map(|found| found.pitch_px);
             let change = estimate.tracker.update(found);
             if change != PitchChange::None {
                 estimate.is_confirmed = false;
                 changes.push(Change::Pitch);
+                if let PitchChange::Moved { from, to } = change
+                    && (to - from).abs() > LARGEST_TOLERANCE * from
+                {
+                    changes.push(Change::Moved { axis, from, to });
+                }
             } else if estimate.tracker.is_settled() {
                 estimate.is_confirmed = true;
             }
@@ -222,9 +260,45 @@ impl Estimated {
     }
 }
 
+/// Posts the changes that a user has to know; `is_alone`: there is no other axis to compare along.
+pub fn post_changes(element: &ClBaseFilter, changes: &[Change], is_alone: bool) {
+    for change in changes {
+        match *change {
+            Change::Pitch => {}
+            Change::Moved { axis, from, to } => post_moved(element, axis, from, to),
+            Change::Missing(axis) => post_missing(element, axis, is_alone),
+        }
+    }
+}
+
+/// Warns that the pitch along an axis has moved.
+fn post_moved(element: &ClBaseFilter, axis: Axis, from: f64, to: f64) {
+    let (name, along, cause) = match axis {
+        Axis::X => ("pitch-x", "rows", "the camera's distance and the product"),
+        Axis::Y => (
+            "pitch-y",
+            "columns",
+            "the line's speed, the encoder and the product",
+        ),
+    };
+    gst::element_warning!(
+        element,
+        gst::StreamError::Format,
+        (
+            "the estimated pitch along {} changed from {:.3} to {:.3} pixels; check {}, or set {}",
+            along,
+            from,
+            to,
+            cause,
+            name
+        ),
+        ["frames are compared at the new pitch from now on"]
+    );
+}
+
 /// Posts that frames cannot be judged along an axis: a warning if there is no other axis, otherwise an
 /// info message.
-pub fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
+fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
     let (name, along) = match axis {
         Axis::X => ("pitch-x", "rows"),
         Axis::Y => ("pitch-y", "columns"),

@@ -9,7 +9,7 @@ use crate::elements::{
     base_filter::{ClBaseFilter, View},
     last_report::LastReport,
 };
-use clinspect_core::{ClError, presence::contrast_q4};
+use clinspect_core::{ClError, pitch_estimate::LARGEST_TOLERANCE, presence::contrast_q4};
 use clinspect_operators::{Contrast, Repeating};
 
 /// Number of frames in which the pattern is not seen before a warning.
@@ -55,13 +55,13 @@ impl Learned {
         self.contrast.is_some()
     }
 
-    /// The contrast of the pattern at these pitches, grey levels of 8 bits.
+    /// The contrast of the pattern at about these pitches, grey levels of 8 bits.
     pub fn contrast_of(&self, pitches: [f64; 2]) -> Option<f64> {
         let (contrast, of) = self.contrast?;
-        (of == pitches).then_some(contrast)
+        is_about(of, pitches).then_some(contrast)
     }
 
-    /// The minimum contrast, unknown if none was learned for these pitches.
+    /// The minimum contrast, unknown if none was learned for about these pitches.
     pub fn minimum(&self, pitches: [f64; 2]) -> Contrast {
         match self.contrast_of(pitches) {
             Some(contrast) => Contrast::Known(contrast / 2.0),
@@ -85,7 +85,7 @@ impl Presence {
     pub fn update(
         &self,
         (element, estimated): (&ClBaseFilter, &Estimated),
-        wanted: Contrast,
+        (wanted, estimated_axes): (Contrast, [bool; 2]),
         comparison: &mut impl Repeating,
         learned: &mut Learned,
         view: &View,
@@ -99,14 +99,14 @@ impl Presence {
         if wanted
             || learned
                 .contrast
-                .is_some_and(|(_, before)| before != pitches)
+                .is_some_and(|(_, before)| !is_about(before, pitches))
         {
             learned.contrast = None;
         }
         if learned.contrast.is_none() {
             // A contrast that rounds to 0 could never be missed.
             learned.contrast = comparison
-                .learn_contrast(view.frame, view.rows, view.meter)?
+                .learn_contrast(view.frame, view.rows, estimated_axes, view.meter)?
                 .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
                 .map(|contrast| (contrast, pitches));
             let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);
@@ -139,6 +139,37 @@ impl Presence {
                 ),
                 ["frames get the verdict none and a clear mask until the pattern is seen"]
             );
+        }
+    }
+}
+
+/// Whether the pattern's contrast at one pair of pitches is that at another: estimates of a natural texture move
+/// a little.
+fn is_about(before: [f64; 2], now: [f64; 2]) -> bool {
+    let mut axes = before.into_iter().zip(now);
+    axes.all(|(before, now)| (now - before).abs() <= LARGEST_TOLERANCE * before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contrast_of_another_pitch_or_axis_does_not_count() {
+        let learned = Learned {
+            contrast: Some((20.0, [7.0, 0.0])),
+            ..Learned::default()
+        };
+        for (pitches, is_kept) in [
+            ([7.0, 0.0], true),
+            ([7.13, 0.0], true),
+            ([6.87, 0.0], true),
+            ([7.15, 0.0], false),
+            ([7.0, 9.0], false),
+            ([0.0, 0.0], false),
+        ] {
+            let known = learned.minimum(pitches) == Contrast::Known(10.0);
+            assert_eq!(known, is_kept, "{pitches:?}");
         }
     }
 }

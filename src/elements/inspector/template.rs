@@ -1,6 +1,6 @@
 //! What an element that marks defects implements.
 
-use std::ops::DerefMut;
+use std::{ops::DerefMut, sync::Arc};
 
 use gst::{prelude::*, subclass::prelude::*};
 
@@ -9,7 +9,8 @@ use crate::elements::base_filter::{
     ClBaseFilter, ClBaseFilterImpl, InForce, Learning, Live, Negotiated, Target, View,
 };
 use clinspect_core::ClError;
-use clinspect_operators::Inspection;
+use clinspect_opencl::{Meter, frame::ClFrame};
+use clinspect_operators::{Inspection, Subject};
 
 /// An element that marks the defects of frames in masks. Its `MODE` is `Both`, and its stream an
 /// [`InspectorStream`](super::InspectorStream).
@@ -27,6 +28,16 @@ pub trait InspectorImpl:
     /// Sets the properties of learned limits, which have the names and the order of
     /// [`Inspection::limits`], and notifies listeners.
     fn set_limits(&self, limits: &[(&str, f64)]);
+}
+
+/// A frame that trained the element, and an operator for what the other frames trained.
+pub struct Kept<O> {
+    /// The number of the frame.
+    pub frame_number: u64,
+    /// The frame as it was read for the training.
+    pub frame: ClFrame,
+    /// Judges the frame.
+    pub operator: O,
 }
 
 /// The element's own part of a running inspector: from what the operator is built, and what the element
@@ -82,6 +93,26 @@ pub trait Comparing: Sized + Send + 'static {
         None
     }
 
+    /// Keeps a frame that trains the element, because limits are being learned; at most `most` frames of a training.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn keep(&mut self, _frame_number: u64, _subject: Subject, _most: usize) -> Result<(), ClError> {
+        Ok(())
+    }
+
+    /// After a training: the next of the frames that were kept, each of them once.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    fn next_kept(
+        &mut self,
+        _operator: &Self::Operator,
+        _meter: &Arc<Meter>,
+    ) -> Result<Option<Kept<Self::Operator>>, ClError> {
+        Ok(None)
+    }
+
     /// The stream has ended.
     fn end(&mut self, _element: &Self::Element) {}
 
@@ -91,6 +122,11 @@ pub trait Comparing: Sized + Send + 'static {
     /// The contrast of the pattern in grey levels of a sample; `None` if it is unknown, or no limit hides a pattern.
     fn contrast(&self, _in_force: &InForce<Self::Settings, Self::Operator>) -> Option<f64> {
         None
+    }
+
+    /// Names of the channels, if a defect's level is one; see [`DefectResult::channels`](clinspect_results::DefectResult::channels).
+    fn channels() -> &'static [&'static str] {
+        &[]
     }
 
     /// The threshold in force, grey levels.

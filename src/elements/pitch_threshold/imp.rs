@@ -24,7 +24,7 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream,
-        pitches::{Change, Estimated, Estimation, Probes, post_missing, probes},
+        pitches::{Change, Estimated, Estimation, Probes, post_changes, probes},
         presence::{self, Learned, Presence},
     },
     last_report::LastReport,
@@ -249,19 +249,17 @@ impl State {
                 .estimated
                 .set_pitches(element.obj().upcast_ref(), known);
         }
-        if !self.estimation.is_due() {
+        if !self.estimation.is_due(view) {
             return Ok(());
         }
-        let changes = self.estimation.update(&mut operator.probes, view)?;
+        let changes = self
+            .estimation
+            .update(&mut operator.probes, [true; 2], view)?;
         if changes.contains(&Change::Pitch) {
             self.apply_estimates(element, live)?;
         }
         let is_alone = live.in_force()?.settings.plan.pitches == [0.0; 2];
-        for change in changes {
-            if let Change::Missing(axis) = change {
-                post_missing(element.obj().upcast_ref(), axis, is_alone);
-            }
-        }
+        post_changes(element.obj().upcast_ref(), &changes, is_alone);
         Ok(())
     }
 
@@ -376,7 +374,8 @@ impl Comparing for State {
         let InForce { operator, settings } = in_force;
         let properties = &settings.plan.properties;
         let learned = &mut self.learned;
-        let (object, wanted) = (element.obj(), properties.contrast());
+        let object = element.obj();
+        let wanted = (properties.contrast(), properties.estimates());
         let of = (object.upcast_ref(), &element.estimated);
         (element.presence).update(of, wanted, &mut operator.comparison, learned, view)
     }

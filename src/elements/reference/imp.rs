@@ -1,6 +1,6 @@
 //! Implementation of `clreference`.
 
-use std::sync::{LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use gst::{glib, prelude::*, subclass::prelude::*};
 use gst_base::subclass::{BaseTransformMode, prelude::*};
@@ -15,7 +15,7 @@ use crate::elements::{
         put_back,
     },
     debug_category,
-    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream},
+    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream, Kept},
     lock,
     property_table::{PropertyTable, property_methods},
     text::Location,
@@ -24,7 +24,8 @@ use clinspect_core::{
     ClError,
     region::{check_region, user_region},
 };
-use clinspect_operators::{Reference, ReferenceSettings, check_threshold, largest_depth};
+use clinspect_opencl::Meter;
+use clinspect_operators::{Reference, ReferenceSettings, Subject, check_threshold, largest_depth};
 
 /// Instance of `clreference`.
 #[derive(Default)]
@@ -211,6 +212,18 @@ impl Comparing for Trained {
 
     fn training(&self) -> Option<[u32; 2]> {
         self.trained_on()
+    }
+
+    fn keep(&mut self, frame_number: u64, subject: Subject, most: usize) -> Result<(), ClError> {
+        self.keep_frame(frame_number, subject, most)
+    }
+
+    fn next_kept(
+        &mut self,
+        operator: &Box<Reference>,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<Kept<Box<Reference>>>, ClError> {
+        self.next_kept_frame(operator, meter)
     }
 
     fn end(&mut self, element: &ClReference) {

@@ -13,6 +13,7 @@ use gst::{glib::subclass::Signal, prelude::Cast, subclass::prelude::ObjectSubcla
 use super::{ClReference, file};
 use crate::elements::{
     base_filter::{ClBaseFilterExt, View},
+    inspector::Kept,
     last_report::LastReport,
     saver::{Saver, Saving},
 };
@@ -21,7 +22,8 @@ use clinspect_core::{
     layout::{FrameLayout, SampleType},
     reference::Model,
 };
-use clinspect_operators::{Progress, Reference, Training};
+use clinspect_opencl::Meter;
+use clinspect_operators::{HeldOut, Progress, Reference, Subject, Training};
 
 /// What the signal tells the streaming thread.
 #[derive(Default)]
@@ -37,6 +39,10 @@ pub struct Trained {
     /// Size and samples of the frames.
     frames: Option<([usize; 2], SampleType)>,
     training: Option<Training>,
+    /// Numbers and samples of frames of the training, from which limits are learned.
+    kept: Vec<(u64, Vec<u16>)>,
+    /// The training that has ended, until the kept frames are judged.
+    ended: Option<Training>,
     /// See [`Self::trained_on`].
     trained_on: Option<[u32; 2]>,
     /// The element has decided whether a training begins at the start, which it does once.
@@ -89,9 +95,10 @@ impl Trained {
 
     /// Without a model; `location` is the model's file, if there is one.
     pub fn new(location: PathBuf) -> Self {
-        let mut trained = Self::default();
-        trained.location = location;
-        trained
+        Self {
+            location,
+            ..Self::default()
+        }
     }
 
     /// Frames have this layout from now on. Reads the model from the file if no model fits them.
@@ -197,7 +204,7 @@ impl Trained {
                 }
             }
             Ok(Progress::Done(model)) => {
-                self.training = None;
+                self.ended = self.training.take();
                 self.missing.clear();
                 post(element, &model);
                 self.save(element, &model);
@@ -205,6 +212,7 @@ impl Trained {
             }
             Err(ClError::Refused(why)) => {
                 self.training = None;
+                self.kept.clear();
                 gst::element_warning!(
                     element,
                     gst::LibraryError::Settings,
@@ -232,6 +240,7 @@ impl Trained {
             return Ok(());
         }
         self.unmatched.clear();
+        self.kept.clear();
         self.training = Some(operator.training()?);
         Ok(())
     }
@@ -250,6 +259,51 @@ impl Trained {
             write: move |path: &Path| file::write(path, &model),
         };
         self.saver.save(element.upcast_ref(), saving);
+    }
+
+    /// Keeps the frame that was added last, unless `most` frames are kept.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn keep_frame(
+        &mut self,
+        number: u64,
+        subject: Subject,
+        most: usize,
+    ) -> Result<(), ClError> {
+        let training = self.training.as_mut().or(self.ended.as_mut());
+        let Some(training) = training.filter(|_| self.kept.len() < most) else {
+            return Ok(());
+        };
+        let samples = training.last_samples(subject.frame, subject.meter)?;
+        self.kept.extend(samples.map(|samples| (number, samples)));
+        Ok(())
+    }
+
+    /// The next of the kept frames, after the training.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn next_kept_frame(
+        &mut self,
+        operator: &Reference,
+        meter: &Arc<Meter>,
+    ) -> Result<Option<Kept<Box<Reference>>>, ClError> {
+        let Some(training) = &mut self.ended else {
+            return Ok(None);
+        };
+        while !self.kept.is_empty() {
+            let (frame_number, samples) = self.kept.remove(0);
+            if let Some(HeldOut { frame, others }) = training.without(&samples, operator, meter)? {
+                return Ok(Some(Kept {
+                    frame_number,
+                    frame,
+                    operator: Box::new(others),
+                }));
+            }
+        }
+        self.ended = None;
+        Ok(None)
     }
 
     /// Warns at the end of a stream that had too few frames for the training.

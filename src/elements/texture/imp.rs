@@ -21,7 +21,7 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream,
-        pitches::{Change, Estimated, Estimation, Probes, post_missing, probes},
+        pitches::{Change, Estimated, Estimation, Probes, post_changes, probes},
         presence::{self, Learned, Presence},
     },
     lock,
@@ -30,6 +30,7 @@ use crate::elements::{
 use clinspect_core::{
     ClError,
     region::{check_region, user_region},
+    texture::CHANNEL_NAMES,
 };
 use clinspect_operators::{Contrast, Repeating, Texture, TextureSettings};
 
@@ -183,28 +184,25 @@ impl State {
             let known = self.estimation.pitches();
             element.estimated.set_pitches(object, known);
         }
-        if !self.estimation.is_due() {
-            return Ok(());
-        }
-        let changes = self.estimation.update(&mut operator.probes, view)?;
+        // The pitch along the web varies with the line's speed, so each frame tells its own. The camera's distance decides
+        // that along a row.
+        let due = [self.estimation.is_due(view), true];
+        let changes = (self.estimation).update(&mut operator.probes, due, view)?;
         if changes.contains(&Change::Pitch) {
             let known = self.estimation.pitches();
             element.estimated.set_pitches(object, known);
             gst::info!(CAT, imp = element, "estimated pitches {known:?}");
             (element.estimated).post(object, ClTexture::MESSAGE);
         }
-        for change in changes {
-            if let Change::Missing(axis) = change {
-                // A texture needs both axes.
-                post_missing(object, axis, true);
-            }
-        }
+        // A texture needs both axes.
+        post_changes(object, &changes, true);
         Ok(())
     }
 
     /// Gives the operator the pitches in use. Estimates that do not fit the frame are none.
     fn apply_pitches(&self, in_force: &mut InForce<Plan, Operator>) {
-        let pitches = (in_force.settings.properties).pitches(self.estimation.pitches());
+        let estimated = self.estimation.pitches_of_frame();
+        let pitches = in_force.settings.properties.pitches(estimated);
         if let Err(why) = in_force.operator.set_pitches(pitches) {
             gst::debug!(CAT, "pitches {pitches:?}: {why}");
         }
@@ -282,7 +280,11 @@ impl Comparing for State {
         let in_force = live.in_force()?;
         self.apply_pitches(in_force);
         let InForce { operator, settings } = in_force;
-        let (object, wanted) = (element.obj(), settings.properties.contrast());
+        let object = element.obj();
+        let wanted = (
+            settings.properties.contrast(),
+            settings.properties.estimates(),
+        );
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
         (element.presence).update(of, wanted, &mut *operator.comparison, learned, view)
@@ -316,6 +318,10 @@ impl Comparing for State {
         let mut counted = plan.clone();
         counted.properties.thresholds = Default::default();
         counted
+    }
+
+    fn channels() -> &'static [&'static str] {
+        &CHANNEL_NAMES
     }
 
     fn threshold(_: &Plan) -> f64 {

@@ -19,7 +19,7 @@ const FEWEST_STEPS: usize = 4;
 /// The median magnitude of a difference of two values, over the standard deviation of one value: `0.6745·√2`.
 const MEDIAN_STEP: f64 = 0.954;
 
-/// Consecutive estimates that must agree on another pitch before the held one moves. A single frame
+/// Estimates that must agree on another pitch before the held one moves. A single frame
 /// with a hand in the picture changes nothing.
 const MOVE_AFTER: usize = 3;
 /// The range of estimates that agree on a change beyond [`LARGEST_TOLERANCE`], as a share of that change,
@@ -140,24 +140,21 @@ impl PitchTracker {
             .clamp(MOVE_PX, f64::max(MOVE_PX, LARGEST_TOLERANCE * held))
     }
 
-    /// The pitch on which the latest estimates agree.
+    /// The pitch on which the latest three estimates agree, or the middle three of the latest five or seven.
     fn agreed(&self, held: f64, tolerance: f64) -> Option<f64> {
-        let latest = || self.recent.iter().rev().take(MOVE_AFTER).copied();
-        let mean = latest().sum::<f64>() / MOVE_AFTER as f64;
-        let lowest = latest().fold(f64::INFINITY, f64::min);
-        let highest = latest().fold(f64::NEG_INFINITY, f64::max);
-        let change = (mean - held).abs();
-        let range = if change > LARGEST_TOLERANCE * held {
-            let of_change = f64::min(AGREEING_OF_CHANGE * change, AGREEING_OF_PITCH * mean);
-            f64::max(tolerance, of_change)
-        } else if tolerance <= MOVE_PX {
-            f64::min(tolerance, AGREEING_OF_SMALL_CHANGE * change)
-        } else {
-            tolerance
-        };
-        if highest - lowest > range {
-            return None;
-        }
+        let (mean, change) = [MOVE_AFTER, MOVE_AFTER + 2, MOVE_AFTER + 4]
+            .into_iter()
+            .take_while(|&count| count <= self.differing)
+            .find_map(|count| {
+                let mut latest: Vec<f64> = self.recent.iter().rev().take(count).copied().collect();
+                latest.sort_by(f64::total_cmp);
+                // The middle three.
+                let middle = latest.get((count - MOVE_AFTER) / 2..)?.get(..MOVE_AFTER)?;
+                let mean = middle.iter().sum::<f64>() / MOVE_AFTER as f64;
+                let change = (mean - held).abs();
+                let range = middle[MOVE_AFTER - 1] - middle[0];
+                (range <= agreeing_range(held, mean, tolerance)).then_some((mean, change))
+            })?;
         let is_large = change > LARGE_TOLERANCES * tolerance;
         if is_large || tolerance <= MOVE_PX {
             return Some(mean);
@@ -178,6 +175,19 @@ impl PitchTracker {
         }
         *self = Self::default();
         PitchChange::Lost
+    }
+}
+
+/// The range within which estimates about `mean` agree that the pitch is no longer `held`, px.
+fn agreeing_range(held: f64, mean: f64, tolerance: f64) -> f64 {
+    let change = (mean - held).abs();
+    if change > LARGEST_TOLERANCE * held {
+        let of_change = f64::min(AGREEING_OF_CHANGE * change, AGREEING_OF_PITCH * mean);
+        f64::max(tolerance, of_change)
+    } else if tolerance <= MOVE_PX {
+        f64::min(tolerance, AGREEING_OF_SMALL_CHANGE * change)
+    } else {
+        tolerance
     }
 }
 

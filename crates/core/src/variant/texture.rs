@@ -13,6 +13,8 @@ pub enum TextureVariant {
 
 /// Work-items per work-group of [`TextureVariant::Items`]. Twin: `GROUP` in `kernels/texture_items.cl`.
 pub const TEXTURE_GROUP: usize = 256;
+/// Pixels of a row that a work-group of `texture_smooth` takes. Twin: `LINE_PIXELS` in `kernels/texture_items.cl`.
+pub const TEXTURE_LINE: usize = 4 * TEXTURE_GROUP;
 /// Local memory of `texture_mark`, bytes.
 const MARK_LOCAL: u64 = 34 << 10;
 
@@ -21,9 +23,14 @@ pub fn texture_line_reach(along_x: Option<&Repeat>) -> usize {
     along_x.map_or(0, |repeat| repeat.margin().max(repeat.full as usize + 1))
 }
 
+/// Local memory of `texture_smooth`, bytes: two rows of samples.
+pub fn texture_line_bytes(reach: usize) -> usize {
+    2 * (TEXTURE_LINE + 2 * reach + 2) * size_of::<u16>()
+}
+
 /// The texture comparison's variant for a device.
 pub fn texture_variant(caps: &DeviceCaps, along_x: Option<&Repeat>) -> TextureVariant {
-    let line = 2 * (TEXTURE_GROUP + 2 * texture_line_reach(along_x)) as u64;
+    let line = texture_line_bytes(texture_line_reach(along_x)) as u64;
     if caps.is_cpu
         || caps.max_work_group < TEXTURE_GROUP
         || caps.max_work_item[0] < TEXTURE_GROUP
@@ -48,9 +55,9 @@ mod tests {
             texture_variant(&gpu(), repeat(9.0).as_ref()),
             TextureVariant::Items
         );
-        // Twice 12,100 samples and 256 pixels, of two bytes each.
+        // Two rows of 1024 and twice 6000 samples, of two bytes each.
         assert_eq!(
-            texture_variant(&gpu(), repeat(12_100.0).as_ref()),
+            texture_variant(&gpu(), repeat(6000.0).as_ref()),
             TextureVariant::Rows
         );
         let small = DeviceCaps {

@@ -16,7 +16,7 @@ use crate::{Limit, Subject, depth::effective_depth};
 const NAMES: [&str; 1 + MAX_SCALES] = ["threshold", "level-1", "level-2", "level-3", "level-4"];
 /// Pixels are counted by quarters of a grey level.
 const PIXEL_STEP: f64 = 0.25;
-/// Trials of a level's limit end after this many halves of its range.
+/// Limits of a level that are tried, of all its range.
 const LEVEL_STEPS: f64 = 16_384.0;
 const RULE: Rule = Rule {
     margin: 0.15,

@@ -63,7 +63,7 @@ impl PitchThreshold {
         let mut warm = Self::prepare(context, &small, &warm_settings)?;
         let input = ClFrame::scratch(context, &small, &meter)?;
         let output = ClFrame::scratch(context, &small, &meter)?;
-        warm.learn_contrast(&input, small.height, &meter)?;
+        warm.learn_contrast(&input, small.height, [false; 2], &meter)?;
         if warm.contrast != Contrast::Off {
             // The frame of zeros lacks the pattern everywhere, so all kernels run.
             warm.contrast = Contrast::Known(1.0);

@@ -68,7 +68,7 @@ pub(super) fn draw(
     boxes
 }
 
-/// The lines of a label: class, if there are classes, area, mean difference, if it is finite, coarser
+/// The lines of a label: class, if there are classes, area, mean difference, if it is finite, channel or coarser
 /// level, and visibility, if it is known; and the position, if the size of a pixel is known.
 fn label(result: &DefectResult, defect: &Defect) -> Vec<String> {
     let mut first = format!("{} px", defect.area);
@@ -80,7 +80,9 @@ fn label(result: &DefectResult, defect: &Defect) -> Vec<String> {
         let sign = if difference < 0.0 { '\u{2212}' } else { '+' };
         first += &format!(" {sign}{:.0}", difference.abs());
     }
-    if defect.level() > 0 {
+    if let Some(channel) = result.channel(defect) {
+        first += &format!(" {channel}");
+    } else if defect.level() > 0 {
         first += &format!(" L{}", defect.level());
     }
     if let Some(semu) = result.semu(defect) {

@@ -96,6 +96,10 @@ impl Pipeline {
             }
             "clpitchthreshold-learned" | "clreference-learned" => {
                 self.learn("threshold", structure.value("threshold"));
+                self.learn("deviation-factor", structure.value("deviation-factor"));
+                self.learn("scale-factors", structure.value("scale-factors"));
+                // It names the frames that set the limits.
+                info!("camera {}: {structure}", self.name);
             }
             "clhistogram-reference" => {
                 self.learn("alarm-drift-reference", structure.value("reference"));

@@ -154,8 +154,8 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Reads the folder and makes it if only its last part is missing. Removes files that a crash
-    /// left half written, and recordings beyond the limits. Files of other names stay, and so do those
-    /// that another writer of this process still writes.
+    /// left half written, and recordings beyond the limits, except for their age. Files of other names stay, and so do
+    /// those that another writer of this process still writes.
     pub fn open(path: &Path, camera: &str, limits: Limits) -> io::Result<Self> {
         match fs::create_dir(path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -170,7 +170,6 @@ impl Folder {
             token: Token::new(),
         };
         folder.read()?;
-        folder.expire()?;
         folder.make_room(0, 0)?;
         Ok(folder)
     }
@@ -232,8 +231,14 @@ impl Folder {
         self.path.join(format!("{name}{end}"))
     }
 
-    /// Writes a recording. A reader sees both files whole, the JSON file first, or none.
-    pub fn store(&mut self, name: &str, png: &[u8], json: &[u8]) -> Result<(), Refusal> {
+    /// Writes a recording at the time `now`. A reader sees both files whole, the JSON file first, or none.
+    pub fn store(
+        &mut self,
+        name: &str,
+        png: &[u8],
+        json: &[u8],
+        now: SystemTime,
+    ) -> Result<(), Refusal> {
         let bytes = (png.len() + json.len()) as u64;
         if self.limits.bytes != 0 && bytes > self.limits.bytes {
             let most = self.limits.bytes;
@@ -271,15 +276,23 @@ impl Folder {
         self.recordings.push_back(Recording {
             name: name.into(),
             bytes,
-            written: SystemTime::now(),
+            written: now,
         });
         Ok(())
     }
 
-    /// Removes recordings that are too old. Recordings need not be in the order of their times: the
+    /// When the newest recording was written.
+    pub fn newest(&self) -> Option<SystemTime> {
+        self.recordings
+            .iter()
+            .map(|recording| recording.written)
+            .max()
+    }
+
+    /// Removes recordings that are too old at the time `now`. Recordings need not be in the order of their times: the
     /// clock may have been set back.
-    pub fn expire(&mut self) -> io::Result<()> {
-        let Some(end) = SystemTime::now().checked_sub(self.limits.age) else {
+    pub fn expire(&mut self, now: SystemTime) -> io::Result<()> {
+        let Some(end) = now.checked_sub(self.limits.age) else {
             return Ok(());
         };
         if self.limits.age.is_zero() {
@@ -416,16 +429,16 @@ mod tests {
         let names: Vec<_> = (0..4)
             .map(|frame| base_name("left", "", frame, Role::Failed))
             .collect();
+        let now = SystemTime::now();
         for name in &names {
-            folder.store(name, b"png", b"json").expect("stored");
+            folder.store(name, b"png", b"json", now).expect("stored");
         }
         // The clock was a day ahead at first, and was then set back.
-        let now = SystemTime::now();
         let written = [now + 24 * hour, now - 2 * hour, now, now - 3 * hour];
         for (recording, written) in folder.recordings.iter_mut().zip(written) {
             recording.written = written;
         }
-        folder.expire().expect("expired");
+        folder.expire(now).expect("expired");
         let left: Vec<_> = folder.recordings.iter().map(|left| &left.name).collect();
         assert_eq!(left, [&names[0], &names[2]]);
         assert_eq!(folder.bytes, 14);

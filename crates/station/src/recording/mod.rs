@@ -20,11 +20,12 @@ use std::{
 use anyhow::{Context, ensure};
 use gstinspectpublish::report::Report;
 
-use crate::state::Camera;
+use crate::{clock::Clock, state::Camera};
 use folder::Role;
 use link::Link;
 use queue::{Job, Queue};
 use snapshot::Snapshot;
+use writer::Writer;
 
 /// Maximum of [`Settings::before`] and [`Settings::after`].
 pub const MOST_AROUND: u32 = 50;
@@ -138,7 +139,8 @@ impl Recorder {
         let link = Arc::new(Link::new(camera.clone()));
         let queue = Arc::new(Queue::new(link.clone(), QUEUE_FRAMES, QUEUE_BYTES));
         let name = &camera.name;
-        let writer = writer::Writer::new(&settings, name, link.clone(), queue.clone(), retry);
+        let clock = Clock::of_the_station();
+        let writer = Writer::new(&settings, name, link.clone(), queue.clone(), retry, clock);
         let thread = std::thread::Builder::new()
             .name("recording".into())
             .spawn(move || writer.run())

@@ -222,6 +222,8 @@ struct FailureAnswer<'a> {
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     command: Command,
+    /// With `forget`: the number of the frame.
+    frame: Option<u64>,
 }
 
 /// `POST /api/cameras/NAME/command`.
@@ -233,13 +235,14 @@ pub async fn command(
 ) -> Result<Json<Value>, Refusal> {
     may_write(&site, right)?;
     let Json(asked) = body.map_err(|error| {
-        let sentence = "A command is JSON such as {\"command\": \"take-white\"}; the others are take-dark, train, learn-threshold and take-reference.";
+        let sentence = "A command is JSON such as {\"command\": \"take-white\"}; the others are take-dark, train, learn, take-reference, and forget with the number of a frame, such as {\"command\": \"forget\", \"frame\": 12}.";
         Refusal::new(error.status(), sentence)
     })?;
     let camera = site.camera(&name)?;
     let (answer, answered) = oneshot::channel();
     let request = Request {
         command: asked.command,
+        frame: asked.frame,
         answer,
     };
     let busy = "The camera does not take commands now; wait until its inspection runs.";

@@ -32,8 +32,8 @@ const KEEP_ALIVE: u32 = 20;
 /// Checks between two paddings.
 const PAD_AFTER: u32 = 10;
 /// A proxy may hold the end of a stream back until a buffer is full: 4 or 8 KiB. A comment of this
-/// length, bytes, pushes the events before it through.
-const PADDING: usize = 8192;
+/// length, bytes, pushes the events before it through; a second picture of at least this length the first one.
+pub const PADDING: usize = 8192;
 
 /// Places for clients.
 pub type Places = Arc<Semaphore>;

@@ -19,16 +19,19 @@ use axum::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_stream::{Stream, StreamExt, wrappers::WatchStream};
 
-use super::{Site, files::NO_BUFFER, refusal::Refusal};
+use super::{Site, events::PADDING, files::NO_BUFFER, refusal::Refusal};
 use crate::state::{Camera, Failure, FailurePictures, Picture};
 
 /// Endless pictures at once.
 const MAX_STREAMS: usize = 32;
 /// Shortest time between two pictures of one client: people see no more than that.
 const PACE: Duration = Duration::from_millis(80);
-/// The last picture is sent again so often, so that a client that is gone is noticed. The stream
-/// fails if frames came before two repetitions, and no picture.
-const AGAIN: Duration = Duration::from_secs(5);
+/// Interval between two checks of a stream without a new picture. After the first check the last picture is sent a
+/// second time: a proxy may hold the end of it back until a buffer is full, and a browser shows only whole pictures.
+const CHECK: Duration = Duration::from_secs(1);
+/// Checks after which the last picture is sent again, so that a client that is gone is noticed. The stream fails if
+/// frames came before two such repetitions, and no picture.
+const AGAIN: u32 = 5;
 /// Longest wait for a single picture.
 const PICTURE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -126,11 +129,24 @@ fn parts<K>(
     let mut counted = frames();
     // Whether frames came before the last repetition, and no picture.
     let mut is_late = false;
+    // Checks since the last picture.
+    let mut checks: u32 = 0;
     pictures
-        .timeout_repeating(tokio::time::interval(AGAIN))
+        .timeout_repeating(tokio::time::interval(CHECK))
         .throttle(PACE)
         .filter_map(move |next| {
             let _ = &kept;
+            checks = if next.is_ok() {
+                0
+            } else {
+                checks.wrapping_add(1)
+            };
+            if checks == 1 {
+                return last.as_ref().map(|picture| Ok(part(picture, PADDING)));
+            }
+            if !checks.is_multiple_of(AGAIN) {
+                return None;
+            }
             let more = frames() > counted;
             counted = frames();
             match next {
@@ -140,19 +156,22 @@ fn parts<K>(
                 Err(_) if more && is_late => return Some(Err(io::ErrorKind::TimedOut.into())),
                 Err(_) => is_late = more,
             }
-            last.as_ref().map(|picture| Ok(part(picture)))
+            last.as_ref().map(|picture| Ok(part(picture, 0)))
         })
 }
 
-/// A picture with the head of its part. The boundary follows it at once: browsers show a picture
-/// when they have read the boundary after it.
-fn part(picture: &Picture) -> Bytes {
+/// A picture with the head of its part, of at least `least` bytes: zeros after the end of a JPEG picture belong to none.
+/// The boundary follows it at once: browsers show a picture when they have read the boundary after it.
+fn part(picture: &Picture, least: usize) -> Bytes {
+    let padding = vec![0; least.saturating_sub(picture.len())];
     let head = format!(
         "Content-Type: image/jpeg\r\nContent-Length: {}\r\n\r\n",
-        picture.len()
+        picture.len() + padding.len()
     );
     let end = format!("\r\n--{BOUNDARY}\r\n");
-    [head.as_bytes(), picture, end.as_bytes()].concat().into()
+    [head.as_bytes(), picture, &padding, end.as_bytes()]
+        .concat()
+        .into()
 }
 
 fn jpeg(picture: Picture) -> Response {

@@ -239,6 +239,37 @@ fn names_of_other_hosts_are_refused_without_a_token() {
 }
 
 #[test]
+fn ipv4_peers_of_an_ipv6_socket_have_their_ipv4_rights() {
+    if std::net::TcpListener::bind("[::]:0").is_err() {
+        eprintln!("SKIP peers of a dual-stack socket: this PC has no IPv6");
+        return;
+    }
+    // A loopback address inside IPv6 is a loopback address: no token is needed.
+    let station = Station::start_on("[::ffff:127.0.0.1]:0", open(), &["left"]);
+    let port = station.address.port();
+    let url = format!("http://127.0.0.1:{port}/api/cameras");
+    assert_eq!(curl(&[&url]).status, 200);
+    drop(station);
+
+    // The peers of a dual-stack socket are ::ffff:127.0.0.1 and ::ffff:127.0.0.2.
+    let station = Station::start_on("[::]:0", with_token(true), &["left"]);
+    let port = station.address.port();
+    let url = format!("http://127.0.0.1:{port}/api/cameras");
+    let from = |interface, token| curl(&["--interface", interface, "-H", &bearer(token), &url]);
+    for _ in 0..5 {
+        assert_eq!(from("127.0.0.1", "wrong").status, 401);
+    }
+    assert_eq!(from("127.0.0.1", "wrong").status, 429);
+    assert_eq!(from("127.0.0.2", "wrong").status, 401, "another address");
+    // Only other addresses have a limit of 64 connections.
+    let connections: Vec<_> = (0..70)
+        .map(|_| std::net::TcpStream::connect(("127.0.0.1", port)).expect("a connection"))
+        .collect();
+    assert_eq!(from("127.0.0.1", TOKEN).status, 200);
+    drop(connections);
+}
+
+#[test]
 fn other_hosts_and_proxies_need_the_token_on_loopback_too() {
     let station = Station::start(with_token(false), &["left"]);
     let url = station.url("/api/cameras");

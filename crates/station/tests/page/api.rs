@@ -38,10 +38,7 @@ fn summary_holds_what_a_card_shows() {
     assert_eq!(left["counts"], serde_json::json!({}));
     assert_eq!(left["publish_connected"], true);
     assert!(left["age_ms"].as_u64() < Some(1000), "{left}");
-    assert_eq!(
-        left["offers"],
-        serde_json::json!(["take-white", "learn-threshold"])
-    );
+    assert_eq!(left["offers"], serde_json::json!(["take-white", "learn"]));
     assert_eq!(cameras[1]["name"], "right");
     let one = curl(&[&station.url("/api/cameras/right")]).json();
     assert_eq!(one["name"], "right");
@@ -215,9 +212,16 @@ fn command_is_answered_by_the_camera() {
         done["answer"],
         "The next 16 frames become the white reference."
     );
-    let refused = send(r#"{"command": "learn-threshold"}"#);
+    let refused = send(r#"{"command": "learn"}"#);
     assert_eq!(refused.status, 409);
     assert_eq!(refused.text(), "The light is off; switch it on first.\n");
+    let forgets = send(r#"{"command": "forget", "frame": 18446744073709551615}"#);
+    assert_eq!(forgets.status, 200, "{}", forgets.text());
+    assert_eq!(
+        forgets.json()["answer"],
+        "Frame 18446744073709551615 is forgotten."
+    );
+    assert_eq!(send(r#"{"command": "forget", "frame": -1}"#).status, 422);
     assert_eq!(send(r#"{"command": "format-disk"}"#).status, 422);
     assert_eq!(send(r#"{"command": "train", "more": 1}"#).status, 422);
     assert_eq!(send("{").status, 400);

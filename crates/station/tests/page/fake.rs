@@ -172,7 +172,7 @@ fn camera(name: &str, commands: mpsc::Sender<Request>) -> Camera {
         history: Mutex::new(History {
             device: Some("pthread-test".into()),
             frame_rate: RATE.into(),
-            offers: vec![Command::TakeWhite, Command::LearnThreshold],
+            offers: vec![Command::TakeWhite, Command::Learn],
             bins: vec![(0..64).map(|bin| 1000 - (bin as u64 * 15)).collect()],
             ..History::default()
         }),
@@ -185,6 +185,10 @@ async fn obey(mut asked: mpsc::Receiver<Request>) {
     while let Some(request) = asked.recv().await {
         let answer = match request.command {
             Command::TakeWhite => Ok("The next 16 frames become the white reference.".into()),
+            Command::Forget => Ok(format!(
+                "Frame {} is forgotten.",
+                request.frame.unwrap_or_default()
+            )),
             _ => Err("The light is off; switch it on first.".into()),
         };
         let _ = request.answer.send(answer);
@@ -289,6 +293,7 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
         .iter()
         .enumerate()
         .map(|(index, class)| ReportedDefect {
+            channel: None,
             id: index as u32 + 1,
             class: (*class).into(),
             x: 40 + index as i32,

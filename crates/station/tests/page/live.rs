@@ -148,6 +148,29 @@ fn endless_picture_ends_when_pictures_fail_and_stays_when_no_frame_comes() {
 }
 
 #[test]
+fn last_picture_is_pushed_through_a_proxy_within_two_seconds() {
+    let station = Station::start(open(), &["left"]);
+    let mut stream = ask(&station, "/live/left");
+    let mut last = picture(&mut stream);
+    station.wishes[0].pause.store(true, Relaxed);
+    let start = Instant::now();
+    let mut pushed = picture(&mut stream);
+    while !pushed.starts_with(&last) {
+        last = pushed;
+        pushed = picture(&mut stream);
+        assert!(start.elapsed() < SOON, "the camera pauses");
+    }
+    assert!(
+        start.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        start.elapsed()
+    );
+    // A proxy's buffer has 4 or 8 KiB.
+    assert!(pushed.len() >= 8192, "{} bytes", pushed.len());
+    assert!(pushed[last.len()..].iter().all(|&byte| byte == 0));
+}
+
+#[test]
 fn endless_pictures_are_limited() {
     let station = Station::start(open(), &["left"]);
     let streams: Vec<_> = (0..32).map(|_| ask(&station, "/live/left")).collect();

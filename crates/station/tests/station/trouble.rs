@@ -150,7 +150,7 @@ fn learned_threshold_outlives_the_pipeline() {
     let camera = camera_that_is_lost(&format!("pitch = {{ {INSPECTION} }}\n"));
     let mut station = Station::start(&sandbox, &(writing(&sandbox) + &camera));
     station.wait_until("the ball fails", |s| s.camera("left")["verdict"] == "fail");
-    station.command("left", "learn-threshold", TOKEN);
+    station.command("left", "learn", TOKEN);
     station.wait_for_log("camera left: learned threshold = ");
     let alarms = station.camera("left")["alarms"].to_string();
     assert!(alarms.contains("learned threshold"), "{alarms}");

@@ -171,6 +171,7 @@ fn result(
         defects,
         overflow: input.arbitrary()?,
         class_names,
+        channels: Vec::new(),
         open_area: input.int_in_range(0..=pixels)?,
         mask: None,
         ignored: None,

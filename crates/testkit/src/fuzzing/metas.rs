@@ -23,7 +23,7 @@ const DEFECT_FIELDS: [(&str, Kind); 11] = [
     ("verdict", Kind::Verdict),
 ];
 /// Fields that senders of earlier versions lack.
-const LATER_DEFECT_FIELDS: [(&str, Kind); 12] = [
+const LATER_DEFECT_FIELDS: [(&str, Kind); 13] = [
     ("judged-x", Kind::U64),
     ("judged-y", Kind::U64),
     ("missing-pixels", Kind::U64),
@@ -34,6 +34,7 @@ const LATER_DEFECT_FIELDS: [(&str, Kind); 12] = [
     ("mm-per-pixel-y", Kind::F64),
     ("mean-level", Kind::F64),
     ("classes", Kind::Text),
+    ("channels", Kind::Text),
     ("trained-frames", Kind::U32),
     ("train-frames", Kind::U32),
 ];
