@@ -34,22 +34,68 @@ pub struct Effort {
 struct Method {
     name: &'static str,
     elements: &'static str,
-    /// Learning begins with the signal.
-    signal: bool,
+    learning: Learning,
 }
 
-const METHODS: [Method; 2] = [
+/// How the limits are learned.
+#[derive(PartialEq, Eq)]
+enum Learning {
+    /// From the first frames.
+    AtStart,
+    /// After the signal.
+    OnSignal,
+    /// Limits are the defaults.
+    Never,
+}
+
+const METHODS: [Method; 4] = [
     Method {
         name: "`cltexture`",
         elements: "cltexture name=judge",
-        signal: false,
+        learning: Learning::AtStart,
     },
     Method {
         name: "`clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold`",
         elements: "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold name=judge",
-        signal: true,
+        learning: Learning::OnSignal,
+    },
+    Method {
+        name: "the same with `multiples=\"<1>\"`",
+        elements: "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold name=judge multiples=\"<1>\"",
+        learning: Learning::OnSignal,
+    },
+    Method {
+        name: "`clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold`, `threshold=12` (default), not learned",
+        elements: "clgaussian kernel-size=5 sigma=0.8 ! clpitchthreshold name=judge",
+        learning: Learning::Never,
     },
 ];
+
+/// The kinds of defects, by the second number in the name of a picture.
+const KINDS: [(&str, &str); 12] = [
+    ("002", "broken end"),
+    ("006", "broken yarn"),
+    ("010", "broken pick"),
+    ("016", "weft curling"),
+    ("019", "fuzzy ball"),
+    ("022", "cut selvage"),
+    ("023", "crease"),
+    ("025", "warp ball"),
+    ("027", "knot"),
+    ("029", "contamination"),
+    ("030", "nep"),
+    ("036", "weft crack"),
+];
+
+/// Numbers of found and of all frames by kind of defect.
+type ByKind = BTreeMap<&'static str, [usize; 2]>;
+
+/// The kind of the defects of a frame.
+fn kind(name: &str) -> &'static str {
+    let code = name.split('_').nth(1);
+    let known = KINDS.iter().find(|(known, _)| Some(*known) == code);
+    known.map_or("other", |(_, kind)| kind)
+}
 
 /// Counts of one method.
 #[derive(Default, Clone, Copy)]
@@ -183,15 +229,42 @@ pub fn measure(folder: &Path, mut peers: Option<Peers>, effort: &Effort) -> Resu
     }
 
     // The elements.
-    for method in &METHODS {
+    let mut kinds = ByKind::new();
+    for (number, method) in METHODS.iter().enumerate() {
         for learn in [LEARN, MORE] {
-            let rows = by_fabric
-                .iter()
-                .map(|(fabric, of)| Ok((*fabric, run(method, of, learn, &frames, &split)?)))
-                .collect::<Result<Vec<_>>>()?;
+            let mut rows = Vec::new();
+            for (fabric, of) in &by_fabric {
+                let mut found = ByKind::new();
+                rows.push((
+                    *fabric,
+                    run(
+                        method,
+                        of,
+                        learn,
+                        &frames,
+                        &split,
+                        &mut found,
+                        effort.verbose,
+                    )?,
+                ));
+                if number == 0 && learn == LEARN {
+                    for (kind, [found, all]) in found {
+                        let sums = kinds.entry(kind).or_default();
+                        *sums = [sums[0] + found, sums[1] + all];
+                    }
+                }
+            }
+            if method.learning == Learning::Never {
+                tell(&mut users, method.name, &rows, effort.verbose)?;
+                break;
+            }
             let name = format!("{}, {learn} frames", method.name);
             tell(&mut users, &name, &rows, effort.verbose)?;
         }
+    }
+    let mut by_kind = String::new();
+    for (kind, [found, all]) in kinds {
+        writeln!(by_kind, "| {kind} | {found} of {all} |")?;
     }
 
     // The peer.
@@ -224,7 +297,7 @@ pub fn measure(folder: &Path, mut peers: Option<Peers>, effort: &Effort) -> Resu
          defective frames have no estimate of a pitch; the pitch of the frame before is held.\n\nFound at 0, 1, 2, 5 and 10 failed clean frames of {clean} \
          ({} random splits, seed {}):\n\n{curves}\nAs a user runs it, frames in the order of their names:\n\n{users}\n\
          Definition at g = {MARGIN}, mean of random splits:\n\n| frames that teach | clean frames failed % | defective \
-         found % |\n|---|---|---|\n{more}",
+         found % |\n|---|---|---|\n{more}\n`cltexture`, {LEARN} frames:\n\n| defect | frames found |\n|---|---|\n{by_kind}",
         held[0], held[1], effort.splits, effort.seed
     ))
 }
@@ -298,6 +371,8 @@ fn run(
     learn: usize,
     all: &[Frame],
     split: &Split,
+    kinds: &mut ByKind,
+    verbose: bool,
 ) -> Result<Counts> {
     let Some(first) = of.first() else {
         return Ok(Counts::default());
@@ -306,7 +381,11 @@ fn run(
         "{} learn=\"learn,frames={learn}\" reports=reports,messages=false",
         method.elements
     );
-    let line = Line::new(&elements, first.grey.size, method.signal)?;
+    let line = Line::new(
+        &elements,
+        first.grey.size,
+        method.learning == Learning::OnSignal,
+    )?;
     let mut counts = Counts::default();
     for (at, frame) in of.iter().filter(|frame| frame.is_clean).enumerate() {
         let judged = line.judge(&frame.grey)?;
@@ -322,7 +401,14 @@ fn run(
         let outcome = judged.outcome(&frame.boxes, 1);
         counts.defective += 1;
         counts.unjudged_defective += usize::from(judged.is_unjudged());
-        counts.found += usize::from(outcome.is_found.contains(&true));
+        let is_found = outcome.is_found.contains(&true);
+        counts.found += usize::from(is_found);
+        let [found, all] = kinds.entry(kind(&frame.name)).or_default();
+        *found += usize::from(is_found);
+        *all += 1;
+        if verbose && !is_found {
+            eprintln!("{}: missed by {}", frame.name, method.name);
+        }
         counts.false_blobs += outcome.false_blobs;
     }
     Ok(counts)
@@ -340,4 +426,32 @@ fn tell(table: &mut String, name: &str, rows: &[(u32, Counts)], verbose: bool) -
     eprintln!("{}", all.row(name));
     writeln!(table, "{}", all.row(name))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_kind_of_the_defects() {
+        assert_eq!(kind("0012_006_02"), "broken yarn");
+        assert_eq!(kind("0012_999_02"), "other");
+        assert_eq!(kind("0012"), "other");
+    }
+
+    #[test]
+    fn rows_are_sums_over_fabrics() {
+        let one = Counts {
+            clean: 10,
+            failed: 1,
+            unjudged: 2,
+            defective: 4,
+            found: 3,
+            unjudged_defective: 0,
+            false_blobs: 6,
+        };
+        let mut all = one;
+        all.add(&one);
+        assert_eq!(all.row("x"), "| x | 2 / 4 of 20 | 6 of 8 | 0 | 1.50 |");
+    }
 }
