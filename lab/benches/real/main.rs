@@ -1,0 +1,90 @@
+//! What the elements and their peers find on pictures that a user has downloaded.
+//!
+//! `lab/real` runs it. No picture is written or shown. The elements give the same bits on every device, and random
+//! splits have a seed, so the tables repeat.
+
+mod aitex;
+mod boards;
+mod cloth;
+mod line;
+mod marks;
+mod peers;
+mod pictures;
+mod split;
+mod texture;
+
+use std::{path::PathBuf, time::Instant};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use cloth::Effort;
+use peers::Peers;
+
+/// Measures on real pictures, and prints the tables.
+#[derive(Parser)]
+#[command(name = "real")]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+    /// A Python with numpy and cv2; without it the peers are left out
+    #[arg(long, global = true)]
+    python: Option<PathBuf>,
+    /// The script of the peers
+    #[arg(long, global = true, default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/real/peers.py"))]
+    peers: PathBuf,
+    /// Also print a line per fabric, and what is measured of each frame
+    #[arg(long, global = true)]
+    verbose: bool,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Woven cloth: AITEX
+    Cloth {
+        /// Holds Defect_images, Mask_images and NoDefect_images
+        folder: PathBuf,
+        /// Random choices of the frames that teach
+        #[arg(long, default_value_t = 40)]
+        splits: u64,
+        /// Seed of the random choices
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Boards: DeepPCB
+    Boards {
+        /// PCBData, which holds trainval.txt and test.txt
+        folder: PathBuf,
+        /// Measure the pairs on which settings may be chosen
+        #[arg(long)]
+        tune: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    gst::init()?;
+    gstclinspect::register_static()?;
+    let started = Instant::now();
+    let peers = (args.python.as_deref())
+        .map(|python| Peers::start(python, &args.peers))
+        .transpose()?;
+    let document = match &args.what {
+        What::Cloth {
+            folder,
+            splits,
+            seed,
+        } => {
+            let effort = Effort {
+                splits: *splits,
+                seed: *seed,
+                verbose: args.verbose,
+            };
+            cloth::measure(folder, peers, &effort)?
+        }
+        What::Boards { folder, tune } => boards::measure(folder, peers, *tune, args.verbose)?,
+    };
+    eprintln!("all: {:.0} s", started.elapsed().as_secs_f64());
+    print!("{document}");
+    Ok(())
+}
