@@ -18,12 +18,13 @@ use std::{
 
 use tools::{Sandbox, exists, run, skip};
 
-const ELEMENTS: [&str; 5] = [
+const ELEMENTS: [&str; 6] = [
     "clflatfield",
     "clgaussian",
     "clhistogram",
     "clpitchthreshold pitch-x=8",
     "clreference",
+    "cltexture",
 ];
 const SOURCE: &str = "videotestsrc num-buffers=2 ! video/x-raw,format=GRAY8,width=64,height=16";
 
@@ -44,6 +45,7 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
         "clhistogram",
         "clpitchthreshold",
         "clreference",
+        "cltexture",
         "clmaskunpack",
     ] {
         assert!(listed.output().contains(element), "{}", listed.text());

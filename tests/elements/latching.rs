@@ -129,6 +129,38 @@ const REFERENCE: [(&str, &str); 36] = [
     ("memory-object", "buffer"),
 ];
 
+const TEXTURE: [(&str, &str); 29] = [
+    ("pitch-x", "7.5"),
+    ("pitch-y", "5"),
+    ("thresholds", "<2.0,1.0,1.0,1.0,1.5,1.0>"),
+    ("noise-from", "above"),
+    ("min-contrast", "100"),
+    ("rois", "<<9,1,60,50>>"),
+    ("bit-depth", "8"),
+    ("learn", "learn,frames=2"),
+    ("learn", "learn,location=(string)\"\""),
+    ("learn", "learn,margin=1"),
+    ("min-area", "4"),
+    ("merge-distance", "2"),
+    ("limits", "limits,max-defects=3"),
+    ("fail", "fail,defect-pixels=0"),
+    ("fail", "fail,defect-count=-1"),
+    ("fail", "fail,corrupted=false"),
+    ("fail", "fail,defect-area=0"),
+    ("output", "mask"),
+    ("reports", "reports,messages=false"),
+    ("reports", "reports,interval=0"),
+    ("reports", "reports,message-defects=true"),
+    ("reports", "reports,events=true"),
+    ("limits", "limits,max-defect-rows=7"),
+    ("limits", "limits,max-runs=5"),
+    ("classes", "small: area < 4"),
+    ("fail", "fail,classes=other"),
+    ("mm-per-pixel", "<0.05,0.04>"),
+    ("ignore", "ignore,mask=(string)\"\""),
+    ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
+];
+
 /// Verdict, marked and judged pixels, listed defects, mask in the meta.
 type Judged = (String, u64, u64, usize, Option<Vec<u8>>);
 
@@ -345,6 +377,14 @@ fn histogram_properties_in_every_state_leave_no_frame_uncounted() {
 #[test]
 fn reference_properties_in_every_state_leave_no_frame_unjudged() {
     assert_latched("clreference train-frames=1 output=frame", &REFERENCE);
+}
+
+#[test]
+fn texture_properties_in_every_state_leave_no_frame_unjudged() {
+    assert_latched(
+        "cltexture pitch-x=6 pitch-y=4 thresholds=<3.0,2.0,1.5,1.2,2.0,1.5> min-contrast=0 output=frame",
+        &TEXTURE,
+    );
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn templates_name_the_contracts_formats_and_plain_memory() {
     for format in ["RGB", "YUY2", "BGRA"] {
         assert!(!formats.iter().any(|f| f == format), "{format}");
     }
-    for element in ["clgaussian", "clhistogram", "clpitchthreshold"] {
+    for element in ["clgaussian", "clhistogram", "clpitchthreshold", "cltexture"] {
         for template in gst::ElementFactory::find(element)
             .unwrap()
             .static_pad_templates()
@@ -256,7 +256,7 @@ fn elements_inspect_late_frames_too() {
     if start().is_none() {
         return;
     }
-    for element in ["clgaussian", "clhistogram", "clpitchthreshold"] {
+    for element in ["clgaussian", "clhistogram", "clpitchthreshold", "cltexture"] {
         let element = gst::ElementFactory::make(element).build().unwrap();
         assert!(!element.property::<bool>("qos"));
     }

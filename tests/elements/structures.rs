@@ -8,10 +8,11 @@ use crate::{
     support::{Rig, buffer_of, caps_of, noise, start},
 };
 
-const ELEMENTS: [&str; 3] = [
+const ELEMENTS: [&str; 4] = [
     "clhistogram",
     "clpitchthreshold PUBLISHED pitch-x=4",
     "clreference train-frames=1",
+    "cltexture",
 ];
 
 fn factory(line: &str) -> &str {
@@ -59,8 +60,8 @@ fn fields_that_are_left_out_have_their_defaults() {
     }
     assert_eq!(
         count,
-        3 + 2 * 17,
-        "fields of clhistogram and of two inspectors"
+        3 + 3 * 17,
+        "fields of clhistogram and of three inspectors"
     );
 }
 

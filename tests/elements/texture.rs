@@ -9,6 +9,7 @@ use crate::{
     content::random,
     frames::{Frame, PLAIN, read},
     reference::{put, texture as oracle},
+    reference_picture::Folder,
     support::{Rig, buffer_of, caps_of, constant, noise, start},
 };
 
@@ -224,6 +225,102 @@ fn a_fault_among_the_good_frames_can_be_forgotten() {
     let seeing = thresholds(&rig);
     assert!(seeing[2] < 0.8 * blind[2], "{seeing:?} {blind:?}");
     assert_eq!(spot(&mut rig).verdict, Verdict::Fail);
+}
+
+/// `cltexture` that learns from six frames and keeps the limits in a file.
+fn with_file(path: &std::path::Path, size: [usize; 2]) -> Rig {
+    let line = format!(
+        "cltexture learn=\"learn,frames=6,location=(string){}\"",
+        path.display()
+    );
+    Rig::new(&line, &caps_of(&cloth(0, size, Fault::None)))
+}
+
+#[test]
+fn limits_of_a_file_are_taken_and_nothing_is_learned_unasked() {
+    let Some(device) = start() else { return };
+    let folder = Folder::new("texture-limits");
+    let path = folder.0.join("limits.npz");
+    let pass = |rig: &mut Rig, seed: u64, fault: Fault| {
+        result(&rig.pass(buffer_of(&cloth(seed, SIZE, fault), &device)))
+    };
+    let mut rig = with_file(&path, SIZE);
+    for seed in 0..6 {
+        pass(&mut rig, seed, Fault::None);
+    }
+    let limits = thresholds(&rig);
+    let told = rig.told("cltexture-learned").remove(0);
+    let of_message = told.get::<gst::Array>("thresholds").expect("thresholds");
+    let of_message: Vec<f64> = of_message.iter().map(|v| v.get().unwrap()).collect();
+    assert_eq!(of_message, limits);
+    drop(rig);
+
+    // Another start with as many bad frames: had it learned, the last one would pass.
+    let mut rig = with_file(&path, SIZE);
+    for seed in 0..8 {
+        let result = pass(&mut rig, seed, Fault::Spot);
+        assert_eq!((result.verdict, result.learning), (Verdict::Fail, None));
+    }
+    assert_eq!(thresholds(&rig), limits);
+    assert!(rig.told("cltexture-learned").is_empty());
+    assert!(rig.warnings().is_empty());
+
+    // A frame of the first start is forgotten. The next good one takes its place.
+    let element = rig.only("cltexture");
+    element.emit_by_name::<()>("forget", &[&2_u64]);
+    let taking = pass(&mut rig, 20, Fault::None);
+    assert_eq!(taking.learning, Some([6, 6]));
+    let told = rig.told("cltexture-learned");
+    let missing = told.iter().map(|told| told.get::<u32>("missing-frames"));
+    assert_eq!(missing.collect::<Vec<_>>(), [Ok(1), Ok(0)]);
+    let without = thresholds(&rig);
+    assert_ne!(without, limits);
+    drop(rig);
+    let mut rig = with_file(&path, SIZE);
+    assert_eq!(pass(&mut rig, 1, Fault::Spot).verdict, Verdict::Fail);
+    assert_eq!(thresholds(&rig), without);
+
+    // The signal begins anew, and the limits in force judge until the last frame.
+    rig.only("cltexture").emit_by_name::<()>("learn", &[]);
+    for seed in 30..36 {
+        let result = pass(&mut rig, seed, Fault::None);
+        assert_ne!(result.verdict, Verdict::None);
+        assert_eq!(result.learning, Some([seed as u32 - 29, 6]));
+    }
+    let anew = thresholds(&rig);
+    assert_ne!(anew, without);
+    drop(rig);
+    let mut rig = with_file(&path, SIZE);
+    pass(&mut rig, 1, Fault::None);
+    assert_eq!(thresholds(&rig), anew);
+}
+
+#[test]
+fn file_that_cannot_be_used_is_not_replaced_unasked() {
+    let Some(device) = start() else { return };
+    let folder = Folder::new("texture-other-limits");
+    let path = folder.0.join("limits.npz");
+    std::fs::write(&path, b"not an archive").expect("a file");
+    let mut rig = with_file(&path, SIZE);
+    let pass = |rig: &mut Rig, seed: u64| {
+        result(&rig.pass(buffer_of(&cloth(seed, SIZE, Fault::None), &device)))
+    };
+    for seed in 0..8 {
+        let result = pass(&mut rig, seed);
+        assert_eq!((result.verdict, result.learning), (Verdict::None, None));
+    }
+    let warnings = rig.warnings();
+    assert!(warnings[0].text.contains("limits.npz"), "{warnings:?}");
+    assert!(thresholds(&rig).is_empty());
+    assert_eq!(std::fs::read(&path).expect("the file"), b"not an archive");
+    rig.only("cltexture").emit_by_name::<()>("learn", &[]);
+    for seed in 0..6 {
+        pass(&mut rig, seed);
+    }
+    assert_eq!(thresholds(&rig).len(), LIMITS);
+    drop(rig);
+    let mut rig = with_file(&path, SIZE);
+    assert_ne!(pass(&mut rig, 9).verdict, Verdict::None);
 }
 
 #[test]

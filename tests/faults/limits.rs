@@ -23,6 +23,14 @@ const ELEMENTS: &[(&str, &str)] = &[
     ("clpitchthreshold pitch-x=8 pitch-y=8", "GRAY16_LE"),
     ("clpitchthreshold pitch-x=8 memory-object=image", "GRAY8"),
     ("clpitchthreshold", "GRAY8"),
+    (
+        "cltexture pitch-x=8 pitch-y=8 learn=learn,frames=2",
+        "GRAY8",
+    ),
+    (
+        "cltexture pitch-x=8 pitch-y=8 thresholds=<3.0,2.0,1.5,1.2,2.0,1.5> memory-object=image output=frame",
+        "GRAY8",
+    ),
 ];
 
 /// Kinds of devices; every limit is applied to each.

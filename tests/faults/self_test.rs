@@ -11,6 +11,7 @@ pub struct Scenario {
     /// With the property at its default.
     elements: &'static str,
     format: &'static str,
+    size: [u32; 2],
     /// A CPU that claims to be a GPU has other kernels.
     device: &'static str,
     fault: &'static str,
@@ -26,6 +27,7 @@ const fn on_cpu(
     Scenario {
         elements,
         format: "GRAY8",
+        size: [96, 48],
         device: "",
         fault,
         words,
@@ -33,6 +35,9 @@ const fn on_cpu(
 }
 
 const GPU: &str = crate::cases::GPU;
+const TEXTURE: &str = "cltexture pitch-x=8 pitch-y=8 thresholds=<3.0,2.0,1.5,1.2,2.0,1.5>";
+/// As high as the test frame of a texture.
+const TALL: [u32; 2] = [96, 64];
 const OLD_HOST: &[&str] = &["reads old contents of host memory"];
 const OLD_MAPPED: &[&str] = &["reads old contents of mapped OpenCL memory"];
 
@@ -74,6 +79,23 @@ pub const ALL: &[Scenario] = &[
         "edit out[2~*~block]~=~(uchar)bits; out[2*block]=(uchar)(bits^(y==7));",
         &["the comparison with a reference", "x=7 y=7 of the mask"],
     ),
+    Scenario {
+        size: TALL,
+        ..on_cpu(
+            TEXTURE,
+            "edit x,~n,~limits)~&~wanted; x,n,limits)&wanted^(x==32&&y==5?1u<<29:0u);",
+            &["the texture comparison (Rows", "x=34 y=5 of the mask"],
+        )
+    },
+    Scenario {
+        size: TALL,
+        device: GPU,
+        ..on_cpu(
+            TEXTURE,
+            "edit nibbles[row][at~/~4]~=~(uchar)bits; nibbles[row][at/4]=(uchar)(bits^(x==8&&y==6));",
+            &["the texture comparison (Items", "x=11 y=6 of the mask"],
+        )
+    },
     on_cpu(
         "clflatfield",
         "edit SAMPLE_BYTES,~last); SAMPLE_BYTES,last);if(y==3)to[5]^=4;",
@@ -106,7 +128,7 @@ impl Scenario {
             name: "self-test",
             elements: format!("{} self-test={mode}", self.elements).leak(),
             format: self.format,
-            size: [96, 48],
+            size: self.size,
             ours: false,
             lies: format!("{}{fault}\n", self.device).leak(),
         })

@@ -1,11 +1,13 @@
 //! The self-test passes on a healthy device, whatever the settings, formats and sizes are.
 
-use clinspect_core::{region::Rect, scales::SCALE_FACTORS};
+use clinspect_core::{
+    region::Rect, scales::SCALE_FACTORS, texture::CHANNELS, variant::TextureVariant,
+};
 use clinspect_opencl::frame::{FLAT_FORMATS, FORMATS, LUMA_FORMATS, layout_of};
 use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Contrast, FlatFieldMode, FlatFieldSettings, Gaussian,
-    GaussianSettings, Histogram, HistogramSettings, NormalizeBy, PitchThresholdSettings, Polarity,
-    ReferenceSettings, SelfTest, Strategy, Trial,
+    GaussianSettings, Histogram, HistogramSettings, NoiseFrom, NormalizeBy, PitchThresholdSettings,
+    Polarity, ReferenceSettings, SelfTest, Strategy, TextureSettings, Trial,
 };
 use gst_video::{VideoFormat as Format, VideoInfo};
 
@@ -189,5 +191,29 @@ fn comparisons_with_a_reference_pass() {
             let tested = trial.reference(&layout, &settings);
             assert_eq!(tested, Ok(()), "{info:?} {settings:?}");
         }
+    }
+}
+
+#[test]
+fn textures_pass() {
+    let Some(device) = device::open() else { return };
+    for (i, info) in infos(&LUMA_FORMATS).enumerate() {
+        let trial = Trial::new(&device, &info, SelfTest::Always);
+        let layout = layout_of(&info).expect("a layout");
+        let settings = TextureSettings {
+            pitches: [[7.35, 5.0], [0.0; 2]][i % 2],
+            // What is not learned yet, and what other settings change, does not matter.
+            thresholds: [vec![], vec![2.0; CHANNELS]][i % 2].clone(),
+            noise_from: [NoiseFrom::Around, NoiseFrom::Above][i / 4 % 2],
+            contrast: Contrast::Unknown,
+            rois: Vec::new(),
+            ignored: None,
+            bit_depth: [0, layout.sample.bits()][i % 2],
+            line_scan: i % 5 == 0,
+            image: false,
+            variant: Some([TextureVariant::Rows, TextureVariant::Items][i / 2 % 2]),
+        };
+        let tested = trial.texture(&layout, &settings);
+        assert_eq!(tested, Ok(()), "{info:?} {settings:?}");
     }
 }

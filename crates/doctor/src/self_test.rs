@@ -14,13 +14,14 @@ use crate::{
 };
 
 /// The operators: an element with settings that need all of its kernels.
-pub const OPERATORS: [&str; 6] = [
+pub const OPERATORS: [&str; 7] = [
     "clflatfield",
     "clgaussian",
     "clhistogram",
     "clpitchthreshold",
     "clpitchthreshold scales=4",
     "clreference",
+    "cltexture",
 ];
 /// Size of the frames that follow the self-test.
 const SIZE: [u32; 2] = [640, 480];

@@ -74,8 +74,9 @@ structure!(LearnSettings, "learn" {
     ) = frames;
     double(
         "margin", "Margin",
-        "Share of the largest value of the good frames that is added to it: 0.2 sets a limit 20 % above; \
-         -1 = the element's own: 0.15, and 0.1 for deviation-factor",
+        "Share of the largest value of the good frames that is added to it: 0.2 sets a limit 20 % above. Channels of \
+         cltexture: share of the distance from the mean of the tiles to the largest value. -1 = the element's own: 0.15; \
+         0.1 for deviation-factor, 0.3 for channels, 0.5 for flatness",
         OWN..=MAX_MARGIN
     ) = margin;
     file(
@@ -426,6 +427,9 @@ impl NewLimits {
                 "scale-factors",
                 element.property::<gst::Array>("scale-factors"),
             );
+        }
+        if element.has_property("thresholds") {
+            fields.set("thresholds", element.property::<gst::Array>("thresholds"));
         }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());

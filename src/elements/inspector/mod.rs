@@ -97,11 +97,6 @@ impl Inspector {
         self.ignore().check()
     }
 
-    /// Limits are learned from the next frames, as the action signal `learn` asks for.
-    pub fn request_learning(&self) {
-        self.learning.request();
-    }
-
     /// Forgets the latched value of `output`.
     pub fn close(&self) {
         *lock(&self.output) = None;
@@ -216,19 +211,19 @@ impl<C: Comparing> InspectorStream<C> {
         }
     }
 
-    /// Reads the learned limits, if there is a file of them.
-    fn read_limits(&mut self) -> Result<(), ClError> {
+    /// Reads the learned limits, if there is a file of them. Returns whether there is a file, usable or not.
+    fn read_limits(&mut self) -> Result<bool, ClError> {
         let learn = lock(&self.element.inspector().reporting)
             .learn
             .usable()
             .clone();
         if !learn.has_location() {
-            return Ok(());
+            return Ok(false);
         }
         self.saver.wait();
         let limits = self.live.in_force()?.operator.limits();
         match saved_of::<C>(&limits, self.frames).read(learn.location()) {
-            Ok(None) => Ok(()),
+            Ok(None) => Ok(false),
             Ok(Some(Saved {
                 limits: values,
                 learner,
@@ -242,7 +237,8 @@ impl<C: Comparing> InspectorStream<C> {
                 let wanted = self.own.settings(&self.element);
                 self.live.switch(wanted, |refused, in_force| {
                     C::restore(&self.element, refused, in_force);
-                })
+                })?;
+                Ok(true)
             }
             Err(why) => {
                 let element = self.element.obj();
@@ -252,7 +248,7 @@ impl<C: Comparing> InspectorStream<C> {
                     ("{}", why),
                     ["the limits are those of the properties"]
                 );
-                Ok(())
+                Ok(true)
             }
         }
     }
@@ -394,7 +390,12 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         })?;
         let layout = &caps.target.layout;
         self.frames = ([layout.width, layout.height], layout.sample.bits());
-        self.read_limits()
+        let has_file = self.read_limits()?;
+        // A file that cannot be used is not replaced unasked: these frames need not be good.
+        if !has_file && C::lacks_limits(&self.live.in_force()?.settings) {
+            self.element.inspector().learning.request();
+        }
+        Ok(())
     }
 
     fn follow(&mut self) -> Result<(), ClError> {

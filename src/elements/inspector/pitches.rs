@@ -303,11 +303,11 @@ fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
         Axis::X => ("pitch-x", "rows"),
         Axis::Y => ("pitch-y", "columns"),
     };
-    let text = format!(
-        "no repeating pattern was found along {along}; set {name} if there is one, or to 0 for no \
-         comparison along {along}"
-    );
     if is_alone {
+        let text = format!(
+            "no repeating pattern was found along {along}; check the light and the focus, or set {name} to the distance \
+             after which the pattern repeats"
+        );
         gst::element_warning!(
             element,
             gst::StreamError::Format,
@@ -315,6 +315,10 @@ fn post_missing(element: &ClBaseFilter, axis: Axis, is_alone: bool) {
             ["frames that cannot be judged get the verdict none and a clear mask"]
         );
     } else {
+        let text = format!(
+            "no repeating pattern was found along {along}; set {name} if there is one, or to 0 for no \
+             comparison along {along}"
+        );
         gst::element_info!(
             element,
             gst::StreamError::Format,

@@ -116,6 +116,11 @@ pub trait Comparing: Sized + Send + 'static {
     /// The stream has ended.
     fn end(&mut self, _element: &Self::Element) {}
 
+    /// Whether nothing is judged before limits are learned: they are then learned from the first frames.
+    fn lacks_limits(_settings: &Self::Settings) -> bool {
+        false
+    }
+
     /// The settings on which [`Inspection::demands`] depend: all but the limits that are learned.
     fn counted_under(settings: &Self::Settings) -> Self::Settings;
 

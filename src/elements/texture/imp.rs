@@ -265,9 +265,6 @@ impl Comparing for State {
         let object: &ClBaseFilter = object.upcast_ref();
         (element.presence).forget(object, &element.estimated, &mut self.learned);
         element.estimated.set_pitches(object, [None; 2]);
-        if lock(&element.settings).thresholds.usable().is_empty() {
-            element.inspector.request_learning();
-        }
     }
 
     fn learn(
@@ -312,6 +309,10 @@ impl Comparing for State {
             let minimum = self.learned.minimum(operator.pitches());
             operator.set_contrast(minimum);
         }
+    }
+
+    fn lacks_limits(plan: &Plan) -> bool {
+        plan.properties.thresholds.usable().is_empty()
     }
 
     fn counted_under(plan: &Plan) -> Plan {

@@ -13,8 +13,8 @@ glib::wrapper! {
     /// Six channels are compared with thresholds in units of the noise around: the pixel less the mean of its eight
     /// neighbours one pitch away, summed over windows of 1, 4, 9 and 33 pixels a side, and the mean over one repeat. The
     /// pitch is estimated from the frames, unless it is set. The thresholds are learned from good frames: without
-    /// `thresholds` a start learns from the first frames, which must be good (see `learn`), and so does the action signal
-    /// `learn`. Until then frames get the verdict `none`.
+    /// `thresholds`, and without a file of learned limits (`location` of `learn`), a start learns from the first frames,
+    /// which must be good, and so does the action signal `learn`. Until then frames get the verdict `none`.
     ///
     /// Formats: GRAY8, GRAY16, and the luma of planar and semi-planar YUV. The mask is sent as `video/x-bitmask`
     /// (packed rows), GRAY8 (0 and 255) or `image/x-portable-bitmap`, whichever comes first in what downstream takes.

@@ -2,6 +2,8 @@
 
 use std::{ops::Range, time::Duration};
 
+use toml::de::DeValue;
+
 use crate::{recording, secrets, source::Source};
 
 use super::{
@@ -57,6 +59,8 @@ pub enum Analyzer {
     Pitch,
     /// `clreference`.
     Reference,
+    /// `cltexture`.
+    Texture,
 }
 
 impl Analyzer {
@@ -65,6 +69,7 @@ impl Analyzer {
         match self {
             Self::Pitch => "clpitchthreshold",
             Self::Reference => "clreference",
+            Self::Texture => "cltexture",
         }
     }
 }
@@ -99,6 +104,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         match factory {
             "clflatfield" => need_location(&table, FLAT_FIELD_FILE, &name, mistakes),
             "clreference" => need_location(&table, REFERENCE_FILE, &name, mistakes),
+            "cltexture" => need_limits(&table, &name, mistakes),
             _ => {}
         }
         Some(properties::read(&table, factory, reserved, mistakes))
@@ -109,18 +115,26 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
     let reserved = [DEVICE, QOS, REPORTS, PASSES_FRAMES];
     let pitch = element("pitch", "clpitchthreshold", &reserved);
     let reference = element("reference", "clreference", &reserved);
+    let texture = element("texture", "cltexture", &reserved);
     let overlay = element("overlay", "inspectoverlay", &[]);
-    if pitch.is_some() && reference.is_some() {
-        mistakes.add(
-            &table.place("reference"),
-            "a camera has both pitch and reference; keep pitch if a pattern repeats within the frame, else reference",
+    let mut analyzers = vec![
+        ("pitch", Analyzer::Pitch, pitch),
+        ("reference", Analyzer::Reference, reference),
+        ("texture", Analyzer::Texture, texture),
+    ];
+    analyzers.retain(|(_, _, properties)| properties.is_some());
+    if let [.., (before, ..), (last, ..)] = analyzers[..] {
+        let text = format!(
+            "a camera has both {before} and {last}; keep pitch if a pattern repeats exactly within the frame, texture for \
+             cloth and the like, whose repeats differ, else reference"
         );
+        mistakes.add(&table.place(last), text);
     }
     let publish = publish(table, mistakes);
     let recording = recording(table, mistakes);
-    let (analyzer, analysis) = match (pitch, reference) {
-        (None, Some(analysis)) => (Analyzer::Reference, analysis),
-        (analysis, _) => (Analyzer::Pitch, analysis.unwrap_or_default()),
+    let (analyzer, analysis) = match analyzers.into_iter().next() {
+        Some((_, analyzer, analysis)) => (analyzer, analysis.unwrap_or_default()),
+        None => (Analyzer::Pitch, Properties::default()),
     };
     CameraConfig {
         name,
@@ -259,6 +273,38 @@ fn need_location(
         Some(("", span)) => mistakes.add(&span, text),
         None if !table.has("location") => mistakes.add_missing(&table.span, text),
         _ => {}
+    }
+}
+
+/// A texture learns its limits from the first frames, unless it has them.
+fn need_limits(table: &Table<'_, '_>, camera: &str, mistakes: &mut Mistakes<'_>) {
+    let camera = if camera.is_empty() { "NAME" } else { camera };
+    let text = format!(
+        "texture has no file for its limits: a camera starts again by itself after a failure, and it would learn from \
+         whatever frames come then, bad ones included; set learn = {{ location = \
+         \"/var/lib/clinspect-station/{camera}-texture.npz\" }}, or thresholds"
+    );
+    let entries = table.entries();
+    let value = |key| entries.iter().find(|(name, _, _)| *name == key);
+    let is_empty = |value: &DeValue| match value {
+        DeValue::Array(values) => values.is_empty(),
+        DeValue::String(text) => matches!(text.trim(), "" | "<>" | "< >"),
+        _ => false,
+    };
+    if value("thresholds").is_some_and(|(_, _, value)| !is_empty(value.get_ref())) {
+        return;
+    }
+    match value("learn").map(|(_, span, value)| (span, value.get_ref())) {
+        Some((span, DeValue::Table(learn))) => match learn.get("location") {
+            Some(location) if is_empty(location.get_ref()) => {
+                mistakes.add(&location.span(), text);
+            }
+            Some(_) => {}
+            None => mistakes.add(span, text),
+        },
+        // Another mistake names the type.
+        Some(_) => {}
+        None => mistakes.add_missing(&table.span, text),
     }
 }
 

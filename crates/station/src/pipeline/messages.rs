@@ -94,10 +94,11 @@ impl Pipeline {
                     info!("camera {name}: {alarm} is over");
                 }
             }
-            "clpitchthreshold-learned" | "clreference-learned" => {
+            "clpitchthreshold-learned" | "clreference-learned" | "cltexture-learned" => {
                 self.learn("threshold", structure.value("threshold"));
                 self.learn("deviation-factor", structure.value("deviation-factor"));
                 self.learn("scale-factors", structure.value("scale-factors"));
+                self.learn("thresholds", structure.value("thresholds"));
                 // It names the frames that set the limits.
                 info!("camera {}: {structure}", self.name);
             }
@@ -108,7 +109,13 @@ impl Pipeline {
                 let frames = structure.get::<u32>("frames").unwrap_or_default();
                 info!("camera {name}: a new reference of {frames} frames is in force");
             }
-            "clpitchthreshold-pitch" | "clflatfield-reference" => {
+            "clpitchthreshold-limits-saved"
+            | "clreference-limits-saved"
+            | "cltexture-limits-saved" => {
+                let location: String = structure.get("location").unwrap_or_default();
+                info!("camera {name}: the learned limits are in the file {location}");
+            }
+            "clpitchthreshold-pitch" | "cltexture-pitch" | "clflatfield-reference" => {
                 info!("camera {name}: {structure}")
             }
             _ => {}

@@ -198,6 +198,53 @@ fn reference_of_the_light_is_taken_at_a_command_and_outlives_the_pipeline() {
     assert_eq!(warnings(&station), before, "{}", station.log());
 }
 
+/// A pattern and a little noise.
+const CLOTH: &str = "videotestsrc is-live=true pattern=checkers-8 ! video/x-raw,width=160,height=120,framerate=30/1 ! mix. \
+    videotestsrc is-live=true pattern=snow ! video/x-raw,width=160,height=120,framerate=30/1 ! mix. \
+    compositor name=mix sink_1::alpha=0.1 ! videoconvert ! video/x-raw,format=GRAY8 ! identity error-after=90";
+
+#[test]
+fn limits_of_a_texture_are_learned_once_and_outlive_pipeline_and_station() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-texture");
+    let limits = sandbox.path().join("limits.npz");
+    let texture = format!(
+        "texture = {{ learn = {{ frames = 10, location = \"{}\" }} }}\n",
+        limits.display()
+    );
+    let file = writing(&sandbox) + &camera("left", CLOTH, &texture);
+    let mut station = Station::start(&sandbox, &file);
+    station.wait_for_log("camera left: cltexture-learned");
+    station.wait_for_log("camera left: learned thresholds = [");
+    let saved = format!(
+        "camera left: the learned limits are in the file {}",
+        limits.display()
+    );
+    station.wait_for_log(&saved);
+    station.wait_until("frames are judged", |s| {
+        s.camera("left")["pass"].as_u64() > Some(0)
+    });
+    let offers = station.camera("left")["offers"].to_string();
+    assert!(
+        offers.contains("learn") && offers.contains("forget"),
+        "{offers}"
+    );
+    wait_for_a_restart(&mut station);
+    let learned = |station: &Station| station.log().matches("cltexture-learned").count();
+    assert_eq!(learned(&station), 1, "{}", station.log());
+    station.command("left", "learn", TOKEN);
+    station.wait_until("limits are learned again", |s| learned(s) == 2);
+    drop(station);
+
+    let mut station = Station::start(&sandbox, &file);
+    station.wait_until("frames are judged", |s| {
+        s.camera("left")["pass"].as_u64() > Some(5)
+    });
+    assert_eq!(learned(&station), 0, "{}", station.log());
+}
+
 fn wait_for_light_alarms(station: &mut Station, alarms: Value) {
     station.wait_until(&format!("light alarms are {alarms}"), |station| {
         station.camera("left")["light_alarms"] == alarms

@@ -14,21 +14,28 @@ use crate::{
     reference::{
         flat_field::{Field, average},
         histogram::histogram,
-        put,
+        put, texture,
     },
     support::{Rig, buffer_of, caps_of, is_compiling, judged, set_unchecked, start, text},
 };
 
 /// The first frame becomes its white reference.
 const FLAT_FIELD: &str = "clflatfield average-frames=1";
-const ELEMENTS: [&str; 6] = [
+const ELEMENTS: [&str; 7] = [
     FLAT_FIELD,
     "clgaussian",
     "clhistogram",
     "clpitchthreshold PUBLISHED pitch-x=4",
     "clpitchthreshold PUBLISHED pitch-x=4 output=frame",
     "clreference train-frames=1",
+    TEXTURE,
 ];
+/// Both pitches and the limits are known, so every frame is judged.
+const TEXTURE: &str =
+    "cltexture pitch-x=4 pitch-y=4 min-contrast=0 thresholds=<3.0,2.0,1.5,1.25,2.0,1.5>";
+const TEXTURE_THRESHOLDS: [f64; texture::CHANNELS] = [3.0, 2.0, 1.5, 1.25, 2.0, 1.5];
+/// A texture needs more than its border, and two pitches.
+const TEXTURE_ROWS: usize = 12;
 const FORMATS: [Format; 3] = [Format::Gray8, Format::Gray16Le, Format::I420];
 
 /// See the module.
@@ -40,7 +47,11 @@ pub fn run(data: &[u8]) {
 fn body(input: &mut Unstructured, device: &Arc<ClContext>) -> Result<()> {
     let line = *input.choose(&ELEMENTS)?;
     let factory = line.split(' ').next().expect("a factory");
-    let size = [input.int_in_range(12..=60)?, input.int_in_range(2..=24)?];
+    let least = if line == TEXTURE { TEXTURE_ROWS } else { 2 };
+    let size = [
+        input.int_in_range(12..=60)?,
+        input.int_in_range(least..=24)?,
+    ];
     let format = *input.choose(&FORMATS)?;
     let format = match format {
         Format::I420 if line == FLAT_FIELD => Format::Gray8,
@@ -422,6 +433,23 @@ fn assert_defaults(line: &str, frame: &Frame, output: &gst::Buffer, about: &str)
         let expected = judged(frame, 4.0, 0.0, 10.0);
         assert_eq!(results[0].defect_pixels, expected.defect_pixels, "{about}");
         assert_eq!(results[0].judged_pixels, expected.judged_pixels, "{about}");
+    } else if line == TEXTURE {
+        let results = DefectResult::read(output);
+        assert_eq!(results.len(), 1, "{about}");
+        let expected = texture::compare(
+            frame.component(0),
+            &texture::Settings {
+                pitch: [4 * 16; 2],
+                thresholds: TEXTURE_THRESHOLDS.map(|threshold| (256.0 * threshold) as i64),
+                depth: 8 * frame.kind().size() as u32,
+                above: false,
+                rois: Vec::new(),
+                ignored: Vec::new(),
+            },
+        );
+        let count = |of: &[bool]| of.iter().filter(|&&is| is).count() as u64;
+        assert_eq!(results[0].judged_pixels, count(&expected.judged), "{about}");
+        assert_eq!(results[0].defect_pixels, count(&expected.mask), "{about}");
     } else if line == FLAT_FIELD {
         assert_even(frame, output, about);
     } else if line.starts_with("clreference") {
