@@ -136,15 +136,10 @@ impl Packed {
         );
         mask.chunks(width.div_ceil(8))
             .flat_map(|row| {
-                assert_eq!(
-                    row[width / 8..]
-                        .iter()
-                        .map(|b| b.trailing_zeros().min(8))
-                        .min()
-                        .unwrap_or(8) as usize
-                        >= (8 - width % 8) % 8,
-                    true
-                );
+                let past = row
+                    .last()
+                    .map_or(0, |&last| last & (0xff_u16 >> ((width + 7) % 8 + 1)) as u8);
+                assert_eq!(past, 0, "bits behind the last pixel are set");
                 (0..width).map(|x| row[x / 8] & 0x80 >> (x % 8) != 0)
             })
             .collect()

@@ -267,7 +267,7 @@ fn limit(threshold: i64, pixels: i64, noise: i64) -> i64 {
 pub fn compare(source: Samples, settings: &Settings) -> Outcome {
     let (width, height) = (source.width, source.height);
     let channels = channels(source, settings);
-    let residual = &channels[0].sum;
+    let residuals = &channels[0].sum;
     let is_within = |x: usize, y: usize, border: usize| {
         x >= border && y >= border && x + border < width && y + border < height
     };
@@ -292,7 +292,7 @@ pub fn compare(source: Samples, settings: &Settings) -> Outcome {
     let columns = (width / TILE).max(1);
     let tiles = columns * (height / TILE).max(1);
     let mut highest = vec![[None::<i64>; CHANNELS]; tiles];
-    for at in 0..width * height {
+    for (at, &residual) in residuals.iter().enumerate() {
         if !outcome.judged[at] {
             continue;
         }
@@ -305,7 +305,7 @@ pub fn compare(source: Samples, settings: &Settings) -> Outcome {
                 let least = limit.max(1);
                 let excess = ((256 * sum.abs() + least / 2) / least).min(1 << 20);
                 let is_signed = !WINDOWS[k].1 || WINDOWS[k].0 == 1;
-                let sign = if is_signed { sum } else { residual[at] };
+                let sign = if is_signed { sum } else { residual };
                 let packed = (8 * excess + k as i64) * if sign < 0 { -1 } else { 1 };
                 if best.is_none_or(|(most, _)| excess > most) {
                     best = Some((excess, packed));
