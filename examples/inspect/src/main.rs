@@ -33,14 +33,15 @@ Examples:
   inspect --source photos/*.png --output failed
   inspect --source camera --inspection 'pitch-x=61.13 pitch-y=0 threshold=20'
   inspect --source camera --train 50 --output out    a reference, learned from the first 50 frames
+  inspect --source camera --texture 30 --output out  cloth, with limits learned from the first 30 frames
   inspect --source camera --line-scan                a line camera: frames are strips of a web
 
 Exit code: 0 after the last frame or Ctrl-C, 1 when inspecting failed, 2 for arguments that cannot work.";
 
 /// Inspects frames with OpenCL: smooths them, compares the repeating pattern with itself (or frames with a
-/// trained reference), and prints a verdict per frame.
+/// trained reference, or a texture with itself), and prints a verdict per frame.
 ///
-/// The verdict is none while no repeating pattern is found, and while the reference is trained.
+/// The verdict is none while no repeating pattern is found, and while the reference is trained or limits are learned.
 #[derive(Debug, Parser)]
 #[command(name = "inspect", after_help = EXAMPLES)]
 struct Args {
@@ -57,7 +58,11 @@ struct Args {
     /// reference.npz in the folder of --output, else learned from the first N frames, which must be good
     #[arg(long, value_name = "N", requires = "output")]
     train: Option<u32>,
-    /// Properties of clpitchthreshold or clreference as in gst-launch, added to the defaults of this program
+    /// Compare cloth or another natural texture with itself (cltexture): with the limits of texture.npz in the folder of
+    /// --output, else learned from the first N frames, which must be good
+    #[arg(long, value_name = "N", requires = "output", conflicts_with = "train")]
+    texture: Option<u32>,
+    /// Properties of clpitchthreshold, clreference or cltexture as in gst-launch, added to the defaults of this program
     #[arg(long, value_name = "PROPERTIES", default_value = "")]
     inspection: String,
     /// Frames are strips of a web, as line cameras send them; a defect is listed once, wherever it is cut

@@ -1,4 +1,5 @@
-//! The pipeline: source ! clgaussian ! clhistogram ! clpitchthreshold or clreference ! appsink.
+//! The pipeline: source ! clgaussian ! clhistogram ! clpitchthreshold or clreference ! appsink, or source ! clhistogram !
+//! cltexture ! appsink.
 
 use anyhow::{Context, Error, Result};
 use gst::prelude::*;
@@ -8,12 +9,14 @@ use crate::{Args, Usage, source::Source};
 /// A camera does not wait for the inspection, unless four frames wait.
 const QUEUE: &str = "queue max-size-buffers=4 max-size-bytes=0 max-size-time=0";
 /// Removes the camera's noise, and keeps defects of a few pixels.
-const SMOOTHING: &str = "clgaussian name=gaussian kernel-size=5 sigma=0.8";
+const SMOOTHING: &str = "clgaussian name=gaussian kernel-size=5 sigma=0.8 !";
 /// For camera noise of about four grey levels. Both pitches are estimated from the frames.
 const PITCH: &str = "clpitchthreshold threshold=12 merge-distance=3";
 /// For prints that move by some pixels under a light that changes (docs/quality.md, "Labels").
 const REFERENCE: &str =
     "clreference threshold=14 align=translation normalize=gain edge-tolerance=1 merge-distance=3";
+/// Smooths frames itself.
+const TEXTURE: &str = "cltexture merge-distance=3";
 const POLL: gst::ClockTime = gst::ClockTime::from_mseconds(500);
 
 /// The next event of the pipeline; `Nothing` after half a second (`POLL`) without one.
@@ -38,14 +41,16 @@ pub struct Pipeline {
 impl Pipeline {
     /// Builds the pipeline.
     pub fn new(source: &Source, args: &Args) -> Result<Self> {
-        let comparison = if args.train.is_some() {
-            REFERENCE
-        } else {
-            PITCH
+        let (smoothing, comparison) = match args {
+            Args { train: Some(_), .. } => (SMOOTHING, REFERENCE),
+            Args {
+                texture: Some(_), ..
+            } => ("", TEXTURE),
+            _ => (SMOOTHING, PITCH),
         };
         // Only what the user wrote as a description becomes text of the pipeline.
         let description = format!(
-            "{} ! videoconvert ! video/x-raw,format={{GRAY8,GRAY16_LE}} ! {QUEUE} ! {SMOOTHING} ! \
+            "{} ! videoconvert ! video/x-raw,format={{GRAY8,GRAY16_LE}} ! {QUEUE} ! {smoothing} \
              clhistogram name=histogram ! {comparison} name=inspector output=frame {} ! \
              appsink name=results sync=false max-buffers=4",
             source.description, args.inspection
@@ -58,27 +63,38 @@ impl Pipeline {
         let element = |name: &str| pipeline.by_name(name).context("an element of the pipeline");
         let bit_depth: u32 = element("inspector")?.property("bit-depth");
         element("histogram")?.set_property("bit-depth", bit_depth);
-        let [gaussian, inspector] = [element("gaussian")?, element("inspector")?];
+        let (gaussian, inspector) = (pipeline.by_name("gaussian"), element("inspector")?);
         if let Some(device) = &args.device {
-            for element in [&gaussian, &element("histogram")?, &inspector] {
+            let elements = [&element("histogram")?, &inspector];
+            for element in elements.into_iter().chain(&gaussian) {
                 element.set_property("device", device);
             }
         }
         if args.line_scan {
-            gaussian.set_property("line-scan", true);
-            inspector.set_property("line-scan", true);
+            for element in [&inspector].into_iter().chain(&gaussian) {
+                element.set_property("line-scan", true);
+            }
         }
+        // The file outlives a restart of the source. `--inspection` may name another one.
+        let is_named = |path: String| !path.is_empty();
+        let file = |name: &str| {
+            let file = args.output.clone().unwrap_or_default().join(name);
+            let file = file.to_str().map(str::to_owned);
+            file.context("the folder's name is no UTF-8; choose another name")
+        };
         if let Some(frames) = args.train {
             inspector.set_property("train-frames", frames);
-            // The file outlives a restart of the source. `--inspection` may name another one.
-            let folder = args.output.clone().unwrap_or_default();
-            let is_named = |path: String| !path.is_empty();
             if !(inspector.property::<Option<String>>("location")).is_some_and(is_named) {
-                let model = folder.join("reference.npz");
-                let model = model.to_str();
-                let model = model.context("the folder's name is no UTF-8; choose another name")?;
-                inspector.set_property("location", model);
+                inspector.set_property("location", file("reference.npz")?);
             }
+        }
+        if let Some(frames) = args.texture {
+            let mut learn: gst::Structure = inspector.property("learn");
+            learn.set("frames", frames);
+            if !learn.get("location").is_ok_and(is_named) {
+                learn.set("location", file("texture.npz")?);
+            }
+            inspector.set_property("learn", learn);
         }
         source.feed(&pipeline);
         let results = element("results")?.downcast().ok().context("an appsink")?;

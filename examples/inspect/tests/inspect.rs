@@ -419,6 +419,7 @@ fn bad_arguments_get_a_sentence_and_exit_code_2() {
     ];
     let with = |option, value| [test[0], test[1], option, value];
     refused(&with("--train", "5"), "--output");
+    refused(&with("--texture", "5"), "--output");
     refused(&with("--silence", "long"), "--silence");
     refused(&with("--output", "/proc/version/pictures"), "--output");
     refused(&["--source", "no/such.png"], "no/such.png");
