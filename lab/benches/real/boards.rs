@@ -32,7 +32,7 @@ struct Method {
     min_area: usize,
 }
 
-const METHODS: [Method; 3] = [
+const METHODS: [Method; 4] = [
     Method {
         name: "`clreference`, defaults",
         elements: "clreference",
@@ -47,6 +47,11 @@ const METHODS: [Method; 3] = [
         name: "`clreference align=translation edge-tolerance=2 threshold=100 min-area=5`",
         elements: "clreference align=translation edge-tolerance=2 threshold=100 min-area=5",
         min_area: 5,
+    },
+    Method {
+        name: "the same with `min-area=9`",
+        elements: "clreference align=translation edge-tolerance=2 threshold=100 min-area=9",
+        min_area: 9,
     },
 ];
 const PEERS: [[&str; 2]; 2] = [
