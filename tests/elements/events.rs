@@ -420,6 +420,7 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
             "mm-per-pixel-y",
             "mean-level",
             "open-area",
+            "channels",
         ];
         assert_eq!(read, optional.contains(&missing.as_str()), "{missing}");
     }
