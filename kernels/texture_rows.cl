@@ -1,16 +1,18 @@
 /* Appended to texture.cl. CPU: local size 1; a work-item processes a band of rows. Columns are summed up as the window
  * moves down, rows as differences of running sums.
  *
- * `scratch`: SCRATCH_ROWS * pitch uints per work-item. Other arguments: see texture.cl.
+ * `scratch`: SCRATCH_ROWS * pitch uints per work-item. `first`, `end`: the rows, or rows of tiles, of a launch. The first
+ * three steps are launched for some hundred rows at a time, so that a step finds the rows of the one before in the cache.
+ * Other arguments: see texture.cl.
  */
 /* Twin: operators/texture/memory.rs (SCRATCH_ROWS). */
 #define SCRATCH_ROWS 6
 
-/* Rows of an item's band: from .. past-1 of `rows`. */
-#define BAND_OF(rows, from, past)                                                                        \
-    const int from##_band = ((rows) + (int)get_global_size(0) - 1) / (int)get_global_size(0);             \
-    const int from = min((int)get_global_id(0) * from##_band, (rows));                                   \
-    const int past = min(from + from##_band, (rows))
+/* Rows of an item's band: from .. past-1 of the rows first .. end-1. */
+#define BAND_OF(first, end, from, past)                                                                  \
+    const int from##_band = ((end) - (first) + (int)get_global_size(0) - 1) / (int)get_global_size(0);    \
+    const int from = min((first) + (int)get_global_id(0) * from##_band, (end));                          \
+    const int past = min(from + from##_band, (end))
 
 #define SCRATCH(pitch) (scratch + get_global_id(0) * (size_t)SCRATCH_ROWS * (pitch))
 
@@ -118,12 +120,12 @@ static void repeat_row(__global const ushort *restrict f, int4 repeat, int width
 }
 
 __kernel void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 repeat, __global ushort *pictures,
-                             int pitch, __global uint *scratch)
+                             int pitch, __global uint *scratch, int first, int end)
 {
     const size_t size = (size_t)pitch * height;
     __global uint *columns = SCRATCH(pitch) + 1;
     __global uint *sums = SCRATCH(pitch) + pitch;
-    BAND_OF(height, from, past);
+    BAND_OF(first, end, from, past);
     for (int y = from; y < past; y++) {
         smooth_columns(PLANE, max(y - 1, 0), y, min(y + 1, height - 1), width, depth, columns);
         columns[-1] = columns[0];
@@ -171,14 +173,14 @@ static void repeat_rows(__global const uint *restrict sums, __global const ushor
 }
 
 __kernel void texture_lattice(int width, int height, int4 repeat, __global ushort *pictures, int pitch,
-                              __global uint *scratch)
+                              __global uint *scratch, int first, int end)
 {
     const size_t size = (size_t)pitch * height;
     __global const ushort *h = pictures + size + PAD;
     __global const ushort *along_x = REPEAT_X(pictures, size);
     __global uint *sums = SCRATCH(pitch);
     const int n = repeat.y;
-    BAND_OF(height, from, past);
+    BAND_OF(first, end, from, past);
     for (int y = from; y < past; y++) {
         const size_t at = (size_t)y * pitch;
         const lattice_taps_t up = lattice_taps(y, -repeat.x, height);
@@ -221,7 +223,7 @@ static uint magnitude(__global const short *restrict row, int count)
 
 /* A work-item takes whole rows of tiles. */
 __kernel void texture_tiles(int width, int height, __global ushort *pictures, int pitch, int4 tiles, int tiles_end,
-                            __global uint2 *sums, __global uint *scratch)
+                            __global uint2 *sums, __global uint *scratch, int first, int end)
 {
     const size_t size = (size_t)pitch * height;
     __global const short *residual = RESIDUAL(pictures, size);
@@ -230,7 +232,7 @@ __kernel void texture_tiles(int width, int height, __global ushort *pictures, in
     /* Columns -PAD .. width+PAD-1. */
     __global uint *columns = SCRATCH(pitch);
     __global uint *running = SCRATCH(pitch) + pitch;
-    BAND_OF(tiles.y, from, past);
+    BAND_OF(first, end, from, past);
     int y = max(0, (tiles.z + from) * TILE - tiles.w);
     int is_first = 1;
     for (int j = from; j < past; j++) {
@@ -393,7 +395,7 @@ __kernel void texture_mark(int width, int height, int first, int rows, __global 
     const columns_t columns = columns_of(SCRATCH(pitch), pitch);
     const size_t mask_stride = (size_t)(width + 7) / 8;
     uint count = 0;
-    BAND_OF(rows, from, past);
+    BAND_OF(0, rows, from, past);
     for (int row = from; row < past; row++) {
         const int y = first + row;
         move_columns(residuals - PAD, means - PAD, pitch, y, height, width + 2 * PAD, row == from, columns);
@@ -442,7 +444,7 @@ __kernel void texture_peaks(int width, int height, int first, int rows, __global
     __global const short *means = MEAN(pictures, size);
     const columns_t columns = columns_of(SCRATCH(pitch), pitch);
     const size_t mask_stride = (size_t)(width + 7) / 8;
-    BAND_OF(tiles.y, from, past);
+    BAND_OF(0, tiles.y, from, past);
     int y = max(0, (tiles.z + from) * TILE - tiles.w);
     int is_first = 1;
     for (int j = from; j < past; j++) {

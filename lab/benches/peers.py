@@ -174,6 +174,46 @@ def cv2_scales(array, settings):
     return run, lambda: as_result(state["packed"])
 
 
+def cv2_texture(array, settings):
+    pitches = settings["pitch-x"], settings["pitch-y"]
+    threshold = settings["threshold"]
+    height, width = array.shape
+    border = cv2.BORDER_REFLECT_101
+    repeat = [np.full(round(pitch) | 1, 1 / (round(pitch) | 1), np.float32) for pitch in pitches]
+    smooth = np.float32([1, 2, 1])
+    state = {}
+
+    def shifted(picture, dx, dy):
+        return cv2.warpAffine(picture, np.float32([[1, 0, dx], [0, 1, dy]]), (width, height),
+                              flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP, borderMode=border)
+
+    def noise(sizes):
+        tiles = cv2.resize(sizes, (max(width // 32, 1), max(height // 32, 1)), interpolation=cv2.INTER_AREA)
+        return cv2.resize(cv2.blur(tiles, (9, 9)), (width, height), interpolation=cv2.INTER_NEAREST)
+
+    def box(picture, side):
+        return cv2.boxFilter(picture, -1, (side, side), borderType=border)
+
+    def run():
+        level = cv2.sepFilter2D(array, cv2.CV_32F, smooth, smooth, borderType=cv2.BORDER_REPLICATE)
+        along_x = level + shifted(level, -pitches[0], 0) + shifted(level, pitches[0], 0)
+        both = along_x + shifted(along_x, 0, -pitches[1]) + shifted(along_x, 0, pitches[1])
+        residual = (9 * level - both) * np.float32(1 / 8)
+        mean = cv2.sepFilter2D(level, -1, repeat[0], repeat[1], borderType=border)
+        mean -= box(mean, 65)
+        sizes = np.abs(residual), np.abs(mean)
+        limits = [threshold * noise(size) for size in sizes]
+        mask = sizes[0] > limits[0]
+        mask |= np.abs(box(residual, 4)) > limits[0]
+        mask |= box(sizes[0], 9) > limits[0]
+        mask |= box(sizes[0], 33) > limits[0]
+        mask |= sizes[1] > limits[1]
+        mask |= np.abs(box(mean, 10)) > limits[1]
+        state["packed"] = np.packbits(mask, axis=1)
+
+    return run, lambda: as_result(state["packed"])
+
+
 def cv2_pitch_threshold(array, settings):
     if settings.get("scales"):
         return cv2_scales(array, settings)
@@ -371,6 +411,7 @@ CONTESTANTS = {
     ("cv2", "flat"): cv2_flat,
     ("numpy", "flat"): numpy_flat,
     ("cv2", "pitch_threshold"): cv2_pitch_threshold,
+    ("cv2", "texture"): cv2_texture,
     ("cv2", "reference"): cv2_reference,
     ("cv2", "align"): cv2_align,
     ("cv2", "list"): cv2_list,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, ONE_THREAD,
     ONE_THREAD_NOTE, PITCH, PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH,
-    Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
+    TEXTURE, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
 )
 from published import published_sections
 
@@ -118,6 +118,22 @@ def operator_sections(gpu):
                 Contestant("sequential", "reference", most=13_000_000),
             ],
             (("ours", "pixels only"), *([] if gpu else [("ours", "cv2, 2 threads")])),
+        )
+    )
+    sections.append(
+        Section(
+            "Texture comparison",
+            "Pitches 7.35 along both axes, thresholds of 40, so that hardly anything is marked."
+            + ("" if gpu else " cv2: `sepFilter2D`, `warpAffine`, `boxFilter`, `resize`, `packbits`, in floats, so "
+               "results are not compared."),
+            by_kind("texture", [(GREY_HD, ["panel", "random"]), (GREY_12M, ["panel", "random"])], TEXTURE),
+            [
+                ours(),
+                *([Contestant("read limit", "limit:read", tolerance=None)] if gpu
+                  else [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, None)]),
+                Contestant("sequential", "reference", most=3_000_000),
+            ],
+            (("ours", "read limit") if gpu else ("ours", "cv2, 2 threads")),
         )
     )
     return sections

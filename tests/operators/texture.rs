@@ -512,3 +512,16 @@ fn texture_strips_of_a_web_equal_one_frame() {
         }
     }
 }
+
+#[test]
+fn texture_of_more_rows_than_a_cache_holds_equals_reference() {
+    let Some(device) = device::open() else { return };
+    // 33 kB of pictures a row: the rows are worked on in two parts. The second pitch reads rows of the first part.
+    let input = cloth(Format::Gray8, [4100, 640], PLAIN, 0);
+    let job = Job {
+        pitches: [7.3, 90.0],
+        thresholds: LOW.map(|limit| 2.0 * limit),
+        ..JOB
+    };
+    check_variant(&device, &input, &job, Some(TextureVariant::Rows));
+}

@@ -3,6 +3,8 @@
 //! # Source
 //! docs/semantics.md, "Textures".
 
+use std::ops::Range;
+
 use super::window::{Reach, Window};
 
 /// Number of channels.
@@ -159,6 +161,54 @@ impl Tiles {
     }
 }
 
+/// Rows that the first three kernels of a comparison process before the next ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// Rows that are smoothed.
+    pub smooth: Range<usize>,
+    /// Rows whose residual is made.
+    pub lattice: Range<usize>,
+    /// Rows of tiles that are summed up.
+    pub tiles: Range<usize>,
+}
+
+/// Divides a plane of `height` rows into parts of `at_once` smoothed rows. A row follows in the next step when the rows that
+/// the step reads are done, and no later row reads what the step overwrites.
+pub fn parts(height: usize, tiles: &Tiles, along_y: &Repeat, at_once: usize) -> Vec<Part> {
+    let behind = along_y.margin().max(along_y.full as usize + 1);
+    // The mean of the rows takes the place of those that neighbours one pitch away are read from.
+    let reach = (MEAN_WINDOW + 1).max(behind + 1);
+    let before = (tiles.before - tiles.first * TILE as u64) as usize;
+    let (mut smooth, mut lattice, mut summed) = (0, 0, 0);
+    let mut parts = Vec::new();
+    while summed < tiles.rows {
+        let smoothed = (smooth + at_once.max(1)).min(height);
+        let is_last = smoothed == height;
+        let made = if is_last {
+            height
+        } else {
+            smoothed.saturating_sub(behind)
+        };
+        let done = if is_last {
+            tiles.rows
+        } else {
+            // Whole tiles above the rows that are still needed; the last one ends with the plane.
+            (made.saturating_sub(reach) + before)
+                .checked_div(TILE)
+                .unwrap_or(0)
+                .min(tiles.rows - 1)
+        };
+        let (made, done) = (made.max(lattice), done.max(summed));
+        parts.push(Part {
+            smooth: smooth..smoothed,
+            lattice: lattice..made,
+            tiles: summed..done,
+        });
+        (smooth, lattice, summed) = (smoothed, made, done);
+    }
+    parts
+}
+
 /// A threshold in 1/256 of the local noise; `None` if it is not a number from 0 to [`MAX_THRESHOLD`].
 pub fn threshold_q8(threshold: f64) -> Option<u32> {
     (0.0..=MAX_THRESHOLD)
@@ -225,6 +275,44 @@ mod tests {
             },
         );
         assert_eq!((last.first, last.rows, last.end), (1, 3, Some(4)));
+    }
+
+    #[test]
+    fn parts_read_what_is_done_and_overwrite_what_nobody_reads() {
+        for (height, pitch, web_row, ends) in [
+            (700, 7.3, 0, true),
+            (700, 60.0, 45, false),
+            (33, 4.0, 0, true),
+            (1000, 120.0, 31, true),
+        ] {
+            let window = Window {
+                web_row,
+                is_web: true,
+                ends,
+                ..Window::frame(height)
+            };
+            let tiles = Tiles::new(100, &window);
+            let repeat = Repeat::new(pitch, false, usize::MAX).expect("a pitch");
+            for at_once in [1, 64, 200, 5000] {
+                let parts = parts(height, &tiles, &repeat, at_once);
+                let (mut smooth, mut lattice, mut summed) = (0, 0, 0);
+                for part in parts {
+                    assert_eq!(
+                        (part.smooth.start, part.lattice.start, part.tiles.start),
+                        (smooth, lattice, summed)
+                    );
+                    (smooth, lattice, summed) = (part.smooth.end, part.lattice.end, part.tiles.end);
+                    let behind = repeat.margin().max(repeat.full as usize + 1);
+                    assert!(lattice == 0 || smooth == height || lattice + behind <= smooth);
+                    let before = (tiles.before - tiles.first * TILE as u64) as usize;
+                    let bottom = (summed * TILE).saturating_sub(before);
+                    let is_done = lattice == height || bottom + MEAN_WINDOW < lattice;
+                    let is_free = lattice == height || bottom + repeat.margin() < lattice;
+                    assert!(summed == 0 || summed == tiles.rows || is_done && is_free);
+                }
+                assert_eq!((smooth, lattice, summed), (height, height, tiles.rows));
+            }
+        }
     }
 
     #[test]

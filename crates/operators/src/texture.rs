@@ -17,7 +17,7 @@ use clinspect_core::{
     region::{Rect, area},
     texture::{
         BORDER, CHANNEL_NAMES, CHANNELS, FIRST_OF_MEAN, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD,
-        PEAK_BORDER, Repeat, Tiles, needed_q8, threshold_q8,
+        PEAK_BORDER, Repeat, Tiles, needed_q8, parts, threshold_q8,
     },
     variant::{
         TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_line_bytes, texture_line_reach,
@@ -479,38 +479,60 @@ impl Texture {
 
         let [src, offset, stride] = source_args(frame.plane(0)?, image, 0)?;
         let depth = Arg::I32(self.depth as i32);
-        let mut args = vec![src, offset, stride, width, height, depth];
-        args.extend([repeat_arg(&along_x), pictures, pitch]);
-        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        if self.variant == TextureVariant::Items {
-            let reach = texture_line_reach(Some(&along_x));
-            args.push(Arg::I32(to_i32(reach, "a reach")?));
-            args.push(Arg::Local(texture_line_bytes(reach)));
-        }
-        let range = self.range(self.window.height, [TEXTURE_LINE, 1]);
-        submission.run(&mut self.kernels.smooth, "texture_smooth", &args, &range)?;
-
-        let mut args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
-        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        let range = match self.variant {
-            TextureVariant::Rows => self.range(self.window.height, BLOCK),
-            TextureVariant::Items => {
-                let columns = self.width.div_ceil(4 * LATTICE_GROUP);
-                let groups = [columns, self.window.height.div_ceil(LATTICE_ROWS)];
-                NdRange::tiles(groups, LATTICE_GROUP)
+        let mut smooth_args = vec![src, offset, stride, width, height, depth];
+        smooth_args.extend([repeat_arg(&along_x), pictures, pitch]);
+        let lattice_args = vec![width, height, repeat_arg(&along_y), pictures, pitch];
+        let mut tile_args = vec![width, height, pictures, pitch, tiles, tiles_end];
+        tile_args.push(Arg::Mem(&self.pictures.sums));
+        let (rows, of_tiles) = (self.window.height, self.tiles());
+        match self.variant {
+            TextureVariant::Rows => {
+                for part in parts(rows, &of_tiles, &along_y, self.pictures.rows_at_once()) {
+                    let kernels = &mut self.kernels;
+                    for (kernel, name, args, range) in [
+                        (
+                            &mut kernels.smooth,
+                            "texture_smooth",
+                            &smooth_args,
+                            part.smooth,
+                        ),
+                        (
+                            &mut kernels.lattice,
+                            "texture_lattice",
+                            &lattice_args,
+                            part.lattice,
+                        ),
+                        (&mut kernels.tiles, "texture_tiles", &tile_args, part.tiles),
+                    ] {
+                        if !range.is_empty() {
+                            let mut args = args.clone();
+                            args.extend(self.pictures.scratch.iter().map(Arg::Mem));
+                            args.push(Arg::I32(to_i32(range.start, "a row")?));
+                            args.push(Arg::I32(to_i32(range.end, "a row")?));
+                            let items = NdRange::groups(self.items.min(range.len()), 1);
+                            submission.run(kernel, name, &args, &items)?;
+                        }
+                    }
+                }
             }
-        };
-        submission.run(&mut self.kernels.lattice, "texture_lattice", &args, &range)?;
-
-        let mut args = vec![width, height, pictures, pitch, tiles, tiles_end];
-        args.push(Arg::Mem(&self.pictures.sums));
-        args.extend(self.pictures.scratch.iter().map(Arg::Mem));
-        if self.variant == TextureVariant::Items {
-            let bytes = self.tiles().count() * 2 * size_of::<u32>();
-            submission.zero(&self.pictures.sums, bytes, "sums of tiles")?;
+            TextureVariant::Items => {
+                let reach = texture_line_reach(Some(&along_x));
+                smooth_args.push(Arg::I32(to_i32(reach, "a reach")?));
+                smooth_args.push(Arg::Local(texture_line_bytes(reach)));
+                let range = self.range(rows, [TEXTURE_LINE, 1]);
+                let kernel = &mut self.kernels.smooth;
+                submission.run(kernel, "texture_smooth", &smooth_args, &range)?;
+                let columns = self.width.div_ceil(4 * LATTICE_GROUP);
+                let range = NdRange::tiles([columns, rows.div_ceil(LATTICE_ROWS)], LATTICE_GROUP);
+                let kernel = &mut self.kernels.lattice;
+                submission.run(kernel, "texture_lattice", &lattice_args, &range)?;
+                let bytes = of_tiles.count() * 2 * size_of::<u32>();
+                submission.zero(&self.pictures.sums, bytes, "sums of tiles")?;
+                let range = self.range(of_tiles.rows, [WIDE_PIXELS, 1]);
+                let kernel = &mut self.kernels.tiles;
+                submission.run(kernel, "texture_tiles", &tile_args, &range)?;
+            }
         }
-        let range = self.range(self.tiles().rows, [WIDE_PIXELS, 1]);
-        submission.run(&mut self.kernels.tiles, "texture_tiles", &args, &range)?;
 
         let around = self.settings.noise_from.neighbourhood();
         let around = [around.above, around.below, around.beside, 0].map(|n| n as i32);

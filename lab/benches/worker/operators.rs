@@ -8,14 +8,15 @@ use clinspect_core::{
     mask::packed_stride,
     region::Rect,
     scales::SCALE_FACTORS,
+    texture::CHANNELS,
     variant::GaussianVariant,
 };
 use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Contrast, FlatField, Gaussian, GaussianSettings,
-    Histogram, HistogramSettings, Inspection, MaskTarget, PitchThreshold, PitchThresholdSettings,
-    Polarity, Reference, Strategy, Subject,
+    Histogram, HistogramSettings, Inspection, MaskTarget, NoiseFrom, PitchThreshold,
+    PitchThresholdSettings, Polarity, Reference, Strategy, Subject, Texture, TextureSettings,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
@@ -165,6 +166,24 @@ pub fn prepare(
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;
             Operator::Marks(Box::new(pitch(&context, &layout, settings)?), mask)
+        }
+        "texture" => {
+            let size = packed_stride(frame.width) * frame.height;
+            let mask = allocator.alloc(size, None)?;
+            let wanted = TextureSettings {
+                pitches: [settings.pitch_x, settings.pitch_y],
+                thresholds: vec![settings.threshold; CHANNELS],
+                noise_from: NoiseFrom::Around,
+                contrast: Contrast::Off,
+                rois: Vec::new(),
+                ignored: None,
+                bit_depth: 0,
+                line_scan: false,
+                image: settings.image,
+                variant: None,
+            };
+            let operator = refused(settings, Texture::new(&context, &layout, &wanted))?;
+            Operator::Marks(Box::new(operator), mask)
         }
         "reference" => {
             let size = packed_stride(frame.width) * frame.height;

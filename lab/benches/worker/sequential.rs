@@ -10,6 +10,7 @@ use crate::{
     reference::{
         SampleKind, Samples, gaussian, histogram,
         pitch_threshold::{self, Compare, Polarity},
+        texture,
     },
 };
 
@@ -25,6 +26,7 @@ enum Task {
     Histogram,
     Gaussian,
     Pitch,
+    Texture,
 }
 
 pub fn prepare(
@@ -36,6 +38,7 @@ pub fn prepare(
         "histogram" => Task::Histogram,
         "gaussian" => Task::Gaussian,
         "pitch_threshold" => Task::Pitch,
+        "texture" => Task::Texture,
         _ => return Err(format!("there is no reference for {task}").into()),
     };
     Ok(Box::new(Sequential {
@@ -105,6 +108,27 @@ impl Sequential {
                     ignored: Vec::new(),
                 };
                 pitch_threshold::compare(self.component(0), &settings).packed
+            }
+            Task::Texture => {
+                let q8 = (256.0 * settings.threshold).round() as i64;
+                let settings = texture::Settings {
+                    pitch: [settings.pitch_x, settings.pitch_y]
+                        .map(|pitch| (16.0 * pitch).round() as i64),
+                    thresholds: [q8; texture::CHANNELS],
+                    depth: 8,
+                    above: false,
+                    rois: Vec::new(),
+                    ignored: Vec::new(),
+                };
+                let mask = texture::compare(self.component(0), &settings).mask;
+                let rows = mask.chunks(self.frame.width);
+                rows.flat_map(|row| {
+                    row.chunks(8).map(|pixels| {
+                        let bits = pixels.iter().enumerate();
+                        bits.fold(0, |byte, (at, &set)| byte | u8::from(set) << (7 - at))
+                    })
+                })
+                .collect()
             }
         }
     }

@@ -15,6 +15,10 @@ const PAD: usize = 32;
 const PICTURES: usize = 4;
 /// Rows of working memory per work-item on a CPU. Twin: `SCRATCH_ROWS` in `kernels/texture_rows.cl`.
 const SCRATCH_ROWS: usize = 6;
+/// Bytes of the pictures that are worked on at a time by a CPU: a part of its last cache.
+const CACHE_BYTES: usize = 16 << 20;
+/// Fewer rows at a time would cost more for the first sums of each band than the cache saves.
+const LEAST_AT_ONCE: usize = 256;
 /// A picture's rows begin at multiples of this many samples.
 const ALIGNMENT: usize = 32;
 
@@ -82,6 +86,12 @@ impl Pictures {
     /// Whether the memory suffices for planes of this window.
     pub fn holds(&self, width: usize, window: &Window) -> bool {
         window.height <= self.rows && Tiles::new(width, window).count() <= self.tile_count
+    }
+
+    /// Rows of the pictures that a cache holds, at least [`LEAST_AT_ONCE`].
+    pub fn rows_at_once(&self) -> usize {
+        let row = PICTURES * self.pitch * size_of::<u16>();
+        (CACHE_BYTES / row).max(LEAST_AT_ONCE)
     }
 
     /// Samples from row to row of a picture.
