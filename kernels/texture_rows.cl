@@ -343,31 +343,22 @@ static columns_t columns_of(__global uint *scratch, int pitch)
            (c).ten[(x) + PAD - 1] + (c).ten[(x) + PAD] + (c).ten[(x) + PAD + 1] + (c).ten[(x) + PAD + 2] +     \
            (c).ten[(x) + PAD + 3] + (c).ten[(x) + PAD + 4]))
 
-/* Sums of the channels at `count` pixels, by channel, as sizes. */
-typedef struct { uint sizes[CHANNELS][TILE]; } tile_sums_t;
-
 /* Marks `count` pixels (at most TILE) from column x of a row; returns a bit each, the first one in the highest bit. */
 static uint mark_pixels(columns_t c, __global const short *restrict residual, __global const short *restrict mean, int x,
                         int count, const uint *limits)
 {
-    char marks[TILE];
+    uchar marks[TILE];
     for (int i = 0; i < TILE; i++)
         marks[i] = 0;
     for (int i = 0; i < count; i++) {
         const int at = x + i;
-        const int is_marked = (abs((int)residual[at]) > limits[0]) | (abs(SUM_FOUR(c, at)) > limits[1]) |
-                              (SUM_NINE(c, at) > limits[2]) | (SUM_MANY(c, at) > limits[3]) |
-                              (abs((int)mean[at]) > limits[4]) | (abs(SUM_TEN(c, at)) > limits[5]);
-        marks[i] = (char)-is_marked;
+        marks[i] = (uchar)((abs((int)residual[at]) > limits[0]) | (abs(SUM_FOUR(c, at)) > limits[1]) |
+                           (SUM_NINE(c, at) > limits[2]) | (SUM_MANY(c, at) > limits[3]) |
+                           (abs((int)mean[at]) > limits[4]) | (abs(SUM_TEN(c, at)) > limits[5]));
     }
     uint bits = 0;
-    for (int i = 0; i < TILE; i += 16) {
-        char16 sixteen;
-        for (int k = 0; k < 16; k++)
-            ((char *)&sixteen)[k] = marks[i + k];
-        const uint two = pack_bits16(sixteen);
-        bits |= ((two & 0xffu) << 8 | two >> 8) << (16 - i);
-    }
+    for (int i = 0; i < TILE; i++)
+        bits = bits << 1 | marks[i];
     return bits;
 }
 
@@ -415,8 +406,12 @@ __kernel void texture_mark(int width, int height, int first, int rows, __global 
                 bits = mark_pixels(columns, residual, mean, x, n, limits) & wanted;
             }
             __global uchar *out = mask + mask_offset + (size_t)row * mask_stride + x / 8;
-            for (int i = 0; 8 * i < n; i++)
-                out[i] = (uchar)(bits >> (24 - 8 * i));
+            /* Intel's compiler of 2026 writes wrong bytes if each is shifted by a multiple of i. */
+            uint rest = bits;
+            for (int i = 0; 8 * i < n; i++) {
+                out[i] = (uchar)(rest >> 24);
+                rest <<= 8;
+            }
             if (!bits)
                 continue;
             count += popcount(bits);

@@ -13,6 +13,7 @@ use crate::{
     frames::{ARRANGEMENTS, Arrangement, Frame, PADDED, PLAIN},
     gaussian, histogram_job,
     pitch_threshold_job::{self, Job, classic},
+    texture,
 };
 
 const SIZES: [[usize; 2]; 6] = [[1, 1], [2, 2], [15, 1], [1, 15], [17, 5], [33, 3]];
@@ -247,4 +248,16 @@ fn small_scales_equal_reference() {
     // Each job has pixels of which each level is the finest that marks them.
     let is_seen = marked.as_flattened().iter().all(|&pixels| pixels > 0);
     assert!(is_seen, "pixels by job and level: {marked:?}");
+}
+
+#[test]
+fn small_texture_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for (format, size, arrangement) in [
+        (Format::Gray8, [9, 9], TIGHT),
+        (Format::Gray8, [41, 35], PADDED),
+        (Format::Gray16Be, [19, 10], TIGHT),
+    ] {
+        texture::check_small(&device, format, size, arrangement);
+    }
 }

@@ -19,8 +19,8 @@ pub use pitch_threshold::{
     PitchThresholdVariant, WIDE_MEMORY, fixed_rows, pitch_threshold_variant, wide_rows,
 };
 pub use texture::{
-    TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_line_bytes, texture_line_reach,
-    texture_variant,
+    TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_items_fit, texture_line_bytes,
+    texture_line_reach, texture_variant,
 };
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use clinspect_core::{
         PEAK_BORDER, Repeat, Tiles, needed_q8, parts, threshold_q8,
     },
     variant::{
-        TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_line_bytes, texture_line_reach,
-        texture_variant,
+        TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_items_fit, texture_line_bytes,
+        texture_line_reach, texture_variant,
     },
     window::{Reach, Window},
 };
@@ -178,8 +178,17 @@ impl Texture {
     ) -> Result<TextureVariant, ClError> {
         let repeats = settings.repeats(layout.width, layout.height)?;
         let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
-        let chosen = || texture_variant(context.caps(), along_x);
-        Ok(settings.variant.unwrap_or_else(chosen))
+        let caps = context.caps();
+        match settings.variant {
+            Some(variant @ TextureVariant::Items) if !texture_items_fit(caps, along_x) => {
+                Err(ClError::Refused(format!(
+                    "{variant:?} needs larger work-groups or more local memory than {} has",
+                    context.device_name()
+                )))
+            }
+            Some(variant) => Ok(variant),
+            None => Ok(texture_variant(caps, along_x)),
+        }
     }
 
     /// Changes the pitches along x and y, px; 0 for unknown. Kernels stay as they are.
@@ -196,8 +205,7 @@ impl Texture {
         };
         let repeats = wanted.repeats(self.width, self.frame_height)?;
         let along_x = repeats.as_ref().map(|[along_x, _]| along_x);
-        if self.variant == TextureVariant::Items
-            && texture_variant(self.context.caps(), along_x) != self.variant
+        if self.variant == TextureVariant::Items && !texture_items_fit(self.context.caps(), along_x)
         {
             return Err(ClError::Refused(format!(
                 "pitch-x={} needs more local memory than {} has; set pitch-x",

@@ -28,14 +28,17 @@ pub fn texture_line_bytes(reach: usize) -> usize {
     2 * (TEXTURE_LINE + 2 * reach + 2) * size_of::<u16>()
 }
 
+/// Whether a device can run [`TextureVariant::Items`].
+pub fn texture_items_fit(caps: &DeviceCaps, along_x: Option<&Repeat>) -> bool {
+    let line = texture_line_bytes(texture_line_reach(along_x)) as u64;
+    caps.max_work_group >= TEXTURE_GROUP
+        && caps.max_work_item[0] >= TEXTURE_GROUP
+        && caps.local_memory >= MARK_LOCAL.max(line)
+}
+
 /// The texture comparison's variant for a device.
 pub fn texture_variant(caps: &DeviceCaps, along_x: Option<&Repeat>) -> TextureVariant {
-    let line = texture_line_bytes(texture_line_reach(along_x)) as u64;
-    if caps.is_cpu
-        || caps.max_work_group < TEXTURE_GROUP
-        || caps.max_work_item[0] < TEXTURE_GROUP
-        || caps.local_memory < MARK_LOCAL.max(line)
-    {
+    if caps.is_cpu || !texture_items_fit(caps, along_x) {
         TextureVariant::Rows
     } else {
         TextureVariant::Items
