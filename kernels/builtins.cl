@@ -14,6 +14,9 @@
 /* Brings the cache line at `p` nearer; `writes`: 1 if it will be written. Any address will do. */
 #define PREFETCH(p, writes) __builtin_prefetch((const void *)(size_t)(p), writes)
 
+/* Before a parameter whose memory no other parameter writes. */
+#define RESTRICT restrict
+
 #define BUILTIN __attribute__((overloadable))
 #define BUILTIN_CONST __attribute__((overloadable, const))
 

@@ -17,11 +17,13 @@
 #define USE_IMAGE 0
 #endif
 
-/* Hints for PoCL's compiler; builtins.cl defines them for PoCL. Oclgrind 21.10 cannot run loops that are vectorised. */
+/* Hints for PoCL's compiler; builtins.cl defines them for PoCL. Oclgrind 21.10 cannot run loops that are vectorised,
+ * and functions with `restrict`. */
 #ifndef RARE
 #define RARE
 #define VECTORS_OF_4
 #define PREFETCH(p, writes)
+#define RESTRICT
 #endif
 
 /* A frame and its rows may start at any address. PoCL splits vload16 into scalar loads; a load

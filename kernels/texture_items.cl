@@ -126,6 +126,14 @@ void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 repeat, _
 #define LATTICE_GROUP 64
 #define AT(picture, row) ((picture) + (size_t)(row) * pitch)
 
+/* Four samples of f that others do not write: what lies behind the last pixel gets the residual's continued row. */
+static int4 smooth_four(__global const ushort *row, int x, int width)
+{
+    if (x + 3 < width)
+        return convert_int4(LOAD4(row + x));
+    return (int4)(row[x], x + 1 < width ? row[x + 1] : 0, x + 2 < width ? row[x + 2] : 0, 0);
+}
+
 /* A work-item takes four columns of LATTICE_ROWS rows. */
 __kernel __attribute__((reqd_work_group_size(LATTICE_GROUP, 1, 1)))
 void texture_lattice(int width, int height, int4 repeat, __global ushort *pictures, int pitch)
@@ -149,7 +157,7 @@ void texture_lattice(int width, int height, int4 repeat, __global ushort *pictur
         const int4 v = convert_int4(LOAD4(AT(h, y))) +
                        interpolate4(LOAD4(AT(h, up.near)), LOAD4(AT(h, up.far)), up.fraction) +
                        interpolate4(LOAD4(AT(h, down.near)), LOAD4(AT(h, down.far)), down.fraction);
-        const int4 f = convert_int4(LOAD4(residual + x));
+        const int4 f = smooth_four((__global const ushort *)residual, x, width);
         put_four(residual, x, width, ((int4)9 * f - v + (int4)4) >> (int4)3);
         const uint4 before = convert_uint4(LOAD4(AT(along_x, mirror(y - n - 1, height))));
         if (y > from)
@@ -463,10 +471,9 @@ void texture_peaks(int width, int height, int first, int rows, __global ushort *
             all = wanted >> (3 - i) & 1u ? max(all, one_more) : all;
             inner_most = inside >> (3 - i) & 1u ? max(inner_most, one_more) : inner_most;
         }
-        /* Most pixels are below the tile's peak so far. */
-        if (all > tile[k])
+        if (all)
             atomic_max(&tile[k], all);
-        if (inner_most > tile[CHANNELS + k])
+        if (inner_most)
             atomic_max(&tile[CHANNELS + k], inner_most);
     }
 }

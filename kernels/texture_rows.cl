@@ -26,7 +26,7 @@ static void pad_row(__global short *row, int width)
 }
 
 /* Columns of three rows: 1 2 1. */
-static void smooth_columns(PLANE_ARGS, int top, int y, int bottom, int width, int depth, __global uint *restrict out)
+static void smooth_columns(PLANE_ARGS, int top, int y, int bottom, int width, int depth, __global uint *RESTRICT out)
 {
 #if SAMPLE_BYTES == 1 && !USE_IMAGE
     __global const uchar *a = src + src_offset + (size_t)top * src_stride;
@@ -42,7 +42,7 @@ static void smooth_columns(PLANE_ARGS, int top, int y, int bottom, int width, in
 }
 
 /* f of a row; columns[-1] and columns[width] repeat the edge. */
-static void smooth_row(__global const uint *restrict columns, int width, __global ushort *restrict f)
+static void smooth_row(__global const uint *RESTRICT columns, int width, __global ushort *RESTRICT f)
 {
     for (int x = 0; x < width; x++)
         f[x] = (ushort)((columns[x - 1] + 2 * columns[x] + columns[x + 1] + 8) >> 4);
@@ -57,7 +57,7 @@ static int lattice_sum(__global const ushort *f, int x, int pitch_q4, int width)
            interpolate(f[right.near], f[right.far], right.fraction);
 }
 
-static void lattice_row(__global const ushort *restrict f, int pitch_q4, int width, __global ushort *restrict h)
+static void lattice_row(__global const ushort *RESTRICT f, int pitch_q4, int width, __global ushort *RESTRICT h)
 {
     const int reach = (pitch_q4 >> 4) + 1;
     const int left = min(reach, width);
@@ -87,8 +87,8 @@ static void run_sums(__global const uint *values, int count, __global uint *sums
 }
 
 /* The mean over one repeat along a row; `sums` has room for width + 2 * n + 3 values. */
-static void repeat_row(__global const ushort *restrict f, int4 repeat, int width, __global uint *restrict sums,
-                       __global ushort *restrict out)
+static void repeat_row(__global const ushort *RESTRICT f, int4 repeat, int width, __global uint *RESTRICT sums,
+                       __global ushort *RESTRICT out)
 {
     const int n = repeat.y;
     const uint e = repeat.z, scale = repeat.w;
@@ -138,10 +138,10 @@ __kernel void texture_smooth(PLANE_ARGS, int width, int height, int depth, int4 
 }
 
 /* d of a row takes the place of f; from H and the rows of H that its neighbours are read from. */
-static void residual_row(__global const ushort *restrict h,
-                         __global const ushort *restrict up_near, __global const ushort *restrict up_far,
-                         __global const ushort *restrict down_near, __global const ushort *restrict down_far,
-                         int up_fraction, int down_fraction, int width, __global short *restrict residual)
+static void residual_row(__global const ushort *RESTRICT h,
+                         __global const ushort *RESTRICT up_near, __global const ushort *RESTRICT up_far,
+                         __global const ushort *RESTRICT down_near, __global const ushort *RESTRICT down_far,
+                         int up_fraction, int down_fraction, int width, __global short *RESTRICT residual)
 {
     for (int x = 0; x < width; x++) {
         const int v = h[x] + interpolate(up_near[x], up_far[x], up_fraction) +
@@ -150,23 +150,23 @@ static void residual_row(__global const ushort *restrict h,
     }
 }
 
-static void add_row(__global const ushort *restrict row, int width, __global uint *restrict sums)
+static void add_row(__global const ushort *RESTRICT row, int width, __global uint *RESTRICT sums)
 {
     for (int x = 0; x < width; x++)
         sums[x] += row[x];
 }
 
 /* Moves a window of rows: adds one and takes another one away. */
-static void move_rows(__global const ushort *restrict added, __global const ushort *restrict taken, int width,
-                      __global uint *restrict sums)
+static void move_rows(__global const ushort *RESTRICT added, __global const ushort *RESTRICT taken, int width,
+                      __global uint *RESTRICT sums)
 {
     for (int x = 0; x < width; x++)
         sums[x] += (uint)added[x] - taken[x];
 }
 
-static void repeat_rows(__global const uint *restrict sums, __global const ushort *restrict top,
-                        __global const ushort *restrict bottom, uint e, uint scale, int width,
-                        __global ushort *restrict out)
+static void repeat_rows(__global const uint *RESTRICT sums, __global const ushort *RESTRICT top,
+                        __global const ushort *RESTRICT bottom, uint e, uint scale, int width,
+                        __global ushort *RESTRICT out)
 {
     for (int x = 0; x < width; x++)
         out[x] = (ushort)scaled(32 * sums[x] + e * ((uint)top[x] + bottom[x]), scale, 20);
@@ -206,14 +206,14 @@ __kernel void texture_lattice(int width, int height, int4 repeat, __global ushor
 }
 
 /* C of a row, from the running sums of the columns' sums. */
-static void mean_row(__global const ushort *restrict repeat, __global const uint *restrict sums, int width,
-                     __global short *restrict mean)
+static void mean_row(__global const ushort *RESTRICT repeat, __global const uint *RESTRICT sums, int width,
+                     __global short *RESTRICT mean)
 {
     for (int x = 0; x < width; x++)
         mean[x] = (short)(repeat[x] - scaled(sums[x + 2 * PAD + 1] - sums[x], WIDE_SCALE, WIDE_SHIFT));
 }
 
-static uint magnitude(__global const short *restrict row, int count)
+static uint magnitude(__global const short *RESTRICT row, int count)
 {
     uint sum = 0;
     for (int x = 0; x < count; x++)
@@ -266,27 +266,27 @@ __kernel void texture_tiles(int width, int height, __global ushort *pictures, in
 /* Sums of the windows' columns for the row in work, from column -PAD on. */
 typedef struct { __global uint *four, *nine, *many, *ten, *running; } columns_t;
 
-static void add_signed(__global const short *restrict row, int count, __global uint *restrict sums)
+static void add_signed(__global const short *RESTRICT row, int count, __global uint *RESTRICT sums)
 {
     for (int x = 0; x < count; x++)
         sums[x] += (uint)(int)row[x];
 }
 
-static void move_signed(__global const short *restrict added, __global const short *restrict taken, int count,
-                        __global uint *restrict sums)
+static void move_signed(__global const short *RESTRICT added, __global const short *RESTRICT taken, int count,
+                        __global uint *RESTRICT sums)
 {
     for (int x = 0; x < count; x++)
         sums[x] += (uint)((int)added[x] - (int)taken[x]);
 }
 
-static void add_sizes(__global const short *restrict row, int count, __global uint *restrict sums)
+static void add_sizes(__global const short *RESTRICT row, int count, __global uint *RESTRICT sums)
 {
     for (int x = 0; x < count; x++)
         sums[x] += abs((int)row[x]);
 }
 
-static void move_sizes(__global const short *restrict added, __global const short *restrict taken, int count,
-                       __global uint *restrict sums)
+static void move_sizes(__global const short *RESTRICT added, __global const short *RESTRICT taken, int count,
+                       __global uint *RESTRICT sums)
 {
     for (int x = 0; x < count; x++)
         sums[x] += abs((int)added[x]) - abs((int)taken[x]);
@@ -344,7 +344,7 @@ static columns_t columns_of(__global uint *scratch, int pitch)
            (c).ten[(x) + PAD + 3] + (c).ten[(x) + PAD + 4]))
 
 /* Marks `count` pixels (at most TILE) from column x of a row; returns a bit each, the first one in the highest bit. */
-static uint mark_pixels(columns_t c, __global const short *restrict residual, __global const short *restrict mean, int x,
+static uint mark_pixels(columns_t c, __global const short *RESTRICT residual, __global const short *RESTRICT mean, int x,
                         int count, const uint *limits)
 {
     uchar marks[TILE];

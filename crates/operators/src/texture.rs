@@ -63,7 +63,7 @@ const BLOCK: [usize; 2] = [64, 16];
 const MARGIN: f64 = 0.3;
 /// The share by which a tile may be flatter than the flattest one of the good frames.
 const FLATNESS_MARGIN: f64 = 0.5;
-/// Work-items per work-group of `texture_noise`.
+/// Most work-items per work-group of `texture_noise`.
 const NOISE_GROUP: usize = 64;
 
 /// The kernels that depend on the device.
@@ -100,6 +100,8 @@ pub struct Texture {
     lister: Lister,
     pictures: Pictures,
     variant: TextureVariant,
+    /// Work-items per work-group of `texture_noise`.
+    noise_group: usize,
     /// Most work-items of [`TextureVariant::Rows`].
     items: usize,
     images: Option<PlaneImages>,
@@ -297,8 +299,12 @@ impl Texture {
             .transpose()?;
         let counters = context.device_memory(size_of::<Counters>())?;
         context.zero(&counters, size_of::<Counters>(), "the pixel counters")?;
+        let kernels = Kernels::new(&program)?;
         let mut operator = Self {
-            kernels: Kernels::new(&program)?,
+            noise_group: NOISE_GROUP
+                .min(context.kernel_work_group(&kernels.noise)?)
+                .min(context.caps().max_work_item[0]),
+            kernels,
             expand: Expand::new(context, &program)?,
             lister: Lister::new(context, &program, !is_cpu)?,
             pictures: Pictures::new(context, width, &window, scratch_items)?,
@@ -554,8 +560,8 @@ impl Texture {
             Arg::Mem(&self.threshold_memory),
             Arg::Mem(&self.pictures.noise),
         ];
-        let groups = self.tiles().count().div_ceil(NOISE_GROUP);
-        let range = NdRange::groups(groups, NOISE_GROUP);
+        let group = self.noise_group;
+        let range = NdRange::groups(self.tiles().count().div_ceil(group), group);
         submission.run(&mut self.kernels.noise, "texture_noise", &args, &range)
     }
 
