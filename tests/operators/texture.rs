@@ -517,6 +517,11 @@ fn texture_strips_of_a_web_equal_one_frame() {
                 operator
                     .mark(subject, packed.target())
                     .expect("the comparison runs");
+                // Later strips have more rows around them, and more tiles.
+                operator
+                    .peaks(&meter)
+                    .expect("peaks")
+                    .expect("a judged strip");
                 let about = || {
                     format!(
                         "rows {first} to {} of {height}, {noise_from:?}",

@@ -703,12 +703,7 @@ impl Texture {
         let window = self.window;
         let tiles = self.tiles();
         let count = tiles.count();
-        let peaks = match self.pictures.peaks.take() {
-            Some(peaks) => peaks,
-            None => self
-                .context
-                .device_memory(count.next_power_of_two() * size_of::<TilePeaks>())?,
-        };
+        let peaks = &self.pictures.peaks;
         let inner = self.settings.judged(self.width, &window, PEAK_BORDER);
         let inner = Rois::new(&self.context, or_nowhere(&inner))?;
         let [width, height] = self.size_args()?;
@@ -727,9 +722,9 @@ impl Texture {
             Arg::Mem(&inner.memory),
             Arg::I32(to_i32(inner.words.len(), "regions")?),
             // Where no pixel is ignored the peaks stand in for the bitmap, which the kernel does not read.
-            Arg::Mem(self.ignore.as_ref().map_or(&peaks, Ignore::memory)),
+            Arg::Mem(self.ignore.as_ref().map_or(peaks, Ignore::memory)),
             Arg::I32(i32::from(self.ignore.is_some())),
-            Arg::Mem(&peaks),
+            Arg::Mem(peaks),
         ];
         args.extend(self.pictures.scratch.iter().map(Arg::Mem));
         let range = match self.variant {
@@ -740,11 +735,11 @@ impl Texture {
         let context = self.context.clone();
         let mut submission = context.submit(meter, self.width * window.rows);
         let bytes = count * size_of::<TilePeaks>();
-        submission.zero(&peaks, bytes, "the tiles' peaks")?;
+        submission.zero(peaks, bytes, "the tiles' peaks")?;
         submission.run(&mut self.kernels.peaks, "texture_peaks", &args, &range)?;
         let mut found = vec![TilePeaks::default(); count];
         submission.read(
-            &peaks,
+            peaks,
             0,
             bytemuck::cast_slice_mut(&mut found),
             "the tiles' peaks",
@@ -752,7 +747,6 @@ impl Texture {
         let mut noise = vec![TileNoise::default(); count];
         let bytes = bytemuck::cast_slice_mut(&mut noise);
         context.read(&self.pictures.noise, 0, bytes, "the tiles' noise")?;
-        self.pictures.peaks = Some(peaks);
         let of = |channel: usize| {
             let needed = |which: usize| {
                 (found.iter().zip(&noise)).filter_map(move |(peaks, noise)| {

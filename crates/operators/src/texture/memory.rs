@@ -47,7 +47,7 @@ pub(super) struct Pictures {
     /// The tiles' noise.
     pub noise: Mem,
     /// The tiles' largest sums.
-    pub peaks: Option<Mem>,
+    pub peaks: Mem,
     /// Working memory of `TextureVariant::Rows`.
     pub scratch: Option<Mem>,
     rows: usize,
@@ -73,7 +73,7 @@ impl Pictures {
             memory: context.device_memory(PICTURES * pitch * rows * size_of::<u16>())?,
             sums: context.device_memory(tile_count * 2 * size_of::<u32>())?,
             noise: context.device_memory(tile_count * size_of::<TileNoise>())?,
-            peaks: None,
+            peaks: context.device_memory(tile_count * size_of::<TilePeaks>())?,
             scratch: items
                 .map(|items| context.device_memory(items * SCRATCH_ROWS * pitch * size_of::<u32>()))
                 .transpose()?,
