@@ -23,8 +23,9 @@ use gst_base::prelude::*;
 use super::{
     base_filter::{
         ClBaseFilter, ClBaseFilterExt, Frame, FrameStream, InForce, Learning, Live, MessageGate,
-        Negotiated, View, before_caps, put_back, refuse,
+        Negotiated, Target, View, before_caps, put_back, refuse,
     },
+    checked::Checked,
     lock, pad_templates,
     property_table::PropertyTable,
     saver::{Saver, Saving},
@@ -35,6 +36,7 @@ use clinspect_core::{
     components::{Finder, Listed},
     ignored::Bitmap,
     learning::Demand,
+    region::{Rect, check_region, user_region},
     window::Reach,
 };
 use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture, Subject};
@@ -120,6 +122,34 @@ pub fn with_properties<T: InspectorImpl>(table: PropertyTable<T>) -> PropertyTab
             properties::rows::<T::Output>(),
         )
         .with(|this| &this.inspector().ignore, ignore::rows())
+}
+
+/// Checks regions of interest as far as no frame decides.
+///
+/// # Errors
+/// [`ClError::Refused`] for a region that no frame can have.
+pub fn check_regions(rois: &Checked<Vec<[u32; 4]>>) -> Result<(), ClError> {
+    rois.check("rois", |rois| {
+        rois.iter().copied().try_for_each(check_region)
+    })
+}
+
+/// The regions of interest in the frames of a target.
+///
+/// # Errors
+/// [`ClError::Refused`] for a region outside the frames.
+pub fn regions(rois: &Checked<Vec<[u32; 4]>>, target: &Target) -> Result<Vec<Rect>, ClError> {
+    let width = target.layout.width;
+    // A web has no last row.
+    let height = if target.line_scan {
+        1 << 32
+    } else {
+        target.layout.height
+    };
+    rois.check("rois", |rois| {
+        let rois = rois.iter();
+        rois.map(|&roi| user_region(roi, width, height)).collect()
+    })
 }
 
 /// Pad templates of an inspector.

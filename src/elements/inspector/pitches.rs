@@ -1,7 +1,10 @@
 //! Estimates the pitches of a pattern: decides when to look and at which lines, and reports what was estimated by a
 //! property, a message and a warning.
 
-use std::sync::Mutex;
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Mutex,
+};
 
 use gst::{glib, prelude::*};
 
@@ -29,13 +32,56 @@ const LAZY_WEB: u64 = 4;
 const PATIENCE: u64 = 4;
 
 /// Copy the lines from which the pitches along x and along y are estimated.
-pub type Probes = [Option<Probe>; 2];
+type Probes = [Option<Probe>; 2];
 
-/// The probes of the axes that are estimated.
-///
-/// # Errors
-/// A failing OpenCL call.
-pub fn probes(target: &Target, [along_x, along_y]: [bool; 2]) -> Result<Probes, ClError> {
+/// An operator, and what copies the lines from which its pitches are estimated.
+pub struct Probed<T> {
+    /// The operator.
+    pub comparison: T,
+    /// The probes of the axes that are estimated.
+    pub probes: Probes,
+}
+
+impl<T> Probed<T> {
+    /// Prepares the probes of the axes that are `estimated`.
+    ///
+    /// # Errors
+    /// A failing OpenCL call.
+    pub fn new(comparison: T, target: &Target, estimated: [bool; 2]) -> Result<Self, ClError> {
+        Ok(Self {
+            comparison,
+            probes: probes(target, estimated)?,
+        })
+    }
+}
+
+impl<T> Deref for Probed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.comparison
+    }
+}
+
+impl<T> DerefMut for Probed<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.comparison
+    }
+}
+
+/// The pitches in use along x and y, px: those that are set, and the known ones where a negative value asks for an estimate;
+/// 0 for unknown.
+pub fn in_use(set: [f64; 2], known: [Option<f64>; 2]) -> [f64; 2] {
+    [0, 1].map(|axis| {
+        if set[axis] < 0.0 {
+            known[axis].unwrap_or(0.0)
+        } else {
+            set[axis]
+        }
+    })
+}
+
+fn probes(target: &Target, [along_x, along_y]: [bool; 2]) -> Result<Probes, ClError> {
     let probe = |wanted: bool, axis| {
         wanted
             .then(|| Probe::new(&target.context, &target.layout, axis))

@@ -32,6 +32,15 @@ pub struct Learned {
     warned: LastReport<()>,
 }
 
+/// A minimum contrast for messages.
+pub fn in_words(contrast: Contrast) -> String {
+    match contrast {
+        Contrast::Off => "0".into(),
+        Contrast::Known(level) => format!("{level:.3}"),
+        Contrast::Unknown => "unknown".into(),
+    }
+}
+
 /// The action signal `take-contrast` of an element; `presence` is its part.
 pub fn signal<T>(presence: fn(&T) -> &Presence) -> Signal
 where

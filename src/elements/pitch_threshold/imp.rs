@@ -1,9 +1,6 @@
 //! Implementation of `clpitchthreshold`.
 
-use std::{
-    ops::{Deref, DerefMut},
-    sync::{LazyLock, Mutex},
-};
+use std::sync::{LazyLock, Mutex};
 
 use gst::{
     glib::{self, subclass::Signal},
@@ -24,18 +21,14 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream,
-        pitches::{Change, Estimated, Estimation, Probes, post_changes, probes},
+        pitches::{Change, Estimated, Estimation, Probed, post_changes},
         presence::{self, Learned, Presence},
     },
     last_report::LastReport,
     lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::{
-    ClError,
-    pitch::Axis,
-    region::{check_region, user_region},
-};
+use clinspect_core::{ClError, pitch::Axis};
 use clinspect_operators::{
     Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Repeating,
 };
@@ -68,24 +61,7 @@ pub struct Wanted {
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
-pub struct Operator {
-    comparison: PitchThreshold,
-    probes: Probes,
-}
-
-impl Deref for Operator {
-    type Target = PitchThreshold;
-
-    fn deref(&self) -> &PitchThreshold {
-        &self.comparison
-    }
-}
-
-impl DerefMut for Operator {
-    fn deref_mut(&mut self) -> &mut PitchThreshold {
-        &mut self.comparison
-    }
-}
+type Operator = Probed<PitchThreshold>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clpitchthreshold", "OpenCL pitch comparison"));
@@ -195,9 +171,7 @@ impl ClBaseFilterImpl for ClPitchThreshold {
     fn check(&self, _images: bool) -> Result<(), ClError> {
         self.inspector.check()?;
         let settings = lock(&self.settings).clone();
-        (settings.rois).check("rois", |rois| {
-            rois.iter().copied().try_for_each(check_region)
-        })?;
+        inspector::check_regions(&settings.rois)?;
         let pitches = settings.pitches([None; 2]);
         settings.comparison(pitches)?.check()
     }
@@ -324,20 +298,9 @@ impl Comparing for State {
         let Wanted { plan, is_steady } = wanted;
         let properties = &plan.properties;
         let layout = &target.layout;
-        let rois = properties.rois.check("rois", |rois| {
-            let rois = rois.iter();
-            // A web has no last row.
-            let height = if target.line_scan {
-                1 << 32
-            } else {
-                layout.height
-            };
-            rois.map(|&roi| user_region(roi, layout.width, height))
-                .collect()
-        })?;
         let frame_height = (!target.line_scan).then_some(layout.height);
         let settings = PitchThresholdSettings {
-            rois,
+            rois: inspector::regions(&properties.rois, target)?,
             ignored: plan.ignore.pixels(layout.width, frame_height)?,
             line_scan: target.line_scan,
             image: target.images,
@@ -346,10 +309,7 @@ impl Comparing for State {
         };
         let comparison = PitchThreshold::new(&target.context, layout, &settings)?;
         target.trial.pitch_threshold(layout, &settings)?;
-        Ok(Operator {
-            comparison,
-            probes: probes(target, properties.estimates())?,
-        })
+        Probed::new(comparison, target, properties.estimates())
     }
 
     fn negotiate(&mut self, element: &ClPitchThreshold, _caps: &Negotiated) {

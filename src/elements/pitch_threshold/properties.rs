@@ -4,7 +4,7 @@ use gst::{glib, prelude::*};
 
 use crate::elements::{
     checked::Checked,
-    inspector::Ignore,
+    inspector::{Ignore, pitches::in_use, presence},
     property_table::{Row, properties},
 };
 use clinspect_core::{
@@ -113,11 +113,7 @@ impl Settings {
         let nick = |value: glib::Value| {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
-        let contrast = match contrast {
-            Contrast::Off => "0".into(),
-            Contrast::Known(level) => format!("{level:.3}"),
-            Contrast::Unknown => "unknown".into(),
-        };
+        let contrast = presence::in_words(contrast);
         format!(
             "compare={} match-center={} multiples={:?} scales={} scale-factors={:?} polarity={} borders={} \
              min-contrast={contrast}",
@@ -176,10 +172,8 @@ impl Settings {
     }
 
     /// The pitches in use along x and y, px: those set, and the estimated ones where estimates are wanted.
-    pub fn pitches(&self, [x, y]: [Option<f64>; 2]) -> [f64; 2] {
-        let pitch =
-            |set: f64, known: Option<f64>| if set < 0.0 { known.unwrap_or(0.0) } else { set };
-        [pitch(self.pitch_x, x), pitch(self.pitch_y, y)]
+    pub fn pitches(&self, known: [Option<f64>; 2]) -> [f64; 2] {
+        in_use([self.pitch_x, self.pitch_y], known)
     }
 }
 

@@ -20,10 +20,7 @@ use crate::elements::{
     property_table::{PropertyTable, property_methods},
     text::Location,
 };
-use clinspect_core::{
-    ClError,
-    region::{check_region, user_region},
-};
+use clinspect_core::ClError;
 use clinspect_opencl::Meter;
 use clinspect_operators::{Reference, ReferenceSettings, Subject, check_threshold, largest_depth};
 
@@ -99,9 +96,7 @@ impl ClBaseFilterImpl for ClReference {
         self.inspector.check()?;
         let settings = lock(&self.settings).clone();
         check_memory(images)?;
-        (settings.rois).check("rois", |rois| {
-            rois.iter().copied().try_for_each(check_region)
-        })?;
+        inspector::check_regions(&settings.rois)?;
         check_threshold(settings.threshold, largest_depth(settings.bit_depth))
     }
 
@@ -157,11 +152,7 @@ impl Comparing for Trained {
         let settings = &plan.properties;
         check_memory(target.images)?;
         let layout = &target.layout;
-        let rois = settings.rois.check("rois", |rois| {
-            let rois = rois.iter();
-            rois.map(|&roi| user_region(roi, layout.width, layout.height))
-                .collect()
-        })?;
+        let rois = inspector::regions(&settings.rois, target)?;
         let ignored = (plan.ignore).pixels(layout.width, Some(layout.height))?;
         let settings = ReferenceSettings {
             model: plan.model.0.clone(),

@@ -1,9 +1,6 @@
 //! Implementation of `cltexture`.
 
-use std::{
-    ops::{Deref, DerefMut},
-    sync::{LazyLock, Mutex},
-};
+use std::sync::{LazyLock, Mutex};
 
 use gst::{
     glib::{self, subclass::Signal},
@@ -21,17 +18,13 @@ use crate::elements::{
     debug_category,
     inspector::{
         self, Comparing, Inspector, InspectorImpl, InspectorStream,
-        pitches::{Change, Estimated, Estimation, Probes, post_changes, probes},
+        pitches::{Change, Estimated, Estimation, Probed, post_changes},
         presence::{self, Learned, Presence},
     },
     lock,
     property_table::{PropertyTable, property_methods},
 };
-use clinspect_core::{
-    ClError,
-    region::{check_region, user_region},
-    texture::CHANNEL_NAMES,
-};
+use clinspect_core::{ClError, texture::CHANNEL_NAMES};
 use clinspect_operators::{Contrast, Repeating, Texture, TextureSettings};
 
 /// Instance of `cltexture`.
@@ -51,24 +44,7 @@ pub struct State {
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
-pub struct Operator {
-    comparison: Box<Texture>,
-    probes: Probes,
-}
-
-impl Deref for Operator {
-    type Target = Texture;
-
-    fn deref(&self) -> &Texture {
-        &self.comparison
-    }
-}
-
-impl DerefMut for Operator {
-    fn deref_mut(&mut self) -> &mut Texture {
-        &mut self.comparison
-    }
-}
+type Operator = Probed<Texture>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("cltexture", "OpenCL texture comparison"));
@@ -134,9 +110,7 @@ impl ClBaseFilterImpl for ClTexture {
     fn check(&self, _images: bool) -> Result<(), ClError> {
         self.inspector.check()?;
         let settings = lock(&self.settings).clone();
-        (settings.rois).check("rois", |rois| {
-            rois.iter().copied().try_for_each(check_region)
-        })?;
+        inspector::check_regions(&settings.rois)?;
         let pitches = settings.pitches([None; 2]);
         settings.comparison(pitches)?.check()
     }
@@ -199,7 +173,7 @@ impl State {
         Ok(())
     }
 
-    /// Gives the operator the pitches in use. Estimates that do not fit the frame are none.
+    /// Gives the operator the pitches in use. If estimates do not fit the frame, those before stay.
     fn apply_pitches(&self, in_force: &mut InForce<Plan, Operator>) {
         let estimated = self.estimation.pitches_of_frame();
         let pitches = in_force.settings.properties.pitches(estimated);
@@ -231,32 +205,18 @@ impl Comparing for State {
     fn build(target: &Target, plan: &Plan) -> Result<Operator, ClError> {
         let properties = &plan.properties;
         let layout = &target.layout;
-        let rois = properties.rois.check("rois", |rois| {
-            let rois = rois.iter();
-            // A web has no last row.
-            let height = if target.line_scan {
-                1 << 32
-            } else {
-                layout.height
-            };
-            rois.map(|&roi| user_region(roi, layout.width, height))
-                .collect()
-        })?;
         let frame_height = (!target.line_scan).then_some(layout.height);
         let settings = TextureSettings {
-            rois,
+            rois: inspector::regions(&properties.rois, target)?,
             ignored: plan.ignore.pixels(layout.width, frame_height)?,
             line_scan: target.line_scan,
             image: target.images,
             // Estimates follow from frame to frame.
             ..properties.comparison(properties.pitches([None; 2]))?
         };
-        let comparison = Box::new(Texture::new(&target.context, layout, &settings)?);
+        let comparison = Texture::new(&target.context, layout, &settings)?;
         target.trial.texture(layout, &settings)?;
-        Ok(Operator {
-            comparison,
-            probes: probes(target, properties.estimates())?,
-        })
+        Probed::new(comparison, target, properties.estimates())
     }
 
     fn negotiate(&mut self, element: &ClTexture, _caps: &Negotiated) {
@@ -284,7 +244,7 @@ impl Comparing for State {
         );
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
-        (element.presence).update(of, wanted, &mut *operator.comparison, learned, view)
+        (element.presence).update(of, wanted, &mut operator.comparison, learned, view)
     }
 
     fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
