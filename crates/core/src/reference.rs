@@ -5,9 +5,11 @@ mod brightness;
 mod judged;
 mod limits;
 mod model;
+mod warp;
 
 pub use alignment::{Match, Patches, QUARTERS, Shift};
 pub use brightness::{Brightness, FrameSums, Normalize};
 pub use judged::{Judged, Totals};
 pub use limits::{Deviations, Limits, mean_range};
 pub use model::{MOST_FRAMES, Model};
+pub use warp::{MOST_LOCAL, MOST_WARPED, NODE_TILE, Nodes, UNITS, Warp};
