@@ -1,5 +1,6 @@
 //! Comparison of a frame with a trained picture: docs/semantics.md, "Comparison with a reference".
 
+mod affine;
 mod alignment;
 mod brightness;
 mod judged;
@@ -7,6 +8,7 @@ mod limits;
 mod model;
 mod warp;
 
+pub use affine::{Aligner, Found, Freedom, MOST_LINEAR, Step, check_size};
 pub use alignment::{Match, Patches, QUARTERS, Shift};
 pub use brightness::{Brightness, FrameSums, Normalize};
 pub use judged::{Judged, Totals};
