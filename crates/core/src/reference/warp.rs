@@ -97,7 +97,7 @@ impl Warp {
     }
 
     /// The displacement without local shifts, 1/256 px.
-    fn affine(&self, x: i32, y: i32) -> [i32; 2] {
+    pub(super) fn affine(&self, x: i32, y: i32) -> [i32; 2] {
         let [c, a, b, f, d, e] = self.coefficients.map(i64::from);
         let (x, y) = (i64::from(x), i64::from(y));
         let rounded = |v: i64| ((v + (1 << (DROPPED - 1))) >> DROPPED) as i32;

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     ignored::Ignored,
     layout::FrameLayout,
-    reference::{Deviations, MOST_FRAMES, Model, Normalize, Patches},
+    reference::{Deviations, MOST_FRAMES, MOST_WARPED, Model, Normalize, Patches},
     region::Rect,
 };
 use gst::glib;
@@ -30,6 +30,58 @@ pub enum Align {
         nick = "translation"
     )]
     Translation,
+    /// By a shift, a turn, and scales.
+    #[enum_value(
+        name = "Affine: frames are also turned and stretched to where they fit the model best",
+        nick = "affine"
+    )]
+    Affine,
+    /// By an affine motion and local shifts.
+    #[enum_value(
+        name = "Local: as affine, and parts of up to 64 pixels may be shifted by up to 2 pixels",
+        nick = "local"
+    )]
+    Local,
+}
+
+/// Frames have at least this many pixels a side for an affine alignment.
+const LEAST_WARPED: usize = 64;
+
+impl Align {
+    /// # Errors
+    /// [`ClError::Refused`] if frames of this size cannot be aligned so.
+    pub fn check(self, size: [usize; 2], search_range: u32) -> Result<(), ClError> {
+        match self {
+            Self::None => Ok(()),
+            Self::Translation => {
+                (Patches::side_of(size, search_range as usize).map(drop)).map_err(ClError::Refused)
+            }
+            Self::Affine | Self::Local => {
+                if size
+                    .iter()
+                    .all(|side| (LEAST_WARPED..=MOST_WARPED).contains(side))
+                {
+                    return Ok(());
+                }
+                let [width, height] = size;
+                Err(ClError::Refused(format!(
+                    "frames of {width}x{height} pixels cannot be turned and stretched, which needs {LEAST_WARPED} to \
+                     {MOST_WARPED} pixels a side; set align=translation or align=none"
+                )))
+            }
+        }
+    }
+}
+
+/// # Errors
+/// [`ClError::Refused`] for a square that marks cannot be opened with.
+pub fn check_opening(opening: u32) -> Result<(), ClError> {
+    if matches!(opening, 0 | 3) {
+        return Ok(());
+    }
+    Err(ClError::Refused(format!(
+        "opening={opening} is neither 0 nor 3; set 3 to leave out marks that are thinner than 3 pixels, or 0 to keep them"
+    )))
 }
 
 /// How the brightness of frames follows the model.
@@ -62,6 +114,8 @@ pub struct ReferenceSettings {
     pub deviation_factor: f64,
     /// Limits are the widest of those within this many pixels.
     pub edge_tolerance: u32,
+    /// Side of the square that marked pixels must fill, px: 3, or 0 for none.
+    pub opening: u32,
     /// The deviations that are marked.
     pub polarity: Polarity,
     /// How frames are aligned with the model.
@@ -95,9 +149,8 @@ impl ReferenceSettings {
                 self.train_frames
             )));
         }
-        if self.align == Align::Translation {
-            Patches::side_of(size, self.search_range as usize).map_err(ClError::Refused)?;
-        }
+        check_opening(self.opening)?;
+        self.align.check(size, self.search_range)?;
         match &self.model {
             Some(model) => (model.check_fits(size, layout.sample.bits())).map_err(ClError::Refused),
             None => Ok(()),
