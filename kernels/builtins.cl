@@ -30,6 +30,7 @@ void __attribute__((overloadable, convergent)) barrier(cl_mem_fence_flags flags)
 uint BUILTIN atomic_add(volatile __global uint *p, uint value);
 uint BUILTIN atomic_add(volatile __local uint *p, uint value);
 uint BUILTIN atomic_inc(volatile __global uint *p);
+uint BUILTIN atomic_or(volatile __global uint *p, uint bits);
 uint BUILTIN atomic_inc(volatile __local uint *p);
 
 #define INTEGER_BUILTINS(type, unsigned_type)                                                     \

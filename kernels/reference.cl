@@ -1,20 +1,19 @@
-/* Appended to mask_expand.cl. The comparison with a trained picture (docs/semantics.md, "Comparison with a
- * reference"), on any device, from buffers.
+/* Appended to reference_warp.cl. The comparison with a trained picture (docs/semantics.md, "Comparison with a
+ * reference"), on any device, from buffers. Frames that are read through a warp were written by reference_warp before.
  *
  * reference_mark       A work-item marks `item_blocks` blocks of 16 pixels in each of `item_rows` rows. A CPU has one
  *                      item per work-group. On a GPU `item_blocks` is 1, and `item_rows` is the program's constant
  *                      MARK_ROWS. All bytes of the mask are written. Samples are compared as they are.
- * reference_mark_read  The same for samples that are read with a shift and another brightness.
+ * reference_mark_level The same for samples with another brightness.
  * reference_sums       A work-group sums the judged samples of a row, before the change of brightness.
- * reference_patches    A work-item copies a sample of a patch as a byte.
  * reference_train      A work-item adds a sample and its square to the sums of a training.
  * reference_picture    A work-item writes a pixel of the mean, or of the difference from it.
  * reference_reached    A work-item counts a pixel by the highest threshold that marks it.
  * run_differences      A work-item measures the marked pixels of a sequence of runs.
  *
  * | argument     | meaning                                                                                      |
- * | judged       | x0, y0, x1, y1: pixels outside are not judged; all taps of those inside lie in the frame     |
- * | shift        | whole pixels along x and y, then the rest in 1/4 px: 0 to 3                                  |
+ * | judged       | x0, y0, x1, y1: pixels outside are not judged                                                |
+ * | spans        | for each row the first judged column and the one past the last; not read unless `has_spans`  |
  * | level        | A, B and the highest sample of s'' = clamp((A s' + B + 2048) >> 12)                          |
  * | limits       | for each row of the frame the highest and then the lowest samples that are not marked, as    |
  * |              | samples of SAMPLE_BYTES bytes, least significant first; `limit_stride` bytes per row, a      |
@@ -24,84 +23,23 @@
  * | bitmap       | packed as the mask: 1 = judged; not read unless `has_bitmap`                                 |
  * | mean         | 1/256 grey level, `width` per row                                                            |
  *
- * Exactness: integers only. Weights of a tap are multiples of 1/16, so (sum + 8) >> 4 equals the sum of docs/semantics.md
- * in 1/65536. A limit has 1/256 grey level, but samples are whole, so limits are rounded to samples on the host.
+ * Exactness: integers only. A limit has 1/256 grey level, but samples are whole, so limits are rounded to samples on the
+ * host.
  */
-/* Pixels of a block. */
-#define BLOCK 16
 #define UNIT_SCALE 4096
 
 #if SAMPLE_BYTES == 1
-typedef uchar16 samples_t;
-typedef ushort16 taps_t;
-#define TO_TAPS(s) convert_ushort16(s)
-#define FROM_TAPS(v) convert_uchar16(v)
-#define FROM_INTS(v) convert_uchar16(v)
 #define IS_OUTSIDE(s, high, low) (((s) > (high)) | ((s) < (low)))
 #else
-typedef ushort16 samples_t;
-typedef uint16 taps_t;
-#define TO_TAPS(s) convert_uint16(s)
-#define FROM_TAPS(v) convert_ushort16(v)
-#define FROM_INTS(v) convert_ushort16(v)
 #define IS_OUTSIDE(s, high, low) convert_char16(((s) > (high)) | ((s) < (low)))
 #endif
 
-/* Loads 16 samples from a multiple of 16 bytes. */
-static samples_t load_aligned(__global const uchar *p)
-{
-#if SAMPLE_BYTES == 1
-    return *(__global const uchar16 *)p;
-#else
-    ushort16 v;
-    v.lo = *(__global const ushort8 *)p;
-    v.hi = *(__global const ushort8 *)(p + 16);
-#if BIG_ENDIAN_SAMPLES
-    v = SWAP_BYTES16(v);
-#endif
-    return v;
-#endif
-}
-
-/* Loads 16 samples. A GPU splits loads that may be unaligned into bytes. */
-static samples_t load_samples(__global const uchar *p)
-{
-    if (((size_t)p & 15) == 0)
-        return load_aligned(p);
-#if SAMPLE_BYTES == 1
-    return LOAD_UCHAR16(p);
-#elif BIG_ENDIAN_SAMPLES
-    return SWAP_BYTES16(LOAD_USHORT16(p));
-#else
-    return LOAD_USHORT16(p);
-#endif
-}
+#define JUDGED_ARGS int4 judged, __global const int2 *spans, int has_spans
+#define JUDGED judged, spans, has_spans
 
 static int is_unit(int4 level) { return level.x == UNIT_SCALE && level.y == 0; }
 
-/* s' of 16 pixels, the first of which is at p; all taps lie in the frame. */
-static samples_t shifted_samples(__global const uchar *p, uint stride, int4 shift)
-{
-    p += (long)shift.y * (long)stride + (long)shift.x * SAMPLE_BYTES;
-    const samples_t s = load_samples(p);
-    if (shift.z == 0 && shift.w == 0)
-        return s;
-    taps_t sum = TO_TAPS(s) * (taps_t)(4 - shift.z);
-    if (shift.z)
-        sum += TO_TAPS(load_samples(p + SAMPLE_BYTES)) * (taps_t)(shift.z);
-    if (shift.w) {
-        p += stride;
-        taps_t below = TO_TAPS(load_samples(p)) * (taps_t)(4 - shift.z);
-        if (shift.z)
-            below += TO_TAPS(load_samples(p + SAMPLE_BYTES)) * (taps_t)(shift.z);
-        sum = sum * (taps_t)(4 - shift.w) + below * (taps_t)(shift.w);
-    } else {
-        sum = sum * (taps_t)(4);
-    }
-    return FROM_TAPS((sum + (taps_t)(8)) >> (taps_t)(4));
-}
-
-/* s'' of 16 values s'. */
+/* s'' of 16 samples. */
 static samples_t levelled_samples(samples_t s, int4 level)
 {
     if (is_unit(level))
@@ -110,56 +48,46 @@ static samples_t levelled_samples(samples_t s, int4 level)
     return FROM_INTS(min(max(v, (int16)(0)), (int16)(level.z)));
 }
 
-/* s' of a pixel; taps outside the frame are those at its edge. */
-static uint shifted_sample(PLANE_ARGS, int x, int y, int width, int height, int4 shift)
-{
-    const int x0 = clamp(x + shift.x, 0, width - 1);
-    const int x1 = clamp(x + shift.x + 1, 0, width - 1);
-    const int y0 = clamp(y + shift.y, 0, height - 1);
-    const int y1 = clamp(y + shift.y + 1, 0, height - 1);
-    const uint fx = (uint)shift.z;
-    const uint fy = (uint)shift.w;
-    uint sum = (4 - fx) * (4 - fy) * PLANE_SAMPLE(x0, y0);
-    if (fx)
-        sum += fx * (4 - fy) * PLANE_SAMPLE(x1, y0);
-    if (fy)
-        sum += (4 - fx) * fy * PLANE_SAMPLE(x0, y1);
-    if (fx && fy)
-        sum += fx * fy * PLANE_SAMPLE(x1, y1);
-    return (sum + 8) >> 4;
-}
-
-/* s'' of a value s'. */
+/* s'' of a sample. */
 static int levelled_sample(uint s, int4 level)
 {
     return is_unit(level) ? (int)s : clamp((level.x * (int)s + level.y + UNIT_SCALE / 2) >> 12, 0, level.z);
 }
 
-static int is_inside(int4 judged, int x, int y)
+/* The judged columns of a row: the first one, and the one past the last. */
+static int2 judged_columns(int4 judged, __global const int2 *spans, int has_spans, int y)
 {
-    return x >= judged.x && x < judged.z && y >= judged.y && y < judged.w;
+    if (y < judged.y || y >= judged.w)
+        return (int2)(0);
+    return has_spans ? spans[y] : (int2)(judged.x, judged.z);
 }
 
-/* Bits of the block at (x, y): byte 0 holds the first 8 pixels, the first one in the highest bit. `is_read` is a
- * constant: whether samples are read with a shift and another brightness. */
-static uint mark_block(PLANE_ARGS, int x, int y, int width, int height, int4 judged, int4 shift, int4 level,
-                       __global const uchar *limits, uint limit_stride, int is_read)
+static int is_inside(int4 judged, __global const int2 *spans, int has_spans, int x, int y)
 {
-    if (y < judged.y || y >= judged.w || x >= judged.z || x + BLOCK <= judged.x)
+    const int2 columns = judged_columns(judged, spans, has_spans, y);
+    return x >= columns.x && x < columns.y;
+}
+
+/* Bits of the block at (x, y): byte 0 holds the first 8 pixels, the first one in the highest bit. `has_level` is a
+ * constant: whether samples have another brightness. */
+static uint mark_block(PLANE_ARGS, int x, int y, JUDGED_ARGS, int4 level, __global const uchar *limits,
+                       uint limit_stride, int has_level)
+{
+    const int2 columns = judged_columns(JUDGED, y);
+    if (x >= columns.y || x + BLOCK <= columns.x)
         return 0;
     __global const uchar *high = limits + 2 * (size_t)y * limit_stride + (size_t)x * SAMPLE_BYTES;
     __global const uchar *low = high + limit_stride;
-    if (x >= judged.x && x + BLOCK <= judged.z) {
-        __global const uchar *p = src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
-        const samples_t s =
-            is_read ? levelled_samples(shifted_samples(p, src_stride, shift), level) : load_samples(p);
+    if (x >= columns.x && x + BLOCK <= columns.y) {
+        const samples_t raw = load_samples(src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES);
+        const samples_t s = has_level ? levelled_samples(raw, level) : raw;
         return pack_bits16(IS_OUTSIDE(s, *(__global const samples_t *)high, *(__global const samples_t *)low));
     }
     uint bits = 0;
-    const int past = min(BLOCK, judged.z - x);
-    for (int i = max(0, judged.x - x); i < past; i++) {
-        const uint raw = is_read ? shifted_sample(PLANE, x + i, y, width, height, shift) : PLANE_SAMPLE(x + i, y);
-        const int s = is_read ? levelled_sample(raw, level) : (int)raw;
+    const int past = min(BLOCK, columns.y - x);
+    for (int i = max(0, columns.x - x); i < past; i++) {
+        const uint raw = PLANE_SAMPLE(x + i, y);
+        const int s = has_level ? levelled_sample(raw, level) : (int)raw;
 #if SAMPLE_BYTES == 1
         const int upper = high[i];
         const int lower = low[i];
@@ -193,12 +121,17 @@ static uint outside_bits(samples_t s, samples_t high, samples_t low)
 
 /* The bits of a block in MARK_ROWS rows from y on. Where each of its pixels is judged, all samples and limits are
  * loaded before the first one is compared: a GPU then waits for memory once. */
-static void mark_block_rows(PLANE_ARGS, int x, int y, int width, int height, int4 judged, int4 shift, int4 level,
-                            __global const uchar *limits, uint limit_stride, uint *bits, int is_read)
+static void mark_block_rows(PLANE_ARGS, int x, int y, JUDGED_ARGS, int4 level, __global const uchar *limits,
+                            uint limit_stride, uint *bits, int has_level)
 {
     __global const uchar *p = src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
-    const int is_whole = x >= judged.x && x + BLOCK <= judged.z && y >= judged.y && y + MARK_ROWS <= judged.w;
-    if (is_whole && !is_read && (((size_t)p | src_stride) & 15) == 0) {
+    int is_whole = x >= judged.x && x + BLOCK <= judged.z && y >= judged.y && y + MARK_ROWS <= judged.w;
+    if (is_whole && has_spans) {
+#pragma unroll
+        for (int i = 0; i < MARK_ROWS; i++)
+            is_whole &= x >= spans[y + i].x && x + BLOCK <= spans[y + i].y;
+    }
+    if (is_whole && !has_level && (((size_t)p | src_stride) & 15) == 0) {
         __global const samples_t *limit =
             (__global const samples_t *)(limits + 2 * (size_t)y * limit_stride + (size_t)x * SAMPLE_BYTES);
         const size_t row = limit_stride / sizeof(samples_t);
@@ -216,14 +149,14 @@ static void mark_block_rows(PLANE_ARGS, int x, int y, int width, int height, int
     }
 #pragma unroll
     for (int i = 0; i < MARK_ROWS; i++)
-        bits[i] = mark_block(PLANE, x, y + i, width, height, judged, shift, level, limits, limit_stride, is_read);
+        bits[i] = mark_block(PLANE, x, y + i, JUDGED, level, limits, limit_stride, has_level);
 }
 #endif
 
-static void mark_blocks(PLANE_ARGS, int width, int height, int4 judged, int4 shift, int4 level,
+static void mark_blocks(PLANE_ARGS, int width, int height, JUDGED_ARGS, int4 level,
                         __global const uchar *limits, uint limit_stride, __global uchar *mask, ulong mask_offset,
                         int item_blocks, int item_rows, __global uint *counters, uint slot, __local uint *total,
-                        int is_read)
+                        int has_level)
 {
     const int mask_stride = (width + 7) / 8;
     const int blocks = (width + BLOCK - 1) / BLOCK;
@@ -239,8 +172,7 @@ static void mark_blocks(PLANE_ARGS, int width, int height, int4 judged, int4 shi
 #ifdef MARK_ROWS
     if (first_block < past_block && first_row < past_row) {
         uint bits[MARK_ROWS];
-        mark_block_rows(PLANE, BLOCK * first_block, first_row, width, height, judged, shift, level, limits,
-                        limit_stride, bits, is_read);
+        mark_block_rows(PLANE, BLOCK * first_block, first_row, JUDGED, level, limits, limit_stride, bits, has_level);
         __global uchar *out = mask + mask_offset + (size_t)first_row * mask_stride + 2 * first_block;
         const int is_pair = 2 * first_block + 1 < mask_stride;
 #pragma unroll
@@ -261,8 +193,7 @@ static void mark_blocks(PLANE_ARGS, int width, int height, int4 judged, int4 shi
     for (int y = first_row; y < past_row; y++) {
         __global uchar *out = mask + mask_offset + (size_t)y * mask_stride;
         for (int block = first_block; block < past_block; block++) {
-            const uint bits = mark_block(PLANE, BLOCK * block, y, width, height, judged, shift, level, limits,
-                                         limit_stride, is_read);
+            const uint bits = mark_block(PLANE, BLOCK * block, y, JUDGED, level, limits, limit_stride, has_level);
             count += popcount(bits);
             out[2 * block] = (uchar)bits;
             if (2 * block + 1 < mask_stride)
@@ -279,22 +210,22 @@ static void mark_blocks(PLANE_ARGS, int width, int height, int4 judged, int4 shi
         counters[1 - slot] = 0;
 }
 
-__kernel void reference_mark(PLANE_ARGS, int width, int height, int4 judged, int4 shift, int4 level,
+__kernel void reference_mark(PLANE_ARGS, int width, int height, JUDGED_ARGS, int4 level,
                              __global const uchar *limits, uint limit_stride, __global uchar *mask,
                              ulong mask_offset, int item_blocks, int item_rows, __global uint *counters, uint slot)
 {
     __local uint total;
-    mark_blocks(PLANE, width, height, judged, shift, level, limits, limit_stride, mask, mask_offset, item_blocks,
+    mark_blocks(PLANE, width, height, JUDGED, level, limits, limit_stride, mask, mask_offset, item_blocks,
                 item_rows, counters, slot, &total, 0);
 }
 
-__kernel void reference_mark_read(PLANE_ARGS, int width, int height, int4 judged, int4 shift, int4 level,
+__kernel void reference_mark_level(PLANE_ARGS, int width, int height, JUDGED_ARGS, int4 level,
                                   __global const uchar *limits, uint limit_stride, __global uchar *mask,
                                   ulong mask_offset, int item_blocks, int item_rows, __global uint *counters,
                                   uint slot)
 {
     __local uint total;
-    mark_blocks(PLANE, width, height, judged, shift, level, limits, limit_stride, mask, mask_offset, item_blocks,
+    mark_blocks(PLANE, width, height, JUDGED, level, limits, limit_stride, mask, mask_offset, item_blocks,
                 item_rows, counters, slot, &total, 1);
 }
 
@@ -304,7 +235,7 @@ static int is_in_bitmap(__global const uchar *bitmap, int has_bitmap, int x, int
 }
 
 /* sums[y] becomes the sum of a row's judged samples and of their squares. `parts` holds one of them per item. */
-__kernel void reference_sums(PLANE_ARGS, int width, int height, int4 judged, int4 shift,
+__kernel void reference_sums(PLANE_ARGS, int width, int height, JUDGED_ARGS,
                              __global const uchar *bitmap, int has_bitmap, __global ulong2 *sums,
                              __local ulong2 *parts)
 {
@@ -313,7 +244,8 @@ __kernel void reference_sums(PLANE_ARGS, int width, int height, int4 judged, int
     const int items = (int)get_local_size(0);
     ulong sum = 0;
     ulong squares = 0;
-    if (y >= judged.y && y < judged.w) {
+    const int2 columns = judged_columns(JUDGED, y);
+    if (columns.x < columns.y) {
 #if SAMPLE_BYTES == 1
         /* The squares of a row of 2^20 pixels fit. */
         uint16 lane_sums = (uint16)(0);
@@ -329,21 +261,20 @@ __kernel void reference_sums(PLANE_ARGS, int width, int height, int4 judged, int
     lane_squares += convert_ulong16(convert_uint16(s) * convert_uint16(s));
 #endif
         for (int x = BLOCK * item; x < width; x += BLOCK * items) {
-            int is_whole = x >= judged.x && x + BLOCK <= judged.z;
+            int is_whole = x >= columns.x && x + BLOCK <= columns.y;
             if (is_whole && has_bitmap) {
                 __global const uchar *in_row = bitmap + (size_t)y * ((width + 7) / 8) + x / 8;
                 is_whole = in_row[0] == 0xff && in_row[1] == 0xff;
             }
             if (is_whole) {
-                __global const uchar *p =
-                    src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES;
-                const samples_t s = shifted_samples(p, src_stride, shift);
+                const samples_t s =
+                    load_samples(src + src_offset + (size_t)y * src_stride + (size_t)x * SAMPLE_BYTES);
                 ADD_LANES(s)
                 continue;
             }
-            for (int i = max(x, judged.x); i < min(x + BLOCK, judged.z); i++) {
+            for (int i = max(x, columns.x); i < min(x + BLOCK, columns.y); i++) {
                 if (is_in_bitmap(bitmap, has_bitmap, i, y, width)) {
-                    const ulong s = shifted_sample(PLANE, i, y, width, height, shift);
+                    const ulong s = PLANE_SAMPLE(i, y);
                     sum += s;
                     squares += s * s;
                 }
@@ -363,28 +294,14 @@ __kernel void reference_sums(PLANE_ARGS, int width, int height, int4 judged, int
     }
 }
 
-/* Patch n begins at origins[2 n], origins[2 n + 1]. out[n][row][column] is a sample of it as a byte; patches have
- * `side` rows and columns, all inside the frame. */
-__kernel void reference_patches(PLANE_ARGS, __global const int *origins, int side, int count, int to_byte,
-                                __global uchar *out)
-{
-    const int column = (int)get_global_id(0);
-    const int row = (int)get_global_id(1);
-    if (column >= side || row >= side * count)
-        return;
-    const int patch = row / side;
-    const uint s = PLANE_SAMPLE(origins[2 * patch] + column, origins[2 * patch + 1] + row % side) >> to_byte;
-    out[(size_t)row * side + column] = (uchar)min(s, 255u);
-}
-
-__kernel void reference_train(PLANE_ARGS, int width, int height, int4 shift, int4 level, __global uint *sums,
+__kernel void reference_train(PLANE_ARGS, int width, int height, int4 level, __global uint *sums,
                               __global ulong *squares)
 {
     const int x = (int)get_global_id(0);
     const int y = (int)get_global_id(1);
     if (x >= width || y >= height)
         return;
-    const int s = levelled_sample(shifted_sample(PLANE, x, y, width, height, shift), level);
+    const int s = levelled_sample(PLANE_SAMPLE(x, y), level);
     const size_t at = (size_t)y * width + x;
     sums[at] += (uint)s;
     squares[at] += (ulong)s * (ulong)s;
@@ -392,13 +309,13 @@ __kernel void reference_train(PLANE_ARGS, int width, int height, int4 shift, int
 
 /* counts[k]: pixels that a threshold of k/4 grey levels marks, but no higher one; the last one also has those above.
  * `limits` are those at a threshold of 0. `highest` and `lowest`: the means around a pixel, 1/256 grey level. */
-__kernel void reference_reached(PLANE_ARGS, int width, int height, int4 judged, int4 shift, int4 level,
+__kernel void reference_reached(PLANE_ARGS, int width, int height, JUDGED_ARGS, int4 level,
                                 __global const uchar *limits, uint limit_stride, __global const uint *highest,
                                 __global const uint *lowest, __global uint *counts, int last)
 {
     const int x = (int)get_global_id(0);
     const int y = (int)get_global_id(1);
-    if (x >= width || y >= height || !is_inside(judged, x, y))
+    if (x >= width || y >= height || !is_inside(JUDGED, x, y))
         return;
     __global const uchar *high = limits + 2 * (size_t)y * limit_stride + (size_t)x * SAMPLE_BYTES;
     __global const uchar *low = high + limit_stride;
@@ -409,7 +326,7 @@ __kernel void reference_reached(PLANE_ARGS, int width, int height, int4 judged, 
     const int upper = *(__global const ushort *)high;
     const int lower = *(__global const ushort *)low;
 #endif
-    const int s = levelled_sample(shifted_sample(PLANE, x, y, width, height, shift), level);
+    const int s = levelled_sample(PLANE_SAMPLE(x, y), level);
     const size_t at = (size_t)y * width + x;
     const int beyond = s > upper ? 256 * s - (int)highest[at] : s < lower ? (int)lowest[at] - 256 * s : 0;
     if (beyond > 0)
@@ -421,7 +338,7 @@ __kernel void reference_reached(PLANE_ARGS, int width, int height, int4 judged, 
 
 /* `show`: the mean, or the difference; a byte is a grey level of 8 bits, `to_byte` bits less than a sample's. The
  * difference is multiplied by gain/256 and added to 128. */
-__kernel void reference_picture(PLANE_ARGS, int width, int height, int4 judged, int4 shift, int4 level,
+__kernel void reference_picture(PLANE_ARGS, int width, int height, JUDGED_ARGS, int4 level,
                                 __global const uchar *bitmap, int has_bitmap, __global const uint *mean, int show,
                                 int to_byte, int gain, __global uchar *dst, ulong dst_offset, uint dst_stride)
 {
@@ -435,11 +352,11 @@ __kernel void reference_picture(PLANE_ARGS, int width, int height, int4 judged, 
         *out = (uchar)min(((level_of_mean + 128) >> 8) >> to_byte, 255u);
         return;
     }
-    if (!is_inside(judged, x, y) || !is_in_bitmap(bitmap, has_bitmap, x, y, width)) {
+    if (!is_inside(JUDGED, x, y) || !is_in_bitmap(bitmap, has_bitmap, x, y, width)) {
         *out = 128;
         return;
     }
-    const int s = levelled_sample(shifted_sample(PLANE, x, y, width, height, shift), level);
+    const int s = levelled_sample(PLANE_SAMPLE(x, y), level);
     const long d = (256 * (long)s - (long)level_of_mean) * gain;
     const long unit = 65536L << to_byte;
     const long size = ((long)abs(d) + unit / 2) / unit;
@@ -450,7 +367,7 @@ __kernel void reference_picture(PLANE_ARGS, int width, int height, int4 judged, 
 #define LEVEL_0 256u
 
 /* Differences are in 1/512 grey level. Row 0 of the mask is row 0 of the frame. */
-__kernel void run_differences(PLANE_ARGS, int width, int height, int4 shift, int4 level, __global const uint *mean,
+__kernel void run_differences(PLANE_ARGS, int width, int height, int4 level, __global const uint *mean,
                               __global const uchar *mask, ulong mask_offset, __global const run_t *runs,
                               uint run_count, __global run_difference_t *out)
 {
@@ -465,8 +382,7 @@ __kernel void run_differences(PLANE_ARGS, int width, int height, int4 shift, int
         for (uint x = run.x0; x < run.x1; x++) {
             if (!(row[x / 8] & (0x80u >> (x & 7))))
                 continue;
-            const int s =
-                levelled_sample(shifted_sample(PLANE, (int)x, (int)run.y, width, height, shift), level);
+            const int s = levelled_sample(PLANE_SAMPLE(x, run.y), level);
             const int d = 2 * (256 * s - (int)mean[(size_t)run.y * width + x]);
             result.sum += d;
             result.signs |= LEVEL_0 | (d > 0 ? 1u : d < 0 ? 2u : 4u);

@@ -11,7 +11,7 @@ use crate::{
     frames::{Frame, PADDED, PLAIN, read},
     reference::{
         put,
-        trained::{self, Normalize, Outcome, Settings},
+        trained::{self, Motion, Normalize, Outcome, Settings},
     },
     support::{Rig, buffer_of, caps_of, start},
 };
@@ -122,7 +122,8 @@ fn expected(frames: &[Frame], frame: &Frame, shift: [i64; 2], normalize: Normali
             edge_tolerance: 0,
             bright: true,
             dark: true,
-            shift,
+            motion: Motion::shift(shift),
+            opens: false,
             normalize,
             rois: Vec::new(),
             ignored: Vec::new(),

@@ -319,12 +319,13 @@ fn reference_jobs() -> impl Strategy<Value = (reference_job::Job, Vec<[f64; 4]>,
         prop::sample::select(vec![Polarity::Both, Polarity::Bright, Polarity::Dark]),
         prop::sample::select(normalize.to_vec()),
         prop::option::of(1..12_u32),
+        prop::sample::select(vec![0, 0, 3]),
         [-30..=30_i64, -30..=30_i64],
     );
     let regions = prop::collection::vec(fractions(), 0..3);
     (levels, choices, regions, any::<(bool, u64)>()).prop_map(
         |((threshold, deviation_factor, edge_tolerance), choices, regions, (ignores, seed))| {
-            let (polarity, normalize, search_range, moved) = choices;
+            let (polarity, normalize, search_range, opening, moved) = choices;
             let job = reference_job::Job {
                 threshold,
                 deviation_factor,
@@ -332,7 +333,8 @@ fn reference_jobs() -> impl Strategy<Value = (reference_job::Job, Vec<[f64; 4]>,
                 polarity,
                 normalize,
                 search_range,
-                moved,
+                opening,
+                moved: crate::reference::trained::Motion::shift(moved),
                 seed,
                 ..reference_job::PLAIN_JOB
             };

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits},
     ignored::{Ignored, Polygon},
-    reference::Model,
+    reference::{Model, Warp},
     region::user_region,
     threshold::Reached,
 };
@@ -30,7 +30,7 @@ use crate::{
     reference::{
         defects::{Web, defects},
         ignore, put,
-        trained::{self as oracle, Normalize},
+        trained::{self as oracle, Motion, Normalize},
     },
 };
 
@@ -49,14 +49,17 @@ pub struct Job {
     pub deviation_factor: f64,
     pub edge_tolerance: u32,
     pub polarity: Polarity,
+    /// With `search_range`.
+    pub align: Align,
     /// `None`: no alignment.
     pub search_range: Option<u32>,
+    pub opening: u32,
     pub normalize: NormalizeBy,
     pub rois: Vec<[u32; 4]>,
     pub ignored: Vec<Vec<f64>>,
     pub bit_depth: u32,
-    /// Shift of the frame against the model, 1/4 px.
-    pub moved: [i64; 2],
+    /// Where the pixels of the model lie in the frame.
+    pub moved: Motion,
     /// Of the model.
     pub seed: u64,
 }
@@ -66,19 +69,46 @@ pub const PLAIN_JOB: Job = Job {
     deviation_factor: 1.5,
     edge_tolerance: 0,
     polarity: Polarity::Both,
+    align: Align::Translation,
     search_range: None,
+    opening: 0,
     normalize: NormalizeBy::None,
     rois: Vec::new(),
     ignored: Vec::new(),
     bit_depth: 0,
-    moved: [0; 2],
+    moved: Motion {
+        affine: [[0; 3]; 2],
+        nodes: Vec::new(),
+    },
     seed: 1,
 };
+
+/// The motion of a comparison, for the reference.
+pub fn motion_of(warp: &Warp) -> Motion {
+    let [c, a, b, f, d, e] = warp.coefficients.map(i64::from);
+    let rows = warp.nodes.iter().flat_map(|nodes| {
+        let row = |row: usize| {
+            let at = row * nodes.columns..(row + 1) * nodes.columns;
+            let pairs = at.map(|at| [nodes.u[at].into(), nodes.v[at].into()]);
+            pairs.collect::<Vec<[i64; 2]>>()
+        };
+        (0..nodes.rows).map(row).collect::<Vec<_>>()
+    });
+    Motion {
+        affine: [[c, a, b], [f, d, e]],
+        nodes: rows.collect(),
+    }
+}
+
+/// Where the last frame was read.
+fn motion(operator: &Reference) -> Motion {
+    motion_of(operator.warp().expect("the frame was read"))
+}
 
 impl Job {
     /// A model near the frame, in which some pixels differ much and deviations vary.
     fn model(&self, input: &Frame) -> Arc<Model> {
-        let samples = oracle::shifted(input.component(0), self.moved);
+        let samples = oracle::moved(input.component(0), &self.moved);
         let bits = 8 * input.kind().size() as u32;
         let highest = (1_i64 << bits) - 1;
         let mut deviation = Vec::new();
@@ -106,9 +136,10 @@ impl Job {
             threshold: self.threshold,
             deviation_factor: self.deviation_factor,
             edge_tolerance: self.edge_tolerance,
+            opening: self.opening,
             polarity: self.polarity,
             align: match self.search_range {
-                Some(_) => Align::Translation,
+                Some(_) => self.align,
                 None => Align::None,
             },
             search_range: self.search_range.unwrap_or(1),
@@ -124,7 +155,7 @@ impl Job {
         }
     }
 
-    fn oracle(&self, input: &Frame, shift: [f64; 2]) -> oracle::Settings {
+    fn oracle(&self, input: &Frame, motion: Motion) -> oracle::Settings {
         let [width, height] = input.size();
         oracle::Settings {
             threshold: self.threshold,
@@ -132,7 +163,8 @@ impl Job {
             edge_tolerance: self.edge_tolerance.into(),
             bright: self.polarity != Polarity::Dark,
             dark: self.polarity != Polarity::Bright,
-            shift: shift.map(|v| (4.0 * v) as i64),
+            motion,
+            opens: self.opening > 0,
             normalize: match self.normalize {
                 NormalizeBy::None => Normalize::None,
                 NormalizeBy::Offset => Normalize::Offset,
@@ -202,7 +234,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
                 let all = oracle::compare(
                     input.component(0),
                     &for_oracle(&model),
-                    &job.oracle(input, [0.0; 2]),
+                    &job.oracle(input, Motion::default()),
                 );
                 assert_eq!(all.judged_pixels, 0, "{}: {why}", about());
                 return;
@@ -213,19 +245,18 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
     let size @ [width, _] = input.size();
     for limits in [&ALL, &NEAR] {
         let (mask, count, listed) = packed(device, &mut operator, &frame, size, limits);
-        let found = operator.basis().alignment.expect("an alignment");
+        let motion = motion(&operator);
         let wanted = oracle::compare(
             input.component(0),
             &for_oracle(&model),
-            &job.oracle(input, found.shift),
+            &job.oracle(input, motion.clone()),
         );
         let differ = (0..mask.len()).find(|&at| mask[at] != wanted.packed[at]);
         if let Some(at) = differ {
             let stride = width.div_ceil(8);
             panic!(
-                "{}, shift {:?}: row {}, byte {}: {:08b} instead of {:08b}",
+                "{}, {motion:?}: row {}, byte {}: {:08b} instead of {:08b}",
                 about(),
-                found.shift,
                 at / stride,
                 at % stride,
                 mask[at],
@@ -240,7 +271,7 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
             "{}",
             about()
         );
-        let list = defects(
+        let mut list = defects(
             Web {
                 mask: &wanted.mask,
                 differences: &wanted.differences,
@@ -253,7 +284,18 @@ pub fn check(device: &Arc<ClContext>, input: &Frame, job: &Job) {
             },
             &rules(limits),
         );
+        for defect in &mut list.defects {
+            *defect = motion.place(defect, size);
+        }
         assert_listed(&listed, &list, about);
+        for (at, _) in wanted.placed.iter().enumerate().filter(|(_, set)| **set) {
+            let [x, y] = [(at % width) as i32, (at / width) as i32];
+            let is_listed = listed.defects.iter().any(|d| {
+                let [right, lower] = [d.x + d.width as i32, d.y + d.height as i32];
+                (d.x..right).contains(&x) && (d.y..lower).contains(&y)
+            });
+            assert!(is_listed, "{}: {x} {y} is in no box", about());
+        }
     }
     check_pictures(device, &mut operator, input, job, &model);
 }
@@ -288,11 +330,10 @@ fn check_pictures(
     };
     let subject = Subject::whole(&frame, size[1], &meter);
     let outcome = |operator: &Reference| {
-        let shift = operator.basis().alignment.expect("an alignment").shift;
         oracle::compare(
             input.component(0),
             &for_oracle(model),
-            &job.oracle(input, shift),
+            &job.oracle(input, motion(operator)),
         )
     };
     draw(
@@ -304,7 +345,7 @@ fn check_pictures(
         },
         &|operator| {
             outcome(operator)
-                .mask
+                .placed
                 .iter()
                 .map(|&set| if set { 255 } else { 0 })
                 .collect()
@@ -355,7 +396,7 @@ fn reference_of_every_size_format_and_arrangement_equals_reference() {
                     edge_tolerance: 1 + (n % 2) as u32,
                     normalize: [NormalizeBy::Offset, NormalizeBy::Gain][k % 2],
                     search_range: fits.then_some(1 + (n as u32 % 2)),
-                    moved: [(n as i64 + 1) % 4, -(k as i64)],
+                    moved: Motion::shift([(n as i64 + 1) % 4, -(k as i64)]),
                     ..PLAIN_JOB
                 },
             ] {
@@ -385,7 +426,10 @@ fn reference_with_every_polarity_depth_region_and_ignored_pixel_equals_reference
                         polarity,
                         normalize,
                         bit_depth,
-                        moved: [-5, if normalize == NormalizeBy::Gain { 7 } else { 0 }],
+                        moved: Motion::shift([
+                            -5,
+                            if normalize == NormalizeBy::Gain { 7 } else { 0 },
+                        ]),
                         search_range: (polarity != Polarity::Dark).then_some(4),
                         rois: vec![[3, 2, 40, 30], [30, 20, 53, 21]],
                         ignored: vec![vec![10.0, 5.0, 33.3, 7.5, 20.0, 25.0]],
@@ -430,11 +474,17 @@ fn limits_at_their_edge_are_exact() {
 fn training_equals_reference_and_is_aligned_with_its_first_frame() {
     let Some(device) = device::open() else { return };
     for format in [Format::Gray8, Format::Gray16Be, Format::I420] {
-        for (search_range, normalize) in [(None, NormalizeBy::None), (Some(3), NormalizeBy::Gain)] {
+        for (align, search_range, normalize) in [
+            (Align::None, None, NormalizeBy::None),
+            (Align::Translation, Some(3), NormalizeBy::Gain),
+            (Align::Affine, Some(3), NormalizeBy::Offset),
+            (Align::Local, Some(3), NormalizeBy::None),
+        ] {
             let frames: Vec<Frame> = [Content::Natural, Content::Random, Content::HalfRandom]
-                .map(|content| Frame::showing(format, [61, 37], PADDED, content, 0))
+                .map(|content| Frame::showing(format, [71, 66], PADDED, content, 0))
                 .into();
             let job = Job {
+                align,
                 search_range,
                 normalize,
                 ..PLAIN_JOB
@@ -444,7 +494,7 @@ fn training_equals_reference_and_is_aligned_with_its_first_frame() {
             let settings = job.settings(&frames[0], None);
             let operator = Reference::new(&device, &layout, &settings).expect("an operator");
             let mut training = operator.training().expect("a training");
-            let first = oracle::train(&[oracle::shifted(frames[0].component(0), [0; 2])]);
+            let first = oracle::train(&[oracle::moved(frames[0].component(0), &Motion::default())]);
             let mut read: Vec<Vec<i64>> = Vec::new();
             for (n, input) in frames.iter().enumerate() {
                 let frame = input.import(&device);
@@ -460,10 +510,13 @@ fn training_equals_reference_and_is_aligned_with_its_first_frame() {
                 let settings = job.settings(input, Some(Arc::new(model.expect("a model"))));
                 let mut aligned = Reference::new(&device, &layout, &settings).expect("an operator");
                 packed(&device, &mut aligned, &frame, input.size(), &ALL);
-                let found = aligned.basis().alignment.expect("an alignment");
-                let shift = if n == 0 { [0.0; 2] } else { found.shift };
-                let wanted = job.oracle(input, shift);
-                let samples = oracle::shifted(input.component(0), wanted.shift);
+                let motion = if n == 0 {
+                    Motion::default()
+                } else {
+                    motion(&aligned)
+                };
+                let samples = oracle::moved(input.component(0), &motion);
+                let wanted = job.oracle(input, motion);
                 let judged = oracle::compare(input.component(0), &first, &wanted).differences;
                 let judged: Vec<bool> = judged.iter().map(Option::is_some).collect();
                 let normalize = if n == 0 {
@@ -481,7 +534,7 @@ fn training_equals_reference_and_is_aligned_with_its_first_frame() {
                         assert_eq!(
                             for_oracle(&model),
                             oracle::train(&read),
-                            "{format} {search_range:?}"
+                            "{format} {align:?}"
                         );
                     }
                     other => assert_eq!(other, Progress::Added, "{n}"),
@@ -560,6 +613,11 @@ fn settings_that_do_not_fit_are_refused() {
     refused(&job(&|job| job.threshold = 300.0), None, "threshold=300");
     refused(&job(&|job| job.bit_depth = 12), None, "bit-depth=12");
     refused(&job(&|job| job.search_range = Some(16)), None, "42x42");
+    for align in [Align::Affine, Align::Local] {
+        let small = job(&|job| (job.align, job.search_range) = (align, Some(4)));
+        refused(&small, None, "64 to 16384");
+    }
+    refused(&job(&|job| job.opening = 2), None, "opening=2");
     let all = vec![vec![-1.0, -1.0, 99.0, -1.0, 99.0, 99.0, -1.0, 99.0]];
     let blind = job(&|job| job.ignored = all.clone());
     refused(&blind, Some(PLAIN_JOB.model(&input)), "no pixel");
@@ -570,7 +628,7 @@ fn settings_that_do_not_fit_are_refused() {
 }
 
 /// The counts that a threshold is learned from, by comparing at every threshold.
-fn reached(input: &Frame, model: &Model, job: &Job, shift: [f64; 2]) -> Reached {
+fn reached(input: &Frame, model: &Model, job: &Job, motion: &Motion) -> Reached {
     let bits = match job.bit_depth {
         0 => 8 * input.kind().size() as u32,
         bits => bits,
@@ -585,7 +643,7 @@ fn reached(input: &Frame, model: &Model, job: &Job, shift: [f64; 2]) -> Reached 
         oracle::compare(
             input.component(0),
             &for_oracle(model),
-            &job.oracle(input, shift),
+            &job.oracle(input, motion.clone()),
         )
     };
     let mut counts = vec![0; last + 2];
@@ -622,7 +680,7 @@ fn reached_thresholds_of_a_reference_equal_those_of_all_comparisons() {
                 polarity,
                 normalize,
                 bit_depth,
-                moved,
+                moved: Motion::shift(moved),
                 search_range: (moved != [0, 0]).then_some(4),
                 ignored: vec![vec![3.0, 2.0, 20.0, 2.0, 11.0, 15.0]],
                 ..PLAIN_JOB
@@ -643,16 +701,126 @@ fn reached_thresholds_of_a_reference_equal_those_of_all_comparisons() {
                 let is_counted = operator.count_reached(subject, &mut counted);
                 assert!(is_counted.expect("the pixels are counted"));
             }
-            let shift = operator.basis().alignment.expect("an alignment").shift;
             assert_eq!(
                 counted,
-                reached(&input, &model, &job, shift),
+                reached(&input, &model, &job, &motion(&operator)),
                 "{format:?} {job:?}"
             );
             seen += counted.peak();
         }
     }
     assert!(seen > 20.0, "all thresholds are near 0: {seen}");
+}
+
+/// A motion of the middle of a frame: a shift in 1/4 px, a turn in 1/1000 and scales in 1/1000.
+fn turned([width, height]: [usize; 2], shift: [i64; 2], turn: i64, scales: [i64; 2]) -> Motion {
+    let [x, y] = [width, height].map(|n| n as i64 / 2);
+    let per_mille = |v: i64| v * (1 << 20) / 1000;
+    let terms = [
+        [per_mille(scales[0]), -per_mille(turn)],
+        [per_mille(turn), per_mille(scales[1])],
+    ];
+    let along = |axis: usize| {
+        let [a, b] = terms[axis];
+        [(shift[axis] << 18) - a * x - b * y, a, b]
+    };
+    Motion {
+        affine: [along(0), along(1)],
+        nodes: Vec::new(),
+    }
+}
+
+#[test]
+fn turned_and_stretched_frames_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let mut seen = [0; 3];
+    for (n, size) in [[64, 64], [131, 97], [200, 66], [321, 243]]
+        .into_iter()
+        .enumerate()
+    {
+        for (k, format) in FORMATS.into_iter().enumerate() {
+            for align in [Align::Affine, Align::Local] {
+                let content = [Content::Natural, Content::Random][(n + k) % 2];
+                let arrangement = ARRANGEMENTS[(3 * n + k) % ARRANGEMENTS.len()];
+                let input = Frame::showing(format, size, arrangement, content, 0);
+                let job = Job {
+                    align,
+                    search_range: Some(8),
+                    opening: [0, 3][k % 2],
+                    threshold: [2.0, 12.0][n % 2],
+                    edge_tolerance: (k % 3) as u32,
+                    normalize: [NormalizeBy::None, NormalizeBy::Gain][n % 2],
+                    rois: [vec![], vec![[5, 3, 50, 40]]][(n + k) / 3 % 2].clone(),
+                    ignored: [vec![], vec![vec![1.0, 1.0, 60.0, 9.0, 20.0, 45.0]]][k % 2].clone(),
+                    moved: turned(size, [9, -14], 12 - 9 * n as i64, [10, -5 * k as i64]),
+                    ..PLAIN_JOB
+                };
+                check(&device, &input, &job);
+                let layout = layout_of(&input.info).expect("a layout");
+                let settings = job.settings(&input, Some(job.model(&input)));
+                let mut operator =
+                    Reference::new(&device, &layout, &settings).expect("an operator");
+                packed(&device, &mut operator, &input.import(&device), size, &ALL);
+                let warp = operator.warp().expect("a warp");
+                let [.., e] = warp.coefficients;
+                seen[0] += usize::from(e != 0);
+                seen[1] += usize::from(warp.nodes.is_some());
+                seen[2] += usize::from(operator.basis().judged.any > 0);
+                let found = operator.basis().alignment.expect("an alignment");
+                assert_eq!(found.transform, warp.transform());
+                assert_eq!(found.largest_local_shift, warp.largest_local());
+            }
+        }
+    }
+    assert!(seen.iter().all(|&count| count > 5), "{seen:?}");
+}
+
+#[test]
+fn opened_marks_equal_reference() {
+    let Some(device) = device::open() else { return };
+    let mut kept = 0;
+    for (n, size) in SIZES.into_iter().enumerate() {
+        let input = Frame::showing(Format::Gray8, size, PLAIN, Content::Random, 0);
+        for deviation_factor in [0.0, 1.5] {
+            // Most pixels are marked, so that squares are.
+            let job = Job {
+                opening: 3,
+                threshold: [0.0, 1.0, 3.0][n % 3],
+                deviation_factor,
+                ..PLAIN_JOB
+            };
+            check(&device, &input, &job);
+            let model = for_oracle(&job.model(&input));
+            let settings = job.oracle(&input, Motion::default());
+            let opened = oracle::compare(input.component(0), &model, &settings).defect_pixels;
+            let plain = oracle::Settings {
+                opens: false,
+                ..settings
+            };
+            let all = oracle::compare(input.component(0), &model, &plain).defect_pixels;
+            kept += usize::from(0 < opened && opened < all);
+        }
+    }
+    assert!(kept >= 5, "{kept}");
+}
+
+#[test]
+fn small_warp_equals_reference() {
+    let Some(device) = device::open() else { return };
+    for (format, align, opening) in [
+        (Format::Gray8, Align::Local, 3),
+        (Format::Gray16Be, Align::Affine, 0),
+    ] {
+        let input = Frame::showing(format, [65, 64], PADDED, Content::Random, 0);
+        let job = Job {
+            align,
+            opening,
+            search_range: Some(2),
+            threshold: 1.0,
+            ..PLAIN_JOB
+        };
+        check(&device, &input, &job);
+    }
 }
 
 #[test]

@@ -172,12 +172,15 @@ fn comparisons_with_a_reference_pass() {
             (Align::None, NormalizeBy::None),
             (Align::Translation, NormalizeBy::Offset),
             (Align::Translation, NormalizeBy::Gain),
+            (Align::Affine, NormalizeBy::None),
+            (Align::Local, NormalizeBy::Gain),
         ] {
             let settings = ReferenceSettings {
                 model: None,
                 threshold: [20.0, 0.0, 255.0][i % 3],
                 deviation_factor: 4.0,
                 edge_tolerance: i as u32 % 3,
+                opening: [0, 3][i % 2],
                 polarity: Polarity::Both,
                 align,
                 search_range: 1 + 7 * (i as u32 % 3),

@@ -1,16 +1,17 @@
 //! Comparison of a frame with a trained picture: docs/semantics.md, "Comparison with a reference".
 
 mod affine;
-mod alignment;
 mod brightness;
+mod inside;
 mod judged;
 mod limits;
 mod model;
+mod place;
 mod warp;
 
-pub use affine::{Aligner, Found, Freedom, MOST_LINEAR, Step, check_size};
-pub use alignment::{Match, Patches, QUARTERS, Shift};
+pub use affine::{Aligner, Found, Freedom, Step, check_size};
 pub use brightness::{Brightness, FrameSums, Normalize};
+pub use inside::Inside;
 pub use judged::{Judged, Totals};
 pub use limits::{Deviations, Limits, mean_range};
 pub use model::{MOST_FRAMES, Model};

@@ -161,7 +161,7 @@ fn shift_along_edges_is_not_guessed() {
             let moved = motion(0.0, [1.0; 2], [11.0, 5.5]);
             let mut aligner = aligner(&stripes.seen(STILL, 1.0, 1), freedom);
             let found = aligner.find(&sums(&stripes.seen(moved, 1.0, 2)));
-            let [x, y] = found.shift;
+            let [x, y] = found.warp.shift(SIZE);
             assert!(x.abs() < 0.01 && (y - 5.5).abs() < 1.0, "{seed}: {x} {y}");
         }
     }

@@ -151,7 +151,9 @@ programs! {
     /// Differences before the threshold.
     PitchThresholdDifference: WithBuiltins ["common.cl" "pitch_threshold.cl" "pitch_threshold_difference.cl"]
     /// The comparison with a trained picture.
-    Reference: WithBuiltins ["common.cl" "mask_bits.cl" "mask_expand.cl" "reference.cl"]
+    Reference: WithBuiltins [
+        "common.cl" "mask_bits.cl" "mask_expand.cl" "reference_warp.cl" "reference_marks.cl" "reference.cl"
+    ]
     /// The texture comparison for a CPU.
     TextureRows: WithBuiltins [
         "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "texture.cl" "texture_measure.cl"

@@ -58,8 +58,16 @@ pub struct JudgedPixels {
 /// Where the frame was found in the model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Alignment {
-    /// Along x and y, px: the frame was read at `(x + shift[0], y + shift[1])`.
+    /// Shift of the middle of the frame along x and y, px.
     pub shift: [f64; 2],
+    /// The pixel `(x, y)` of the model lies at `(t0 + t1·x + t2·y, t3 + t4·x + t5·y)` of the frame.
+    pub transform: [f64; 6],
+    /// The largest shift of a part of the frame beside the transformation, px.
+    pub largest_local_shift: f64,
+    /// How far the frame is from the model, grey levels; 0 if unknown.
+    pub misfit: f64,
+    /// How the transformation was found.
+    pub step: &'static str,
     /// The correlation there, 0 to 1; 1 without alignment.
     pub score: f64,
     /// Whether the score is high enough for a comparison.
@@ -104,7 +112,7 @@ pub struct Limit {
 /// An operator that marks the defects of frames of one layout.
 pub trait Inspection {
     /// Writes the mask of a frame, waits, and returns the numbers of marked pixels. Row 0 of the mask is the first
-    /// inspected row.
+    /// inspected row. A pixel of a frame that was moved is counted once, but may mark two pixels of the mask.
     ///
     /// # Errors
     /// The failing call; the mask's contents are then undefined.

@@ -30,6 +30,7 @@ pub use presence::Contrast;
 pub use probe::Probe;
 pub use reference::{
     Align, HeldOut, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
+    check_opening,
 };
 pub use self_test::{SelfTest, Trial};
 pub use texture::{NoiseFrom, Texture, TextureSettings};

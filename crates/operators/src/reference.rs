@@ -1,10 +1,13 @@
 //! Comparison of frames with a trained picture; kernels in `kernels/reference.cl`.
 
+mod aligner;
 mod learning;
+mod marks;
 mod reached;
 mod reader;
 mod settings;
 mod training;
+mod warper;
 
 use std::sync::Arc;
 
@@ -16,7 +19,7 @@ use clinspect_core::{
     learning::Demand,
     mask::packed_stride,
     ndrange::NdRange,
-    reference::{Model, Patches},
+    reference::{Model, Warp},
     threshold::Reached,
 };
 use clinspect_opencl::{
@@ -34,10 +37,12 @@ use crate::{
     source::{plain_group, source_args, target_args},
     to_i32, to_u32,
 };
+use aligner::Found;
+use marks::Marks;
 use reached::Reach;
 use reader::DeviceModel;
 pub use reader::Reading;
-pub use settings::{Align, NormalizeBy, ReferenceSettings};
+pub use settings::{Align, NormalizeBy, ReferenceSettings, check_opening};
 pub use training::{HeldOut, Progress, Training};
 
 /// Two counters of marked pixels, of which the kernel clears the other one.
@@ -91,34 +96,75 @@ impl Base {
     fn bytes(&self) -> usize {
         self.pixels() * self.sample.bytes()
     }
+
+    fn mask_bytes(&self) -> usize {
+        packed_stride(self.size[0]) * self.size[1]
+    }
+}
+
+/// The counters, of which `slot` is the frame's.
+#[derive(Debug)]
+struct Counted {
+    counters: Mem,
+    slot: usize,
+    is_clean: bool,
+}
+
+impl Counted {
+    /// Clears the counters, unless the last frame left them clear.
+    fn clean(&mut self, submission: &mut Submission) -> Result<(), ClError> {
+        if !self.is_clean {
+            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
+            self.is_clean = true;
+        }
+        Ok(())
+    }
+
+    /// The kernels' arguments `counters` and `slot`.
+    fn args(&self) -> Result<[Arg<'_>; 2], ClError> {
+        Ok([
+            Arg::Mem(&self.counters),
+            Arg::U32(to_u32(self.slot, "a counter")?),
+        ])
+    }
+
+    /// Waits, and reads the count of the frame.
+    fn count(&mut self, submission: Submission) -> Result<u64, ClError> {
+        let mut counts = Counters::default();
+        let bytes = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.counters, 0, bytes, "the pixel count")?;
+        let count = counts[self.slot];
+        self.slot = 1 - self.slot;
+        Ok(count.into())
+    }
 }
 
 /// The kernels that mark, and their memory.
 #[derive(Debug)]
 struct Marker {
     plain: Kernel,
-    read: Kernel,
+    level: Kernel,
     group: [usize; 2],
     expand: Expand,
-    counters: Mem,
-    slot: usize,
-    is_clean: bool,
+    counted: Counted,
     /// Limits of a comparison without a model, which are not read.
     nothing: Mem,
 }
 
 impl Marker {
     pub fn new(base: &Base) -> Result<Self, ClError> {
-        let read = base.program.kernel("reference_mark_read")?;
-        let counters = base.context.device_memory(size_of::<Counters>())?;
-        Ok(Self {
-            plain: base.program.kernel("reference_mark")?,
-            group: plain_group(&base.context, &read)?,
-            read,
-            expand: Expand::new(&base.context, &base.program)?,
-            counters,
+        let level = base.program.kernel("reference_mark_level")?;
+        let counted = Counted {
+            counters: base.context.device_memory(size_of::<Counters>())?,
             slot: 0,
             is_clean: false,
+        };
+        Ok(Self {
+            plain: base.program.kernel("reference_mark")?,
+            group: plain_group(&base.context, &level)?,
+            level,
+            expand: Expand::new(&base.context, &base.program)?,
+            counted,
             nothing: base.context.device_memory(BLOCK)?,
         })
     }
@@ -133,10 +179,7 @@ impl Marker {
         mask: (Memory, usize),
         submission: &mut Submission,
     ) -> Result<(), ClError> {
-        if !self.is_clean {
-            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
-            self.is_clean = true;
-        }
+        self.counted.clean(submission)?;
         let [width, height] = base.size;
         let blocks = width.div_ceil(BLOCK);
         let (item_blocks, item_rows, range) = if base.context.caps().is_cpu {
@@ -153,10 +196,13 @@ impl Marker {
             Some(model) => (&model.limits, model.limit_stride),
             None => (&self.nothing, 0),
         };
+        let judged = match model {
+            Some(model) => model.reader.judged_args(reading)?,
+            None => [reading.judged_arg()?, Arg::Mem(&self.nothing), Arg::I32(0)],
+        };
         let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
+        args.extend(judged);
         args.extend([
-            reading.judged_arg()?,
-            reading.shift_arg(),
             reading.level_arg(base),
             Arg::Mem(limits),
             Arg::U32(to_u32(stride, "a stride")?),
@@ -164,25 +210,14 @@ impl Marker {
             Arg::U64(mask.1 as u64),
             Arg::I32(to_i32(item_blocks, "blocks")?),
             Arg::I32(to_i32(item_rows, "rows")?),
-            Arg::Mem(&self.counters),
-            Arg::U32(to_u32(self.slot, "a counter")?),
         ]);
-        let (kernel, name) = if reading.is_plain() {
+        args.extend(self.counted.args()?);
+        let (kernel, name) = if reading.brightness.is_unit() {
             (&mut self.plain, "reference_mark")
         } else {
-            (&mut self.read, "reference_mark_read")
+            (&mut self.level, "reference_mark_level")
         };
         submission.run(kernel, name, &args, &range)
-    }
-
-    /// Waits, and reads the count of the frame.
-    fn count(&mut self, submission: Submission) -> Result<u64, ClError> {
-        let mut counts = Counters::default();
-        let bytes = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.counters, 0, bytes, "the pixel count")?;
-        let count = counts[self.slot];
-        self.slot = 1 - self.slot;
-        Ok(count.into())
     }
 }
 
@@ -228,6 +263,8 @@ pub struct Reference {
     marked: Marked,
     /// Memory for a packed mask that is then expanded; allocated at first use.
     packed: Option<Arc<ClBuffer>>,
+    /// Opens and moves marks; made when a frame has marks that need this.
+    marks: Option<Marks>,
 }
 
 impl Reference {
@@ -283,6 +320,7 @@ impl Reference {
             reading: None,
             marked: Marked::default(),
             packed: None,
+            marks: None,
             base,
         })
     }
@@ -297,10 +335,11 @@ impl Reference {
         let size = [small.width, small.height];
         let pixels = size[0] * size[1];
         let bits = small.sample.bits();
-        let model = Model::new(size, bits, 1, vec![0; pixels], vec![0; pixels]);
+        // An alignment needs some structure, and frames of some size.
+        let mean = (0..pixels).map(|at| 256 * (at as u32 * 37 % 251)).collect();
+        let model = Model::new(size, bits, 1, mean, vec![0; pixels]);
         let model = Arc::new(model.map_err(ClError::Refused)?);
-        // The alignment needs frames of some size.
-        let is_alignable = Patches::side_of(size, settings.search_range as usize).is_ok();
+        let is_alignable = settings.align.check(size, settings.search_range).is_ok();
         let base = ReferenceSettings {
             model: None,
             rois: Vec::new(),
@@ -363,6 +402,11 @@ impl Reference {
         self.count_limits(subject, reached)
     }
 
+    /// Where the pixels of the model lie in the frame of the last [`Inspection::mark`], if the frame was compared.
+    pub fn warp(&self) -> Option<&Warp> {
+        self.reading.as_ref().map(Reading::warp)
+    }
+
     /// Finds where a frame lies in the model, and its brightness, without comparing it. Waits.
     ///
     /// # Errors
@@ -383,17 +427,77 @@ impl Reference {
     ) -> Result<u64, ClError> {
         let base = &self.base;
         if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
-            let bytes = packed_stride(base.size[0]) * base.size[1];
-            self.packed = Some(Arc::new(ClBuffer::new(&base.context, bytes, meter)?));
+            self.packed = Some(Arc::new(ClBuffer::new(
+                &base.context,
+                base.mask_bytes(),
+                meter,
+            )?));
         }
         let (mask, offset) = packed_mask(target, &self.packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
         let mask = Memory::Buffer(mask);
         let mut submission = base.context.submit(meter, base.bytes());
         let (model, reading) = (self.model.as_ref(), self.reading.as_ref());
+        let frame = match (model, reading) {
+            (Some(model), Some(reading)) => model.reader.aligned(frame, reading),
+            _ => frame,
+        };
         (self.marker).mark(base, model, frame, reading, (mask, offset), &mut submission)?;
         (self.marker.expand).run(mask, target, base.size, &mut submission)?;
-        self.marker.count(submission)
+        let count = self.marker.counted.count(submission)?;
+        if count == 0 {
+            return Ok(0);
+        }
+        self.change_marks(target, count, meter)
+    }
+
+    /// Whether the marks of the last frame are those of the model's pixels in `Marks`, not those of its mask.
+    fn has_own_marks(&self) -> bool {
+        let is_moved = |reading: &Reading| !reading.warp().is_identity();
+        self.settings.opening > 0 || self.reading.as_ref().is_some_and(is_moved)
+    }
+
+    /// Opens the marks, and moves them to where their pixels lie in the frame. Returns how many there are then.
+    fn change_marks(
+        &mut self,
+        target: MaskTarget,
+        mut count: u64,
+        meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        if !self.has_own_marks() {
+            return Ok(count);
+        }
+        let base = &self.base;
+        let Some(packed @ (buffer, _)) = packed_mask(target, &self.packed) else {
+            return Ok(count);
+        };
+        let mut marks = match self.marks.take() {
+            Some(marks) => marks,
+            None => Marks::new(base, meter)?,
+        };
+        let mut submission = base.context.submit(meter, base.mask_bytes());
+        if self.settings.opening > 0 {
+            let counters = self.marker.counted.args()?;
+            marks.open(base, packed, counters, &mut submission)?;
+            count = self.marker.counted.count(submission)?;
+            submission = base.context.submit(meter, base.mask_bytes());
+        } else {
+            marks.copy(base, packed, false, &mut submission)?;
+        }
+        let reading = self.reading.as_ref();
+        let moved = reading.filter(|reading| !reading.warp().is_identity());
+        let warper = self.model.as_ref().and_then(|model| model.reader.warper());
+        match moved.zip(warper) {
+            Some((reading, warper)) => {
+                marks.place(base, (warper, reading.warp()), packed, &mut submission)?;
+            }
+            None => marks.copy(base, packed, true, &mut submission)?,
+        }
+        let mask = Memory::Buffer(buffer);
+        (self.marker.expand).run(mask, target, base.size, &mut submission)?;
+        submission.send()?.wait("the mask")?;
+        self.marks = Some(marks);
+        Ok(count)
     }
 
     /// Runs each kernel once.
@@ -404,11 +508,15 @@ impl Reference {
         meter: &Arc<Meter>,
     ) -> Result<(), ClError> {
         let subject = Subject::whole(frame, self.base.size[1], meter);
-        self.mark(subject, MaskTarget::Grey(out))?;
-        let mut shifted = Reading::plain();
-        shifted.shift.x = 1;
-        self.reading = Some(shifted);
-        self.write_mask(frame, MaskTarget::Grey(out), meter)?;
+        let target = MaskTarget::Grey(out);
+        self.mark(subject, target)?;
+        if let Some(model) = &mut self.model {
+            let mut reading = model.reader.read_at(frame, Found::moved(), meter)?;
+            reading.brightness.offset = 1;
+            self.reading = Some(reading);
+        }
+        self.write_mask(frame, target, meter)?;
+        self.change_marks(target, 1, meter)?;
         self.draw(subject, Picture::Model, out)?;
         self.warm_up_list(frame, meter)
     }
@@ -432,7 +540,7 @@ impl Inspection for Reference {
         let result = self.write_mask(frame, mask, meter);
         if result.is_err() {
             // The frame may be counted in part.
-            self.marker.is_clean = false;
+            self.marker.counted.is_clean = false;
         }
         self.marked.pixels = result?;
         Ok(self.marked)
@@ -447,19 +555,21 @@ impl Inspection for Reference {
     ) -> Result<Listed, ClError> {
         let base = &self.base;
         let [width, height] = base.size;
-        let packed = packed_mask(mask, &self.packed).filter(|_| self.marked.pixels > 0);
+        let own = (self.marks.as_ref()).filter(|_| self.has_own_marks());
+        let packed = match own {
+            Some(marks) => Some((marks.own(), 0)),
+            None => packed_mask(mask, &self.packed),
+        };
+        let packed = packed.filter(|_| self.marked.pixels > 0);
         let (Some((buffer, offset)), Some(model), Some(reading)) =
             (packed, &self.model, &self.reading)
         else {
             finder.pass(width, height, limits, true);
             return Ok(finder.list(&[]));
         };
-        let mut args = base.frame_args(subject.frame.plane(0)?)?.to_vec();
-        args.extend([
-            reading.shift_arg(),
-            reading.level_arg(base),
-            Arg::Mem(&model.mean),
-        ]);
+        let frame = model.reader.aligned(subject.frame, reading);
+        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
+        args.extend([reading.level_arg(base), Arg::Mem(&model.mean)]);
         let marked = DeviceMask {
             buffer,
             offset,
@@ -467,8 +577,12 @@ impl Inspection for Reference {
             pixels: self.marked.pixels,
         };
         let web = (finder, limits, true);
-        self.lister
-            .list(&base.context, marked, [&args, &[]], web, subject.meter)
+        let mut listed =
+            (self.lister).list(&base.context, marked, [&args, &[]], web, subject.meter)?;
+        for defect in &mut listed.defects {
+            reading.warp().place(defect, base.size);
+        }
+        Ok(listed)
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {
@@ -491,18 +605,23 @@ impl Inspection for Reference {
             Picture::Model => (0, 0.0),
             Picture::Difference(gain) => (1, gain),
         };
-        let bitmap = match &self.model {
-            Some(model) => model.reader.bitmap_args(),
-            None => [Arg::Mem(mean), Arg::I32(0)],
+        let (frame, judged, bitmap) = match &self.model {
+            Some(model) => (
+                model.reader.aligned(subject.frame, reading),
+                model.reader.judged_args(reading)?,
+                model.reader.bitmap_args(),
+            ),
+            None => (
+                subject.frame,
+                [reading.judged_arg()?, Arg::Mem(mean), Arg::I32(0)],
+                [Arg::Mem(mean), Arg::I32(0)],
+            ),
         };
         let [dst, dst_offset, dst_stride] = target_args(out.plane(0)?, 0)?;
         let [width, height] = base.size;
-        let mut args = base.frame_args(subject.frame.plane(0)?)?.to_vec();
-        args.extend([
-            reading.judged_arg()?,
-            reading.shift_arg(),
-            reading.level_arg(base),
-        ]);
+        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
+        args.extend(judged);
+        args.push(reading.level_arg(base));
         args.extend(bitmap);
         args.extend([
             Arg::Mem(mean),
@@ -533,7 +652,6 @@ impl Inspection for Reference {
     }
 
     fn basis(&self) -> Basis {
-        let quarters = f64::from(clinspect_core::reference::QUARTERS);
         let reading = self.reading.as_ref();
         Basis {
             judged: JudgedPixels {
@@ -542,8 +660,12 @@ impl Inspection for Reference {
             },
             pitches: [0.0; 2],
             alignment: reading.map(|reading| Alignment {
-                shift: [reading.shift.x, reading.shift.y].map(|v| f64::from(v) / quarters),
-                score: reading.score,
+                shift: reading.warp().shift(self.base.size),
+                transform: reading.warp().transform(),
+                largest_local_shift: reading.warp().largest_local(),
+                misfit: reading.found.misfit,
+                step: reading.found.step,
+                score: reading.found.score,
                 is_matched: reading.is_matched,
             }),
             ignored: self.ignored.clone(),

@@ -1,8 +1,8 @@
 //! Reference of the comparison with a trained picture.
 //!
-//! Source: docs/semantics.md, "Comparison with a reference". The shift is given; how it is found is tested apart.
+//! Source: docs/semantics.md, "Comparison with a reference". The motion is given; how it is found is tested apart.
 
-use crate::Samples;
+use crate::{Samples, defects::Defect};
 
 /// How the brightness of a frame follows the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,6 +13,148 @@ pub enum Normalize {
     Offset,
     /// The mean and the standard deviation.
     Gain,
+}
+
+/// Where the pixels of the model lie in the frame.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Motion {
+    /// `c + a·x + b·y` along x, then along y, 2^-20 px.
+    pub affine: [[i64; 3]; 2],
+    /// Local shifts along x and y in the middles of tiles of 32x32 px, 1/256 px, row by row; empty: none.
+    pub nodes: Vec<Vec<[i64; 2]>>,
+}
+
+impl Motion {
+    /// A shift along x and y, 1/4 px.
+    pub fn shift(shift: [i64; 2]) -> Self {
+        Self {
+            affine: shift.map(|quarters| [quarters << 18, 0, 0]),
+            nodes: Vec::new(),
+        }
+    }
+
+    /// The displacement of a pixel without local shifts, 1/256 px.
+    fn global(&self, x: i64, y: i64) -> [i64; 2] {
+        (self.affine).map(|[c, a, b]| (c + a * x + b * y + 2048).div_euclid(4096))
+    }
+
+    /// The local shift at a pixel, 1/256 px.
+    fn local(&self, x: i64, y: i64) -> [i64; 2] {
+        if self.nodes.is_empty() {
+            return [0; 2];
+        }
+        // In half pixels from the first node; a tile has 64 of them.
+        let place = |at: i64, count: usize| {
+            let last = 64 * (count as i64 - 1);
+            let from = (2 * at + 1 - 32).clamp(0, last);
+            let node = (from / 64).min(count as i64 - 2).max(0) as usize;
+            (node, from - 64 * node as i64, (node + 1).min(count - 1))
+        };
+        let (i, wx, right) = place(x, self.nodes[0].len());
+        let (j, wy, below) = place(y, self.nodes.len());
+        [0, 1].map(|axis| {
+            let corners = [
+                (64 - wx) * (64 - wy) * self.nodes[j][i][axis],
+                wx * (64 - wy) * self.nodes[j][right][axis],
+                (64 - wx) * wy * self.nodes[below][i][axis],
+                wx * wy * self.nodes[below][right][axis],
+            ];
+            (corners.iter().sum::<i64>() + 2048).div_euclid(4096)
+        })
+    }
+
+    /// Where a pixel lies in the frame, 1/256 px.
+    pub fn position(&self, x: i64, y: i64) -> [i64; 2] {
+        let (global, local) = (self.global(x, y), self.local(x, y));
+        [
+            256 * x + global[0] + local[0],
+            256 * y + global[1] + local[1],
+        ]
+    }
+
+    /// Half of a pixel's width in the frame, 1/256 px, along x and y.
+    fn half_width(&self) -> [i64; 2] {
+        self.affine.map(|[_, a, b]| {
+            let stretch = 128 * (a.abs() + b.abs());
+            let mut more = stretch.div_euclid(1 << 20) + i64::from(stretch % (1 << 20) > 0);
+            if !self.nodes.is_empty() {
+                more += 32;
+            }
+            128 + more + i64::from(more > 0)
+        })
+    }
+
+    /// Whether a pixel at a place, 1/256 px, marks a pixel of the frame.
+    fn marks(&self, place: [i64; 2], frame_pixel: [i64; 2]) -> bool {
+        let half = self.half_width();
+        (0..2).all(|axis| {
+            let from = place[axis] - 256 * frame_pixel[axis];
+            -half[axis] <= from && from < half[axis]
+        })
+    }
+
+    /// The marks of a frame by those of the model's pixels.
+    pub fn placed(&self, mask: &[bool], width: usize) -> Vec<bool> {
+        let size = [width as i64, (mask.len() / width) as i64];
+        let mut placed = vec![false; mask.len()];
+        for (at, _) in mask.iter().enumerate().filter(|&(_, &marked)| marked) {
+            let place = self.position((at % width) as i64, (at / width) as i64);
+            let near = place.map(|v| v.div_euclid(256));
+            for y in (near[1] - 2).max(0)..(near[1] + 4).min(size[1]) {
+                for x in (near[0] - 2).max(0)..(near[0] + 4).min(size[0]) {
+                    if self.marks(place, [x, y]) {
+                        placed[y as usize * width + x as usize] = true;
+                    }
+                }
+            }
+        }
+        placed
+    }
+
+    /// A defect of the model's pixels where it lies in a frame of this size.
+    pub fn place(&self, defect: &Defect, size: [usize; 2]) -> Defect {
+        if *self == Self::default() {
+            return *defect;
+        }
+        let [width, height] = [defect.width, defect.height].map(|side| i64::from(side) - 1);
+        let most_local = (self.nodes.iter().flatten().flatten())
+            .map(|shift| shift.abs())
+            .max();
+        let half = self.half_width();
+        let range = |axis: usize| {
+            let mut places = Vec::new();
+            for x in [defect.x, defect.x + width] {
+                for y in [defect.y, defect.y + height] {
+                    places.push(256 * [x, y][axis] + self.global(x, y)[axis]);
+                }
+            }
+            let by = half[axis] + most_local.unwrap_or(0);
+            let low = places.iter().min().unwrap() - by;
+            let high = places.iter().max().unwrap() + by;
+            // Pixels F with low < 256 F <= high.
+            let first = (low.div_euclid(256) + 1).clamp(0, size[axis] as i64 - 1);
+            (
+                first,
+                high.div_euclid(256).clamp(first, size[axis] as i64 - 1),
+            )
+        };
+        let (x, y) = (range(0), range(1));
+        let (cx, cy) = (defect.centroid_x, defect.centroid_y);
+        let local = self.local(cx.floor() as i64, cy.floor() as i64);
+        let along = |axis: usize| {
+            let [c, a, b] = self.affine[axis].map(|v| v as f64 / 1_048_576.0);
+            c + a * (cx - 0.5) + b * (cy - 0.5) + local[axis] as f64 / 256.0
+        };
+        Defect {
+            x: x.0,
+            y: y.0,
+            width: (x.1 - x.0 + 1) as u32,
+            height: (y.1 - y.0 + 1) as u32,
+            centroid_x: cx + along(0),
+            centroid_y: cy + along(1),
+            ..*defect
+        }
+    }
 }
 
 /// Settings of a comparison.
@@ -28,8 +170,10 @@ pub struct Settings {
     pub bright: bool,
     /// Darker pixels are marked.
     pub dark: bool,
-    /// Along x and y, 1/4 px.
-    pub shift: [i64; 2],
+    /// Where the pixels of the model lie in the frame.
+    pub motion: Motion,
+    /// Marks that no marked square of 3x3 pixels holds are left out.
+    pub opens: bool,
     /// How brightness follows.
     pub normalize: Normalize,
     /// `<x, y, width, height>`; empty: the whole frame.
@@ -52,13 +196,15 @@ pub struct Model {
 /// The result of a comparison, row-major.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Marked pixels.
+    /// Marked pixels of the model.
     pub mask: Vec<bool>,
+    /// Marked pixels of the frame.
+    pub placed: Vec<bool>,
     /// The same, packed.
     pub packed: Vec<u8>,
     /// Number of judged pixels.
     pub judged_pixels: u64,
-    /// Number of marked pixels.
+    /// Number of marked pixels of the model.
     pub defect_pixels: u64,
     /// Differences of the judged pixels, grey levels.
     pub differences: Vec<Option<f64>>,
@@ -86,18 +232,19 @@ pub fn train(frames: &[Vec<i64>]) -> Model {
     }
 }
 
-/// The frame's samples as they are read at a shift; outside the frame its edge repeats.
-pub fn shifted(samples: Samples, [dx, dy]: [i64; 2]) -> Vec<i64> {
+/// The frame's samples as the pixels of the model are read from it; outside the frame its edge repeats.
+pub fn moved(samples: Samples, motion: &Motion) -> Vec<i64> {
     let (width, height) = (samples.width as i64, samples.height as i64);
     let at = |x: i64, y: i64| {
         let (x, y) = (x.clamp(0, width - 1), y.clamp(0, height - 1));
         i64::from(samples.get(x as usize, y as usize))
     };
-    let ([ix, iy], [fx, fy]) = split([dx, dy]);
     let mut read = Vec::new();
     for y in 0..height {
         for x in 0..width {
-            let (x, y) = (x + ix, y + iy);
+            let place = motion.position(x, y);
+            let [x, y] = place.map(|v| v.div_euclid(256));
+            let [fx, fy] = place.map(|v| v.rem_euclid(256));
             let sum = (256 - fx) * (256 - fy) * at(x, y)
                 + fx * (256 - fy) * at(x + 1, y)
                 + (256 - fx) * fy * at(x, y + 1)
@@ -108,21 +255,14 @@ pub fn shifted(samples: Samples, [dx, dy]: [i64; 2]) -> Vec<i64> {
     read
 }
 
-/// Whole pixels, and the rest in 1/256 px.
-fn split(shift: [i64; 2]) -> ([i64; 2], [i64; 2]) {
-    (
-        shift.map(|v| v.div_euclid(4)),
-        shift.map(|v| 64 * v.rem_euclid(4)),
-    )
-}
-
 /// Whether a pixel is judged.
 fn judged(width: usize, height: usize, settings: &Settings) -> Vec<bool> {
-    let ([ix, iy], [fx, fy]) = split(settings.shift);
-    // A tap of weight 0 may lie outside.
-    let inside = |v: usize, whole: i64, rest: i64, size: usize| {
-        let first = v as i64 + whole;
-        first >= 0 && first + i64::from(rest > 0) < size as i64
+    let motion = &settings.motion;
+    // A sample of weight 0 may lie outside. Local shifts are 2 px at most.
+    let inset = if motion.nodes.is_empty() { 0 } else { 3 * 256 };
+    let inside = |at: i64, by: i64, size: usize| {
+        let place = 256 * at + by;
+        place - inset >= 0 && place + inset <= 256 * (size as i64 - 1)
     };
     let mut judged = Vec::new();
     for y in 0..height {
@@ -130,9 +270,10 @@ fn judged(width: usize, height: usize, settings: &Settings) -> Vec<bool> {
             let in_roi = |roi: &[usize; 4]| {
                 (roi[0]..roi[0] + roi[2]).contains(&x) && (roi[1]..roi[1] + roi[3]).contains(&y)
             };
+            let [u, v] = motion.global(x as i64, y as i64);
             judged.push(
-                inside(x, ix, fx, width)
-                    && inside(y, iy, fy, height)
+                inside(x as i64, u, width)
+                    && inside(y as i64, v, height)
                     && (settings.rois.is_empty() || settings.rois.iter().any(in_roi))
                     && !settings
                         .ignored
@@ -143,6 +284,22 @@ fn judged(width: usize, height: usize, settings: &Settings) -> Vec<bool> {
         }
     }
     judged
+}
+
+/// The marks that lie in a square of 3x3 marked pixels.
+fn opened(mask: &[bool], width: usize) -> Vec<bool> {
+    let height = mask.len() / width;
+    let mut opened = vec![false; mask.len()];
+    for y in 1..height.saturating_sub(1) {
+        for x in 1..width.saturating_sub(1) {
+            let square =
+                || (y - 1..=y + 1).flat_map(|j| (x - 1..=x + 1).map(move |i| j * width + i));
+            if square().all(|at| mask[at]) {
+                square().for_each(|at| opened[at] = true);
+            }
+        }
+    }
+    opened
 }
 
 /// Sum and sum of squares over the judged pixels.
@@ -189,7 +346,7 @@ pub fn compare(samples: Samples, model: &Model, settings: &Settings) -> Outcome 
         bits => bits,
     };
     let judged = judged(width, height, settings);
-    let read = shifted(samples, settings.shift);
+    let read = moved(samples, &settings.motion);
     let highest = (1 << bits) - 1;
     let read = levelled(&read, model, &judged, settings.normalize, highest);
     let distance = |at: usize| {
@@ -218,8 +375,12 @@ pub fn compare(samples: Samples, model: &Model, settings: &Settings) -> Outcome 
             differences[at] = Some((s - model.mean[at]) as f64 / 256.0);
         }
     }
+    if settings.opens {
+        mask = opened(&mask, width);
+    }
+    let placed = settings.motion.placed(&mask, width);
     let mut packed = vec![0; width.div_ceil(8) * height];
-    for (at, _) in mask.iter().enumerate().filter(|&(_, &marked)| marked) {
+    for (at, _) in placed.iter().enumerate().filter(|&(_, &marked)| marked) {
         let (x, y) = (at % width, at / width);
         packed[y * width.div_ceil(8) + x / 8] |= 0x80 >> (x % 8);
     }
@@ -228,6 +389,7 @@ pub fn compare(samples: Samples, model: &Model, settings: &Settings) -> Outcome 
         judged_pixels: count(&judged),
         defect_pixels: count(&mask),
         packed,
+        placed,
         mask,
         differences,
     }

@@ -22,7 +22,9 @@ use crate::elements::{
 };
 use clinspect_core::ClError;
 use clinspect_opencl::Meter;
-use clinspect_operators::{Reference, ReferenceSettings, Subject, check_threshold, largest_depth};
+use clinspect_operators::{
+    Reference, ReferenceSettings, Subject, check_opening, check_threshold, largest_depth,
+};
 
 /// Instance of `clreference`.
 #[derive(Default)]
@@ -97,6 +99,7 @@ impl ClBaseFilterImpl for ClReference {
         let settings = lock(&self.settings).clone();
         check_memory(images)?;
         inspector::check_regions(&settings.rois)?;
+        check_opening(settings.opening)?;
         check_threshold(settings.threshold, largest_depth(settings.bit_depth))
     }
 
@@ -159,6 +162,7 @@ impl Comparing for Trained {
             threshold: settings.threshold,
             deviation_factor: settings.deviation_factor,
             edge_tolerance: settings.edge_tolerance,
+            opening: settings.opening,
             polarity: settings.polarity,
             align: settings.align,
             search_range: settings.search_range,

@@ -16,6 +16,7 @@ use clinspect_operators::{Align, NormalizeBy, Polarity};
 const MAX_THRESHOLD: f64 = 65_535.0;
 const MAX_FACTOR: f64 = 1000.0;
 const MAX_TOLERANCE: u32 = 64;
+const MOST_OPENING: u32 = 3;
 const MAX_RANGE: u32 = 256;
 const MAX_GAIN: f64 = 256.0;
 
@@ -94,6 +95,7 @@ pub struct Settings {
     pub threshold: f64,
     pub deviation_factor: f64,
     pub edge_tolerance: u32,
+    pub opening: u32,
     pub polarity: Polarity,
     pub align: Align,
     pub search_range: u32,
@@ -121,6 +123,7 @@ impl Default for Settings {
             threshold: 20.0,
             deviation_factor: 4.0,
             edge_tolerance: 1,
+            opening: 0,
             polarity: Polarity::default(),
             align: Align::default(),
             search_range: 16,
@@ -141,9 +144,10 @@ impl Settings {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
         format!(
-            "deviation-factor={} edge-tolerance={} polarity={} align={} search-range={} match-score={} normalize={}",
+            "deviation-factor={} edge-tolerance={} opening={} polarity={} align={} search-range={} match-score={} normalize={}",
             self.deviation_factor,
             self.edge_tolerance,
+            self.opening,
             nick(self.polarity.to_value()),
             nick(self.align.to_value()),
             self.search_range,
@@ -189,16 +193,22 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
              distance may be; 0 = only its own limits count",
             0..=MAX_TOLERANCE
         ) = edge_tolerance;
+        uint(
+            "opening", "Opening",
+            "3: only marks that fill a square of 3x3 pixels count, so thin seams along edges are left out; 0 = all marks \
+             count",
+            0..=MOST_OPENING
+        ) = opening;
         choice("polarity", "Polarity", "Which deviations are marked") = polarity;
         choice("align", "Align", "How frames are aligned with the model before they are compared") = align;
         uint(
             "search-range", "Search range",
-            "With align=translation: largest shift of a frame along x and along y, in pixels",
+            "With align other than none: largest shift of a frame along x and along y, in pixels",
             1..=MAX_RANGE
         ) = search_range;
         double(
             "match-score", "Match score",
-            "With align=translation: a frame whose correlation with the model is lower than this fails, because it \
+            "With align other than none: a frame whose correlation with the model is lower than this fails, because it \
              shows something else; 0 = every frame is compared",
             0.0..=1.0
         ) = match_score;

@@ -35,7 +35,7 @@ const LEAST_INFORMATION: f64 = 0.15;
 /// Pixels beyond the range that a shift may have.
 const BEYOND: f64 = 2.0;
 /// Largest linear term: turn, scale and shear.
-pub const MOST_LINEAR: f64 = 0.08;
+const MOST_LINEAR: f64 = 0.08;
 const SHIFT_STEPS: usize = 4;
 const COARSEST_STEPS: usize = 16;
 const FINER_STEPS: usize = 12;
@@ -68,6 +68,18 @@ pub enum Step {
     None,
 }
 
+impl Step {
+    /// The name in metas and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Affine => "affine",
+            Self::Shift => "shift",
+            Self::Start => "start",
+            Self::None => "none",
+        }
+    }
+}
+
 /// What a motion may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freedom {
@@ -93,8 +105,6 @@ enum Told {
 pub struct Found {
     /// Where the model's pixels lie in the frame.
     pub warp: Warp,
-    /// Displacement of the middle of the picture along x and y, px.
-    pub shift: [f64; 2],
     /// Mean correlation of the tiles with structure, 0 to 1.
     pub score: f64,
     /// Root mean square of what remains between the reduced pictures, grey levels of 8 bits.
@@ -238,7 +248,6 @@ impl Aligner {
                 coefficients: self.coefficients(&p),
                 nodes,
             },
-            shift: [p[0], p[3]].map(|v| v * level.scale as f64),
             score,
             misfit,
             step,

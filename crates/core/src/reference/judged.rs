@@ -2,7 +2,7 @@
 
 use std::iter::zip;
 
-use super::Model;
+use super::{Inside, Model};
 use crate::{ignored::Bitmap, region::Rect};
 
 /// Number of pixels, and sums of their means in 1/256 grey level.
@@ -73,18 +73,20 @@ impl Judged {
         self.bitmap.as_ref()
     }
 
-    /// The totals over the judged pixels of a rectangle in the frame. `model` is the one given to `new`.
-    pub fn over(&self, model: &Model, rect: &Rect) -> Totals {
+    /// The totals over the judged pixels that are read from inside the frame. `model` is the one given to `new`.
+    pub fn over(&self, model: &Model, inside: &Inside) -> Totals {
         let mut over = Totals::default();
-        if rect.is_empty() {
-            return over;
-        }
+        let bounds = inside.bounds();
         let means = model.mean().chunks_exact(self.width);
-        let rows = zip(means, &self.rows).enumerate().skip(rect.y0);
-        for (y, (means, row)) in rows.take(rect.height()) {
-            // The rectangle lacks a few columns at most, so those are subtracted.
+        let rows = zip(means, &self.rows).enumerate().skip(bounds.y0);
+        for (y, (means, row)) in rows.take(bounds.height()) {
+            let [x0, x1] = inside.columns(y);
+            if x0 >= x1 {
+                continue;
+            }
+            // Most rows lack a few columns, so those are subtracted.
             let mut beside = Totals::default();
-            for x in (0..rect.x0).chain(rect.x1..self.width) {
+            for x in (0..x0).chain(x1..self.width) {
                 if self.is_judged(x, y) {
                     beside.add(means.get(x).copied().unwrap_or(0));
                 }
@@ -99,24 +101,30 @@ impl Judged {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Warp, *};
 
     #[test]
-    fn totals_over_a_rectangle_count_its_judged_pixels() {
+    fn totals_over_the_pixels_inside_count_those_that_are_judged() {
         let mean: Vec<u32> = (0..70).map(|i| i * i).collect();
         let model = Model::new([10, 7], 8, 1, mean, vec![0; 70]).expect("a model");
         let rois = [Rect::new(1, 1, 6, 5), Rect::new(4, 0, 5, 3)];
         let ignored = Bitmap::from_pixels(10, 7, |x, y| (x + y) % 4 == 0);
         for (rois, ignored) in [(&[][..], None), (&rois, None), (&rois, Some(&ignored))] {
             let judged = Judged::new(&model, rois, ignored);
-            for rect in [
-                Rect::new(0, 0, 10, 7),
-                Rect::new(2, 1, 7, 4),
-                Rect::new(0, 0, 0, 0),
+            for warp in [
+                Warp::default(),
+                Warp::shifted([-576, 320]),
+                Warp::shifted([25600, 0]),
+                Warp {
+                    coefficients: [1 << 20, 60_000, -80_000, -(2 << 20), 80_000, 80_000],
+                    nodes: None,
+                },
             ] {
+                let inside = Inside::new(&warp, [10, 7]);
                 let mut expected = Totals::default();
-                for y in rect.y0..rect.y1 {
-                    for x in rect.x0..rect.x1 {
+                for y in 0..7 {
+                    let [x0, x1] = warp.span([10, 7], y);
+                    for x in x0..x1 {
                         let inside =
                             |r: &Rect| (r.x0..r.x1).contains(&x) && (r.y0..r.y1).contains(&y);
                         if (rois.is_empty() || rois.iter().any(inside))
@@ -126,7 +134,7 @@ mod tests {
                         }
                     }
                 }
-                assert_eq!(judged.over(&model, &rect), expected);
+                assert_eq!(judged.over(&model, &inside), expected);
             }
         }
     }

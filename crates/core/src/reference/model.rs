@@ -3,6 +3,11 @@
 /// Most frames of a training: the sums of a sample and of its squares fit their integers.
 pub const MOST_FRAMES: u32 = 4096;
 
+/// Side of the blocks whose samples are summed, px.
+const BLOCK_SIDE: usize = 4;
+/// The highest sum of a block, a bit above that of 16 samples of 8 bits.
+const MOST_BLOCK: u32 = 4095;
+
 /// Mean and standard deviation of each sample over the frames of a training, 1/256 grey level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
@@ -108,10 +113,19 @@ impl Model {
         &self.deviation
     }
 
-    /// The mean in grey levels of 8 bits, of samples with `depth` significant bits.
-    pub fn mean_bytes(&self, depth: u32) -> Vec<u8> {
-        let byte = |&mean: &u32| (((mean + 128) >> 8) >> depth.saturating_sub(8)).min(255) as u8;
-        self.mean.iter().map(byte).collect()
+    /// Sums of the mean over blocks of 4x4 samples, in levels of 8 bits, of samples with `depth` significant bits. Samples
+    /// beside the last whole block are left out.
+    pub fn block_sums(&self, depth: u32) -> Vec<u16> {
+        let [across, down] = self.size().map(|n| n / BLOCK_SIDE);
+        let blocks = (0..down).flat_map(|j| (0..across).map(move |i| [i, j]));
+        let sum = |[i, j]: [usize; 2]| {
+            let rows = (BLOCK_SIDE * j..).take(BLOCK_SIDE);
+            let at = |y| y * self.width + BLOCK_SIDE * i;
+            let samples = rows.flat_map(|y| &self.mean[at(y)..at(y) + BLOCK_SIDE]);
+            let sum: u32 = samples.map(|mean| (mean + 128) >> 8).sum();
+            (sum >> depth.saturating_sub(8)).min(MOST_BLOCK) as u16
+        };
+        blocks.map(sum).collect()
     }
 
     /// Why frames of this size and these samples cannot be compared with the picture.

@@ -1,7 +1,5 @@
 //! Where the pixels of a model lie in a frame: an affine motion and local shifts, exact in integers.
 
-use super::Shift;
-
 /// Frames have at most this many pixels a side, so that displacements fit 32 bits: an affine part displaces no pixel of
 /// them by more than 258 px plus 0.08 px per pixel along both axes, which is less than 2^31 units of 2^-20 px.
 pub const MOST_WARPED: usize = 16_384;
@@ -68,17 +66,15 @@ pub struct Warp {
     pub nodes: Option<Nodes>,
 }
 
-impl From<Shift> for Warp {
-    fn from(shift: Shift) -> Self {
-        let quarter = COEFFICIENT_UNITS / super::QUARTERS;
+impl Warp {
+    /// The same displacement of all pixels, 1/256 px.
+    pub fn shifted([x, y]: [i32; 2]) -> Self {
         Self {
-            coefficients: [quarter * shift.x, 0, 0, quarter * shift.y, 0, 0],
+            coefficients: [x << DROPPED, 0, 0, y << DROPPED, 0, 0],
             nodes: None,
         }
     }
-}
 
-impl Warp {
     /// Whether no pixel moves.
     pub fn is_identity(&self) -> bool {
         self.coefficients == [0; 6] && self.nodes.is_none()
@@ -97,7 +93,7 @@ impl Warp {
     }
 
     /// The displacement without local shifts, 1/256 px.
-    fn affine(&self, x: i32, y: i32) -> [i32; 2] {
+    pub(super) fn affine(&self, x: i32, y: i32) -> [i32; 2] {
         let [c, a, b, f, d, e] = self.coefficients.map(i64::from);
         let (x, y) = (i64::from(x), i64::from(y));
         let rounded = |v: i64| ((v + (1 << (DROPPED - 1))) >> DROPPED) as i32;
@@ -198,10 +194,10 @@ mod tests {
         };
         // 256 + 3 - 5/2 rounds half up; -128 + 5/4.
         assert_eq!(warp.displacement(3, 5), [257, -127]);
-        let shift = Warp::from(Shift { x: -5, y: 3 });
+        let shift = Warp::shifted([-320, 192]);
         assert_eq!(shift.displacement(700, 20), [-5 * 64, 3 * 64]);
         assert_eq!(shift.transform(), [-1.25, 1.0, 0.0, 0.75, 0.0, 1.0]);
-        assert!(Warp::from(Shift::default()).is_identity() && !shift.is_identity());
+        assert!(Warp::shifted([0; 2]).is_identity() && !shift.is_identity());
     }
 
     #[test]

@@ -82,10 +82,10 @@ impl Reference {
         };
         let last = Reached::last(base.depth);
         let [highest, lowest] = &reach.means;
-        let mut args = base.frame_args(subject.frame.plane(0)?)?.to_vec();
+        let frame = device.reader.aligned(subject.frame, reading);
+        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
+        args.extend(device.reader.judged_args(reading)?);
         args.extend([
-            reading.judged_arg()?,
-            reading.shift_arg(),
             reading.level_arg(base),
             Arg::Mem(&reach.limits),
             Arg::U32(to_u32(device.limit_stride, "a stride")?),

@@ -6,18 +6,17 @@ use clinspect_core::{
     ClError,
     ndrange::NdRange,
     reference::{
-        Brightness, Deviations, FrameSums, Judged, Limits, Match, Model, Normalize, Patches, Shift,
-        Totals,
+        Brightness, Deviations, FrameSums, Inside, Judged, Limits, Model, Normalize, Totals, Warp,
     },
-    region::Rect,
 };
 use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
 
-use super::{Align, Base, ReferenceSettings};
+use super::{
+    Align, BLOCK, Base, ReferenceSettings,
+    aligner::{Aligner, Found},
+    warper::Warper,
+};
 use crate::{to_i32, upload};
-
-/// Rows of limits have a multiple of this many samples: the kernel's BLOCK.
-const BLOCK: usize = 16;
 
 /// The limits around a model, its mean, and what frames need to be read against it.
 #[derive(Debug)]
@@ -81,29 +80,32 @@ impl DeviceModel {
 const SUM_GROUP: usize = 128;
 
 /// How a frame is read.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reading {
-    pub(super) shift: Shift,
-    pub(super) score: f64,
+    pub(super) found: Found,
     pub(super) is_matched: bool,
     pub(super) brightness: Brightness,
-    /// Pixels whose taps lie in the frame; none without a match.
-    pub(super) inside: Rect,
+    /// Pixels whose samples lie in the frame; none without a match.
+    pub(super) inside: Inside,
     /// The judged pixels.
     totals: Totals,
 }
 
 impl Reading {
-    /// A frame that is read as it is.
+    /// A frame that is read as it is; nothing is judged.
     pub(super) fn plain() -> Self {
         Self {
-            shift: Shift::default(),
-            score: 1.0,
+            found: Found::default(),
             is_matched: true,
             brightness: Brightness::default(),
-            inside: Rect::new(0, 0, 0, 0),
+            inside: Inside::default(),
             totals: Totals::default(),
         }
+    }
+
+    /// Where the pixels of the model lie in the frame.
+    pub(super) fn warp(&self) -> &Warp {
+        &self.found.warp
     }
 
     /// Number of judged pixels.
@@ -111,22 +113,12 @@ impl Reading {
         self.totals.pixels
     }
 
-    /// Whether samples are compared as they are.
-    pub(super) fn is_plain(&self) -> bool {
-        self.shift == Shift::default() && self.brightness.is_unit()
-    }
-
     /// The kernels' argument `judged`.
     pub(super) fn judged_arg(&self) -> Result<Arg<'static>, ClError> {
-        let Rect { x0, y0, x1, y1 } = self.inside;
-        let [x0, y0, x1, y1] = [x0, y0, x1, y1].map(|v| to_i32(v, "a pixel"));
+        let bounds = self.inside.bounds();
+        let [x0, y0, x1, y1] =
+            [bounds.x0, bounds.y0, bounds.x1, bounds.y1].map(|v| to_i32(v, "a pixel"));
         Ok(Arg::I32x4([x0?, y0?, x1?, y1?]))
-    }
-
-    /// The kernels' argument `shift`.
-    pub(super) fn shift_arg(&self) -> Arg<'static> {
-        let ([x, y], [fx, fy]) = (self.shift.whole(), self.shift.rest());
-        Arg::I32x4([x, y, fx, fy])
     }
 
     /// The kernels' argument `level`.
@@ -136,7 +128,7 @@ impl Reading {
     }
 }
 
-/// Finds shift and brightness of frames against a picture.
+/// Finds motion and brightness of frames against a picture.
 #[derive(Debug)]
 pub(super) struct Reader {
     base: Base,
@@ -144,7 +136,7 @@ pub(super) struct Reader {
     judged: Judged,
     /// The judged pixels; one byte if all are.
     bitmap: Mem,
-    aligner: Option<Aligner>,
+    aligner: Option<(Aligner, Warper)>,
     sums: Option<Sums>,
     normalize: Normalize,
     match_score: f64,
@@ -165,8 +157,11 @@ impl Reader {
         let bytes = judged.bitmap().map_or(&[0][..], |bitmap| bitmap.bytes());
         Ok(Self {
             bitmap: upload(&base.context, bytes, "the judged pixels")?,
-            aligner: (settings.align == Align::Translation)
-                .then(|| Aligner::new(base, settings, model, &judged))
+            aligner: (settings.align != Align::None)
+                .then(|| {
+                    let aligner = Aligner::new(base, settings, model, &judged)?;
+                    Ok::<_, ClError>((aligner, Warper::new(base)?))
+                })
                 .transpose()?,
             sums: (normalize != Normalize::None)
                 .then(|| Sums::new(base))
@@ -191,12 +186,59 @@ impl Reader {
         ]
     }
 
-    /// Number of judged pixels of a frame that is not shifted.
+    /// The kernels' arguments `judged`, `spans` and `has_spans` for the frame that was read last.
+    pub fn judged_args(&self, reading: &Reading) -> Result<[Arg<'_>; 3], ClError> {
+        let [spans, has_spans] = match &self.aligner {
+            Some((_, warper)) => warper.span_args(&reading.inside),
+            None => [Arg::Mem(&self.bitmap), Arg::I32(0)],
+        };
+        Ok([reading.judged_arg()?, spans, has_spans])
+    }
+
+    /// The frame that was read last, as the pixels of the model are read from it.
+    pub fn aligned<'a>(&'a self, frame: &'a ClFrame, reading: &Reading) -> &'a ClFrame {
+        let is_moved = reading.is_matched && !reading.warp().is_identity();
+        let warper = self.aligner.as_ref().filter(|_| is_moved);
+        warper.map_or(frame, |(_, warper)| warper.aligned())
+    }
+
+    /// Moves pixels of the model to where they lie in frames; `None` without alignment.
+    pub fn warper(&self) -> Option<&Warper> {
+        self.aligner.as_ref().map(|(_, warper)| warper)
+    }
+
+    /// Number of judged pixels of a frame that is not moved.
     pub fn all_judged(&self) -> u64 {
-        let [width, height] = self.base.size;
-        self.judged
-            .over(&self.model, &Rect::new(0, 0, width, height))
-            .pixels
+        let inside = Inside::new(&Warp::default(), self.base.size);
+        self.judged.over(&self.model, &inside).pixels
+    }
+
+    /// Reads the frame where this motion says.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn read_at(
+        &mut self,
+        frame: &ClFrame,
+        found: Found,
+        meter: &Meter,
+    ) -> Result<Reading, ClError> {
+        let mut reading = Reading {
+            inside: Inside::new(&found.warp, self.base.size),
+            found,
+            ..Reading::plain()
+        };
+        if let Some((_, warper)) = &mut self.aligner
+            && !reading.warp().is_identity()
+        {
+            warper.run(&self.base, frame, reading.warp(), &reading.inside, meter)?;
+        }
+        reading.totals = self.judged.over(&self.model, &reading.inside);
+        if self.sums.is_some() {
+            let sums = self.sums(frame, &reading, meter)?;
+            reading.brightness = Brightness::new(self.normalize, &reading.totals, &sums);
+        }
+        Ok(reading)
     }
 
     /// Finds how to read a frame, and waits.
@@ -204,107 +246,38 @@ impl Reader {
     /// # Errors
     /// The failing call.
     pub fn read(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Reading, ClError> {
-        let mut reading = Reading::plain();
-        if let Some(aligner) = &mut self.aligner {
-            let Match { shift, score } = aligner.find(&self.base, frame, meter)?;
-            reading.is_matched = score >= self.match_score;
-            reading.score = score;
-            reading.shift = shift;
-            if !reading.is_matched {
-                return Ok(reading);
+        let mut found = Found::default();
+        if let Some((aligner, _)) = &mut self.aligner {
+            found = aligner.find(&self.base, frame, meter)?;
+            if found.score < self.match_score {
+                return Ok(Reading {
+                    found,
+                    is_matched: false,
+                    ..Reading::plain()
+                });
             }
         }
-        reading.inside = inside(self.base.size, reading.shift);
-        reading.totals = self.judged.over(&self.model, &reading.inside);
-        if let Some(sums) = &mut self.sums {
-            let bitmap = [
-                Arg::Mem(&self.bitmap),
-                Arg::I32(i32::from(self.judged.bitmap().is_some())),
-            ];
-            let frame = sums.of(&self.base, frame, &reading, bitmap, meter)?;
-            reading.brightness = Brightness::new(self.normalize, &reading.totals, &frame);
-        }
-        Ok(reading)
-    }
-}
-
-/// The pixels whose taps lie in the frame; a tap of weight 0 does not count.
-fn inside([width, height]: [usize; 2], shift: Shift) -> Rect {
-    let ([x, y], [fx, fy]) = (shift.whole(), shift.rest());
-    let range = |whole: i32, rest: i32, size: usize| {
-        let last = whole + i32::from(rest > 0);
-        let first = whole.min(0).unsigned_abs() as usize;
-        let past = size.saturating_sub(last.max(0).unsigned_abs() as usize);
-        [first.min(past), past]
-    };
-    let ([x0, x1], [y0, y1]) = (range(x, fx, width), range(y, fy, height));
-    Rect { x0, y0, x1, y1 }
-}
-
-/// Finds the shift of frames.
-#[derive(Debug)]
-struct Aligner {
-    kernel: Kernel,
-    group: [usize; 2],
-    patches: Patches,
-    /// First pixel of each patch with its margins.
-    origins: Mem,
-    out: Mem,
-    bytes: Vec<u8>,
-}
-
-const PATCHES: &str = "reference_patches";
-
-impl Aligner {
-    fn new(
-        base: &Base,
-        settings: &ReferenceSettings,
-        model: &Model,
-        judged: &Judged,
-    ) -> Result<Self, ClError> {
-        let patches = Patches::new(
-            &model.mean_bytes(base.depth),
-            base.size,
-            settings.search_range as usize,
-            |x, y| judged.is_judged(x, y),
-        );
-        let patches = patches.map_err(ClError::Refused)?;
-        let margin = patches.margin();
-        let mut origins = Vec::new();
-        for &[x, y] in patches.origins() {
-            origins.push(to_i32(x - margin, "a pixel")?);
-            origins.push(to_i32(y - margin, "a pixel")?);
-        }
-        let (kernel, group) = base.kernel(PATCHES)?;
-        let len = patches.outer_side().pow(2) * patches.origins().len();
-        Ok(Self {
-            kernel,
-            group,
-            origins: upload(&base.context, &origins, "patches")?,
-            out: base.context.device_memory(len)?,
-            bytes: vec![0; len],
-            patches,
-        })
+        self.read_at(frame, found, meter)
     }
 
-    fn find(&mut self, base: &Base, frame: &ClFrame, meter: &Meter) -> Result<Match, ClError> {
-        let [src, offset, stride, ..] = base.frame_args(frame.plane(0)?)?;
-        let (side, count) = (self.patches.outer_side(), self.patches.origins().len());
-        let args = [
-            src,
-            offset,
-            stride,
-            Arg::Mem(&self.origins),
-            Arg::I32(to_i32(side, "a patch")?),
-            Arg::I32(to_i32(count, "patches")?),
-            Arg::I32(base.depth.saturating_sub(8) as i32),
-            Arg::Mem(&self.out),
-        ];
-        let mut submission = base.context.submit(meter, self.bytes.len());
-        let range = NdRange::cover([side, side * count], self.group);
-        submission.run(&mut self.kernel, PATCHES, &args, &range)?;
-        submission.read(&self.out, 0, &mut self.bytes, "patches of the frame")?;
-        Ok(self.patches.find(&self.bytes))
+    /// Sums the samples of a frame over the judged pixels, and waits.
+    fn sums(
+        &mut self,
+        frame: &ClFrame,
+        reading: &Reading,
+        meter: &Meter,
+    ) -> Result<FrameSums, ClError> {
+        let Some(mut sums) = self.sums.take() else {
+            return Ok(FrameSums::default());
+        };
+        let mut args = (self.base)
+            .frame_args(self.aligned(frame, reading).plane(0)?)?
+            .to_vec();
+        args.extend(self.judged_args(reading)?);
+        args.extend(self.bitmap_args());
+        let result = sums.of(&self.base, args, meter);
+        self.sums = Some(sums);
+        result
     }
 }
 
@@ -336,17 +309,9 @@ impl Sums {
         })
     }
 
-    fn of(
-        &mut self,
-        base: &Base,
-        frame: &ClFrame,
-        reading: &Reading,
-        bitmap: [Arg; 2],
-        meter: &Meter,
-    ) -> Result<FrameSums, ClError> {
-        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
-        args.extend([reading.judged_arg()?, reading.shift_arg()]);
-        args.extend(bitmap);
+    /// `args`: those of the kernel before its memory.
+    fn of(&mut self, base: &Base, args: Vec<Arg>, meter: &Meter) -> Result<FrameSums, ClError> {
+        let mut args: Vec<Arg> = args;
         args.extend([
             Arg::Mem(&self.out),
             Arg::Local(self.items * size_of::<[u64; 2]>()),
@@ -362,27 +327,5 @@ impl Sums {
             sums.squares += u128::from(*squares);
         }
         Ok(sums)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn inside_are_the_pixels_whose_taps_lie_in_the_frame() {
-        for x in -30..=30 {
-            let rect = inside([5, 4], Shift { x, y: 0 });
-            for pixel in 0..5 {
-                let first = pixel + x.div_euclid(4);
-                let last = first + i32::from(x % 4 != 0);
-                let expected = first >= 0 && last < 5;
-                assert_eq!(
-                    (rect.x0..rect.x1).contains(&(pixel as usize)),
-                    expected,
-                    "{x} {pixel}"
-                );
-            }
-        }
     }
 }

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     ignored::Ignored,
     layout::FrameLayout,
-    reference::{Deviations, MOST_FRAMES, Model, Normalize, Patches},
+    reference::{Deviations, MOST_FRAMES, Model, Normalize, check_size},
     region::Rect,
 };
 use gst::glib;
@@ -30,6 +30,42 @@ pub enum Align {
         nick = "translation"
     )]
     Translation,
+    /// By a shift, a turn, and scales.
+    #[enum_value(
+        name = "Affine: frames are also turned and stretched to where they fit the model best",
+        nick = "affine"
+    )]
+    Affine,
+    /// By an affine motion and local shifts.
+    #[enum_value(
+        name = "Local: as affine, and parts of up to 64 pixels may be shifted by up to 2 pixels",
+        nick = "local"
+    )]
+    Local,
+}
+
+impl Align {
+    /// # Errors
+    /// [`ClError::Refused`] if frames of this size cannot be aligned so.
+    pub fn check(self, size: [usize; 2], search_range: u32) -> Result<(), ClError> {
+        match self {
+            Self::None => Ok(()),
+            Self::Translation | Self::Affine | Self::Local => {
+                check_size(size, search_range as usize).map_err(ClError::Refused)
+            }
+        }
+    }
+}
+
+/// # Errors
+/// [`ClError::Refused`] for a square that marks cannot be opened with.
+pub fn check_opening(opening: u32) -> Result<(), ClError> {
+    if matches!(opening, 0 | 3) {
+        return Ok(());
+    }
+    Err(ClError::Refused(format!(
+        "opening={opening} is neither 0 nor 3; set 3 to leave out marks that are thinner than 3 pixels, or 0 to keep them"
+    )))
 }
 
 /// How the brightness of frames follows the model.
@@ -62,6 +98,8 @@ pub struct ReferenceSettings {
     pub deviation_factor: f64,
     /// Limits are the widest of those within this many pixels.
     pub edge_tolerance: u32,
+    /// Side of the square that marked pixels must fill, px: 3, or 0 for none.
+    pub opening: u32,
     /// The deviations that are marked.
     pub polarity: Polarity,
     /// How frames are aligned with the model.
@@ -95,9 +133,8 @@ impl ReferenceSettings {
                 self.train_frames
             )));
         }
-        if self.align == Align::Translation {
-            Patches::side_of(size, self.search_range as usize).map_err(ClError::Refused)?;
-        }
+        check_opening(self.opening)?;
+        self.align.check(size, self.search_range)?;
         match &self.model {
             Some(model) => (model.check_fits(size, layout.sample.bits())).map_err(ClError::Refused),
             None => Ok(()),

@@ -101,10 +101,11 @@ impl Training {
             sums: &self.sums,
             squares: &self.squares,
         };
+        let source = (self.reader.as_ref()).map_or(frame, |reader| reader.aligned(frame, &reading));
         sums.add(
             &self.base,
             (&mut self.kernel, self.group),
-            frame,
+            source,
             &reading,
             meter,
         )?;
@@ -131,7 +132,7 @@ impl Training {
         frame: &ClFrame,
         meter: &Arc<Meter>,
     ) -> Result<Option<Vec<u16>>, ClError> {
-        let Some(reading) = self.last else {
+        let Some(reading) = &self.last else {
             return Ok(None);
         };
         let base = &self.base;
@@ -141,7 +142,8 @@ impl Training {
         ];
         let [sums, squares] = &memory;
         let sums = Sums { sums, squares };
-        sums.add(base, (&mut self.kernel, self.group), frame, &reading, meter)?;
+        let source = (self.reader.as_ref()).map_or(frame, |reader| reader.aligned(frame, reading));
+        sums.add(base, (&mut self.kernel, self.group), source, reading, meter)?;
         let mut samples = vec![0_u32; base.pixels()];
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut samples);
         (base.context.submit(meter, bytes.len())).read(sums.sums, 0, bytes, "a frame")?;
@@ -248,7 +250,6 @@ impl Sums<'_> {
     ) -> Result<(), ClError> {
         let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
         args.extend([
-            reading.shift_arg(),
             reading.level_arg(base),
             Arg::Mem(self.sums),
             Arg::Mem(self.squares),

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     layout::FrameLayout,
     mask::packed_stride,
-    reference::{Model, Patches},
+    reference::{Model, Warp},
 };
 use clinspect_opencl::{ClContext, Meter, frame::ClFrame};
 use clinspect_reference::trained as definition;
@@ -33,7 +33,7 @@ impl Trial {
         settings: &ReferenceSettings,
     ) -> Result<(), ClError> {
         let size = reduced(layout, [LEAST; 2]);
-        let fits = Patches::side_of(size, settings.search_range as usize).is_ok();
+        let fits = settings.align.check(size, settings.search_range).is_ok();
         let tried = ReferenceSettings {
             model: None,
             align: if fits { settings.align } else { Align::None },
@@ -44,10 +44,11 @@ impl Trial {
             ..settings.clone()
         };
         let subject = format!(
-            "the comparison with a reference ({:?}; {:?}; edge-tolerance {})",
+            "the comparison with a reference ({:?}; {:?}; edge-tolerance {}; opening {})",
             tried.align,
             tried.normalize,
-            tried.edge_tolerance > 0
+            tried.edge_tolerance > 0,
+            tried.opening
         );
         let depth = effective_depth(settings.bit_depth, layout.sample)?;
         let make = |context: &Arc<ClContext>, small: &FrameLayout| {
@@ -89,6 +90,23 @@ fn level(most: u32, x: usize, y: usize) -> u32 {
     most / 4 + most / 2 * block / 255
 }
 
+/// A motion for the definition.
+fn motion(warp: &Warp) -> definition::Motion {
+    let [c, a, b, f, d, e] = warp.coefficients.map(i64::from);
+    let rows = warp.nodes.iter().flat_map(|nodes| {
+        let pairs = nodes.u.iter().zip(&nodes.v);
+        let pairs: Vec<[i64; 2]> = pairs.map(|(&u, &v)| [u.into(), v.into()]).collect();
+        pairs
+            .chunks(nodes.columns)
+            .map(<[_]>::to_vec)
+            .collect::<Vec<_>>()
+    });
+    definition::Motion {
+        affine: [[c, a, b], [f, d, e]],
+        nodes: rows.collect(),
+    }
+}
+
 struct Test {
     context: Arc<ClContext>,
     operator: Reference,
@@ -98,7 +116,7 @@ struct Test {
 }
 
 impl Test {
-    fn definition(&self, shift: [f64; 2]) -> definition::Settings {
+    fn definition(&self, warp: &Warp) -> definition::Settings {
         let s = &self.settings;
         definition::Settings {
             threshold: s.threshold,
@@ -106,8 +124,8 @@ impl Test {
             edge_tolerance: s.edge_tolerance.into(),
             bright: s.polarity != Polarity::Dark,
             dark: s.polarity != Polarity::Bright,
-            // Shifts are multiples of 1/4 px.
-            shift: shift.map(|along| (4.0 * along) as i64),
+            motion: motion(warp),
+            opens: s.opening > 0,
             normalize: match s.normalize {
                 NormalizeBy::None => definition::Normalize::None,
                 NormalizeBy::Offset => definition::Normalize::Offset,
@@ -121,7 +139,7 @@ impl Test {
 }
 
 impl Known for Test {
-    /// The answer depends on the shift that the operator finds.
+    /// The answer depends on the motion that the operator finds.
     type Answer = ();
 
     fn draw(&self, picture: &mut Picture, round: u64) {
@@ -149,11 +167,11 @@ impl Known for Test {
         let mask = Mask::new(&self.context, &meter, packed_stride(width) * height)?;
         let subject = Subject::whole(frame, height, &meter);
         let marked = self.operator.mark(subject, mask.target()?)?;
-        let found = self.operator.basis().alignment;
-        let shift = found.map_or([0.0; 2], |found| found.shift);
+        let warp = self.operator.warp().cloned().unwrap_or_default();
         let wanted =
-            definition::compare(picture.component(0), &self.model, &self.definition(shift));
+            definition::compare(picture.component(0), &self.model, &self.definition(&warp));
         // The frame is the model's, with noise.
+        let shift = warp.shift([width, height]);
         if let Some(far) = shift.iter().find(|along| along.abs() > 1.0) {
             return Ok(Some(Wrong {
                 place: "the shift in quarters of a pixel".into(),
