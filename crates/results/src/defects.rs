@@ -3,7 +3,7 @@
 use gst::glib;
 
 use super::{
-    Defect, Verdict, attach,
+    Alignment, Defect, Verdict, attach,
     defect::{from_records, to_records},
     place, structures,
 };
@@ -17,42 +17,6 @@ pub(super) const VERSION: u32 = 2;
 const MESSAGE_DEFECTS: usize = 16;
 /// Between the names of classes in the field `classes`.
 const BETWEEN_CLASSES: &str = ";";
-
-/// Where a frame was found in the picture that it was compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Alignment {
-    /// Shift along x, px: the frame was read at `x + shift_x`.
-    pub shift_x: f64,
-    /// Shift along y, px.
-    pub shift_y: f64,
-    /// The correlation at the shift, 0 to 1.
-    pub match_score: f64,
-    /// Whether the score was high enough for a comparison.
-    pub matched: bool,
-}
-
-impl Alignment {
-    fn write(&self, fields: &mut gst::StructureRef) {
-        fields.set("shift-x", self.shift_x);
-        fields.set("shift-y", self.shift_y);
-        fields.set("match-score", self.match_score);
-        fields.set("matched", self.matched);
-    }
-
-    /// The alignment in these fields, if there is one; `None` if a field is missing or has another type.
-    fn read(fields: &gst::StructureRef) -> Option<Option<Self>> {
-        let names = ["shift-x", "shift-y", "match-score", "matched"];
-        if !names.iter().any(|name| fields.has_field(*name)) {
-            return Some(None);
-        }
-        Some(Some(Self {
-            shift_x: fields.get("shift-x").ok()?,
-            shift_y: fields.get("shift-y").ok()?,
-            match_score: fields.get("match-score").ok()?,
-            matched: fields.get("matched").ok()?,
-        }))
-    }
-}
 
 /// A frame's defects.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -339,7 +303,7 @@ impl DefectResult {
 
 /// A field that senders of earlier versions lack: the type's default then. `None` if the field has
 /// another type.
-fn later<'a, T>(fields: &'a gst::StructureRef, name: &str) -> Option<T>
+pub(super) fn later<'a, T>(fields: &'a gst::StructureRef, name: &str) -> Option<T>
 where
     T: Default + glib::value::FromValue<'a>,
 {
