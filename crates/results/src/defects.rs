@@ -232,7 +232,7 @@ impl DefectResult {
     /// Every result on a buffer, in the order of attachment. A meta is ignored if fields are
     /// missing or if the number of defects does not match the records.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
-        let is_in_place = place::is_on(buffer);
+        let is_in_place = place::is_in_place(buffer);
         structures(buffer, DEFECT_META)
             .filter_map(|fields| {
                 let data = fields.get::<glib::Bytes>("defects-data").ok()?;

@@ -21,6 +21,7 @@ pub use defect::Defect;
 pub use defect_event::MOST_DEFECTS;
 pub use defects::{DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
+pub use place::is_same_shape;
 pub use semu::semu;
 pub use verdict::{Verdict, VerdictLimits};
 
