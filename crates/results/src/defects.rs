@@ -63,7 +63,8 @@ pub struct DefectResult {
     pub missing_pixels: u64,
     /// The source flagged the frame as corrupted, or rows of the web that its result depends on.
     pub corrupted: bool,
-    /// The buffer that the result was read from shows another part of the picture, or the picture mirrored or turned:
+    /// The buffer that the result was read from shows another part of the picture, or the picture mirrored, turned or in another
+    /// shape:
     /// positions and masks are places in the inspected frame only.
     pub is_moved: bool,
     /// The verdict.
