@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use gst::prelude::*;
-use gstclinspect::results::{Defect, DefectResult, MOST_DEFECTS, Verdict};
+use gstclinspect::results::{AlignStep, Alignment, Defect, DefectResult, MOST_DEFECTS, Verdict};
 use rand::{Rng, SeedableRng};
 
 use crate::{
@@ -126,6 +126,16 @@ fn result(frame_number: u64) -> DefectResult {
         class_names: vec!["scratch \"x\", y=1".into(), "Löcher".into()],
         channels: vec!["residual-1".into(), "mean-10".into()],
         open_area: 7,
+        alignment: Some(Alignment {
+            shift_x: -3.25,
+            shift_y: 1.0 / 3.0,
+            match_score: 0.9,
+            matched: true,
+            transform: [-3.5, 1.0 + 1.0 / 3e3, -1e-3, 0.1, 1e-3, 0.999],
+            misfit: 1.0 / 3.0,
+            step: AlignStep::Affine,
+            largest_local_shift: 0.7,
+        }),
         ..DefectResult::default()
     }
 }
@@ -393,6 +403,20 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
         ("train-frames", 3_u32.to_send_value()),
         ("learn-frames", "3".to_send_value()),
         ("learned-frames", 3_i32.to_send_value()),
+        ("shift-x", f64::NAN.to_send_value()),
+        ("match-score", 1.5.to_send_value()),
+        ("transform", 1.0.to_send_value()),
+        ("transform", gst::Array::new([1.0; 5]).to_send_value()),
+        ("transform", gst::Array::new([1_i32; 6]).to_send_value()),
+        (
+            "transform",
+            gst::Array::new([0.0, 1.0, 0.0, f64::INFINITY, 0.0, 1.0]).to_send_value(),
+        ),
+        ("misfit", (-1.0).to_send_value()),
+        ("misfit", "2".to_send_value()),
+        ("align-step", "local".to_send_value()),
+        ("align-step", 1_u32.to_send_value()),
+        ("largest-local-shift", f64::NAN.to_send_value()),
     ]);
     for (name, value) in hostile {
         let mut fields = result(1).to_event().structure().unwrap().to_owned();
@@ -421,6 +445,10 @@ fn event_that_no_element_can_have_sent_is_ignored_and_clears_what_was_told() {
             "mean-level",
             "open-area",
             "channels",
+            "transform",
+            "misfit",
+            "align-step",
+            "largest-local-shift",
         ];
         assert_eq!(read, optional.contains(&missing.as_str()), "{missing}");
     }

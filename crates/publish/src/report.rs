@@ -1,6 +1,6 @@
 //! A frame's results as JSON: what `inspectpublish` sends, and what the line station keeps.
 
-use clinspect_results::{Defect, DefectResult, HistogramResult, Verdict};
+use clinspect_results::{Alignment, Defect, DefectResult, HistogramResult, Verdict};
 use serde::Serialize;
 
 /// Version of the fields; docs/report.schema.json describes them.
@@ -29,7 +29,7 @@ pub struct Report {
 }
 
 /// What one element found, without its mask.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Inspection {
     /// Name of the element.
     pub element: String,
@@ -43,6 +43,15 @@ pub struct Inspection {
     pub width: u32,
     /// Height of the frame, px.
     pub height: u32,
+    /// Where the frame was found in the picture that it was compared with, if it was compared with one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alignment: Option<ReportedAlignment>,
+    /// The training that the frame belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<Progress>,
+    /// The learning of limits that is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning: Option<Progress>,
     /// Pixels that could be judged.
     pub judged_pixels: u64,
     /// Pixels marked.
@@ -57,6 +66,40 @@ pub struct Inspection {
     pub counts: serde_json::Map<String, serde_json::Value>,
     /// The defects, largest area first.
     pub defects: Vec<ReportedDefect>,
+}
+
+/// How a frame lies, compared with the picture of the model.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ReportedAlignment {
+    /// Displacement along x of the point at the frame's centre, px.
+    pub shift_x: f64,
+    /// Displacement along y, px.
+    pub shift_y: f64,
+    /// By how much the frame is turned clockwise, degrees.
+    pub rotation_degrees: f64,
+    /// How much larger the frame shows the object.
+    pub scale: f64,
+    /// From a pixel of the model to its place in the frame, as in the meta.
+    pub transform: [f64; 6],
+    /// What the alignment used: `affine`, `shift`, `start` or `none`.
+    pub step: &'static str,
+    /// The correlation with the model, 0 to 1.
+    pub match_score: f64,
+    /// Whether it was high enough for a comparison.
+    pub matched: bool,
+    /// Root mean square difference from the model after the alignment, grey levels of 8 bits.
+    pub misfit: f64,
+    /// The longest local shift, px.
+    pub largest_local_shift: f64,
+}
+
+/// How far a training or learning is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Progress {
+    /// Frames so far.
+    pub frames: u32,
+    /// All frames that are needed.
+    pub all: u32,
 }
 
 /// One defect.
@@ -136,6 +179,24 @@ impl Report {
         line
     }
 
+    /// The alignment of the last inspection that has one.
+    pub fn alignment(&self) -> Option<&ReportedAlignment> {
+        let mut inspections = self.inspections.iter().rev();
+        inspections.find_map(|inspection| inspection.alignment.as_ref())
+    }
+
+    /// The training of the last inspection that trains.
+    pub fn training(&self) -> Option<Progress> {
+        let mut inspections = self.inspections.iter().rev();
+        inspections.find_map(|inspection| inspection.training)
+    }
+
+    /// The pending learning of the last inspection that learns.
+    pub fn learning(&self) -> Option<Progress> {
+        let mut inspections = self.inspections.iter().rev();
+        inspections.find_map(|inspection| inspection.learning)
+    }
+
     /// The memory that the report takes, about, bytes: its lists and the texts that each defect has.
     pub fn memory(&self) -> usize {
         let of_inspection = |inspection: &Inspection| {
@@ -194,6 +255,9 @@ impl From<&DefectResult> for Inspection {
             first_line: result.first_line,
             width: result.width,
             height: result.height,
+            alignment: result.alignment.as_ref().map(Into::into),
+            training: result.training.map(Into::into),
+            learning: result.learning.map(Into::into),
             judged_pixels: result.judged_pixels,
             defect_pixels: result.defect_pixels,
             missing_pixels: result.missing_pixels,
@@ -209,6 +273,29 @@ impl From<&DefectResult> for Inspection {
                 .map(|defect| ReportedDefect::new(result, defect))
                 .collect(),
         }
+    }
+}
+
+impl From<&Alignment> for ReportedAlignment {
+    fn from(found: &Alignment) -> Self {
+        Self {
+            shift_x: found.shift_x,
+            shift_y: found.shift_y,
+            rotation_degrees: found.rotation_degrees(),
+            scale: found.scale(),
+            transform: found.transform,
+            step: found.step.name(),
+            match_score: found.match_score,
+            matched: found.matched,
+            misfit: found.misfit,
+            largest_local_shift: found.largest_local_shift,
+        }
+    }
+}
+
+impl From<[u32; 2]> for Progress {
+    fn from([frames, all]: [u32; 2]) -> Self {
+        Self { frames, all }
     }
 }
 

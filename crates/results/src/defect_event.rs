@@ -86,8 +86,7 @@ impl DefectResult {
         let is_none = self.verdict == Verdict::None;
         match &self.alignment {
             Some(found) => {
-                [found.shift_x, found.shift_y].iter().all(|v| v.is_finite())
-                    && (0.0..=1.0).contains(&found.match_score)
+                found.is_plausible()
                     && if found.matched {
                         (self.judged_pixels == 0) == is_none
                     } else {

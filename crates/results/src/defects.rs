@@ -3,7 +3,7 @@
 use gst::glib;
 
 use super::{
-    Defect, Verdict, attach,
+    Alignment, Defect, Verdict, attach,
     defect::{from_records, to_records},
     place, structures,
 };
@@ -17,42 +17,6 @@ pub(super) const VERSION: u32 = 2;
 const MESSAGE_DEFECTS: usize = 16;
 /// Between the names of classes in the field `classes`.
 const BETWEEN_CLASSES: &str = ";";
-
-/// Where a frame was found in the picture that it was compared with.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Alignment {
-    /// Shift along x, px: the frame was read at `x + shift_x`.
-    pub shift_x: f64,
-    /// Shift along y, px.
-    pub shift_y: f64,
-    /// The correlation at the shift, 0 to 1.
-    pub match_score: f64,
-    /// Whether the score was high enough for a comparison.
-    pub matched: bool,
-}
-
-impl Alignment {
-    fn write(&self, fields: &mut gst::StructureRef) {
-        fields.set("shift-x", self.shift_x);
-        fields.set("shift-y", self.shift_y);
-        fields.set("match-score", self.match_score);
-        fields.set("matched", self.matched);
-    }
-
-    /// The alignment in these fields, if there is one; `None` if a field is missing or has another type.
-    fn read(fields: &gst::StructureRef) -> Option<Option<Self>> {
-        let names = ["shift-x", "shift-y", "match-score", "matched"];
-        if !names.iter().any(|name| fields.has_field(*name)) {
-            return Some(None);
-        }
-        Some(Some(Self {
-            shift_x: fields.get("shift-x").ok()?,
-            shift_y: fields.get("shift-y").ok()?,
-            match_score: fields.get("match-score").ok()?,
-            matched: fields.get("matched").ok()?,
-        }))
-    }
-}
 
 /// A frame's defects.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -99,7 +63,8 @@ pub struct DefectResult {
     pub missing_pixels: u64,
     /// The source flagged the frame as corrupted, or rows of the web that its result depends on.
     pub corrupted: bool,
-    /// The buffer that the result was read from shows another part of the picture, or the picture mirrored or turned:
+    /// The buffer that the result was read from shows another part of the picture, or the picture mirrored, turned or in another
+    /// shape:
     /// positions and masks are places in the inspected frame only.
     pub is_moved: bool,
     /// The verdict.
@@ -268,7 +233,7 @@ impl DefectResult {
     /// Every result on a buffer, in the order of attachment. A meta is ignored if fields are
     /// missing or if the number of defects does not match the records.
     pub fn read(buffer: &gst::BufferRef) -> Vec<Self> {
-        let is_in_place = place::is_on(buffer);
+        let is_in_place = place::is_in_place(buffer);
         structures(buffer, DEFECT_META)
             .filter_map(|fields| {
                 let data = fields.get::<glib::Bytes>("defects-data").ok()?;
@@ -339,7 +304,7 @@ impl DefectResult {
 
 /// A field that senders of earlier versions lack: the type's default then. `None` if the field has
 /// another type.
-fn later<'a, T>(fields: &'a gst::StructureRef, name: &str) -> Option<T>
+pub(super) fn later<'a, T>(fields: &'a gst::StructureRef, name: &str) -> Option<T>
 where
     T: Default + glib::value::FromValue<'a>,
 {

@@ -3,6 +3,7 @@
 //! Applications in Rust use these readers. In other languages the metas are GstCustomMeta, with the
 //! fields named here in their structures.
 
+mod alignment;
 #[cfg(feature = "analytics")]
 mod analytics;
 mod defect;
@@ -15,10 +16,12 @@ mod semu;
 mod verdict;
 mod words;
 
+pub use alignment::{AlignStep, Alignment};
 pub use defect::Defect;
 pub use defect_event::MOST_DEFECTS;
-pub use defects::{Alignment, DEFECT_META, DefectResult};
+pub use defects::{DEFECT_META, DefectResult};
 pub use histogram::{HISTOGRAM_META, HistogramResult};
+pub use place::is_same_shape;
 pub use semu::semu;
 pub use verdict::{Verdict, VerdictLimits};
 

@@ -4,7 +4,14 @@
 //! or crop a picture keep them as well, and do not change positions. They drop this meta, which has the tags of
 //! orientation and size. Encoders, decoders and filters keep it, and scalers call its transform function.
 
-use gst::glib;
+use std::ptr;
+
+use gst::glib::{
+    self,
+    ffi::{GFALSE, GQuark, gboolean, gpointer},
+    translate::{IntoGlib, ToGlibPtr},
+};
+use gst_video::ffi::GstVideoMetaTransform;
 
 /// Name of the meta.
 const PLACE_META: &str = "GstClPlaceMeta";
@@ -16,13 +23,68 @@ pub(super) fn register() {
     if gst::meta::CustomMeta::is_registered(PLACE_META) {
         return;
     }
-    let copy = glib::Quark::from_str("gst-copy");
-    let scale = glib::Quark::from_str("gst-video-scale");
-    let tags = ["video", "orientation", "size"];
-    gst::meta::CustomMeta::register_with_transform(PLACE_META, &tags, move |to, _, _, kind| {
-        // Results carry the size to which their positions refer, so a scaled picture needs no new numbers.
-        (kind == copy || kind == scale) && attach(to).is_ok()
-    });
+    let tags = ["video", "orientation", "size"].map(|tag| tag.to_glib_none());
+    let mut tags: Vec<_> = tags.iter().map(|tag| tag.0).chain([ptr::null()]).collect();
+    // SAFETY: name and tags are strings that end with 0, the list ends with NULL, and GStreamer copies all of them. The
+    // binding's own function does not pass on the sizes of a scaled picture.
+    unsafe {
+        gst::ffi::gst_meta_register_custom(
+            PLACE_META.to_glib_none().0,
+            tags.as_mut_ptr(),
+            Some(transform),
+            ptr::null_mut(),
+            None,
+        );
+    }
+}
+
+/// Keeps the meta in copies, and in scaled pictures that show the same.
+unsafe extern "C" fn transform(
+    to: *mut gst::ffi::GstBuffer,
+    _meta: *mut gst::ffi::GstCustomMeta,
+    _from: *mut gst::ffi::GstBuffer,
+    kind: GQuark,
+    data: gpointer,
+    _user: gpointer,
+) -> gboolean {
+    let is_kept = if kind == glib::Quark::from_str("gst-copy").into_glib() {
+        true
+    } else if kind == glib::Quark::from_str("gst-video-scale").into_glib() && !data.is_null() {
+        // SAFETY: of this kind GStreamer passes a GstVideoMetaTransform with two valid GstVideoInfo.
+        let sizes = unsafe {
+            let scaling = &*data.cast::<GstVideoMetaTransform>();
+            [&*scaling.in_info, &*scaling.out_info]
+        };
+        let [from, to] = sizes.map(|info| {
+            let ratio = f64::from(info.par_n) / f64::from(info.par_d);
+            [info.width.into(), info.height.into(), ratio]
+        });
+        is_same_shape(from, to)
+    } else {
+        false
+    };
+    if !is_kept {
+        return GFALSE;
+    }
+    // SAFETY: GStreamer passes a buffer that may be written, and nobody else uses during the call.
+    let to = unsafe { gst::BufferRef::from_mut_ptr(to) };
+    attach(to).is_ok().into_glib()
+}
+
+/// Whether a picture fills another one when it is scaled to its size, within a pixel. Both are given as width, height and
+/// pixel aspect ratio.
+///
+/// A scaler that must change the shape of a picture adds borders, unless its property `add-borders` is false, and nothing
+/// says whether it did. Results carry the size to which their positions refer, so a picture of the same shape needs no new
+/// numbers.
+pub fn is_same_shape(
+    [from_width, from_height, from_ratio]: [f64; 3],
+    [width, height, ratio]: [f64; 3],
+) -> bool {
+    let stretch = from_ratio / ratio;
+    let full_width = from_width * stretch * height / from_height;
+    let full_height = from_height * width / (from_width * stretch);
+    (full_width - width).abs() <= 1.0 || (full_height - height).abs() <= 1.0
 }
 
 /// Attaches the meta, unless the buffer has it.
@@ -36,7 +98,37 @@ pub(super) fn attach(buffer: &mut gst::BufferRef) -> Result<(), glib::BoolError>
     Ok(())
 }
 
-/// Whether a buffer still has the meta.
-pub(super) fn is_on(buffer: &gst::BufferRef) -> bool {
+/// Whether a buffer still has the meta, and no element asks its receiver to crop the picture.
+pub(super) fn is_in_place(buffer: &gst::BufferRef) -> bool {
+    is_on(buffer) && buffer.meta::<gst_video::VideoCropMeta>().is_none()
+}
+
+fn is_on(buffer: &gst::BufferRef) -> bool {
     gst::meta::CustomMeta::from_buffer(buffer, PLACE_META).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_equal_within_a_pixel() {
+        for (from, to, wanted) in [
+            ([640.0, 480.0, 1.0], [640.0, 480.0, 1.0], true),
+            ([640.0, 480.0, 1.0], [320.0, 240.0, 1.0], true),
+            ([640.0, 480.0, 1.0], [480.0, 640.0, 1.0], false),
+            ([640.0, 480.0, 1.0], [640.0, 360.0, 1.0], false),
+            ([640.0, 480.0, 1.0], [640.0, 360.0, 0.75], true),
+            // 535.4 rows.
+            ([2448.0, 2048.0, 1.0], [640.0, 535.0, 1.0], true),
+            ([2448.0, 2048.0, 1.0], [640.0, 537.0, 1.0], false),
+            ([960.0, 1080.0, 2.0], [960.0, 540.0, 1.0], true),
+            ([960.0, 1080.0, 2.0], [960.0, 1080.0, 1.0], false),
+            ([1.0, 1.0, 1.0], [2.0, 1.0, 1.0], true),
+            ([0.0, 0.0, 1.0], [0.0, 0.0, 1.0], false),
+            ([4.0, 4.0, f64::NAN], [4.0, 4.0, 1.0], false),
+        ] {
+            assert_eq!(is_same_shape(from, to), wanted, "{from:?} {to:?}");
+        }
+    }
 }

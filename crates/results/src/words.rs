@@ -84,10 +84,18 @@ impl DefectResult {
         }
     }
 
-    /// How far the training is that the frame belongs to, such as "training, 3 of 25 frames".
-    pub fn training_in_words(&self) -> Option<String> {
-        let [trained, all] = self.training?;
-        Some(format!("training, {trained} of {all} frames"))
+    /// How far the training is that the frame belongs to, and the learning of limits that is pending, such as
+    /// "training, 3 of 25 frames; learning, 3 of 25 frames".
+    pub fn progress_in_words(&self) -> Option<String> {
+        let named = [("training", self.training), ("learning", self.learning)];
+        let parts: Vec<String> = named
+            .into_iter()
+            .filter_map(|(name, progress)| {
+                let [done, all] = progress?;
+                Some(format!("{name}, {done} of {all} frames"))
+            })
+            .collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
     }
 
     /// The verdict as a line, such as "fail: 2 defects (1 scratch, 1 other), 37 of 480000 judged
@@ -102,9 +110,9 @@ impl DefectResult {
     }
 
     fn summary_of_pixels(&self) -> String {
+        let progress = self.progress_in_words();
         if self.verdict == Verdict::None {
-            let training = self.training_in_words();
-            let why = training.unwrap_or_else(|| "no pixel could be judged".into());
+            let why = progress.unwrap_or_else(|| "no pixel could be judged".into());
             return format!("none: {why}");
         }
         if let Some(found) = self.alignment.filter(|found| !found.matched) {
@@ -150,6 +158,9 @@ impl DefectResult {
         }
         if self.open_area > 0 {
             line += &format!(", one of {} px continues", self.open_area);
+        }
+        if let Some(progress) = progress {
+            line += &format!("; {progress}");
         }
         line
     }
@@ -368,6 +379,22 @@ mod tests {
             ..none
         };
         assert_eq!(trains.summary(), "none: training, 3 of 25 frames");
+        let both = DefectResult {
+            learning: Some([2, 24]),
+            ..trains
+        };
+        let line = "none: training, 3 of 25 frames; learning, 2 of 24 frames";
+        assert_eq!(both.summary(), line);
+        let judged = DefectResult {
+            learning: Some([7, 24]),
+            judged_pixels: 9,
+            verdict: Verdict::Pass,
+            ..DefectResult::default()
+        };
+        assert_eq!(
+            judged.summary(),
+            "pass: 0 defects, 0 of 9 judged pixels marked; learning, 7 of 24 frames"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@
 )]
 
 use clinspect_core::statistics::Statistics;
-use clinspect_results::{Alignment, Defect, DefectResult, HistogramResult, Verdict};
+use clinspect_results::{AlignStep, Alignment, Defect, DefectResult, HistogramResult, Verdict};
 use proptest::{collection::vec, prelude::*, test_runner::RngSeed};
 
 /// The seed is fixed, so that a failure can be repeated.
@@ -106,6 +106,10 @@ fn any_result() -> impl Strategy<Value = DefectResult> {
                         shift_y: lengths[1],
                         match_score: lengths[2],
                         matched: overflow,
+                        transform: [0, 1, 2, 3, 4, 5].map(|n| lengths[n]),
+                        misfit: lengths[3],
+                        step: AlignStep::Affine,
+                        largest_local_shift: lengths[4],
                     }),
                     training: (width % 2 == 0 && height > 0).then_some([width, height]),
                     learning: (width % 3 == 0 && height > 0).then_some([width, height]),
@@ -202,6 +206,10 @@ fn strip() -> impl Strategy<Value = DefectResult> {
                     shift_y: lengths[1],
                     match_score: 0.75,
                     matched: true,
+                    transform: [0, 1, 2, 3, 4, 5].map(|n| lengths[n] - 500.0),
+                    misfit: lengths[2],
+                    step: AlignStep::Start,
+                    largest_local_shift: lengths[3],
                 }),
                 judged_pixels: pixels,
                 judged_x: pixels,

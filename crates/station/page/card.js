@@ -59,7 +59,7 @@ export class Card {
     this.figures = {};
     const figure = (key, label, title) => {
       this.figures[key] = make("dd", {}, "–");
-      return make("div", { title, class: { device: "whole", restarts: "less", lost: "less" }[key] }, make("dt", {}, label), this.figures[key]);
+      return make("div", { title, class: { device: "whole", alignment: "whole", restarts: "less", lost: "less" }[key] }, make("dt", {}, label), this.figures[key]);
     };
     const figures = make("dl", { class: "figures" },
       figure("rate", "Frame rate", "Frames per second over the last seconds"),
@@ -67,6 +67,7 @@ export class Card {
       figure("failed", "Failed", "Failed frames since the station started"),
       figure("lost", "Lost frames", "Frames that the source lost since the station started"),
       figure("restarts", "Restarts", "Restarts of this camera's inspection"),
+      figure("alignment", "Alignment", "How the newest frame lies, compared with the reference"),
       figure("device", "Device", "OpenCL device"));
     const classes = new Classes();
     this.minutes = new MinutesPlot(classes);
@@ -142,9 +143,10 @@ export class Card {
 
   defectsText() {
     const { defects, counts, overflow, verdict } = this.now;
-    if (verdict === "none") return "The pattern or reference is missing";
-    if (!defects) return "No defects";
-    return `${overflow ? "more than " : ""}${plural(defects, "defect")}: ${countsText(counts)}`;
+    const progress = progressText(this.now);
+    if (verdict === "none") return progress || "The pattern or reference is missing";
+    const found = defects ? `${overflow ? "more than " : ""}${plural(defects, "defect")}: ${countsText(counts)}` : "No defects";
+    return progress ? `${found} · ${progress}` : found;
   }
 
   /// Says how old the verdict is. Needs no network, and is called twice a second.
@@ -185,7 +187,9 @@ export class Card {
   }
 
   showFigures(before, now) {
-    const { rate, latency, failed, lost, restarts, device } = this.figures;
+    const { rate, latency, failed, lost, restarts, alignment, device } = this.figures;
+    alignment.parentElement.hidden = !now.alignment;
+    if (now.alignment) say(alignment, alignmentText(now.alignment));
     say(rate, this.isJudged ? `${number(now.frame_rate, now.frame_rate < WHOLE_RATE ? 1 : 0)} /s` : "–");
     if (!before) this.since = null;
     const since = this.since ?? before;
@@ -274,6 +278,28 @@ export class Card {
 
 /// The station counts failed frames from 1 after each start, so the number alone is not enough.
 const key = ({ id, time }) => `${id} ${time}`;
+
+/// What the alignment used, where it is less than all: a fallback is told.
+const STEPS = { affine: "", shift: "shift only", start: "first estimate of the shift only", none: "none" };
+
+/// "turned by 0.13°, scale 1.0125, shift 3.3, −1.5 px, largest local shift 0.8 px, misfit 2.3, score 0.96"
+function alignmentText(of) {
+  if (!of.matched) return `No match, score ${number(of.match_score, 2)}`;
+  const parts = [STEPS[of.step] ?? ""];
+  if (of.step === "affine") parts.push(`turned by ${number(of.rotation_degrees, 2)}°`, `scale ${number(of.scale, 4)}`);
+  if (of.step !== "none") parts.push(`shift ${number(of.shift_x, 1)}, ${number(of.shift_y, 1)} px`);
+  if (of.largest_local_shift > 0) parts.push(`largest local shift ${number(of.largest_local_shift, 1)} px`);
+  if (of.misfit > 0) parts.push(`misfit ${number(of.misfit, 1)}`);
+  parts.push(`score ${number(of.match_score, 2)}`);
+  return parts.filter(Boolean).join(", ");
+}
+
+/// "training, 3 of 25 frames; learning, 7 of 24 frames"
+const progressText = ({ training, learning }) =>
+  [["training", training], ["learning", learning]]
+    .filter(([, of]) => of)
+    .map(([name, { frames, all }]) => `${name}, ${number(frames)} of ${number(all)} frames`)
+    .join("; ");
 
 function ago(ms) {
   const seconds = Math.floor(ms / 1000);

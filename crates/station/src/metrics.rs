@@ -13,6 +13,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use gstinspectpublish::report::{Progress, Report};
+
 use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble, VERDICTS};
 
 /// A number that a camera has once.
@@ -109,6 +111,7 @@ pub fn text(cameras: &[Arc<Camera>]) -> String {
         }
     }
     results(&mut page, cameras);
+    newest(&mut page, cameras);
     latency(&mut page, cameras);
     state(&mut page, cameras);
     process(&mut page);
@@ -139,6 +142,61 @@ fn results(page: &mut Page, cameras: &[Arc<Camera>]) {
         let defects = camera.counters.defects.lock();
         for (class, count) in &*defects.unwrap_or_else(PoisonError::into_inner) {
             page.sample("", &[("camera", &camera.name), ("class", class)], count);
+        }
+    }
+}
+
+/// A number of a camera's newest result, if it has the number.
+struct Newest {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Report) -> Option<f64>,
+}
+
+const NEWEST: [Newest; 6] = [
+    Newest {
+        name: "clinspect_learning_missing_frames",
+        help: "Good frames that the learning of limits still needs; 0 if nothing is learned.",
+        value: |report| {
+            let missing = |of: Progress| of.all.saturating_sub(of.frames);
+            Some(report.learning().map_or(0, missing).into())
+        },
+    },
+    Newest {
+        name: "clinspect_align_rotation_degrees",
+        help: "By how much the newest frame is turned clockwise, compared with the model.",
+        value: |report| Some(report.alignment()?.rotation_degrees),
+    },
+    Newest {
+        name: "clinspect_align_scale",
+        help: "How much larger than the model the newest frame shows the object.",
+        value: |report| Some(report.alignment()?.scale),
+    },
+    Newest {
+        name: "clinspect_align_score",
+        help: "Correlation of the newest frame with the model, 0 to 1.",
+        value: |report| Some(report.alignment()?.match_score),
+    },
+    Newest {
+        name: "clinspect_align_misfit",
+        help: "Difference of the newest frame from the model after the alignment, grey levels.",
+        value: |report| Some(report.alignment()?.misfit),
+    },
+    Newest {
+        name: "clinspect_largest_local_shift_pixels",
+        help: "Longest local shift of the newest frame.",
+        value: |report| Some(report.alignment()?.largest_local_shift),
+    },
+];
+
+fn newest(page: &mut Page, cameras: &[Arc<Camera>]) {
+    for number in NEWEST {
+        page.family(number.name, "gauge", number.help);
+        for camera in cameras {
+            let report = camera.newest_report();
+            if let Some(value) = report.and_then(|report| (number.value)(&report)) {
+                page.sample("", &[("camera", &camera.name)], value);
+            }
         }
     }
 }

@@ -423,19 +423,8 @@ mod tests {
         let mut large = report("fail");
         let count = bytes / size_of::<gstinspectpublish::report::ReportedDefect>();
         large.inspections.push(Inspection {
-            element: String::new(),
-            verdict: "fail",
-            web: 0,
-            first_line: 0,
-            width: 64,
-            height: 48,
-            judged_pixels: 0,
-            defect_pixels: 0,
-            missing_pixels: 0,
-            defect_count: 0,
-            overflow: false,
-            counts: serde_json::Map::new(),
             defects: Vec::with_capacity(count),
+            ..Inspection::default()
         });
         large
     }

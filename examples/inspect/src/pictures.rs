@@ -49,11 +49,8 @@ fn overlay(sample: &gst::Sample) -> Result<RgbImage> {
         }
     };
 
-    // Mask and defects are where the reference has them; the frame lies beside it.
-    let found = result.alignment.unwrap_or_default();
-    let [dx, dy] = [found.shift_x, found.shift_y].map(|shift| shift.round() as i64);
     for defect in &result.defects {
-        let (left, top) = (i64::from(defect.x) + dx, i64::from(defect.y) + dy);
+        let (left, top) = (i64::from(defect.x), i64::from(defect.y));
         let (right, bottom) = (
             left + i64::from(defect.width),
             top + i64::from(defect.height),
@@ -70,10 +67,10 @@ fn overlay(sample: &gst::Sample) -> Result<RgbImage> {
         .context("a result without a mask")?
         .map_readable()?;
     let row_bytes = (result.width as usize).div_ceil(8);
-    for (y, row) in (dy..).zip(mask.chunks(row_bytes)) {
+    for (y, row) in (0..).zip(mask.chunks(row_bytes)) {
         let is_marked = |x: &usize| row[x / 8] & (0x80 >> (x % 8)) != 0;
         for x in (0..result.width as usize).filter(is_marked) {
-            put(x as i64 + dx, y, &|grey| {
+            put(x as i64, y, &|grey| {
                 Rgb([128 + grey / 2, grey / 4, grey / 4])
             });
         }

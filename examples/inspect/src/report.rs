@@ -64,6 +64,7 @@ fn json(r: &DefectResult, histogram: &HistogramResult, time: Option<gst::ClockTi
         // Of a line camera: the web, and the strip's first row, counted from the web's first.
         "web": r.web, "first_line": r.first_line,
         "pitch": [r.pitch_x, r.pitch_y], "shift": r.alignment.map(|a| [a.shift_x, a.shift_y]),
+        "rotation_degrees": r.alignment.map(|a| a.rotation_degrees()), "scale": r.alignment.map(|a| a.scale()),
         "median": statistics.iter().map(|s| s.median).collect::<Vec<_>>(),
         "mean": statistics.iter().map(|s| s.mean).collect::<Vec<_>>(),
         "defects": r.defects.iter().map(|d| defect(r, d)).collect::<Vec<_>>(),

@@ -51,7 +51,7 @@ pub fn write(folder: &Path) -> Result<()> {
     let panel = panel.samples;
     let bench = Bench::new(&Detector::RECOMMENDED, SIZE, [panel_px; 2])?;
     let judged = bench.judge(&panel, THRESHOLD)?;
-    save(folder, "panel", &panel, &judged, [0; 2])?;
+    save(folder, "panel", &panel, &judged)?;
 
     let spec = ClothSpec {
         width: SIZE[0],
@@ -66,11 +66,10 @@ pub fn write(folder: &Path) -> Result<()> {
     rows(first.unwrap_or(0)).for_each(|y| web.row(y, &mut cloth));
     let bench = Bench::new(&Detector::RECOMMENDED, SIZE, [cloth_px; 2])?;
     let judged = bench.judge(&cloth, THRESHOLD)?;
-    save(folder, "cloth", &cloth, &judged, [0; 2])?;
+    save(folder, "cloth", &cloth, &judged)?;
 
     let (label, judged) = labels::shown()?;
-    let shift = labels::shift(&judged.result);
-    save(folder, "label", &label, &judged, shift)
+    save(folder, "label", &label, &judged)
 }
 
 /// The upper left corner of the part of the frame that shows most of the defects.
@@ -93,15 +92,8 @@ fn corner(judged: &Judgement) -> [u32; 2] {
         .unwrap_or_default()
 }
 
-/// Writes a part of the frame, and beside it the same with the marked pixels, which `shift` moves to their place
-/// in the frame.
-fn save(
-    folder: &Path,
-    name: &str,
-    frame: &[u8],
-    judged: &Judgement,
-    shift: [isize; 2],
-) -> Result<()> {
+/// Writes a part of the frame, and beside it the same with the marked pixels.
+fn save(folder: &Path, name: &str, frame: &[u8], judged: &Judgement) -> Result<()> {
     let [width, height] = PART;
     let corner = corner(judged);
     let picture = RgbImage::from_fn(2 * width + GAP_PX, height, |x, y| {
@@ -111,12 +103,10 @@ fn save(
         }
         let x = (if is_right { x - width - GAP_PX } else { x } + corner[0]) as usize;
         let y = (y + corner[1]) as usize;
-        let there = x
-            .checked_add_signed(-shift[0])
-            .zip(y.checked_add_signed(-shift[1]));
-        match there {
-            Some((x, y)) if is_right && judged.is_marked(x, y) => RED,
-            _ => Rgb([frame[y * SIZE[0] + x] / STEP * STEP; 3]),
+        if is_right && judged.is_marked(x, y) {
+            RED
+        } else {
+            Rgb([frame[y * SIZE[0] + x] / STEP * STEP; 3])
         }
     });
     let file = folder.join(format!("which-{name}.png"));

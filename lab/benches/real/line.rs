@@ -36,17 +36,9 @@ impl Judged {
         self.result.verdict == Verdict::None
     }
 
-    /// The marks at their place in the frame.
-    pub fn marks(&self) -> Mask {
-        let shift = self.result.alignment.as_ref().map_or([0; 2], |alignment| {
-            [alignment.shift_x, alignment.shift_y].map(|shift| shift.round() as isize)
-        });
-        self.mask.moved(shift)
-    }
-
     /// What the marks find.
     pub fn outcome(&self, boxes: &[crate::marks::Area], min_area: usize) -> Outcome {
-        self.marks().outcome(boxes, min_area)
+        self.mask.outcome(boxes, min_area)
     }
 }
 

@@ -53,23 +53,6 @@ impl Mask {
         }
     }
 
-    /// The same marks `dx` columns further right and `dy` rows further down; marks that leave the picture are lost.
-    pub fn moved(&self, [dx, dy]: [isize; 2]) -> Self {
-        let [width, height] = self.size;
-        let mut is_marked = vec![false; self.is_marked.len()];
-        for at in (0..self.is_marked.len()).filter(|&at| self.is_marked[at]) {
-            let x = (at % width).checked_add_signed(dx).filter(|&x| x < width);
-            let y = (at / width).checked_add_signed(dy).filter(|&y| y < height);
-            if let (Some(x), Some(y)) = (x, y) {
-                is_marked[y * width + x] = true;
-            }
-        }
-        Self {
-            size: self.size,
-            is_marked,
-        }
-    }
-
     /// The blobs: marked pixels that touch each other, diagonally too.
     pub fn blobs(&self) -> Vec<Vec<(usize, usize)>> {
         let [width, height] = self.size;
@@ -183,16 +166,6 @@ mod tests {
                 is_found: vec![false],
                 false_blobs: 0
             }
-        );
-    }
-
-    #[test]
-    fn moved_marks_leave_the_picture_at_its_edges() {
-        let moved = drawn(&["#..#", "...."]).moved([1, 1]);
-        assert_eq!(moved.is_marked, drawn(&["....", ".#.."]).is_marked);
-        assert_eq!(
-            drawn(&["#..#"]).moved([-1, 0]).is_marked,
-            drawn(&["..#."]).is_marked
         );
     }
 

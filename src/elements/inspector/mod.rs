@@ -40,7 +40,7 @@ use clinspect_core::{
     window::Reach,
 };
 use clinspect_operators::{Basis, Inspection, Limit, Marked, Picture, Subject};
-use clinspect_results::{Alignment, DefectResult, Verdict};
+use clinspect_results::{AlignStep, Alignment, DefectResult, Verdict};
 pub use ignore::Ignore;
 pub use learn::signals as learn_signals;
 use learn::{Judge, Learning as LimitLearning, NewLimits, Requests};
@@ -533,6 +533,10 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 shift_y: found.shift[1],
                 match_score: found.score,
                 matched: found.is_matched,
+                transform: Alignment::translation(found.shift),
+                misfit: 0.0,
+                step: AlignStep::Shift,
+                largest_local_shift: 0.0,
             }),
             training: self.own.training(),
             learning: progress,

@@ -4,7 +4,11 @@ use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::{DefectResult, Verdict};
 
-use super::{NOTHING, caps, found, frame_at};
+use super::{
+    NOTHING, Picture, buffer_at, caps, found, frame_at,
+    mask_pad::{self, Pads, bitmask_caps},
+    packed,
+};
 use crate::{
     frames::read,
     support::{Pipeline, Rig, register, start},
@@ -65,8 +69,19 @@ fn moved_pictures_keep_their_verdict_and_get_no_marks() {
         "videoflip video-direction=vert",
         "videoflip video-direction=180",
         "videoflip video-direction=90r",
+        "videoflip video-direction=90l",
         "videoflip video-direction=ul-lr",
+        "videoflip video-direction=ur-ll",
         "videocrop left=8",
+        "videocrop right=8",
+        // Borders above and below, and at the left and the right; without borders, the elements do not say so.
+        "videoscale ! capsfilter caps=video/x-raw,width=64,height=64,pixel-aspect-ratio=1/1",
+        "videoconvertscale ! capsfilter caps=video/x-raw,width=128,height=32,pixel-aspect-ratio=1/1",
+        "videoscale add-borders=false ! capsfilter caps=video/x-raw,width=64,height=64,pixel-aspect-ratio=1/1",
+        "videoscale ! capsfilter caps=video/x-raw,width=64,height=64,pixel-aspect-ratio=1/1 ! \
+         videoscale ! capsfilter caps=video/x-raw,width=64,height=32,pixel-aspect-ratio=1/1",
+        "videoscale ! capsfilter caps=video/x-raw,width=128,height=64 ! videocrop left=8",
+        "videoconvert ! rotate angle=0.5 ! videoconvert",
         "videocrop bottom=8",
         "videobox left=-8",
         "videobox top=8",
@@ -102,6 +117,128 @@ fn other_elements_leave_the_marks_where_they_are() {
         assert!(!result.is_moved, "{element}");
         assert_eq!(is_drawn, [true; 3], "{element}");
     }
+}
+
+/// The tinted pixels of a frame of these caps behind elements.
+#[track_caller]
+fn tinted_behind(elements: &str, size: [usize; 2]) -> Option<[usize; 4]> {
+    let tint = NOTHING.replace("show-tint=false", "show-tint=true tint-color=0xff0000ff");
+    let mut rig = Rig::new(&format!("{elements} ! {tint}"), &caps(Format::Bgrx, SIZE));
+    let mut frame = frame_at(Format::Bgrx, SIZE, 0);
+    let result = found(SIZE, &[SPOT]);
+    result.attach(frame.get_mut().unwrap()).unwrap();
+    Picture::of(size, read(&rig.pass(frame))).changed()
+}
+
+#[test]
+fn marks_follow_a_scaled_picture() {
+    register();
+    for (elements, size, wanted) in [
+        ("identity", SIZE, [8, 6, 18, 14]),
+        (
+            "videoscale ! capsfilter caps=video/x-raw,width=128,height=64",
+            [128, 64],
+            [16, 12, 36, 28],
+        ),
+        (
+            "videoscale ! capsfilter caps=video/x-raw,width=32,height=16,pixel-aspect-ratio=1/1",
+            [32, 16],
+            [4, 3, 9, 7],
+        ),
+        // The pixels get another shape, and the picture keeps its own.
+        (
+            "videoconvertscale ! capsfilter caps=video/x-raw,width=64,height=64,pixel-aspect-ratio=2/1",
+            [64, 64],
+            [8, 12, 18, 28],
+        ),
+        (
+            "videoscale ! capsfilter caps=video/x-raw,width=64,height=64,pixel-aspect-ratio=2/1 ! videoscale ! \
+             capsfilter caps=video/x-raw,width=128,height=64,pixel-aspect-ratio=1/1",
+            [128, 64],
+            [16, 12, 36, 28],
+        ),
+    ] {
+        let tinted = tinted_behind(elements, size);
+        assert_eq!(tinted, Some(wanted), "{elements}");
+    }
+    let turned = tinted_behind("videoflip video-direction=180", SIZE);
+    assert_eq!(turned, None);
+}
+
+/// The pixels that a mask with one spot tints on frames of another branch.
+fn tinted_on(size: [usize; 2], ratio: [i32; 2]) -> Option<[usize; 4]> {
+    let mut pads = Pads::new("");
+    let mut frames = caps(Format::Bgrx, size);
+    let ratio = gst::Fraction::new(ratio[0], ratio[1]);
+    frames.make_mut().set("pixel-aspect-ratio", ratio);
+    pads.frames.set_src_caps(frames);
+    let spot = packed(mask_pad::SIZE, &[[8, 6, 4, 2]]);
+    pads.masks.push(buffer_at(&spot, 0)).unwrap();
+    let frame = frame_at(Format::Bgrx, size, 0);
+    pads.frames.push(frame).unwrap();
+    Picture::of(size, read(&pads.frames.pull().unwrap())).changed()
+}
+
+#[test]
+fn marks_of_the_mask_pad_need_a_picture_of_the_same_shape() {
+    for (size, ratio, wanted) in [
+        ([160, 120], [1, 1], Some([8, 6, 12, 8])),
+        ([160, 120], [2, 1], Some([8, 6, 12, 8])),
+        ([320, 240], [1, 1], Some([16, 12, 24, 16])),
+        ([320, 240], [2, 1], Some([16, 12, 24, 16])),
+        ([80, 60], [1, 1], Some([4, 3, 6, 4])),
+        // 90.75 rows.
+        ([121, 90], [1, 1], Some([6, 4, 10, 6])),
+        // Square pixels became high ones.
+        ([160, 60], [1, 2], Some([8, 3, 12, 4])),
+        // Turned, cropped, with borders.
+        ([120, 160], [1, 1], None),
+        ([140, 120], [1, 1], None),
+        ([160, 140], [1, 1], None),
+        ([640, 360], [1, 1], None),
+    ] {
+        assert_eq!(tinted_on(size, ratio), wanted, "{size:?} {ratio:?}");
+    }
+}
+
+#[test]
+fn bar_says_why_there_are_no_marks() {
+    let wide = [640, 200];
+    let bar = |mask_size: [usize; 2], is_judged: bool| {
+        let mut pads = Pads::new("show-verdict=true show-boxes=true");
+        pads.frames.set_src_caps(caps(Format::Bgrx, wide));
+        pads.masks.set_src_caps(bitmask_caps(mask_size));
+        let spots = [[8, 90, 4, 2]];
+        let mut mask = buffer_at(&packed(mask_size, &spots), 0);
+        if is_judged {
+            let result = found(mask_size, &spots);
+            result.attach(mask.get_mut().unwrap()).unwrap();
+        }
+        pads.masks.push(mask).unwrap();
+        let frame = frame_at(Format::Bgrx, wide, 0);
+        pads.frames.push(frame).unwrap();
+        Picture::of(wide, read(&pads.frames.pull().unwrap()))
+    };
+    let high = 20;
+    for is_judged in [true, false] {
+        let [with, without] = [wide, mask_pad::SIZE].map(|size| bar(size, is_judged));
+        assert!(with.changed().unwrap()[3] > 90, "the spot is marked");
+        let [left, top, right, bottom] = without.changed().expect("a bar");
+        assert_eq!((left, top, right), (0, 0, wide[0]));
+        assert!(bottom <= high, "{bottom}");
+        let texts = [with, without].map(|of| of.bytes[..4 * wide[0] * high].to_vec());
+        assert!(texts[0] != texts[1], "the bar does not say it");
+    }
+}
+
+/// A receiver that crops for the element shows another part of the picture than the memory holds.
+#[test]
+fn result_with_a_crop_meta_behind_it_is_moved() {
+    register();
+    let mut frame = judged();
+    assert!(!DefectResult::read(&frame)[0].is_moved);
+    gst_video::VideoCropMeta::add(frame.get_mut().unwrap(), (8, 0, 56, 32));
+    assert!(DefectResult::read(&frame)[0].is_moved);
 }
 
 #[test]

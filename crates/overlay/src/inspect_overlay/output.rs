@@ -16,6 +16,7 @@ impl Output {
     pub fn new(frames: gst_video::VideoInfo, attach: bool) -> Self {
         let (width, height) = (frames.width(), frames.height());
         let picture = gst_video::VideoInfo::builder(gst_video::VideoFormat::Bgra, width, height)
+            .par(frames.par())
             .flags(gst_video::VideoFlags::PREMULTIPLIED_ALPHA);
         let attached = attach.then(|| picture.build().ok()).flatten();
         let is_attached = attached.is_some();

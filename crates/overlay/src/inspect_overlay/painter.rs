@@ -13,7 +13,7 @@ use super::{
     shapes::Overlay,
     verdict::{self, Wording},
 };
-use clinspect_results::{DefectResult, HistogramResult};
+use clinspect_results::{DefectResult, HistogramResult, is_same_shape};
 
 /// Stripes on pixels that are not judged.
 const HATCH_LIGHT: Colour = Colour(0x80ff_ffff);
@@ -34,25 +34,39 @@ pub(super) fn draw(
     }
     let size = [info.width(), info.height()];
     let layout = Placement::new(size, settings.scale);
-    let buffers = || [Some(frame), mask.map(|mask| mask.buffer.as_ref())];
+    let of_mask = mask.map(|mask| mask.buffer.as_ref());
+    let other_shape = mask.and_then(|mask| other_shape(info, mask));
     let element = &settings.defects_element;
-    let result = newest(buffers(), element, DefectResult::read, |r| &r.element);
+    let newest_of = |buffer| newest([buffer], element, DefectResult::read, |r| &r.element);
+    let result = match newest_of(of_mask) {
+        Some(result) => Some(DefectResult {
+            is_moved: result.is_moved || other_shape.is_some(),
+            ..result
+        }),
+        None => newest_of(Some(frame)),
+    };
     // The verdict holds wherever the defects are.
     let placed = result.as_ref().filter(|result| !result.is_moved);
-    if result.is_some() && placed.is_none() && settings.draws_defects() {
-        overlay.faults.push(
-            "the picture was mirrored, turned or cropped after it was inspected, so the places of the defects are unknown; \
-             put inspectoverlay in front of the element that does this"
-                .into(),
-        );
+    if settings.draws_defects() {
+        if let Some(fault) = &other_shape {
+            overlay.faults.push(fault.clone());
+        } else if result.is_some() && placed.is_none() {
+            overlay.faults.push(
+                "the picture was mirrored, turned, cropped or scaled to another shape after it was inspected, so the places \
+                 of the defects are unknown; put inspectoverlay in front of the element that does this"
+                    .into(),
+            );
+        }
     }
-    let bits = marked(size, mask, placed).unwrap_or_else(|fault| {
+    let placed_mask = mask.filter(|_| other_shape.is_none());
+    let bits = marked(size, placed_mask, placed).unwrap_or_else(|fault| {
         overlay.faults.push(fault);
         None
     });
     let wording = match (&result, &bits) {
         (Some(result), _) => Some(Wording::result(result)),
         (None, Some(bits)) => Some(Wording::mask(Some(bits.count()))),
+        (None, None) if other_shape.is_some() => Some(Wording::no_places()),
         (None, None) => mask_expected.then(|| Wording::mask(None)),
     };
     let found = Found::new(layout.frame, placed, bits.as_ref());
@@ -62,7 +76,8 @@ pub(super) fn draw(
     let mut histogram = None;
     if settings.draws_histogram() {
         let element = &settings.histogram_element;
-        histogram = newest(buffers(), element, HistogramResult::read, |r| &r.element);
+        let buffers = [Some(frame), of_mask];
+        histogram = newest(buffers, element, HistogramResult::read, |r| &r.element);
     }
     let panel = histogram.and_then(|histogram| {
         let channels = histogram::channels(&histogram);
@@ -120,9 +135,27 @@ fn hatch(layout: &Placement, bits: Option<Bits>, colours: &ColourSpace) -> Vec<(
         .collect()
 }
 
+/// Why the marks of a mask have no place in the picture, if its shape is another one: the frames were cropped or turned on
+/// their way, or got borders. The pixel aspect ratio of a mask is not known: the inspected frames had that of the picture, or
+/// square pixels.
+fn other_shape(info: &gst_video::VideoInfo, mask: &TimedMask) -> Option<String> {
+    let ratio = f64::from(info.par().numer()) / f64::from(info.par().denom());
+    let [width, height] = [info.width(), info.height()].map(f64::from);
+    let [mask_width, mask_height] = mask.format.size.map(|n| n as f64);
+    let fits = [ratio, 1.0]
+        .iter()
+        .any(|of_mask| is_same_shape([mask_width, mask_height, *of_mask], [width, height, ratio]));
+    (!fits).then(|| {
+        format!(
+            "the picture of {width}x{height} has another shape than the mask of {mask_width}x{mask_height}, so the places of \
+             the defects are unknown; show the whole inspected picture, and mirror, turn or crop behind inspectoverlay"
+        )
+    })
+}
+
 /// The last result of the requested element, on the last buffer that has one.
-fn newest<R>(
-    buffers: [Option<&gst::BufferRef>; 2],
+fn newest<R, const N: usize>(
+    buffers: [Option<&gst::BufferRef>; N],
     element: &str,
     read: impl Fn(&gst::BufferRef) -> Vec<R>,
     name: impl Fn(&R) -> &String,

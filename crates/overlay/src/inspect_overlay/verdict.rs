@@ -24,8 +24,13 @@ pub(super) struct Wording {
     verdict: &'static str,
     colour: Colour,
     counts: String,
+    /// What else must be told, if there is room.
+    note: Option<String>,
     detail: String,
 }
+
+/// Why a result has no marks in the picture.
+const NO_PLACES: &str = "no marks: the picture was moved";
 
 impl Wording {
     /// The texts for a judged frame.
@@ -43,6 +48,7 @@ impl Wording {
             } else {
                 counts(result)
             },
+            note: note(result),
             detail: format!("{} \u{b7} frame {}", result.element, result.frame_number),
         }
     }
@@ -57,15 +63,40 @@ impl Wording {
             verdict,
             colour,
             counts,
+            note: None,
             detail: String::new(),
         }
     }
+
+    /// The texts for a mask without a verdict whose places in the picture are unknown.
+    pub fn no_places() -> Self {
+        Self {
+            counts: NO_PLACES.into(),
+            ..Self::mask(Some(0))
+        }
+    }
+
+    /// The texts of the bar's middle, the longest first: the first one that fits is shown.
+    fn middles(&self) -> impl Iterator<Item = String> {
+        let both = (self.note.iter()).map(|note| format!("{} \u{b7} {note}", self.counts));
+        let one = self.note.iter().chain([&self.counts]).cloned();
+        both.chain(one)
+    }
+}
+
+fn note(result: &DefectResult) -> Option<String> {
+    if result.is_moved {
+        return Some(NO_PLACES.into());
+    }
+    // A frame that is not judged has the progress in the place of its counts.
+    let progress = result.progress_in_words();
+    progress.filter(|_| result.judged_pixels > 0)
 }
 
 fn counts(result: &DefectResult) -> String {
     if result.judged_pixels == 0 {
-        let training = result.training_in_words();
-        return training.unwrap_or_else(|| "nothing could be judged".into());
+        let progress = result.progress_in_words();
+        return progress.unwrap_or_else(|| "nothing could be judged".into());
     }
     let count = result.defects.len();
     let more = if result.overflow { "+" } else { "" };
@@ -95,9 +126,10 @@ pub(super) fn draw(layout: &Placement, place: Area, wording: &Wording) -> Canvas
     };
     canvas.text(wording.verdict, chip.x + margin, y, (size, ink));
     let (left, right) = (chip.right() + margin, place.right() - margin);
-    let counts = text::width(&wording.counts, size);
-    if left + counts <= right {
-        canvas.text(&wording.counts, left, y, (size, TEXT));
+    let mut middles = wording.middles();
+    if let Some(middle) = middles.find(|middle| left + text::width(middle, size) <= right) {
+        let counts = text::width(&middle, size);
+        canvas.text(&middle, left, y, (size, TEXT));
         // In small text at the right on the same baseline, if it does not overlap the counts.
         let x = right - text::width(&wording.detail, layout.small);
         if left + counts + 2 * margin <= x {
@@ -134,5 +166,24 @@ mod tests {
             ..DefectResult::default()
         });
         assert_eq!(trains.counts, "training, 3 of 25 frames");
+        let learns = Wording::result(&DefectResult {
+            judged_pixels: 9,
+            learning: Some([7, 24]),
+            ..DefectResult::default()
+        });
+        let middles: Vec<String> = learns.middles().collect();
+        assert_eq!(
+            middles,
+            [
+                "0 defects · 0 px marked · learning, 7 of 24 frames",
+                "learning, 7 of 24 frames",
+                "0 defects · 0 px marked"
+            ]
+        );
+        let moved = Wording::result(&DefectResult {
+            is_moved: true,
+            ..DefectResult::default()
+        });
+        assert_eq!(moved.note.as_deref(), Some(NO_PLACES));
     }
 }

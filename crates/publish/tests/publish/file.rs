@@ -76,6 +76,25 @@ fn lines_follow_the_schema_and_an_unknown_field_does_not() {
     }
     rig.stop();
     assert_eq!(folder.lines("lines").len(), 3);
+    let inspections: Vec<serde_json::Value> = folder
+        .lines("lines")
+        .iter()
+        .map(|line| {
+            let report: serde_json::Value = serde_json::from_str(line).unwrap();
+            report["inspections"][0].clone()
+        })
+        .collect();
+    // Turned by a right angle, twice as large; what is no number is null.
+    let alignment = serde_json::json!({
+        "shift_x": 3.0, "shift_y": -4.5, "rotation_degrees": 90.0, "scale": 2.0,
+        "transform": [1.0, 0.0, -2.0, 5.0, 2.0, 0.0], "step": "affine", "match_score": 0.875,
+        "matched": true, "misfit": 1.5, "largest_local_shift": null,
+    });
+    assert_eq!(inspections[0]["alignment"], alignment);
+    assert!(inspections[0].get("learning").is_none() && inspections[0].get("training").is_none());
+    let progress = |frames: u32, all: u32| serde_json::json!({ "frames": frames, "all": all });
+    assert_eq!(inspections[2]["learning"], progress(7, 24));
+    assert_eq!(inspections[2]["training"], progress(3, 25));
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/publish/schema.py");
     let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/report.schema.json");
     let done = Command::new("/usr/bin/python3")

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use clinspect_results::{Defect, DefectResult, HistogramResult, Verdict};
+use clinspect_results::{AlignStep, Alignment, Defect, DefectResult, HistogramResult, Verdict};
 use gst::prelude::*;
 
 /// The element between two pads.
@@ -180,6 +180,19 @@ fn result(frame_number: u64, verdict: Verdict) -> DefectResult {
             Vec::new()
         },
         class_names: vec!["scratch \"long\"".into()],
+        alignment: Some(Alignment {
+            shift_x: 3.0,
+            shift_y: -4.5,
+            match_score: 0.875,
+            matched: true,
+            // Turned by a right angle, twice as large.
+            transform: [1.0, 0.0, -2.0, 5.0, 2.0, 0.0],
+            misfit: 1.5,
+            step: AlignStep::Affine,
+            largest_local_shift: f64::NAN,
+        }),
+        learning: (verdict == Verdict::None).then_some([7, 24]),
+        training: (verdict == Verdict::None).then_some([3, 25]),
         ..DefectResult::default()
     }
 }

@@ -37,12 +37,20 @@ fn summary_holds_what_a_card_shows() {
     assert_eq!(left["frame_rate"], 25.0);
     assert_eq!(left["counts"], serde_json::json!({}));
     assert_eq!(left["publish_connected"], true);
+    assert_eq!(left["alignment"]["rotation_degrees"], 0.125);
+    assert_eq!(left["alignment"]["step"], "affine");
+    assert!(left["learning"].is_null(), "{left}");
     assert!(left["age_ms"].as_u64() < Some(1000), "{left}");
     assert_eq!(left["offers"], serde_json::json!(["take-white", "learn"]));
     assert_eq!(cameras[1]["name"], "right");
     let one = curl(&[&station.url("/api/cameras/right")]).json();
     assert_eq!(one["name"], "right");
     assert!(one["frames"].as_u64() > Some(0));
+    assert_eq!(
+        one["learning"],
+        serde_json::json!({ "frames": 7, "all": 24 })
+    );
+    assert!(one["alignment"].is_null(), "{one}");
     let lost = Status::Failed(Trouble::CameraLost, "no frame for 5 s".into());
     station.cameras[0].status.send_replace(lost);
     let left = curl(&[&station.url("/api/cameras/left")]).json();

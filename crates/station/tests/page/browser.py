@@ -36,6 +36,11 @@ def loads():
     wait("a verdict", lambda: verdict("left") == "pass" and verdict("right") == "pass")
     assert text("#summary") == "2 cameras running", text("#summary")
     assert text("#camera-left .verdict strong") == "Pass"
+    assert text("#camera-left .verdict p > span") == "No defects", text("#camera-left .verdict")
+    assert text("#camera-right .verdict p > span") == "No defects · learning, 7 of 24 frames", text("#camera-right .verdict")
+    alignment = "turned by 0.13°, scale 1.0125, shift 3.3, −1.5 px, largest local shift 0.8 px, misfit 2.3, score 0.96"
+    wait("the alignment", lambda: alignment in text("#camera-left .figures"))
+    assert "Alignment" not in find("#camera-right .figures").text, "a camera without an alignment shows one"
     moves("left")
     moves("right")
     wait("the histogram", lambda: js("!!document.querySelector('#camera-left .level')"))

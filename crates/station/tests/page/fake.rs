@@ -19,7 +19,9 @@ use clinspect_station::{
     web::{Access, Token, serve},
 };
 use gst::prelude::*;
-use gstinspectpublish::report::{Channel, Histogram, Inspection, Report, ReportedDefect, VERSION};
+use gstinspectpublish::report::{
+    Channel, Histogram, Inspection, Progress, Report, ReportedAlignment, ReportedDefect, VERSION,
+};
 use tokio::{
     net::TcpListener,
     sync::{mpsc, watch},
@@ -328,6 +330,20 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
             first_line: 0,
             width: 320,
             height: 240,
+            alignment: (camera != "right").then_some(ReportedAlignment {
+                shift_x: 3.25,
+                shift_y: -1.5,
+                rotation_degrees: 0.125,
+                scale: 1.0125,
+                transform: [3.0, 1.0125, 0.0, -1.0, 0.0, 1.0125],
+                step: "affine",
+                match_score: 0.96,
+                matched: true,
+                misfit: 2.25,
+                largest_local_shift: 0.75,
+            }),
+            training: None,
+            learning: (camera == "right").then_some(Progress { frames: 7, all: 24 }),
             judged_pixels: 76_800,
             defect_pixels: 90,
             missing_pixels: 0,

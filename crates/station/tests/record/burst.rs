@@ -125,19 +125,8 @@ fn results_of_very_many_defects_count_as_bytes_that_wait() {
         // 40 MiB: three of them fit before a failure.
         let count = (40 << 20) / size_of::<ReportedDefect>();
         let inspection = Inspection {
-            element: "clpitchthreshold0".into(),
-            verdict: report.verdict,
-            web: 0,
-            first_line: 0,
-            width: 16,
-            height: 8,
-            judged_pixels: 0,
-            defect_pixels: 0,
-            missing_pixels: 0,
-            defect_count: 0,
-            overflow: false,
-            counts: serde_json::Map::new(),
             defects: Vec::with_capacity(count),
+            ..Inspection::default()
         };
         Arc::get_mut(&mut report)
             .unwrap()

@@ -7,11 +7,13 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
+use clinspect_results::{Alignment, DefectResult};
 use clinspect_station::{
     metrics,
     state::{Camera, Status, Trouble},
 };
 use clinspect_testkit::tools;
+use gstinspectpublish::report::Report;
 
 use crate::support::camera;
 
@@ -46,6 +48,20 @@ fn cameras() -> Vec<Arc<Camera>> {
             .unwrap()
             .insert((*class).into(), count);
     }
+    let result = DefectResult {
+        alignment: Some(Alignment {
+            match_score: 0.75,
+            transform: [0.0, 0.0, -2.0, 0.0, 2.0, 0.0],
+            misfit: 2.5,
+            largest_local_shift: 0.125,
+            ..Alignment::default()
+        }),
+        learning: Some([7, 24]),
+        ..DefectResult::default()
+    };
+    let mut report = Report::clone(&crate::support::report(1, "pass"));
+    report.inspections.push((&result).into());
+    left.report.send_replace(Some(Arc::new(report)));
     left.history().device = Some("pthread-\"odd\\name\"".into());
     let troubles = [
         Trouble::CameraLost,
@@ -97,10 +113,19 @@ fn each_number_has_its_line() {
         "clinspect_camera_trouble{camera=\"failed-1\",trouble=\"device lost\"} 1",
         "clinspect_camera_trouble{camera=\"failed-1\",trouble=\"camera lost\"} 0",
         "clinspect_camera_trouble{camera=\"left\",trouble=\"camera lost\"} 0",
+        "clinspect_learning_missing_frames{camera=\"left\"} 17",
+        "clinspect_align_rotation_degrees{camera=\"left\"} 90",
+        "clinspect_align_scale{camera=\"left\"} 2",
+        "clinspect_align_score{camera=\"left\"} 0.75",
+        "clinspect_align_misfit{camera=\"left\"} 2.5",
+        "clinspect_largest_local_shift_pixels{camera=\"left\"} 0.125",
         "clinspect_device_info{camera=\"left\",device=\"pthread-\\\"odd\\\\name\\\"\"} 1",
     ] {
         assert!(has_line(&text, line), "{line} is missing in\n{text}");
     }
+    // A camera without results has no number of its newest one.
+    assert!(!text.contains("clinspect_align_misfit{camera=\"starting\"}"));
+    assert!(!text.contains("clinspect_learning_missing_frames{camera=\"starting\"}"));
     // The hostile class has become no number of its own.
     let left = text
         .lines()

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use arbitrary::{Result, Unstructured};
 use clinspect_core::mask::packed_stride;
 use gst::{glib, prelude::*};
-use gstclinspect::results::{Alignment, Defect, DefectResult, Verdict};
+use gstclinspect::results::{AlignStep, Alignment, Defect, DefectResult, Verdict};
 
 use crate::{
     frames::foreign_memory,
@@ -203,6 +203,16 @@ fn alignment(input: &mut Unstructured) -> Result<Option<Alignment>> {
         shift_y: finite(input)?,
         match_score: f64::from(input.int_in_range(0..=8_u8)?) / 8.0,
         matched: true,
+        transform: {
+            let mut transform = [0.0; 6];
+            for number in &mut transform {
+                *number = finite(input)?;
+            }
+            transform
+        },
+        misfit: finite(input)?.abs(),
+        step: *input.choose(&[AlignStep::Affine, AlignStep::Nothing])?,
+        largest_local_shift: finite(input)?.abs(),
     }))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Result, anyhow};
-use gstclinspect::results::{Defect, DefectResult, Verdict};
+use gstclinspect::results::{Defect, Verdict};
 
 use crate::{
     common::label::{
@@ -327,21 +327,14 @@ pub fn shown() -> Result<(Vec<u8>, Judgement)> {
     Ok((label.samples, judgement))
 }
 
-/// How far the frame's pixels lie from those of the mask, px: an aligned frame was read elsewhere.
-pub fn shift(result: &DefectResult) -> [isize; 2] {
-    let alignment = result.alignment.unwrap_or_default();
-    [alignment.shift_x, alignment.shift_y].map(|shift| shift.round() as isize)
-}
-
 /// Whether a listed defect has a marked pixel that the misprint changes by at least half of its peak.
 /// Alignment is in parts of a pixel: a neighbour counts, too.
 fn is_found(planted: &PlantedMisprint, judgement: &Judgement) -> bool {
-    let [dx, dy] = shift(&judgement.result);
     let covers = |x: usize, y: usize| {
         (-1..=1).any(|j| {
             (-1..=1).any(|i| {
-                let x = x.checked_add_signed(dx + i);
-                let y = y.checked_add_signed(dy + j);
+                let x = x.checked_add_signed(i);
+                let y = y.checked_add_signed(j);
                 x.zip(y).is_some_and(|(x, y)| planted.covers(x, y))
             })
         })
