@@ -7,6 +7,7 @@ use clinspect_core::{
     components::{Finder, Limits, Listed},
     ignored::Bitmap,
     learning::{Demand, Rule},
+    reference::Step,
     window::{Reach, Window},
 };
 use clinspect_opencl::{Meter, frame::ClFrame};
@@ -67,7 +68,7 @@ pub struct Alignment {
     /// How far the frame is from the model, grey levels; 0 if unknown.
     pub misfit: f64,
     /// How the transformation was found.
-    pub step: &'static str,
+    pub step: Step,
     /// The correlation there, 0 to 1; 1 without alignment.
     pub score: f64,
     /// Whether the score is high enough for a comparison.

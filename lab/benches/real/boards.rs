@@ -20,37 +20,44 @@ const PARTS: usize = 7;
 /// Index modulo [`PARTS`] of the pairs that are reported, and of those to tune settings with.
 const REPORTED: usize = 0;
 const TUNED: usize = 3;
-/// The template is shown this often.
-const TRAINED: usize = 2;
-
 /// Settings of the element.
 struct Method {
     name: &'static str,
-    /// Everything but `train-frames`.
+    /// Everything but the training and `min-area`.
     elements: &'static str,
-    /// Blobs of fewer pixels are not listed.
+    /// Pixels of the model that a listed defect has at least.
     min_area: usize,
 }
 
-const METHODS: [Method; 4] = [
+const METHODS: [Method; 6] = [
     Method {
         name: "`clreference`, defaults",
         elements: "clreference",
         min_area: 1,
     },
     Method {
-        name: "`clgaussian ! clreference align=translation normalize=gain threshold=14` (docs/which-element.md)",
+        name: "`clgaussian ! clreference align=translation normalize=gain threshold=14` (for printed labels)",
         elements: "clgaussian kernel-size=5 sigma=0.8 ! clreference align=translation normalize=gain threshold=14",
         min_area: 1,
     },
     Method {
         name: "`clreference align=translation edge-tolerance=2 threshold=100 min-area=5`",
-        elements: "clreference align=translation edge-tolerance=2 threshold=100 min-area=5",
+        elements: "clreference align=translation edge-tolerance=2 threshold=100",
         min_area: 5,
     },
     Method {
-        name: "the same with `min-area=9`",
-        elements: "clreference align=translation edge-tolerance=2 threshold=100 min-area=9",
+        name: "`clreference align=affine edge-tolerance=1 threshold=12 opening=3 min-area=9`",
+        elements: "clreference align=affine edge-tolerance=1 threshold=12 opening=3",
+        min_area: 9,
+    },
+    Method {
+        name: "`clreference align=local edge-tolerance=1 threshold=12 opening=3 min-area=9`",
+        elements: "clreference align=local edge-tolerance=1 threshold=12 opening=3",
+        min_area: 9,
+    },
+    Method {
+        name: "`clreference align=local edge-tolerance=0 threshold=120 opening=3 min-area=9`",
+        elements: "clreference align=local edge-tolerance=0 threshold=120 opening=3",
         min_area: 9,
     },
 ];
@@ -115,14 +122,15 @@ pub fn measure(folder: &Path, peers: Option<Peers>, tune: bool, verbose: bool) -
         let mut counts = Counts::default();
         for pair in &pairs {
             let template = Grey::jpeg(&pair.template)?;
-            let elements = format!("{} train-frames={TRAINED}", method.elements);
+            let elements = format!(
+                "{} train-frames=1 min-area={} limits=\"limits,max-defects=100000\"",
+                method.elements, method.min_area
+            );
             let line = Line::new(&elements, template.size, false)?;
-            for _ in 0..TRAINED {
-                line.judge(&template)?;
-            }
+            line.judge(&template)?;
             let judged = line.judge(&Grey::jpeg(&pair.picture)?)?;
             counts.unjudged += usize::from(judged.is_unjudged());
-            let outcome = judged.outcome(&pair.boxes, method.min_area);
+            let outcome = judged.listed(&pair.boxes);
             if verbose {
                 eprintln!(
                     "{}: {} false, {} listed, {:?}",

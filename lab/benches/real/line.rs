@@ -5,7 +5,7 @@ use gst::prelude::*;
 use gstclinspect::results::{DefectResult, Verdict};
 
 use crate::{
-    marks::{Mask, Outcome},
+    marks::{Area, Mask, Outcome},
     pictures::Grey,
 };
 
@@ -36,8 +36,27 @@ impl Judged {
         self.result.verdict == Verdict::None
     }
 
+    /// What the listed defects find.
+    pub fn listed(&self, boxes: &[Area]) -> Outcome {
+        let mut outcome = Outcome {
+            is_found: vec![false; boxes.len()],
+            false_blobs: 0,
+        };
+        for defect in &self.result.defects {
+            let [x0, y0] = [defect.x, defect.y].map(|v| v.max(0) as usize);
+            let marked = self.mask.within(Area {
+                x0,
+                y0,
+                x1: x0 + defect.width as usize,
+                y1: y0 + defect.height as usize,
+            });
+            outcome.add(&marked, boxes);
+        }
+        outcome
+    }
+
     /// What the marks find.
-    pub fn outcome(&self, boxes: &[crate::marks::Area], min_area: usize) -> Outcome {
+    pub fn outcome(&self, boxes: &[Area], min_area: usize) -> Outcome {
         self.mask.outcome(boxes, min_area)
     }
 }

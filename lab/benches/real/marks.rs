@@ -104,20 +104,36 @@ impl Mask {
             is_found: vec![false; boxes.len()],
             false_blobs: 0,
         };
-        for blob in self.blobs() {
-            if blob.len() < min_area {
-                continue;
-            }
-            let mut is_false = true;
-            for (area, is_found) in boxes.iter().zip(&mut outcome.is_found) {
-                if blob.iter().any(|&(x, y)| area.holds(x, y)) {
-                    *is_found = true;
-                    is_false = false;
-                }
-            }
-            outcome.false_blobs += usize::from(is_false);
+        for blob in self.blobs().iter().filter(|blob| blob.len() >= min_area) {
+            outcome.add(blob, boxes);
         }
         outcome
+    }
+
+    /// The marked pixels in an area.
+    pub fn within(&self, area: Area) -> Vec<(usize, usize)> {
+        let pixels = (area.y0..area.y1).flat_map(|y| (area.x0..area.x1).map(move |x| (x, y)));
+        let is_marked = |&(x, y): &(usize, usize)| {
+            self.is_marked
+                .get(y * self.size[0] + x)
+                .copied()
+                .unwrap_or(false)
+        };
+        pixels.filter(is_marked).collect()
+    }
+}
+
+impl Outcome {
+    /// Adds the marked pixels of a defect.
+    pub fn add(&mut self, pixels: &[(usize, usize)], boxes: &[Area]) {
+        let mut is_false = true;
+        for (area, is_found) in boxes.iter().zip(&mut self.is_found) {
+            if pixels.iter().any(|&(x, y)| area.holds(x, y)) {
+                *is_found = true;
+                is_false = false;
+            }
+        }
+        self.false_blobs += usize::from(is_false);
     }
 }
 

@@ -36,6 +36,7 @@ use clinspect_core::{
     components::{Finder, Listed},
     ignored::Bitmap,
     learning::Demand,
+    reference::Step,
     region::{Rect, check_region, user_region},
     window::Reach,
 };
@@ -533,10 +534,10 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
                 shift_y: found.shift[1],
                 match_score: found.score,
                 matched: found.is_matched,
-                transform: Alignment::translation(found.shift),
-                misfit: 0.0,
-                step: AlignStep::Shift,
-                largest_local_shift: 0.0,
+                transform: found.transform,
+                misfit: found.misfit,
+                step: align_step(found.step),
+                largest_local_shift: found.largest_local_shift,
             }),
             training: self.own.training(),
             learning: progress,
@@ -592,6 +593,15 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             );
         }
         Ok(reports.events.then(|| result.to_event()))
+    }
+}
+
+fn align_step(step: Step) -> AlignStep {
+    match step {
+        Step::Affine => AlignStep::Affine,
+        Step::Shift => AlignStep::Shift,
+        Step::Start => AlignStep::Start,
+        Step::None => AlignStep::Nothing,
     }
 }
 

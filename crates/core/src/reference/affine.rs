@@ -68,18 +68,6 @@ pub enum Step {
     None,
 }
 
-impl Step {
-    /// The name in metas and messages.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Affine => "affine",
-            Self::Shift => "shift",
-            Self::Start => "start",
-            Self::None => "none",
-        }
-    }
-}
-
 /// What a motion may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freedom {

@@ -3,7 +3,7 @@
 use clinspect_core::{
     ClError,
     ndrange::NdRange,
-    reference::{self, Freedom, Judged, Model, Warp},
+    reference::{self, Freedom, Judged, Model, Step, Warp},
 };
 use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
 
@@ -20,7 +20,7 @@ pub(super) struct Found {
     /// How far the samples are from the model there, grey levels; 0 if unknown.
     pub misfit: f64,
     /// How the motion was found.
-    pub step: &'static str,
+    pub step: Step,
 }
 
 impl Default for Found {
@@ -30,7 +30,7 @@ impl Default for Found {
             warp: Warp::default(),
             score: 1.0,
             misfit: 0.0,
-            step: "none",
+            step: Step::None,
         }
     }
 }
@@ -125,7 +125,7 @@ impl Aligner {
             warp: found.warp,
             score: found.score,
             misfit: found.misfit,
-            step: found.step.name(),
+            step: found.step,
         })
     }
 }
