@@ -24,12 +24,14 @@
 typedef uchar16 samples_t;
 typedef ushort16 taps_t;
 #define TO_TAPS(s) convert_ushort16(s)
+#define FROM_TAPS(v) convert_uchar16(v)
 #define FROM_INTS(v) convert_uchar16(v)
 #define STORE_SAMPLES(p, s) STORE_UCHAR16(p, s)
 #else
 typedef ushort16 samples_t;
 typedef uint16 taps_t;
 #define TO_TAPS(s) convert_uint16(s)
+#define FROM_TAPS(v) convert_ushort16(v)
 #define FROM_INTS(v) convert_ushort16(v)
 #if BIG_ENDIAN_SAMPLES
 #define STORE_SAMPLES(p, s) STORE_USHORT16(p, SWAP_BYTES16(s))
@@ -130,11 +132,43 @@ static taps_t weighted_row(__global const uchar *p, taps_t fx, taps_t steps, int
     return left * ((taps_t)(UNIT) - fx) + right * fx;
 }
 
+/* Writes 16 pixels that are read at a shift by quarters of a pixel. Returns 0, and writes nothing, if not all samples lie
+ * in the frame; those with a weight of 0 need not. */
+static int shift_block(PLANE_ARGS, int x, int y, int2 d, int width, int height, __global uchar *out)
+{
+    const int x0 = x + (d.x >> 8);
+    const int y0 = y + (d.y >> 8);
+    /* Weights of 4 along each axis: the sums of bytes fit 16 bits. */
+    const int fx = (d.x & 255) / 64;
+    const int fy = (d.y & 255) / 64;
+    if (x0 < 0 || y0 < 0 || x0 + BLOCK + (fx > 0) > width || y0 + (fy > 0) >= height)
+        return 0;
+    __global const uchar *p = src + src_offset + (size_t)y0 * src_stride + (size_t)x0 * SAMPLE_BYTES;
+    const samples_t s = load_samples(p);
+    if (fx == 0 && fy == 0) {
+        STORE_SAMPLES(out, s);
+        return 1;
+    }
+    taps_t sum = TO_TAPS(s) * (taps_t)(4 - fx);
+    if (fx)
+        sum += TO_TAPS(load_samples(p + SAMPLE_BYTES)) * (taps_t)(fx);
+    sum *= (taps_t)(4 - fy);
+    if (fy) {
+        p += src_stride;
+        taps_t below = TO_TAPS(load_samples(p)) * (taps_t)(4 - fx);
+        if (fx)
+            below += TO_TAPS(load_samples(p + SAMPLE_BYTES)) * (taps_t)(fx);
+        sum += below * (taps_t)(fy);
+    }
+    STORE_SAMPLES(out, FROM_TAPS((sum + (taps_t)(8)) >> (taps_t)(4)));
+    return 1;
+}
+
 #define LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #define ANY(v) pack_bits16(convert_char16((v) != (int16)(0)))
 
-/* Writes 16 pixels from (x, y) on, x a multiple of BLOCK. Returns 0, and writes nothing, if the samples are read too far
- * apart or not all from the frame. */
+/* Writes 16 pixels from (x, y) on, x a multiple of BLOCK. Returns 0, and writes nothing, if samples are too far apart, or
+ * not all in the frame. */
 static int warp_block(PLANE_ARGS, int x, int y, int width, int height, int4 along_x, int4 along_y,
                       __global const int2 *nodes, int columns, int rows, __global uchar *out)
 {
@@ -155,24 +189,18 @@ static int warp_block(PLANE_ARGS, int x, int y, int width, int height, int4 alon
     const int y_step = min(v.s0, v.sf) >> 8;
     const int16 x_steps = (u >> (int16)(8)) - (int16)(x_step);
     const int16 y_steps = (v >> (int16)(8)) - (int16)(y_step);
-    if (ANY((x_steps | y_steps) & (int16)(~1)))
+    /* Without local shifts the displacements rise or fall along the row, so the ends tell. */
+    if (columns ? ANY((x_steps | y_steps) & (int16)(~1)) : ((x_steps.s0 | x_steps.sf | y_steps.s0 | y_steps.sf) & ~1))
         return 0;
-    const int has_x_steps = ANY(x_steps) != 0;
-    const int has_y_steps = ANY(y_steps) != 0;
+    const int has_x_steps = columns ? ANY(x_steps) != 0 : x_steps.s0 | x_steps.sf;
+    const int has_y_steps = columns ? ANY(y_steps) != 0 : y_steps.s0 | y_steps.sf;
     const int x0 = x + x_step;
     const int y0 = y + y_step;
+    if (x0 < 0 || y0 < 0 || x0 + BLOCK + 1 + has_x_steps > width || y0 + 1 + has_y_steps >= height)
+        return 0;
     const int16 x_rest = u & (int16)(255);
     const int16 y_rest = v & (int16)(255);
-    __global const uchar *p = src + src_offset + (long)y0 * (long)src_stride + (long)x0 * SAMPLE_BYTES;
-    /* Samples with a weight of 0 may lie outside the frame, and are not read then. */
-    const int is_whole = !has_x_steps && !has_y_steps && !ANY(x_rest | y_rest);
-    const int beyond = is_whole ? 0 : 1;
-    if (x0 < 0 || y0 < 0 || x0 + BLOCK + beyond + has_x_steps > width || y0 + 1 + beyond + has_y_steps > height)
-        return 0;
-    if (is_whole) {
-        STORE_SAMPLES(out, load_samples(p));
-        return 1;
-    }
+    __global const uchar *p = src + src_offset + (size_t)y0 * src_stride + (size_t)x0 * SAMPLE_BYTES;
 #if SAMPLE_BYTES == 1
     const taps_t fx = convert_ushort16(x_rest);
     const taps_t steps = (taps_t)(0) - convert_ushort16(x_steps);
@@ -206,11 +234,15 @@ __kernel void reference_warp(PLANE_ARGS, int width, int height, int4 along_x, in
     if (y >= height)
         return;
     __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
+    const int2 shift = displacement(0, 0, along_x, along_y, nodes, 0, 0);
+    const int is_shift = !columns && !(along_x.y | along_x.z | along_y.y | along_y.z | ((shift.x | shift.y) & 63));
     for (int x = first; x < past; x += BLOCK) {
-        if (x + BLOCK <= past
-            && warp_block(PLANE, x, y, width, height, along_x, along_y, nodes, columns, rows,
-                          out + (size_t)x * SAMPLE_BYTES))
-            continue;
+        __global uchar *to = out + (size_t)x * SAMPLE_BYTES;
+        if (x + BLOCK <= past) {
+            if (is_shift ? shift_block(PLANE, x, y, shift, width, height, to)
+                         : warp_block(PLANE, x, y, width, height, along_x, along_y, nodes, columns, rows, to))
+                continue;
+        }
         for (int i = x; i < min(x + BLOCK, past); i++) {
             const int2 d = displacement(i, y, along_x, along_y, nodes, columns, rows);
             store_sample(out + (size_t)i * SAMPLE_BYTES, warped_sample(PLANE, i, y, d, width, height));

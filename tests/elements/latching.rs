@@ -90,13 +90,14 @@ const PITCH_THRESHOLD: [(&str, &str); 37] = [
     ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
 
-const REFERENCE: [(&str, &str); 36] = [
+const REFERENCE: [(&str, &str); 37] = [
     ("learn", "learn,frames=2"),
     ("learn", "learn,location=(string)\"\""),
     ("learn", "learn,margin=1"),
     ("threshold", "90"),
     ("deviation-factor", "0"),
     ("edge-tolerance", "0"),
+    ("opening", "3"),
     ("polarity", "dark"),
     ("align", "translation"),
     ("search-range", "3"),

@@ -571,6 +571,35 @@ fn threshold_of_a_trained_picture_is_learned_where_it_decides_alone() {
 }
 
 #[test]
+fn threshold_is_learned_where_one_trained_picture_has_no_deviations() {
+    let Some(device) = start() else { return };
+    let base = panels().next(0);
+    let good: Vec<Frame> = (0..6).map(|n| with_noise(&base, n)).collect();
+    let mut rig = Rig::new(
+        "clreference train-frames=1 edge-tolerance=0 threshold=0 learn=learn,frames=5",
+        &caps_of(&base),
+    );
+    let element = rig.only("clreference");
+    element.emit_by_name::<()>("learn", &[]);
+    for frame in &good {
+        rig.pass(buffer_of(frame, &device));
+    }
+    let told = rig.told("clreference-learned");
+    assert_eq!(told.len(), 1, "{told:?}");
+    let learned = told[0].get::<f64>("threshold").expect("a threshold");
+    assert!(0.0 < learned && learned < 60.0, "{learned}");
+    assert!(!told[0].has_field("deviation-factor"));
+    assert_eq!(element.property::<f64>("threshold"), learned);
+    assert_eq!(element.property::<f64>("deviation-factor"), 4.0);
+    assert!(rig.warnings().is_empty());
+    let outputs = (0..3).map(|_| rig.pass(buffer_of(&good[3], &device)));
+    let verdicts: Vec<_> = outputs
+        .map(|output| DefectResult::read(&output).remove(0).verdict)
+        .collect();
+    assert_eq!(verdicts[2], gstclinspect::results::Verdict::Pass);
+}
+
+#[test]
 fn factor_of_a_trained_picture_is_learned_above_its_threshold() {
     let Some(device) = start() else { return };
     let base = panels().next(0);

@@ -38,6 +38,7 @@ mod output_frame;
 mod planted;
 mod presence;
 mod reference_picture;
+mod reference_warp;
 mod refusals;
 mod results;
 mod rtp;

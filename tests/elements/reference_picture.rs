@@ -16,16 +16,16 @@ use crate::{
     support::{Rig, buffer_of, caps_of, start},
 };
 
-const SIZE: [usize; 2] = [163, 121];
+pub const SIZE: [usize; 2] = [163, 121];
 const SETTINGS: &str = "threshold=20 deviation-factor=4 edge-tolerance=0";
 
 /// Grey levels of a format's samples per level of 8 bits.
-fn scale(frame: &Frame) -> u32 {
+pub fn scale(frame: &Frame) -> u32 {
     if frame.kind().size() == 2 { 257 } else { 1 }
 }
 
 /// A picture that does not repeat: levels of a lattice of 6 px, with straight lines between them.
-fn level(x: i64, y: i64) -> u32 {
+pub fn level(x: i64, y: i64) -> u32 {
     let at = |i: i64, j: i64| {
         (crate::content::random(5, 0, (i + 99) as usize, (j + 99) as usize) % 180) as i64 + 30
     };
@@ -40,7 +40,11 @@ fn level(x: i64, y: i64) -> u32 {
 }
 
 /// The picture, moved by (dx, dy), with `change` applied to each sample of 8 bits.
-fn frame_of(format: Format, [dx, dy]: [i64; 2], change: impl Fn(i64, i64, u32) -> u32) -> Frame {
+pub fn frame_of(
+    format: Format,
+    [dx, dy]: [i64; 2],
+    change: impl Fn(i64, i64, u32) -> u32,
+) -> Frame {
     let arrangement = if dx == 0 { PADDED } else { PLAIN };
     let mut frame = Frame::poisoned(format, SIZE, arrangement, 0x80);
     let geometry = frame.geometry(0);
@@ -54,22 +58,22 @@ fn frame_of(format: Format, [dx, dy]: [i64; 2], change: impl Fn(i64, i64, u32) -
     frame
 }
 
-fn good(format: Format) -> Frame {
+pub fn good(format: Format) -> Frame {
     frame_of(format, [0, 0], |_, _, s| s)
 }
 
-fn with_defect(x: i64, y: i64, s: u32) -> u32 {
+pub fn with_defect(x: i64, y: i64, s: u32) -> u32 {
     let inside = (40..47).contains(&x) && (60..64).contains(&y);
     if inside { s.saturating_sub(80) + 10 } else { s }
 }
 
 /// Noise of up to 3 levels that differs from frame to frame.
-fn noisy(n: u64) -> impl Fn(i64, i64, u32) -> u32 {
+pub fn noisy(n: u64) -> impl Fn(i64, i64, u32) -> u32 {
     move |x, y, s| s + crate::content::random(n, 0, x as usize, y as usize) % 4
 }
 
 /// An element that was trained with three frames, and the frames.
-fn trained_rig(line: &str, format: Format, device: &Arc<ClContext>) -> (Rig, Vec<Frame>) {
+pub fn trained_rig(line: &str, format: Format, device: &Arc<ClContext>) -> (Rig, Vec<Frame>) {
     let frames: Vec<Frame> = (0..3).map(|n| frame_of(format, [0, 0], noisy(n))).collect();
     let threshold = 20 * scale(&frames[0]);
     let line = format!("clreference name=r train-frames=3 {SETTINGS} threshold={threshold} {line}");
@@ -86,7 +90,7 @@ fn trained_rig(line: &str, format: Format, device: &Arc<ClContext>) -> (Rig, Vec
 }
 
 #[track_caller]
-fn result(output: &gst::BufferRef) -> DefectResult {
+pub fn result(output: &gst::BufferRef) -> DefectResult {
     let mut results = DefectResult::read(output);
     assert_eq!(results.len(), 1);
     results.remove(0)
@@ -130,6 +134,25 @@ fn expected(frames: &[Frame], frame: &Frame, shift: [i64; 2], normalize: Normali
             bit_depth: 0,
         },
     )
+}
+
+/// Each marked pixel of the frame lies in the box of a listed defect.
+#[track_caller]
+pub fn assert_mask_in_boxes(found: &DefectResult, mask: &[u8]) {
+    let stride = SIZE[0].div_ceil(8);
+    let mut marked = 0;
+    for (x, y) in (0..SIZE[0]).flat_map(|x| (0..SIZE[1]).map(move |y| (x, y))) {
+        if mask[y * stride + x / 8] & (0x80 >> (x % 8)) == 0 {
+            continue;
+        }
+        marked += 1;
+        let (x, y) = (x as i32, y as i32);
+        let is_in = found.defects.iter().any(|d| {
+            (d.x..d.x + d.width as i32).contains(&x) && (d.y..d.y + d.height as i32).contains(&y)
+        });
+        assert!(is_in, "{x} {y} is in no box of {:?}", found.defects);
+    }
+    assert_eq!(marked > 0, found.defect_pixels > 0);
 }
 
 #[test]
@@ -195,11 +218,12 @@ fn frames_that_moved_or_changed_brightness_are_compared_where_they_fit() {
     );
     let defect = &found.defects[0];
     assert_eq!((found.defects.len(), found.verdict), (1, Verdict::Fail));
-    // Coordinates are the model's.
+    // Coordinates are the frame's.
     assert!(
-        (40..47).contains(&defect.x) && (60..64).contains(&defect.y),
+        (45..52).contains(&defect.x) && (53..57).contains(&defect.y),
         "{defect:?}"
     );
+    assert_mask_in_boxes(&found, &read(&output));
     // The training itself is aligned and levelled with its first frame: these frames differ by noise only.
     let wanted = expected(&frames, &moved, [20, -28], Normalize::Gain);
     assert_eq!(found.judged_pixels, wanted.judged_pixels);
@@ -512,6 +536,18 @@ fn summary_of_a_training_says_how_many_frames_it_has() {
     assert_eq!(text.unwrap(), "none: no pixel could be judged");
 }
 
+/// The file with arrays of numbers with a fraction.
+fn of_floats(file: &[u8]) -> Vec<u8> {
+    let mut floats = file.to_vec();
+    for at in 0..file.len() - 3 {
+        if &file[at..at + 3] == b"<u4" {
+            floats[at + 1] = b'f';
+        }
+    }
+    assert_ne!(floats, file);
+    floats
+}
+
 #[test]
 fn model_that_cannot_be_used_is_refused_and_never_replaced_by_a_training_of_its_own() {
     let Some(device) = start() else { return };
@@ -535,6 +571,9 @@ fn model_that_cannot_be_used_is_refused_and_never_replaced_by_a_training_of_its_
         (of(SIZE[1], SIZE[0], 1000, 8), "121x163"),
         (of(SIZE[0], SIZE[1], 1000, 16), "16-bit"),
         (of(SIZE[0], SIZE[1], 256 * 256, 8), "65536"),
+        // The bits of an undefined number, and numbers with a fraction.
+        (of(SIZE[0], SIZE[1], f32::NAN.to_bits(), 8), "above 65280"),
+        (of_floats(&whole), "label.npz"),
         (whole[..whole.len() / 2].to_vec(), "label.npz"),
         (b"not an archive".to_vec(), "label.npz"),
         (Vec::new(), "label.npz"),
@@ -605,6 +644,7 @@ fn settings_that_do_not_fit_are_refused_while_frames_flow() {
     for (name, value, word) in [
         ("threshold", "300", "threshold=300"),
         ("bit-depth", "12", "bit-depth=12"),
+        ("opening", "2", "opening=2"),
         ("rois", "<<100,0,100,10>>", "outside"),
     ] {
         let before = element.property_value(name);

@@ -776,6 +776,43 @@ fn turned_and_stretched_frames_equal_reference() {
 }
 
 #[test]
+fn frame_that_equals_its_model_is_found_where_it_is() {
+    let Some(device) = device::open() else { return };
+    for (n, size) in [[64, 64], [67, 65], [130, 71], [197, 102]]
+        .into_iter()
+        .enumerate()
+    {
+        for (k, format) in FORMATS.into_iter().enumerate() {
+            let arrangement = ARRANGEMENTS[(3 * n + k) % ARRANGEMENTS.len()];
+            // Cameras of 10 bits in 16.
+            let bit_depth = [0, 10][usize::from(format == Format::Gray16Le)];
+            let input = Frame::showing(format, size, arrangement, Content::Random, bit_depth);
+            let job = Job {
+                align: Align::Affine,
+                search_range: Some(4),
+                bit_depth,
+                ..PLAIN_JOB
+            };
+            let samples = oracle::moved(input.component(0), &Motion::default());
+            let mean = samples.iter().map(|&s| 256 * s as u32).collect();
+            let bits = 8 * input.kind().size() as u32;
+            let model = Model::new(size, bits, 1, mean, vec![0; samples.len()]);
+            let model = Arc::new(model.expect("a model"));
+            let layout = layout_of(&input.info).expect("a layout");
+            let settings = job.settings(&input, Some(model));
+            let mut operator = Reference::new(&device, &layout, &settings).expect("an operator");
+            packed(&device, &mut operator, &input.import(&device), size, &ALL);
+            let found = operator.basis().alignment.expect("an alignment");
+            assert!(found.score > 0.9999, "{format} {size:?}: {found:?}");
+            assert!(
+                found.shift.iter().all(|along| along.abs() < 0.02),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn opened_marks_equal_reference() {
     let Some(device) = device::open() else { return };
     let mut kept = 0;

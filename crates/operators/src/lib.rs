@@ -30,7 +30,7 @@ pub use presence::Contrast;
 pub use probe::Probe;
 pub use reference::{
     Align, HeldOut, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
-    check_opening,
+    check_opening, learns_factor,
 };
 pub use self_test::{SelfTest, Trial};
 pub use texture::{NoiseFrom, Texture, TextureSettings};

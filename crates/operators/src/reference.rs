@@ -38,6 +38,7 @@ use crate::{
     to_i32, to_u32,
 };
 use aligner::Found;
+pub use learning::learns_factor;
 use marks::Marks;
 use reached::Reach;
 use reader::DeviceModel;
@@ -248,6 +249,7 @@ impl Pictures {
 pub struct Reference {
     base: Base,
     settings: ReferenceSettings,
+    learns_factor: bool,
     marker: Marker,
     pictures: Pictures,
     lister: Lister,
@@ -311,6 +313,11 @@ impl Reference {
             marker: Marker::new(&base)?,
             pictures: Pictures::new(&base)?,
             lister: Lister::new(context, &base.program, !context.caps().is_cpu)?,
+            learns_factor: learns_factor(
+                settings.deviation_factor,
+                settings.model.as_deref(),
+                settings.train_frames,
+            ),
             settings: settings.clone(),
             ignored: (settings.ignored.as_ref())
                 .map(|ignored| Arc::new(ignored.rows(0, layout.height))),

@@ -24,6 +24,7 @@ use clinspect_core::ClError;
 use clinspect_opencl::Meter;
 use clinspect_operators::{
     Reference, ReferenceSettings, Subject, check_opening, check_threshold, largest_depth,
+    learns_factor,
 };
 
 /// Instance of `clreference`.
@@ -228,7 +229,8 @@ impl Comparing for Trained {
     fn counted_under(plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         let properties = &mut plan.properties;
-        if properties.deviation_factor > 0.0 {
+        let model = plan.model.0.as_deref();
+        if learns_factor(properties.deviation_factor, model, properties.train_frames) {
             properties.deviation_factor = 1.0;
         } else {
             properties.threshold = 0.0;

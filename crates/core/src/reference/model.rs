@@ -23,7 +23,7 @@ impl Model {
     /// The picture with these samples, row by row.
     ///
     /// # Errors
-    /// A sentence, if the sizes contradict each other, or a mean is no sample of `bits` bits.
+    /// A sentence, if the sizes contradict each other, or samples of `bits` bits have no such mean or deviation.
     pub fn new(
         [width, height]: [usize; 2],
         bits: u32,
@@ -49,6 +49,13 @@ impl Model {
         if let Some(mean) = mean.iter().find(|&&mean| mean > highest) {
             return Err(format!(
                 "a mean of {mean} is above {highest}, the largest one of {bits}-bit samples"
+            ));
+        }
+        // Half of the samples are the lowest one then, half the highest.
+        if let Some(deviation) = deviation.iter().find(|&&v| v > highest / 2) {
+            return Err(format!(
+                "a deviation of {deviation} is above {}, the largest one of {bits}-bit samples",
+                highest / 2
             ));
         }
         Ok(Self {
@@ -191,6 +198,20 @@ mod tests {
     }
 
     #[test]
+    fn block_sums_are_those_of_whole_blocks_in_levels_of_8_bits() {
+        let mean: Vec<u32> = (0..9 * 7).map(|i| 256 * i + 127).collect();
+        let model = Model::new([9, 7], 8, 1, mean, vec![0; 63]).expect("a model");
+        // The 16 samples from 0 on, and from 4 on; their fractions are rounded away.
+        assert_eq!(model.block_sums(8), [240, 304]);
+        let model = Model::new([4, 4], 16, 1, vec![256 * 65_535; 16], vec![0; 16]);
+        let model = model.expect("a model");
+        assert_eq!(model.block_sums(16), [4095]);
+        assert_eq!(model.block_sums(12), [4095]);
+        let model = Model::new([4, 4], 16, 1, vec![256 * 1000; 16], vec![0; 16]);
+        assert_eq!(model.expect("a model").block_sums(12), [1000]);
+    }
+
+    #[test]
     fn model_that_contradicts_itself_is_refused() {
         for (size, bits, frames, mean, word) in [
             ([2, 1], 8, 1, vec![0], "2x1"),
@@ -202,6 +223,11 @@ mod tests {
             let deviation = vec![0; mean.len()];
             let why = Model::new(size, bits, frames, mean, deviation).expect_err(word);
             assert!(why.contains(word), "{why}");
+        }
+        // The bits of an infinite and of an undefined number.
+        for deviation in [0x7f80_0000, 0x7fc0_0000, 32_641] {
+            let why = Model::new([1, 1], 8, 1, vec![0], vec![deviation]).expect_err("too large");
+            assert!(why.contains("above 32640"), "{why}");
         }
     }
 }

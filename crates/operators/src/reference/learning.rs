@@ -1,10 +1,11 @@
-//! The limit of a comparison with a trained picture that is learned from good frames: the factor on the deviations, or the
-//! threshold if it decides alone.
+//! The limit of a comparison with a trained picture that is learned from good frames. A pixel must exceed both, so only one is
+//! learned: the factor on the deviations, with the threshold as the smallest difference that matters; or the threshold, if
+//! the factor is 0, or if one frame was trained and has no deviations.
 
 use clinspect_core::{
     ClError,
     learning::{Demand, Rule},
-    reference::Deviations,
+    reference::{Deviations, Model},
     threshold::Reached,
 };
 
@@ -32,14 +33,15 @@ const FACTOR: Limit = Limit {
     },
 };
 
-impl Reference {
-    fn learns_factor(&self) -> bool {
-        self.settings.deviation_factor > 0.0
-    }
+/// Whether the factor is learned, not the threshold. Without a model, `train_frames` will train one.
+pub fn learns_factor(factor: f64, model: Option<&Model>, train_frames: u32) -> bool {
+    factor > 0.0 && model.map_or(train_frames, Model::frames) != 1
+}
 
+impl Reference {
     /// See [`Inspection::limits`](crate::Inspection::limits).
     pub(super) fn learned_limit(&self) -> Limit {
-        if self.learns_factor() {
+        if self.learns_factor {
             FACTOR
         } else {
             Limit {
@@ -51,19 +53,25 @@ impl Reference {
 
     /// See [`Inspection::demands`](crate::Inspection::demands).
     pub(super) fn demand_of(&mut self, subject: Subject) -> Result<Option<Demand>, ClError> {
-        if self.learns_factor() {
+        if self.learns_factor {
             let is_judged = (self.reading.as_ref()).is_some_and(|reading| reading.is_matched);
             return Ok((self.model.is_some() && is_judged).then_some(Demand::of(f64::INFINITY)));
         }
         let mut reached = Reached::default();
         let is_judged = self.count_limits(subject, &mut reached)?;
-        Ok(is_judged.then(|| Demand::of(reached.peak())))
+        // Opened marks may go below the peak.
+        let peak = if self.settings.opening > 0 {
+            f64::INFINITY
+        } else {
+            reached.peak()
+        };
+        Ok(is_judged.then(|| Demand::of(peak)))
     }
 
     /// See [`Inspection::try_limits`](crate::Inspection::try_limits).
     pub(super) fn try_value(&mut self, value: Option<f64>) -> Result<(), ClError> {
         let mut deviations = self.settings.deviations();
-        let learned = match self.learns_factor() {
+        let learned = match self.learns_factor {
             true => &mut deviations.factor,
             false => &mut deviations.threshold,
         };

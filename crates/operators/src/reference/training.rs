@@ -199,7 +199,10 @@ impl Training {
                 )?;
             }
         }
-        let others = Reference::prepare(&base.context, &base.layout, &settings)?;
+        let others = Reference {
+            learns_factor: like.learns_factor,
+            ..Reference::prepare(&base.context, &base.layout, &settings)?
+        };
         Ok(Some(HeldOut { frame, others }))
     }
 
