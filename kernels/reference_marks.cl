@@ -96,7 +96,8 @@ __kernel void reference_place(__global const uchar *mask, int width, int height,
 __kernel void reference_placed(__global uint *placed, uint bytes, __global uchar *mask, ulong mask_offset)
 {
     const uint number = get_global_id(0);
-    if (4 * (ulong)number >= bytes)
+    /* Work-groups may have several rows. */
+    if (get_global_id(1) > 0 || 4 * (ulong)number >= bytes)
         return;
     const uint word = placed[number];
     for (uint i = 0; i < 4 && 4 * number + i < bytes; i++)

@@ -813,6 +813,36 @@ fn frame_that_equals_its_model_is_found_where_it_is() {
 }
 
 #[test]
+fn marks_of_a_moved_frame_are_gone_in_the_next_one() {
+    let Some(device) = device::open() else { return };
+    let size = [90, 70];
+    let frames = [Content::Random, Content::Natural, Content::HalfRandom]
+        .map(|content| Frame::showing(Format::Gray8, size, PADDED, content, 0));
+    for align in [Align::Translation, Align::Affine] {
+        let job = Job {
+            align,
+            search_range: Some(4),
+            moved: Motion::shift([6, -5]),
+            ..PLAIN_JOB
+        };
+        let model = job.model(&frames[1]);
+        let layout = layout_of(&frames[0].info).expect("a layout");
+        let settings = job.settings(&frames[0], Some(model.clone()));
+        let mut operator = Reference::new(&device, &layout, &settings).expect("an operator");
+        for n in [0, 1, 2, 0] {
+            let frame = frames[n].import(&device);
+            let (mask, count, _) = packed(&device, &mut operator, &frame, size, &ALL);
+            let settings = job.oracle(&frames[n], motion(&operator));
+            let samples = frames[n].component(0);
+            let wanted = oracle::compare(samples, &for_oracle(&model), &settings);
+            assert!(wanted.defect_pixels > 0);
+            assert_eq!(count, wanted.defect_pixels, "{align:?} {n}");
+            assert!(mask == wanted.packed, "{align:?} {n}");
+        }
+    }
+}
+
+#[test]
 fn opened_marks_equal_reference() {
     let Some(device) = device::open() else { return };
     let mut kept = 0;

@@ -94,10 +94,15 @@ impl Warp {
 
     /// The displacement without local shifts, 1/256 px.
     pub(super) fn affine(&self, x: i32, y: i32) -> [i32; 2] {
+        [0, 1].map(|axis| self.along(axis, x, y))
+    }
+
+    /// The same along x or along y.
+    fn along(&self, axis: usize, x: i32, y: i32) -> i32 {
         let [c, a, b, f, d, e] = self.coefficients.map(i64::from);
-        let (x, y) = (i64::from(x), i64::from(y));
-        let rounded = |v: i64| ((v + (1 << (DROPPED - 1))) >> DROPPED) as i32;
-        [rounded(c + a * x + b * y), rounded(f + d * x + e * y)]
+        let [c, a, b] = if axis == 0 { [c, a, b] } else { [f, d, e] };
+        let displacement = c + a * i64::from(x) + b * i64::from(y);
+        ((displacement + (1 << (DROPPED - 1))) >> DROPPED) as i32
     }
 
     /// The columns of a row of the model whose samples all lie in the frame, half open: those that are read with a weight
@@ -112,7 +117,7 @@ impl Warp {
         let y = y as i32;
         let position = |x: usize, axis: usize| {
             let at = [x as i32, y];
-            UNITS * at[axis] + self.affine(at[0], y)[axis]
+            UNITS * at[axis] + self.along(axis, at[0], y)
         };
         // Each position rises or falls along the row, so the columns inside are those between two borders.
         let mut span = [0, width];
