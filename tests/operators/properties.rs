@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use clinspect_core::{scales::MAX_SCALES, variant::GaussianVariant};
+use clinspect_core::{reference::check_size, scales::MAX_SCALES, variant::GaussianVariant};
 use clinspect_opencl::frame::{FLAT_FORMATS, FORMATS, LUMA_FORMATS};
 use clinspect_operators::{Borders, Compare, NormalizeBy, Polarity};
 use gst_video::VideoFormat as Format;
@@ -352,10 +352,8 @@ fn comparison_with_a_random_reference_equals_reference() {
         (frames, reference_jobs()),
         |(input, (mut job, regions, ignores))| {
             let [width, height] = input.size();
-            let smallest = width.min(height);
-            job.search_range = job
-                .search_range
-                .filter(|&range| smallest >= 8 + 2 * (range as usize + 1));
+            job.search_range = (job.search_range)
+                .filter(|&range| check_size(input.size(), range as usize).is_ok());
             job.rois = regions.iter().map(|&at| region(input.size(), at)).collect();
             if ignores {
                 let (right, bottom) = (width as f64 * 0.7, height as f64 * 0.6);

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits},
     ignored::{Ignored, Polygon},
-    reference::{Model, Warp},
+    reference::{Model, Warp, check_size},
     region::user_region,
     threshold::Reached,
 };
@@ -389,19 +389,18 @@ fn reference_of_every_size_format_and_arrangement_equals_reference() {
         for (k, format) in FORMATS.into_iter().enumerate() {
             let arrangement = ARRANGEMENTS[(3 * n + k) % ARRANGEMENTS.len()];
             let input = Frame::showing(format, size, arrangement, Content::Random, 0);
-            let fits = size[0].min(size[1]) >= 12;
-            for job in [
-                PLAIN_JOB,
-                Job {
-                    edge_tolerance: 1 + (n % 2) as u32,
-                    normalize: [NormalizeBy::Offset, NormalizeBy::Gain][k % 2],
-                    search_range: fits.then_some(1 + (n as u32 % 2)),
-                    moved: Motion::shift([(n as i64 + 1) % 4, -(k as i64)]),
-                    ..PLAIN_JOB
-                },
-            ] {
-                check(&device, &input, &job);
-            }
+            check(&device, &input, &PLAIN_JOB);
+            // Smaller frames cannot be aligned.
+            let size = size.map(|side| side.max(36 + side % 7));
+            let input = Frame::showing(format, size, arrangement, Content::Random, 0);
+            let job = Job {
+                edge_tolerance: 1 + (n % 2) as u32,
+                normalize: [NormalizeBy::Offset, NormalizeBy::Gain][k % 2],
+                search_range: Some(1 + (n as u32 % 2)),
+                moved: Motion::shift([(n as i64 + 1) % 4, -(k as i64)]),
+                ..PLAIN_JOB
+            };
+            check(&device, &input, &job);
         }
     }
 }
@@ -587,7 +586,11 @@ fn frame_of_something_else_is_not_matched() {
         assert_eq!(operator.basis().judged.any > 0, is_matched);
         assert!(is_matched || count == 0 && mask.iter().all(|&byte| byte == 0));
         if is_matched {
-            assert_eq!(found.shift, [0.0; 2]);
+            // Noise of up to 60 grey levels is in the model.
+            assert!(
+                found.shift.iter().all(|shift| shift.abs() <= 0.25),
+                "{found:?}"
+            );
         }
     }
 }
@@ -612,10 +615,9 @@ fn settings_that_do_not_fit_are_refused() {
     };
     refused(&job(&|job| job.threshold = 300.0), None, "threshold=300");
     refused(&job(&|job| job.bit_depth = 12), None, "bit-depth=12");
-    refused(&job(&|job| job.search_range = Some(16)), None, "42x42");
-    for align in [Align::Affine, Align::Local] {
+    for align in [Align::Translation, Align::Affine, Align::Local] {
         let small = job(&|job| (job.align, job.search_range) = (align, Some(4)));
-        refused(&small, None, "64 to 16384");
+        refused(&small, None, "40x40");
     }
     refused(&job(&|job| job.opening = 2), None, "opening=2");
     let all = vec![vec![-1.0, -1.0, 99.0, -1.0, 99.0, 99.0, -1.0, 99.0]];

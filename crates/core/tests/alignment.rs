@@ -162,7 +162,7 @@ fn shift_along_edges_is_not_guessed() {
             let mut aligner = aligner(&stripes.seen(STILL, 1.0, 1), freedom);
             let found = aligner.find(&sums(&stripes.seen(moved, 1.0, 2)));
             let [x, y] = found.warp.shift(SIZE);
-            assert!(x.abs() < 0.01 && (y - 5.5).abs() < 1.0, "{seed}: {x} {y}");
+            assert!(x.abs() < 0.02 && (y - 5.5).abs() < 1.0, "{seed}: {x} {y}");
         }
     }
 }
@@ -175,7 +175,7 @@ fn shift_alone_neither_turns_nor_scales() {
         aligner(&parts.seen(STILL, 1.0, 1), Freedom::Shift).find(&sums(&parts.seen(moved, 1.0, 2)));
     let [x, a, b, y, d, e] = found.warp.transform();
     assert_eq!([a, b, d, e], [1.0, 0.0, 0.0, 1.0]);
-    assert!((x + 13.25).abs() < 0.1 && (y - 7.5).abs() < 0.1, "{x} {y}");
+    assert_eq!([x, y], [-13.25, 7.5]);
 }
 
 /// What is found of a frame against the parts of seed 4.

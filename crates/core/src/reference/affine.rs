@@ -53,6 +53,8 @@ const SHIFT_ROBUST: Robust = Robust {
 };
 /// Units of a pixel of a warp's coefficients.
 const COEFFICIENT_UNITS: f64 = (1 << 20) as f64;
+/// A shift alone is in quarters of a pixel, which kernels read fastest.
+const QUARTER: i32 = 1 << 18;
 
 /// How far the fit got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -340,6 +342,10 @@ impl Aligner {
     fn coefficients(&self, p: &Vector) -> [i32; 6] {
         let level = &self.levels[self.finest];
         let [cx, cy] = self.size.map(|n| (n as f64 - 1.0) / 2.0);
+        if self.freedom == Freedom::Shift {
+            let shift = |p: f64| (4.0 * level.scale as f64 * p).round() as i32 * QUARTER;
+            return [shift(p[0]), 0, 0, shift(p[3]), 0, 0];
+        }
         let line = |p: &[f64]| {
             let [a, b] = [p[1] / level.radius, p[2] / level.radius];
             let c = level.scale as f64 * p[0] - a * cx - b * cy;
