@@ -36,6 +36,7 @@ pub fn prepare(
         threshold: settings.threshold,
         deviation_factor: 0.0,
         edge_tolerance: 0,
+        opening: 0,
         polarity: Polarity::Both,
         align,
         search_range: 16,
