@@ -1,4 +1,4 @@
-//! Photographs through `clgaussian` and `clhistogram`, compared with the references.
+//! Photographs through `clgaussian` and `clhistogram`, compared with the references; boards through `clreference`.
 //!
 //! `CLINSPECT_PHOTOGRAPHS` names a folder of PNGs (`scripts/photographs` fetches one).
 
@@ -8,6 +8,8 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+
+mod boards;
 
 use clinspect_testkit::reference;
 use gst::prelude::*;
