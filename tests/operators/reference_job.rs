@@ -77,7 +77,7 @@ pub const PLAIN_JOB: Job = Job {
 
 impl Job {
     /// A model near the frame, in which some pixels differ much and deviations vary.
-    fn model(&self, input: &Frame) -> Arc<Model> {
+    pub fn model(&self, input: &Frame) -> Arc<Model> {
         let samples = oracle::shifted(input.component(0), self.moved);
         let bits = 8 * input.kind().size() as u32;
         let highest = (1_i64 << bits) - 1;
@@ -94,7 +94,7 @@ impl Job {
         Arc::new(model.expect("a model"))
     }
 
-    fn settings(&self, input: &Frame, model: Option<Arc<Model>>) -> ReferenceSettings {
+    pub fn settings(&self, input: &Frame, model: Option<Arc<Model>>) -> ReferenceSettings {
         let [width, height] = input.size();
         let polygons = self
             .ignored
@@ -124,7 +124,7 @@ impl Job {
         }
     }
 
-    fn oracle(&self, input: &Frame, shift: [f64; 2]) -> oracle::Settings {
+    pub fn oracle(&self, input: &Frame, shift: [f64; 2]) -> oracle::Settings {
         let [width, height] = input.size();
         oracle::Settings {
             threshold: self.threshold,
@@ -149,7 +149,7 @@ impl Job {
     }
 }
 
-fn for_oracle(model: &Model) -> oracle::Model {
+pub fn for_oracle(model: &Model) -> oracle::Model {
     let wide = |values: &[u32]| values.iter().map(|&v| v.into()).collect();
     oracle::Model {
         mean: wide(model.mean()),

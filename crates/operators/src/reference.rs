@@ -1,9 +1,11 @@
 //! Comparison of frames with a trained picture; kernels in `kernels/reference.cl`.
 
+mod colour;
 mod learning;
 mod reached;
 mod reader;
 mod settings;
+mod submitted;
 mod training;
 
 use std::sync::Arc;
@@ -27,18 +29,21 @@ use clinspect_opencl::{
 use crate::{
     WARM_UP_ROWS,
     depth::effective_depth,
-    inspection::{Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject},
+    inspection::{
+        Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject, Submitted,
+    },
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     sample_options,
     source::{plain_group, source_args, target_args},
     to_i32, to_u32,
 };
+pub use colour::{ComponentTraining, HeldOut, Models};
 use reached::Reach;
 use reader::DeviceModel;
 pub use reader::Reading;
 pub use settings::{Align, NormalizeBy, ReferenceSettings};
-pub use training::{HeldOut, Progress, Training};
+pub use training::{Progress, Training};
 
 /// Two counters of marked pixels, of which the kernel clears the other one.
 type Counters = [u32; 2];
@@ -57,7 +62,6 @@ struct Base {
     size: [usize; 2],
     sample: SampleType,
     depth: u32,
-    layout: Arc<FrameLayout>,
 }
 
 impl Base {
@@ -174,16 +178,6 @@ impl Marker {
         };
         submission.run(kernel, name, &args, &range)
     }
-
-    /// Waits, and reads the count of the frame.
-    fn count(&mut self, submission: Submission) -> Result<u64, ClError> {
-        let mut counts = Counters::default();
-        let bytes = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.counters, 0, bytes, "the pixel count")?;
-        let count = counts[self.slot];
-        self.slot = 1 - self.slot;
-        Ok(count.into())
-    }
 }
 
 const PICTURE: &str = "reference_picture";
@@ -265,7 +259,6 @@ impl Reference {
             size: [layout.width, layout.height],
             sample: layout.sample,
             depth: effective_depth(settings.bit_depth, layout.sample)?,
-            layout: Arc::new(layout.clone()),
         };
         let model = (settings.model.as_ref())
             .map(|model| DeviceModel::new(&base, settings, model))
@@ -375,25 +368,25 @@ impl Reference {
         Ok(())
     }
 
-    fn write_mask(
-        &mut self,
-        frame: &ClFrame,
-        target: MaskTarget,
-        meter: &Arc<Meter>,
-    ) -> Result<u64, ClError> {
-        let base = &self.base;
+    fn write_mask(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
+        let base = self.base.clone();
         if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
             let bytes = packed_stride(base.size[0]) * base.size[1];
-            self.packed = Some(Arc::new(ClBuffer::new(&base.context, bytes, meter)?));
+            let buffer = ClBuffer::new(&base.context, bytes, subject.meter)?;
+            self.packed = Some(Arc::new(buffer));
         }
-        let (mask, offset) = packed_mask(target, &self.packed)
+        let packed = self.packed.clone();
+        let mask = packed_mask(target, &packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        let mask = Memory::Buffer(mask);
-        let mut submission = base.context.submit(meter, base.bytes());
-        let (model, reading) = (self.model.as_ref(), self.reading.as_ref());
-        (self.marker).mark(base, model, frame, reading, (mask, offset), &mut submission)?;
-        (self.marker.expand).run(mask, target, base.size, &mut submission)?;
-        self.marker.count(submission)
+        let mut submission = base.context.submit(subject.meter, base.bytes());
+        self.submit(subject, mask, &mut submission)?;
+        let memory = Memory::Buffer(mask.0);
+        (self.marker.expand).run(memory, target, base.size, &mut submission)?;
+        let mut counts = Counters::default();
+        let bytes = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.marker.counters, 0, bytes, "the pixel count")?;
+        let finished = self.finish(subject, mask, &counts, None)?;
+        Ok(finished.marked)
     }
 
     /// Runs each kernel once.
@@ -408,7 +401,7 @@ impl Reference {
         let mut shifted = Reading::plain();
         shifted.shift.x = 1;
         self.reading = Some(shifted);
-        self.write_mask(frame, MaskTarget::Grey(out), meter)?;
+        self.write_mask(subject, MaskTarget::Grey(out))?;
         self.draw(subject, Picture::Model, out)?;
         self.warm_up_list(frame, meter)
     }
@@ -426,16 +419,13 @@ impl Reference {
 
 impl Inspection for Reference {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        let Subject { frame, meter, .. } = subject;
         self.marked = Marked::default();
-        self.find(frame, meter)?;
-        let result = self.write_mask(frame, mask, meter);
+        self.look(subject, None)?;
+        let result = self.write_mask(subject, mask);
         if result.is_err() {
-            // The frame may be counted in part.
-            self.marker.is_clean = false;
+            self.fail();
         }
-        self.marked.pixels = result?;
-        Ok(self.marked)
+        result
     }
 
     fn list(
@@ -445,30 +435,23 @@ impl Inspection for Reference {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        let base = &self.base;
-        let [width, height] = base.size;
-        let packed = packed_mask(mask, &self.packed).filter(|_| self.marked.pixels > 0);
-        let (Some((buffer, offset)), Some(model), Some(reading)) =
-            (packed, &self.model, &self.reading)
-        else {
+        let packed = self.packed.clone();
+        let [width, height] = self.base.size;
+        let Some(mask) = packed_mask(mask, &packed).filter(|_| self.marked.pixels > 0) else {
             finder.pass(width, height, limits, true);
             return Ok(finder.list(&[]));
         };
-        let mut args = base.frame_args(subject.frame.plane(0)?)?.to_vec();
-        args.extend([
-            reading.shift_arg(),
-            reading.level_arg(base),
-            Arg::Mem(&model.mean),
-        ]);
         let marked = DeviceMask {
-            buffer,
-            offset,
-            size: base.size,
+            buffer: mask.0,
+            offset: mask.1,
+            size: self.base.size,
             pixels: self.marked.pixels,
         };
-        let web = (finder, limits, true);
-        self.lister
-            .list(&base.context, marked, [&args, &[]], web, subject.meter)
+        let web = (&mut *finder, limits, true);
+        let context = &self.base.context;
+        let runs = (self.lister.scanner).scan(context, marked, web, subject.meter)?;
+        let measured = self.measure(subject, mask, runs)?;
+        Ok(finder.list(measured))
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {

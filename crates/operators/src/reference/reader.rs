@@ -106,6 +106,14 @@ impl Reading {
         }
     }
 
+    /// Where the frame was found.
+    pub(super) fn place(&self) -> Match {
+        Match {
+            shift: self.shift,
+            score: self.score,
+        }
+    }
+
     /// Number of judged pixels.
     pub fn judged_pixels(&self) -> u64 {
         self.totals.pixels
@@ -204,15 +212,29 @@ impl Reader {
     /// # Errors
     /// The failing call.
     pub fn read(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Reading, ClError> {
+        let place = match &mut self.aligner {
+            Some(aligner) => aligner.find(&self.base, frame, meter)?,
+            None => Reading::plain().place(),
+        };
+        self.read_at(frame, place, meter)
+    }
+
+    /// The same for a frame that lies where it was found already.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn read_at(
+        &mut self,
+        frame: &ClFrame,
+        Match { shift, score }: Match,
+        meter: &Meter,
+    ) -> Result<Reading, ClError> {
         let mut reading = Reading::plain();
-        if let Some(aligner) = &mut self.aligner {
-            let Match { shift, score } = aligner.find(&self.base, frame, meter)?;
-            reading.is_matched = score >= self.match_score;
-            reading.score = score;
-            reading.shift = shift;
-            if !reading.is_matched {
-                return Ok(reading);
-            }
+        reading.is_matched = score >= self.match_score;
+        reading.score = score;
+        reading.shift = shift;
+        if !reading.is_matched {
+            return Ok(reading);
         }
         reading.inside = inside(self.base.size, reading.shift);
         reading.totals = self.judged.over(&self.model, &reading.inside);
