@@ -173,7 +173,10 @@ fn pitch(c: &mut Criterion) {
             (baselines::prepare as Prepare, average),
         ),
     ]);
-    run(|| measure(c, "pitch_threshold", 1, &variants));
+    run(|| {
+        measure(c, "pitch_threshold", 1, &variants)?;
+        measure(c, "pitch_threshold", 3, &variants[..2])
+    });
 }
 
 /// Prints why a benchmark cannot run, and fails.

@@ -3,15 +3,16 @@
 
 use std::{ffi::c_void, ptr, sync::LazyLock};
 
-use clinspect_opencl::frame::{FORMATS, LUMA_FORMATS};
+use clinspect_opencl::frame::{COLOUR_FORMATS, FORMATS, LUMA_FORMATS};
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::HistogramResult;
 
 use crate::{
     device::say,
     frames::{ARRANGEMENTS, Frame, PLAIN, read},
+    reference::pitch_threshold::{compare, pack},
     results::{assert_counted, assert_smoothed},
-    support::{Rig, caps_of, feed, judged, noise, start},
+    support::{Rig, caps_of, feed, judged, noise, pitch_threshold_settings, start},
 };
 
 const WIDTHS: std::ops::RangeInclusive<usize> = 1..=33;
@@ -198,6 +199,26 @@ fn pitch_threshold_frames_that_end_at_a_guard_page_are_judged() {
         &LUMA_FORMATS,
         |frame, output| {
             let expected = judged(frame, 1.0, 0.0, 10.0).packed;
+            assert_eq!(read(output), expected, "{}", frame.describe());
+        },
+    );
+}
+
+#[test]
+fn components_of_frames_that_end_at_a_guard_page_are_judged() {
+    sweep(
+        "clpitchthreshold PUBLISHED pitch-x=1",
+        &COLOUR_FORMATS,
+        |frame, output| {
+            let [width, height] = frame.size();
+            let masks = [0, 1, 2].map(|component| {
+                let settings = pitch_threshold_settings(1.0, 0.0, 10.0);
+                compare(frame.component(component), &settings).mask
+            });
+            let joined: Vec<bool> = (0..width * height)
+                .map(|at| masks.iter().any(|mask| mask[at]))
+                .collect();
+            let expected = pack(&joined, width, height);
             assert_eq!(read(output), expected, "{}", frame.describe());
         },
     );

@@ -50,7 +50,9 @@ const HISTOGRAM: [(&str, &str); 13] = [
     ("alarm-drift-reference", "<100.5>"),
     ("alarm-hysteresis", "0.5"),
 ];
-const PITCH_THRESHOLD: [(&str, &str); 37] = [
+const PITCH_THRESHOLD: [(&str, &str); 39] = [
+    ("components", "luma"),
+    ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "9.5"),
     ("pitch-y", "5"),
     ("multiples", "<1,2>"),
@@ -90,7 +92,9 @@ const PITCH_THRESHOLD: [(&str, &str); 37] = [
     ("ignore", "ignore,regions=<<10,-1,70.5,20,4,66>>"),
 ];
 
-const REFERENCE: [(&str, &str); 37] = [
+const REFERENCE: [(&str, &str); 39] = [
+    ("components", "luma"),
+    ("component-limits", "<5.0,6.0,7.0>"),
     ("learn", "learn,frames=2"),
     ("learn", "learn,location=(string)\"\""),
     ("learn", "learn,margin=1"),
@@ -130,7 +134,9 @@ const REFERENCE: [(&str, &str); 37] = [
     ("memory-object", "buffer"),
 ];
 
-const TEXTURE: [(&str, &str); 29] = [
+const TEXTURE: [(&str, &str); 31] = [
+    ("components", "luma"),
+    ("component-limits", "<5.0,6.0,7.0>"),
     ("pitch-x", "7.5"),
     ("pitch-y", "5"),
     ("thresholds", "<2.0,1.0,1.0,1.0,1.5,1.0>"),

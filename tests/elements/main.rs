@@ -14,6 +14,7 @@ use clinspect_testkit::{self as common, content, device, frames, panels, referen
 mod alarms;
 mod bad_input;
 mod classes;
+mod colour;
 mod corrupted;
 mod defects;
 mod estimation;

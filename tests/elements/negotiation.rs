@@ -211,10 +211,21 @@ fn templates_name_the_contracts_formats_and_plain_memory() {
         }
     }
     let formats = formats("clpitchthreshold", "sink");
-    for format in ["GRAY8", "GRAY16_LE", "GRAY16_BE", "I420", "NV12"] {
+    for format in [
+        "GRAY8",
+        "GRAY16_LE",
+        "GRAY16_BE",
+        "I420",
+        "NV12",
+        "RGB",
+        "BGRA",
+    ] {
         assert!(formats.iter().any(|f| f == format), "{format}");
     }
-    for format in ["RGB", "YUY2", "BGRA"] {
+    // Sources that have the choice send grey, as before.
+    let place = |format: &str| formats.iter().position(|f| f == format);
+    assert!(place("GRAY8") < place("I420") && place("GRAY16_BE") < place("RGB"));
+    for format in ["GBR", "YUY2", "RGB16"] {
         assert!(!formats.iter().any(|f| f == format), "{format}");
     }
     for element in ["clgaussian", "clhistogram", "clpitchthreshold", "cltexture"] {

@@ -1,6 +1,9 @@
 //! `cltexture` in harnesses: learning, verdicts, webs, and what it refuses.
 
+use std::sync::Arc;
+
 use clinspect_core::texture::{CHANNEL_NAMES, CHANNELS, LIMITS};
+use clinspect_opencl::ClContext;
 use gst::prelude::*;
 use gst_video::VideoFormat as Format;
 use gstclinspect::results::{DefectResult, Verdict};
@@ -327,27 +330,46 @@ fn file_that_cannot_be_used_is_not_replaced_unasked() {
 fn strips_of_a_web_have_the_marks_of_one_frame() {
     let Some(device) = start() else { return };
     let tall = [SIZE[0], 800];
-    let frame = cloth(9, tall, Fault::Thread);
+    let cloth = cloth(9, tall, Fault::Thread).component(0).values();
+    for format in [Format::Gray8, Format::Rgb] {
+        let mut frame = Frame::poisoned(format, tall, PLAIN, 0);
+        // The components differ in brightness and contrast.
+        let of = |component: u32| {
+            cloth
+                .iter()
+                .map(move |&v| v / (1 + component) + 9 * component)
+        };
+        let components: Vec<Vec<u32>> = (0..3).map(|at| of(at).collect()).collect();
+        frame.set(&components[..frame.component_count()], &frame.clone());
+        check_strips(&device, &frame);
+    }
+}
+
+/// Compares the marks of strips with those of the whole frame.
+fn check_strips(device: &Arc<ClContext>, frame: &Frame) {
     let limits = "thresholds=<5.0,2.6,1.8,1.3,4.0,2.5>";
     let settings = format!("pitch-x=8 pitch-y=6 min-contrast=0 {limits}");
-    let mut whole = Rig::between(&format!("cltexture {settings}"), &caps_of(&frame), &grey());
-    let wanted = read(&whole.pass(buffer_of(&frame, &device)));
+    let mut whole = Rig::between(&format!("cltexture {settings}"), &caps_of(frame), &grey());
+    let wanted = read(&whole.pass(buffer_of(frame, device)));
     assert!(wanted.contains(&255));
     for rows in [50, 160] {
-        let samples = frame.component(0).values();
-        let strips: Vec<Frame> = (samples.chunks(SIZE[0] * rows))
-            .map(|pixels| {
-                let size = [SIZE[0], rows];
-                let mut strip = Frame::poisoned(Format::Gray8, size, PLAIN, 0);
-                let empty = Frame::poisoned(Format::Gray8, size, PLAIN, 0);
-                strip.set(&[pixels.to_vec()], &empty);
+        let format = frame.info.format();
+        let components = (0..frame.component_count()).map(|at| frame.component(at).values());
+        let components: Vec<Vec<u32>> = components.collect();
+        let pixels = SIZE[0] * rows;
+        let strips: Vec<Frame> = (0..components[0].len() / pixels)
+            .map(|n| {
+                let mut strip = Frame::poisoned(format, [SIZE[0], rows], PLAIN, 0);
+                let of = |all: &Vec<u32>| all[n * pixels..(n + 1) * pixels].to_vec();
+                let own: Vec<Vec<u32>> = components.iter().map(of).collect();
+                strip.set(&own, &strip.clone());
                 strip
             })
             .collect();
         let line = format!("cltexture line-scan=true {settings}");
         let mut rig = Rig::between(&line, &caps_of(&strips[0]), &grey());
         for strip in &strips {
-            rig.push(buffer_of(strip, &device)).expect("a strip");
+            rig.push(buffer_of(strip, device)).expect("a strip");
         }
         rig.harness().push_event(gst::event::Eos::new());
         let mut found = Vec::new();

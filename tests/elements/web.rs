@@ -57,12 +57,12 @@ fn masks_and_counts_of_strips_are_those_of_the_whole_web() {
         (6, "rois=<<5,13,60,200>,<30,100,67,300>>"),
         (7, "pitch-x=0"),
     ] {
-        for format in [Format::Gray8, Format::Gray16Le] {
+        for format in [Format::Gray8, Format::Gray16Le, Format::Rgb] {
             // Samples of 16 bits are 256 times as large.
-            let scale = if format == Format::Gray8 {
-                ""
-            } else {
+            let scale = if format == Format::Gray16Le {
                 " threshold=10240"
+            } else {
+                ""
             };
             let element = format!("{JUDGED} {extra}{scale}");
             let width = if seed % 2 == 0 { 128 } else { 97 };

@@ -44,11 +44,13 @@ fn defects_of_strips_are_those_of_the_whole_web() {
     if start().is_none() {
         return;
     }
-    for (seed, merge_distance, extra) in [
-        (21, 0, ""),
-        (22, 3, "min-area=4"),
-        (23, 9, "pitch-y=0"),
+    for (format, seed, merge_distance, extra) in [
+        (Format::Gray8, 21, 0, ""),
+        (Format::Rgb, 25, 0, ""),
+        (Format::Gray8, 22, 3, "min-area=4"),
+        (Format::Gray8, 23, 9, "pitch-y=0"),
         (
+            Format::Gray8,
             24,
             0,
             "classes=\"long: elongation > 3 and major > 8; small: area < 12\"",
@@ -57,7 +59,7 @@ fn defects_of_strips_are_those_of_the_whole_web() {
         let element = format!(
             "{JUDGED} limits=limits,max-defects=10000 merge-distance={merge_distance} {extra}"
         );
-        let web = Web::cloth(Format::Gray8, 97, 360, seed);
+        let web = Web::cloth(format, 97, 360, seed);
         let mask = rows_of(&web.through(&element, 360), 13, 13);
         let results = |height| -> Vec<DefectResult> {
             let strips = web.through(&element, height);

@@ -11,6 +11,7 @@
 )]
 
 use clinspect_testkit::{content, device, frames, reference};
+mod colour;
 mod defect_levels;
 mod defects;
 mod flat_field;

@@ -107,7 +107,7 @@ fn motion(operator: &Reference) -> Motion {
 
 impl Job {
     /// A model near the frame, in which some pixels differ much and deviations vary.
-    fn model(&self, input: &Frame) -> Arc<Model> {
+    pub fn model(&self, input: &Frame) -> Arc<Model> {
         let samples = oracle::moved(input.component(0), &self.moved);
         let bits = 8 * input.kind().size() as u32;
         let highest = (1_i64 << bits) - 1;
@@ -124,7 +124,7 @@ impl Job {
         Arc::new(model.expect("a model"))
     }
 
-    fn settings(&self, input: &Frame, model: Option<Arc<Model>>) -> ReferenceSettings {
+    pub fn settings(&self, input: &Frame, model: Option<Arc<Model>>) -> ReferenceSettings {
         let [width, height] = input.size();
         let polygons = self
             .ignored
@@ -155,7 +155,7 @@ impl Job {
         }
     }
 
-    fn oracle(&self, input: &Frame, motion: Motion) -> oracle::Settings {
+    pub fn oracle(&self, input: &Frame, motion: Motion) -> oracle::Settings {
         let [width, height] = input.size();
         oracle::Settings {
             threshold: self.threshold,
@@ -181,7 +181,7 @@ impl Job {
     }
 }
 
-fn for_oracle(model: &Model) -> oracle::Model {
+pub fn for_oracle(model: &Model) -> oracle::Model {
     let wide = |values: &[u32]| values.iter().map(|&v| v.into()).collect();
     oracle::Model {
         mean: wide(model.mean()),

@@ -39,7 +39,7 @@ const FORMATS: [Format; 5] = [
 
 /// A comparison as a user sets it.
 #[derive(Clone, Debug)]
-struct Job {
+pub struct Job {
     pitches: [f64; 2],
     thresholds: [f64; CHANNELS],
     noise_from: NoiseFrom,
@@ -53,7 +53,7 @@ const VARIANTS: [TextureVariant; 2] = [TextureVariant::Rows, TextureVariant::Ite
 /// Thresholds at which each channel marks something in noise.
 const LOW: [f64; CHANNELS] = [2.5, 1.2, 1.1, 1.05, 1.5, 1.0];
 
-const JOB: Job = Job {
+pub const JOB: Job = Job {
     pitches: [7.3, 5.0],
     thresholds: LOW,
     noise_from: NoiseFrom::Around,
@@ -63,7 +63,7 @@ const JOB: Job = Job {
 };
 
 impl Job {
-    fn settings(&self, input: &Frame, variant: Option<TextureVariant>) -> TextureSettings {
+    pub fn settings(&self, input: &Frame, variant: Option<TextureVariant>) -> TextureSettings {
         let [width, height] = input.size();
         let polygons = self.ignored.iter();
         let polygons = polygons.map(|p| Polygon::new(p).expect("a polygon"));
@@ -84,7 +84,7 @@ impl Job {
         }
     }
 
-    fn oracle(&self, input: &Frame) -> oracle::Settings {
+    pub fn oracle(&self, input: &Frame) -> oracle::Settings {
         let [width, height] = input.size();
         oracle::Settings {
             pitch: self.pitches.map(|pitch| (16.0 * pitch).round() as i64),

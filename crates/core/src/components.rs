@@ -31,6 +31,9 @@ mod touches;
 
 pub use finder::Finder;
 
+/// Components of a colour: red, green and blue.
+pub const COMPONENTS: usize = 3;
+
 /// Flag of a defect: it continues a defect that was closed by force.
 pub const CONTINUED: u16 = 1;
 /// Flag of a defect: it was closed by force.
@@ -107,6 +110,9 @@ pub struct MeasuredDefect {
     pub centroid_x: f64,
     /// Mean of the pixel centres along y; the centre of pixel 0 is 0.5.
     pub centroid_y: f64,
+    /// The component of the colour that marks most of the pixels, if components are judged apart. The differences, polarity
+    /// and level are then those of the pixels that this component marks.
+    pub component: Option<usize>,
     /// Mean difference of the pixels, grey levels; positive is brighter.
     pub mean_difference: f64,
     /// Difference of largest magnitude, grey levels; the first in scan order of equal ones.

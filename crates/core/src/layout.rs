@@ -133,6 +133,31 @@ impl FrameLayout {
         })
     }
 
+    /// Frames of 8-bit grey with as many pixels as these.
+    pub fn grey(&self) -> Self {
+        let (width, height) = (self.width, self.height);
+        Self {
+            width,
+            height,
+            sample: SampleType::U8,
+            planes: vec![PlaneLayout {
+                row_bytes: width,
+                rows: height,
+                lanes: vec![Some(0)],
+                uniform: true,
+            }],
+            components: vec![Component {
+                plane: 0,
+                offset: 0,
+                pixel_stride: 1,
+                width,
+                height,
+                w_sub: 0,
+                h_sub: 0,
+            }],
+        }
+    }
+
     /// Bytes of a frame whose rows and planes have no padding between them.
     pub fn bytes(&self) -> usize {
         self.planes.iter().map(|p| p.row_bytes * p.rows).sum()

@@ -20,6 +20,9 @@ use clinspect_core::layout::{Component, FrameLayout, SampleType};
 /// frame's length, and caps alone must not cause an allocation of gigabytes.
 const MAX_ROW_BYTES: usize = 1 << 22;
 
+/// The strides of planes that are made here are multiples of this, bytes: the fastest kernels need it.
+const ROW_ALIGNMENT: usize = 64;
+
 /// Raw formats whose components are whole bytes, then 16-bit grey: the formats that can be filtered
 /// and counted.
 pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
@@ -54,6 +57,16 @@ pub static LUMA_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|
                     == sample_type(format).map_or(0, |sample| sample.bytes() as i32)
         })
         .collect()
+});
+
+/// Formats of red, green and blue in one plane, some with alpha or a byte of padding.
+pub static COLOUR_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
+    let mut formats = FORMATS.clone();
+    formats.retain(|&format| {
+        let info = gst_video::VideoFormatInfo::from_format(format);
+        info.is_rgb() && info.n_planes() == 1
+    });
+    formats
 });
 
 /// Formats of grey, and of red, green and blue: the formats whose samples are proportional to light.
@@ -206,6 +219,31 @@ impl ClFrame {
     /// The upload or the wait has failed.
     pub fn wait_for_upload(&mut self) -> Result<(), ClError> {
         self.source.as_mut().map_or(Ok(()), Source::wait)
+    }
+
+    /// A frame of one plane of bytes for the results of kernels, with rows at multiples of [`ROW_ALIGNMENT`].
+    ///
+    /// # Errors
+    /// The device is out of memory.
+    pub fn grey(
+        context: &Arc<ClContext>,
+        [width, height]: [usize; 2],
+        meter: &Arc<Meter>,
+    ) -> Result<Self, ClError> {
+        let stride = width.max(1).next_multiple_of(ROW_ALIGNMENT);
+        let bytes = stride.checked_mul(height.max(1)).ok_or_else(|| {
+            ClError::Refused(format!("frames of {width}x{height} pixels are too large"))
+        })?;
+        let plane = Plane {
+            memory: PlaneMemory::Ours(Arc::new(ClBuffer::new(context, bytes, meter)?)),
+            offset: 0,
+            stride,
+        };
+        Ok(Self {
+            planes: vec![plane],
+            taken: Taken::ZeroCopy,
+            source: None,
+        })
     }
 
     /// A frame of zeros without padding, for the warm-up of kernels: a warm-up must not depend on

@@ -164,6 +164,8 @@ programs! {
         "common.cl" "mask_bits.cl" "mask_ignore.cl" "mask_expand.cl" "texture.cl" "texture_measure.cl"
         "texture_items.cl"
     ]
+    /// Red, green and blue of interleaved pixels, and their masks.
+    Colour: WithBuiltins ["common.cl" "mask_expand.cl" "colour.cl"]
     /// Planes to images.
     PlaneImage: AnyDevice ["common.cl" "plane_image.cl"]
     /// Copies a few rows or columns of a frame.

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Listed},
+    components::{COMPONENTS, Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
     ignored::Bitmap,
     learning::{Demand, Rule},
     reference::Step,
     window::{Reach, Window},
 };
-use clinspect_opencl::{Meter, frame::ClFrame};
+use clinspect_opencl::{ClBuffer, Mem, Meter, Submission, frame::ClFrame};
 
 use crate::{Contrast, MaskTarget};
 
@@ -97,17 +97,146 @@ pub enum Picture {
     Difference(f64),
 }
 
+/// A component of a colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Component {
+    /// Red.
+    Red,
+    /// Green.
+    Green,
+    /// Blue.
+    Blue,
+}
+
+impl Component {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; COMPONENTS] = [Self::Red, Self::Green, Self::Blue];
+
+    /// The name in results, messages and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Red => "red",
+            Self::Green => "green",
+            Self::Blue => "blue",
+        }
+    }
+}
+
 /// A limit that pixels are compared with, and that can be learned.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
-    /// The name in messages and files, such as `threshold`.
+    /// The name, such as `threshold`.
     pub name: &'static str,
+    /// The component that has this limit, if components are judged apart.
+    pub component: Option<Component>,
     /// The highest value.
     pub most: f64,
     /// Other values are tried in multiples of this one.
     pub step: f64,
     /// How the limit is learned, unless the user sets a margin.
     pub rule: Rule,
+}
+
+impl Limit {
+    /// The name in messages and files, such as `threshold` or `threshold.red`.
+    pub fn full_name(&self) -> String {
+        match self.component {
+            Some(component) => format!("{}.{}", self.name, component.name()),
+            None => self.name.into(),
+        }
+    }
+}
+
+/// A packed mask on the device, and the offset of its first row, bytes.
+pub type PackedMask<'a> = (&'a ClBuffer, usize);
+
+/// What became of marks that were submitted.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Finished {
+    /// The pixels that are marked.
+    pub marked: Marked,
+    /// Pixels that were marked after the submission.
+    pub late: u64,
+    /// Pixels that were marked in the mask of missing pixels and were clear there before.
+    pub newly_missing: u64,
+}
+
+/// An operator whose commands can be submitted together with those of others: nobody waits between them.
+///
+/// [`Inspection::mark`] is [`Self::look`], [`Self::submit`], a read of [`Self::counters`], and [`Self::finish`].
+pub trait Submitted: Inspection {
+    /// Finds out how to read the frame, and waits if that takes a look at it. `leader` has looked at the frame's luma, which
+    /// decides where the frame lies.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn look(&mut self, _subject: Subject, _leader: Option<&Self>) -> Result<(), ClError> {
+        Ok(())
+    }
+
+    /// Enqueues the marks of a frame.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn submit<'a>(
+        &'a mut self,
+        subject: Subject<'a>,
+        mask: PackedMask<'a>,
+        submission: &mut Submission,
+    ) -> Result<(), ClError>;
+
+    /// The memory of the counters that [`Self::finish`] needs, and their number.
+    fn counters(&self) -> (&Mem, usize);
+
+    /// Takes the counters after the commands have ended. Marks late what the counters tell to mark; pixels without the
+    /// pattern are also marked in the mask `missing`, if there is one.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn finish(
+        &mut self,
+        subject: Subject,
+        mask: PackedMask,
+        counts: &[u32],
+        missing: Option<PackedMask>,
+    ) -> Result<Finished, ClError>;
+
+    /// The commands have failed: the frame may be counted in part.
+    fn fail(&mut self);
+
+    /// The differences of the pixels in runs that the last frame's mask has.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn measure(
+        &mut self,
+        subject: Subject,
+        mask: PackedMask,
+        runs: &[Run],
+    ) -> Result<&[RunDifference], ClError>;
+
+    /// Changes the marks of a frame before they are sent, those of all components together: they are opened, or moved to
+    /// where they lie in the frame. Waits, and returns how many there are then.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn change(
+        &mut self,
+        _target: MaskTarget,
+        _mask: PackedMask,
+        count: u64,
+        _meter: &Arc<Meter>,
+    ) -> Result<u64, ClError> {
+        Ok(count)
+    }
+
+    /// The marks that are listed, if they are not those of the mask.
+    fn own_marks(&self) -> Option<Arc<ClBuffer>> {
+        None
+    }
+
+    /// Completes a defect that was listed from [`Self::measure`].
+    fn complete(&self, _defect: &mut MeasuredDefect) {}
 }
 
 /// An operator that marks the defects of frames of one layout.

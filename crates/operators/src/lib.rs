@@ -1,6 +1,7 @@
 //! One struct per algorithm: it checks its settings, chooses a kernel variant and enqueues. No
 //! GStreamer element is defined here.
 
+mod colour;
 mod depth;
 mod flat_field;
 mod gaussian;
@@ -17,20 +18,22 @@ mod self_test;
 mod source;
 mod texture;
 
+pub use colour::{Components, Contrasts, JudgedComponents, is_colour};
 pub use depth::{check_threshold, largest_depth};
 pub use flat_field::{FlatField, FlatFieldMode, FlatFieldSettings, FrameSums};
 pub use gaussian::{Arithmetic, Gaussian, GaussianSettings};
 pub use histogram::{Histogram, HistogramSettings, Strategy, check_bins};
 pub use inspection::{
-    Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Repeating, Subject,
+    Alignment, Basis, Component, Inspection, JudgedPixels, Limit, Marked, Picture, Repeating,
+    Subject, Submitted,
 };
 pub use mask::MaskTarget;
 pub use pitch_threshold::{Borders, Compare, PitchThreshold, PitchThresholdSettings, Polarity};
 pub use presence::Contrast;
 pub use probe::Probe;
 pub use reference::{
-    Align, HeldOut, NormalizeBy, Progress, Reading, Reference, ReferenceSettings, Training,
-    check_opening, learns_factor,
+    Align, ComponentTraining, HeldOut, Models, NormalizeBy, Progress, Reading, Reference,
+    ReferenceSettings, Training, check_opening, learns_factor,
 };
 pub use self_test::{SelfTest, Trial};
 pub use texture::{NoiseFrom, Texture, TextureSettings};

@@ -12,12 +12,61 @@ use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Pro
 
 use crate::to_u32;
 
-/// Working memory.
+/// Lists the defects of a mask, and measures their pixels.
 #[derive(Debug)]
 pub(crate) struct Lister {
     differences: RunDifferences,
+    pub scanner: Scanner,
+}
+
+/// Finds the defects of a mask.
+#[derive(Debug)]
+pub(crate) struct Scanner {
     /// Where masks cross a bus to the host.
     set_words: Option<SetWords>,
+}
+
+impl Scanner {
+    /// Prepares scans with a kernel of a program for buffers. `has_bus`: masks cross a bus to the host.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
+        Ok(Self {
+            set_words: has_bus
+                .then(|| SetWords::new(context, program))
+                .transpose()?,
+        })
+    }
+
+    /// The runs of the defects that are listed with this mask, and of those that stay open. `ends`: the web ends with this
+    /// mask. The host reads only the mask.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn scan<'f>(
+        &mut self,
+        context: &Arc<ClContext>,
+        mask: DeviceMask,
+        (finder, limits, ends): (&'f mut Finder, &Limits, bool),
+        meter: &Arc<Meter>,
+    ) -> Result<&'f [Run], ClError> {
+        let [width, height] = mask.size;
+        let stride = packed_stride(width);
+        let read = match &mut self.set_words {
+            Some(set_words) => set_words.read(context, mask, [stride, height], meter)?,
+            None => None,
+        };
+        match read {
+            Some(mask) => {
+                Ok(finder.scan_rows(mask.bytes, stride, width, mask.is_set, limits, ends))
+            }
+            None => mask.buffer.read_with(|bytes| {
+                let bytes = bytes.get(mask.offset..).unwrap_or(&[]);
+                finder.scan(bytes, stride, width, height, limits, ends)
+            }),
+        }
+    }
 }
 
 /// A packed mask on the device.
@@ -61,47 +110,28 @@ impl Lister {
     pub fn new(context: &ClContext, program: &Program, has_bus: bool) -> Result<Self, ClError> {
         Ok(Self {
             differences: RunDifferences::new(context, program)?,
-            set_words: has_bus
-                .then(|| SetWords::new(context, program))
-                .transpose()?,
+            scanner: Scanner::new(context, program, has_bus)?,
         })
     }
 
-    /// Lists the defects that close with this mask. `frame_args` are the arguments of kernel `run_differences` before
-    /// the mask, `more_args` those between the mask and the runs. `ends`: the web ends with this mask.
+    /// Measures the marked pixels of runs. `frame_args` are the arguments of kernel `run_differences` before the mask,
+    /// `more_args` those between the mask and the runs.
     ///
-    /// The host reads only the mask. The device sums the differences, so the frame is not transferred.
+    /// The device sums the differences, so the frame is not transferred.
     ///
     /// # Errors
-    /// The failing call; open defects then lack the differences of this mask.
-    pub fn list(
+    /// The failing call.
+    pub fn measure(
         &mut self,
         context: &Arc<ClContext>,
-        mask: DeviceMask,
+        (buffer, offset): (&ClBuffer, usize),
         [frame_args, more_args]: [&[Arg]; 2],
-        (finder, limits, ends): (&mut Finder, &Limits, bool),
+        runs: &[Run],
         meter: &Arc<Meter>,
-    ) -> Result<Listed, ClError> {
-        let [width, height] = mask.size;
-        let stride = packed_stride(width);
-        let read = match &mut self.set_words {
-            Some(set_words) => set_words.read(context, mask, [stride, height], meter)?,
-            None => None,
-        };
-        let runs = match read {
-            Some(mask) => finder.scan_rows(mask.bytes, stride, width, mask.is_set, limits, ends),
-            None => mask.buffer.read_with(|bytes| {
-                let bytes = bytes.get(mask.offset..).unwrap_or(&[]);
-                finder.scan(bytes, stride, width, height, limits, ends)
-            })?,
-        };
-        let mask_args = [
-            Arg::Reads(Memory::Buffer(mask.buffer)),
-            Arg::U64(mask.offset as u64),
-        ];
+    ) -> Result<&[RunDifference], ClError> {
+        let mask_args = [Arg::Reads(Memory::Buffer(buffer)), Arg::U64(offset as u64)];
         let args = [frame_args, &mask_args, more_args].concat();
-        let measured = self.differences.run(context, &args, runs, meter)?;
-        Ok(finder.list(measured))
+        self.differences.run(context, &args, runs, meter)
     }
 }
 

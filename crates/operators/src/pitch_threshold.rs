@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Listed},
+    components::{Finder, Limits, Listed, Run, RunDifference},
     ignored::Bitmap,
     layout::SampleType,
     learning::Demand,
@@ -29,7 +29,10 @@ use clinspect_opencl::{
 };
 
 use crate::{
-    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Repeating, Subject},
+    inspection::{
+        Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
+        Subject, Submitted,
+    },
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Contrast, Judged, Presence},
@@ -235,40 +238,117 @@ impl Repeating for PitchThreshold {
     }
 }
 
-impl Inspection for PitchThreshold {
-    fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        let Subject {
+impl Submitted for PitchThreshold {
+    fn submit<'a>(
+        &'a mut self,
+        Subject { frame, window, .. }: Subject<'a>,
+        (mask, mask_offset): PackedMask<'a>,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        self.take(&window)?;
+        if let Some(images) = &mut self.images {
+            images.update(frame, submission)?;
+        }
+        let slot = self.slot;
+        if !self.clean {
+            self.clean = true;
+            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
+        }
+        let mask = Memory::Buffer(mask);
+        let rows = MaskedRows {
+            first: window.first,
+            rows: window.rows,
+            mask,
+            mask_offset,
+            is_all: false,
+        };
+        let is_summed = self.compare_rows(frame, &rows, slot, submission)?;
+        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
+            && !is_summed
+        {
+            presence.sum(frame, level, &self.counters, TILES + slot, submission)?;
+        }
+        let comparison_count = self.comparisons_in_use();
+        if let Some(scales) = &mut self.scales
+            && comparison_count > 0
+        {
+            scales.run(frame, &self.counters, LEVELS + slot, submission)?;
+        }
+        if let Some(ignore) = &mut self.ignore {
+            ignore.clear(mask, mask_offset, &self.counters, slot, submission)?;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> (&Mem, usize) {
+        (&self.counters, Counters::default().len())
+    }
+
+    fn finish(
+        &mut self,
+        Subject {
             frame,
             window,
             meter,
-        } = subject;
-        let result = self
-            .take(&window)
-            .and_then(|()| self.compare(frame, mask, meter));
-        self.marked = *result.as_ref().unwrap_or(&Marked::default());
-        if result.is_ok() {
-            self.slot = 1 - self.slot;
-        } else {
-            // The frame may be counted in part.
-            self.clean = false;
+        }: Subject,
+        (mask, mask_offset): PackedMask,
+        counts: &[u32],
+        missing: Option<PackedMask>,
+    ) -> Result<Finished, ClError> {
+        let mask = Memory::Buffer(mask);
+        let slot = self.slot;
+        let count = |at: usize| counts.get(at + slot).copied().unwrap_or(0);
+        let mut finished = Finished::default();
+        let marked = &mut finished.marked;
+        marked.pixels = u64::from(count(0));
+        let has_levels = self.scales.is_some() && self.comparisons_in_use() > 0;
+        if has_levels && count(LEVELS) > 0 {
+            let has_marked = count(0) > 0 || !self.marks_whole_frame();
+            let fresh = self.join_levels(frame, mask, mask_offset, has_marked, meter)?;
+            finished.late += u64::from(fresh);
+        } else if has_levels && let Some(scales) = &mut self.scales {
+            scales.note_unmarked();
         }
-        result
+        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
+            && count(TILES) > 0
+        {
+            let judged = Judged {
+                window,
+                comparisons: &self.comparisons,
+                comparison_count: self.comparison_list.len(),
+                rois: &self.rois.memory,
+                roi_count: self.rois.words.len(),
+                flags: self.flags,
+                ignored: self.ignore.as_ref().map(Ignore::memory),
+            };
+            let mut mark =
+                |mask, offset| presence.mark(&self.context, level, &judged, mask, offset, meter);
+            let [fresh, missing_pixels] = mark(mask, mask_offset)?;
+            finished.late += u64::from(fresh);
+            marked.missing = u64::from(missing_pixels);
+            if let Some((missing, offset)) = missing {
+                let [fresh, _] = mark(Memory::Buffer(missing), offset)?;
+                finished.newly_missing = u64::from(fresh);
+            }
+        }
+        marked.pixels += finished.late;
+        self.marked = *marked;
+        self.slot = 1 - slot;
+        Ok(finished)
     }
 
-    fn list(
+    fn fail(&mut self) {
+        self.marked = Marked::default();
+        self.clean = false;
+    }
+
+    fn measure(
         &mut self,
         subject: Subject,
-        mask: MaskTarget,
-        finder: &mut Finder,
-        limits: &Limits,
-    ) -> Result<Listed, ClError> {
+        mask: PackedMask,
+        runs: &[Run],
+    ) -> Result<&[RunDifference], ClError> {
         let window = self.window;
-        let (width, height) = (self.width, window.rows);
-        let packed = packed_mask(mask, &self.packed).filter(|_| self.marked.pixels > 0);
-        let Some((buffer, offset)) = packed else {
-            finder.pass(width, height, limits, subject.window.ends_web());
-            return Ok(finder.list(&[]));
-        };
         let [src, src_offset, src_stride] = source_args(subject.frame.plane(0)?, None, 0)?;
         // Without a search the comparisons stand in for the table, which the kernel does not read.
         let (tiles, tile_rows, table) = match &self.presence {
@@ -307,16 +387,43 @@ impl Inspection for PitchThreshold {
                 [none, none, Arg::I32(0), none, none]
             }
         };
+        let args: [&[Arg]; 2] = [&frame_args, &levels];
+        (self.lister).measure(&self.context, mask, args, runs, subject.meter)
+    }
+}
+
+impl Inspection for PitchThreshold {
+    fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
+        let result = self.mark_alone(subject, mask);
+        if result.is_err() {
+            self.fail();
+        }
+        result
+    }
+
+    fn list(
+        &mut self,
+        subject: Subject,
+        mask: MaskTarget,
+        finder: &mut Finder,
+        limits: &Limits,
+    ) -> Result<Listed, ClError> {
+        let packed = self.packed.clone();
+        let size = [self.width, self.window.rows];
+        let Some(mask) = packed_mask(mask, &packed).filter(|_| self.marked.pixels > 0) else {
+            finder.pass(size[0], size[1], limits, subject.window.ends_web());
+            return Ok(finder.list(&[]));
+        };
         let marked = DeviceMask {
-            buffer,
-            offset,
-            size: [width, height],
+            buffer: mask.0,
+            offset: mask.1,
+            size,
             pixels: self.marked.pixels,
         };
-        let args: [&[Arg]; 2] = [&frame_args, &levels];
-        let web = (finder, limits, subject.window.ends_web());
-        self.lister
-            .list(&self.context, marked, args, web, subject.meter)
+        let web = (&mut *finder, limits, subject.window.ends_web());
+        let runs = (self.lister.scanner).scan(&self.context, marked, web, subject.meter)?;
+        let measured = self.measure(subject, mask, runs)?;
+        Ok(finder.list(measured))
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {
@@ -367,101 +474,33 @@ impl Inspection for PitchThreshold {
 }
 
 impl PitchThreshold {
-    fn compare(
-        &mut self,
-        frame: &ClFrame,
-        target: MaskTarget,
-        meter: &Arc<Meter>,
-    ) -> Result<Marked, ClError> {
-        let stride = packed_stride(self.width);
-        let window = self.window;
-        let bytes = stride * window.rows;
-        if matches!(target, MaskTarget::Grey(_))
-            && self
-                .packed
-                .as_ref()
-                .is_none_or(|packed| packed.size() < bytes)
-        {
+    fn mark_alone(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
+        let (window, meter) = (subject.window, subject.meter);
+        let size = [self.width, window.rows];
+        let bytes = packed_stride(self.width) * window.rows;
+        let suffices = |packed: &Arc<ClBuffer>| packed.size() >= bytes;
+        if matches!(target, MaskTarget::Grey(_)) && !self.packed.as_ref().is_some_and(suffices) {
             self.packed = Some(Arc::new(ClBuffer::new(&self.context, bytes, meter)?));
         }
         let packed = self.packed.clone();
-        let (mask, mask_offset) = packed_mask(target, &packed)
+        let mask = packed_mask(target, &packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        let mask = Memory::Buffer(mask);
-        let comparison_count = self.comparisons_in_use();
         let context = self.context.clone();
-        let mut submission = context.submit(meter, self.judged_bytes());
-        if let Some(images) = &mut self.images {
-            images.update(frame, &mut submission)?;
-        }
-        let slot = self.slot;
-        if !self.clean {
-            self.clean = true;
-            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
-        }
-        let rows = MaskedRows {
-            first: window.first,
-            rows: window.rows,
-            mask,
-            mask_offset,
-            is_all: false,
-        };
-        let is_summed = self.compare_rows(frame, &rows, slot, &mut submission)?;
-        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
-            && !is_summed
-        {
-            presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
-        }
-        if let Some(scales) = &mut self.scales
-            && comparison_count > 0
-        {
-            scales.run(frame, &self.counters, LEVELS + slot, &mut submission)?;
-        }
-        if let Some(ignore) = &mut self.ignore {
-            ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
-        }
-        let size = [self.width, window.rows];
-        self.expand.run(mask, target, size, &mut submission)?;
-        let mut counts: Counters = Counters::default();
-        let bytes = bytemuck::cast_slice_mut(&mut counts);
-        submission.read(&self.counters, 0, bytes, "the pixel count")?;
-        let mut marked = Marked {
-            pixels: u64::from(counts[slot]),
-            missing: 0,
-        };
-        let mut fresh = 0;
-        let has_levels = self.scales.is_some() && comparison_count > 0;
-        if has_levels && counts[LEVELS + slot] > 0 {
-            let has_marked = counts[slot] > 0 || !self.marks_whole_frame();
-            fresh = self.join_levels(frame, mask, mask_offset, has_marked, meter)?;
-            marked.pixels += u64::from(fresh);
-        } else if has_levels && let Some(scales) = &mut self.scales {
-            scales.note_unmarked();
-        }
-        if let (Contrast::Known(level), Some(presence)) = (self.contrast, &mut self.presence)
-            && counts[TILES + slot] > 0
-        {
-            let judged = Judged {
-                window,
-                comparisons: &self.comparisons,
-                comparison_count: self.comparison_list.len(),
-                rois: &self.rois.memory,
-                roi_count: self.rois.words.len(),
-                flags: self.flags,
-                ignored: self.ignore.as_ref().map(Ignore::memory),
-            };
-            let [missing_fresh, missing] =
-                presence.mark(&self.context, level, &judged, mask, mask_offset, meter)?;
-            fresh += missing_fresh;
-            marked.pixels += u64::from(missing_fresh);
-            marked.missing = u64::from(missing);
-        }
-        if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
-            let mut submission = self.context.submit(meter, self.width * window.rows);
-            self.expand.run(mask, target, size, &mut submission)?;
+        let judged_bytes = self.width * window.rows * self.sample.bytes();
+        let mut submission = context.submit(meter, judged_bytes);
+        self.submit(subject, mask, &mut submission)?;
+        let memory = Memory::Buffer(mask.0);
+        (self.expand).run(memory, target, size, &mut submission)?;
+        let mut counts = Counters::default();
+        let read = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.counters, 0, read, "the pixel count")?;
+        let finished = self.finish(subject, mask, &counts, None)?;
+        if finished.late > 0 && matches!(target, MaskTarget::Grey(_)) {
+            let mut submission = context.submit(meter, self.width * window.rows);
+            (self.expand).run(memory, target, size, &mut submission)?;
             submission.send()?.wait("the mask")?;
         }
-        Ok(marked)
+        Ok(finished.marked)
     }
 
     /// Enqueues the comparison of rows. Returns whether it sums up the tiles, too.

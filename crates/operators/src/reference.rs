@@ -1,11 +1,13 @@
 //! Comparison of frames with a trained picture; kernels in `kernels/reference.cl`.
 
 mod aligner;
+mod colour;
 mod learning;
 mod marks;
 mod reached;
 mod reader;
 mod settings;
+mod submitted;
 mod training;
 mod warper;
 
@@ -30,7 +32,10 @@ use clinspect_opencl::{
 use crate::{
     WARM_UP_ROWS,
     depth::effective_depth,
-    inspection::{Alignment, Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Subject},
+    inspection::{
+        Alignment, Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture,
+        Subject, Submitted,
+    },
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     sample_options,
@@ -38,13 +43,14 @@ use crate::{
     to_i32, to_u32,
 };
 use aligner::Found;
+pub use colour::{ComponentTraining, HeldOut, Models};
 pub use learning::learns_factor;
 use marks::Marks;
 use reached::Reach;
 use reader::DeviceModel;
 pub use reader::Reading;
 pub use settings::{Align, NormalizeBy, ReferenceSettings, check_opening};
-pub use training::{HeldOut, Progress, Training};
+pub use training::{Progress, Training};
 
 /// Two counters of marked pixels, of which the kernel clears the other one.
 type Counters = [u32; 2];
@@ -426,36 +432,26 @@ impl Reference {
         Ok(())
     }
 
-    fn write_mask(
-        &mut self,
-        frame: &ClFrame,
-        target: MaskTarget,
-        meter: &Arc<Meter>,
-    ) -> Result<u64, ClError> {
-        let base = &self.base;
+    fn write_mask(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
+        let base = self.base.clone();
         if matches!(target, MaskTarget::Grey(_)) && self.packed.is_none() {
-            self.packed = Some(Arc::new(ClBuffer::new(
-                &base.context,
-                base.mask_bytes(),
-                meter,
-            )?));
+            let buffer = ClBuffer::new(&base.context, base.mask_bytes(), subject.meter)?;
+            self.packed = Some(Arc::new(buffer));
         }
-        let (mask, offset) = packed_mask(target, &self.packed)
+        let packed = self.packed.clone();
+        let mask = packed_mask(target, &packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        let mask = Memory::Buffer(mask);
-        let mut submission = base.context.submit(meter, base.bytes());
-        let (model, reading) = (self.model.as_ref(), self.reading.as_ref());
-        let frame = match (model, reading) {
-            (Some(model), Some(reading)) => model.reader.aligned(frame, reading),
-            _ => frame,
-        };
-        (self.marker).mark(base, model, frame, reading, (mask, offset), &mut submission)?;
-        (self.marker.expand).run(mask, target, base.size, &mut submission)?;
-        let count = self.marker.counted.count(submission)?;
-        if count == 0 {
-            return Ok(0);
-        }
-        self.change_marks(target, count, meter)
+        let mut submission = base.context.submit(subject.meter, base.bytes());
+        self.submit(subject, mask, &mut submission)?;
+        let memory = Memory::Buffer(mask.0);
+        (self.marker.expand).run(memory, target, base.size, &mut submission)?;
+        let mut counts = Counters::default();
+        let bytes = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.marker.counted.counters, 0, bytes, "the pixel count")?;
+        let Finished { mut marked, .. } = self.finish(subject, mask, &counts, None)?;
+        marked.pixels = self.change(target, mask, marked.pixels, subject.meter)?;
+        self.marked = marked;
+        Ok(marked)
     }
 
     /// Whether the marks of the last frame are those of the model's pixels in `Marks`, not those of its mask.
@@ -468,22 +464,18 @@ impl Reference {
     fn change_marks(
         &mut self,
         target: MaskTarget,
+        packed: PackedMask,
         mut count: u64,
         meter: &Arc<Meter>,
     ) -> Result<u64, ClError> {
-        if !self.has_own_marks() {
-            return Ok(count);
-        }
         let base = &self.base;
-        let Some(packed @ (buffer, _)) = packed_mask(target, &self.packed) else {
-            return Ok(count);
-        };
         let mut marks = match self.marks.take() {
             Some(marks) => marks,
             None => Marks::new(base, meter)?,
         };
         let mut submission = base.context.submit(meter, base.mask_bytes());
         if self.settings.opening > 0 {
+            self.marker.counted.clean(&mut submission)?;
             let counters = self.marker.counted.args()?;
             marks.open(base, packed, counters, &mut submission)?;
             count = self.marker.counted.count(submission)?;
@@ -500,7 +492,7 @@ impl Reference {
             }
             None => marks.copy(base, packed, true, &mut submission)?,
         }
-        let mask = Memory::Buffer(buffer);
+        let mask = Memory::Buffer(packed.0);
         (self.marker.expand).run(mask, target, base.size, &mut submission)?;
         submission.send()?.wait("the mask")?;
         self.marks = Some(marks);
@@ -522,8 +514,11 @@ impl Reference {
             reading.brightness.offset = 1;
             self.reading = Some(reading);
         }
-        self.write_mask(frame, target, meter)?;
-        self.change_marks(target, 1, meter)?;
+        self.write_mask(subject, target)?;
+        let packed = self.packed.clone();
+        if let Some(packed) = packed_mask(target, &packed) {
+            self.change_marks(target, packed, 1, meter)?;
+        }
         self.draw(subject, Picture::Model, out)?;
         self.warm_up_list(frame, meter)
     }
@@ -541,16 +536,13 @@ impl Reference {
 
 impl Inspection for Reference {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        let Subject { frame, meter, .. } = subject;
         self.marked = Marked::default();
-        self.find(frame, meter)?;
-        let result = self.write_mask(frame, mask, meter);
+        self.look(subject, None)?;
+        let result = self.write_mask(subject, mask);
         if result.is_err() {
-            // The frame may be counted in part.
-            self.marker.counted.is_clean = false;
+            self.fail();
         }
-        self.marked.pixels = result?;
-        Ok(self.marked)
+        result
     }
 
     fn list(
@@ -560,34 +552,30 @@ impl Inspection for Reference {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        let base = &self.base;
-        let [width, height] = base.size;
-        let own = (self.marks.as_ref()).filter(|_| self.has_own_marks());
-        let packed = match own {
-            Some(marks) => Some((marks.own(), 0)),
-            None => packed_mask(mask, &self.packed),
+        let [width, height] = self.base.size;
+        let own = self.own_marks();
+        let packed = self.packed.clone();
+        let mask = match &own {
+            Some(own) => Some((&**own, 0)),
+            None => packed_mask(mask, &packed),
         };
-        let packed = packed.filter(|_| self.marked.pixels > 0);
-        let (Some((buffer, offset)), Some(model), Some(reading)) =
-            (packed, &self.model, &self.reading)
-        else {
+        let Some(mask) = mask.filter(|_| self.marked.pixels > 0) else {
             finder.pass(width, height, limits, true);
             return Ok(finder.list(&[]));
         };
-        let frame = model.reader.aligned(subject.frame, reading);
-        let mut args = base.frame_args(frame.plane(0)?)?.to_vec();
-        args.extend([reading.level_arg(base), Arg::Mem(&model.mean)]);
         let marked = DeviceMask {
-            buffer,
-            offset,
-            size: base.size,
+            buffer: mask.0,
+            offset: mask.1,
+            size: self.base.size,
             pixels: self.marked.pixels,
         };
-        let web = (finder, limits, true);
-        let mut listed =
-            (self.lister).list(&base.context, marked, [&args, &[]], web, subject.meter)?;
+        let web = (&mut *finder, limits, true);
+        let context = &self.base.context;
+        let runs = (self.lister.scanner).scan(context, marked, web, subject.meter)?;
+        let measured = self.measure(subject, mask, runs)?;
+        let mut listed = finder.list(measured);
         for defect in &mut listed.defects {
-            reading.warp().place(defect, base.size);
+            self.complete(defect);
         }
         Ok(listed)
     }

@@ -3,6 +3,7 @@
 //! Drivers compute silently wrong results, and some say that host and device share memory but keep a copy. So each
 //! frame comes through the memory that real frames come through, and the host writes each memory twice.
 
+mod colour;
 mod flat_field;
 mod gaussian;
 mod histogram;
@@ -143,6 +144,20 @@ impl Trial {
             info: info.clone(),
             mode,
         }
+    }
+
+    /// The self-test of operators for grey frames of the same size.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for a size that no frame can have.
+    pub fn grey(&self) -> Result<Self, ClError> {
+        let (width, height) = (self.info.width(), self.info.height());
+        let grey = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, width, height);
+        let info = grey.build();
+        Ok(Self {
+            info: info.map_err(|error| ClError::Refused(format!("a grey frame: {error}")))?,
+            ..self.clone()
+        })
     }
 
     /// Runs the test of an operator on frames of this size, unless it has passed already. `subject` says what runs, for

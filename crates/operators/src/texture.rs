@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    components::{Finder, Limits, Listed},
+    components::{Finder, Limits, Listed, MeasuredDefect, Run, RunDifference},
     layout::FrameLayout,
     learning::{Demand, Rule},
     mask::packed_stride,
@@ -33,7 +33,10 @@ use clinspect_opencl::{
 use crate::{
     Contrast, WARM_UP_ROWS,
     depth::effective_depth,
-    inspection::{Basis, Inspection, JudgedPixels, Limit, Marked, Picture, Repeating, Subject},
+    inspection::{
+        Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
+        Subject, Submitted,
+    },
     lister::{self, DeviceMask, Lister},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Judged, Presence},
@@ -603,92 +606,32 @@ impl Texture {
         submission.run(&mut self.kernels.mark, "texture_mark", &args, &range)
     }
 
-    fn write_mask(
-        &mut self,
-        frame: &ClFrame,
-        target: MaskTarget,
-        meter: &Arc<Meter>,
-    ) -> Result<Marked, ClError> {
-        let window = self.window;
+    fn write_mask(&mut self, subject: Subject, target: MaskTarget) -> Result<Marked, ClError> {
+        let (window, meter) = (subject.window, subject.meter);
+        let size = [self.width, window.rows];
         let bytes = packed_stride(self.width) * window.rows;
-        let suffices = |buffer: &Option<Arc<ClBuffer>>| {
-            buffer.as_ref().is_some_and(|buffer| buffer.size() >= bytes)
-        };
-        if matches!(target, MaskTarget::Grey(_)) && !suffices(&self.packed) {
+        if matches!(target, MaskTarget::Grey(_)) && !suffices(&self.packed, bytes) {
             self.packed = Some(Arc::new(ClBuffer::new(&self.context, bytes, meter)?));
         }
         let packed = self.packed.clone();
-        let (buffer, mask_offset) = packed_mask(target, &packed)
+        let mask = packed_mask(target, &packed)
             .ok_or_else(|| ClError::Refused("no memory for the packed mask".into()))?;
-        let mask = Memory::Buffer(buffer);
-        let is_judging = self.is_judging();
-        let contrast = self.contrast_in_use();
-        let slot = self.slot;
         let context = self.context.clone();
         let processed = self.width * window.height * self.sample_bytes;
         let mut submission = context.submit(meter, processed);
-        if !self.is_clean {
-            self.is_clean = true;
-            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
-        }
-        self.make_pictures(frame, &mut submission)?;
-        self.mark_pixels(is_judging, mask, mask_offset, &mut submission)?;
-        if let (Some(level), Some(presence)) = (contrast, &mut self.presence) {
-            presence.sum(frame, level, &self.counters, TILES + slot, &mut submission)?;
-        } else if self.presence.is_some() {
-            // The search would have cleared the counter of the next frame.
-            self.is_clean = false;
-        }
-        if let Some(ignore) = &mut self.ignore {
-            ignore.clear(mask, mask_offset, &self.counters, slot, &mut submission)?;
-        }
-        let size = [self.width, window.rows];
-        self.expand.run(mask, target, size, &mut submission)?;
+        self.submit(subject, mask, &mut submission)?;
+        let memory = Memory::Buffer(mask.0);
+        (self.expand).run(memory, target, size, &mut submission)?;
         let mut counts = Counters::default();
         let counted = bytemuck::cast_slice_mut(&mut counts);
         submission.read(&self.counters, 0, counted, "the pixel count")?;
-        let mut marked = Marked {
-            pixels: u64::from(counts[slot]),
-            missing: 0,
-        };
-        if let (Some(level), Some(presence)) = (contrast, &mut self.presence)
-            && counts[TILES + slot] > 0
-        {
-            if !suffices(&self.own) {
-                self.own = Some(Arc::new(ClBuffer::new(&context, bytes, meter)?));
-            }
-            let own = self.own.clone();
+        let finished = self.finish(subject, mask, &counts, None)?;
+        if finished.late > 0 && matches!(target, MaskTarget::Grey(_)) {
             let mut submission = context.submit(meter, bytes);
-            if let Some(own) = &own {
-                let rows = |memory, offset| Rows {
-                    memory,
-                    offset,
-                    stride: bytes,
-                };
-                let to = rows(Memory::Buffer(own), 0);
-                submission.copy(rows(mask, mask_offset), to, bytes, 1)?;
-            }
+            (self.expand).run(memory, target, size, &mut submission)?;
             submission.send()?.wait("the mask")?;
-            let judged = Judged {
-                window,
-                comparisons: &self.everywhere,
-                comparison_count: 1,
-                rois: &self.rois.memory,
-                roi_count: self.rois.words.len(),
-                flags: 0,
-                ignored: self.ignore.as_ref().map(Ignore::memory),
-            };
-            let [fresh, missing] =
-                presence.mark(&context, level, &judged, mask, mask_offset, meter)?;
-            marked.pixels += u64::from(fresh);
-            marked.missing = u64::from(missing);
-            if fresh > 0 && matches!(target, MaskTarget::Grey(_)) {
-                let mut submission = context.submit(meter, bytes);
-                self.expand.run(mask, target, size, &mut submission)?;
-                submission.send()?.wait("the mask")?;
-            }
         }
-        Ok(marked)
+        Ok(finished.marked)
     }
 
     /// Of the frame of the last [`Inspection::mark`]: by channel the lowest threshold at which no pixel is marked, and the
@@ -797,22 +740,147 @@ impl Repeating for Texture {
     }
 }
 
+/// Whether a buffer has this many bytes.
+fn suffices(buffer: &Option<Arc<ClBuffer>>, bytes: usize) -> bool {
+    buffer.as_ref().is_some_and(|buffer| buffer.size() >= bytes)
+}
+
+impl Submitted for Texture {
+    fn submit<'a>(
+        &'a mut self,
+        Subject { frame, window, .. }: Subject<'a>,
+        (mask, mask_offset): PackedMask<'a>,
+        submission: &mut Submission,
+    ) -> Result<(), ClError> {
+        self.take(&window)?;
+        let mask = Memory::Buffer(mask);
+        let is_judging = self.is_judging();
+        let contrast = self.contrast_in_use();
+        let slot = self.slot;
+        if !self.is_clean {
+            self.is_clean = true;
+            submission.zero(&self.counters, size_of::<Counters>(), "the pixel counters")?;
+        }
+        self.make_pictures(frame, submission)?;
+        self.mark_pixels(is_judging, mask, mask_offset, submission)?;
+        if let (Some(level), Some(presence)) = (contrast, &mut self.presence) {
+            presence.sum(frame, level, &self.counters, TILES + slot, submission)?;
+        } else if self.presence.is_some() {
+            // The search would have cleared the counter of the next frame.
+            self.is_clean = false;
+        }
+        if let Some(ignore) = &mut self.ignore {
+            ignore.clear(mask, mask_offset, &self.counters, slot, submission)?;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> (&Mem, usize) {
+        (&self.counters, Counters::default().len())
+    }
+
+    fn finish(
+        &mut self,
+        Subject { window, meter, .. }: Subject,
+        (mask, mask_offset): PackedMask,
+        counts: &[u32],
+        missing: Option<PackedMask>,
+    ) -> Result<Finished, ClError> {
+        let mask = Memory::Buffer(mask);
+        let slot = self.slot;
+        let count = |at: usize| counts.get(at + slot).copied().unwrap_or(0);
+        let mut finished = Finished::default();
+        let marked = &mut finished.marked;
+        marked.pixels = u64::from(count(0));
+        if let (Some(level), Some(presence)) = (self.contrast_in_use(), &mut self.presence)
+            && count(TILES) > 0
+        {
+            let context = &self.context;
+            let bytes = packed_stride(self.width) * window.rows;
+            if !suffices(&self.own, bytes) {
+                self.own = Some(Arc::new(ClBuffer::new(context, bytes, meter)?));
+            }
+            let mut submission = context.submit(meter, bytes);
+            if let Some(own) = &self.own {
+                let rows = |memory, offset| Rows {
+                    memory,
+                    offset,
+                    stride: bytes,
+                };
+                let to = rows(Memory::Buffer(own), 0);
+                submission.copy(rows(mask, mask_offset), to, bytes, 1)?;
+            }
+            submission.send()?.wait("the mask")?;
+            let judged = Judged {
+                window,
+                comparisons: &self.everywhere,
+                comparison_count: 1,
+                rois: &self.rois.memory,
+                roi_count: self.rois.words.len(),
+                flags: 0,
+                ignored: self.ignore.as_ref().map(Ignore::memory),
+            };
+            let mut mark =
+                |mask, offset| presence.mark(context, level, &judged, mask, offset, meter);
+            let [fresh, missing_pixels] = mark(mask, mask_offset)?;
+            finished.late = u64::from(fresh);
+            marked.missing = u64::from(missing_pixels);
+            if let Some((missing, offset)) = missing {
+                let [fresh, _] = mark(Memory::Buffer(missing), offset)?;
+                finished.newly_missing = u64::from(fresh);
+            }
+        }
+        marked.pixels += finished.late;
+        self.marked = *marked;
+        self.slot = 1 - slot;
+        Ok(finished)
+    }
+
+    fn fail(&mut self) {
+        self.marked = Marked::default();
+        self.is_clean = false;
+    }
+
+    fn measure(
+        &mut self,
+        subject: Subject,
+        mask: PackedMask,
+        runs: &[Run],
+    ) -> Result<&[RunDifference], ClError> {
+        let [plane_width, plane_height] = self.size_args()?;
+        let own = self.own.as_ref().filter(|_| self.marked.missing > 0);
+        // Where the texture is present everywhere the mask stands in for the one before.
+        let own_mask = own.map_or(mask.0, |own| &**own);
+        let args = [
+            plane_width,
+            plane_height,
+            Arg::I32(to_i32(self.window.first, "a row")?),
+            Arg::Mem(&self.pictures.memory),
+            self.pictures.pitch_arg()?,
+            Arg::Mem(&self.threshold_memory),
+            Arg::Reads(Memory::Buffer(own_mask)),
+            Arg::I32(i32::from(own.is_some())),
+        ];
+        let args: [&[Arg]; 2] = [&args, &[]];
+        (self.lister).measure(&self.context, mask, args, runs, subject.meter)
+    }
+
+    fn complete(&self, defect: &mut MeasuredDefect) {
+        // The kernel packs the channel and its excess into the peak, in which the finder counts units of 1/512.
+        let packed = (512.0 * defect.peak_difference) as i64;
+        let channel = (packed.unsigned_abs() & 7) as usize;
+        let excess = (packed.unsigned_abs() >> 3) as f64 / 256.0;
+        let threshold = (self.settings.thresholds.get(channel)).copied();
+        defect.level = channel as u8;
+        defect.peak_difference = excess * threshold.unwrap_or(0.0) * packed.signum() as f64;
+    }
+}
+
 impl Inspection for Texture {
     fn mark(&mut self, subject: Subject, mask: MaskTarget) -> Result<Marked, ClError> {
-        let Subject {
-            frame,
-            window,
-            meter,
-        } = subject;
-        let result = self
-            .take(&window)
-            .and_then(|()| self.write_mask(frame, mask, meter));
-        self.marked = *result.as_ref().unwrap_or(&Marked::default());
-        if result.is_ok() {
-            self.slot = 1 - self.slot;
-        } else {
-            // The frame may be counted in part.
-            self.is_clean = false;
+        let result = self.write_mask(subject, mask);
+        if result.is_err() {
+            self.fail();
         }
         result
     }
@@ -824,49 +892,24 @@ impl Inspection for Texture {
         finder: &mut Finder,
         limits: &Limits,
     ) -> Result<Listed, ClError> {
-        let window = self.window;
-        let (width, height) = (self.width, window.rows);
-        let packed = packed_mask(mask, &self.packed).filter(|_| self.marked.pixels > 0);
-        let Some((buffer, offset)) = packed else {
-            finder.pass(width, height, limits, subject.window.ends_web());
+        let packed = self.packed.clone();
+        let size = [self.width, self.window.rows];
+        let Some(mask) = packed_mask(mask, &packed).filter(|_| self.marked.pixels > 0) else {
+            finder.pass(size[0], size[1], limits, subject.window.ends_web());
             return Ok(finder.list(&[]));
         };
-        let [plane_width, plane_height] = self.size_args()?;
-        let own = self.own.as_ref().filter(|_| self.marked.missing > 0);
-        // Where the texture is present everywhere the mask stands in for the one before.
-        let own_mask = own.map_or(buffer, |own| &**own);
-        let args = [
-            plane_width,
-            plane_height,
-            Arg::I32(to_i32(window.first, "a row")?),
-            Arg::Mem(&self.pictures.memory),
-            self.pictures.pitch_arg()?,
-            Arg::Mem(&self.threshold_memory),
-            Arg::Reads(Memory::Buffer(own_mask)),
-            Arg::I32(i32::from(own.is_some())),
-        ];
         let marked = DeviceMask {
-            buffer,
-            offset,
-            size: [width, height],
+            buffer: mask.0,
+            offset: mask.1,
+            size,
             pixels: self.marked.pixels,
         };
-        let web = (finder, limits, subject.window.ends_web());
-        let args: [&[Arg]; 2] = [&args, &[]];
-        let mut listed = (self.lister).list(&self.context, marked, args, web, subject.meter)?;
+        let web = (&mut *finder, limits, subject.window.ends_web());
+        let runs = (self.lister.scanner).scan(&self.context, marked, web, subject.meter)?;
+        let measured = self.measure(subject, mask, runs)?;
+        let mut listed = finder.list(measured);
         for defect in &mut listed.defects {
-            // The kernel packs the channel and its excess into the peak, in which the finder counts units of 1/512.
-            let packed = (512.0 * defect.peak_difference) as i64;
-            let channel = (packed.unsigned_abs() & 7) as usize;
-            let excess = (packed.unsigned_abs() >> 3) as f64 / 256.0;
-            let threshold = self
-                .settings
-                .thresholds
-                .get(channel)
-                .copied()
-                .unwrap_or(0.0);
-            defect.level = channel as u8;
-            defect.peak_difference = excess * threshold * packed.signum() as f64;
+            self.complete(defect);
         }
         Ok(listed)
     }
@@ -880,6 +923,7 @@ impl Inspection for Texture {
     fn limits(&self) -> Vec<Limit> {
         let limit = |name, margin| Limit {
             name,
+            component: None,
             most: MAX_THRESHOLD,
             step: 1.0 / 256.0,
             rule: Rule {

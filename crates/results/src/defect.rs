@@ -31,7 +31,8 @@ pub struct Defect {
     pub id: u32,
     /// [`Self::OTHER`], [`Self::PATTERN_MISSING`], or the number of a class, from 1.
     pub class: u16,
-    /// [`Self::CONTINUED`] and [`Self::CUT`]; from bit [`Self::LEVEL_SHIFT`] on the [`Self::level`].
+    /// [`Self::CONTINUED`] and [`Self::CUT`]; from bit [`Self::LEVEL_SHIFT`] on the [`Self::level`], then the
+    /// [`Self::component`].
     pub flags: u16,
     /// Major axis of the ellipse with the same second moments, px; 0 in results of version 1.
     pub major_axis: f32,
@@ -57,11 +58,27 @@ impl Defect {
     pub const LEVEL_SHIFT: u32 = 8;
     /// The bits of [`Self::flags`] with the level.
     pub(super) const LEVEL_BITS: u16 = 0xf << Self::LEVEL_SHIFT;
+    /// The first of the two bits of [`Self::flags`] with the component, counted from 1.
+    pub const COMPONENT_SHIFT: u32 = 12;
+    pub(super) const COMPONENT_BITS: u16 = 3 << Self::COMPONENT_SHIFT;
 
     /// The finest level that marks one of its pixels: 0 for single pixels, k for the means of blocks of
     /// 2^k pixels a side. 0 also if the pattern is missing at all its pixels.
     pub fn level(&self) -> u8 {
         ((self.flags & Self::LEVEL_BITS) >> Self::LEVEL_SHIFT) as u8
+    }
+
+    /// The component of the colour that marks most of its pixels: 0 for red, 1 for green, 2 for blue; `None` if components
+    /// were not judged apart.
+    pub fn component(&self) -> Option<u8> {
+        let number = (self.flags & Self::COMPONENT_BITS) >> Self::COMPONENT_SHIFT;
+        (number as u8).checked_sub(1)
+    }
+
+    /// The bits of [`Self::flags`] for a component.
+    pub fn component_flags(component: Option<usize>) -> u16 {
+        let number = component.map_or(0, |component| component as u16 + 1);
+        (number << Self::COMPONENT_SHIFT) & Self::COMPONENT_BITS
     }
 
     /// Major axis over minor axis; infinite if the minor axis is 0.

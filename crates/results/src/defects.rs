@@ -15,6 +15,8 @@ pub(super) const VERSION: u32 = 2;
 
 /// Maximum number of defects in a message, the largest first.
 const MESSAGE_DEFECTS: usize = 16;
+/// Red, green and blue.
+const COMPONENTS: usize = 3;
 /// Between the names of classes in the field `classes`.
 const BETWEEN_CLASSES: &str = ";";
 
@@ -75,8 +77,8 @@ pub struct DefectResult {
     pub overflow: bool,
     /// Names of the classes 1, 2, …; none contains a semicolon.
     pub class_names: Vec<String>,
-    /// Names of the element's channels: a defect's [`Defect::level`] is the channel that marks it most. Empty for elements
-    /// without channels.
+    /// Names of the element's channels: a defect's [`Defect::level`] is the channel that marks it most. Where the components
+    /// of a colour are judged apart, the channels of red, of green and of blue. Empty for elements without channels.
     pub channels: Vec<String>,
     /// Marked pixels of the largest defect that may continue in the next strip; 0 for frames.
     pub open_area: u64,
@@ -181,8 +183,16 @@ impl DefectResult {
         if defect.class == Defect::PATTERN_MISSING {
             return None;
         }
-        let name = self.channels.get(usize::from(defect.level()));
-        name.map(String::as_str)
+        let level = usize::from(defect.level());
+        let channel = match defect.component() {
+            None => level,
+            // An element without channels of its own has one per component.
+            Some(component) => {
+                let of_component = (self.channels.len() / COMPONENTS).max(1);
+                usize::from(component) * of_component + level.min(of_component - 1)
+            }
+        };
+        self.channels.get(channel).map(String::as_str)
     }
 
     /// The part of a defect's box that lies in the frame: x, y, width, height, px.

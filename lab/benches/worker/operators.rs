@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use clinspect_core::{
+    ClError,
     components::{Finder, Limits},
     layout::FrameLayout,
     mask::packed_stride,
@@ -14,8 +15,8 @@ use clinspect_core::{
 use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
-    Align, Arithmetic, Borders, Compare, Contrast, FlatField, Gaussian, GaussianSettings,
-    Histogram, HistogramSettings, Inspection, MaskTarget, NoiseFrom, PitchThreshold,
+    Align, Arithmetic, Borders, Compare, Components, Contrast, FlatField, Gaussian,
+    GaussianSettings, Histogram, HistogramSettings, Inspection, JudgedComponents, MaskTarget, NoiseFrom, PitchThreshold,
     PitchThresholdSettings, Polarity, Reference, Strategy, Subject, Texture, TextureSettings,
 };
 use gst::prelude::*;
@@ -165,7 +166,17 @@ pub fn prepare(
         "pitch_threshold" => {
             let size = packed_stride(frame.width) * frame.height;
             let mask = allocator.alloc(size, None)?;
-            Operator::Marks(Box::new(pitch(&context, &layout, settings)?), mask)
+            let judged = JudgedComponents::Auto;
+            let mut failure = None;
+            let operator = Components::new(&context, &layout, judged, |layout, _| {
+                pitch(&context, layout, settings).map_err(|why| {
+                    let text = why.to_string();
+                    failure = Some(why);
+                    ClError::Refused(text)
+                })
+            });
+            let operator = operator.map_err(|why| failure.unwrap_or_else(|| why.into()))?;
+            Operator::Marks(Box::new(operator), mask)
         }
         "texture" => {
             let size = packed_stride(frame.width) * frame.height;

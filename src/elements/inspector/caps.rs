@@ -1,6 +1,6 @@
 //! Negotiation: frames on the sink pad, masks in one of three forms on the source pad.
 
-use clinspect_opencl::frame::LUMA_FORMATS;
+use clinspect_opencl::frame::{COLOUR_FORMATS, LUMA_FORMATS};
 use clinspect_results::mask_caps::{
     BITMASK, PBM, bitmask, bitmask_template, pbm_template, with_size,
 };
@@ -28,10 +28,15 @@ impl MaskForm {
     }
 }
 
+/// Formats of frames that can be judged.
+fn formats() -> impl Iterator<Item = gst_video::VideoFormat> + Clone {
+    LUMA_FORMATS.iter().chain(&*COLOUR_FORMATS).copied()
+}
+
 /// Caps of frames that can be judged.
 pub(super) fn sink_template() -> gst::Caps {
     gst_video::VideoCapsBuilder::new()
-        .format_list(LUMA_FORMATS.iter().copied())
+        .format_list(formats())
         .build()
 }
 
@@ -65,7 +70,7 @@ pub(super) fn transform(direction: gst::PadDirection, caps: &gst::CapsRef) -> gs
     } else {
         for structure in caps.iter() {
             let mut frame = with_size("video/x-raw", structure);
-            let formats = LUMA_FORMATS.iter().map(|format| format.to_str());
+            let formats = formats().map(|format| format.to_str());
             frame.set("format", gst::List::new(formats));
             forms.append_structure(frame);
         }
@@ -90,7 +95,7 @@ fn grey(from: &gst::StructureRef) -> gst::Structure {
         .is_ok_and(|format| format == "GRAY8");
     structure.set("format", "GRAY8");
     if !is_grey {
-        // The range of luma and the site of chroma do not apply to a mask.
+        // The range of luma, the primaries of a colour and the site of chroma do not apply to a mask.
         structure.remove_fields(["colorimetry", "chroma-site"]);
     }
     structure

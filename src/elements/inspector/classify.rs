@@ -153,7 +153,9 @@ pub(super) fn record(defect: &MeasuredDefect, id: u32, class: u16) -> Defect {
         polarity: defect.polarity,
         id,
         class,
-        flags: defect.flags | u16::from(defect.level) << Defect::LEVEL_SHIFT,
+        flags: defect.flags
+            | u16::from(defect.level) << Defect::LEVEL_SHIFT
+            | Defect::component_flags(defect.component),
         major_axis: defect.major_axis as f32,
         minor_axis: defect.minor_axis as f32,
         orientation: defect.orientation as f32,

@@ -76,7 +76,7 @@ structure!(LearnSettings, "learn" {
         "margin", "Margin",
         "Share of the largest value of the good frames that is added to it: 0.2 sets a limit 20 % above. Channels of \
          cltexture: share of the distance from the mean of the tiles to the largest value. -1 = the element's own: 0.15; \
-         0.1 for deviation-factor, 0.3 for channels, 0.5 for flatness",
+         0.1 for deviation-factor, 0.3 for channels, 0.5 for flatness; twice as much for limits of components",
         OWN..=MAX_MARGIN
     ) = margin;
     file(
@@ -406,10 +406,10 @@ impl Judge<'_> {
 }
 
 impl NewLimits {
-    /// The name of each limit and its value.
-    pub fn values(&self) -> impl Iterator<Item = (&'static str, f64)> {
+    /// Each limit and its value.
+    pub fn values(&self) -> impl Iterator<Item = (Limit, f64)> {
         let limits = self.limits.iter();
-        limits.map(|(limit, learned)| (limit.name, learned.limit))
+        limits.map(|(limit, learned)| (*limit, learned.limit))
     }
 
     /// Posts the message `<message>-learned`, and a warning for a limit that hides the pattern.
@@ -418,23 +418,27 @@ impl NewLimits {
             .field("frames", self.frames as u32)
             .field("missing-frames", self.missing as u32)
             .build();
-        for (Limit { name, .. }, Learned { limit, frame }) in &self.limits {
-            fields.set(*name, limit);
+        for (of, Learned { limit, frame }) in &self.limits {
+            let name = of.full_name();
+            fields.set(&*name, limit);
             fields.set(format!("{name}-frame"), frame);
         }
-        if element.has_property("scale-factors") && self.limits.len() > 1 {
-            fields.set(
-                "scale-factors",
-                element.property::<gst::Array>("scale-factors"),
-            );
-        }
-        if element.has_property("thresholds") {
-            fields.set("thresholds", element.property::<gst::Array>("thresholds"));
+        let are_apart = (self.limits.iter()).any(|(limit, _)| limit.component.is_some());
+        let arrays: &[&str] = match self.limits.len() {
+            _ if are_apart => &["component-limits"],
+            1 => &[],
+            _ => &["scale-factors", "thresholds"],
+        };
+        for &name in arrays {
+            if element.has_property(name) {
+                fields.set(name, element.property::<gst::Array>(name));
+            }
         }
         let message = gst::message::Element::builder(fields).src(element);
         element.post(message.build());
-        for (Limit { name, most, .. }, Learned { limit, frame }) in &self.limits {
-            if limit >= most {
+        for (of, Learned { limit, frame }) in &self.limits {
+            let name = of.full_name();
+            if *limit >= of.most {
                 gst::element_warning!(
                     element,
                     gst::StreamError::Format,

@@ -3,6 +3,7 @@
 
 mod caps;
 mod classify;
+pub mod colour;
 mod ignore;
 mod learn;
 mod masks;
@@ -260,10 +261,7 @@ impl<C: Comparing> InspectorStream<C> {
                 learner,
             })) => {
                 self.limits.restore(learner);
-                let values = limits
-                    .iter()
-                    .zip(values)
-                    .map(|(limit, value)| (limit.name, value));
+                let values = limits.iter().copied().zip(values);
                 self.element.set_limits(&values.collect::<Vec<_>>());
                 let wanted = self.own.settings(&self.element);
                 self.live.switch(wanted, |refused, in_force| {
@@ -423,7 +421,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         self.frames = ([layout.width, layout.height], layout.sample.bits());
         let has_file = self.read_limits()?;
         // A file that cannot be used is not replaced unasked: these frames need not be good.
-        if !has_file && C::lacks_limits(&self.live.in_force()?.settings) {
+        if !has_file && C::lacks_limits(self.live.in_force()?) {
             self.element.inspector().learning.request();
         }
         Ok(())
@@ -477,7 +475,8 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
         let frame_number = element.frame_number(frame.buffer());
         let missing = self.limits.missing();
         if missing > 0 && self.own.training().is_some() {
-            self.own.keep(frame_number, frame.subject(), missing)?;
+            let operator = &mut self.live.in_force()?.operator;
+            (self.own).keep(operator, frame_number, frame.subject(), missing)?;
         }
         self.own.prepare(self.live.in_force()?);
         let Inspected {
@@ -528,7 +527,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             mean_level: mean_level.unwrap_or(0.0),
             pitch_x,
             pitch_y,
-            threshold: C::threshold(&in_force.settings),
+            threshold: C::threshold(in_force),
             alignment: alignment.map(|found| Alignment {
                 shift_x: found.shift[0],
                 shift_y: found.shift[1],
@@ -551,7 +550,7 @@ impl<C: Comparing> FrameStream for InspectorStream<C> {
             mm_per_pixel_x: mm_per_pixel[0],
             mm_per_pixel_y: mm_per_pixel[1],
             class_names: classifier.names(),
-            channels: C::channels().iter().map(|&name| name.into()).collect(),
+            channels: C::channels(in_force),
             open_area: listed.largest_open,
             mask,
             corrupted: frame.is_corrupted,

@@ -8,6 +8,7 @@ use std::{
 
 use gst::{glib, prelude::*};
 
+use super::colour::grey_layout;
 use crate::elements::{
     base_filter::{ClBaseFilter, ClBaseFilterExt, Target, View},
     last_report::LastReport,
@@ -19,7 +20,7 @@ use clinspect_core::{
     pitch::Axis,
     pitch_estimate::{LARGEST_TOLERANCE, Lines, PitchChange, PitchEstimator, PitchTracker},
 };
-use clinspect_operators::Probe;
+use clinspect_operators::{Components, Probe, Submitted};
 
 /// While a pitch is unknown, this many frames are all examined: a live line must not wait.
 const EAGER_FRAMES: u64 = 16;
@@ -82,9 +83,10 @@ pub fn in_use(set: [f64; 2], known: [Option<f64>; 2]) -> [f64; 2] {
 }
 
 fn probes(target: &Target, [along_x, along_y]: [bool; 2]) -> Result<Probes, ClError> {
+    let layout = grey_layout(&target.layout);
     let probe = |wanted: bool, axis| {
         wanted
-            .then(|| Probe::new(&target.context, &target.layout, axis))
+            .then(|| Probe::new(&target.context, &layout, axis))
             .transpose()
     };
     Ok([probe(along_x, Axis::X)?, probe(along_y, Axis::Y)?])
@@ -177,17 +179,18 @@ impl Estimation {
         })
     }
 
-    /// Examines a frame with the probes along x and y, along the axes that are `due`.
+    /// Examines a frame along the axes that are `due`.
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn update(
+    pub fn update<O: Submitted>(
         &mut self,
-        probes: &mut Probes,
+        Probed { comparison, probes }: &mut Probed<Components<O>>,
         due: [bool; 2],
         view: &View,
     ) -> Result<Vec<Change>, ClError> {
         let mut changes = Vec::new();
+        let frame = comparison.grey(view.frame, view.rows, view.meter)?;
         for ((axis, due), (estimate, probe)) in [Axis::X, Axis::Y]
             .into_iter()
             .zip(due)
@@ -202,7 +205,7 @@ impl Estimation {
             }
             probe.take_rows(view.rows)?;
             let length = probe.length();
-            let samples = probe.run(view.frame, view.meter)?;
+            let samples = probe.run(frame, view.meter)?;
             let found = estimate.estimator.estimate(&Lines { samples, length });
             estimate.looked += 1;
             estimate.of_frame = found.map(|found| found.pitch_px);

@@ -10,7 +10,7 @@ use crate::elements::{
     last_report::LastReport,
 };
 use clinspect_core::{ClError, pitch_estimate::LARGEST_TOLERANCE, presence::contrast_q4};
-use clinspect_operators::{Contrast, Repeating};
+use clinspect_operators::{Components, Contrast, Contrasts, Repeating, Submitted};
 
 /// Number of frames in which the pattern is not seen before a warning.
 const PATIENCE: u64 = 4;
@@ -25,20 +25,21 @@ pub struct Presence {
 /// The learned contrast, kept from frame to frame.
 #[derive(Default)]
 pub struct Learned {
-    /// Grey levels of 8 bits, and the pitches for which it was learned.
-    contrast: Option<(f64, [f64; 2])>,
+    /// By component, the number of operators with which it was learned, and the pitches.
+    contrast: Option<(Contrasts, usize, [f64; 2])>,
     /// Frames in which the pattern was not seen.
     unseen: u64,
     warned: LastReport<()>,
 }
 
-/// A minimum contrast for messages.
-pub fn in_words(contrast: Contrast) -> String {
-    match contrast {
+/// Minimum contrasts for messages, one for each component that is judged.
+pub fn in_words(contrasts: impl Iterator<Item = Contrast>) -> String {
+    let words = contrasts.map(|contrast| match contrast {
         Contrast::Off => "0".into(),
         Contrast::Known(level) => format!("{level:.3}"),
         Contrast::Unknown => "unknown".into(),
-    }
+    });
+    words.collect::<Vec<String>>().join("/")
 }
 
 /// The action signal `take-contrast` of an element; `presence` is its part.
@@ -64,18 +65,17 @@ impl Learned {
         self.contrast.is_some()
     }
 
-    /// The contrast of the pattern at about these pitches, grey levels of 8 bits.
+    /// The largest contrast of the pattern at about these pitches, grey levels of 8 bits.
     pub fn contrast_of(&self, pitches: [f64; 2]) -> Option<f64> {
-        let (contrast, of) = self.contrast?;
-        is_about(of, pitches).then_some(contrast)
+        let (contrasts, _, of) = self.contrast?;
+        is_about(of, pitches).then(|| contrasts.largest())
     }
 
-    /// The minimum contrast, unknown if none was learned for about these pitches.
-    pub fn minimum(&self, pitches: [f64; 2]) -> Contrast {
-        match self.contrast_of(pitches) {
-            Some(contrast) => Contrast::Known(contrast / 2.0),
-            None => Contrast::Unknown,
-        }
+    /// The minimum contrasts, unknown if none were learned for about these pitches and as many operators.
+    pub fn minimum(&self, pitches: [f64; 2], operators: usize) -> Option<Contrasts> {
+        let (contrasts, with, of) = self.contrast?;
+        let is_known = is_about(of, pitches) && with == operators;
+        is_known.then(|| Contrasts(contrasts.0.map(|contrast| contrast / 2.0)))
     }
 }
 
@@ -91,11 +91,11 @@ impl Presence {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    pub fn update(
+    pub fn update<O: Submitted + Repeating>(
         &self,
         (element, estimated): (&ClBaseFilter, &Estimated),
         (wanted, estimated_axes): (Contrast, [bool; 2]),
-        comparison: &mut impl Repeating,
+        comparison: &mut Components<O>,
         learned: &mut Learned,
         view: &View,
     ) -> Result<(), ClError> {
@@ -104,25 +104,31 @@ impl Presence {
             return Ok(());
         }
         let pitches = comparison.pitches();
+        let operators = comparison.all().len();
         let wanted = self.is_wanted.swap(false, Ordering::Relaxed);
-        if wanted
-            || learned
-                .contrast
-                .is_some_and(|(_, before)| !is_about(before, pitches))
-        {
+        if wanted || learned.minimum(pitches, operators).is_none() {
             learned.contrast = None;
         }
         if learned.contrast.is_none() {
+            let contrasts =
+                comparison.learn_contrasts(view.frame, view.rows, estimated_axes, view.meter)?;
             // A contrast that rounds to 0 could never be missed.
-            learned.contrast = comparison
-                .learn_contrast(view.frame, view.rows, estimated_axes, view.meter)?
-                .filter(|contrast| contrast_q4(contrast / 2.0) > 0)
-                .map(|contrast| (contrast, pitches));
-            let contrast = learned.contrast.map_or(0.0, |(contrast, _)| contrast);
-            estimated.set_contrast(element, contrast);
+            let seen = |contrast: f64| {
+                if contrast_q4(contrast / 2.0) > 0 {
+                    contrast
+                } else {
+                    0.0
+                }
+            };
+            learned.contrast = contrasts
+                .map(|Contrasts(contrasts)| Contrasts(contrasts.map(seen)))
+                .filter(|contrasts| contrasts.largest() > 0.0)
+                .map(|contrasts| (contrasts, operators, pitches));
+            let contrast = learned.contrast_of(pitches);
+            estimated.set_contrast(element, contrast.unwrap_or(0.0));
             self.warn(element, learned, pitches);
         }
-        comparison.set_contrast(learned.minimum(pitches));
+        comparison.set_minimum(learned.minimum(pitches, operators));
         Ok(())
     }
 
@@ -166,7 +172,7 @@ mod tests {
     #[test]
     fn contrast_of_another_pitch_or_axis_does_not_count() {
         let learned = Learned {
-            contrast: Some((20.0, [7.0, 0.0])),
+            contrast: Some((Contrasts([20.0, 8.0, 0.0]), 3, [7.0, 0.0])),
             ..Learned::default()
         };
         for (pitches, is_kept) in [
@@ -177,8 +183,9 @@ mod tests {
             ([7.0, 9.0], false),
             ([0.0, 0.0], false),
         ] {
-            let known = learned.minimum(pitches) == Contrast::Known(10.0);
+            let known = learned.minimum(pitches, 3) == Some(Contrasts([10.0, 4.0, 0.0]));
             assert_eq!(known, is_kept, "{pitches:?}");
+            assert_eq!(learned.minimum(pitches, 1), None);
         }
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct Of<'a> {
 
 impl Of<'_> {
     fn names(&self) -> String {
-        let names: Vec<&str> = self.limits.iter().map(|limit| limit.name).collect();
+        let names: Vec<String> = self.limits.iter().map(Limit::full_name).collect();
         names.join(BETWEEN)
     }
 
@@ -111,7 +111,8 @@ impl Of<'_> {
             if *value > limit.most {
                 return Err(format!(
                     "the limit {}={value} is above {}",
-                    limit.name, limit.most
+                    limit.full_name(),
+                    limit.most
                 ));
             }
         }

@@ -10,7 +10,7 @@ use crate::elements::base_filter::{
 };
 use clinspect_core::ClError;
 use clinspect_opencl::{Meter, frame::ClFrame};
-use clinspect_operators::{Inspection, Subject};
+use clinspect_operators::{Inspection, Limit, Subject};
 
 /// An element that marks the defects of frames in masks. Its `MODE` is `Both`, and its stream an
 /// [`InspectorStream`](super::InspectorStream).
@@ -25,9 +25,8 @@ pub trait InspectorImpl:
     /// The part that all inspectors have.
     fn inspector(&self) -> &Inspector;
 
-    /// Sets the properties of learned limits, which have the names and the order of
-    /// [`Inspection::limits`], and notifies listeners.
-    fn set_limits(&self, limits: &[(&str, f64)]);
+    /// Sets the properties of learned limits, which have the order of [`Inspection::limits`], and notifies listeners.
+    fn set_limits(&self, limits: &[(Limit, f64)]);
 }
 
 /// A frame that trained the element, and an operator for what the other frames trained.
@@ -97,7 +96,13 @@ pub trait Comparing: Sized + Send + 'static {
     ///
     /// # Errors
     /// A failing OpenCL call.
-    fn keep(&mut self, _frame_number: u64, _subject: Subject, _most: usize) -> Result<(), ClError> {
+    fn keep(
+        &mut self,
+        _operator: &mut Self::Operator,
+        _frame_number: u64,
+        _subject: Subject,
+        _most: usize,
+    ) -> Result<(), ClError> {
         Ok(())
     }
 
@@ -117,7 +122,7 @@ pub trait Comparing: Sized + Send + 'static {
     fn end(&mut self, _element: &Self::Element) {}
 
     /// Whether nothing is judged before limits are learned: they are then learned from the first frames.
-    fn lacks_limits(_settings: &Self::Settings) -> bool {
+    fn lacks_limits(_in_force: &InForce<Self::Settings, Self::Operator>) -> bool {
         false
     }
 
@@ -130,12 +135,10 @@ pub trait Comparing: Sized + Send + 'static {
     }
 
     /// Names of the channels, if a defect's level is one; see [`DefectResult::channels`](clinspect_results::DefectResult::channels).
-    fn channels() -> &'static [&'static str] {
-        &[]
-    }
+    fn channels(in_force: &InForce<Self::Settings, Self::Operator>) -> Vec<String>;
 
-    /// The threshold in force, grey levels.
-    fn threshold(settings: &Self::Settings) -> f64;
+    /// The threshold in force, grey levels; 0 where components or channels have thresholds of their own.
+    fn threshold(in_force: &InForce<Self::Settings, Self::Operator>) -> f64;
 
     /// Grey levels of a picture per grey level of difference.
     fn difference_gain(settings: &Self::Settings) -> f64;

@@ -20,7 +20,7 @@ use crate::elements::{
     },
     debug_category,
     inspector::{
-        self, Comparing, Inspector, InspectorImpl, InspectorStream,
+        self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
         pitches::{Change, Estimated, Estimation, Probed, post_changes},
         presence::{self, Learned, Presence},
     },
@@ -30,7 +30,7 @@ use crate::elements::{
 };
 use clinspect_core::{ClError, pitch::Axis};
 use clinspect_operators::{
-    Contrast, Inspection, PitchThreshold, PitchThresholdSettings, Repeating,
+    Components, Contrast, Inspection, Limit, PitchThreshold, PitchThresholdSettings,
 };
 
 /// Instance of `clpitchthreshold`.
@@ -61,7 +61,7 @@ pub struct Wanted {
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
-type Operator = Probed<PitchThreshold>;
+type Operator = Probed<Components<PitchThreshold>>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clpitchthreshold", "OpenCL pitch comparison"));
@@ -74,7 +74,10 @@ impl ClPitchThreshold {
         last: &mut LastReport<Vec<(Axis, u32)>>,
     ) {
         let InForce { operator, settings } = in_force;
-        let weak = operator.weak_comparisons();
+        let Some(first) = operator.all().first() else {
+            return;
+        };
+        let weak = first.weak_comparisons();
         let names: Vec<(Axis, u32)> = weak.iter().map(|c| (c.axis, c.multiple)).collect();
         if !last.is_new(names) {
             return;
@@ -197,9 +200,14 @@ impl InspectorImpl for ClPitchThreshold {
         &self.inspector
     }
 
-    fn set_limits(&self, limits: &[(&str, f64)]) {
-        lock(&self.settings).set_limits(limits);
+    fn set_limits(&self, limits: &[(Limit, f64)]) {
         let element = self.obj();
+        let values: Vec<f64> = limits.iter().map(|&(_, value)| value).collect();
+        if lock(&self.settings).colour.take(limits) {
+            element.notify("component-limits");
+            return;
+        }
+        lock(&self.settings).set_limits(&values);
         element.notify("threshold");
         if limits.len() > 1 {
             element.notify("scale-factors");
@@ -226,9 +234,7 @@ impl State {
         if !self.estimation.is_due(view) {
             return Ok(());
         }
-        let changes = self
-            .estimation
-            .update(&mut operator.probes, [true; 2], view)?;
+        let changes = self.estimation.update(operator, [true; 2], view)?;
         if changes.contains(&Change::Pitch) {
             self.apply_estimates(element, live)?;
         }
@@ -299,16 +305,24 @@ impl Comparing for State {
         let properties = &plan.properties;
         let layout = &target.layout;
         let frame_height = (!target.line_scan).then_some(layout.height);
-        let settings = PitchThresholdSettings {
-            rois: inspector::regions(&properties.rois, target)?,
-            ignored: plan.ignore.pixels(layout.width, frame_height)?,
-            line_scan: target.line_scan,
-            image: target.images,
-            is_steady: *is_steady,
-            ..properties.comparison(plan.pitches)?
-        };
-        let comparison = PitchThreshold::new(&target.context, layout, &settings)?;
-        target.trial.pitch_threshold(layout, &settings)?;
+        let rois = inspector::regions(&properties.rois, target)?;
+        let ignored = plan.ignore.pixels(layout.width, frame_height)?;
+        let trial = colour::trial(target)?;
+        let comparison = properties.colour.build(target, |layout, component| {
+            let settings = PitchThresholdSettings {
+                rois: rois.clone(),
+                ignored: ignored.clone(),
+                line_scan: target.line_scan,
+                image: target.images,
+                is_steady: *is_steady,
+                ..properties
+                    .of_component(component)?
+                    .comparison(plan.pitches)?
+            };
+            let comparison = PitchThreshold::new(&target.context, layout, &settings)?;
+            trial.pitch_threshold(layout, &settings)?;
+            Ok(comparison)
+        })?;
         Probed::new(comparison, target, properties.estimates())
     }
 
@@ -360,8 +374,9 @@ impl Comparing for State {
         self.steady.count(&settings.plan);
         // A web learns from time to time only, and the comparison may have been built since then.
         if settings.plan.properties.contrast() == Contrast::Unknown {
-            let minimum = self.learned.minimum(operator.pitches());
-            operator.set_contrast(minimum);
+            let operators = operator.all().len();
+            let minimum = self.learned.minimum(operator.pitches(), operators);
+            operator.set_minimum(minimum);
         }
     }
 
@@ -379,8 +394,13 @@ impl Comparing for State {
         Some(contrast * (highest + 1.0) / 256.0)
     }
 
-    fn threshold(wanted: &Wanted) -> f64 {
-        wanted.plan.properties.threshold
+    fn channels(in_force: &InForce<Wanted, Operator>) -> Vec<String> {
+        colour::channels(&in_force.operator, &[])
+    }
+
+    fn threshold(InForce { operator, settings }: &InForce<Wanted, Operator>) -> f64 {
+        let properties = &settings.plan.properties;
+        properties.colour.shared(operator, properties.threshold)
     }
 
     fn difference_gain(wanted: &Wanted) -> f64 {
@@ -389,6 +409,7 @@ impl Comparing for State {
 
     fn in_words(in_force: &InForce<Wanted, Operator>) -> String {
         let properties = &in_force.settings.plan.properties;
-        properties.in_words(in_force.operator.contrast())
+        let operators = in_force.operator.all().iter();
+        properties.in_words(operators.map(PitchThreshold::contrast))
     }
 }

@@ -4,14 +4,21 @@ use gst::{glib, prelude::*};
 
 use crate::elements::{
     checked::Checked,
-    inspector::{Ignore, pitches::in_use, presence},
+    inspector::{
+        Ignore,
+        colour::{self, ColourSettings},
+        pitches::in_use,
+        presence,
+    },
     property_table::{Row, properties},
 };
 use clinspect_core::{
     ClError,
     scales::{MAX_SCALES, SCALE_FACTORS},
 };
-use clinspect_operators::{Borders, Compare, Contrast, PitchThresholdSettings, Polarity};
+use clinspect_operators::{
+    Borders, Compare, Component, Contrast, PitchThresholdSettings, Polarity,
+};
 
 /// Value of a pitch property that asks for an estimate.
 const ESTIMATE: f64 = -1.0;
@@ -46,6 +53,7 @@ pub struct Settings {
     pub rois: Checked<Vec<[u32; 4]>>,
     pub bit_depth: u32,
     pub difference_gain: f64,
+    pub colour: ColourSettings,
 }
 
 /// What an operator is built from, besides the time for which it will be used.
@@ -76,6 +84,7 @@ impl Default for Settings {
             rois: Checked::default(),
             bit_depth: 0,
             difference_gain: 1.0,
+            colour: ColourSettings::default(),
         }
     }
 }
@@ -86,9 +95,20 @@ impl Settings {
         [self.pitch_x < 0.0, self.pitch_y < 0.0]
     }
 
+    /// These settings with the limits of a component.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for limits that are not usable.
+    pub fn of_component(&self, component: Option<Component>) -> Result<Self, ClError> {
+        let mut own = self.clone();
+        let limits = self.colour.limits_of(component, 1 + self.scales as usize)?;
+        own.set_limits(&limits.unwrap_or_default());
+        Ok(own)
+    }
+
     /// Takes learned limits: that of the pixels, then those of the levels.
-    pub fn set_limits(&mut self, limits: &[(&str, f64)]) {
-        let Some((&(_, threshold), levels)) = limits.split_first() else {
+    pub fn set_limits(&mut self, limits: &[f64]) {
+        let Some((&threshold, levels)) = limits.split_first() else {
             return;
         };
         self.threshold = threshold;
@@ -96,7 +116,7 @@ impl Settings {
             // Factors of levels that are not in use stay.
             let factors = self.scale_factors.usable_mut();
             factors.resize(factors.len().max(levels.len()), 0.0);
-            for (factor, (_, limit)) in factors.iter_mut().zip(levels) {
+            for (factor, limit) in factors.iter_mut().zip(levels) {
                 *factor = limit / threshold;
             }
         }
@@ -106,17 +126,18 @@ impl Settings {
     pub fn forget_limits(&mut self) {
         self.threshold = 0.0;
         self.scale_factors = Checked::default();
+        self.colour.forget_limits();
     }
 
-    /// The settings in force for messages; `contrast` is the minimum contrast in use.
-    pub fn in_words(&self, contrast: Contrast) -> String {
+    /// The settings in force for messages; `contrast` are the minimum contrasts in use.
+    pub fn in_words(&self, contrast: impl Iterator<Item = Contrast>) -> String {
         let nick = |value: glib::Value| {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
         let contrast = presence::in_words(contrast);
         format!(
             "compare={} match-center={} multiples={:?} scales={} scale-factors={:?} polarity={} borders={} \
-             min-contrast={contrast}",
+             min-contrast={contrast} component-limits={:?}",
             nick(self.compare.to_value()),
             self.match_center,
             self.multiples.usable(),
@@ -124,6 +145,7 @@ impl Settings {
             self.scale_factors.usable(),
             nick(self.polarity.to_value()),
             nick(self.borders.to_value()),
+            self.colour.limits(),
         )
     }
 
@@ -178,7 +200,8 @@ impl Settings {
 }
 
 pub(super) fn rows() -> Vec<Row<Settings>> {
-    properties!(Settings {
+    let colour = colour::rows("threshold, then those of the levels in use");
+    let mut rows = properties!(Settings {
         double(
             "pitch-x", "Pitch along x",
             "Distance after which the pattern repeats along a row, in pixels, at least 1; \
@@ -246,5 +269,11 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             "With output=difference: grey levels of the picture per grey level of difference",
             0.0..=MAX_GAIN
         ) = difference_gain;
-    })
+    });
+    rows.extend(
+        colour
+            .into_iter()
+            .map(|row| row.within(|settings: &mut Settings| &mut settings.colour)),
+    );
+    rows
 }

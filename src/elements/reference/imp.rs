@@ -15,7 +15,7 @@ use crate::elements::{
         put_back,
     },
     debug_category,
-    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream, Kept},
+    inspector::{self, Comparing, Inspector, InspectorImpl, InspectorStream, Kept, colour},
     lock,
     property_table::{PropertyTable, property_methods},
     text::Location,
@@ -23,8 +23,8 @@ use crate::elements::{
 use clinspect_core::ClError;
 use clinspect_opencl::Meter;
 use clinspect_operators::{
-    Reference, ReferenceSettings, Subject, check_opening, check_threshold, largest_depth,
-    learns_factor,
+    Align, Components, Limit, Models, Reference, ReferenceSettings, Subject, check_opening,
+    check_threshold, largest_depth, learns_factor,
 };
 
 /// Instance of `clreference`.
@@ -35,6 +35,9 @@ pub struct ClReference {
     files: Mutex<Files>,
     pub(super) requests: Requests,
 }
+
+/// Compares frames with the models.
+pub(super) type Operator = Box<Components<Reference>>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("clreference", "OpenCL comparison with a trained picture"));
@@ -126,8 +129,12 @@ impl InspectorImpl for ClReference {
         &self.inspector
     }
 
-    fn set_limits(&self, limits: &[(&str, f64)]) {
-        for &(name, limit) in limits {
+    fn set_limits(&self, limits: &[(Limit, f64)]) {
+        if lock(&self.settings).colour.take(limits) {
+            self.obj().notify("component-limits");
+            return;
+        }
+        for &(Limit { name, .. }, limit) in limits {
             self.obj().set_property(name, limit);
         }
     }
@@ -136,12 +143,13 @@ impl InspectorImpl for ClReference {
 impl Comparing for Trained {
     type Element = ClReference;
     type Settings = Plan;
-    type Operator = Box<Reference>;
+    type Operator = Operator;
 
     fn settings(&self, element: &ClReference) -> Plan {
+        let properties = lock(&element.settings).clone();
         Plan {
-            properties: lock(&element.settings).clone(),
-            model: InUse(self.usable()),
+            model: InUse(self.usable_with(&properties.colour)),
+            properties,
             ignore: element.inspector.ignore(),
         }
     }
@@ -152,41 +160,54 @@ impl Comparing for Trained {
         put_back(now, &refused.properties, &in_force.properties);
     }
 
-    fn build(target: &Target, plan: &Plan) -> Result<Box<Reference>, ClError> {
+    fn build(target: &Target, plan: &Plan) -> Result<Operator, ClError> {
         let settings = &plan.properties;
         check_memory(target.images)?;
         let layout = &target.layout;
         let rois = inspector::regions(&settings.rois, target)?;
         let ignored = (plan.ignore).pixels(layout.width, Some(layout.height))?;
-        let settings = ReferenceSettings {
-            model: plan.model.0.clone(),
+        let trial = colour::trial(target)?;
+        let models = plan.model.0.as_ref();
+        let of_component = |settings: &Settings, component| ReferenceSettings {
+            model: models.and_then(|models| models.of(component)).cloned(),
             threshold: settings.threshold,
             deviation_factor: settings.deviation_factor,
             edge_tolerance: settings.edge_tolerance,
             opening: settings.opening,
             polarity: settings.polarity,
-            align: settings.align,
+            align: match component {
+                // All components lie where the luma was found.
+                Some(_) => Align::None,
+                None => settings.align,
+            },
             search_range: settings.search_range,
             match_score: settings.match_score,
             normalize: settings.normalize,
             train_frames: settings.train_frames,
-            rois,
-            ignored,
+            rois: rois.clone(),
+            ignored: ignored.clone(),
             bit_depth: settings.bit_depth,
         };
-        let reference = Reference::new(&target.context, layout, &settings)?;
-        target.trial.reference(layout, &settings)?;
-        Ok(Box::new(reference))
+        let operator = settings.colour.build(target, |layout, component| {
+            let settings = of_component(&settings.of_component(component)?, component);
+            let reference = Reference::new(&target.context, layout, &settings)?;
+            trial.reference(layout, &settings)?;
+            Ok(reference)
+        })?;
+        let alignment = of_component(settings, None);
+        let operator = operator.with_alignment(layout, &alignment, models)?;
+        Ok(Box::new(operator))
     }
 
     fn negotiate(&mut self, element: &ClReference, caps: &Negotiated) {
-        self.set_frames(&element.obj(), &caps.target.layout);
+        let colour = lock(&element.settings).colour.clone();
+        self.set_frames(&element.obj(), &caps.target.layout, &colour);
     }
 
     fn learn(
         &mut self,
         element: &ClReference,
-        live: &mut Live<Plan, Box<Reference>>,
+        live: &mut Live<Plan, Operator>,
         view: &View,
     ) -> Result<(), ClError> {
         let InForce { operator, settings } = live.in_force()?;
@@ -202,7 +223,7 @@ impl Comparing for Trained {
         self.leave_frame_out();
     }
 
-    fn prepare(&mut self, in_force: &mut InForce<Plan, Box<Reference>>) {
+    fn prepare(&mut self, in_force: &mut InForce<Plan, Operator>) {
         in_force.operator.set_blind(self.is_training());
     }
 
@@ -210,15 +231,21 @@ impl Comparing for Trained {
         self.trained_on()
     }
 
-    fn keep(&mut self, frame_number: u64, subject: Subject, most: usize) -> Result<(), ClError> {
-        self.keep_frame(frame_number, subject, most)
+    fn keep(
+        &mut self,
+        operator: &mut Operator,
+        frame_number: u64,
+        subject: Subject,
+        most: usize,
+    ) -> Result<(), ClError> {
+        self.keep_frame(operator, frame_number, subject, most)
     }
 
     fn next_kept(
         &mut self,
-        operator: &Box<Reference>,
+        operator: &Operator,
         meter: &Arc<Meter>,
-    ) -> Result<Option<Kept<Box<Reference>>>, ClError> {
+    ) -> Result<Option<Kept<Operator>>, ClError> {
         self.next_kept_frame(operator, meter)
     }
 
@@ -229,7 +256,9 @@ impl Comparing for Trained {
     fn counted_under(plan: &Plan) -> Plan {
         let mut plan = plan.clone();
         let properties = &mut plan.properties;
-        let model = plan.model.0.as_deref();
+        properties.colour.forget_limits();
+        let models = plan.model.0.as_ref().map_or(&[][..], Models::all);
+        let model = models.first().map(|model| &**model);
         if learns_factor(properties.deviation_factor, model, properties.train_frames) {
             properties.deviation_factor = 1.0;
         } else {
@@ -238,15 +267,24 @@ impl Comparing for Trained {
         plan
     }
 
-    fn threshold(plan: &Plan) -> f64 {
-        plan.properties.threshold
+    fn channels(in_force: &InForce<Plan, Operator>) -> Vec<String> {
+        colour::channels(&in_force.operator, &[])
+    }
+
+    fn threshold(InForce { operator, settings }: &InForce<Plan, Operator>) -> f64 {
+        let properties = &settings.properties;
+        if properties.deviation_factor > 0.0 {
+            // Components have factors of their own, and share the threshold.
+            return properties.threshold;
+        }
+        properties.colour.shared(operator, properties.threshold)
     }
 
     fn difference_gain(plan: &Plan) -> f64 {
         plan.properties.difference_gain
     }
 
-    fn in_words(in_force: &InForce<Plan, Box<Reference>>) -> String {
+    fn in_words(in_force: &InForce<Plan, Operator>) -> String {
         in_force.settings.properties.in_words()
     }
 }

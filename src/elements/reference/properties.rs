@@ -6,12 +6,15 @@ use gst::{glib, prelude::*};
 
 use crate::elements::{
     checked::Checked,
-    inspector::{DrawnPicture, Ignore, Output, OutputChoice},
+    inspector::{
+        DrawnPicture, Ignore, Output, OutputChoice,
+        colour::{self, ColourSettings},
+    },
     property_table::{Row, properties},
     text::Location,
 };
-use clinspect_core::reference::{MOST_FRAMES, Model};
-use clinspect_operators::{Align, NormalizeBy, Polarity};
+use clinspect_core::{ClError, reference::MOST_FRAMES};
+use clinspect_operators::{Align, Component, Models, NormalizeBy, Polarity};
 
 const MAX_THRESHOLD: f64 = 65_535.0;
 const MAX_FACTOR: f64 = 1000.0;
@@ -76,14 +79,17 @@ impl From<Output> for ReferenceOutput {
     }
 }
 
-/// A model in use; two are equal if they are the same object.
+/// The models in use; two are equal if they are the same objects.
 #[derive(Debug, Clone, Default)]
-pub struct InUse(pub Option<Arc<Model>>);
+pub struct InUse(pub Option<Models>);
 
 impl PartialEq for InUse {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (Some(a), Some(b)) => {
+                let (a, b) = (a.all(), b.all());
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| Arc::ptr_eq(a, b))
+            }
             (a, b) => a.is_none() && b.is_none(),
         }
     }
@@ -105,6 +111,7 @@ pub struct Settings {
     pub difference_gain: f64,
     pub rois: Checked<Vec<[u32; 4]>>,
     pub bit_depth: u32,
+    pub colour: ColourSettings,
 }
 
 /// What an operator is built from.
@@ -133,18 +140,37 @@ impl Default for Settings {
             difference_gain: 1.0,
             rois: Checked::default(),
             bit_depth: 0,
+            colour: ColourSettings::default(),
         }
     }
 }
 
 impl Settings {
+    /// These settings with the limit of a component.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for limits that are not usable.
+    pub fn of_component(&self, component: Option<Component>) -> Result<Self, ClError> {
+        let mut own = self.clone();
+        let limit = self.colour.limits_of(component, 1)?;
+        if let Some(&limit) = limit.iter().flatten().next() {
+            if self.deviation_factor > 0.0 {
+                own.deviation_factor = limit;
+            } else {
+                own.threshold = limit;
+            }
+        }
+        Ok(own)
+    }
+
     /// The settings in force, for messages.
     pub fn in_words(&self) -> String {
         let nick = |value: glib::Value| {
             glib::EnumValue::from_value(&value).map_or("", |(_, choice)| choice.nick())
         };
         format!(
-            "deviation-factor={} edge-tolerance={} opening={} polarity={} align={} search-range={} match-score={} normalize={}",
+            "deviation-factor={} edge-tolerance={} opening={} polarity={} align={} search-range={} match-score={} normalize={} \
+             component-limits={:?}",
             self.deviation_factor,
             self.edge_tolerance,
             self.opening,
@@ -153,6 +179,7 @@ impl Settings {
             self.search_range,
             self.match_score,
             nick(self.normalize.to_value()),
+            self.colour.limits(),
         )
     }
 }
@@ -174,7 +201,8 @@ pub(super) fn file_rows() -> Vec<Row<Files>> {
 }
 
 pub(super) fn rows() -> Vec<Row<Settings>> {
-    properties!(Settings {
+    let colour = colour::rows("deviation-factor, or threshold if that decides alone,");
+    let mut rows = properties!(Settings {
         double(
             "threshold", "Threshold",
             "A pixel is marked if it differs from the mean of the training by more than this, in grey levels of a \
@@ -232,5 +260,11 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
         ) = rois;
         bit_depth() = bit_depth;
-    })
+    });
+    rows.extend(
+        colour
+            .into_iter()
+            .map(|row| row.within(|settings: &mut Settings| &mut settings.colour)),
+    );
+    rows
 }

@@ -10,20 +10,18 @@ use std::{
 
 use gst::{glib::subclass::Signal, prelude::Cast, subclass::prelude::ObjectSubclassIsExt};
 
-use super::{ClReference, file};
+use super::{ClReference, file, imp::Operator};
 use crate::elements::{
     base_filter::{ClBaseFilterExt, View},
-    inspector::Kept,
+    inspector::{Kept, colour::ColourSettings},
     last_report::LastReport,
     saver::{Saver, Saving},
 };
-use clinspect_core::{
-    ClError,
-    layout::{FrameLayout, SampleType},
-    reference::Model,
-};
+use clinspect_core::{ClError, layout::FrameLayout, reference::Model};
 use clinspect_opencl::Meter;
-use clinspect_operators::{HeldOut, Progress, Reference, Subject, Training};
+use clinspect_operators::{
+    ComponentTraining, Components, HeldOut, Models, Progress, Reference, Subject,
+};
 
 /// What the signal tells the streaming thread.
 #[derive(Default)]
@@ -35,14 +33,14 @@ pub struct Requests {
 /// The model, and the training in progress; kept from frame to frame.
 #[derive(Default)]
 pub struct Trained {
-    model: Option<Arc<Model>>,
-    /// Size and samples of the frames.
-    frames: Option<([usize; 2], SampleType)>,
-    training: Option<Training>,
-    /// Numbers and samples of frames of the training, from which limits are learned.
-    kept: Vec<(u64, Vec<u16>)>,
+    model: Option<Models>,
+    /// The layout of the frames.
+    frames: Option<FrameLayout>,
+    training: Option<ComponentTraining>,
+    /// Numbers, and samples by component, of frames of the training, from which limits are learned.
+    kept: Vec<(u64, Vec<Vec<u16>>)>,
     /// The training that has ended, until the kept frames are judged.
-    ended: Option<Training>,
+    ended: Option<ComponentTraining>,
     /// See [`Self::trained_on`].
     trained_on: Option<[u32; 2]>,
     /// The element has decided whether a training begins at the start, which it does once.
@@ -72,10 +70,15 @@ pub fn signal() -> Signal {
 
 impl Trained {
     /// The model, if frames of the current caps can be compared with it.
-    pub fn usable(&self) -> Option<Arc<Model>> {
-        let (size, sample) = self.frames?;
+    pub fn usable_with(&self, colour: &ColourSettings) -> Option<Models> {
+        self.usable(colour.are_apart(self.frames.as_ref()?))
+    }
+
+    /// The same where it is known whether components are judged apart.
+    fn usable(&self, are_apart: bool) -> Option<Models> {
         let model = self.model.as_ref()?;
-        (model.check_fits(size, sample.bits()).is_ok()).then(|| model.clone())
+        let fits = check_fits(model, self.frames.as_ref()?, are_apart);
+        fits.is_ok().then(|| model.clone())
     }
 
     /// Whether the frame must not be compared: it belongs to a training.
@@ -102,14 +105,19 @@ impl Trained {
     }
 
     /// Frames have this layout from now on. Reads the model from the file if no model fits them.
-    pub fn set_frames(&mut self, element: &ClReference, layout: &FrameLayout) {
-        let frames = ([layout.width, layout.height], layout.sample);
-        let before = self.frames.replace(frames);
-        if before == Some(frames) {
+    pub fn set_frames(
+        &mut self,
+        element: &ClReference,
+        layout: &FrameLayout,
+        colour: &ColourSettings,
+    ) {
+        let before = self.frames.replace(layout.clone());
+        if before.as_ref() == Some(layout) {
             return;
         }
-        let ([width, height], _) = frames;
-        if let (Some(training), Some(([w, h], _))) = (self.training.take(), before) {
+        let (width, height) = (layout.width, layout.height);
+        if let (Some(training), Some(before)) = (self.training.take(), before) {
+            let (w, h) = (before.width, before.height);
             gst::element_warning!(
                 element,
                 gst::StreamError::Format,
@@ -128,9 +136,15 @@ impl Trained {
         }
         self.missing.clear();
         self.is_absent = false;
-        if self.usable().is_none() && !self.location.as_os_str().is_empty() {
+        let are_apart = colour.are_apart(layout);
+        if self.usable(are_apart).is_none() && !self.location.as_os_str().is_empty() {
             self.saver.wait();
-            match file::read(&self.location, [width, height], layout.sample.bits()) {
+            match file::read(
+                &self.location,
+                [width, height],
+                layout.sample.bits(),
+                are_apart,
+            ) {
                 Ok(Some(model)) => {
                     self.model = Some(model);
                     return;
@@ -149,7 +163,7 @@ impl Trained {
                 }
             }
         }
-        let fits = |model: &Arc<Model>| model.check_fits([width, height], layout.sample.bits());
+        let fits = |model: &Models| check_fits(model, layout, are_apart);
         if let Some(Err(why)) = self.model.as_ref().map(fits) {
             self.missing.is_new(());
             gst::element_warning!(
@@ -172,7 +186,7 @@ impl Trained {
         &mut self,
         element: &ClReference,
         train_frames: u32,
-        operator: &Reference,
+        operator: &mut Components<Reference>,
         view: &View,
     ) -> Result<(), ClError> {
         self.trained_on = None;
@@ -184,12 +198,12 @@ impl Trained {
             self.begin(element, train_frames, operator)?;
         }
         let Some(training) = &mut self.training else {
-            if !operator.is_comparing() && self.usable().is_none() {
+            if !operator.is_comparing() && self.usable(operator.are_apart()).is_none() {
                 self.warn_missing(element);
             }
             return Ok(());
         };
-        let progress = training.add(view.frame, view.meter);
+        let progress = training.add(operator, (view.frame, view.rows), view.meter);
         self.trained_on = Some([training.frames(), training.wanted()]);
         match progress {
             Ok(Progress::Added) => {}
@@ -229,7 +243,7 @@ impl Trained {
         &mut self,
         element: &ClReference,
         train_frames: u32,
-        operator: &Reference,
+        operator: &Components<Reference>,
     ) -> Result<(), ClError> {
         if train_frames == 0 {
             gst::element_warning!(
@@ -246,7 +260,7 @@ impl Trained {
     }
 
     /// Writes the model, if a file is named.
-    fn save(&mut self, element: &ClReference, model: &Arc<Model>) {
+    fn save(&mut self, element: &ClReference, model: &Models) {
         if self.location.as_os_str().is_empty() {
             return;
         }
@@ -267,6 +281,7 @@ impl Trained {
     /// A failing OpenCL call.
     pub fn keep_frame(
         &mut self,
+        operator: &mut Components<Reference>,
         number: u64,
         subject: Subject,
         most: usize,
@@ -275,7 +290,8 @@ impl Trained {
         let Some(training) = training.filter(|_| self.kept.len() < most) else {
             return Ok(());
         };
-        let samples = training.last_samples(subject.frame, subject.meter)?;
+        let frame = (subject.frame, subject.window.height);
+        let samples = training.last_samples(operator, frame, subject.meter)?;
         self.kept.extend(samples.map(|samples| (number, samples)));
         Ok(())
     }
@@ -286,9 +302,9 @@ impl Trained {
     /// A failing OpenCL call.
     pub fn next_kept_frame(
         &mut self,
-        operator: &Reference,
+        operator: &Components<Reference>,
         meter: &Arc<Meter>,
-    ) -> Result<Option<Kept<Box<Reference>>>, ClError> {
+    ) -> Result<Option<Kept<Operator>>, ClError> {
         let Some(training) = &mut self.ended else {
             return Ok(None);
         };
@@ -343,19 +359,36 @@ impl Trained {
     }
 }
 
-/// Posts a message about a new model.
-fn post(element: &ClReference, model: &Model) {
-    let [width, height] = model.size().map(|v| v as u32);
-    let mean = |values: &[u32]| {
-        let sum: u64 = values.iter().map(|&v| u64::from(v)).sum();
-        sum as f64 / 256.0 / values.len() as f64
+/// Why frames of this layout, whose components are judged apart or not, cannot be compared with models.
+///
+/// # Errors
+/// A sentence with both.
+fn check_fits(models: &Models, layout: &FrameLayout, are_apart: bool) -> Result<(), String> {
+    if are_apart != (models.all().len() > 1) {
+        return Err(file::other_components(are_apart));
+    }
+    let size = [layout.width, layout.height];
+    let mut models = models.all().iter();
+    models.try_for_each(|model| model.check_fits(size, layout.sample.bits()))
+}
+
+/// Posts a message about a new model. The levels are those of grey, or the means of red, green and blue.
+fn post(element: &ClReference, models: &Models) {
+    let Some(first) = models.all().first() else {
+        return;
+    };
+    let [width, height] = first.size().map(|v| v as u32);
+    let mean = |values: fn(&Model) -> &[u32]| {
+        let all = models.all().iter().flat_map(|model| values(model));
+        let (sum, count) = all.fold((0_u64, 0_u64), |(sum, n), &v| (sum + u64::from(v), n + 1));
+        sum as f64 / 256.0 / count.max(1) as f64
     };
     let fields = gst::Structure::builder("clreference-model")
-        .field("frames", model.frames())
+        .field("frames", first.frames())
         .field("width", width)
         .field("height", height)
-        .field("mean-level", mean(model.mean()))
-        .field("mean-deviation", mean(model.deviation()))
+        .field("mean-level", mean(Model::mean))
+        .field("mean-deviation", mean(Model::deviation))
         .build();
     element.post(gst::message::Element::builder(fields).src(element).build());
 }

@@ -17,7 +17,7 @@ use crate::elements::{
     },
     debug_category,
     inspector::{
-        self, Comparing, Inspector, InspectorImpl, InspectorStream,
+        self, Comparing, Inspector, InspectorImpl, InspectorStream, colour,
         pitches::{Change, Estimated, Estimation, Probed, post_changes},
         presence::{self, Learned, Presence},
     },
@@ -25,7 +25,7 @@ use crate::elements::{
     property_table::{PropertyTable, property_methods},
 };
 use clinspect_core::{ClError, texture::CHANNEL_NAMES};
-use clinspect_operators::{Contrast, Repeating, Texture, TextureSettings};
+use clinspect_operators::{Component, Components, Contrast, Limit, Texture, TextureSettings};
 
 /// Instance of `cltexture`.
 #[derive(Default)]
@@ -44,7 +44,7 @@ pub struct State {
 }
 
 /// Compares frames, and copies the lines from which the pitches are estimated.
-type Operator = Probed<Texture>;
+type Operator = Probed<Components<Texture>>;
 
 static CAT: LazyLock<gst::DebugCategory> =
     LazyLock::new(|| debug_category("cltexture", "OpenCL texture comparison"));
@@ -136,8 +136,12 @@ impl InspectorImpl for ClTexture {
         &self.inspector
     }
 
-    fn set_limits(&self, limits: &[(&str, f64)]) {
-        let thresholds: Vec<f64> = limits.iter().map(|&(_, limit)| limit).collect();
+    fn set_limits(&self, limits: &[(Limit, f64)]) {
+        if lock(&self.settings).colour.take(limits) {
+            self.obj().notify("component-limits");
+            return;
+        }
+        let thresholds: Vec<f64> = limits.iter().map(|&(_, value)| value).collect();
         lock(&self.settings).thresholds = thresholds.into();
         self.obj().notify("thresholds");
     }
@@ -161,7 +165,7 @@ impl State {
         // The pitch along the web varies with the line's speed, so each frame tells its own. The camera's distance decides
         // that along a row.
         let due = [self.estimation.is_due(view), true];
-        let changes = (self.estimation).update(&mut operator.probes, due, view)?;
+        let changes = (self.estimation).update(operator, due, view)?;
         if changes.contains(&Change::Pitch) {
             let known = self.estimation.pitches();
             element.estimated.set_pitches(object, known);
@@ -177,10 +181,20 @@ impl State {
     fn apply_pitches(&self, in_force: &mut InForce<Plan, Operator>) {
         let estimated = self.estimation.pitches_of_frame();
         let pitches = in_force.settings.properties.pitches(estimated);
-        if let Err(why) = in_force.operator.set_pitches(pitches) {
-            gst::debug!(CAT, "pitches {pitches:?}: {why}");
+        for part in in_force.operator.comparison.all_mut() {
+            if let Err(why) = part.set_pitches(pitches) {
+                gst::debug!(CAT, "pitches {pitches:?}: {why}");
+            }
         }
     }
+}
+
+/// The minimum contrast that is wanted.
+fn wanted_contrast(InForce { operator, settings }: &InForce<Plan, Operator>) -> Contrast {
+    // If components have limits of their own, these have the contrast of each.
+    let first = Component::ALL.into_iter().find(|_| operator.are_apart());
+    let own = settings.properties.of_component(first);
+    own.map_or(settings.properties.contrast(), |own| own.contrast())
 }
 
 impl Comparing for State {
@@ -206,16 +220,23 @@ impl Comparing for State {
         let properties = &plan.properties;
         let layout = &target.layout;
         let frame_height = (!target.line_scan).then_some(layout.height);
-        let settings = TextureSettings {
-            rois: inspector::regions(&properties.rois, target)?,
-            ignored: plan.ignore.pixels(layout.width, frame_height)?,
-            line_scan: target.line_scan,
-            image: target.images,
-            // Estimates follow from frame to frame.
-            ..properties.comparison(properties.pitches([None; 2]))?
-        };
-        let comparison = Texture::new(&target.context, layout, &settings)?;
-        target.trial.texture(layout, &settings)?;
+        let rois = inspector::regions(&properties.rois, target)?;
+        let ignored = plan.ignore.pixels(layout.width, frame_height)?;
+        let trial = colour::trial(target)?;
+        let comparison = properties.colour.build(target, |layout, component| {
+            let properties = properties.of_component(component)?;
+            let settings = TextureSettings {
+                rois: rois.clone(),
+                ignored: ignored.clone(),
+                line_scan: target.line_scan,
+                image: target.images,
+                // Estimates follow from frame to frame.
+                ..properties.comparison(properties.pitches([None; 2]))?
+            };
+            let comparison = Texture::new(&target.context, layout, &settings)?;
+            trial.texture(layout, &settings)?;
+            Ok(comparison)
+        })?;
         Probed::new(comparison, target, properties.estimates())
     }
 
@@ -236,12 +257,10 @@ impl Comparing for State {
         self.estimate(element, live, view)?;
         let in_force = live.in_force()?;
         self.apply_pitches(in_force);
+        let contrast = wanted_contrast(in_force);
         let InForce { operator, settings } = in_force;
         let object = element.obj();
-        let wanted = (
-            settings.properties.contrast(),
-            settings.properties.estimates(),
-        );
+        let wanted = (contrast, settings.properties.estimates());
         let of = (object.upcast_ref(), &element.estimated);
         let learned = &mut self.learned;
         (element.presence).update(of, wanted, &mut operator.comparison, learned, view)
@@ -249,7 +268,7 @@ impl Comparing for State {
 
     fn learning(&self, in_force: &InForce<Plan, Operator>) -> Learning {
         let properties = &in_force.settings.properties;
-        let learns_contrast = properties.contrast() == Contrast::Unknown;
+        let learns_contrast = wanted_contrast(in_force) == Contrast::Unknown;
         if properties.estimates() == [false; 2] && !learns_contrast {
             Learning::Off
         } else if in_force.operator.pitches().contains(&0.0)
@@ -263,29 +282,32 @@ impl Comparing for State {
 
     fn prepare(&mut self, in_force: &mut InForce<Plan, Operator>) {
         self.apply_pitches(in_force);
-        let InForce { operator, settings } = in_force;
         // A web learns from time to time only, and the comparison may have been built since then.
-        if settings.properties.contrast() == Contrast::Unknown {
-            let minimum = self.learned.minimum(operator.pitches());
-            operator.set_contrast(minimum);
+        if wanted_contrast(in_force) == Contrast::Unknown {
+            let operator = &mut in_force.operator;
+            let operators = operator.all().len();
+            let minimum = self.learned.minimum(operator.pitches(), operators);
+            operator.set_minimum(minimum);
         }
     }
 
-    fn lacks_limits(plan: &Plan) -> bool {
-        plan.properties.thresholds.usable().is_empty()
+    fn lacks_limits(InForce { operator, settings }: &InForce<Plan, Operator>) -> bool {
+        let properties = &settings.properties;
+        properties.thresholds.usable().is_empty() && !properties.colour.has_own(operator)
     }
 
     fn counted_under(plan: &Plan) -> Plan {
         let mut counted = plan.clone();
         counted.properties.thresholds = Default::default();
+        counted.properties.colour.forget_limits();
         counted
     }
 
-    fn channels() -> &'static [&'static str] {
-        &CHANNEL_NAMES
+    fn channels(in_force: &InForce<Plan, Operator>) -> Vec<String> {
+        colour::channels(&in_force.operator, &CHANNEL_NAMES)
     }
 
-    fn threshold(_: &Plan) -> f64 {
+    fn threshold(_: &InForce<Plan, Operator>) -> f64 {
         // The channels have thresholds of their own, which are no grey levels.
         0.0
     }
@@ -295,6 +317,7 @@ impl Comparing for State {
     }
 
     fn in_words(in_force: &InForce<Plan, Operator>) -> String {
-        (in_force.settings.properties).in_words(in_force.operator.contrast())
+        let operators = in_force.operator.all().iter();
+        (in_force.settings.properties).in_words(operators.map(Texture::contrast))
     }
 }

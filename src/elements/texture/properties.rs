@@ -4,14 +4,19 @@ use gst::{glib, prelude::*};
 
 use crate::elements::{
     checked::Checked,
-    inspector::{DrawnPicture, Ignore, Output, OutputChoice, pitches::in_use, presence},
+    inspector::{
+        DrawnPicture, Ignore, Output, OutputChoice,
+        colour::{self, ColourSettings},
+        pitches::in_use,
+        presence,
+    },
     property_table::{Row, properties},
 };
 use clinspect_core::{
     ClError,
     texture::{CHANNEL_NAMES, CHANNELS, FLATNESS, FLATNESS_NAME, MAX_THRESHOLD},
 };
-use clinspect_operators::{Contrast, NoiseFrom, TextureSettings};
+use clinspect_operators::{Component, Contrast, NoiseFrom, TextureSettings};
 
 /// Value of a pitch property that asks for an estimate.
 const ESTIMATE: f64 = -1.0;
@@ -75,6 +80,7 @@ pub struct Settings {
     pub min_contrast: f64,
     pub rois: Checked<Vec<[u32; 4]>>,
     pub bit_depth: u32,
+    pub colour: ColourSettings,
 }
 
 /// What an operator is built from.
@@ -95,6 +101,7 @@ impl Default for Settings {
             min_contrast: AUTOMATIC,
             rois: Checked::default(),
             bit_depth: 0,
+            colour: ColourSettings::default(),
         }
     }
 }
@@ -110,6 +117,18 @@ impl Settings {
         in_use([self.pitch_x, self.pitch_y], known)
     }
 
+    /// These settings with the limits of a component.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for limits that are not usable.
+    pub fn of_component(&self, component: Option<Component>) -> Result<Self, ClError> {
+        let mut own = self.clone();
+        if let Some(limits) = self.colour.limits_of(component, CHANNELS + 1)? {
+            own.thresholds = limits.into();
+        }
+        Ok(own)
+    }
+
     /// The minimum contrast for an operator.
     pub fn contrast(&self) -> Contrast {
         match (self.min_contrast, self.thresholds.usable().get(CHANNELS)) {
@@ -120,15 +139,16 @@ impl Settings {
         }
     }
 
-    /// The settings in force for messages; `contrast` is the minimum contrast in use.
-    pub fn in_words(&self, contrast: Contrast) -> String {
+    /// The settings in force for messages; `contrast` are the minimum contrasts in use.
+    pub fn in_words(&self, contrast: impl Iterator<Item = Contrast>) -> String {
         let contrast = presence::in_words(contrast);
         let noise_from = self.noise_from.to_value();
         let noise_from = glib::EnumValue::from_value(&noise_from);
         format!(
-            "thresholds={:?} noise-from={} min-contrast={contrast}",
+            "thresholds={:?} noise-from={} min-contrast={contrast} component-limits={:?}",
             self.thresholds.usable(),
             noise_from.map_or("", |(_, choice)| choice.nick()),
+            self.colour.limits(),
         )
     }
 
@@ -167,7 +187,8 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
          learn them from the first frames, which must be good; until then frames get the verdict none",
         CHANNEL_NAMES.join(", ")
     );
-    properties!(Settings {
+    let colour = colour::rows("the numbers of thresholds");
+    let mut rows = properties!(Settings {
         double(
             "pitch-x", "Pitch along x",
             "Distance after which the texture repeats along a row, in pixels, at least 2; -1 = estimate from the frames",
@@ -195,5 +216,11 @@ pub(super) fn rows() -> Vec<Row<Settings>> {
             "Pixels to judge, <<x, y, width, height>, ...>; empty = whole frame"
         ) = rois;
         bit_depth() = bit_depth;
-    })
+    });
+    rows.extend(
+        colour
+            .into_iter()
+            .map(|row| row.within(|settings: &mut Settings| &mut settings.colour)),
+    );
+    rows
 }

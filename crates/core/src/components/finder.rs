@@ -6,7 +6,7 @@ mod tests;
 use std::iter::once;
 
 use super::{
-    CONTINUED, CUT, Limits, Listed, Run, RunDifference,
+    COMPONENTS, CONTINUED, CUT, Limits, Listed, Run, RunDifference,
     band::Band,
     dilate::Dilate,
     labels::Labels,
@@ -156,8 +156,31 @@ impl Finder {
     /// Takes the differences of the runs that [`Self::scan`] returned, in their order, and lists the
     /// defects that close with this strip.
     pub fn list(&mut self, differences: &[RunDifference]) -> Listed {
+        self.add_differences(differences.iter().map(|run| (0, run, 0)));
+        self.finish()
+    }
+
+    /// [`Self::list`] where the components of a colour are judged apart: the differences of the pixels that each component
+    /// marks, and by run the number of these pixels.
+    pub fn list_components(
+        &mut self,
+        differences: &[Vec<RunDifference>; COMPONENTS],
+        pixels: &[[u32; COMPONENTS]],
+    ) -> Listed {
+        for (component, differences) in differences.iter().enumerate() {
+            let runs = differences.iter().zip(pixels);
+            self.add_differences(runs.map(|(run, pixels)| (component, run, pixels[component])));
+        }
+        self.finish()
+    }
+
+    /// Adds the differences of a component, one for each run, and its number of pixels.
+    fn add_differences<'a>(
+        &mut self,
+        differences: impl Iterator<Item = (usize, &'a RunDifference, u32)>,
+    ) {
         let listed = self.listed.len();
-        for (run, difference) in self.runs.iter().zip(differences) {
+        for (run, (component, difference, pixels)) in self.runs.iter().zip(differences) {
             let number = run.defect as usize;
             let sums = if number < listed {
                 self.listed.get_mut(number)
@@ -165,9 +188,12 @@ impl Finder {
                 self.open.get_mut(number - listed)
             };
             if let Some(sums) = sums {
-                sums.add_difference((i64::from(run.y), run.x0), difference);
+                sums.add_difference(component, (i64::from(run.y), run.x0), difference, pixels);
             }
         }
+    }
+
+    fn finish(&mut self) -> Listed {
         self.runs.clear();
         Listed {
             defects: self.listed.drain(..).map(|sums| sums.defect()).collect(),

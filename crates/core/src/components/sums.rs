@@ -1,7 +1,7 @@
 //! Exact sums over the pixels of a defect, and the features computed from them.
 
 use super::{
-    CONTINUED, CUT, MeasuredDefect, RunDifference,
+    COMPONENTS, CONTINUED, CUT, MeasuredDefect, RunDifference,
     rows::{BITS, for_words},
 };
 
@@ -132,12 +132,45 @@ pub(super) struct Sums {
     yy: u128,
     xy: u128,
     sides: i64,
-    difference: i128,
+    /// By component of the colour; only the first one without components.
+    differences: [Differences; COMPONENTS],
+    pub flags: u16,
+}
+
+/// Sums over the pixels that a component marks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Differences {
+    /// Their number; 0 without components.
+    pixels: u64,
+    sum: i128,
     peak: i32,
     /// Row and column of the run with the peak.
     peak_at: (i64, u32),
     signs: u32,
-    pub flags: u16,
+}
+
+impl Differences {
+    fn merge(&mut self, other: &Self) {
+        self.pixels += other.pixels;
+        self.sum += other.sum;
+        self.signs |= other.signs;
+        let (own, its) = (self.peak.unsigned_abs(), other.peak.unsigned_abs());
+        if its > own || its == own && other.peak_at < self.peak_at {
+            self.peak = other.peak;
+            self.peak_at = other.peak_at;
+        }
+    }
+
+    fn add(&mut self, at: (i64, u32), run: &RunDifference, pixels: u32) {
+        self.pixels += u64::from(pixels);
+        self.sum += i128::from(run.sum);
+        self.signs |= run.signs;
+        // The first of equal ones stays.
+        if run.peak.unsigned_abs() > self.peak.unsigned_abs() {
+            self.peak = run.peak;
+            self.peak_at = at;
+        }
+    }
 }
 
 impl Sums {
@@ -180,24 +213,23 @@ impl Sums {
         self.yy += other.yy + 2 * shift * other.y + shift * shift * area;
         self.xy += other.xy + shift * other.x;
         self.sides += other.sides;
-        self.difference += other.difference;
-        self.signs |= other.signs;
-        self.flags |= other.flags;
-        let (own, its) = (self.peak.unsigned_abs(), other.peak.unsigned_abs());
-        if its > own || its == own && other.peak_at < self.peak_at {
-            self.peak = other.peak;
-            self.peak_at = other.peak_at;
+        for (own, its) in self.differences.iter_mut().zip(&other.differences) {
+            own.merge(its);
         }
+        self.flags |= other.flags;
     }
 
-    /// Adds the differences of a run that begins at a row and column, after all earlier runs.
-    pub(super) fn add_difference(&mut self, at: (i64, u32), run: &RunDifference) {
-        self.difference += i128::from(run.sum);
-        self.signs |= run.signs;
-        // The first of equal ones stays.
-        if run.peak.unsigned_abs() > self.peak.unsigned_abs() {
-            self.peak = run.peak;
-            self.peak_at = at;
+    /// Adds the differences of a run that begins at a row and column, after all earlier runs. `pixels`: those that the
+    /// component marks, or 0 without components.
+    pub(super) fn add_difference(
+        &mut self,
+        component: usize,
+        at: (i64, u32),
+        run: &RunDifference,
+        pixels: u32,
+    ) {
+        if let Some(differences) = self.differences.get_mut(component) {
+            differences.add(at, run, pixels);
         }
     }
 
@@ -205,7 +237,21 @@ impl Sums {
     pub(super) fn advance(&mut self, rows: i64) {
         self.first_row -= rows;
         self.last_row -= rows;
-        self.peak_at.0 -= rows;
+        for differences in &mut self.differences {
+            differences.peak_at.0 -= rows;
+        }
+    }
+
+    /// The component that marks the most pixels, the first of equal ones, and its number.
+    fn strongest(&self) -> (&Differences, usize) {
+        let [mut strongest, ref others @ ..] = self.differences.each_ref();
+        let mut at = 0;
+        for (number, differences) in (1..).zip(others) {
+            if differences.pixels > strongest.pixels {
+                (strongest, at) = (differences, number);
+            }
+        }
+        (strongest, at)
     }
 
     pub(super) fn defect(&self) -> MeasuredDefect {
@@ -219,6 +265,17 @@ impl Sums {
         let spread = ((xx - yy) * (xx - yy) + 4.0 * xy * xy).sqrt();
         let axis = |twice_eigenvalue: f64| 4.0 * (twice_eigenvalue / 2.0).max(0.0).sqrt();
         let height = self.last_row - self.first_row + 1;
+        let (differences, component) = self.strongest();
+        let is_one_of_three = differences.pixels > 0;
+        let measured = if is_one_of_three {
+            differences.pixels
+        } else {
+            area
+        };
+        let mut signs = differences.signs;
+        for other in &self.differences {
+            signs |= other.signs & MISSING;
+        }
         MeasuredDefect {
             x: i32::try_from(self.x0).unwrap_or(i32::MAX),
             y: i32::try_from(self.first_row).unwrap_or(i32::MIN),
@@ -227,14 +284,15 @@ impl Sums {
             area: u32::try_from(self.area).unwrap_or(u32::MAX),
             centroid_x: twice_x / twice,
             centroid_y: twice_y / twice,
-            mean_difference: self.difference as f64 / (DIFFERENCE_UNITS * area as f64),
-            peak_difference: f64::from(self.peak) / DIFFERENCE_UNITS,
-            is_missing: self.signs & MISSING != 0,
-            level: match self.signs >> LEVELS {
+            mean_difference: differences.sum as f64 / (DIFFERENCE_UNITS * measured as f64),
+            peak_difference: f64::from(differences.peak) / DIFFERENCE_UNITS,
+            component: is_one_of_three.then_some(component),
+            is_missing: signs & MISSING != 0,
+            level: match signs >> LEVELS {
                 0 => 0,
                 levels => levels.trailing_zeros() as u8,
             },
-            polarity: match self.signs & SIGNS {
+            polarity: match signs & SIGNS {
                 ALL_BRIGHT => 1,
                 ALL_DARK => -1,
                 _ => 0,

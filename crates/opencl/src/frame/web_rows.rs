@@ -5,16 +5,13 @@ use std::sync::Arc;
 use clinspect_core::{ClError, layout::FrameLayout, ndrange::NdRange, window::Reach};
 
 use super::{
-    ClFrame, Plane, PlaneMemory,
+    ClFrame, Plane, PlaneMemory, ROW_ALIGNMENT,
     upload::{Mapped, SECOND_PART, Span, Uploader},
 };
 use crate::{
     Arg, ClBuffer, ClContext, Completion, Kernel, Meter, ProgramSource, Rows, Submission, Taken,
     queue::Event,
 };
-
-/// The strides of the planes are multiples of this, bytes: the fastest kernels need it.
-const ROW_ALIGNMENT: usize = 64;
 
 /// Name of the kernel that copies on a CPU.
 const KERNEL: &str = "copy_rows";

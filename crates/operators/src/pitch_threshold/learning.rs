@@ -44,6 +44,7 @@ impl PitchThreshold {
         names
             .map(|(at, &name)| Limit {
                 name,
+                component: None,
                 most,
                 step: if at == 0 {
                     PIXEL_STEP

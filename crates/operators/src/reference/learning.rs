@@ -14,6 +14,7 @@ use crate::{Limit, Subject};
 
 const THRESHOLD: Limit = Limit {
     name: "threshold",
+    component: None,
     most: 0.0,
     // Pixels are counted by quarters of a grey level.
     step: 0.25,
@@ -24,6 +25,7 @@ const THRESHOLD: Limit = Limit {
 };
 const FACTOR: Limit = Limit {
     name: "deviation-factor",
+    component: None,
     most: 1000.0,
     step: 1.0 / 64.0,
     // The third largest of 40 frames is steadier than the largest.

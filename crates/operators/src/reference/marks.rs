@@ -49,7 +49,7 @@ impl Marks {
     }
 
     /// The marks of the model's pixels of the last frame.
-    pub fn own(&self) -> &ClBuffer {
+    pub fn own(&self) -> &Arc<ClBuffer> {
         &self.own
     }
 

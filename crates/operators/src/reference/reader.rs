@@ -213,7 +213,7 @@ impl Reader {
         self.judged.over(&self.model, &inside).pixels
     }
 
-    /// Reads the frame where this motion says.
+    /// Reads the frame where it was found, if it matches.
     ///
     /// # Errors
     /// The failing call.
@@ -223,6 +223,13 @@ impl Reader {
         found: Found,
         meter: &Meter,
     ) -> Result<Reading, ClError> {
+        if found.score < self.match_score {
+            return Ok(Reading {
+                found,
+                is_matched: false,
+                ..Reading::plain()
+            });
+        }
         let mut reading = Reading {
             inside: Inside::new(&found.warp, self.base.size),
             found,
@@ -246,17 +253,10 @@ impl Reader {
     /// # Errors
     /// The failing call.
     pub fn read(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Reading, ClError> {
-        let mut found = Found::default();
-        if let Some((aligner, _)) = &mut self.aligner {
-            found = aligner.find(&self.base, frame, meter)?;
-            if found.score < self.match_score {
-                return Ok(Reading {
-                    found,
-                    is_matched: false,
-                    ..Reading::plain()
-                });
-            }
-        }
+        let found = match &mut self.aligner {
+            Some((aligner, _)) => aligner.find(&self.base, frame, meter)?,
+            None => Found::default(),
+        };
         self.read_at(frame, found, meter)
     }
 

@@ -4,25 +4,24 @@ use std::sync::Arc;
 
 use clinspect_core::{
     ClError,
-    layout::SampleType,
     ndrange::NdRange,
     reference::{Model, Normalize},
 };
-use clinspect_opencl::{Arg, Kernel, Mem, Memory, Meter, frame::ClFrame};
+use clinspect_opencl::{Arg, Kernel, Mem, Meter, frame::ClFrame};
 
-use super::{Align, Base, Reading, Reference, ReferenceSettings, reader::Reader};
+use super::{Align, Base, Reading, Reference, ReferenceSettings, aligner::Found, reader::Reader};
 
 const KERNEL: &str = "reference_train";
 
 /// What became of a frame.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
+pub enum Progress<M = Arc<Model>> {
     /// It was added; more are needed.
     Added,
     /// It does not match the first frame, and was left out.
     Unmatched,
     /// It was the last one.
-    Done(Arc<Model>),
+    Done(M),
 }
 
 /// A training in progress.
@@ -47,14 +46,6 @@ pub struct Training {
 struct Totals {
     sums: Vec<u32>,
     squares: Vec<u64>,
-}
-
-/// A frame of a training, and a comparison with what the other frames trained.
-pub struct HeldOut {
-    /// The frame as it was read for the training.
-    pub frame: ClFrame,
-    /// Compares frames with the others.
-    pub others: Reference,
 }
 
 impl Training {
@@ -89,9 +80,23 @@ impl Training {
     /// # Errors
     /// The failing call.
     pub fn add(&mut self, frame: &ClFrame, meter: &Arc<Meter>) -> Result<Progress, ClError> {
-        let reading = match &mut self.reader {
-            Some(reader) => reader.read(frame, meter)?,
-            None => Reading::plain(),
+        self.add_at(frame, None, meter)
+    }
+
+    /// The same for a frame that was found at a place already.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub(super) fn add_at(
+        &mut self,
+        frame: &ClFrame,
+        place: Option<&Found>,
+        meter: &Arc<Meter>,
+    ) -> Result<Progress, ClError> {
+        let reading = match (&mut self.reader, place) {
+            (Some(reader), Some(place)) => reader.read_at(frame, place.clone(), meter)?,
+            (Some(reader), None) => reader.read(frame, meter)?,
+            (None, _) => Reading::plain(),
         };
         self.last = None;
         if !reading.is_matched {
@@ -114,13 +119,19 @@ impl Training {
         if self.frames >= self.wanted() {
             return Ok(Progress::Done(self.model(meter)?));
         }
-        let is_read =
-            self.settings.align != Align::None || self.settings.normalize() != Normalize::None;
+        let is_read = place.is_some()
+            || self.settings.align != Align::None
+            || self.settings.normalize() != Normalize::None;
         if self.frames == 1 && is_read {
             let first = self.model(meter)?;
             self.reader = Some(Reader::new(&self.base, &self.settings, &first)?);
         }
         Ok(Progress::Added)
+    }
+
+    /// Where the frame that was added last lies; `None` if the frame was left out.
+    pub(super) fn last_place(&self) -> Option<Found> {
+        self.last.as_ref().map(|reading| reading.found.clone())
     }
 
     /// The samples of the frame that was added last, as they were added; `None` if the frame was left out.
@@ -150,17 +161,17 @@ impl Training {
         Ok(Some(samples.into_iter().map(|s| s as u16).collect()))
     }
 
-    /// A frame of the training by its [`Self::last_samples`], and a comparison under the settings of `like` with what the
-    /// other frames trained; `None` if there is no other one.
+    /// The settings of `like` with what the other frames trained than the one with these [`Self::last_samples`]; `None` if
+    /// there is no other one.
     ///
     /// # Errors
     /// The failing call.
-    pub fn without(
+    pub(super) fn settings_without(
         &mut self,
         samples: &[u16],
         like: &Reference,
         meter: &Arc<Meter>,
-    ) -> Result<Option<HeldOut>, ClError> {
+    ) -> Result<Option<ReferenceSettings>, ClError> {
         let totals = match self.totals.take() {
             Some(totals) => totals,
             None => self.read_totals(meter)?,
@@ -178,32 +189,10 @@ impl Training {
             .collect();
         let base = &self.base;
         let model = Model::from_sums(base.size, base.sample.bits(), others, &sums, &squares);
-        let settings = ReferenceSettings {
+        Ok(Some(ReferenceSettings {
             model: Some(Arc::new(model.map_err(ClError::Refused)?)),
             ..like.settings.clone()
-        };
-        let frame = ClFrame::scratch(&base.context, &base.layout, meter)?;
-        let plane = frame.plane(0)?;
-        if let Memory::Buffer(buffer) = plane.memory() {
-            let bytes: Vec<u8> = match base.sample {
-                SampleType::U8 => samples.iter().map(|&s| s as u8).collect(),
-                SampleType::U16Le => samples.iter().flat_map(|s| s.to_le_bytes()).collect(),
-                SampleType::U16Be => samples.iter().flat_map(|s| s.to_be_bytes()).collect(),
-            };
-            let row = base.size[0] * base.sample.bytes();
-            for (y, row) in bytes.chunks_exact(row).enumerate() {
-                buffer.write(
-                    plane.offset + y * plane.stride,
-                    row,
-                    "a frame of a training",
-                )?;
-            }
-        }
-        let others = Reference {
-            learns_factor: like.learns_factor,
-            ..Reference::prepare(&base.context, &base.layout, &settings)?
-        };
-        Ok(Some(HeldOut { frame, others }))
+        }))
     }
 
     /// The model of the frames so far.
