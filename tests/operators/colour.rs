@@ -317,7 +317,7 @@ fn trained_components_are_compared_apart_and_joined() {
         let models = [0, 1, 2].map(|at| jobs[at].model(&planes[at]));
         let wanted = [0, 1, 2].map(|at| {
             let model = reference_job::for_oracle(&models[at]);
-            let settings = jobs[at].oracle(&planes[at], [0.0; 2]);
+            let settings = jobs[at].oracle(&planes[at], trained::Motion::default());
             let outcome = trained::compare(planes[at].component(0), &model, &settings);
             Wanted {
                 missing: vec![false; outcome.mask.len()],

@@ -6,7 +6,7 @@ use clinspect_core::{
     ClError,
     components::{Finder, Limits},
     ignored::{Ignored, Polygon},
-    reference::{Model, Warp, check_size},
+    reference::{Model, Warp},
     region::user_region,
     threshold::Reached,
 };
