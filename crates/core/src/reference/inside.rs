@@ -25,9 +25,9 @@ impl Inside {
         let filled = || spans.iter().enumerate().filter(|(_, [x0, x1])| x0 < x1);
         let bounds = Rect {
             x0: filled().map(|(_, [x0, _])| *x0).min().unwrap_or(0),
-            y0: filled().map(|(y, _)| y).next().unwrap_or(0),
+            y0: filled().next().map_or(0, |(y, _)| y),
             x1: filled().map(|(_, [_, x1])| *x1).max().unwrap_or(0),
-            y1: filled().map(|(y, _)| y + 1).last().unwrap_or(0),
+            y1: filled().next_back().map_or(0, |(y, _)| y + 1),
         };
         let is_rectangle =
             (spans[bounds.y0..bounds.y1].iter()).all(|span| *span == [bounds.x0, bounds.x1]);
@@ -86,18 +86,23 @@ mod tests {
     #[test]
     fn rows_of_a_turned_frame_have_spans_of_their_own() {
         let warp = Warp {
-            coefficients: [3 << 20, -20_000, 40_000, -(2 << 20), 50_000, 9_000],
+            coefficients: [3 << 20, -20_000, 40_000, -(5 << 20), 50_000, 9_000],
             nodes: None,
         };
         let size @ [width, height] = [70, 50];
         let inside = Inside::new(&warp, size);
         let spans = inside.spans().expect("spans");
         assert_eq!(spans.len(), height);
-        let mut bounds = Rect::new(width, height, 0, 0);
-        for y in 0..height {
+        let mut bounds = Rect {
+            x0: width,
+            y0: height,
+            x1: 0,
+            y1: 0,
+        };
+        for (y, span) in spans.iter().enumerate() {
             let columns @ [x0, x1] = warp.span(size, y);
             assert_eq!(inside.columns(y), columns);
-            assert_eq!(spans[y], columns.map(|x| x as i32));
+            assert_eq!(*span, columns.map(|x| x as i32));
             if x0 < x1 {
                 bounds.x0 = bounds.x0.min(x0);
                 bounds.y0 = bounds.y0.min(y);
@@ -105,8 +110,7 @@ mod tests {
                 bounds.y1 = y + 1;
             }
         }
-        bounds.x1 = bounds.x1.min(width);
-        assert_eq!(inside.bounds(), Rect { ..bounds });
+        assert_eq!(inside.bounds(), bounds);
         assert!(bounds.height() < height);
     }
 }
