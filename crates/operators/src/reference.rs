@@ -510,7 +510,11 @@ impl Reference {
         let target = MaskTarget::Grey(out);
         self.mark(subject, target)?;
         if let Some(model) = &mut self.model {
-            let mut reading = model.reader.read_at(frame, Found::moved(), meter)?;
+            let found = match self.settings.align {
+                Align::None => Found::default(),
+                _ => Found::moved(),
+            };
+            let mut reading = model.reader.read_at(frame, found, meter)?;
             reading.brightness.offset = 1;
             self.reading = Some(reading);
         }

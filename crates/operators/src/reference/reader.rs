@@ -136,7 +136,9 @@ pub(super) struct Reader {
     judged: Judged,
     /// The judged pixels; one byte if all are.
     bitmap: Mem,
-    aligner: Option<(Aligner, Warper)>,
+    aligner: Option<Aligner>,
+    /// Made for the first frame that moved.
+    warper: Option<Warper>,
     sums: Option<Sums>,
     normalize: Normalize,
     match_score: f64,
@@ -158,11 +160,9 @@ impl Reader {
         Ok(Self {
             bitmap: upload(&base.context, bytes, "the judged pixels")?,
             aligner: (settings.align != Align::None)
-                .then(|| {
-                    let aligner = Aligner::new(base, settings, model, &judged)?;
-                    Ok::<_, ClError>((aligner, Warper::new(base)?))
-                })
+                .then(|| Aligner::new(base, settings, model, &judged))
                 .transpose()?,
+            warper: None,
             sums: (normalize != Normalize::None)
                 .then(|| Sums::new(base))
                 .transpose()?,
@@ -188,8 +188,8 @@ impl Reader {
 
     /// The kernels' arguments `judged`, `spans` and `has_spans` for the frame that was read last.
     pub fn judged_args(&self, reading: &Reading) -> Result<[Arg<'_>; 3], ClError> {
-        let [spans, has_spans] = match &self.aligner {
-            Some((_, warper)) => warper.span_args(&reading.inside),
+        let [spans, has_spans] = match &self.warper {
+            Some(warper) => warper.span_args(&reading.inside),
             None => [Arg::Mem(&self.bitmap), Arg::I32(0)],
         };
         Ok([reading.judged_arg()?, spans, has_spans])
@@ -198,13 +198,13 @@ impl Reader {
     /// The frame that was read last, as the pixels of the model are read from it.
     pub fn aligned<'a>(&'a self, frame: &'a ClFrame, reading: &Reading) -> &'a ClFrame {
         let is_moved = reading.is_matched && !reading.warp().is_identity();
-        let warper = self.aligner.as_ref().filter(|_| is_moved);
-        warper.map_or(frame, |(_, warper)| warper.aligned())
+        let warper = self.warper.as_ref().filter(|_| is_moved);
+        warper.map_or(frame, Warper::aligned)
     }
 
-    /// Moves pixels of the model to where they lie in frames; `None` without alignment.
+    /// Moves pixels of the model to where they lie in frames; `None` if no frame moved yet.
     pub fn warper(&self) -> Option<&Warper> {
-        self.aligner.as_ref().map(|(_, warper)| warper)
+        self.warper.as_ref()
     }
 
     /// Number of judged pixels of a frame that is not moved.
@@ -235,9 +235,12 @@ impl Reader {
             found,
             ..Reading::plain()
         };
-        if let Some((_, warper)) = &mut self.aligner
-            && !reading.warp().is_identity()
-        {
+        if !reading.warp().is_identity() {
+            let warper = match self.warper.take() {
+                Some(warper) => warper,
+                None => Warper::new(&self.base)?,
+            };
+            let warper = self.warper.insert(warper);
             warper.run(&self.base, frame, reading.warp(), &reading.inside, meter)?;
         }
         reading.totals = self.judged.over(&self.model, &reading.inside);
@@ -254,7 +257,7 @@ impl Reader {
     /// The failing call.
     pub fn read(&mut self, frame: &ClFrame, meter: &Meter) -> Result<Reading, ClError> {
         let found = match &mut self.aligner {
-            Some((aligner, _)) => aligner.find(&self.base, frame, meter)?,
+            Some(aligner) => aligner.find(&self.base, frame, meter)?,
             None => Found::default(),
         };
         self.read_at(frame, found, meter)
