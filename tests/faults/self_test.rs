@@ -74,6 +74,22 @@ pub const ALL: &[Scenario] = &[
         "edit count~+=~popcount(bits); if(word==1&&y==5)out[4]^=32;count~+=~popcount(bits);",
         &["the pitch comparison (Words", "x=34 y=5 of the mask"],
     ),
+    Scenario {
+        format: "RGB",
+        ..on_cpu(
+            "clreference",
+            "edit =~COMPONENT(GREEN); =~COMPONENT(BLUE);",
+            &["the split into components", "of green"],
+        )
+    },
+    Scenario {
+        format: "BGRx",
+        ..on_cpu(
+            "clreference",
+            "edit marked~+=~popcount(bits); marked~+=~popcount(bits)+(word==3);",
+            &["the union of masks", "the count of marked pixels"],
+        )
+    },
     on_cpu(
         "clreference",
         "edit out[2~*~block]~=~(uchar)bits; out[2*block]=(uchar)(bits^(y==7));",

@@ -3,7 +3,7 @@
 use clinspect_core::{
     region::Rect, scales::SCALE_FACTORS, texture::CHANNELS, variant::TextureVariant,
 };
-use clinspect_opencl::frame::{FLAT_FORMATS, FORMATS, LUMA_FORMATS, layout_of};
+use clinspect_opencl::frame::{COLOUR_FORMATS, FLAT_FORMATS, FORMATS, LUMA_FORMATS, layout_of};
 use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Contrast, FlatFieldMode, FlatFieldSettings, Gaussian,
     GaussianSettings, Histogram, HistogramSettings, NoiseFrom, NormalizeBy, PitchThresholdSettings,
@@ -159,6 +159,16 @@ fn pitch_comparisons_pass() {
             let tested = trial.pitch_threshold(&layout, &settings);
             assert_eq!(tested, Ok(()), "{info:?} {settings:?}");
         }
+    }
+}
+
+#[test]
+fn components_pass() {
+    let Some(device) = device::open() else { return };
+    for info in infos(&COLOUR_FORMATS) {
+        let trial = Trial::new(&device, &info, SelfTest::Always);
+        let layout = layout_of(&info).expect("a layout");
+        assert_eq!(trial.colour(&layout), Ok(()), "{info:?}");
     }
 }
 

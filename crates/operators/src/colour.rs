@@ -21,7 +21,7 @@ use crate::{
         Basis, Component, Inspection, Limit, Marked, Picture, Repeating, Subject, Submitted,
     },
 };
-use join::Join;
+pub(crate) use join::Join;
 pub(crate) use split::Splitter;
 pub use split::is_colour;
 

@@ -253,6 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn component_is_in_the_bits_above_the_level() {
+        assert_eq!(DEFECT.component(), None);
+        for component in 0..3 {
+            let flags = DEFECT.flags | Defect::component_flags(Some(component));
+            assert_eq!(flags, DEFECT.flags | (component as u16 + 1) << 12);
+            let defect = Defect { flags, ..DEFECT };
+            assert_eq!(defect.component(), Some(component as u8));
+            assert_eq!(defect.level(), 2);
+        }
+    }
+
+    #[test]
     fn derived_features_follow_the_record() {
         assert_eq!(DEFECT.level(), 2);
         let all = Defect {

@@ -373,3 +373,25 @@ fn histogram_keeps_its_alarms() {
         assert_eq!(HistogramResult::read(&buffer), [sent]);
     }
 }
+
+#[test]
+fn component_of_a_defect_selects_its_channel() {
+    let defect = |component: Option<usize>, level: u16| Defect {
+        flags: Defect::component_flags(component) | level << Defect::LEVEL_SHIFT,
+        ..Defect::default()
+    };
+    let with = |channels: &[&str]| DefectResult {
+        channels: channels.iter().map(|&name| name.into()).collect(),
+        ..DefectResult::default()
+    };
+    let components = with(&["red", "green", "blue"]);
+    assert_eq!(components.channel(&defect(Some(1), 0)), Some("green"));
+    assert_eq!(components.channel(&defect(Some(2), 3)), Some("blue"));
+    let both = with(&["red a", "red b", "green a", "green b", "blue a", "blue b"]);
+    assert_eq!(both.channel(&defect(Some(1), 1)), Some("green b"));
+    assert_eq!(both.channel(&defect(Some(2), 0)), Some("blue a"));
+    assert_eq!(with(&["a", "b"]).channel(&defect(None, 1)), Some("b"));
+    for channels in [&[][..], &["a"], &["a", "b"]] {
+        assert_eq!(with(channels).channel(&defect(Some(2), 9)), None);
+    }
+}

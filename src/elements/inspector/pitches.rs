@@ -190,7 +190,12 @@ impl Estimation {
         view: &View,
     ) -> Result<Vec<Change>, ClError> {
         let mut changes = Vec::new();
-        let frame = comparison.grey(view.frame, view.rows, view.meter)?;
+        let mut axes = self.axes.iter().zip(due);
+        let frame = if axes.any(|(axis, due)| axis.is_some() && due) {
+            comparison.grey(view.frame, view.rows, view.meter)?
+        } else {
+            view.frame
+        };
         for ((axis, due), (estimate, probe)) in [Axis::X, Axis::Y]
             .into_iter()
             .zip(due)

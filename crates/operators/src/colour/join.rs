@@ -33,7 +33,7 @@ const MOST_CPU_ITEMS: usize = 256;
 
 /// The masks of the components, and what joins them.
 #[derive(Debug)]
-pub(super) struct Join {
+pub(crate) struct Join {
     join: Kernel,
     pixels: Kernel,
     picture: Kernel,
@@ -379,6 +379,38 @@ impl Join {
         let mut submission = context.submit(meter, width * height);
         submission.run(&mut self.picture, "colour_picture", &args, &range)?;
         submission.send()?.wait("the picture")
+    }
+
+    /// Joins masks of `rows` rows. Returns the mask and the number of marked pixels.
+    ///
+    /// # Errors
+    /// The failing call.
+    pub fn join_masks(
+        &mut self,
+        context: &Arc<ClContext>,
+        masks: &[Vec<u8>; COMPONENTS],
+        rows: usize,
+        meter: &Arc<Meter>,
+    ) -> Result<(Vec<u8>, u32), ClError> {
+        let bytes = packed_stride(self.width) * rows;
+        let out = ClBuffer::new(context, bytes, meter)?;
+        let target = MaskTarget::Packed {
+            buffer: &out,
+            offset: 0,
+        };
+        self.hold(context, rows, target, meter)?;
+        for (buffer, mask) in self.masks.iter().zip(masks) {
+            buffer.write(0, mask, "a mask of a component")?;
+        }
+        let none = context.device_memory(self.words.max(1) * WORD)?;
+        let mut submission = context.submit(meter, bytes);
+        submission.zero(&self.counts, SLOTS * WORD, "the pixel counters")?;
+        self.enqueue(&[&none; COMPONENTS], target, rows, &mut submission)?;
+        let mut counts = [0_u32; SLOTS];
+        let read = bytemuck::cast_slice_mut(&mut counts);
+        submission.read(&self.counts, 0, read, "the pixel count")?;
+        let joined = out.read_with(|joined| joined.get(..bytes).unwrap_or(joined).to_vec())?;
+        Ok((joined, counts[self.slot]))
     }
 
     /// Runs each kernel once.

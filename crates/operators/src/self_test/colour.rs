@@ -1,18 +1,18 @@
-//! The self-test of the kernels that split pixels into components.
+//! The self-test of the kernels that split pixels into components, and join their masks.
 
 use std::sync::Arc;
 
-use clinspect_core::{ClError, layout::FrameLayout};
+use clinspect_core::{ClError, layout::FrameLayout, mask::packed_stride};
 use clinspect_opencl::{ClContext, Memory, Meter, frame::ClFrame};
 
-use super::{Known, Picture, Trial, Wrong, picture::noise, reduced};
-use crate::colour::Splitter;
+use super::{Known, Picture, Trial, Wrong, first_wrong_pixel, picture::noise, reduced};
+use crate::colour::{Join, Splitter};
 
 /// The test frame is at least this long along each axis.
 const LEAST: usize = 64;
 
 impl Trial {
-    /// Tests the split of frames of `layout` into components, and their luma.
+    /// Tests the split of frames of `layout` into components, their luma, and the union of masks.
     ///
     /// # Errors
     /// [`ClError::Unavailable`] for a wrong result; the failing call.
@@ -20,19 +20,26 @@ impl Trial {
         let make = |context: &Arc<ClContext>, small: &FrameLayout| {
             let size = [small.width, small.height];
             let meter = Meter::new(false);
+            let bytes = packed_stride(size[0]) * size[1];
+            let of_noise = |component: usize| {
+                let byte = |at| noise(2, component, at, 0) & noise(3, component, at, 0);
+                (0..bytes).map(|at| byte(at) as u8).collect()
+            };
             let planes = (0..3).map(|_| ClFrame::grey(context, size, &meter));
             Ok(Test {
                 context: context.clone(),
                 splitter: Splitter::new(context, small)?,
                 planes: planes.collect::<Result<_, _>>()?,
                 luma: ClFrame::grey(context, size, &meter)?,
+                join: Join::new(context, size[0], 0)?,
+                masks: [0, 1, 2].map(of_noise),
                 size,
             })
         };
         self.run(
             reduced(layout, [LEAST; 2]),
             make,
-            "the split into components",
+            "the split into components and the union of masks",
         )
     }
 }
@@ -42,6 +49,9 @@ struct Test {
     splitter: Splitter,
     planes: Vec<ClFrame>,
     luma: ClFrame,
+    join: Join,
+    /// Packed masks of red, green and blue.
+    masks: [Vec<u8>; 3],
     size: [usize; 2],
 }
 
@@ -99,6 +109,23 @@ impl Known for Test {
                 return Ok(wrong);
             }
         }
-        Ok(None)
+        self.compare_masks(&meter)
+    }
+}
+
+impl Test {
+    fn compare_masks(&mut self, meter: &Arc<Meter>) -> Result<Option<Wrong>, ClError> {
+        let [width, rows] = self.size;
+        let (got, count) = (self.join).join_masks(&self.context, &self.masks, rows, meter)?;
+        let [red, green, blue] = &self.masks;
+        let union = red.iter().zip(green).zip(blue);
+        let union: Vec<u8> = union.map(|((r, g), b)| r | g | b).collect();
+        let marked: u32 = union.iter().map(|byte| byte.count_ones()).sum();
+        let wrong = first_wrong_pixel(width, &got, &union);
+        Ok(wrong.or((count != marked).then(|| Wrong {
+            place: "the count of marked pixels".into(),
+            got: count.into(),
+            wanted: marked.into(),
+        })))
     }
 }
