@@ -14,12 +14,13 @@ mod pictures;
 mod report;
 mod scene;
 mod stains;
+mod template;
 mod web;
 mod which;
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -38,6 +39,7 @@ use limits::LimitsEffort;
 use measure::{CLASSES, Effort, Scenario, estimate_pitch};
 use report::{ClassRow, PanelRow, Report};
 use stains::StainEffort;
+use template::TemplateEffort;
 
 /// Noise of the panels whose pitch is estimated, grey levels.
 const ESTIMATE_NOISE: f64 = 8.0;
@@ -65,6 +67,12 @@ struct Args {
     /// Only measure printed labels, and print their tables
     #[arg(long, conflicts_with_all = ["output", "limits", "web"])]
     labels: bool,
+    /// Only measure objects with one template, and print their tables
+    #[arg(long, conflicts_with_all = ["output", "limits", "web", "labels"])]
+    template: bool,
+    /// Folder with the photographs of scripts/photographs; without it the coins are left out
+    #[arg(long)]
+    photographs: Option<PathBuf>,
     /// Only measure the comparison across scales, and print its tables
     #[arg(long, conflicts_with_all = ["output", "limits", "web", "labels"])]
     stains: bool,
@@ -94,6 +102,7 @@ struct Plan {
     stains: StainEffort,
     limits: LimitsEffort,
     labels: LabelEffort,
+    template: TemplateEffort,
     /// Width and rows of the web; the rows are a multiple of each of the heights of strips.
     web: [usize; 2],
     strips: &'static [usize],
@@ -127,6 +136,11 @@ const FULL: Plan = Plan {
         scenes: 12,
     },
     labels: LabelEffort { good: 100, bad: 50 },
+    template: TemplateEffort {
+        good: 100,
+        bad: [10, 25],
+        displaced: 100,
+    },
     web: [256, 7 * 25_600],
     strips: &[1024, 100, 7],
 };
@@ -157,6 +171,11 @@ const QUICK: Plan = Plan {
         scenes: 2,
     },
     labels: LabelEffort { good: 10, bad: 3 },
+    template: TemplateEffort {
+        good: 10,
+        bad: [2, 2],
+        displaced: 10,
+    },
     web: [256, 4200],
     strips: &[600, 100, 7],
 };
@@ -215,7 +234,7 @@ fn on_every_core<T: Sync, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-fn measure(plan: &Plan) -> Result<Report> {
+fn measure(plan: &Plan, photographs: Option<&Path>) -> Result<Report> {
     let effort = &plan.effort;
     let base = panel(7.35, 4.0);
     let scenario = |detector: &Detector| Scenario::new(*detector, base);
@@ -327,6 +346,10 @@ fn measure(plan: &Plan) -> Result<Report> {
         stains: stains::measure(&plan.stains)?,
         limits: limits::measure(&plan.limits)?,
         labels: labels::measure(&plan.labels)?,
+        template: (
+            plan.template,
+            template::measure(&plan.template, photographs)?,
+        ),
         web: (
             plan.web,
             web::measure(plan.web[0], plan.web[1], plan.strips)?,
@@ -353,6 +376,11 @@ fn main() -> Result<()> {
         let mut document = String::new();
         labels::write(&mut document, &labels::measure(&plan.labels)?);
         document
+    } else if args.template {
+        let mut document = String::new();
+        let objects = template::measure(&plan.template, args.photographs.as_deref())?;
+        template::write(&mut document, &plan.template, &objects);
+        document
     } else if args.light {
         let mut document = String::new();
         light::write(&mut document, &light::measure(&plan.effort)?);
@@ -366,7 +394,7 @@ fn main() -> Result<()> {
         limits::write(&mut document, &limits::measure(&plan.limits)?);
         document
     } else {
-        measure(plan)?.to_markdown()
+        measure(plan, args.photographs.as_deref())?.to_markdown()
     };
     eprintln!("all: {:.0} s", started.elapsed().as_secs_f64());
     if let Some(path) = &args.output {

@@ -14,6 +14,7 @@ use crate::{
         PitchEstimate, Recall, THRESHOLD_STEP,
     },
     stains::{self, Stains},
+    template::{self, Measured, TemplateEffort},
     web::{self, WebRow},
 };
 
@@ -75,6 +76,8 @@ pub struct Report {
     pub limits: Vec<Table>,
     /// Printed labels.
     pub labels: Labels,
+    /// Objects with one template.
+    pub template: (TemplateEffort, Vec<Measured>),
     /// The web in strips, with its width and rows.
     pub web: ([usize; 2], Vec<WebRow>),
 }
@@ -106,6 +109,7 @@ impl Report {
         stains::write(&mut out, &self.stains, Some(self.recommended.threshold));
         limits::write(&mut out, &self.limits);
         labels::write(&mut out, &self.labels);
+        template::write(&mut out, &self.template.0, &self.template.1);
         web::write(&mut out, self.web.0, &self.web.1);
         self.method_section(&mut out);
         out

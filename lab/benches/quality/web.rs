@@ -70,7 +70,7 @@ fn judge(samples: &[u8], width: usize, height: usize, pitch: f64) -> Result<Vec<
         "appsrc name=source format=time block=true max-buffers=4 max-bytes=0 \
          caps=video/x-raw,format=GRAY8,width={width},height={height},framerate=0/1 ! clgaussian \
          kernel-size=5 sigma=0.8 line-scan={line_scan} ! clpitchthreshold pitch-x={pitch} \
-         pitch-y={pitch} merge-distance=3 min-area=12 limits=limits,max-defects=100000,max-runs=4294967295 scales=0 min-contrast={MIN_CONTRAST} \
+         pitch-y={pitch} merge-distance=3 min-area=12 limits=limits,max-defects=100000,max-runs=2147483647 scales=0 min-contrast={MIN_CONTRAST} \
          reports=reports,messages=false line-scan={line_scan} ! appsink name=sink sync=false"
     );
     let pipeline = gst::parse::launch(&description)?

@@ -40,7 +40,6 @@ pub fn prepare(
         polarity: Polarity::Both,
         align,
         search_range: 16,
-        opening: 0,
         match_score: 0.0,
         normalize: NormalizeBy::None,
         train_frames: 0,

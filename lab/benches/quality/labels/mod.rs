@@ -34,8 +34,8 @@ pub const CONTRAST: f64 = 60.0;
 pub struct Settings {
     /// Whether `clgaussian kernel-size=5 sigma=0.8` comes before the comparison.
     pub gaussian: bool,
-    /// `align=translation`.
-    pub align: bool,
+    /// `align`.
+    pub align: &'static str,
     /// `normalize`.
     pub normalize: &'static str,
     /// `edge-tolerance`, px.
@@ -46,21 +46,27 @@ pub struct Settings {
     pub factor: f64,
     /// `threshold`, grey levels.
     pub threshold: f64,
+    /// `opening`.
+    pub opening: u32,
     /// `min-area`, px.
     pub min_area: u32,
+    /// `merge-distance`, px.
+    pub merge: u32,
 }
 
 impl Settings {
     /// The settings that the tables recommend for such labels.
     pub const RECOMMENDED: Self = Self {
         gaussian: true,
-        align: true,
+        align: "translation",
         normalize: "gain",
         tolerance: 1,
         train: 32,
         factor: 4.0,
         threshold: 14.0,
+        opening: 0,
         min_area: 1,
+        merge: 3,
     };
 
     /// The elements as `gst-launch-1.0` takes them.
@@ -70,11 +76,21 @@ impl Settings {
         } else {
             ""
         };
-        let align = if self.align { "translation" } else { "none" };
+        let opening = match self.opening {
+            0 => String::new(),
+            size => format!("opening={size} "),
+        };
         format!(
-            "{gaussian}clreference name=judge align={align} normalize={} edge-tolerance={} \
-             train-frames={} deviation-factor={} threshold={} min-area={} merge-distance=3",
-            self.normalize, self.tolerance, self.train, self.factor, self.threshold, self.min_area
+            "{gaussian}clreference name=judge align={} normalize={} edge-tolerance={} \
+             train-frames={} deviation-factor={} threshold={} {opening}min-area={} merge-distance={}",
+            self.align,
+            self.normalize,
+            self.tolerance,
+            self.train,
+            self.factor,
+            self.threshold,
+            self.min_area,
+            self.merge
         )
     }
 }
@@ -153,11 +169,11 @@ pub struct Labels {
 pub fn measure(effort: &LabelEffort) -> Result<Labels> {
     let best = Settings::RECOMMENDED;
     let ways: Vec<Settings> = [
-        (false, "none"),
-        (true, "none"),
-        (false, "gain"),
-        (true, "offset"),
-        (true, "gain"),
+        ("none", "none"),
+        ("translation", "none"),
+        ("none", "gain"),
+        ("translation", "offset"),
+        ("translation", "gain"),
     ]
     .into_iter()
     .flat_map(|(align, normalize)| {
@@ -366,7 +382,7 @@ mod tests {
         assert!(outcome.lowest() > 0.8, "{:?}", outcome.recalls);
         // Labels that are not aligned fail, so the figures above are not those of any setting.
         let apart = Settings {
-            align: false,
+            align: "none",
             ..Settings::RECOMMENDED
         };
         assert!(shots.judge(&apart).unwrap().failed > 4);

@@ -17,7 +17,7 @@ const WHAT_FOLLOWS: &str = "
   parts of a pixel; with 2, small misprints near edges are lost.
 - `threshold`: the noise decides. Take the lowest value at which no good label fails, and a little more. Do without \
   `clgaussian` only if the noise is low.
-- `deviation-factor`: where good labels differ among themselves, the limits are wider. With less than 4 a pixel at an edge \
+- `deviation-factor`: where good labels differ among themselves, the limits are wider. With 2 or less a pixel at an edge \
   can fail a good label; with 6 smears are lost, because they begin at edges.
 - `train-frames`: 16 or more, which show every shift, light and material that is good.
 
@@ -83,13 +83,8 @@ pub fn write(out: &mut String, labels: &Labels) {
     header(out, &titles);
     for outcome in &labels.ways {
         let settings = outcome.settings;
-        let align = if settings.align {
-            "translation"
-        } else {
-            "none"
-        };
         let mut line = vec![
-            align.to_owned(),
+            settings.align.to_owned(),
             settings.normalize.to_owned(),
             settings.tolerance.to_string(),
         ];
