@@ -254,7 +254,10 @@ impl Aligner {
                 Some([whole, _]) => sharp.set_half_of(whole),
                 None => sharp.set_sums(sums, size),
             }
-            smooth.set_smooth_of(sharp, &mut self.columns);
+            // Nothing is fitted below the finest level.
+            if n >= self.finest {
+                smooth.set_smooth_of(sharp, &mut self.columns);
+            }
         }
     }
 

@@ -103,9 +103,10 @@ pub fn inside(
 
 /// The frame between four pixels; `x` and `y` lie inside.
 pub fn between(frame: &Grid, x: f32, y: f32) -> f32 {
-    let (column, row) = (x as usize, y as usize);
+    // Conversions to and from 32 bits are single instructions.
+    let (column, row) = (x as i32, y as i32);
     let (fx, fy) = (x - column as f32, y - row as f32);
-    let at = row * frame.stride + column;
+    let at = row as usize * frame.stride + column as usize;
     let Some(q) = frame.values.get(at..at + frame.stride + 2) else {
         return 0.0;
     };

@@ -1,7 +1,7 @@
 //! Reduced pictures: grey levels of 8 bits in rows that are padded to whole vectors.
 
 /// Samples that are computed together.
-pub const LANES: usize = 8;
+pub const LANES: usize = 4;
 /// Samples of a vector.
 pub type Lanes = [f32; LANES];
 
