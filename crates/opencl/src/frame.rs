@@ -221,7 +221,7 @@ impl ClFrame {
         self.source.as_mut().map_or(Ok(()), Source::wait)
     }
 
-    /// A frame of one plane of bytes for the results of kernels, with rows at multiples of [`ROW_ALIGNMENT`].
+    /// A frame of one plane of bytes for the results of kernels, with rows at multiples of 64 bytes.
     ///
     /// # Errors
     /// The device is out of memory.
