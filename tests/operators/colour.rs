@@ -11,8 +11,8 @@ use clinspect_opencl::{
     frame::{COLOUR_FORMATS, layout_of},
 };
 use clinspect_operators::{
-    Component, Components, Inspection, JudgedComponents, MaskTarget, Picture, PitchThreshold,
-    Reference, Subject, Submitted, Texture,
+    Align, Component, Components, Inspection, JudgedComponents, MaskTarget, Models, Picture,
+    PitchThreshold, Reference, ReferenceSettings, Subject, Submitted, Texture,
 };
 use gst_video::VideoFormat as Format;
 
@@ -26,8 +26,12 @@ use crate::{
         read,
     },
     pitch_threshold_job::{self, classic},
-    reference::{pitch_threshold as oracle, texture as texture_oracle, trained},
-    reference_job, texture,
+    reference::{
+        pitch_threshold as oracle, texture as texture_oracle,
+        trained::{self, Motion},
+    },
+    reference_job::{self, motion_of},
+    texture,
 };
 
 /// What a component marks by the reference.
@@ -317,7 +321,7 @@ fn trained_components_are_compared_apart_and_joined() {
         let models = [0, 1, 2].map(|at| jobs[at].model(&planes[at]));
         let wanted = [0, 1, 2].map(|at| {
             let model = reference_job::for_oracle(&models[at]);
-            let settings = jobs[at].oracle(&planes[at], trained::Motion::default());
+            let settings = jobs[at].oracle(&planes[at], Motion::default());
             let outcome = trained::compare(planes[at].component(0), &model, &settings);
             Wanted {
                 missing: vec![false; outcome.mask.len()],
@@ -337,6 +341,93 @@ fn trained_components_are_compared_apart_and_joined() {
         );
         check(&device, &input, &mut operator, &wanted);
         check_pictures(&device, &input, &mut operator, &planes);
+    }
+}
+
+#[test]
+fn components_of_a_moved_frame_are_joined_then_opened_and_placed() {
+    let Some(device) = device::open() else { return };
+    let size @ [width, height] = [131, 97];
+    let turned = Motion {
+        affine: [[3 << 20, 20_000, -9_000], [-(2 << 20), 9_000, 14_000]],
+        nodes: Vec::new(),
+    };
+    let input = Frame::showing(Format::Rgb, size, PADDED, Content::Natural, 0);
+    let layout = layout_of(&input.info).expect("a layout");
+    let planes = [0, 1, 2].map(|at| grey(&input, Some(at)));
+    for (align, opening) in [(Align::Affine, 0), (Align::Local, 3), (Align::None, 3)] {
+        let jobs = [1, 2, 3].map(|seed| reference_job::Job {
+            seed,
+            threshold: 8.0,
+            deviation_factor: 0.0,
+            search_range: Some(8),
+            moved: turned.clone(),
+            ..reference_job::PLAIN_JOB
+        });
+        let models = [0, 1, 2].map(|at| jobs[at].model(&planes[at]));
+        let settings = |at: usize, align| ReferenceSettings {
+            align,
+            opening,
+            ..jobs[at].settings(&planes[at], Some(models[at].clone()))
+        };
+        let operator = build(
+            &device,
+            &input,
+            JudgedComponents::Each,
+            |layout, component| {
+                let at = component.expect("a component") as usize;
+                Reference::new(&device, layout, &settings(at, Align::None)).expect("a comparison")
+            },
+        );
+        let all = Models::new(models.to_vec());
+        let mut operator = operator
+            .with_alignment(&layout, &settings(0, align), Some(&all))
+            .expect("an alignment");
+        let packed_len = width.div_ceil(8) * height;
+        let meter = Meter::new(false);
+        let memory = our_memory(&device, &meter, &vec![OUTPUT_POISON; packed_len], 0);
+        let target = MaskTarget::Packed {
+            buffer: buffer_of(&memory).expect("memory of ours"),
+            offset: memory.offset(),
+        };
+        let frame = input.import(&device);
+        let subject = Subject::whole(&frame, height, &meter);
+        let marked = operator.mark(subject, target).expect("a mask");
+        let found = memory.map_readable().expect("a reading map").to_vec();
+        let motion = match operator.leader() {
+            Some(leader) => motion_of(leader.warp().expect("the frame was read")),
+            None => Motion::default(),
+        };
+        assert_eq!(align == Align::None, motion.affine == [[0; 3]; 2]);
+        let mut mask = vec![false; width * height];
+        for at in 0..3 {
+            let model = reference_job::for_oracle(&models[at]);
+            let settings = jobs[at].oracle(&planes[at], motion.clone());
+            let outcome = trained::compare(planes[at].component(0), &model, &settings);
+            for (set, marked) in mask.iter_mut().zip(outcome.mask) {
+                *set |= marked;
+            }
+        }
+        if opening > 0 {
+            mask = trained::opened(&mask, width);
+        }
+        let count = mask.iter().filter(|&&set| set).count() as u64;
+        assert!(count > 0 && count < mask.len() as u64, "{align:?}: {count}");
+        assert_eq!(marked.pixels, count, "{align:?}");
+        let placed = motion.placed(&mask, width);
+        assert_eq!(found, oracle::pack(&placed, width, height), "{align:?}");
+        let mut finder = Finder::default();
+        let listed = operator
+            .list(subject, target, &mut finder, &ALL)
+            .expect("a list");
+        for at in (0..placed.len()).filter(|&at| placed[at]) {
+            let [x, y] = [(at % width) as i32, (at / width) as i32];
+            let holds = |d: &MeasuredDefect| {
+                (d.x..d.x + d.width as i32).contains(&x)
+                    && (d.y..d.y + d.height as i32).contains(&y)
+            };
+            assert!(listed.defects.iter().any(holds), "{align:?}: {x} {y}");
+        }
     }
 }
 

@@ -287,7 +287,7 @@ fn judged(width: usize, height: usize, settings: &Settings) -> Vec<bool> {
 }
 
 /// The marks that lie in a square of 3x3 marked pixels.
-fn opened(mask: &[bool], width: usize) -> Vec<bool> {
+pub fn opened(mask: &[bool], width: usize) -> Vec<bool> {
     let height = mask.len() / width;
     let mut opened = vec![false; mask.len()];
     for y in 1..height.saturating_sub(1) {
