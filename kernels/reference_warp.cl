@@ -234,15 +234,20 @@ __kernel void reference_warp(PLANE_ARGS, int width, int height, int4 along_x, in
     if (y >= height)
         return;
     __global uchar *out = dst + dst_offset + (size_t)y * dst_stride;
+#ifndef MARK_ROWS
     const int2 shift = displacement(0, 0, along_x, along_y, nodes, 0, 0);
     const int is_shift = !columns && !(along_x.y | along_x.z | along_y.y | along_y.z | ((shift.x | shift.y) & 63));
+#endif
     for (int x = first; x < past; x += BLOCK) {
+#ifndef MARK_ROWS
+        /* A GPU has one item a pixel; blocks would take its registers. */
         __global uchar *to = out + (size_t)x * SAMPLE_BYTES;
         if (x + BLOCK <= past) {
             if (is_shift ? shift_block(PLANE, x, y, shift, width, height, to)
                          : warp_block(PLANE, x, y, width, height, along_x, along_y, nodes, columns, rows, to))
                 continue;
         }
+#endif
         for (int i = x; i < min(x + BLOCK, past); i++) {
             const int2 d = displacement(i, y, along_x, along_y, nodes, columns, rows);
             store_sample(out + (size_t)i * SAMPLE_BYTES, warped_sample(PLANE, i, y, d, width, height));
