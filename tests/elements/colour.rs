@@ -101,9 +101,11 @@ fn stain_of_the_same_luma_fails_and_clean_frames_pass_with_learned_limits() {
             _ => ["residual-1.red", "residual-1.green", "residual-1.blue"],
         };
         let count = limits.len() / 3;
+        // Of clreference the factor comes first.
+        let first = usize::from(factory == "clreference");
         for (at, name) in names.into_iter().enumerate() {
             let limit = told.get::<f64>(name);
-            assert_eq!(limit, Ok(limits[at * count]), "{factory} {told:?}");
+            assert_eq!(limit, Ok(limits[at * count + first]), "{factory} {told:?}");
         }
         let failed = (100..200).filter(|&seed| {
             let output = rig.pass(buffer_of(&cloth(Format::Rgb, seed, false), &device));
@@ -125,6 +127,48 @@ fn stain_of_the_same_luma_fails_and_clean_frames_pass_with_learned_limits() {
         assert_eq!(largest.component(), Some(0));
         assert!(rig.errors().is_empty());
     }
+}
+
+#[test]
+fn limits_learned_with_a_model_of_one_frame_are_in_force() {
+    let Some(device) = start() else { return };
+    let line = "clreference train-frames=1 threshold=200 min-area=4 learn=learn,frames=8";
+    let mut rig = Rig::new(line, &caps_of(&cloth(Format::Rgb, 0, false)));
+    rig.pass(buffer_of(&cloth(Format::Rgb, 0, false), &device));
+    rig.only("clreference").emit_by_name::<()>("learn", &[]);
+    for seed in 1..10 {
+        rig.pass(buffer_of(&cloth(Format::Rgb, seed, false), &device));
+    }
+    let told = rig.told("clreference-learned");
+    let red = told[0].get::<f64>("threshold.red").expect("a limit");
+    assert_eq!(limits(&rig, "clreference")[..2], [4.0, red]);
+    let stained = result(&rig.pass(buffer_of(&cloth(Format::Rgb, 20, true), &device)));
+    assert_eq!(stained.verdict, Verdict::Fail, "{told:?}");
+}
+
+#[test]
+fn training_ends_when_other_components_are_judged() {
+    let Some(device) = start() else { return };
+    let mut rig = Rig::new(
+        "clreference train-frames=6",
+        &caps_of(&cloth(Format::Rgb, 0, false)),
+    );
+    for seed in 0..3 {
+        rig.pass(buffer_of(&cloth(Format::Rgb, seed, false), &device));
+    }
+    rig.only("clreference")
+        .set_property_from_str("components", "luma");
+    for seed in 3..9 {
+        let found = result(&rig.pass(buffer_of(&cloth(Format::Rgb, seed, false), &device)));
+        assert_eq!(found.verdict, Verdict::None);
+    }
+    let warnings = rig.warnings();
+    let is_told = |text: &str| text.contains("after 3 of 6") && text.contains("components");
+    assert!(
+        warnings.iter().any(|warning| is_told(&warning.text)),
+        "{warnings:?}"
+    );
+    assert!(rig.told("clreference-model").is_empty());
 }
 
 #[test]
@@ -210,7 +254,7 @@ fn unusable_components_are_refused() {
             "component-limits: 2 numbers are not",
         ),
         (
-            "clreference component-limits=<1.0,-2.0,3.0>",
+            "clreference component-limits=<1.0,-2.0,3.0,1.0,1.0,1.0>",
             Format::Rgb,
             "component-limits: -2 is no limit",
         ),

@@ -94,7 +94,7 @@ const PITCH_THRESHOLD: [(&str, &str); 39] = [
 
 const REFERENCE: [(&str, &str); 39] = [
     ("components", "luma"),
-    ("component-limits", "<5.0,6.0,7.0>"),
+    ("component-limits", "<5.0,20.0,6.0,21.0,7.0,22.0>"),
     ("learn", "learn,frames=2"),
     ("learn", "learn,location=(string)\"\""),
     ("learn", "learn,margin=1"),

@@ -57,7 +57,8 @@ impl ColourSettings {
                     limits.len()
                 ));
             }
-            if let Some(limit) = limits.iter().find(|limit| **limit < 0.0) {
+            let is_one = |limit: &&f64| limit.is_finite() && **limit >= 0.0;
+            if let Some(limit) = limits.iter().find(|limit| !is_one(limit)) {
                 return Err(format!("{limit} is no limit; set 0 or more"));
             }
             let mut each = Component::ALL.into_iter().zip(limits.chunks(count));
@@ -70,10 +71,14 @@ impl ColourSettings {
     pub fn take(&mut self, learned: &[(Limit, f64)]) -> bool {
         let is_own = learned.iter().any(|(limit, _)| limit.component.is_some());
         if is_own {
-            let values: Vec<f64> = learned.iter().map(|&(_, value)| value).collect();
-            self.limits = values.into();
+            self.set_limits(learned.iter().map(|&(_, value)| value).collect());
         }
         is_own
+    }
+
+    /// Sets the limits of the components, those of red first.
+    pub fn set_limits(&mut self, limits: Vec<f64>) {
+        self.limits = limits.into();
     }
 
     /// Whether the components of frames are judged apart. Where they cannot be, no operator is built.

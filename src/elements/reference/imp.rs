@@ -130,7 +130,8 @@ impl InspectorImpl for ClReference {
     }
 
     fn set_limits(&self, limits: &[(Limit, f64)]) {
-        if lock(&self.settings).colour.take(limits) {
+        if limits.iter().any(|(limit, _)| limit.component.is_some()) {
+            lock(&self.settings).take_components(limits);
             self.obj().notify("component-limits");
             return;
         }
@@ -211,6 +212,7 @@ impl Comparing for Trained {
         view: &View,
     ) -> Result<(), ClError> {
         let InForce { operator, settings } = live.in_force()?;
+        self.set_components(&element.obj(), &settings.properties.colour);
         self.train(
             &element.obj(),
             settings.properties.train_frames,
@@ -273,10 +275,6 @@ impl Comparing for Trained {
 
     fn threshold(InForce { operator, settings }: &InForce<Plan, Operator>) -> f64 {
         let properties = &settings.properties;
-        if properties.deviation_factor > 0.0 {
-            // Components have factors of their own, and share the threshold.
-            return properties.threshold;
-        }
         properties.colour.shared(operator, properties.threshold)
     }
 

@@ -14,7 +14,7 @@ use crate::elements::{
     text::Location,
 };
 use clinspect_core::{ClError, reference::MOST_FRAMES};
-use clinspect_operators::{Align, Component, Models, NormalizeBy, Polarity};
+use clinspect_operators::{Align, Component, Limit, Models, NormalizeBy, Polarity};
 
 const MAX_THRESHOLD: f64 = 65_535.0;
 const MAX_FACTOR: f64 = 1000.0;
@@ -145,6 +145,9 @@ impl Default for Settings {
     }
 }
 
+/// The limits of a component in their order.
+const LIMITS: [&str; 2] = ["deviation-factor", "threshold"];
+
 impl Settings {
     /// These settings with the limit of a component.
     ///
@@ -152,15 +155,36 @@ impl Settings {
     /// [`ClError::Refused`] for limits that are not usable.
     pub fn of_component(&self, component: Option<Component>) -> Result<Self, ClError> {
         let mut own = self.clone();
-        let limit = self.colour.limits_of(component, 1)?;
-        if let Some(&limit) = limit.iter().flatten().next() {
-            if self.deviation_factor > 0.0 {
-                own.deviation_factor = limit;
-            } else {
-                own.threshold = limit;
+        if let Some(limits) = self.colour.limits_of(component, LIMITS.len())?
+            && let [factor, threshold] = limits[..]
+        {
+            if (factor > 0.0) != (self.deviation_factor > 0.0) {
+                return Err(ClError::Refused(format!(
+                    "component-limits sets the deviation-factor of a component to {factor}, but that of all is {}; \
+                     0 switches it off for all components or for none",
+                    self.deviation_factor
+                )));
             }
+            (own.deviation_factor, own.threshold) = (factor, threshold);
         }
         Ok(own)
+    }
+
+    /// Takes learned limits of components; those that were not learned are the components' own before, or the shared ones.
+    pub fn take_components(&mut self, learned: &[(Limit, f64)]) {
+        let before = self.colour.limits().to_vec();
+        let mut limits = Vec::new();
+        for (at, component) in Component::ALL.into_iter().enumerate() {
+            let shared = [self.deviation_factor, self.threshold];
+            for (n, (name, shared)) in LIMITS.into_iter().zip(shared).enumerate() {
+                let of = learned
+                    .iter()
+                    .find(|(limit, _)| limit.component == Some(component) && limit.name == name);
+                let own = before.get(at * LIMITS.len() + n).copied();
+                limits.push(of.map_or(own.unwrap_or(shared), |&(_, value)| value));
+            }
+        }
+        self.colour.set_limits(limits);
     }
 
     /// The settings in force, for messages.
@@ -201,7 +225,7 @@ pub(super) fn file_rows() -> Vec<Row<Files>> {
 }
 
 pub(super) fn rows() -> Vec<Row<Settings>> {
-    let colour = colour::rows("deviation-factor, or threshold if that decides alone,");
+    let colour = colour::rows("deviation-factor, then threshold,");
     let mut rows = properties!(Settings {
         double(
             "threshold", "Threshold",

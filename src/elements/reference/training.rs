@@ -36,6 +36,8 @@ pub struct Trained {
     model: Option<Models>,
     /// The layout of the frames.
     frames: Option<FrameLayout>,
+    /// Their components are judged apart.
+    are_apart: bool,
     training: Option<ComponentTraining>,
     /// Numbers, and samples by component, of frames of the training, from which limits are learned.
     kept: Vec<(u64, Vec<Vec<u16>>)>,
@@ -104,17 +106,28 @@ impl Trained {
         }
     }
 
-    /// Frames have this layout from now on. Reads the model from the file if no model fits them.
+    /// The components in force; see [`Self::set_frames`].
+    pub fn set_components(&mut self, element: &ClReference, colour: &ColourSettings) {
+        if let Some(layout) = self.frames.clone() {
+            self.set_frames(element, &layout, colour);
+        }
+    }
+
+    /// Frames have this layout from now on, and these components. Reads the model from the file if no model fits them.
     pub fn set_frames(
         &mut self,
         element: &ClReference,
         layout: &FrameLayout,
         colour: &ColourSettings,
     ) {
+        let are_apart = colour.are_apart(layout);
         let before = self.frames.replace(layout.clone());
-        if before.as_ref() == Some(layout) {
+        let were_apart = std::mem::replace(&mut self.are_apart, are_apart);
+        if before.as_ref() == Some(layout) && were_apart == are_apart {
             return;
         }
+        self.is_refused = false;
+        self.kept.clear();
         let (width, height) = (layout.width, layout.height);
         if let (Some(training), Some(before)) = (self.training.take(), before) {
             let (w, h) = (before.width, before.height);
@@ -122,8 +135,8 @@ impl Trained {
                 element,
                 gst::StreamError::Format,
                 (
-                    "the training ended after {} of {} frames, because frames changed from {}x{} to {}x{} or to \
-                     another format; emit train again",
+                    "the training ended after {} of {} frames, because frames changed from {}x{} to {}x{}, or to \
+                     another format or other components; emit train again",
                     training.frames(),
                     training.wanted(),
                     w,
@@ -136,7 +149,6 @@ impl Trained {
         }
         self.missing.clear();
         self.is_absent = false;
-        let are_apart = colour.are_apart(layout);
         if self.usable(are_apart).is_none() && !self.location.as_os_str().is_empty() {
             self.saver.wait();
             match file::read(

@@ -38,8 +38,12 @@ impl Limits {
         let highest = i64::from((1_u32 << model.bits()) - 1);
         let threshold = i64::from(threshold_q8(deviations.threshold));
         let distance = |deviation: u32| {
-            // A large product saturates.
-            let scaled = (deviations.factor * f64::from(deviation)).round() as i64;
+            // A large product saturates; an infinite factor marks nothing, also where the deviation is 0.
+            let scaled = if deviations.factor.is_infinite() {
+                i64::MAX
+            } else {
+                (deviations.factor * f64::from(deviation)).round() as i64
+            };
             threshold.max(scaled).min(1 << 32)
         };
         let each = || model.mean().iter().zip(model.deviation());
@@ -146,6 +150,21 @@ fn extreme<T: Copy>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn infinite_factor_marks_nothing_also_without_deviations() {
+        let model = Model::new([2, 1], 8, 5, vec![0, 256 * 120], vec![0, 300]).expect("a model");
+        let judged = Judged::new(&model, &[], None);
+        let deviations = Deviations {
+            threshold: 3.0,
+            factor: f64::INFINITY,
+            edge_tolerance: 0,
+            bright: true,
+            dark: true,
+        };
+        let limits = Limits::new(&model, &judged, &deviations);
+        assert_eq!((limits.high, limits.low), (vec![255; 2], vec![0; 2]));
+    }
 
     #[test]
     fn limits_in_whole_samples_mark_what_exact_limits_mark() {
