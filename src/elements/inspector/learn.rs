@@ -290,7 +290,7 @@ impl<S: Clone + PartialEq> Learning<S> {
         let learned = learner.learned(&rules.collect::<Vec<_>>())?;
         let named = limits.iter().zip(learned).map(|(limit, learned)| {
             // A component that is the same in all good frames demands nothing, but a limit of 0 is none.
-            let limit_in_range = learned.limit.clamp(limit.step, limit.most);
+            let limit_in_range = learned.limit.max(limit.step).min(limit.most);
             (
                 *limit,
                 Learned {
