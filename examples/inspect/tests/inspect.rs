@@ -508,7 +508,7 @@ fn files_of_different_size_colour_and_depth_are_a_frame_each() {
 /// A live source that sends `frames` frames and fails.
 fn failing(frames: u32) -> String {
     format!(
-        "videotestsrc is-live=true ! video/x-raw,framerate=50/1,width=64,height=48 ! identity error-after={frames}"
+        "videotestsrc is-live=true ! video/x-raw,framerate=50/1,width=96,height=72 ! identity error-after={frames}"
     )
 }
 

@@ -30,7 +30,7 @@ fn troubles_are_told_apart_and_the_others_go_on() {
         camera("silent", "appsrc is-live=true", "start-timeout = 1"),
         camera(
             "colour",
-            "videotestsrc is-live=true ! video/x-raw,format=RGB",
+            "videotestsrc is-live=true ! video/x-raw,format=RGB15",
             "",
         ),
         camera(
