@@ -16,8 +16,9 @@ use clinspect_opencl::frame::{ClFrame, Importer};
 use clinspect_opencl::{ClAllocator, ClContext, Meter, Step, buffer_of};
 use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Components, Contrast, FlatField, Gaussian,
-    GaussianSettings, Histogram, HistogramSettings, Inspection, JudgedComponents, MaskTarget, NoiseFrom, PitchThreshold,
-    PitchThresholdSettings, Polarity, Reference, Strategy, Subject, Texture, TextureSettings,
+    GaussianSettings, Histogram, HistogramSettings, Inspection, JudgedComponents, MaskTarget,
+    NoiseFrom, PitchThreshold, PitchThresholdSettings, Polarity, Reference, Strategy, Subject,
+    Texture, TextureSettings,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
