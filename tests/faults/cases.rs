@@ -26,8 +26,7 @@ const fn gpu(case: Case) -> Case {
 }
 
 /// Judges every frame: a training would begin anew after a fault, and other frames would be judged.
-const REFERENCE: &str =
-    "clreference location=MODEL threshold=20 align=translation search-range=8 match-score=0.1 normalize=gain";
+const REFERENCE: &str = "clreference location=MODEL threshold=20 align=translation search-range=8 match-score=0.1 normalize=gain";
 
 /// A case of strips of 24 rows.
 const fn web(name: &'static str, elements: &'static str) -> Case {
