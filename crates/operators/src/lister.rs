@@ -10,7 +10,10 @@ use clinspect_core::{
 };
 use clinspect_opencl::{Arg, ClBuffer, ClContext, Kernel, Mem, Memory, Meter, Program};
 
-use crate::to_u32;
+use crate::{
+    inspection::{Subject, Submitted},
+    to_u32,
+};
 
 /// Lists the defects of a mask, and measures their pixels.
 #[derive(Debug)]
@@ -79,6 +82,33 @@ pub(crate) struct DeviceMask<'a> {
     pub size: [usize; 2],
     /// Number of marked pixels.
     pub pixels: u64,
+}
+
+/// An operator that lists the marks that it alone has made.
+pub(crate) trait Lists: Submitted {
+    /// The device, and what lists.
+    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister);
+
+    /// Lists the defects of a mask. `ends`: the web ends with this mask.
+    ///
+    /// # Errors
+    /// The failing call.
+    fn list_marks(
+        &mut self,
+        subject: Subject,
+        mask: DeviceMask,
+        (finder, limits, ends): (&mut Finder, &Limits, bool),
+    ) -> Result<Listed, ClError> {
+        let (context, lister) = self.lister();
+        let web = (&mut *finder, limits, ends);
+        let runs = lister.scanner.scan(context, mask, web, subject.meter)?;
+        let measured = self.measure(subject, (mask.buffer, mask.offset), runs)?;
+        let mut listed = finder.list(measured);
+        for defect in &mut listed.defects {
+            self.complete(defect);
+        }
+        Ok(listed)
+    }
 }
 
 /// Marks a pixel in the packed mask of a warm-up frame, which has no defect, and lists it with `list`.

@@ -33,7 +33,7 @@ use crate::{
         Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
         Subject, Submitted,
     },
-    lister::{self, DeviceMask, Lister},
+    lister::{self, DeviceMask, Lister, Lists},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Contrast, Judged, Presence},
     regions::{Ignore, Rois},
@@ -238,6 +238,12 @@ impl Repeating for PitchThreshold {
     }
 }
 
+impl Lists for PitchThreshold {
+    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister) {
+        (&self.context, &mut self.lister)
+    }
+}
+
 impl Submitted for PitchThreshold {
     fn submit<'a>(
         &'a mut self,
@@ -420,10 +426,7 @@ impl Inspection for PitchThreshold {
             size,
             pixels: self.marked.pixels,
         };
-        let web = (&mut *finder, limits, subject.window.ends_web());
-        let runs = (self.lister.scanner).scan(&self.context, marked, web, subject.meter)?;
-        let measured = self.measure(subject, mask, runs)?;
-        Ok(finder.list(measured))
+        self.list_marks(subject, marked, (finder, limits, subject.window.ends_web()))
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {

@@ -36,7 +36,7 @@ use crate::{
         Alignment, Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture,
         Subject, Submitted,
     },
-    lister::{self, DeviceMask, Lister},
+    lister::{self, DeviceMask, Lister, Lists},
     mask::{Expand, MaskTarget, packed_mask},
     sample_options,
     source::{plain_group, source_args, target_args},
@@ -573,15 +573,7 @@ impl Inspection for Reference {
             size: self.base.size,
             pixels: self.marked.pixels,
         };
-        let web = (&mut *finder, limits, true);
-        let context = &self.base.context;
-        let runs = (self.lister.scanner).scan(context, marked, web, subject.meter)?;
-        let measured = self.measure(subject, mask, runs)?;
-        let mut listed = finder.list(measured);
-        for defect in &mut listed.defects {
-            self.complete(defect);
-        }
-        Ok(listed)
+        self.list_marks(subject, marked, (finder, limits, true))
     }
 
     fn draw(&mut self, subject: Subject, picture: Picture, out: &ClFrame) -> Result<(), ClError> {

@@ -37,7 +37,7 @@ use crate::{
         Basis, Finished, Inspection, JudgedPixels, Limit, Marked, PackedMask, Picture, Repeating,
         Subject, Submitted,
     },
-    lister::{self, DeviceMask, Lister},
+    lister::{self, DeviceMask, Lister, Lists},
     mask::{Expand, MaskTarget, packed_mask},
     presence::{Judged, Presence},
     regions::{Ignore, Rois},
@@ -745,6 +745,12 @@ fn suffices(buffer: &Option<Arc<ClBuffer>>, bytes: usize) -> bool {
     buffer.as_ref().is_some_and(|buffer| buffer.size() >= bytes)
 }
 
+impl Lists for Texture {
+    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister) {
+        (&self.context, &mut self.lister)
+    }
+}
+
 impl Submitted for Texture {
     fn submit<'a>(
         &'a mut self,
@@ -904,14 +910,7 @@ impl Inspection for Texture {
             size,
             pixels: self.marked.pixels,
         };
-        let web = (&mut *finder, limits, subject.window.ends_web());
-        let runs = (self.lister.scanner).scan(&self.context, marked, web, subject.meter)?;
-        let measured = self.measure(subject, mask, runs)?;
-        let mut listed = finder.list(measured);
-        for defect in &mut listed.defects {
-            self.complete(defect);
-        }
-        Ok(listed)
+        self.list_marks(subject, marked, (finder, limits, subject.window.ends_web()))
     }
 
     fn draw(&mut self, _: Subject, _: Picture, _: &ClFrame) -> Result<(), ClError> {

@@ -6,13 +6,20 @@ use clinspect_core::{
     ClError,
     components::{MeasuredDefect, Run, RunDifference},
 };
-use clinspect_opencl::{Arg, ClBuffer, Mem, Memory, Meter, Submission};
+use clinspect_opencl::{Arg, ClBuffer, ClContext, Mem, Memory, Meter, Submission};
 
 use super::{Counters, Reference};
 use crate::{
     Marked, MaskTarget, Subject,
     inspection::{Finished, PackedMask, Submitted},
+    lister::{Lister, Lists},
 };
+
+impl Lists for Reference {
+    fn lister(&mut self) -> (&Arc<ClContext>, &mut Lister) {
+        (&self.base.context, &mut self.lister)
+    }
+}
 
 impl Submitted for Reference {
     fn look(&mut self, subject: Subject, leader: Option<&Self>) -> Result<(), ClError> {
