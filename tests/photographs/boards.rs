@@ -71,14 +71,9 @@ fn decoded(path: &Path) -> gst::Sample {
 
 /// The result of a board after a training with its template.
 fn judged(pair: &Pair, settings: &str) -> DefectResult {
-    let pipeline = gst::parse::launch(&format!(
-        "appsrc name=source format=time ! clreference train-frames=1 {settings} ! appsink name=sink sync=false"
+    let (pipeline, source, sink) = super::line(&format!(
+        "appsrc name=src format=time ! clreference train-frames=1 {settings} ! appsink name=sink sync=false"
     ));
-    let pipeline = pipeline.unwrap().downcast::<gst::Pipeline>().unwrap();
-    let source = pipeline.by_name("source").unwrap();
-    let source = source.downcast::<gst_app::AppSrc>().unwrap();
-    let sink = pipeline.by_name("sink").unwrap();
-    let sink = sink.downcast::<gst_app::AppSink>().unwrap();
     pipeline.set_state(gst::State::Playing).unwrap();
     let mut result = None;
     for sample in [&pair.template, &pair.board] {

@@ -49,6 +49,15 @@ fn component(data: &[u8], width: usize, height: usize, offset: usize) -> Samples
     }
 }
 
+/// A pipeline, its appsrc `src` and its appsink `sink`.
+fn line(description: &str) -> (gst::Pipeline, gst_app::AppSrc, gst_app::AppSink) {
+    let pipeline = gst::parse::launch(description).unwrap();
+    let pipeline = pipeline.downcast::<gst::Pipeline>().unwrap();
+    let src = pipeline.by_name("src").unwrap().downcast().unwrap();
+    let sink = pipeline.by_name("sink").unwrap().downcast().unwrap();
+    (pipeline, src, sink)
+}
+
 /// Number of frames of a photograph from which a pitch is estimated.
 const SHOWN: usize = 12;
 
@@ -60,16 +69,9 @@ fn photographs_have_no_pitch_and_are_not_judged() {
     for path in paths {
         let picture = image::open(&path).unwrap().to_luma8();
         let (width, height) = (picture.width() as usize, picture.height() as usize);
-        let pipeline = gst::parse::launch(
+        let (pipeline, src, sink) = line(
             "appsrc name=src format=time ! clpitchthreshold name=judge pitch-y=-1 ! appsink name=sink sync=false",
-        )
-        .unwrap()
-        .downcast::<gst::Pipeline>()
-        .unwrap();
-        let src = pipeline.by_name("src").unwrap();
-        let src = src.downcast::<gst_app::AppSrc>().unwrap();
-        let sink = pipeline.by_name("sink").unwrap();
-        let sink = sink.downcast::<gst_app::AppSink>().unwrap();
+        );
         let format = gst_video::VideoFormat::Gray8;
         let info = gst_video::VideoInfo::builder(format, picture.width(), picture.height())
             .build()
@@ -118,16 +120,9 @@ fn photographs_smoothed_and_counted_equal_the_references() {
     for path in paths {
         let picture = image::open(&path).unwrap().to_rgb8();
         let (width, height) = (picture.width() as usize, picture.height() as usize);
-        let pipeline = gst::parse::launch(
+        let (pipeline, src, sink) = line(
             "appsrc name=src ! clgaussian kernel-size=5 sigma=0.8 ! clhistogram ! appsink name=sink sync=false",
-        )
-        .unwrap()
-        .downcast::<gst::Pipeline>()
-        .unwrap();
-        let src = pipeline.by_name("src").unwrap();
-        let src = src.downcast::<gst_app::AppSrc>().unwrap();
-        let sink = pipeline.by_name("sink").unwrap();
-        let sink = sink.downcast::<gst_app::AppSink>().unwrap();
+        );
         let info = gst_video::VideoInfo::builder(
             gst_video::VideoFormat::Rgb,
             picture.width(),
