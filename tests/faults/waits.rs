@@ -34,7 +34,8 @@ pub type Scenario = (&'static str, fn(&Trace) -> Result<(), String>);
 /// The scenarios of a `cpu`, or of a CPU that claims to be a `gpu`.
 pub fn scenarios(device: &str) -> Vec<Scenario> {
     if device == "gpu" {
-        let own: [Scenario; 2] = [
+        let own: [Scenario; 3] = [
+            ("a write behind readers in two queues", write_behind_readers),
             ("a kept mapping that a writer ends", flush_of_a_kept_mapping),
             ("the timeline of frames written ahead", timeline_of_a_gpu),
         ];
@@ -72,7 +73,7 @@ impl Filter {
     }
 
     fn counted_by(meter: &Arc<Meter>) -> Result<Self, String> {
-        let context = opencl::open("auto").map_err(text)?;
+        let context = opencl::open_profiled("auto").map_err(text)?;
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 64, 16)
             .build()
             .map_err(text)?;
@@ -195,7 +196,7 @@ fn hang(_: &Trace) -> Result<(), String> {
     let next = opencl::open("auto").map_err(text)?;
     layer::set_rules("");
     done.wait("the frame").map_err(text)?;
-    if Arc::ptr_eq(&next, &filter.context) {
+    if next.shares_memory_with(&filter.context) {
         return Err("the next start waits behind the hang".into());
     }
     Ok(())
@@ -343,6 +344,35 @@ fn timeline_of_a_gpu(_: &Trace) -> Result<(), String> {
     }
     drop(filters);
     layer::set_rules("");
+    Ok(())
+}
+
+/// The host overwrites a frame only after the kernels of all elements have read it. Each element has its own queue: here
+/// the element that read first ends last.
+fn write_behind_readers(_: &Trace) -> Result<(), String> {
+    const HELD: Duration = Duration::from_millis(600);
+    layer::set_rules(GPU);
+    let [mut slow, mut fast] = [Filter::new()?, Filter::new()?];
+    let [input, output] = slow.frames()?;
+    let same = fast.importer.import(&slow.buffers[0]).map_err(text)?;
+    let [_, other] = fast.frames()?;
+    let meter = Meter::new(false);
+    let hold = format!("clEnqueueNDRangeKernel 1 hold {}", HELD.as_millis());
+    layer::set_rules(&format!("{GPU}\n{hold}"));
+    let held = slow.operator.run(&input, &output, &meter).map_err(text)?;
+    let read = fast.operator.run(&same, &other, &meter);
+    read.and_then(|read| read.wait("a frame")).map_err(text)?;
+    let begun = Instant::now();
+    drop((input, same));
+    drop(slow.buffers[0].make_mut().map_writable().map_err(text)?);
+    let waited = begun.elapsed();
+    held.wait("a frame").map_err(text)?;
+    layer::set_rules("");
+    if waited < HELD / 2 {
+        return Err(format!(
+            "the host could write after {waited:?}, while a kernel read"
+        ));
+    }
     Ok(())
 }
 

@@ -102,37 +102,28 @@ impl ClBuffer {
         Ok(state.contents().and_then(|c| c.writer()).cloned())
     }
 
-    /// The command that a writer of the buffer must wait for in addition to the queue's order: the
-    /// host's last write, while the upload queue still executes it. Ends a mapping that was kept.
+    /// The commands that a writer in `queue` must wait for in addition to the queue's order: those of other queues that
+    /// still use the buffer. Ends a mapping that was kept.
     ///
     /// # Errors
     /// The failure of that unmap; see [`Self::check`].
-    pub(super) fn before_write(&self) -> Result<Option<Arc<Event>>, ClError> {
+    pub(super) fn before_write(
+        &self,
+        queue: &Arc<InOrderQueue>,
+    ) -> Result<Vec<Arc<Event>>, ClError> {
         let mut state = self.state();
         self.end_kept(&mut state)?;
-        let commands = self.context.commands();
-        let last = state.contents().and_then(|c| c.last_use());
-        Ok(last
-            .filter(|last| !last.is_in(commands) && !last.has_ended())
-            .cloned())
-    }
-
-    /// The command that an upload into the buffer must wait for in addition to the upload queue's
-    /// order. Ends a mapping that was kept.
-    ///
-    /// # Errors
-    /// The failure of that unmap; see [`Self::check`].
-    fn before_upload(&self) -> Result<Option<Arc<Event>>, ClError> {
-        let mut state = self.state();
-        self.end_kept(&mut state)?;
-        let uploads = self.context.uploads();
-        let last = state.contents().and_then(|c| c.last_use());
-        // A command that has failed must not fail the upload.
+        let uses = state.contents().map(|contents| contents.uses());
+        // A command that has ended, perhaps with a failure, must not fail the writer.
         let has_ended =
-            |last: &Event| matches!(last.status(), Ok(Status::Complete | Status::Failed(_)));
-        Ok(last
-            .filter(|last| !last.is_in(uploads) && !has_ended(last))
-            .cloned())
+            |event: &Event| matches!(event.status(), Ok(Status::Complete | Status::Failed(_)));
+        let is_awaited = |event: &&Arc<Event>| !event.is_in(queue) && !has_ended(event);
+        Ok(uses
+            .into_iter()
+            .flatten()
+            .filter(is_awaited)
+            .cloned()
+            .collect())
     }
 
     /// Begins to write, after the commands that still use the buffer and after `before`. If `before` fails, the writes
@@ -146,7 +137,7 @@ impl ClBuffer {
             before: before
                 .cloned()
                 .into_iter()
-                .chain(self.before_upload()?)
+                .chain(self.before_write(self.context.uploads())?)
                 .collect(),
             first: None,
             last: None,
@@ -238,40 +229,17 @@ impl ClBuffer {
         };
         let queue = Mapping::queue(&self.context, access.write);
         let writer = contents.writer();
-        // Kernels read in the command queue. A map for reading is in the same queue and needs no
-        // wait.
-        let reader = contents
-            .reader()
-            .filter(|e| access.write && !e.is_in(queue));
-        let waits = self
-            .context
-            .wait_list(queue, writer.into_iter().chain(reader));
-        let flushed = queue.enqueued();
+        // Kernels may read while the host does.
+        let readers = contents.readers().iter();
+        let readers = readers.filter(|event| access.write && !event.is_in(queue));
+        let before: Vec<_> = writer.into_iter().chain(readers).collect();
         let mut pointer: cl_mem = ptr::null_mut();
-        let event = waits.and_then(|waits| {
-            // SAFETY: the range is the whole buffer, which lives as long as `self`.
-            queue
-                .enqueue(|raw| unsafe {
-                    enqueue_map_buffer(
-                        raw,
-                        self.mem.raw(),
-                        CL_TRUE,
-                        flags,
-                        0,
-                        self.size,
-                        &mut pointer,
-                        waits.len() as u32,
-                        first_of(&waits),
-                    )
-                })
-                .map_err(|code| self.context.failed("clEnqueueMapBuffer", code, "a frame"))
-        });
+        let event = self.enqueue_map(queue, flags, &before, &mut pointer);
         if event.is_err() && access.write {
             // The failure of a reader fails only this map.
-            contents.forget_reader();
+            contents.forget_readers();
         }
         let event = event?;
-        queue.set_flushed(flushed);
         for done in contents.writer().into_iter().chain([&event]) {
             done.set_done();
         }
@@ -285,6 +253,53 @@ impl ClBuffer {
             pointer: pointer.cast(),
             writable: access.write,
         })
+    }
+
+    /// Maps the buffer after `before`, and waits. Other threads can enqueue while this one waits for the device.
+    fn enqueue_map(
+        &self,
+        queue: &Arc<InOrderQueue>,
+        flags: u64,
+        before: &[&Arc<Event>],
+        pointer: &mut cl_mem,
+    ) -> Result<Arc<Event>, ClError> {
+        let failed = |code| self.context.failed("clEnqueueMapBuffer", code, "a frame");
+        let is_fetched = flags != CL_MAP_WRITE_INVALIDATE_REGION;
+        let mut waits = self.context.wait_list(queue, before.iter().copied())?;
+        let takes_turns = queue.takes_turns();
+        if takes_turns && !is_fetched {
+            // Then the map itself takes no time.
+            (before.iter().try_for_each(|event| event.wait())).map_err(failed)?;
+            waits.clear();
+        }
+        let blocks = if takes_turns && is_fetched {
+            CL_FALSE
+        } else {
+            CL_TRUE
+        };
+        let flushed = queue.enqueued();
+        // SAFETY: the range is the whole buffer, which lives as long as `self`. Nobody uses the pointer before the
+        // wait.
+        let event = queue.enqueue(|raw| unsafe {
+            enqueue_map_buffer(
+                raw,
+                self.mem.raw(),
+                blocks,
+                flags,
+                0,
+                self.size,
+                pointer,
+                waits.len() as u32,
+                first_of(&waits),
+            )
+        });
+        let event = event.map_err(failed)?;
+        if blocks == CL_TRUE {
+            queue.set_flushed(flushed);
+        } else {
+            event.wait().map_err(failed)?;
+        }
+        Ok(event)
     }
 
     /// Ends one [`Self::map`]; the last unmap gives the memory back to the device.
@@ -359,7 +374,7 @@ impl ClBuffer {
 
     /// Fills the buffer with zeros and waits; its size is a multiple of 4.
     pub fn zero(&self, subject: &str) -> Result<(), ClError> {
-        let before: Vec<_> = self.before_write()?.into_iter().collect();
+        let before = self.before_write(self.context.commands())?;
         let event = (self.context).zero_after(&self.mem, self.size, &before, subject)?;
         self.set_writer(&event);
         self.context.wait(&event, subject)
@@ -367,7 +382,7 @@ impl ClBuffer {
 
     /// Writes a few bytes at `offset` and waits for the transfer.
     pub fn write(&self, offset: usize, data: &[u8], subject: &str) -> Result<(), ClError> {
-        if let Some(before) = self.before_write()? {
+        for before in self.before_write(self.context.commands())? {
             self.context.wait(&before, subject)?;
         }
         self.context.write(&self.mem, offset, data, subject)
@@ -490,35 +505,34 @@ enum State {
     Broken(ClError),
 }
 
-/// The contents of a buffer, and the last commands that used it.
+/// The contents of a buffer, and the last commands that used it, the last one of each queue.
 #[derive(Debug)]
 enum Contents {
-    /// Undefined. The next write need not preserve them, but must wait for `last`.
-    Undefined { last: Option<Arc<Event>> },
-    /// Written by `writer`; if it fails, the next user of the buffer fails. `reader` is the last reader since.
+    /// Undefined. The next write need not preserve them, but must wait for `users`.
+    Undefined { users: Vec<Arc<Event>> },
+    /// Written by `writer`; if it fails, the next user of the buffer fails. `readers` have read since.
     Written {
         writer: Arc<Event>,
-        reader: Option<Arc<Event>>,
+        readers: Vec<Arc<Event>>,
     },
 }
 
 impl Contents {
-    pub const NEW: Self = Self::Undefined { last: None };
+    pub const NEW: Self = Self::Undefined { users: Vec::new() };
 
     /// Contents that `writer` wrote.
     pub fn written_by(writer: Arc<Event>) -> Self {
         Self::Written {
             writer,
-            reader: None,
+            readers: Vec::new(),
         }
     }
 
-    /// Sets the last reader. All readers are in one queue, in order.
+    /// Adds a reader. Readers before it in its queue end earlier.
     pub fn set_reader(&mut self, event: Arc<Event>) {
-        match self {
-            Self::Undefined { last } => *last = Some(event),
-            Self::Written { reader, .. } => *reader = Some(event),
-        }
+        let (Self::Undefined { users: readers } | Self::Written { readers, .. }) = self;
+        readers.retain(|reader| !reader.shares_queue(&event));
+        readers.push(event);
     }
 
     pub fn is_undefined(&self) -> bool {
@@ -533,44 +547,39 @@ impl Contents {
         }
     }
 
-    /// Later readers wait for `writer`, which wrote the part that they read. The last reader remains.
+    /// Later readers wait for `writer`, which wrote the part that they read. The readers remain.
     pub fn set_writer(&mut self, writer: Arc<Event>) {
-        let reader = self.reader().cloned();
-        *self = Self::Written { writer, reader };
+        let readers = self.readers().to_vec();
+        *self = Self::Written { writer, readers };
     }
 
-    /// The last command that read the contents; for undefined contents, the last command that used
-    /// the memory.
-    pub fn reader(&self) -> Option<&Arc<Event>> {
-        match self {
-            Self::Undefined { last } => last.as_ref(),
-            Self::Written { reader, .. } => reader.as_ref(),
-        }
+    /// The last commands that read the contents; for undefined contents, the last ones that used the memory.
+    pub fn readers(&self) -> &[Arc<Event>] {
+        let (Self::Undefined { users: readers } | Self::Written { readers, .. }) = self;
+        readers
     }
 
-    /// Forgets the last reader, so that its failure fails only one map.
-    pub fn forget_reader(&mut self) {
-        match self {
-            Self::Undefined { last } => *last = None,
-            Self::Written { reader, .. } => *reader = None,
-        }
+    /// Forgets the readers, so that the failure of one fails only one map.
+    pub fn forget_readers(&mut self) {
+        let (Self::Undefined { users: readers } | Self::Written { readers, .. }) = self;
+        readers.clear();
     }
 
-    /// The last command that used the memory.
-    pub fn last_use(&self) -> Option<&Arc<Event>> {
-        self.reader().or(self.writer())
+    /// The last commands that used the memory.
+    pub fn uses(&self) -> impl Iterator<Item = &Arc<Event>> {
+        self.readers().iter().chain(self.writer())
     }
 
     /// Declares the contents undefined, and returns the failure of the command that wrote them.
     pub fn set_undefined(&mut self) -> Option<ClError> {
-        let failure = self.writer()?.failure("a frame");
-        // A failed command has ended, and the next writer must not fail because of it.
-        let last = self
-            .reader()
-            .or(self.writer().filter(|_| failure.is_none()));
-        *self = Self::Undefined {
-            last: last.cloned(),
-        };
+        let writer = self.writer()?;
+        let failure = writer.failure("a frame");
+        let mut users = self.readers().to_vec();
+        // A reader waited for the writer. A failed command has ended, and the next writer must not fail because of it.
+        if users.is_empty() && failure.is_none() {
+            users.push(writer.clone());
+        }
+        *self = Self::Undefined { users };
         failure
     }
 }

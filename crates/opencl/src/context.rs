@@ -1,40 +1,22 @@
-//! A device's context with its in-order queues and its programs.
+//! A device as one element uses it.
 
 use std::{
-    collections::{HashMap, VecDeque},
     ffi::c_void,
-    ops::RangeInclusive,
+    ops::{Deref, RangeInclusive},
     ptr,
-    sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use opencl3::{
-    command_queue::{CL_QUEUE_PROFILING_ENABLE, create_command_queue},
-    context::context::create_context,
-    kernel::{CL_KERNEL_WORK_GROUP_SIZE, get_kernel_work_group_info},
-    types::{cl_context, cl_event},
-};
+use opencl3::types::cl_event;
 
 use super::{
-    cache::Cache,
-    device::{DeviceInfo, lock_driver},
-    handle::{CAT, Context, Kernel, Queue, call_error},
+    device_context::DeviceContext,
+    landing::Landing,
     meter::Meter,
-    pins::Pins,
-    program::{
-        Compiling, Program, ProgramSource, check_compiler_allowed, is_beside_frames,
-        notify_compiler,
-    },
     queue::{Event, InOrderQueue, Status},
 };
-use clinspect_core::{ClError, device_caps::DeviceCaps};
-
-/// Number of recent commands that are kept to see the device's progress.
-const MAX_RECENT: usize = 32;
+use clinspect_core::ClError;
 
 /// The host polls for the end of kernels that process this many bytes. For shorter kernels the yields disturb PoCL's
 /// threads; for longer ones the time to wake the host matters little (docs/adr/0018).
@@ -43,203 +25,97 @@ const POLLED_BYTES: RangeInclusive<usize> = 256 << 10..=8 << 20;
 /// If the device makes progress for other elements, an element waits this many times the limit.
 const PATIENCE: u32 = 3;
 
-/// One device in use: its context, its in-order queues and its programs.
+/// A device in use by one element: what all elements on the device share, and the element's queues.
+///
+/// On a device with memory of its own each element has two in-order queues, so that a frame crosses the bus while the
+/// kernels of the frame before run, and no element waits for the frames of another camera (docs/adr/0025). All
+/// elements on a device that shares the host's memory have one queue together: its order divides the device fairly.
 #[derive(Debug)]
 pub struct ClContext {
-    // Fields are dropped in this order: queues and programs before their context.
-    /// The latest commands of all elements; they show whether the device makes progress.
-    recent: Mutex<VecDeque<Arc<Event>>>,
+    // Dropped before the context.
+    /// Host memory for results, which no read uses now.
+    landings: Mutex<Vec<Landing>>,
     commands: Arc<InOrderQueue>,
-    /// A second queue on a device with memory of its own, so that a frame crosses the bus while the
-    /// kernels of the frame before run; otherwise the same queue as `commands`.
     uploads: Arc<InOrderQueue>,
-    programs: Mutex<HashMap<(ProgramSource, String), Arc<Program>>>,
-    /// Programs that the compiler refused. They are not compiled again: a compiler may take seconds to refuse.
-    refused: Mutex<HashMap<(ProgramSource, String), ClError>>,
-    context: Context,
-    device: DeviceInfo,
-    /// `None` if the folder cannot be used.
-    cache: OnceLock<Option<Cache>>,
-    /// A command has failed. On a GPU every later command may fail too.
-    has_failed: AtomicBool,
-    /// The device or its driver made no progress for longer than a stop may take.
-    is_stalled: AtomicBool,
-    /// Number of waits and commands of all elements that have ended.
-    ended: AtomicU64,
-    pins: Arc<Pins>,
+    device: Arc<DeviceContext>,
+    profiled: bool,
 }
 
-impl Drop for ClContext {
-    fn drop(&mut self) {
-        self.pins.clear();
+impl Deref for ClContext {
+    type Target = DeviceContext;
+
+    fn deref(&self) -> &DeviceContext {
+        &self.device
     }
 }
 
 impl ClContext {
-    /// The caller holds [`lock_driver`].
-    pub(super) fn new(device: &DeviceInfo) -> Result<Self, ClError> {
-        let context = create_context(&[device.id], ptr::null(), None, ptr::null_mut())
-            .map(Context::new)
-            .map_err(|code| call_error("clCreateContext", code, &device.name))?;
-        let queue = || {
-            // SAFETY: both handles are valid; a queue keeps its own reference to the context.
-            unsafe { create_command_queue(context.raw(), device.id, CL_QUEUE_PROFILING_ENABLE) }
-                .map(|queue| Arc::new(InOrderQueue::new(Queue::new(queue), device.runs_inline())))
-                .map_err(|code| call_error("clCreateCommandQueue", code, &device.name))
-        };
-        let commands = queue()?;
-        let uploads = if device.caps.shares_host_memory {
-            commands.clone()
-        } else {
-            queue()?
+    /// `profiled`: the device takes the times of the element's commands.
+    ///
+    /// # Errors
+    /// The error of `clCreateCommandQueue`.
+    pub(super) fn new(device: Arc<DeviceContext>, profiled: bool) -> Result<Self, ClError> {
+        let (commands, uploads) = match device.shared_queue() {
+            Some(queue) => (queue.clone(), queue.clone()),
+            None => (device.new_queue(profiled)?, device.new_queue(profiled)?),
         };
         Ok(Self {
-            recent: Mutex::default(),
+            landings: Mutex::default(),
             commands,
             uploads,
-            programs: Mutex::default(),
-            refused: Mutex::default(),
-            context,
-            device: device.clone(),
-            cache: OnceLock::new(),
-            has_failed: AtomicBool::new(false),
-            is_stalled: AtomicBool::new(false),
-            ended: AtomicU64::new(0),
-            pins: Arc::default(),
+            device,
+            profiled,
         })
     }
 
-    /// The error of a failed command. Marks the context as failed: the next [`open`](super::open)
-    /// makes a new context.
-    pub(super) fn failed(
-        &self,
-        call: &'static str,
-        code: i32,
-        subject: impl Into<String>,
-    ) -> ClError {
-        let error = call_error(call, code, subject);
-        if !error.is_group_too_large() {
-            self.has_failed.store(true, Ordering::Release);
-        }
-        error
+    /// The queues of the element before in the same thread, if they do for this element too: a command need not wait
+    /// for one before it in its queue. A profiled element needs queues of its own.
+    #[must_use]
+    pub fn joined<'a>(self: &'a Arc<Self>, before: &'a Arc<Self>) -> &'a Arc<Self> {
+        let fits = self.shares_memory_with(before) && !self.profiled && !before.profiled;
+        if fits { before } else { self }
     }
 
-    /// Whether a command has failed.
-    pub fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Acquire)
-    }
-
-    /// Marks the device as stalled: no element waits for it again, and the next open makes a new
-    /// context.
-    pub(super) fn condemn(&self) {
-        self.is_stalled.store(true, Ordering::Release);
-        self.has_failed.store(true, Ordering::Release);
-    }
-
-    /// Whether the device is marked as stalled.
-    pub(super) fn is_stalled(&self) -> bool {
-        self.is_stalled.load(Ordering::Acquire)
-    }
-
-    /// Counts the end of a wait for the device, which is progress.
-    pub(super) fn count_progress(&self) {
-        self.ended.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Adds the last command of a frame to the recent ones.
-    pub(super) fn add_recent(&self, event: Arc<Event>) {
-        let mut recent = self.recent();
-        let oldest = (recent.len() == MAX_RECENT).then(|| recent.pop_front());
-        recent.push_back(event);
-        drop(recent);
-        // Release the event after the lock.
-        drop(oldest);
-    }
-
-    /// A number that grows whenever a wait or a command of any element ends. Asks the driver about
-    /// at most one command.
-    pub(super) fn progress(&self) -> u64 {
-        let oldest = self.recent().front().cloned();
-        if let Some(oldest) = oldest
-            && oldest.has_ended()
-        {
-            let mut recent = self.recent();
-            if recent.front().is_some_and(|e| Arc::ptr_eq(e, &oldest)) {
-                recent.pop_front();
-            }
-            drop(recent);
-            self.count_progress();
-        }
-        self.ended.load(Ordering::Relaxed)
-    }
-
-    /// Waits for at most `limit` for the end of the most recent command, and thus of all before it. Returns false if it
-    /// has not ended, and at once for a stalled device.
-    pub(super) fn has_ended_within(&self, limit: Duration) -> bool {
-        if self.is_stalled() {
-            return false;
-        }
-        let last = self.recent().back().cloned();
-        last.is_none_or(|last| last.ends_within(limit))
-    }
-
-    /// Waits for the end of the most recent command, and thus of all before it, with or without a failure.
+    /// Pinned host memory for a result of `len` bytes; `None` if a read may wait in its call.
     ///
     /// # Errors
-    /// The wait has failed.
-    pub(super) fn wait_for_last(&self) -> Result<(), ClError> {
-        let last = self.recent().back().cloned();
-        last.map_or(Ok(()), |last| self.wait_for_end(&last))
+    /// The device is out of memory.
+    pub(super) fn landing(&self, len: usize) -> Result<Option<Landing>, ClError> {
+        if !self.commands.takes_turns() {
+            return Ok(None);
+        }
+        let mut landings = self.landings();
+        let fitting = landings.iter().position(|landing| landing.holds(len));
+        if let Some(index) = fitting {
+            return Ok(Some(landings.swap_remove(index)));
+        }
+        drop(landings);
+        Landing::new(self, len).map(Some)
     }
 
-    fn recent(&self) -> MutexGuard<'_, VecDeque<Arc<Event>>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps memory for the next result.
+    pub(super) fn put_back(&self, landing: Landing) {
+        self.landings().push(landing);
     }
 
-    /// The device's name.
-    pub fn device_name(&self) -> &str {
-        &self.device.name
+    fn landings(&self) -> MutexGuard<'_, Vec<Landing>> {
+        self.landings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device's limits.
-    pub fn caps(&self) -> &DeviceCaps {
-        &self.device.caps
-    }
-
-    /// The device and its driver, for messages.
-    pub fn device_label(&self) -> String {
-        self.device.label()
-    }
-
-    /// The device with all versions of its driver.
-    pub fn device_identity(&self) -> String {
-        self.device.identity()
-    }
-
-    /// The plugin's cache; `None` if it cannot be used, which is logged once.
-    pub fn cache(&self) -> Option<&Cache> {
-        let open = || {
-            let opened = Cache::open();
-            opened
-                .inspect_err(|error| gst::warning!(CAT, "{error}"))
-                .ok()
-        };
-        self.cache.get_or_init(open).as_ref()
-    }
-
-    pub(super) fn raw_context(&self) -> cl_context {
-        self.context.raw()
+    /// Whether both use the same memory: they are of the same device, and none was opened after a failure.
+    pub fn shares_memory_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.device, &other.device)
     }
 
     /// Whether a memory of another element is pinned for this device.
     pub fn has_pinned(&self, memory: &gst::MemoryRef) -> bool {
-        self.pins.has(memory)
+        self.pins().has(memory)
     }
 
     /// Pins a memory of another element; see [`Pins::pin`].
     pub(super) fn pin(&self, memory: &gst::MemoryRef, bytes: &[u8], importer: u64) -> bool {
         let create = |flags, start: *mut c_void, len| self.create_buffer(flags, len, start);
-        self.pins.pin(memory, bytes, importer, create)
+        self.pins().pin(memory, bytes, importer, create)
     }
 
     /// The queue of kernels and of maps for reading.
@@ -252,83 +128,16 @@ impl ClContext {
         &self.uploads
     }
 
-    /// A program built for this device; `options` are `-D` definitions.
-    ///
-    /// # Errors
-    /// [`ClError::Build`] with the compiler's log.
-    pub fn program(&self, source: ProgramSource, options: &str) -> Result<Arc<Program>, ClError> {
-        let key = (source, options.to_owned());
-        if let Some(program) = self.programs().get(&key) {
-            return Ok(program.clone());
-        }
-        if let Some(error) = self.refused().get(&key) {
-            return Err(error.clone());
-        }
-        check_compiler_allowed(source)?;
-        notify_compiler(Compiling::Program(source.file()));
-        let _driver = lock_driver();
-        // Another thread may have built the program meanwhile.
-        if let Some(program) = self.programs().get(&key) {
-            return Ok(program.clone());
-        }
-        if self.device.caps.has_dot4 && is_beside_frames() {
-            self.fill_driver_cache(source, options);
-        }
-        // The compiler of a driver without a cache may take seconds.
-        let cache = self.cache().filter(|_| !self.device.keeps_programs());
-        let built = Program::build(self.raw_context(), &self.device, source, options, cache);
-        if let Err(error @ (ClError::Build { .. } | ClError::Refused(_))) = &built {
-            self.refused().insert(key.clone(), error.clone());
-        }
-        let program = Arc::new(built?);
-        let mut programs = self.programs();
-        if source.has_constants() {
-            // Each list of comparisons has a program of its own. Unused ones are dropped: a pitch that drifts would
-            // fill the memory with them.
-            programs
-                .retain(|(other, _), program| *other != source || Arc::strong_count(program) > 1);
-        }
-        programs.insert(key, program.clone());
-        drop(programs);
-        Ok(program)
-    }
-
-    /// Compiles a program in a context of its own. NVIDIA's driver blocks all launches of a context
-    /// while it compiles for that context (docs/adr/0007); afterwards its cache serves this context
-    /// within milliseconds. A failure shows in the build that follows.
-    fn fill_driver_cache(&self, source: ProgramSource, options: &str) {
-        if let Ok(scratch) = create_context(&[self.device.id], ptr::null(), None, ptr::null_mut()) {
-            let scratch = Context::new(scratch);
-            let _ = Program::build(scratch.raw(), &self.device, source, options, None);
-        }
-    }
-
-    fn refused(&self) -> MutexGuard<'_, HashMap<(ProgramSource, String), ClError>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn programs(&self) -> MutexGuard<'_, HashMap<(ProgramSource, String), Arc<Program>>> {
-        self.programs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Maximum number of work-items in a work-group of this kernel on this device.
-    ///
-    /// # Errors
-    /// The error of `clGetKernelWorkGroupInfo`.
-    pub fn kernel_work_group(&self, kernel: &Kernel) -> Result<usize, ClError> {
-        get_kernel_work_group_info(kernel.raw(), self.device.id, CL_KERNEL_WORK_GROUP_SIZE)
-            .map(|info| info.to_size().clamp(1, self.device.caps.max_work_group))
-            .map_err(|code| call_error("clGetKernelWorkGroupInfo", code, &self.device.name))
-    }
-
-    /// The wait list of a command for `queue`. Flushes events of the other queue: without a flush
-    /// the wait may never end (OpenCL 1.2, 5.13).
+    /// The wait list of a command for `queue`. Flushes events of other queues: without a flush the wait may never end
+    /// (OpenCL 1.2, 5.13). Events of `queue` itself are in the list so that their failure reaches the command.
     pub(super) fn wait_list<'a>(
         &self,
         queue: &Arc<InOrderQueue>,
         events: impl Iterator<Item = &'a Arc<Event>>,
     ) -> Result<Vec<cl_event>, ClError> {
+        let fails_whole = self.info().fails_whole();
         events
+            .filter(|event| !(fails_whole && event.is_in(queue)))
             .map(|event| {
                 if !event.is_in(queue) {
                     event.flush().map_err(|code| self.flush_failed(code))?;
@@ -344,7 +153,7 @@ impl ClContext {
     }
 
     fn flush_failed(&self, code: i32) -> ClError {
-        self.failed("clFlush", code, &self.device.name)
+        self.failed("clFlush", code, self.device_name())
     }
 
     /// Waits for a command, without a limit.
@@ -357,6 +166,15 @@ impl ClContext {
             .map_err(|code| self.failed("clWaitForEvents", code, subject))?;
         self.count_progress();
         Ok(())
+    }
+
+    /// Waits for the end of the most recent command, and thus of all before it, with or without a failure.
+    ///
+    /// # Errors
+    /// The wait has failed.
+    pub(super) fn wait_for_last(&self) -> Result<(), ClError> {
+        let last = self.latest();
+        last.map_or(Ok(()), |last| self.wait_for_end(&last))
     }
 
     /// Waits for a command that reads host memory, unless the command is known to have ended, with
@@ -381,7 +199,7 @@ impl ClContext {
         bytes: usize,
         subject: &str,
     ) -> Result<(), ClError> {
-        if self.device.has_pinned_workers() && is_polled(bytes) {
+        if self.info().has_pinned_workers() && is_polled(bytes) {
             event.yield_until_done();
         }
         self.wait(event, subject)
@@ -457,7 +275,7 @@ impl ClContext {
         for queue in [&self.uploads, &self.commands] {
             queue
                 .finish()
-                .map_err(|code| self.failed("clFinish", code, &self.device.name))?;
+                .map_err(|code| self.failed("clFinish", code, self.device_name()))?;
         }
         Ok(())
     }

@@ -109,6 +109,12 @@ impl DeviceInfo {
         format!("{name}, {platform} {driver_version}")
     }
 
+    /// Whether a kernel that fails ends its context, so that every later command fails too. Then a command need not
+    /// wait for one before it in its queue to fail with it, which on NVIDIA costs up to a fifth of a frame's calls.
+    pub(super) fn fails_whole(&self) -> bool {
+        self.platform.starts_with(NVIDIA)
+    }
+
     /// Whether a command runs in the thread that enqueues it.
     pub(super) fn runs_inline(&self) -> bool {
         self.is_pocl && POCL_INLINE.iter().any(|kind| self.name.starts_with(kind))

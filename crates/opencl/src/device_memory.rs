@@ -5,13 +5,14 @@ use std::{ffi::c_void, mem::size_of, ptr, sync::Arc};
 use opencl3::{
     command_queue::{enqueue_fill_buffer, enqueue_read_buffer, enqueue_write_buffer},
     memory::{CL_MEM_READ_WRITE, create_buffer},
-    types::CL_TRUE,
+    types::{CL_FALSE, CL_TRUE},
 };
 
 use super::{
     context::{ClContext, first_of},
     handle::{Mem, call_error},
     queue::Event,
+    turns::Turn,
 };
 use clinspect_core::ClError;
 
@@ -55,40 +56,59 @@ impl ClContext {
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        self.read_after(mem, offset, out, None, subject).map(drop)
+        (self.read_after(mem, offset, out, None, None, subject)).map(drop)
     }
 
-    /// Like [`Self::read`]; a failure of `before` fails the read.
+    /// Like [`Self::read`]; a failure of `before` fails the read. `turn` ends before the wait.
     pub(super) fn read_after(
         &self,
         mem: &Mem,
         offset: usize,
         out: &mut [u8],
         before: Option<&Arc<Event>>,
+        turn: Option<Turn>,
         subject: &str,
     ) -> Result<Arc<Event>, ClError> {
         let queue = self.commands();
         let waits = self.wait_list(queue, before.into_iter())?;
-        let flushed = queue.enqueued();
-        // SAFETY: a blocking read writes at most `out.len()` bytes before it returns; the driver
-        // checks the range against the buffer.
-        let event = queue
-            .enqueue(|raw| unsafe {
+        let len = out.len();
+        let read = |blocks, to: *mut u8| {
+            // SAFETY: the driver checks the range against the buffer, and `to` has `len` bytes until the command
+            // has ended.
+            let event = queue.enqueue(|raw| unsafe {
                 enqueue_read_buffer(
                     raw,
                     mem.raw(),
-                    CL_TRUE,
+                    blocks,
                     offset,
-                    out.len(),
-                    out.as_mut_ptr().cast(),
+                    len,
+                    to.cast(),
                     waits.len() as u32,
                     first_of(&waits),
                 )
-            })
-            .map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))?;
-        queue.set_flushed(flushed);
-        event.set_done();
-        self.count_progress();
+            });
+            event.map_err(|code| self.failed("clEnqueueReadBuffer", code, subject))
+        };
+        let event = match self.landing(len)? {
+            // Other threads enqueue while this one waits.
+            Some(landing) => {
+                let event = read(CL_FALSE, landing.pointer())?;
+                self.flush(queue)?;
+                drop(turn);
+                self.wait(&event, subject)?;
+                landing.take(out);
+                self.put_back(landing);
+                event
+            }
+            None => {
+                let flushed = queue.enqueued();
+                let event = read(CL_TRUE, out.as_mut_ptr())?;
+                queue.set_flushed(flushed);
+                event.set_done();
+                self.count_progress();
+                event
+            }
+        };
         Ok(event)
     }
 

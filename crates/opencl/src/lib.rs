@@ -8,11 +8,13 @@ mod buffer;
 mod cache;
 mod context;
 mod device;
+mod device_context;
 mod device_memory;
 pub mod frame;
 mod handle;
 mod host_memory;
 mod image;
+mod landing;
 mod meter;
 mod pins;
 mod pocl_cache;
@@ -21,6 +23,7 @@ mod queue;
 mod registry;
 mod result_memory;
 mod submission;
+mod turns;
 mod workers;
 
 pub use allocator::{ClAllocator, ClBufferPool, buffer_of, new_plain_pool, new_video_pool};
@@ -28,6 +31,7 @@ pub use buffer::{Access, ClBuffer};
 pub use cache::Cache;
 pub use context::ClContext;
 pub use device::DeviceInfo;
+pub use device_context::DeviceContext;
 pub use handle::{Kernel, Mem};
 pub use host_memory::{HostBytes, HostMemory};
 pub use image::ClImage;
@@ -36,6 +40,6 @@ pub use pocl_cache::{check as check_pocl_cache, folder as pocl_cache_folder};
 pub use program::{
     Compiling, Program, ProgramSource, beside_frames, observe_compiler, without_compiler,
 };
-pub use registry::{devices, open, selectors};
+pub use registry::{devices, open, open_profiled, selectors};
 pub use result_memory::ResultMemory;
 pub use submission::{Arg, Completion, Memory, Rows, Submission};

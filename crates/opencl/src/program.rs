@@ -464,8 +464,8 @@ impl Build<'_> {
 mod tests {
     use super::{
         super::{
-            context::ClContext,
             device::{enumerate, lock_driver},
+            device_context::DeviceContext,
         },
         *,
     };
@@ -476,7 +476,7 @@ mod tests {
         let _driver = lock_driver();
         let devices = enumerate().unwrap_or_default();
         for device in devices.iter().filter(|device| device.is_pocl) {
-            let context = ClContext::new(device).expect("a context");
+            let context = DeviceContext::new(device).expect("a context");
             let sources = ProgramSource::ALL.iter().copied();
             for source in sources.filter(|source| source.kind() == Kind::WithBuiltins) {
                 let files = [&[BUILTINS], source.files()].concat();

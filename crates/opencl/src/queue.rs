@@ -1,6 +1,7 @@
 //! In-order command queues, and the completion of their commands.
 
 use std::{
+    ptr,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{
@@ -21,7 +22,10 @@ use opencl3::{
     types::{cl_command_queue, cl_event},
 };
 
-use super::handle::{EventHandle, Queue, call_error};
+use super::{
+    handle::{EventHandle, Queue, call_error},
+    turns::{Turn, Turns},
+};
 use clinspect_core::ClError;
 
 /// Pause between two queries of [`Event::poll`]: the first one, and the longest.
@@ -45,17 +49,20 @@ pub(super) struct InOrderQueue {
     enqueued: AtomicU64,
     flushed: AtomicU64,
     /// Held while a command is enqueued, on a device that runs a command in the thread that enqueues it.
-    turns: Option<Mutex<()>>,
+    inline: Option<Mutex<()>>,
+    /// Orders the threads that enqueue in any queue of the device; `None` where the order does not matter.
+    turns: Option<Arc<Turns>>,
 }
 
 impl InOrderQueue {
     /// `runs_inline`: the device runs a command in the thread that enqueues it.
-    pub fn new(queue: Queue, runs_inline: bool) -> Self {
+    pub fn new(queue: Queue, runs_inline: bool, turns: Option<Arc<Turns>>) -> Self {
         Self {
             queue,
             enqueued: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
-            turns: runs_inline.then(Mutex::default),
+            inline: runs_inline.then(Mutex::default),
+            turns,
         }
     }
 
@@ -70,9 +77,20 @@ impl InOrderQueue {
         self: &Arc<Self>,
         call: impl FnOnce(cl_command_queue) -> Result<cl_event, i32>,
     ) -> Result<Arc<Event>, i32> {
-        let turns = self.turns.as_ref();
-        let _turn = turns.map(|turns| turns.lock().unwrap_or_else(PoisonError::into_inner));
+        let _turn = self.take_turn();
+        let inline = self.inline.as_ref();
+        let _inline = inline.map(|inline| inline.lock().unwrap_or_else(PoisonError::into_inner));
         call(self.queue.raw()).map(|event| Event::of(self, event))
+    }
+
+    /// Whether threads take turns to enqueue, so that no thread may wait for the device in a call that enqueues.
+    pub fn takes_turns(&self) -> bool {
+        self.turns.is_some()
+    }
+
+    /// Waits until it is this thread's turn to enqueue; see [`Turns`].
+    pub fn take_turn(&self) -> Option<Turn> {
+        self.turns.as_ref().map(Turns::take)
     }
 
     /// Counts a command that was just enqueued; returns its number.
@@ -103,6 +121,7 @@ impl InOrderQueue {
         // A command that another thread enqueues now gets a higher number, and is flushed again
         // later.
         let number = self.enqueued();
+        let _turn = self.take_turn();
         flush(self.queue.raw())?;
         self.set_flushed(number);
         Ok(())
@@ -134,18 +153,27 @@ pub(super) enum Status {
 /// The completion of an enqueued command.
 #[derive(Debug)]
 pub(super) struct Event {
-    handle: EventHandle,
+    /// `None` while the event is dropped.
+    handle: Option<EventHandle>,
     queue: Arc<InOrderQueue>,
     number: u64,
     /// The command is known to be complete without a failure: no further query is needed.
     is_done: AtomicBool,
 }
 
+impl Drop for Event {
+    fn drop(&mut self) {
+        if let (Some(turns), Some(handle)) = (&self.queue.turns, self.handle.take()) {
+            turns.release(handle);
+        }
+    }
+}
+
 impl Event {
     /// Takes ownership of the event of the command that was just enqueued in `queue`.
     pub fn of(queue: &Arc<InOrderQueue>, raw: cl_event) -> Arc<Self> {
         Arc::new(Self {
-            handle: EventHandle::new(raw),
+            handle: Some(EventHandle::new(raw)),
             number: queue.next_number(),
             queue: queue.clone(),
             is_done: AtomicBool::new(false),
@@ -153,12 +181,19 @@ impl Event {
     }
 
     pub fn raw(&self) -> cl_event {
-        self.handle.raw()
+        self.handle
+            .as_ref()
+            .map_or(ptr::null_mut(), EventHandle::raw)
     }
 
     /// Whether the command is in this queue; the queue's order then makes a wait unnecessary.
     pub fn is_in(&self, queue: &Arc<InOrderQueue>) -> bool {
         Arc::ptr_eq(&self.queue, queue)
+    }
+
+    /// Whether both commands are in one queue.
+    pub fn shares_queue(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.queue, &other.queue)
     }
 
     /// Flushes the command to the device.

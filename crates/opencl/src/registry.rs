@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::{
     context::ClContext,
     device::{DeviceInfo, enumerate, lock_driver},
+    device_context::DeviceContext,
     handle::CAT,
     pocl_cache,
 };
@@ -20,7 +21,7 @@ struct Registry {
     /// The devices found last; valid while a context lives.
     devices: Vec<DeviceInfo>,
     /// Contexts and the ids of their devices.
-    contexts: Vec<(usize, Weak<ClContext>)>,
+    contexts: Vec<(usize, Weak<DeviceContext>)>,
 }
 
 /// Never locked during a driver call, except to release a context.
@@ -39,7 +40,7 @@ impl Registry {
     ///
     /// # Errors
     /// OpenCL was used before this process was forked.
-    fn opened(&mut self, selector: &DeviceSelector) -> Result<Option<Arc<ClContext>>, ClError> {
+    fn opened(&mut self, selector: &DeviceSelector) -> Result<Option<Arc<DeviceContext>>, ClError> {
         let process = std::process::id();
         if *self.process.get_or_insert(process) != process {
             return Err(ClError::Unavailable(
@@ -63,12 +64,24 @@ impl Registry {
     }
 }
 
-/// Opens the device that `selector` names, or returns the context that the process already has for
-/// it.
+/// Opens the device that `selector` names for an element. All elements on a device share its context.
 ///
 /// # Errors
 /// [`ClError::Unavailable`] if there is no such device; otherwise the failing OpenCL call.
 pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
+    ClContext::new(opened(selector)?, false).map(Arc::new)
+}
+
+/// Like [`open`]; the device takes the times of the element's commands, for a [`Meter`](super::Meter) that measures.
+///
+/// # Errors
+/// See [`open`].
+pub fn open_profiled(selector: &str) -> Result<Arc<ClContext>, ClError> {
+    ClContext::new(opened(selector)?, true).map(Arc::new)
+}
+
+/// The context that the process already has for the device, or a new one.
+fn opened(selector: &str) -> Result<Arc<DeviceContext>, ClError> {
     let parsed = DeviceSelector::parse(selector);
     if let Some(context) = registry().opened(&parsed)? {
         return Ok(context);
@@ -84,7 +97,7 @@ pub fn open(selector: &str) -> Result<Arc<ClContext>, ClError> {
     if device.is_pocl {
         pocl_cache::check()?;
     }
-    let context = Arc::new(ClContext::new(device)?);
+    let context = Arc::new(DeviceContext::new(device)?);
     gst::info!(CAT, "opened {}: {:?}", device.name, device.caps);
     let mut registry = registry();
     registry

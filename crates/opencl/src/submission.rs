@@ -20,7 +20,8 @@ use super::{
     host_memory::HostMemory,
     meter::Meter,
     program::{Compiling, notify_compiler},
-    queue::Event,
+    queue::{Event, InOrderQueue},
+    turns::Turn,
 };
 use clinspect_core::{ClError, ndrange::NdRange};
 
@@ -94,6 +95,8 @@ pub struct Submission<'a> {
     waited: Vec<Arc<Event>>,
     /// Host memory that these commands read.
     host: Vec<Arc<HostMemory>>,
+    /// From the first command to the last one: commands of other threads do not come between them.
+    turn: Option<Turn>,
 }
 
 impl ClContext {
@@ -107,11 +110,12 @@ impl ClContext {
             last: None,
             waited: Vec::new(),
             host: Vec::new(),
+            turn: None,
         }
     }
 }
 
-impl Submission<'_> {
+impl<'a> Submission<'a> {
     /// Continues the commands of another submission, if there are any: their failure reaches the last command, too.
     /// Call it before the first command.
     pub fn after(&mut self, before: Option<&Completion>) {
@@ -141,8 +145,8 @@ impl Submission<'_> {
         for arg in args {
             self.wait_for(arg)?;
         }
+        let queue = self.queue();
         let before = self.last.iter().chain(&self.waited[known..]);
-        let queue = self.context.commands();
         let waits = self.context.wait_list(queue, before)?;
         let local = range.local.as_ref().map_or(ptr::null(), |l| l.as_ptr());
         // SAFETY: the kernel bounds-checks against its arguments, or the operator fulfils what the
@@ -182,8 +186,8 @@ impl Submission<'_> {
         for arg in &args {
             self.wait_for(arg)?;
         }
+        let queue = self.queue();
         let before = self.last.iter().chain(&self.waited[known..]);
-        let queue = self.context.commands();
         let waits = self.context.wait_list(queue, before)?;
         let region = [row_bytes, rows, 1];
         let (source, target) = (from.memory.mem().raw(), to.memory.mem().raw());
@@ -231,6 +235,7 @@ impl Submission<'_> {
 
     /// Enqueues a fill of the first `len` bytes with zeros; `len` is a multiple of 4.
     pub fn zero(&mut self, mem: &Mem, len: usize, subject: &str) -> Result<(), ClError> {
+        self.queue();
         let before = self.last.as_slice();
         let event = self.context.zero_after(mem, len, before, subject)?;
         self.add(event);
@@ -252,15 +257,18 @@ impl Submission<'_> {
     /// # Errors
     /// The failing call, or the failure of a command.
     pub fn read(
-        self,
+        mut self,
         mem: &Mem,
         offset: usize,
         out: &mut [u8],
         subject: &str,
     ) -> Result<(), ClError> {
-        let read = (self.context).read_after(mem, offset, out, self.last.as_ref(), subject)?;
-        if let Some(last) = &self.last {
-            last.set_done();
+        self.queue();
+        let turn = self.turn.take();
+        let last = self.last.as_ref();
+        let read = (self.context).read_after(mem, offset, out, last, turn, subject)?;
+        for done in self.last.iter().chain(&self.waited) {
+            done.set_done();
         }
         self.meter.result(&read, out.len());
         Ok(())
@@ -283,7 +291,9 @@ impl Submission<'_> {
     ///
     /// # Errors
     /// The failing call; [`ClError::Input`] if there was no command.
-    pub fn send(self) -> Result<Completion, ClError> {
+    pub fn send(mut self) -> Result<Completion, ClError> {
+        // Kept for the flush.
+        let _turn = self.turn.take();
         let completion = self.enqueued()?;
         completion.context.flush(completion.context.commands())?;
         Ok(completion)
@@ -303,18 +313,27 @@ impl Submission<'_> {
         })
     }
 
+    /// The queue, when it is this thread's turn.
+    fn queue(&mut self) -> &'a Arc<InOrderQueue> {
+        let queue = self.context.commands();
+        if self.turn.is_none() {
+            self.turn = queue.take_turn();
+        }
+        queue
+    }
+
     fn wait_for(&mut self, arg: &Arg) -> Result<(), ClError> {
         let before = match arg {
-            Arg::Reads(Memory::Buffer(buffer)) => buffer.before_read()?,
-            Arg::Writes(Memory::Buffer(buffer)) => buffer.before_write()?,
+            Arg::Reads(Memory::Buffer(buffer)) => buffer.before_read()?.into_iter().collect(),
+            Arg::Writes(Memory::Buffer(buffer)) => buffer.before_write(self.context.commands())?,
             Arg::Writes(Memory::Host(_)) => {
                 return Err(ClError::Input(
                     "the output frame is not in OpenCL memory".into(),
                 ));
             }
-            _ => None,
+            _ => return Ok(()),
         };
-        if let Some(event) = before {
+        for event in before {
             let mut known = self.waited.iter().chain(&self.last);
             if !known.any(|known| Arc::ptr_eq(known, &event)) {
                 self.waited.push(event);
@@ -344,6 +363,8 @@ impl Submission<'_> {
 
 impl Drop for Submission<'_> {
     fn drop(&mut self) {
+        // The rest needs no turn.
+        drop(self.turn.take());
         let Some(last) = self.last.take() else {
             return;
         };

@@ -17,7 +17,7 @@ pub fn open() -> Option<Arc<ClContext>> {
     let opened = OPENED.get_or_init(|| {
         gst::init().expect("GStreamer initialises");
         let selector = std::env::var("CLINSPECT_DEVICE").unwrap_or_else(|_| "auto".into());
-        let opened = clinspect_opencl::open(&selector).map_err(|error| error.to_string());
+        let opened = clinspect_opencl::open_profiled(&selector).map_err(|error| error.to_string());
         if let Ok(context) = &opened {
             say(&format!(
                 "DEVICE {}: {:?}",

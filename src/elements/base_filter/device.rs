@@ -32,7 +32,12 @@ impl Device {
     /// # Errors
     /// There is no such device, or it cannot be used.
     pub fn open(settings: &Settings) -> Result<Self, ClError> {
-        let context = clinspect_opencl::open(&settings.device)?;
+        let open = if settings.profile {
+            clinspect_opencl::open_profiled
+        } else {
+            clinspect_opencl::open
+        };
+        let context = open(&settings.device)?;
         let meter = Meter::new(settings.profile);
         Ok(Self {
             allocator: ClAllocator::new(&context, &meter),
@@ -42,6 +47,15 @@ impl Device {
             line_scan: settings.line_scan,
             self_test: settings.self_test,
         })
+    }
+
+    /// Uses the queues of the element before, if they fit.
+    pub fn join(&mut self, before: &Self) {
+        let joined = self.context.joined(&before.context);
+        if !Arc::ptr_eq(joined, &self.context) {
+            self.context = joined.clone();
+            self.allocator = ClAllocator::new(&self.context, &self.meter);
+        }
     }
 }
 

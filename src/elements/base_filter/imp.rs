@@ -185,7 +185,7 @@ impl ClBaseFilter {
         incaps: &gst::Caps,
         outcaps: &gst::Caps,
     ) -> Result<(), ClError> {
-        let device = self.device()?;
+        let device = self.join_queues()?;
         let caps = [incaps.clone(), outcaps.clone()];
         if device.line_scan {
             let is_same = |running: &mut Running| Ok(running.parts()?.1.caps == caps);
@@ -238,6 +238,20 @@ impl ClBaseFilter {
         })?;
         self.post_latency();
         Ok(())
+    }
+
+    /// Uses the queues of the element before, if that is one of ours and linked directly, and thus in the same thread.
+    fn join_queues(&self) -> Result<Device, ClError> {
+        let peer = self.obj().sink_pad().peer();
+        let element = peer.and_then(|peer| peer.parent_element());
+        let element = element.and_then(|element| element.downcast::<super::ClBaseFilter>().ok());
+        let before = element.and_then(|element| element.imp().device().ok());
+        let mut device = self.device()?;
+        if let Some(before) = before {
+            device.join(&before);
+            *lock(&self.device) = Some(device.clone());
+        }
+        Ok(device)
     }
 
     /// Sets the accepted caps again after others were refused: the parent class does not set caps that equal

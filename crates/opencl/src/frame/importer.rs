@@ -268,7 +268,7 @@ impl Importer {
         };
         let memory = buffer.peek_memory(index);
         let Some(ours) =
-            buffer_of(memory).filter(|ours| Arc::ptr_eq(ours.context(), &self.context))
+            buffer_of(memory).filter(|ours| ours.context().shares_memory_with(&self.context))
         else {
             return Ok(None);
         };

@@ -1,0 +1,211 @@
+//! Whose turn it is to enqueue commands.
+
+use std::{
+    collections::VecDeque,
+    hint,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU8, Ordering},
+    },
+    thread::{self, Thread, ThreadId},
+    time::{Duration, Instant},
+};
+
+use super::handle::EventHandle;
+
+/// Longest time that the next thread looks for its turn before it sleeps.
+const LONGEST_SPIN: Duration = Duration::from_micros(200);
+/// Looks between two looks at the clock.
+const LOOKS: u32 = 64;
+
+/// The thread waits for others, and sleeps.
+const WAITING: u8 = 0;
+/// The thread is the next one, and looks for its turn.
+const NEXT: u8 = 1;
+/// It is the thread's turn.
+const TURN: u8 = 2;
+
+/// Lets one thread at a time enqueue its commands for a frame, in the order of arrival.
+///
+/// NVIDIA's driver makes its calls one at a time, behind a lock that is not fair. With many threads each call of
+/// each of them waits for that lock, sleeps and is woken. Here a thread waits once for the commands of a frame, and the
+/// next one is awake when its turn comes (docs/adr/0025).
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    state: Mutex<State>,
+    /// Events that nobody needs any more. To release one is a call of the driver like others.
+    unneeded: Mutex<Vec<EventHandle>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    owner: Option<ThreadId>,
+    /// Turns that the owner has inside its own.
+    inner: usize,
+    waiters: VecDeque<Arc<Waiter>>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    thread: Thread,
+    place: AtomicU8,
+}
+
+impl Waiter {
+    fn wait(&self) {
+        loop {
+            match self.place.load(Ordering::Acquire) {
+                TURN => return,
+                NEXT => self.look(),
+                _ => thread::park(),
+            }
+        }
+    }
+
+    /// Looks for the turn for a while, then sleeps until it is woken.
+    fn look(&self) {
+        let begun = Instant::now();
+        while begun.elapsed() < LONGEST_SPIN {
+            for _ in 0..LOOKS {
+                if self.place.load(Ordering::Acquire) == TURN {
+                    return;
+                }
+                hint::spin_loop();
+            }
+        }
+        thread::park();
+    }
+
+    /// Gives the thread its turn.
+    fn give(&self) {
+        self.place.store(TURN, Ordering::Release);
+        self.thread.unpark();
+    }
+
+    /// Wakes the thread, which is the next one now, unless it has its turn already.
+    fn wake(&self) {
+        let place = &self.place;
+        let changed = place.compare_exchange(WAITING, NEXT, Ordering::AcqRel, Ordering::Acquire);
+        if changed.is_ok() {
+            self.thread.unpark();
+        }
+    }
+}
+
+impl Turns {
+    /// Waits for the turn of this thread. A thread that has the turn gets it again at once.
+    pub fn take(self: &Arc<Self>) -> Turn {
+        let thread = thread::current();
+        let mut state = self.state();
+        match state.owner {
+            None => state.owner = Some(thread.id()),
+            Some(owner) if owner == thread.id() => state.inner += 1,
+            Some(_) => {
+                let place = if state.waiters.is_empty() {
+                    NEXT
+                } else {
+                    WAITING
+                };
+                let waiter = Arc::new(Waiter {
+                    thread,
+                    place: AtomicU8::new(place),
+                });
+                state.waiters.push_back(waiter.clone());
+                drop(state);
+                waiter.wait();
+            }
+        }
+        Turn(self.clone())
+    }
+
+    /// Releases an event at the end of a turn.
+    pub fn release(&self, event: EventHandle) {
+        self.unneeded().push(event);
+    }
+
+    fn unneeded(&self) -> MutexGuard<'_, Vec<EventHandle>> {
+        self.unneeded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self) {
+        let unneeded = std::mem::take(&mut *self.unneeded());
+        drop(unneeded);
+        let mut state = self.state();
+        if state.inner > 0 {
+            state.inner -= 1;
+            return;
+        }
+        let first = state.waiters.pop_front();
+        state.owner = first.as_ref().map(|waiter| waiter.thread.id());
+        let next = state.waiters.front().cloned();
+        drop(state);
+        if let Some(first) = first {
+            first.give();
+        }
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread's turn, until it is dropped by the same thread.
+#[derive(Debug)]
+pub(super) struct Turn(Arc<Turns>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Barrier,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    };
+
+    use super::*;
+
+    #[test]
+    fn turns_are_of_one_thread_at_a_time_and_fair() {
+        const THREADS: usize = 8;
+        const ROUNDS: usize = 300;
+        let turns = Arc::<Turns>::default();
+        let inside = AtomicUsize::new(0);
+        let ended = AtomicUsize::new(0);
+        let begin = Barrier::new(THREADS);
+        let fewest = Mutex::new(Vec::new());
+        let counts: Vec<_> = (0..THREADS).map(|_| AtomicUsize::new(0)).collect();
+        thread::scope(|scope| {
+            for own in &counts {
+                let (turns, inside, ended, begin) = (&turns, &inside, &ended, &begin);
+                let (counts, fewest) = (&counts, &fewest);
+                scope.spawn(move || {
+                    begin.wait();
+                    for _ in 0..ROUNDS {
+                        let turn = turns.take();
+                        let again = turns.take();
+                        assert_eq!(inside.fetch_add(1, Relaxed), 0);
+                        own.fetch_add(1, Relaxed);
+                        thread::sleep(Duration::from_micros(20));
+                        inside.fetch_sub(1, Relaxed);
+                        drop((again, turn));
+                    }
+                    if ended.fetch_add(1, Relaxed) == 0 {
+                        let counts = counts.iter().map(|count| count.load(Relaxed));
+                        *fewest.lock().unwrap() = counts.collect();
+                    }
+                });
+            }
+        });
+        // When the first thread has ended, the others are nearly there.
+        let counts = fewest.into_inner().unwrap();
+        let fewest = counts.iter().min().copied().unwrap_or(0);
+        assert!(fewest >= ROUNDS * 9 / 10, "{counts:?}");
+    }
+}
