@@ -16,9 +16,9 @@ typedef uint lanes_t;
 #define EVERY_LANE 0x00010001u
 #define EVEN(w) ((w) & 0x00ff00ffu)
 #define ODD(w) ((w) >> 8 & 0x00ff00ffu)
-/* The lanes one to the left, and one to the right. */
-#define LEFT(before, v) ((v) << 16 | (before) >> 16)
-#define RIGHT(v, after) ((v) >> 16 | (after) << 16)
+/* The lanes one to the left, and one to the right; with shifts Oclgrind 21.10 lacks an instruction. */
+#define LEFT(before, v) as_uint((ushort2)(as_ushort2(before).y, as_ushort2(v).x))
+#define RIGHT(v, after) as_uint((ushort2)(as_ushort2(v).y, as_ushort2(after).x))
 #else
 #define EVERY_LANE 1u
 #if BIG_ENDIAN_SAMPLES

@@ -43,8 +43,8 @@
 static void store_value(__global uchar *row, int x, uint value)
 {
 #if OUT_BYTES == 2
-    row[2 * x] = (uchar)value;
-    row[2 * x + 1] = (uchar)(value >> 8);
+    /* Of two bytes the compiler makes a rotation of bytes, which Oclgrind 21.10 lacks. */
+    STORE_USHORT(row + 2 * x, (ushort)value);
 #else
     row[x] = (uchar)(value >> LOW_BITS);
 #endif
