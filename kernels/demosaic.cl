@@ -15,8 +15,8 @@
  * and of odd columns are apart, several in a value of the type lanes_t: a lane has one sample and enough bits for the
  * sums. lanes_t is a vector, or a uint of two lanes of 16 bits or of one.
  *
- * Exactness: integers only. The sums below are 4 or 16 times the sample that is missing. Those of GRADIENT exceed
- * -12 and 28 times the largest sample nowhere, so with BIAS they are positive and fit 16 bits for samples of 8 bits.
+ * Exactness: integers only. The sums below are 4 or 16 times the sample that is missing. Those of GRADIENT lie between
+ * -12 and 28 times the largest sample, so with BIAS they are positive and fit 16 bits for samples of 8 bits.
  */
 #ifndef SAMPLE_BITS
 #define SAMPLE_BITS (8 * SAMPLE_BYTES)

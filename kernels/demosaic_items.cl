@@ -154,12 +154,14 @@ static void pack_pixels(const uint *even_red, const uint *even_green, const uint
 
 static void store_words(__global uchar *to, const uint *words, int bytes)
 {
-    if (bytes == 4 * OUT_WORDS && ((uint)(ulong)to & 15) == 0 && OUT_WORDS % 4 == 0) {
+#if OUT_WORDS % 4 == 0
+    if (bytes == 4 * OUT_WORDS && ((uint)(ulong)to & 15) == 0) {
 #pragma unroll
-        for (int i = 0; i + 4 <= OUT_WORDS; i += 4)
+        for (int i = 0; i < OUT_WORDS; i += 4)
             *(__global uint4 *)(to + 4 * i) = (uint4)(words[i], words[i + 1], words[i + 2], words[i + 3]);
         return;
     }
+#endif
     if (bytes == 4 * OUT_WORDS && ((uint)(ulong)to & 3) == 0) {
 #pragma unroll
         for (int i = 0; i < OUT_WORDS; i++)

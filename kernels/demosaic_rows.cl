@@ -24,7 +24,7 @@ typedef struct __attribute__((packed)) { uint16 v; } packed_uint16;
 #define LANES 16
 #define PIXELS (2 * LANES)
 
-static lanes_t finished(lanes_t sum)
+static __attribute__((always_inline)) lanes_t finished(lanes_t sum)
 {
     const lanes_t value = sum >> (lanes_t)FRACTION_BITS;
 #if GRADIENT
@@ -44,7 +44,7 @@ typedef struct {
     lanes_t even, odd, left_even, left_odd, right_even, right_odd;
 } samples_t;
 
-static samples_t load_samples(__global const uchar *p)
+static __attribute__((always_inline)) samples_t load_samples(__global const uchar *p)
 {
     const lanes_t own = LOAD_PAIRS(p);
     const lanes_t left = LOAD_PAIRS(p - 2 * SAMPLE_BYTES), right = LOAD_PAIRS(p + 2 * SAMPLE_BYTES);
@@ -67,7 +67,7 @@ static samples_t load_samples(__global const uchar *p)
 #define NARROW(v) ((ushort16)(as_ushort16((v).lo).even, as_ushort16((v).hi).even))
 #endif
 
-static lanes_t luma_lanes(pixels_t p)
+static __attribute__((always_inline)) lanes_t luma_lanes(pixels_t p)
 {
     return ((lanes_t)77 * p.red + (lanes_t)150 * p.green + (lanes_t)29 * p.blue + (lanes_t)128) >> (lanes_t)8;
 }
@@ -108,7 +108,7 @@ static void store_fours(__global uchar *p, ushort16 a, ushort16 b, ushort16 c, u
     store_four(p + 64, a.hi, b.hi, c.hi, d.hi);
 }
 
-static void store_pixels(__global uchar *p, pixels_t even, pixels_t odd)
+static __attribute__((always_inline)) void store_pixels(__global uchar *p, pixels_t even, pixels_t odd)
 {
 #if OUTPUT == OUTPUT_GRAY8
     const lanes_t pairs = UPPER(luma_lanes(even)) | UPPER(luma_lanes(odd)) << (lanes_t)8;
