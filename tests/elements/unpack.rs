@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clinspect_core::unpack::{Demosaic, Encoding, Output, Packing, Pattern};
 use clinspect_opencl::ClContext;
 use gst::prelude::*;
-use gst_video::{VideoFormat as Format, prelude::*};
+use gst_video::VideoFormat as Format;
 
 use crate::{
     encoded::{Encoded, Rows, add_meta, encodings},
@@ -154,14 +154,16 @@ fn packed_samples_written_by_hand_have_their_values() {
 #[test]
 fn chain_behind_shares_the_unpacked_frame() {
     let Some(device) = start() else { return };
-    for (input, threshold) in [
+    for (input, threshold, wanted) in [
         (
             Encoded::random(MONO12P, [64, 16], 3),
             "threshold=400 bit-depth=12",
+            "GRAY16_LE",
         ),
         (
             Encoded::random(bayer(Pattern::Rggb, 8), [64, 16], 3),
             "threshold=20",
+            "RGB",
         ),
     ] {
         let line = format!(
@@ -169,6 +171,10 @@ fn chain_behind_shares_the_unpacked_frame() {
             input.element()
         );
         let mut rig = Rig::new(&line, &input.caps());
+        // The format that downstream prefers is GRAY8.
+        let negotiated = rig.output_caps();
+        let format = negotiated.structure(0).unwrap().get::<&str>("format");
+        assert_eq!(format, Ok(wanted));
         let bytes = input.bytes.len() as u64;
         for _ in 0..3 {
             rig.pass(input.buffer(&device, Owner::Foreign, Rows::Dense, 1000));
@@ -270,7 +276,7 @@ fn gradient_that_a_small_frame_refuses_leaves_bilinear() {
     let Some(device) = start() else { return };
     let input = Encoded::random(bayer(Pattern::Grbg, 8), [2, 2], 5);
     let mut rig = Rig::new("clunpack", &input.caps());
-    let mut pass = |rig: &mut Rig| {
+    let pass = |rig: &mut Rig| {
         let output = rig.pass(input.buffer(&device, Owner::Foreign, Rows::InFours, 0));
         assert_unpacked(&output, &input, Demosaic::Bilinear, Output::Rgb);
     };

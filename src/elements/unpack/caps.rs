@@ -168,6 +168,25 @@ pub(super) fn transform(
         .collect()
 }
 
+/// The first format of the element's own order that is possible for frames of `caps`; `None` where raw video passes.
+pub(super) fn preferred(
+    caps: &gst::CapsRef,
+    possible: &gst::Caps,
+    packing: Option<Packing>,
+) -> Option<gst::Caps> {
+    let is_bayer = caps.structure(0)?.name() == BAYER;
+    let order: &[Output] = match (is_bayer, packing) {
+        (true, _) => &Output::ALL,
+        (false, Some(_)) => &[Output::Gray16Le, Output::Gray8],
+        (false, None) => return None,
+    };
+    let mut choices = order.iter().map(|output| {
+        let format = gst::Caps::builder(RAW).field("format", output.name());
+        possible.intersect(&format.build())
+    });
+    choices.find(|choice| !choice.is_empty())
+}
+
 /// How frames of these fixed caps lie in their buffers; `None` for raw video that passes unchanged.
 ///
 /// # Errors

@@ -167,6 +167,20 @@ impl BaseTransformImpl for ClUnpack {
     const MODE: BaseTransformMode = BaseTransformMode::NeverInPlace;
     const PASSTHROUGH_ON_SAME_CAPS: bool = false;
     const TRANSFORM_IP_ON_PASSTHROUGH: bool = false;
+
+    fn fixate_caps(
+        &self,
+        direction: gst::PadDirection,
+        caps: &gst::Caps,
+        othercaps: gst::Caps,
+    ) -> gst::Caps {
+        // `othercaps` has downstream's order of formats, which begins with GRAY8.
+        let preferred = match direction {
+            gst::PadDirection::Sink => caps::preferred(caps, &othercaps, self.packing()),
+            _ => None,
+        };
+        self.parent_fixate_caps(direction, caps, preferred.unwrap_or(othercaps))
+    }
 }
 
 impl ClUnpack {
