@@ -343,6 +343,8 @@ impl ClBuffer {
 
     /// Gives memory with `contents` back to the device.
     fn end_mapping(&self, mapping: Mapping, mut contents: Contents) -> State {
+        // One turn for the unmap and the flush.
+        let _turn = Mapping::queue(&self.context, mapping.writable).take_turn();
         // SAFETY: the pointer came from mapping this buffer, and nobody uses it any more.
         let ended = unsafe { mapping.end(&self.context, self.mem.raw()) }.and_then(|event| {
             if mapping.writable {
@@ -445,6 +447,8 @@ impl Writes<'_> {
     ) -> Result<(), ClError> {
         let context = self.buffer.context();
         let queue = context.uploads();
+        // One turn for the write and the flush.
+        let _turn = queue.take_turn();
         let waits = context.wait_list(queue, self.last.iter().chain(&self.before))?;
         // SAFETY: the caller keeps the bytes; the driver checks the range in the buffer.
         let event = queue

@@ -38,7 +38,6 @@ pub struct ClContext {
     commands: Arc<InOrderQueue>,
     uploads: Arc<InOrderQueue>,
     device: Arc<DeviceContext>,
-    profiled: bool,
 }
 
 impl Deref for ClContext {
@@ -64,16 +63,7 @@ impl ClContext {
             commands,
             uploads,
             device,
-            profiled,
         })
-    }
-
-    /// The queues of the element before in the same thread, if they do for this element too: a command need not wait
-    /// for one before it in its queue. A profiled element needs queues of its own.
-    #[must_use]
-    pub fn joined<'a>(self: &'a Arc<Self>, before: &'a Arc<Self>) -> &'a Arc<Self> {
-        let fits = self.shares_memory_with(before) && !self.profiled && !before.profiled;
-        if fits { before } else { self }
     }
 
     /// Pinned host memory for a result of `len` bytes; `None` if a read may wait in its call.

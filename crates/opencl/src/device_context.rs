@@ -89,7 +89,7 @@ impl DeviceContext {
         if device.caps.shares_host_memory {
             opened.queue = Some(opened.new_queue(true)?);
         } else {
-            opened.turns = Some(Arc::default());
+            opened.turns = Some(Arc::new(Turns::new()));
         }
         Ok(opened)
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::VecDeque,
     hint,
+    num::NonZero,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU8, Ordering},
@@ -13,14 +14,18 @@ use std::{
 
 use super::handle::EventHandle;
 
-/// Longest time that the next thread looks for its turn before it sleeps.
-const LONGEST_SPIN: Duration = Duration::from_micros(200);
+/// Longest time that a thread looks for its turn before it sleeps.
+const LONGEST_SPIN: Duration = Duration::from_micros(300);
+/// Most threads that look for their turn at a time, and processors for each of them. A turn is short, and to wake a
+/// sleeping thread takes longer than a few turns.
+const MOST_AWAKE: usize = 4;
+const PROCESSORS_PER_AWAKE: usize = 4;
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 64;
 
 /// The thread waits for others, and sleeps.
 const WAITING: u8 = 0;
-/// The thread is the next one, and looks for its turn.
+/// The thread is one of the next ones, and looks for its turn.
 const NEXT: u8 = 1;
 /// It is the thread's turn.
 const TURN: u8 = 2;
@@ -30,9 +35,11 @@ const TURN: u8 = 2;
 /// NVIDIA's driver makes its calls one at a time, behind a lock that is not fair. With many threads each call of
 /// each of them waits for that lock, sleeps and is woken. Here a thread waits once for the commands of a frame, and the
 /// next one is awake when its turn comes (docs/adr/0025).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Turns {
     state: Mutex<State>,
+    /// Threads that look for their turn at a time.
+    awake: usize,
     /// Events that nobody needs any more. To release one is a call of the driver like others.
     unneeded: Mutex<Vec<EventHandle>>,
 }
@@ -82,7 +89,7 @@ impl Waiter {
         self.thread.unpark();
     }
 
-    /// Wakes the thread, which is the next one now, unless it has its turn already.
+    /// Wakes the thread, which is one of the next ones now, unless it has its turn already.
     fn wake(&self) {
         let place = &self.place;
         let changed = place.compare_exchange(WAITING, NEXT, Ordering::AcqRel, Ordering::Acquire);
@@ -93,6 +100,15 @@ impl Waiter {
 }
 
 impl Turns {
+    pub fn new() -> Self {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            state: Mutex::default(),
+            awake: (processors / PROCESSORS_PER_AWAKE).clamp(1, MOST_AWAKE),
+            unneeded: Mutex::default(),
+        }
+    }
+
     /// Waits for the turn of this thread. A thread that has the turn gets it again at once.
     pub fn take(self: &Arc<Self>) -> Turn {
         let thread = thread::current();
@@ -101,7 +117,7 @@ impl Turns {
             None => state.owner = Some(thread.id()),
             Some(owner) if owner == thread.id() => state.inner += 1,
             Some(_) => {
-                let place = if state.waiters.is_empty() {
+                let place = if state.waiters.len() < self.awake {
                     NEXT
                 } else {
                     WAITING
@@ -137,7 +153,7 @@ impl Turns {
         }
         let first = state.waiters.pop_front();
         state.owner = first.as_ref().map(|waiter| waiter.thread.id());
-        let next = state.waiters.front().cloned();
+        let next = state.waiters.get(self.awake - 1).cloned();
         drop(state);
         if let Some(first) = first {
             first.give();
@@ -175,7 +191,7 @@ mod tests {
     fn turns_are_of_one_thread_at_a_time_and_fair() {
         const THREADS: usize = 8;
         const ROUNDS: usize = 300;
-        let turns = Arc::<Turns>::default();
+        let turns = Arc::new(Turns::new());
         let inside = AtomicUsize::new(0);
         let ended = AtomicUsize::new(0);
         let begin = Barrier::new(THREADS);
