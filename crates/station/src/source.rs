@@ -260,6 +260,30 @@ mod tests {
     }
 
     #[test]
+    fn sources_that_send_only_bayer_pictures_need_clunpack() {
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        let accepted = "video/x-raw, format={ GRAY8, RGB }";
+        let accepted: gst::Caps = accepted.parse().expect("caps");
+        for (description, needs) in [
+            ("videotestsrc ! video/x-bayer,format=rggb", true),
+            (
+                "videotestsrc ! video/x-bayer,format={rggb,bggr},width=64",
+                true,
+            ),
+            ("videotestsrc ! video/x-raw,format=GRAY8", false),
+            // It can send both.
+            ("videotestsrc", false),
+            // What the elements refuse stays refused.
+            ("videotestsrc ! video/x-raw,format=YUY2", false),
+        ] {
+            let source = Source::Description(description.to_owned());
+            let bin = bin(&source).expect("a source");
+            let found = needs_unpack(&source, &bin, &accepted);
+            assert_eq!(found, Ok(needs), "{description}");
+        }
+    }
+
+    #[test]
     fn frames_behind_every_source_are_bounded_by_count_and_bytes() {
         gst::init().unwrap_or_else(|error| eprintln!("{error}"));
         let bin = bin(&Source::Description(

@@ -272,7 +272,8 @@ fn pixel_format(
     }
     let Some(format) = PixelFormat::by_name(&name) else {
         let known = pixel_format::ALL.map(|format| format.name);
-        let advice = match nearest(&name, &known) {
+        let same = known.iter().find(|known| known.eq_ignore_ascii_case(&name));
+        let advice = match same.copied().or_else(|| nearest(&name, &known)) {
             Some(near) => format!("did you mean {near}?"),
             None => format!("known formats: {}", known.join(", ")),
         };

@@ -2,7 +2,10 @@
 
 use clinspect_testkit::tools::{Sandbox, has_device};
 
-use crate::simulated::{Simulated, alone, station};
+use crate::{
+    process::Station,
+    simulated::{Simulated, alone, station},
+};
 
 /// Formats with their codes in the Pixel Format Naming Convention.
 const MONO8: (&str, u32) = ("Mono8", 0x0108_0001);
@@ -83,6 +86,25 @@ fn a_camera_without_a_wish_sends_what_needs_no_conversion_else_bayer_pictures() 
         colour,
         "sends rggb, 512x512, 1 byte a pixel; clunpack makes RGB of it on the device"
     );
+}
+
+#[test]
+fn bayer_pictures_of_any_source_are_unpacked() {
+    if !has_device() {
+        return;
+    }
+    let sandbox = Sandbox::new("station-bayer");
+    let source =
+        "videotestsrc is-live=true ! video/x-bayer,format=gbrg,width=160,height=120,framerate=30/1";
+    let camera = format!(
+        "[[camera]]\nname = \"left\"\nsource = \"{source}\"\nunpack = {{ demosaic = \"gradient\" }}\npitch = {{ pitch-x = 16 }}\n"
+    );
+    let mut station = Station::start(&sandbox, &camera);
+    station.wait_for_status("left", "running");
+    let expected = "sends gbrg, 160x120, 1 byte a pixel; clunpack makes RGB of it on the device";
+    assert_eq!(station.camera("left")["sent"], expected);
+    station.wait_for_frames("left", 10);
+    station.lost_nothing("left");
 }
 
 #[test]
