@@ -1,4 +1,4 @@
-//! GStreamer elements that inspect live video with OpenCL: `clflatfield`, `clgaussian`, `clhistogram`,
+//! GStreamer elements that inspect live video with OpenCL: `clunpack`, `clflatfield`, `clgaussian`, `clhistogram`,
 //! `clpitchthreshold`, `clreference`, `cltexture` and `clmaskunpack`.
 //!
 //! The crate is the plugin `clinspect` and a library for applications: [`register_static`]

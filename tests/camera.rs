@@ -1,4 +1,5 @@
-//! A live camera: aravis' simulated GigE Vision camera over loopback, through all three elements.
+//! A live camera: aravis' simulated GigE Vision camera over loopback, through all three elements, and its Bayer pictures
+//! through `clunpack`.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,7 +8,8 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::tools;
+use clinspect_core::unpack::{Demosaic, Encoding, Output, Pattern};
+use clinspect_testkit::{encoded::Encoded, tools};
 use std::{
     collections::BTreeSet,
     fs::{self, File},
@@ -111,19 +113,28 @@ fn told(lines: &[String], name: &str) -> Vec<u64> {
         .collect()
 }
 
-#[test]
-fn simulated_camera_every_frame_goes_through_all_three_elements() {
+/// What the tests need; `None`: they are skipped, with a line that says so.
+fn stand(name: &str) -> Option<(Sandbox, Camera)> {
     for program in [CAMERA, "gst-launch-1.0", "capsh", "setpriv"] {
         if !exists(program) {
-            return skip(&format!("{program} is not installed"));
+            skip(&format!("{program} is not installed"));
+            return None;
         }
     }
-    let sandbox = Sandbox::new("camera");
+    let sandbox = Sandbox::new(name);
     let probe = "videotestsrc num-buffers=1 ! clgaussian ! fakesink";
     if run(&mut sandbox.launch(probe)).code() != Some(0) {
-        return skip("this machine has no OpenCL device");
+        skip("this machine has no OpenCL device");
+        return None;
     }
-    let _camera = Camera::start();
+    Some((sandbox, Camera::start()))
+}
+
+#[test]
+fn simulated_camera_every_frame_goes_through_all_three_elements() {
+    let Some((sandbox, _camera)) = stand("camera") else {
+        return;
+    };
     let pipeline = format!(
         "aravissrc camera-name=Aravis-Fake-GV01 num-buffers={FRAMES} ! {CAPS} ! clgaussian kernel-size=5 ! \
          tee name=t t. ! queue ! clhistogram name=h reports=reports,interval=0 ! fakesink sync=false \
@@ -147,4 +158,49 @@ fn simulated_camera_every_frame_goes_through_all_three_elements() {
     let message = message.unwrap();
     assert!(message.contains("width=(uint)256"), "{message}");
     assert!(!message.contains("maximum=(double)< 0 >"), "{message}");
+}
+
+#[test]
+fn simulated_camera_bayer_pictures_are_unpacked_as_the_reference_says() {
+    let Some((sandbox, _camera)) = stand("camera-bayer") else {
+        return;
+    };
+    // aravis pads these rows to 256 bytes.
+    let size = [254, 100];
+    for pattern in Pattern::ALL {
+        let name = pattern.name();
+        let [sent, got] = ["sent", "got"].map(|kind| sandbox.path().join(format!("{name}.{kind}")));
+        let pipeline = format!(
+            "aravissrc camera-name=Aravis-Fake-GV01 num-buffers=2 ! \
+             video/x-bayer,format={name},width={},height={},framerate=50/1 ! tee name=t \
+             t. ! queue ! filesink location={} \
+             t. ! queue ! clunpack ! video/x-raw,format=RGB ! filesink location={}",
+            size[0],
+            size[1],
+            sent.display(),
+            got.display()
+        );
+        run(&mut receive(&sandbox, &pipeline)).succeeded();
+        let [sent, got] = [sent, got].map(|path| fs::read(path).unwrap());
+        assert_eq!(
+            (sent.len(), got.len()),
+            (2 * 256 * 100, 2 * 764 * 100),
+            "{name}"
+        );
+        for (sent, got) in sent.chunks(256 * 100).zip(got.chunks(764 * 100)) {
+            let rows = sent.chunks(256).flat_map(|row| &row[..size[0]]);
+            let frame = Encoded {
+                encoding: Encoding::Bayer {
+                    pattern,
+                    bits: 8,
+                    big_endian: false,
+                },
+                size,
+                bytes: rows.copied().collect(),
+            };
+            assert!(frame.bytes.iter().any(|&sample| sample != frame.bytes[0]));
+            let wanted = frame.unpacked(Demosaic::Bilinear, Output::Rgb, got);
+            assert!(wanted == got, "{name}");
+        }
+    }
 }

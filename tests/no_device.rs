@@ -18,7 +18,8 @@ use std::{
 
 use tools::{Sandbox, exists, run, skip};
 
-const ELEMENTS: [&str; 6] = [
+const ELEMENTS: [&str; 7] = [
+    "clunpack",
     "clflatfield",
     "clgaussian",
     "clhistogram",
@@ -40,6 +41,7 @@ fn assert_one_clear_error(name: &str, broken: impl Fn(&Sandbox) -> (&str, OsStri
     let mut inspect = sandbox.command("gst-inspect-1.0");
     let listed = run(inspect.arg("clinspect").env(variable, &value)).succeeded();
     for element in [
+        "clunpack",
         "clflatfield",
         "clgaussian",
         "clhistogram",

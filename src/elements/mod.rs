@@ -16,6 +16,7 @@ mod specs;
 mod structure;
 mod text;
 pub mod texture;
+pub mod unpack;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -37,6 +38,7 @@ pub fn register(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {
         ),
         ("clreference", reference::ClReference::static_type()),
         ("cltexture", texture::ClTexture::static_type()),
+        ("clunpack", unpack::ClUnpack::static_type()),
     ] {
         gst::Element::register(Some(plugin), name, gst::Rank::NONE, element)?;
     }

@@ -27,6 +27,7 @@ const GAUSSIAN: [(&str, &str); 3] = [
     ("sigma", "2.5"),
     ("arithmetic", "float"),
 ];
+const UNPACK: [(&str, &str); 2] = [("packing", "none"), ("demosaic", "gradient")];
 const FLAT_FIELD: [(&str, &str); 6] = [
     ("mode", "line"),
     ("target", "100"),
@@ -373,6 +374,12 @@ fn gaussian_properties_in_every_state_leave_no_frame_unwritten() {
 #[test]
 fn flat_field_properties_in_every_state_leave_frames_unchanged() {
     assert_latched("clflatfield", &FLAT_FIELD);
+}
+
+/// Its settings while it unpacks frames are tested in `unpack.rs`.
+#[test]
+fn unpack_properties_in_every_state_leave_raw_frames_unchanged() {
+    assert_latched("clunpack", &UNPACK);
 }
 
 #[test]

@@ -10,7 +10,9 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::{self as common, content, device, frames, panels, reference, support};
+use clinspect_testkit::{
+    self as common, content, device, encoded, frames, panels, reference, support,
+};
 mod alarms;
 mod bad_input;
 mod classes;
@@ -49,6 +51,7 @@ mod stats;
 mod structures;
 mod texture;
 mod two_devices;
+mod unpack;
 mod web;
 mod web_bad_input;
 mod web_chains;

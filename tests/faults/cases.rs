@@ -63,6 +63,17 @@ pub const ALL: &[Case] = &[
     },
     case("histogram-words", "clhistogram", "GRAY16_LE"),
     gpu(case("histogram-gpu", "clhistogram", "RGB")),
+    case("unpack", "clunpack packing=mono12p", "GRAY16_LE"),
+    ours(case(
+        "unpack-ours",
+        "clunpack packing=mono10p profile=true",
+        "GRAY16_LE",
+    )),
+    gpu(case(
+        "unpack-gpu",
+        "clunpack packing=mono12packed",
+        "GRAY16_LE",
+    )),
     case("pitch", "clpitchthreshold pitch-x=8 pitch-y=8", "GRAY8"),
     case(
         "pitch-packed",

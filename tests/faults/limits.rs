@@ -13,6 +13,7 @@ const ELEMENTS: &[(&str, &str)] = &[
     ("clhistogram strategy=local", "GRAY8"),
     ("clhistogram strategy=banked", "GRAY8"),
     ("clhistogram memory-object=image", "NV12"),
+    ("clunpack packing=mono12p", "GRAY16_LE"),
     ("clflatfield location=WHITE", "GRAY8"),
     ("clreference train-frames=1 threshold=20", "GRAY8"),
     (

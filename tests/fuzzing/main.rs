@@ -98,6 +98,11 @@ fn any_property_while_frames_flow_leaves_the_element_working() {
 }
 
 #[test]
+fn any_frame_of_a_camera_is_unpacked_right_or_refused() {
+    check("unpack", bodies::unpack::run);
+}
+
+#[test]
 fn any_rules_of_classes_are_read_or_refused_with_a_place() {
     check("rules", bodies::rules::run);
 }

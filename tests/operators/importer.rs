@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
-use clinspect_core::ClError;
-use clinspect_opencl::frame::{ClFrame, Importer, layout_of};
+use clinspect_core::{
+    ClError,
+    unpack::{Encoding, Packing},
+};
+use clinspect_opencl::frame::{Carrier, ClFrame, Importer, layout_of};
 use clinspect_opencl::{ClContext, Meter, Taken, Totals};
 use clinspect_operators::Histogram;
 use gst_video::VideoFormat as Format;
@@ -12,6 +15,7 @@ use gst_video::VideoFormat as Format;
 use crate::{
     content::Content,
     device,
+    encoded::{Encoded, Rows},
     frames::{
         ARRANGEMENTS, Frame, Owner, PADDED, PLAIN, Split, add_video_meta, foreign_memory,
         our_memory,
@@ -365,5 +369,42 @@ fn layout_of_a_size_whose_strides_overflow_is_refused() {
         };
         let refused = layout_of(&info).expect_err("a refusal");
         assert!(refused.to_string().contains("not supported"), "{refused}");
+    }
+}
+
+/// Rows of packed samples, in a buffer that is longer than they are.
+#[test]
+fn upload_of_packed_samples_brings_their_rows_and_no_more() {
+    let Some(device) = device::open() else { return };
+    let size = [640, 8];
+    let encoding = Encoding::Packed(Packing::Mono12p);
+    let frame = Encoded::random(encoding, size, 1);
+    let carrier = || {
+        let (name, fps) = ("Mono12p".into(), gst::Fraction::new(0, 1));
+        let size = size.map(|length| length as u32);
+        Carrier::new((encoding, name), size, Some(Format::Gray16Le), fps).unwrap()
+    };
+    let meter = Meter::new(false);
+    let mut importer = Importer::carrying(&device, &meter, carrier())
+        .unwrap()
+        .that_uploads();
+    let padded = Rows::Described {
+        before: 5,
+        padding: 16,
+    };
+    let mut sent = 0;
+    for (rows, behind, stride) in [
+        (Rows::Dense, 0, 960),
+        (Rows::Dense, 2560, 960),
+        (padded, 100, 976),
+    ] {
+        let buffer = frame.buffer(&device, Owner::Foreign, rows, behind);
+        let mut imported = importer.import(&buffer).unwrap();
+        imported.wait_for_upload().unwrap();
+        assert_eq!(imported.taken(), Taken::Copied);
+        assert_eq!(imported.planes()[0].stride, stride);
+        // No padding behind the last row.
+        sent += (stride * 7 + 960) as u64;
+        assert_eq!(meter.totals().bytes_uploaded, sent, "{rows:?}");
     }
 }

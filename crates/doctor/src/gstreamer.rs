@@ -27,6 +27,7 @@ const OWN: [(&str, &str, &[&str]); 3] = [
             "clpitchthreshold",
             "clreference",
             "cltexture",
+            "clunpack",
             "clmaskunpack",
         ],
     ),

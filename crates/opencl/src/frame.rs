@@ -1,10 +1,12 @@
 //! [`ClFrame`]: a video frame on the device, in any kind of memory.
 
+mod carrier;
 mod copiers;
 mod importer;
 mod upload;
 mod web_rows;
 
+pub use carrier::Carrier;
 pub use importer::Importer;
 pub use web_rows::WebRows;
 
@@ -23,7 +25,7 @@ const MAX_ROW_BYTES: usize = 1 << 22;
 /// The strides of planes that are made here are multiples of this, bytes: the fastest kernels need it.
 const ROW_ALIGNMENT: usize = 64;
 
-/// Raw formats whose components are whole bytes, then 16-bit grey: the formats that can be filtered
+/// Raw formats whose components are whole bytes, then grey of two bytes: the formats that can be filtered
 /// and counted.
 pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
     let mut formats: Vec<gst_video::VideoFormat> = gst_video::VideoFormat::iter_raw()
@@ -39,6 +41,7 @@ pub static FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|| {
         gst_video::VideoFormat::Gray8 => 0,
         gst_video::VideoFormat::Rgb => 1,
         gst_video::VideoFormat::Gray16Le | gst_video::VideoFormat::Gray16Be => 3,
+        &format if depth_of(format) > 8 => 4,
         _ => 2,
     });
     formats
@@ -81,17 +84,34 @@ pub static FLAT_FORMATS: LazyLock<Vec<gst_video::VideoFormat>> = LazyLock::new(|
 
 fn sample_type(format: gst_video::VideoFormat) -> Option<SampleType> {
     let info = gst_video::VideoFormatInfo::from_format(format);
-    match format {
-        gst_video::VideoFormat::Gray16Le => return Some(SampleType::U16Le),
-        gst_video::VideoFormat::Gray16Be => return Some(SampleType::U16Be),
-        _ => {}
-    }
-    let whole_bytes = info.n_components() > 0
-        && info.depth().iter().all(|&depth| depth == 8)
-        && info.shift().iter().all(|&shift| shift == 0);
     let plain =
         !(info.is_complex() || info.is_tiled() || info.has_palette() || info.has_subtiles());
-    (whole_bytes && plain).then_some(SampleType::U8)
+    let unshifted = info.shift().iter().all(|&shift| shift == 0);
+    if info.n_components() == 0 || !plain || !unshifted {
+        return None;
+    }
+    if info.is_gray() {
+        return grey_sample(info.depth(), info.pixel_stride(), info.is_le());
+    }
+    let whole_bytes = info.depth().iter().all(|&depth| depth == 8);
+    whole_bytes.then_some(SampleType::U8)
+}
+
+/// How grey samples are stored. Those of 9 to 15 bits fill the lower bits of two bytes (`GRAY10_LE16`, which GStreamer
+/// has since 1.26).
+fn grey_sample(depth: &[u32], pixel_stride: &[i32], is_le: bool) -> Option<SampleType> {
+    match (depth, pixel_stride) {
+        ([8], [1, ..]) => Some(SampleType::U8),
+        ([9..=16], [2, ..]) if is_le => Some(SampleType::U16Le),
+        ([9..=16], [2, ..]) => Some(SampleType::U16Be),
+        _ => None,
+    }
+}
+
+/// Bits that the samples of a format fill.
+pub fn depth_of(format: gst_video::VideoFormat) -> u32 {
+    let info = gst_video::VideoFormatInfo::from_format(format);
+    info.depth().first().copied().unwrap_or(0)
 }
 
 /// The layout of a frame of these caps.
@@ -281,5 +301,40 @@ impl ClFrame {
             taken: Taken::ZeroCopy,
             source: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grey_samples_of_two_bytes_may_fill_fewer_bits() {
+        // Depth, distance and order of bytes as GStreamer 1.26 describes these formats.
+        let gray10_le16 = grey_sample(&[10], &[2, 0, 0, 0], true);
+        assert_eq!(gray10_le16, Some(SampleType::U16Le));
+        let gray10_le32 = grey_sample(&[10], &[0, 0, 0, 0], true);
+        assert_eq!(gray10_le32, None);
+        assert_eq!(grey_sample(&[16], &[2], false), Some(SampleType::U16Be));
+        assert_eq!(grey_sample(&[8], &[1], false), Some(SampleType::U8));
+        assert_eq!(grey_sample(&[4], &[2], true), None);
+    }
+
+    #[test]
+    fn formats_of_this_gstreamer() {
+        gst::init().expect("GStreamer");
+        use gst_video::VideoFormat as Format;
+        let sample = |format| sample_type(format).map(|sample| (sample, depth_of(format)));
+        assert_eq!(sample(Format::Gray8), Some((SampleType::U8, 8)));
+        assert_eq!(sample(Format::Gray16Le), Some((SampleType::U16Le, 16)));
+        assert_eq!(sample(Format::Gray16Be), Some((SampleType::U16Be, 16)));
+        assert_eq!(sample(Format::Gray10Le32), None);
+        assert_eq!(sample(Format::I42010le), None);
+        // Known since 1.26.
+        let gray10_le16 = Format::from_string("GRAY10_LE16");
+        if gray10_le16 != Format::Unknown {
+            assert_eq!(sample(gray10_le16), Some((SampleType::U16Le, 10)));
+            assert!(FORMATS.contains(&gray10_le16));
+        }
     }
 }

@@ -11,6 +11,7 @@
 pub mod cloth;
 pub mod content;
 pub mod device;
+pub mod encoded;
 pub mod frames;
 pub mod fuzzing;
 pub mod label;

@@ -49,25 +49,40 @@ impl Device {
 const MIN_BUFFERS: u32 = 2;
 
 /// The caps of a query, and the size in bytes of a buffer with these caps.
-fn caps_and_size(caps: Option<gst::Caps>) -> Result<(gst::Caps, u32), ClError> {
+fn checked(caps: Option<gst::Caps>, size: Option<usize>) -> Result<(gst::Caps, u32), ClError> {
     let caps = caps.ok_or_else(|| ClError::Refused("the allocation query has no caps".into()))?;
-    let size = buffer_size(&caps)
-        .and_then(|size| u32::try_from(size).ok())
+    let size = (size.and_then(|size| u32::try_from(size).ok()))
         .ok_or_else(|| ClError::Refused(format!("a buffer with the caps {caps} exceeds 4 GiB")))?;
     Ok((caps, size))
 }
 
-/// Proposes a pool of OpenCL memory to upstream; `held` buffers wait in the element.
+/// A pool of buffers with these caps.
+fn pool(
+    device: &Device,
+    caps: &gst::Caps,
+    size: u32,
+    min: u32,
+    video_meta: bool,
+) -> Result<gst::BufferPool, ClError> {
+    if caps.structure(0).is_some_and(|s| s.name() == "video/x-raw") {
+        new_video_pool(&device.allocator, caps, size, min, video_meta)
+    } else {
+        new_plain_pool(&device.allocator, caps, size, min)
+    }
+}
+
+/// Proposes a pool of OpenCL memory to upstream, with buffers of `size` bytes; `held` buffers wait in the element.
 pub(super) fn propose(
     device: &Device,
     query: &mut gst::query::Allocation,
+    size: Option<usize>,
     held: u32,
 ) -> Result<(), ClError> {
     let (caps, need_pool) = query.get_owned();
-    let (caps, size) = caps_and_size(caps)?;
+    let (caps, size) = checked(caps, size)?;
     let min = MIN_BUFFERS.saturating_add(held);
     let pool = need_pool
-        .then(|| new_video_pool(&device.allocator, &caps, size, min, false))
+        .then(|| pool(device, &caps, size, min, false))
         .transpose()?;
     query.add_allocation_pool(pool.as_ref(), size, min, 0);
     query.add_allocation_param(
@@ -81,18 +96,14 @@ pub(super) fn propose(
 /// Decides on a pool of OpenCL memory: memory of another pool could not be written without a copy.
 pub(super) fn decide(device: &Device, query: &mut gst::query::Allocation) -> Result<(), ClError> {
     let (caps, _) = query.get_owned();
-    let (caps, size) = caps_and_size(caps)?;
+    let size = caps.as_ref().and_then(buffer_size);
+    let (caps, size) = checked(caps, size)?;
     let asked = query.allocation_pools().next().map(|(_, _, min, _)| min);
     let min = asked.unwrap_or(0);
     let video_meta = query
         .find_allocation_meta::<gst_video::VideoMeta>()
         .is_some();
-    let is_raw = caps.structure(0).is_some_and(|s| s.name() == "video/x-raw");
-    let pool = if is_raw {
-        new_video_pool(&device.allocator, &caps, size, min, video_meta)?
-    } else {
-        new_plain_pool(&device.allocator, &caps, size, min)?
-    };
+    let pool = pool(device, &caps, size, min, video_meta)?;
     if asked.is_some() {
         query.set_nth_allocation_pool(0, Some(&pool), size, min, 0);
     } else {

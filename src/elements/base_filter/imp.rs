@@ -27,7 +27,7 @@ use crate::elements::{
     property_table::{PropertyTable, property_methods},
 };
 use clinspect_core::ClError;
-use clinspect_opencl::frame::Importer;
+use clinspect_opencl::frame::{Carrier, Importer, depth_of};
 use clinspect_operators::Trial;
 use clinspect_results::mask_caps::buffer_size;
 
@@ -43,6 +43,9 @@ pub(super) static CAT: LazyLock<gst::DebugCategory> =
 /// Caps for the other pad, given caps on the pad of a direction.
 type OtherCaps = fn(&super::ClBaseFilter, gst::PadDirection, &gst::Caps) -> Option<gst::Caps>;
 
+/// How frames with caps of the sink pad lie in their buffers, if they are not raw video.
+type CarrierOf = fn(&super::ClBaseFilter, &gst::Caps) -> Result<Option<Carrier>, ClError>;
+
 /// What the parent class knows of a subclass, as [`ClBaseFilterImpl`](super::ClBaseFilterImpl) describes them.
 pub struct ClassData {
     pub(super) task: &'static str,
@@ -52,6 +55,7 @@ pub struct ClassData {
     pub(super) open: fn(&super::ClBaseFilter) -> Option<Box<dyn FrameStream>>,
     pub(super) close: fn(&super::ClBaseFilter),
     pub(super) other_caps: OtherCaps,
+    pub(super) carrier: CarrierOf,
 }
 
 /// The class struct: the parent's class struct, then the data of the subclass.
@@ -178,13 +182,31 @@ impl ClBaseFilter {
 }
 
 impl ClBaseFilter {
+    fn carrier(&self, caps: &gst::Caps) -> Result<Option<Carrier>, ClError> {
+        (self.class_data()?.carrier)(&self.obj(), caps)
+    }
+
+    /// Bytes of a buffer with caps of either pad.
+    fn size_of(&self, caps: &gst::Caps) -> Option<usize> {
+        buffer_size(caps).or_else(|| Some(self.carrier(caps).ok()??.info().size()))
+    }
+
+    /// An importer of frames with these caps.
+    fn importer(&self, device: &Device, caps: &gst::Caps) -> Result<Importer, ClError> {
+        let (context, meter) = (&device.context, &device.meter);
+        if let Some(carrier) = self.carrier(caps)? {
+            return Importer::carrying(context, meter, carrier);
+        }
+        let info = gst_video::VideoInfo::from_caps(caps).map_err(|_| {
+            ClError::Refused(format!(
+                "GStreamer knows no raw video of {caps}; correct format, size and framerate"
+            ))
+        })?;
+        Importer::new(context, meter, &info)
+    }
+
     /// Prepares the element for new caps.
-    fn set_up(
-        &self,
-        info: &gst_video::VideoInfo,
-        incaps: &gst::Caps,
-        outcaps: &gst::Caps,
-    ) -> Result<(), ClError> {
+    fn set_up(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), ClError> {
         let device = self.device()?;
         let caps = [incaps.clone(), outcaps.clone()];
         if device.line_scan {
@@ -206,7 +228,7 @@ impl ClBaseFilter {
             if let Some(ForCaps { web, .. }) = running.for_caps.take() {
                 running.beginning = web.map_or_else(Beginning::default, |web| web.next());
             }
-            let importer = Importer::new(&device.context, &device.meter, info)?;
+            let importer = self.importer(&device, incaps)?;
             if device.line_scan && device.images {
                 return Err(ClError::Refused(
                     "line-scan=true needs buffers; set memory-object=auto".into(),
@@ -224,9 +246,10 @@ impl ClBaseFilter {
                 target: Target {
                     context: device.context.clone(),
                     layout: importer.layout().clone(),
+                    depth: depth_of(importer.info().format()),
                     images: device.images,
                     line_scan: device.line_scan,
-                    trial: Trial::new(&device.context, info, device.self_test),
+                    trial: Trial::new(&device.context, importer.info(), device.self_test),
                 },
             })?;
             running.for_caps = Some(ForCaps {
@@ -530,9 +553,7 @@ impl BaseTransformImpl for ClBaseFilter {
     }
 
     fn set_caps(&self, incaps: &gst::Caps, outcaps: &gst::Caps) -> Result<(), gst::LoggableError> {
-        let info = gst_video::VideoInfo::from_caps(incaps)
-            .map_err(|_| gst::loggable_error!(CAT, "not raw video caps: {incaps}"))?;
-        match self.set_up(&info, incaps, outcaps) {
+        match self.set_up(incaps, outcaps) {
             Ok(()) => {
                 self.faults.clear();
                 Ok(())
@@ -546,7 +567,7 @@ impl BaseTransformImpl for ClBaseFilter {
     }
 
     fn unit_size(&self, caps: &gst::Caps) -> Option<usize> {
-        buffer_size(caps)
+        self.size_of(caps)
     }
 
     fn transform_size(
@@ -557,20 +578,25 @@ impl BaseTransformImpl for ClBaseFilter {
         othercaps: &gst::Caps,
     ) -> Option<usize> {
         // The input buffer may be larger than its rows need, so the size comes from the caps.
-        buffer_size(othercaps)
+        self.size_of(othercaps)
     }
 
     fn propose_allocation(
         &self,
-        _decide: Option<&gst::query::Allocation>,
+        decide: Option<&gst::query::Allocation>,
         query: &mut gst::query::Allocation,
     ) -> Result<(), gst::LoggableError> {
+        if self.obj().is_passthrough() {
+            // Frames go on unread: upstream may use the memory that downstream offers.
+            return self.parent_propose_allocation(decide, query);
+        }
         // Held strips keep their buffers only if these are sent on.
         let held = lock(&self.delay).filter(|_| self.obj().is_in_place());
         let held = held.map_or(0, |(frames, _)| u32::try_from(frames).unwrap_or(u32::MAX));
+        let size = query.get_owned().0.and_then(|caps| self.size_of(&caps));
         let proposed = self
             .device()
-            .and_then(|device| device::propose(&device, query, held));
+            .and_then(|device| device::propose(&device, query, size, held));
         proposed.map_err(|error| gst::loggable_error!(CAT, "{error}"))
     }
 

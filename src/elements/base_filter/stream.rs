@@ -20,6 +20,8 @@ pub struct Target {
     pub context: Arc<ClContext>,
     /// The layout of the frames.
     pub layout: Arc<FrameLayout>,
+    /// Bits of a sample that the format fills.
+    pub depth: u32,
     /// `memory-object=image`: kernels read images instead of buffers. An operator obeys or refuses.
     pub images: bool,
     /// Frames are strips of a web.
@@ -29,6 +31,16 @@ pub struct Target {
 }
 
 impl Target {
+    /// The setting `bit-depth` of operators: the property, or the format's depth where that leaves bits of a sample
+    /// unused.
+    pub fn bit_depth(&self, property: u32) -> u32 {
+        if property == 0 && self.depth < self.layout.sample.bits() {
+            self.depth
+        } else {
+            property
+        }
+    }
+
     /// Checks that a web can hold the rows that an operator needs.
     ///
     /// # Errors

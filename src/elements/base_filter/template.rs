@@ -5,6 +5,7 @@ use gst_base::subclass::prelude::*;
 
 use super::{ClBaseFilter, imp::ClassData, stream::FrameStream};
 use clinspect_core::ClError;
+use clinspect_opencl::frame::Carrier;
 
 /// A subclass of [`ClBaseFilter`].
 ///
@@ -38,6 +39,14 @@ pub trait ClBaseFilterImpl: BaseTransformImpl + ObjectSubclass<Type: IsA<ClBaseF
     fn other_caps(&self, _direction: gst::PadDirection, _caps: &gst::Caps) -> Option<gst::Caps> {
         None
     }
+
+    /// How frames with `caps` of the sink pad lie in their buffers, if they are not the raw video that the caps name.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for caps that the element cannot read.
+    fn carrier(&self, _caps: &gst::Caps) -> Result<Option<Carrier>, ClError> {
+        Ok(None)
+    }
 }
 
 /// The implementation behind an element of the class.
@@ -60,6 +69,7 @@ trait HasData: ClBaseFilterImpl {
             }
         },
         other_caps: |element, direction, caps| imp::<Self>(element)?.other_caps(direction, caps),
+        carrier: |element, caps| imp::<Self>(element).map_or(Ok(None), |this| this.carrier(caps)),
     };
 }
 

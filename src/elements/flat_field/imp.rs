@@ -229,7 +229,7 @@ fn build(target: &Target, settings: &Settings) -> Result<FlatField, ClError> {
     };
     let settings = FlatFieldSettings {
         mode: settings.mode,
-        bit_depth,
+        bit_depth: target.bit_depth(bit_depth),
         correction,
         image: target.images,
         variant: None,

@@ -222,7 +222,7 @@ impl FrameStream for HistogramStream {
                 .check("roi", |&roi| user_region(roi, layout.width, layout.height))?;
             let settings = HistogramSettings {
                 bins: settings.bins as usize,
-                bit_depth: settings.bit_depth,
+                bit_depth: target.bit_depth(settings.bit_depth),
                 region,
                 strategy: settings.strategy,
                 image: target.images,

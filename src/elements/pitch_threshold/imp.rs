@@ -315,6 +315,7 @@ impl Comparing for State {
                 line_scan: target.line_scan,
                 image: target.images,
                 is_steady: *is_steady,
+                bit_depth: target.bit_depth(properties.bit_depth),
                 ..properties
                     .of_component(component)?
                     .comparison(plan.pitches)?

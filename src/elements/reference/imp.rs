@@ -187,7 +187,7 @@ impl Comparing for Trained {
             train_frames: settings.train_frames,
             rois: rois.clone(),
             ignored: ignored.clone(),
-            bit_depth: settings.bit_depth,
+            bit_depth: target.bit_depth(settings.bit_depth),
         };
         let operator = settings.colour.build(target, |layout, component| {
             let settings = of_component(&settings.of_component(component)?, component);

@@ -230,6 +230,7 @@ impl Comparing for State {
                 ignored: ignored.clone(),
                 line_scan: target.line_scan,
                 image: target.images,
+                bit_depth: target.bit_depth(properties.bit_depth),
                 // Estimates follow from frame to frame.
                 ..properties.comparison(properties.pitches([None; 2]))?
             };

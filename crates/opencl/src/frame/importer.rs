@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::{
-    ClFrame, Plane, PlaneMemory, WebRows, layout_of,
+    Carrier, ClFrame, Plane, PlaneMemory, WebRows,
+    carrier::advice_on_packed,
+    layout_of,
     upload::{Mapped, Span, Uploader},
 };
 use crate::{ClContext, Completion, HostMemory, Meter, Taken, buffer_of};
 use clinspect_core::ClError;
-use clinspect_core::layout::FrameLayout;
+use clinspect_core::layout::{FrameLayout, SampleType};
 
 /// Planes of an uploaded frame start at multiples of this, bytes.
 const PLANE_ALIGNMENT: usize = 256;
@@ -19,6 +21,8 @@ pub struct Importer {
     context: Arc<ClContext>,
     meter: Arc<Meter>,
     info: gst_video::VideoInfo,
+    /// What the rows of bytes carry, if frames are not raw video.
+    carrier: Option<Carrier>,
     layout: Arc<FrameLayout>,
     uploader: Box<Uploader>,
     /// Frames in other memory are read in place.
@@ -64,10 +68,25 @@ impl Importer {
             context: context.clone(),
             meter: meter.clone(),
             info: info.clone(),
+            carrier: None,
             layout: Arc::new(layout_of(info)?),
             uploader: Box::new(Uploader::new(context, meter)),
             wraps: context.caps().shares_host_memory,
         })
+    }
+
+    /// An importer for frames of packed samples or Bayer pictures: rows of bytes.
+    ///
+    /// # Errors
+    /// [`ClError::Refused`] for frames that are too large.
+    pub fn carrying(
+        context: &Arc<ClContext>,
+        meter: &Arc<Meter>,
+        carrier: Carrier,
+    ) -> Result<Self, ClError> {
+        let mut importer = Self::new(context, meter, carrier.info())?;
+        importer.carrier = Some(carrier);
+        Ok(importer)
     }
 
     /// Uploads frames even if host and device share memory, for tests and measurements.
@@ -80,6 +99,11 @@ impl Importer {
     /// The frames' format and size.
     pub fn info(&self) -> &gst_video::VideoInfo {
         &self.info
+    }
+
+    /// What the rows of bytes carry; `None` if frames are raw video.
+    pub fn carrier(&self) -> Option<&Carrier> {
+        self.carrier.as_ref()
     }
 
     /// The frames' layout.
@@ -197,9 +221,16 @@ impl Importer {
         let (offsets, strides): (Vec<usize>, Vec<i32>) =
             if let Some(meta) = buffer.meta::<gst_video::VideoMeta>() {
                 let count = meta.n_planes() as usize;
+                let (size, format) = match &self.carrier {
+                    Some(carrier) => (carrier.samples(), carrier.format()),
+                    None => (
+                        [self.info.width(), self.info.height()],
+                        Some(self.info.format()),
+                    ),
+                };
                 if count != planes.len()
-                    || meta.format() != self.info.format()
-                    || (meta.width(), meta.height()) != (self.info.width(), self.info.height())
+                    || format.is_some_and(|format| meta.format() != format)
+                    || [meta.width(), meta.height()] != size
                 {
                     return Err(ClError::Input(format!(
                         "the frame's GstVideoMeta has {} planes of {}x{} {}, but its caps have {} \
@@ -209,12 +240,14 @@ impl Importer {
                         meta.height(),
                         meta.format(),
                         planes.len(),
-                        self.info.width(),
-                        self.info.height(),
-                        self.info.format(),
+                        size[0],
+                        size[1],
+                        format.map_or("", |format| format.to_str().as_str()),
                     )));
                 }
                 (meta.offset().to_vec(), meta.stride().to_vec())
+            } else if let Some(carrier) = &self.carrier {
+                (vec![0], vec![carrier.stride(size)])
             } else {
                 (self.info.offset().to_vec(), self.info.stride().to_vec())
             };
@@ -244,14 +277,36 @@ impl Importer {
                         stride,
                         len,
                     }),
-                    _ => Err(ClError::Input(format!(
-                        "the frame holds {size} bytes, but plane {i} ({} rows of {} bytes, \
-                         {stride} apart, from byte {offset}) does not end inside them",
-                        plane.rows, plane.row_bytes
-                    ))),
+                    (_, end) => Err(self.too_short(size, i, offset, stride, end)),
                 }
             })
             .collect()
+    }
+
+    /// The error of a plane that does not end inside a buffer of `size` bytes.
+    fn too_short(
+        &self,
+        size: usize,
+        index: usize,
+        offset: usize,
+        stride: usize,
+        end: Option<usize>,
+    ) -> ClError {
+        if let (Some(carrier), Some(end)) = (&self.carrier, end) {
+            return ClError::Input(carrier.too_short(size, end));
+        }
+        let plane = &self.layout.planes[index];
+        let may_be_packed = self.carrier.is_none() && self.layout.sample == SampleType::U16Le;
+        let advice = if may_be_packed {
+            advice_on_packed([self.layout.width, self.layout.height], size)
+        } else {
+            String::new()
+        };
+        ClError::Input(format!(
+            "the frame holds {size} bytes, but plane {index} ({} rows of {} bytes, {stride} apart, from byte {offset}) \
+             does not end inside them{advice}",
+            plane.rows, plane.row_bytes
+        ))
     }
 
     /// The plane in place, if it lies in one OpenCL memory of this context.

@@ -8,7 +8,9 @@ use gst::prelude::*;
 
 use crate::support::register;
 
-const ELEMENTS: [&str; 6] = [
+const ELEMENTS: [&str; 8] = [
+    "clunpack",
+    "clunpack packing=mono12p",
     "clflatfield",
     "clgaussian",
     "clhistogram",
@@ -16,7 +18,8 @@ const ELEMENTS: [&str; 6] = [
     "clpitchthreshold output=frame",
     "clmaskunpack",
 ];
-const MEDIA: [&str; 6] = [
+const MEDIA: [&str; 7] = [
+    "video/x-bayer",
     "video/x-raw",
     "video/x-raw(memory:DMABuf)",
     "video/x-raw(ANY)",
@@ -58,7 +61,9 @@ const NUMBERS: [i32; 17] = [
     i32::MAX - 1,
     i32::MAX / 4,
 ];
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 26] = [
+    "rggb",
+    "bggr12le",
     "GRAY8",
     "GRAY16_LE",
     "GRAY16_BE",

@@ -11,4 +11,5 @@ pub mod metas;
 pub mod models;
 pub mod properties;
 pub mod rules;
+pub mod unpack;
 pub mod video_meta;
