@@ -150,6 +150,19 @@ impl Pipeline {
             }
             parts.push(Part { element, of });
         }
+        // The element after clunpack would take the first format of its own: eight bits, without colours.
+        let unpacked = match needs_unpack {
+            true => Some(make("capsfilter")?),
+            false => None,
+        };
+        if let (Some(filter), Some(unpack)) = (&unpacked, parts.first()) {
+            let packing = unpack.element.property_value("packing");
+            let is_packed = packing.transform::<i32>().and_then(|of| of.get::<i32>());
+            let is_packed = is_packed.is_ok_and(|of| of != 0);
+            let format = if is_packed { "GRAY16_LE" } else { "RGB" };
+            let caps = gst::Caps::builder("video/x-raw").field("format", format);
+            filter.set_property("caps", caps.build());
+        }
         let sink = make("fakesink")?;
         sink.set_property("sync", false);
         sink.set_property("async", false);
@@ -157,6 +170,9 @@ impl Pipeline {
         let pipeline = gst::Pipeline::new();
         let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
         chain.extend(parts.iter().map(|part| &part.element));
+        if let Some(filter) = &unpacked {
+            chain.insert(2, filter);
+        }
         chain.push(&sink);
         pipeline.add_many(&chain)?;
         // Only the source comes from outside, so its format is what may not fit.
