@@ -157,8 +157,8 @@ impl Pipeline {
         };
         if let (Some(filter), Some(unpack)) = (&unpacked, parts.first()) {
             let packing = unpack.element.property_value("packing");
-            let is_packed = packing.transform::<i32>().and_then(|of| of.get::<i32>());
-            let is_packed = is_packed.is_ok_and(|of| of != 0);
+            let is_packed = gst::glib::EnumValue::from_value(&packing)
+                .is_some_and(|(_, packing)| packing.nick() != "none");
             let format = if is_packed { "GRAY16_LE" } else { "RGB" };
             let caps = gst::Caps::builder("video/x-raw").field("format", format);
             filter.set_property("caps", caps.build());
