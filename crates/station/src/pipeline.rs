@@ -70,17 +70,20 @@ impl fmt::Display for Learned {
     }
 }
 
+/// The table of an element in the file, if there is one.
+type Table = fn(&CameraConfig) -> Option<&Properties>;
+
 /// An element whose properties are in the file.
 struct Part {
     element: gst::Element,
-    of: fn(&CameraConfig) -> Option<&Properties>,
+    of: Table,
 }
 
-const UNPACK: fn(&CameraConfig) -> Option<&Properties> = |config| Some(&config.unpack);
-const FLAT_FIELD: fn(&CameraConfig) -> Option<&Properties> = |config| config.flat_field.as_ref();
-const GAUSSIAN: fn(&CameraConfig) -> Option<&Properties> = |config| config.gaussian.as_ref();
-const HISTOGRAM: fn(&CameraConfig) -> Option<&Properties> = |config| config.histogram.as_ref();
-const ANALYSIS: fn(&CameraConfig) -> Option<&Properties> = |config| Some(&config.analysis);
+const UNPACK: Table = |config| Some(&config.unpack);
+const FLAT_FIELD: Table = |config| config.flat_field.as_ref();
+const GAUSSIAN: Table = |config| config.gaussian.as_ref();
+const HISTOGRAM: Table = |config| config.histogram.as_ref();
+const ANALYSIS: Table = |config| Some(&config.analysis);
 
 impl Pipeline {
     /// Makes the pipeline without starting it.
@@ -366,9 +369,7 @@ impl Pipeline {
 }
 
 /// The elements that inspect, in their order; those without properties are not there.
-fn inspecting(
-    config: &CameraConfig,
-) -> [(&'static str, fn(&CameraConfig) -> Option<&Properties>); 4] {
+fn inspecting(config: &CameraConfig) -> [(&'static str, Table); 4] {
     [
         ("clflatfield", FLAT_FIELD),
         ("clgaussian", GAUSSIAN),
