@@ -59,7 +59,7 @@ export class Card {
     this.figures = {};
     const figure = (key, label, title) => {
       this.figures[key] = make("dd", {}, "–");
-      return make("div", { title, class: { device: "whole", alignment: "whole", restarts: "less", lost: "less" }[key] }, make("dt", {}, label), this.figures[key]);
+      return make("div", { title, class: { device: "whole", sent: "whole", alignment: "whole", restarts: "less", lost: "less" }[key] }, make("dt", {}, label), this.figures[key]);
     };
     const figures = make("dl", { class: "figures" },
       figure("rate", "Frame rate", "Frames per second over the last seconds"),
@@ -68,6 +68,7 @@ export class Card {
       figure("lost", "Lost frames", "Frames that the source lost since the station started"),
       figure("restarts", "Restarts", "Restarts of this camera's inspection"),
       figure("alignment", "Alignment", "How the newest frame lies, compared with the reference"),
+      figure("sent", "Picture", "What the camera was asked for and sends, and what becomes of it before the inspection"),
       figure("device", "Device", "OpenCL device"));
     const classes = new Classes();
     this.minutes = new MinutesPlot(classes);
@@ -187,7 +188,7 @@ export class Card {
   }
 
   showFigures(before, now) {
-    const { rate, latency, failed, lost, restarts, alignment, device } = this.figures;
+    const { rate, latency, failed, lost, restarts, alignment, sent, device } = this.figures;
     alignment.parentElement.hidden = !now.alignment;
     if (now.alignment) say(alignment, alignmentText(now.alignment));
     say(rate, this.isJudged ? `${number(now.frame_rate, now.frame_rate < WHOLE_RATE ? 1 : 0)} /s` : "–");
@@ -206,6 +207,7 @@ export class Card {
     say(failed, `${number(now.fail)} of ${number(now.frames)} (${number(share, share < WHOLE_RATE ? 2 : 0)} %)`);
     say(lost, number(now.lost));
     say(restarts, number(now.restarts));
+    say(sent, now.sent ?? "–");
     say(device, now.device ?? "–");
   }
 

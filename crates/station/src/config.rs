@@ -20,7 +20,7 @@ use toml::{
 };
 
 pub use camera::{Analyzer, CameraConfig};
-pub use mistakes::Mistake;
+pub use mistakes::{Mistake, Place};
 pub use properties::{Properties, set, value_of};
 
 use crate::web::Token;

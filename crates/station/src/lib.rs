@@ -10,6 +10,7 @@ pub mod log;
 pub mod metrics;
 pub mod pictures;
 pub mod pipeline;
+pub mod pixel_format;
 pub mod publishing;
 pub mod recording;
 mod secrets;

@@ -1,6 +1,6 @@
 //! The pipeline of one camera:
-//! `source ! queue ! clflatfield ! clgaussian ! clhistogram ! analyzer ! fakesink`, without those that the file does not
-//! name.
+//! `source ! queue ! clunpack ! clflatfield ! clgaussian ! clhistogram ! analyzer ! fakesink`, without those that the file
+//! does not name, and without `clunpack` if the camera sends frames that the others take.
 
 mod change;
 mod messages;
@@ -17,12 +17,11 @@ use gst::prelude::*;
 
 use crate::{
     config::{CameraConfig, Properties},
-    source,
+    source::{self, Sent},
     state::{Camera, Command, Trouble},
 };
 pub use change::Changed;
-pub use messages::Stopped;
-use messages::stopped_by;
+pub use messages::{Stopped, stopped_by};
 pub use results::Outlets;
 use results::{Results, Watched};
 
@@ -40,6 +39,9 @@ pub struct Pipeline {
     /// The commands that it carries out, with the element and its signal.
     offers: Vec<(Command, gst::Element, &'static str)>,
     analyzer: gst::Element,
+    /// `clunpack`, if the frames need it.
+    unpack: Option<gst::Element>,
+    sent: Sent,
     watched: Arc<Watched>,
     /// The last warning of each element: a repeated one is not logged again.
     warned: BTreeMap<String, String>,
@@ -68,16 +70,20 @@ impl fmt::Display for Learned {
     }
 }
 
+/// The table of an element in the file, if there is one.
+type Table = fn(&CameraConfig) -> Option<&Properties>;
+
 /// An element whose properties are in the file.
 struct Part {
     element: gst::Element,
-    of: fn(&CameraConfig) -> Option<&Properties>,
+    of: Table,
 }
 
-const FLAT_FIELD: fn(&CameraConfig) -> Option<&Properties> = |config| config.flat_field.as_ref();
-const GAUSSIAN: fn(&CameraConfig) -> Option<&Properties> = |config| config.gaussian.as_ref();
-const HISTOGRAM: fn(&CameraConfig) -> Option<&Properties> = |config| config.histogram.as_ref();
-const ANALYSIS: fn(&CameraConfig) -> Option<&Properties> = |config| Some(&config.analysis);
+const UNPACK: Table = |config| Some(&config.unpack);
+const FLAT_FIELD: Table = |config| config.flat_field.as_ref();
+const GAUSSIAN: Table = |config| config.gaussian.as_ref();
+const HISTOGRAM: Table = |config| config.histogram.as_ref();
+const ANALYSIS: Table = |config| Some(&config.analysis);
 
 impl Pipeline {
     /// Makes the pipeline without starting it.
@@ -93,12 +99,16 @@ impl Pipeline {
         let source = source::bin(&config.source);
         let source =
             source.map_err(|error| refused(format!("the source is no pipeline: {error}")))?;
-        Self::around(source, config, camera, outlets)
+        let is_packed = config.unpack.get("packing").is_some_and(|of| of != "none");
+        let needs_unpack =
+            is_packed || source::needs_unpack(&config.source, &source, &accepted(config)?)?;
+        Self::around(source, needs_unpack, config, camera, outlets)
             .map_err(|error| refused(error.message.into_owned()))
     }
 
     fn around(
         source: gst::Bin,
+        needs_unpack: bool,
         config: &CameraConfig,
         camera: &Arc<Camera>,
         outlets: &Outlets,
@@ -108,17 +118,20 @@ impl Pipeline {
         let queue = source.by_name(source::QUEUE).ok_or_else(lacks)?;
         let mut parts = Vec::new();
         let mut offers = Vec::new();
-        let chain = [
-            ("clflatfield", FLAT_FIELD),
-            ("clgaussian", GAUSSIAN),
-            ("clhistogram", HISTOGRAM),
-            (config.analyzer.factory(), ANALYSIS),
-        ];
-        for (factory, of) in chain {
+        let unpack = needs_unpack.then_some(("clunpack", UNPACK));
+        for (factory, of) in unpack.into_iter().chain(inspecting(config)) {
             let Some(properties) = of(config) else {
                 continue;
             };
             let element = make(factory)?;
+            if let source::Source::Aravis {
+                pixel_format: Some(asked),
+                ..
+            } = &config.source
+                && let (Some(packing), "clunpack") = (asked.format.packing, factory)
+            {
+                element.set_property_from_str("packing", packing);
+            }
             if let Some(device) = &config.device {
                 element.set_property("device", device);
             }
@@ -140,6 +153,19 @@ impl Pipeline {
             }
             parts.push(Part { element, of });
         }
+        // The element after clunpack would take the first format of its own: eight bits, without colours.
+        let unpacked = match needs_unpack {
+            true => Some(make("capsfilter")?),
+            false => None,
+        };
+        if let (Some(filter), Some(unpack)) = (&unpacked, parts.first()) {
+            let packing = unpack.element.property_value("packing");
+            let is_packed = gst::glib::EnumValue::from_value(&packing)
+                .is_some_and(|(_, packing)| packing.nick() != "none");
+            let format = if is_packed { "GRAY16_LE" } else { "RGB" };
+            let caps = gst::Caps::builder("video/x-raw").field("format", format);
+            filter.set_property("caps", caps.build());
+        }
         let sink = make("fakesink")?;
         sink.set_property("sync", false);
         sink.set_property("async", false);
@@ -147,6 +173,9 @@ impl Pipeline {
         let pipeline = gst::Pipeline::new();
         let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
         chain.extend(parts.iter().map(|part| &part.element));
+        if let Some(filter) = &unpacked {
+            chain.insert(2, filter);
+        }
         chain.push(&sink);
         pipeline.add_many(&chain)?;
         // Only the source comes from outside, so its format is what may not fit.
@@ -166,6 +195,7 @@ impl Pipeline {
         Results::watch((&analyzer, &pad), &pipeline, camera, &watched, outlets);
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
         source::count_lost_frames(&pad, camera, config.triggered);
+        let first = parts.first().map(|part| part.element.clone());
         let bus = pipeline.bus().ok_or_else(lacks)?;
         Ok(Self {
             name: config.name.clone(),
@@ -176,6 +206,8 @@ impl Pipeline {
             parts,
             offers,
             analyzer,
+            unpack: first.filter(|_| needs_unpack),
+            sent: Sent::watch(pad),
             watched,
             warned: BTreeMap::new(),
             learned: Vec::new(),
@@ -191,6 +223,16 @@ impl Pipeline {
                 (Trouble::CameraLost, text)
             })),
         }
+    }
+
+    /// What the camera was asked for and sends, and what becomes of it; `None` before the first frame.
+    pub fn sent(&self, config: &CameraConfig) -> Option<String> {
+        self.sent.sentence(&config.source, self.unpack.as_ref())
+    }
+
+    /// Why the pipeline stopped, with what the camera offers if it refused its pixel format.
+    pub fn explained(&self, stopped: Stopped, config: &CameraConfig) -> Stopped {
+        source::explained(stopped, &config.source, &self.source)
     }
 
     fn error_on_bus(&self) -> Option<Stopped> {
@@ -324,6 +366,34 @@ impl Pipeline {
             let _ = self.bus.timed_pop_filtered(left, &ends);
         }
     }
+}
+
+/// The elements that inspect, in their order; those without properties are not there.
+fn inspecting(config: &CameraConfig) -> [(&'static str, Table); 4] {
+    [
+        ("clflatfield", FLAT_FIELD),
+        ("clgaussian", GAUSSIAN),
+        ("clhistogram", HISTOGRAM),
+        (config.analyzer.factory(), ANALYSIS),
+    ]
+}
+
+/// The caps that the first element that inspects takes.
+fn accepted(config: &CameraConfig) -> Result<gst::Caps, Stopped> {
+    let [(first, _), ..] = inspecting(config)
+        .into_iter()
+        .filter(|(_, of)| of(config).is_some())
+        .collect::<Vec<_>>()[..]
+    else {
+        return Ok(gst::Caps::new_empty());
+    };
+    let element = gst::ElementFactory::make(first).build();
+    let element =
+        element.map_err(|error| (Trouble::SettingsRefused, error.message.into_owned()))?;
+    let template = element
+        .static_pad("sink")
+        .and_then(|pad| pad.pad_template());
+    Ok(template.map_or_else(gst::Caps::new_empty, |template| template.caps().clone()))
 }
 
 impl Drop for Pipeline {

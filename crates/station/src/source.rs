@@ -1,10 +1,20 @@
 //! The source of a camera: the elements that the file describes, and a queue behind them.
 
+mod aravis;
+mod sent;
+
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed};
 
 use gst::{glib, prelude::*};
 
-use crate::state::Camera;
+use crate::{
+    config::Place,
+    pipeline::Stopped,
+    pixel_format::{BAYER, PixelFormat},
+    state::{Camera, Trouble},
+};
+pub use aravis::explained;
+pub use sent::Sent;
 
 /// The queue's name.
 pub const QUEUE: &str = "clinspect-input";
@@ -22,9 +32,20 @@ pub enum Source {
     Aravis {
         /// The camera's name or address.
         camera: String,
-        /// Format and size.
+        /// The pixel format that the file asks for.
+        pixel_format: Option<Asked>,
+        /// Size and rate; without a pixel format also the format.
         caps: Option<gst::Caps>,
     },
+}
+
+/// A pixel format that the file asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The format.
+    pub format: &'static PixelFormat,
+    /// Where the file says so.
+    pub place: Place,
 }
 
 /// A bin of the source's elements and the queue.
@@ -34,7 +55,11 @@ pub enum Source {
 pub fn bin(source: &Source) -> Result<gst::Bin, glib::Error> {
     let bin = match source {
         Source::Description(description) => described(description)?,
-        Source::Aravis { camera, caps } => aravis(camera, caps.as_ref())?,
+        Source::Aravis {
+            camera,
+            pixel_format,
+            caps,
+        } => aravis::bin(camera, pixel_format.as_ref(), caps.as_ref())?,
     };
     let queue = bin
         .by_name(QUEUE)
@@ -55,40 +80,58 @@ fn described(description: &str) -> Result<gst::Bin, glib::Error> {
         .map_err(|_| glib::Error::new(gst::ParseError::Syntax, "it is no pipeline"))
 }
 
-fn aravis(camera: &str, caps: Option<&gst::Caps>) -> Result<gst::Bin, glib::Error> {
-    let make = |factory: &str| {
-        let element = gst::ElementFactory::make(factory).build();
-        let missing = format!("no element \"{factory}\"");
-        element.map_err(|_| glib::Error::new(gst::ParseError::NoSuchElement, &missing))
+/// Whether the frames need `clunpack` before an element that takes the caps `accepted`. Frames that this element takes
+/// as they are come first. If only the camera knows, it is asked.
+///
+/// # Errors
+/// A camera does not answer, or has no format that can be inspected.
+pub fn needs_unpack(
+    source: &Source,
+    bin: &gst::Bin,
+    accepted: &gst::Caps,
+) -> Result<bool, Stopped> {
+    if let Source::Aravis {
+        pixel_format: Some(asked),
+        ..
+    } = source
+    {
+        return Ok(asked.format.needs_unpack());
+    }
+    let Some(pad) = bin.static_pad("src") else {
+        return Ok(false);
     };
-    let source = make("aravissrc")?;
-    source.set_property("camera-name", camera);
-    let mut elements = vec![source];
-    if let Some(caps) = caps {
-        let filter = make("capsfilter")?;
-        filter.set_property("caps", caps);
-        elements.push(filter);
+    let pictures = gst::Caps::builder(BAYER).build();
+    let takes = |caps: &gst::Caps| [accepted, &pictures].map(|of| caps.can_intersect(of));
+    match takes(&pad.query_caps(None)) {
+        [raw, true] if raw => {}
+        [_, is_bayer] => return Ok(is_bayer),
     }
-    let queue = make("queue")?;
-    queue.set_property("name", QUEUE);
-    elements.push(queue.clone());
-    let unlinked = |error: glib::BoolError| glib::Error::new(gst::ParseError::Link, &error.message);
-    let bin = gst::Bin::new();
-    bin.add_many(&elements).map_err(unlinked)?;
-    gst::Element::link_many(&elements).map_err(unlinked)?;
-    let pad = queue.static_pad("src");
-    let ghost = pad.and_then(|pad| gst::GhostPad::with_target(&pad).ok());
-    let added = ghost.map(|ghost| bin.add_pad(&ghost));
-    match added {
-        Some(added) => added.map_err(unlinked)?,
-        None => {
-            return Err(glib::Error::new(
-                gst::ParseError::Link,
-                "there is no free output",
-            ));
+    let offered = match source {
+        Source::Aravis { camera, caps, .. } => {
+            let offered = aravis::offered(camera)?;
+            let wanted = match caps {
+                Some(caps) => offered.intersect(caps),
+                None => offered.clone(),
+            };
+            if takes(&wanted) == [false; 2] {
+                let text = format!(
+                    "no format of this camera can be inspected; it has {}",
+                    aravis::list(&offered)
+                );
+                return Err((Trouble::SettingsRefused, text));
+            }
+            wanted
         }
-    }
-    Ok(bin)
+        // A source that opens its device knows then what the device sends. A failure comes again at the start.
+        Source::Description(_) => {
+            let _ = bin.set_state(gst::State::Ready);
+            let offered = pad.query_caps(None);
+            let _ = bin.set_state(gst::State::Null);
+            offered
+        }
+    };
+    let [raw, is_bayer] = takes(&offered);
+    Ok(is_bayer && !raw)
 }
 
 /// Counts the frames that the source lost, on the pad behind the source. Without a number on each
@@ -200,6 +243,7 @@ mod tests {
             let caps: gst::Caps = caps.parse().expect("caps");
             let source = Source::Aravis {
                 camera: name.into(),
+                pixel_format: None,
                 caps: Some(caps.clone()),
             };
             let bin = bin(&source).expect("a source");
@@ -212,6 +256,30 @@ mod tests {
             assert_eq!(find("aravissrc").property::<String>("camera-name"), name);
             assert_eq!(find("capsfilter").property::<gst::Caps>("caps"), caps);
             assert!(bin.static_pad("src").is_some());
+        }
+    }
+
+    #[test]
+    fn sources_that_send_only_bayer_pictures_need_clunpack() {
+        gst::init().unwrap_or_else(|error| eprintln!("{error}"));
+        let accepted = "video/x-raw, format={ GRAY8, RGB }";
+        let accepted: gst::Caps = accepted.parse().expect("caps");
+        for (description, needs) in [
+            ("videotestsrc ! video/x-bayer,format=rggb", true),
+            (
+                "videotestsrc ! video/x-bayer,format={rggb,bggr},width=64",
+                true,
+            ),
+            ("videotestsrc ! video/x-raw,format=GRAY8", false),
+            // It can send both.
+            ("videotestsrc", false),
+            // What the elements refuse stays refused.
+            ("videotestsrc ! video/x-raw,format=YUY2", false),
+        ] {
+            let source = Source::Description(description.to_owned());
+            let bin = bin(&source).expect("a source");
+            let found = needs_unpack(&source, &bin, &accepted);
+            assert_eq!(found, Ok(needs), "{description}");
         }
     }
 

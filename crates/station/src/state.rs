@@ -159,6 +159,8 @@ pub struct History {
     pub newest: Option<Instant>,
     /// Name of the OpenCL device.
     pub device: Option<String>,
+    /// What the camera sends, and what becomes of it before the inspection.
+    pub sent: Option<String>,
     /// Alarms with the time when they were raised, the newest last.
     pub alarms: VecDeque<(SystemTime, String)>,
     /// Frames per second over the last seconds.

@@ -181,6 +181,7 @@ impl Run {
         pipeline.mark_ending();
         self.publishers.set_online(false);
         let end = end.unwrap_or_else(|stopped| {
+            let stopped = pipeline.explained(stopped, &self.config);
             if started.elapsed() > SETTLED + self.config.start_timeout {
                 *pause = FIRST_PAUSE;
             }
@@ -296,7 +297,13 @@ impl Run {
             "camera {}: frames come, inspected on {on}",
             self.camera.name
         );
-        self.camera.history().device = device;
+        let sent = pipeline.sent(&self.config);
+        if let Some(sent) = &sent {
+            info!("camera {}: {sent}", self.camera.name);
+        }
+        let mut history = self.camera.history();
+        (history.device, history.sent) = (device, sent);
+        drop(history);
         self.publishers.set_online(true);
         self.camera.set_status(Status::Running);
         pipeline.update_latency_limit();

@@ -4,10 +4,15 @@ use std::{ops::Range, time::Duration};
 
 use toml::de::DeValue;
 
-use crate::{recording, secrets, source::Source};
+use crate::{
+    pixel_format::{self, PixelFormat},
+    recording, secrets,
+    source::{Asked, Source},
+};
 
 use super::{
     mistakes::Mistakes,
+    nearest::nearest,
     properties::{self, Properties},
     table::Table,
 };
@@ -34,6 +39,8 @@ pub struct CameraConfig {
     pub live_rate: f64,
     /// Pictures are made no wider, px.
     pub picture_width: u32,
+    /// Properties of `clunpack`, which is there if the camera sends packed samples or Bayer pictures.
+    pub unpack: Properties,
     /// Properties of `clflatfield`, if there is one.
     pub flat_field: Option<Properties>,
     /// Properties of `clgaussian`, if there is one.
@@ -75,6 +82,7 @@ impl Analyzer {
 }
 
 const DEVICE: (&str, &str) = ("device", "set device in [[camera]]");
+const PACKING: (&str, &str) = ("packing", "set pixel-format in [[camera]]");
 const PASSES_FRAMES: (&str, &str) = ("output", "the frame goes on to the page; leave it out");
 const REPORTS: (&str, &str) = (
     "reports",
@@ -109,9 +117,13 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         }
         Some(properties::read(&table, factory, reserved, mistakes))
     };
-    let flat_field = element("flat-field", "clflatfield", &[DEVICE, QOS]);
+    let unpack = match source {
+        Source::Aravis { .. } => element("unpack", "clunpack", &[DEVICE, QOS, PACKING]),
+        Source::Description(_) => element("unpack", "clunpack", &[DEVICE, QOS]),
+    };
+    let mut flat_field = element("flat-field", "clflatfield", &[DEVICE, QOS]);
     let gaussian = element("gaussian", "clgaussian", &[DEVICE, QOS]);
-    let histogram = element("histogram", "clhistogram", &[DEVICE, QOS, REPORTS]);
+    let mut histogram = element("histogram", "clhistogram", &[DEVICE, QOS, REPORTS]);
     let reserved = [DEVICE, QOS, REPORTS, PASSES_FRAMES];
     let pitch = element("pitch", "clpitchthreshold", &reserved);
     let reference = element("reference", "clreference", &reserved);
@@ -132,10 +144,22 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
     }
     let publish = publish(table, mistakes);
     let recording = recording(table, mistakes);
-    let (analyzer, analysis) = match analyzers.into_iter().next() {
+    let (analyzer, mut analysis) = match analyzers.into_iter().next() {
         Some((_, analyzer, analysis)) => (analyzer, analysis.unwrap_or_default()),
         None => (Analyzer::Pitch, Properties::default()),
     };
+    // The caps of grey frames do not say how many of their 16 bits the camera fills.
+    if let Source::Aravis {
+        pixel_format: Some(asked),
+        ..
+    } = &source
+        && let Some(depth) = asked.format.bit_depth()
+    {
+        let elements = [flat_field.as_mut(), histogram.as_mut(), Some(&mut analysis)];
+        for properties in elements.into_iter().flatten() {
+            properties.set_if_missing("bit-depth", depth.to_string());
+        }
+    }
     CameraConfig {
         name,
         source,
@@ -145,6 +169,7 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         triggered: triggered.unwrap_or(false),
         live_rate: live_rate.unwrap_or(10.0),
         picture_width: picture_width.map_or(1280, |width| u32::try_from(width).unwrap_or(u32::MAX)),
+        unpack: unpack.unwrap_or_default(),
         flat_field,
         gaussian,
         histogram,
@@ -180,6 +205,7 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
     let source = table.string("source", mistakes);
     let aravis = table.string("aravis", mistakes);
     let caps = table.string("caps", mistakes);
+    let pixel_format = pixel_format(table, aravis.is_some(), mistakes);
     let parsed = caps.as_ref().map(|(caps, _)| caps.parse::<gst::Caps>());
     if let Some((caps, span)) = &caps {
         if let Some(Err(_)) = parsed {
@@ -201,7 +227,19 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
         (Some((source, span)), None) => (Source::Description(source), span),
         (None, Some((camera, span))) => {
             let caps = parsed.and_then(Result::ok);
-            (Source::Aravis { camera, caps }, span)
+            let mut formats = caps.iter().flat_map(|caps| caps.iter());
+            if pixel_format.is_some() && formats.any(|structure| structure.has_field("format")) {
+                mistakes.add(
+                    &table.place("caps"),
+                    "both caps and pixel-format name a format; leave format out of caps",
+                );
+            }
+            let source = Source::Aravis {
+                camera,
+                pixel_format,
+                caps,
+            };
+            (source, span)
         }
         (None, None) => {
             if !table.has("source") && !table.has("aravis") {
@@ -216,6 +254,42 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
     };
     check_source(&source, &span, mistakes);
     source
+}
+
+/// The pixel format that the camera is asked for.
+fn pixel_format(
+    table: &mut Table<'_, '_>,
+    is_genicam: bool,
+    mistakes: &mut Mistakes<'_>,
+) -> Option<Asked> {
+    let (name, span) = table.string("pixel-format", mistakes)?;
+    if !is_genicam {
+        mistakes.add(
+            &table.place("pixel-format"),
+            "pixel-format belongs to aravis; for packed frames of another source set packing in unpack, as \
+             unpack = { packing = \"mono12p\" }",
+        );
+    }
+    let Some(format) = PixelFormat::by_name(&name) else {
+        let known = pixel_format::ALL.map(|format| format.name);
+        let same = known.iter().find(|known| known.eq_ignore_ascii_case(&name));
+        let advice = match same.copied().or_else(|| nearest(&name, &known)) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("known formats: {}", known.join(", ")),
+        };
+        mistakes.add(
+            &span,
+            format!("pixel-format = {name:?} is unknown; {advice}"),
+        );
+        return None;
+    };
+    let unpacked = match format.needs_unpack() {
+        true => "; clunpack unpacks them on the device",
+        false => "",
+    };
+    mistakes.note(&span, format!("the camera is asked for {format}{unpacked}"));
+    let place = mistakes.place(&span);
+    Some(Asked { format, place })
 }
 
 /// Makes the source without starting it.

@@ -19,6 +19,19 @@ impl fmt::Display for Mistake {
     }
 }
 
+/// Where a setting of a camera is in the file. Places are always equal: a line that moved changes no camera.
+#[derive(Debug, Clone, Copy, Eq)]
+pub struct Place {
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 /// What a configuration is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -95,6 +108,12 @@ impl<'t> Mistakes<'t> {
     pub fn note(&mut self, span: &Range<usize>, text: impl Into<String>) {
         let note = self.at(span, text.into());
         self.notes.push(note);
+    }
+
+    /// Where `span` is, bytes of the text.
+    pub fn place(&self, span: &Range<usize>) -> Place {
+        let Mistake { line, .. } = self.at(span, String::new());
+        Place { line }
     }
 
     fn at(&self, span: &Range<usize>, text: String) -> Mistake {

@@ -34,6 +34,11 @@ impl Properties {
         self.0.get(name).map(String::as_str)
     }
 
+    /// Gives a property a value, in GStreamer's notation, if it has none.
+    pub fn set_if_missing(&mut self, name: &str, value: String) {
+        self.0.entry(name.to_owned()).or_insert(value);
+    }
+
     /// The names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

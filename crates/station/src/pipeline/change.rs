@@ -83,6 +83,10 @@ impl Pipeline {
     ) -> Option<Vec<Change<'a>>> {
         // Everything but the properties of the elements must be as before.
         let mut same = new.clone();
+        // Without the element its properties have no effect, unless they now ask for it.
+        if self.unpack.is_some() || new.unpack.get("packing") == old.unpack.get("packing") {
+            same.unpack.clone_from(&old.unpack);
+        }
         same.flat_field.clone_from(&old.flat_field);
         same.gaussian.clone_from(&old.gaussian);
         same.histogram.clone_from(&old.histogram);

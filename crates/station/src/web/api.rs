@@ -67,6 +67,7 @@ pub fn summary(camera: &Camera) -> Value {
         "status": status,
         "status_text": text,
         "device": history.device,
+        "sent": history.sent,
         "frame_rate": history.frame_rate,
         "frame": report.as_ref().map(|report| report.frame),
         "time": report.as_ref().map(|report| &report.time),

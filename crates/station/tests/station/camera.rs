@@ -1,15 +1,13 @@
 //! Cameras: simulated ones with planted faults, and a GigE Vision camera that goes and comes back.
 
-use std::{
-    fs::{self, File},
-    os::unix::fs::MetadataExt,
-    process::{Child, Command, Stdio},
-    time::Duration,
+use std::{fs, time::Duration};
+
+use clinspect_testkit::tools::{Sandbox, has_device};
+
+use crate::{
+    process::{Station, live_camera},
+    simulated::{self, Simulated, alone},
 };
-
-use clinspect_testkit::tools::{Sandbox, exists, has_device, skip};
-
-use crate::process::{Station, live_camera, program};
 
 /// Marks pixels also where no pattern repeats.
 const INSPECTION: &str = "pitch-x = 16, pitch-y = 0, compare = \"minimum\", match-center = false, \
@@ -69,72 +67,22 @@ fn planted_fault_gives_verdicts_pictures_and_numbers() {
     }
 }
 
-const CAMERA: &str = "arv-fake-gv-camera-0.8";
-/// UDP port of the GigE Vision control protocol.
-const CONTROL_PORT: u16 = 3956;
-
-/// The process of the simulated camera; ends with the test.
-struct Simulated(Child);
-
-impl Simulated {
-    fn start() -> Self {
-        let process = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", CAMERA, "-i", "127.0.0.1"])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        Self(process.unwrap())
-    }
-}
-
-impl Drop for Simulated {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// True if a socket on this machine is bound to the UDP port.
-fn is_bound(port: u16) -> bool {
-    let sockets = fs::read_to_string("/proc/net/udp").unwrap();
-    sockets.contains(&format!(":{port:04X} "))
-}
-
 #[test]
 fn gige_camera_that_dies_comes_back_and_stops_no_other() {
-    for tool in [CAMERA, "capsh", "setpriv"] {
-        if !exists(tool) {
-            return skip(&format!("{tool} is not installed"));
-        }
-    }
+    let Some(_alone) = alone() else {
+        return;
+    };
     if !has_device() {
         return;
     }
-    // One simulated camera at a time; tests/camera.rs takes the same lock.
-    let lock = File::create(std::env::temp_dir().join("clinspect-camera.lock")).unwrap();
-    lock.lock().unwrap();
-    assert!(!is_bound(CONTROL_PORT), "another camera is running");
     let sandbox = Sandbox::new("station-gige");
     let gige = "[[camera]]\nname = \"gige\"\naravis = \"Aravis-Fake-GV01\"\n\
         caps = \"video/x-raw, format=GRAY8, width=256, height=200, framerate=25/1\"\n\
         silence = 1\npitch = { pitch-x = 16 }\n";
     let other = live_camera("other", "ball", INSPECTION);
-    let file = sandbox.path().join("station.toml");
-    fs::write(&file, format!("listen = \"127.0.0.1:0\"\n{gige}{other}")).unwrap();
-    // aravis uses raw sockets if it may, and raw sockets see no loopback traffic.
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    let line = format!("exec {} {}", program(), file.display());
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL"]);
-    if is_root {
-        command.args(["capsh", "--drop=cap_net_raw", "--"]);
-    } else {
-        command.arg("sh");
-    }
-    command.args(["-c", &line]);
 
     let camera = Simulated::start();
-    let mut station = Station::run(&mut command, file);
+    let mut station = simulated::station(&sandbox, &format!("{gige}{other}"));
     station.wait_for_status("gige", "running");
     station.wait_for_status("other", "running");
     station.wait_for_frames("gige", 20);

@@ -9,7 +9,9 @@
 
 mod camera;
 mod check;
+mod formats;
 mod process;
 mod reload;
+mod simulated;
 mod systemd;
 mod trouble;

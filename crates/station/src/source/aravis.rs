@@ -1,0 +1,187 @@
+//! GigE Vision and USB3 Vision cameras, through aravis' GStreamer element.
+
+use gst::{glib, prelude::*};
+
+use super::{Asked, QUEUE, Source};
+use crate::{
+    pipeline::{Stopped, stopped_by},
+    pixel_format::{BAYER, names_in},
+    state::Trouble,
+};
+
+/// The element's name.
+const NAME: &str = "clinspect-camera";
+
+/// Formats in which every camera that has one of them can be negotiated. `aravissrc` takes `GRAY16_LE` for Mono16,
+/// which a camera of 10 or 12 bits may lack.
+const CARRIERS: [(&str, &[&str]); 2] = [
+    ("video/x-raw", &["GRAY8", "RGB", "BGR", "UYVY", "YUY2"]),
+    (BAYER, &["bggr", "gbrg", "grbg", "rggb"]),
+];
+
+/// `aravissrc ! capsfilter ! capssetter ! queue`, without those that are not needed.
+pub(super) fn bin(
+    camera: &str,
+    asked: Option<&Asked>,
+    caps: Option<&gst::Caps>,
+) -> Result<gst::Bin, glib::Error> {
+    let mut elements = vec![source(camera)?];
+    let filter = match asked {
+        // Each version of aravis has other names for the formats of cameras, and some have none. So a format that
+        // every version knows is negotiated, and the camera gets its format as a feature, after that.
+        Some(asked) => {
+            let features = format!("PixelFormat={}", asked.format.name);
+            elements[0].set_property("features", features);
+            Some(carriers(caps))
+        }
+        None => caps.cloned(),
+    };
+    if let Some(filter) = filter {
+        let element = make("capsfilter")?;
+        element.set_property("caps", filter);
+        elements.push(element);
+    }
+    if let Some(asked) = asked {
+        let element = make("capssetter")?;
+        element.set_property("caps", asked.format.to_caps());
+        element.set_property("join", false);
+        elements.push(element);
+    }
+    let queue = make("queue")?;
+    queue.set_property("name", QUEUE);
+    elements.push(queue.clone());
+    let unlinked = |error: glib::BoolError| glib::Error::new(gst::ParseError::Link, &error.message);
+    let bin = gst::Bin::new();
+    bin.add_many(&elements).map_err(unlinked)?;
+    gst::Element::link_many(&elements).map_err(unlinked)?;
+    let pad = queue.static_pad("src");
+    let ghost = pad.and_then(|pad| gst::GhostPad::with_target(&pad).ok());
+    match ghost.map(|ghost| bin.add_pad(&ghost)) {
+        Some(added) => added.map_err(unlinked)?,
+        None => {
+            let text = "there is no free output";
+            return Err(glib::Error::new(gst::ParseError::Link, text));
+        }
+    }
+    Ok(bin)
+}
+
+fn make(factory: &str) -> Result<gst::Element, glib::Error> {
+    let element = gst::ElementFactory::make(factory).build();
+    let missing = format!("no element \"{factory}\"");
+    element.map_err(|_| glib::Error::new(gst::ParseError::NoSuchElement, &missing))
+}
+
+fn source(camera: &str) -> Result<gst::Element, glib::Error> {
+    let source = make("aravissrc")?;
+    source.set_property("name", NAME);
+    source.set_property("camera-name", camera);
+    Ok(source)
+}
+
+/// [`CARRIERS`] with the size and the rate of `caps`.
+fn carriers(caps: Option<&gst::Caps>) -> gst::Caps {
+    let any = [gst::Structure::new_empty(BAYER)];
+    let sizes: Vec<gst::Structure> = match caps {
+        Some(caps) => caps.iter().map(ToOwned::to_owned).collect(),
+        None => any.into(),
+    };
+    let mut carriers = gst::Caps::new_empty();
+    for size in &sizes {
+        for (media, formats) in CARRIERS {
+            let mut structure = size.clone();
+            structure.set_name(media);
+            structure.set("format", gst::List::new(formats.iter().copied()));
+            carriers.make_mut().append_structure(structure);
+        }
+    }
+    carriers
+}
+
+/// The caps that the camera offers. It is opened and closed again; its settings stay.
+///
+/// # Errors
+/// The camera does not answer.
+pub(super) fn offered(camera: &str) -> Result<gst::Caps, Stopped> {
+    let lacks = |error: glib::BoolError| (Trouble::SettingsRefused, error.message.into_owned());
+    let source = source(camera);
+    let source = source.map_err(|error| (Trouble::SettingsRefused, error.message().to_owned()))?;
+    // No format passes this filter, so the element does not start the camera.
+    let filter = gst::ElementFactory::make("capsfilter");
+    let nothing = gst::Caps::new_empty_simple("application/x-clinspect-nothing");
+    let filter = filter.property("caps", nothing).build().map_err(lacks)?;
+    let bin = gst::Bin::new();
+    let pipeline = gst::Pipeline::new();
+    bin.add(&source).map_err(lacks)?;
+    let asking = Stopping(pipeline);
+    asking
+        .0
+        .add_many([bin.upcast_ref(), &filter])
+        .map_err(lacks)?;
+    let pad = source.static_pad("src");
+    let ghost = pad
+        .clone()
+        .and_then(|pad| gst::GhostPad::with_target(&pad).ok());
+    if let Some(ghost) = ghost {
+        bin.add_pad(&ghost).map_err(lacks)?;
+    }
+    bin.link(&filter).map_err(lacks)?;
+    if asking.0.set_state(gst::State::Paused).is_err() {
+        let bus = asking.0.bus();
+        let message = bus.and_then(|bus| bus.pop_filtered(&[gst::MessageType::Error]));
+        let stopped = message.and_then(|message| match message.view() {
+            gst::MessageView::Error(error) => Some(stopped_by(error, &bin)),
+            _ => None,
+        });
+        let silent = || (Trouble::CameraLost, "the camera does not open".to_owned());
+        return Err(stopped.unwrap_or_else(silent));
+    }
+    Ok(pad.map_or_else(gst::Caps::new_empty, |pad| pad.query_caps(None)))
+}
+
+/// A pipeline that stops when dropped.
+struct Stopping(gst::Pipeline);
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        // There is nothing to do if the pipeline does not stop.
+        let _ = self.0.set_state(gst::State::Null);
+    }
+}
+
+/// Why the camera stopped, if it refused its pixel format: with the place in the file, and what the camera offers.
+/// `bin` has been started.
+pub fn explained((trouble, text): Stopped, source: &Source, bin: &gst::Bin) -> Stopped {
+    let Source::Aravis {
+        pixel_format: Some(asked),
+        ..
+    } = source
+    else {
+        return (trouble, text);
+    };
+    // In the words of aravis: [PixelFormat] 'Mono14' not an entry.
+    if !text.contains("PixelFormat") {
+        return (trouble, text);
+    }
+    let pad = bin
+        .by_name(NAME)
+        .and_then(|element| element.static_pad("src"));
+    let offered = pad.map_or_else(gst::Caps::new_empty, |pad| pad.query_caps(None));
+    let text = format!(
+        "pixel-format = \"{}\" (line {} of the file) is no format of this camera; it has {}, and perhaps packed formats: \
+         arv-tool-0.8 features prints all after PixelFormat ({text})",
+        asked.format.name,
+        asked.place.line,
+        list(&offered),
+    );
+    (Trouble::SettingsRefused, text)
+}
+
+/// The formats of a camera, as in a sentence.
+pub(super) fn list(offered: &gst::Caps) -> String {
+    let names = names_in(offered);
+    if names.is_empty() {
+        return "no format that GStreamer knows".to_owned();
+    }
+    names.join(", ")
+}
