@@ -116,6 +116,8 @@ class Bench:
         if "side" in settings:
             settings["pipeline"] = settings[settings["side"]]
         settings = without(settings, "side", "own", "theirs")
+        if c.who == "cameras":
+            settings["seconds"] = self.options.cameras[bool(settings.get("rate"))]
         if "pipeline" in settings:
             settings["pipeline"] = on_device(settings["pipeline"], settings["device"])
         # A limit's name is its task; `fresh` tells which program runs a pipeline.
@@ -136,6 +138,9 @@ class Bench:
 
     def settle(self, cell, row):
         """Warms up and chooses the number of runs."""
+        if cell.contestant.who == "cameras":
+            # A run has its own duration and warms up itself.
+            return
         piped = cell.contestant.who == "pipeline" and not row.settings.get("start")
         first = self.run(cell, 16 if piped else 1)
         # The first run allocates and compiles; the second shows the cost. Slow contestants need no
@@ -277,8 +282,10 @@ def parse():
     options.gpu = options.gpu or options.device.startswith("gpu")
     options.rounds = 3 if options.quick else 9
     options.seconds = 0.04 if options.quick else 0.25
+    # Of cameras at full speed, and at their pace: a percentile needs many frames.
+    options.cameras = (0.5, 2.0) if options.quick else (2.0, 8.0)
     if options.tiny:
-        options.rounds, options.seconds = 1, 0.001
+        options.rounds, options.seconds, options.cameras = 1, 0.001, (0.2, 0.4)
     return options
 
 

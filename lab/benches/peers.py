@@ -1,4 +1,4 @@
-"""OpenCV, Pillow and numpy as contestants; answers the same requests as benches/worker.
+"""OpenCV, Pillow, numpy and CV-CUDA as contestants; answers the same requests as benches/worker.
 
 A request is a line of JSON on stdin, its answer a line of JSON on stdout. Times are those of the
 library's call alone. Frames have the row stride and base that the request names.
@@ -10,6 +10,8 @@ import sys
 import time
 
 import numpy as np
+
+import peers_cvcuda
 
 try:
     import cv2
@@ -422,6 +424,7 @@ CONTESTANTS = {
     ("numpy", "histogram"): numpy_histogram,
     ("numpy", "gaussian"): numpy_gaussian,
     ("numpy", "pitch_threshold"): numpy_pitch_threshold,
+    **peers_cvcuda.CONTESTANTS,
 }
 
 
@@ -429,11 +432,18 @@ def prepare(request):
     who, task = request["who"], request["task"]
     if who.startswith("cv2") and cv2 is None:
         raise Skip("OpenCV is not installed")
+    if who == "cv-cuda" and peers_cvcuda.cvcuda is None:
+        raise Skip("CV-CUDA is not installed")
     make = CONTESTANTS.get((who, task))
     if make is None:
         raise Skip(f"{who} has no {task}")
     settings = request.get("settings", {})
-    run, result = make(place(request["frame"]), settings)
+    try:
+        run, result = make(place(request["frame"]), settings)
+    except (RuntimeError, ValueError) as why:
+        if who != "cv-cuda":
+            raise
+        raise Skip(f"CV-CUDA: {why}") from why
     return run, result, settings.get("threads", 0) if who == "cv2" else 0
 
 
@@ -441,12 +451,14 @@ def measure(slot, times):
     run, _, threads = slot
     if threads:
         cv2.setNumThreads(threads)
+    if hasattr(run, "measure"):
+        return run.measure(times)
     wall = []
     for _ in range(times):
         started = time.perf_counter_ns()
         run()
         wall.append(time.perf_counter_ns() - started)
-    return wall
+    return {"wall": wall}
 
 
 def hello():
@@ -455,6 +467,8 @@ def hello():
         versions["OpenCV"] = cv2.__version__
     if Image is not None:
         versions["Pillow"] = Image.__version__
+    if peers_cvcuda.cvcuda is not None:
+        versions["CV-CUDA"] = peers_cvcuda.cvcuda.__version__
     return {"versions": versions}
 
 
@@ -465,7 +479,7 @@ def answer(request, slots):
     if operation == "prepare":
         slots[slot] = prepare(request)
     elif operation == "run":
-        return {"wall": measure(slots[slot], request["times"])}
+        return measure(slots[slot], request["times"])
     elif operation == "result":
         with open(request["path"], "wb") as file:
             file.write(slots[slot][1]())

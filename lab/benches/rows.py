@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, ONE_THREAD,
-    ONE_THREAD_NOTE, PITCH, PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH,
+    ONE_THREAD_NOTE, PACE, PITCH, PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH,
     TEXTURE, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
 )
 from published import published_sections
@@ -17,19 +17,20 @@ def operator_sections(gpu):
         "gaussian": "NPP" if gpu else "cv2, 2 threads",
         "pitch_threshold": "one pixel a work-item" if gpu else "cv2, 2 threads",
     }
+    cv_cuda = [("ours", "CV-CUDA")] * gpu
     large = [(GREY_268M, FEW_KINDS)] if gpu else []
     colour = KINDS + ["R=G=B"]
     sections = [
         Section(
             "Histogram",
             "256 bins a channel. cv2: `calcHist`, a call per channel. "
-            + ("CUB: `HistogramEven`, `MultiHistogramEven`." if gpu else "numpy: `bincount`."),
+            + ("CUB: `HistogramEven`, `MultiHistogramEven`. CV-CUDA counts grey frames; it gets colours as planes." if gpu else "numpy: `bincount`."),
             by_kind("histogram", [
                 (GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (RGB_4K, FEW_KINDS), (RGB_34M, colour),
                 (LONG_LINES, FEW_KINDS), *large,  # others of this size are in the tables of growth
             ]) + layouts("histogram"),
             [ours(), *peers("histogram")],
-            ("ours", against["histogram"]),
+            [("ours", against["histogram"]), *cv_cuda],
         )
     ]
     for title, settings, pairs in [
@@ -57,7 +58,9 @@ def operator_sections(gpu):
         if gpu and settings["kernel-size"] == 3:
             note += (" `ours` writes rows that lie like those that it reads. `output at words`: rows of the output start at"
                      " multiples of four bytes, as in the pool of clgaussian.")
-        sections.append(Section(title, note, rows, contestants, ("ours", against["gaussian"])))
+        if gpu:
+            note += " CV-CUDA's results are not compared either: it computes in floats."
+        sections.append(Section(title, note, rows, contestants, [("ours", against["gaussian"]), *cv_cuda]))
     sections.append(
         Section(
             "Pitch comparison, average",
@@ -376,6 +379,31 @@ def gpus_section():
     )
 
 
+def cameras_section(gpu, chain):
+    rows = [pipeline(f"{size_name(size)}, {n}", size, chain, pipelines=n, variant="read")
+            for size in (GREY_HD, GREY_12M) for n in (1, 2, 4, 8, 16)]
+    places = [("in place", "proposed"), ("plain memory", "system")]
+    contestants = [Contestant(label, "cameras", {"source": source}, None) for label, source in places]
+    contestants += [Contestant(f"{label}, {PACE}/s each", "cameras", {"source": source, "rate": PACE}, None)
+                    for label, source in places]
+    if gpu:
+        contestants.append(Contestant("bus limit", "limit:upload", tolerance=None))
+    return Section(
+        "Pipelines in a process",
+        "The chain of \"Inspection chain\", frames/s of all pipelines together; masks are read. `in place`: frames lie in the "
+        "pool that the first element proposes, and are mapped for writing each time, as a camera's driver writes them; the "
+        "writing itself is not included. `plain memory`: other memory, which is not written either. At full speed, "
+        "`fair` is the frames of the slowest pipeline over the mean. "
+        f"`{PACE}/s each`: live sources, one frame after the other within a period; then the median and the 99th "
+        "percentile of the time from the chain's sink pad to its source pad, and of that to the mask on the host. A source "
+        "whose frames are not taken drops them, so that fewer arrive."
+        + " `bus limit`: copies of such frames from pinned memory to the device." * gpu,
+        rows,
+        contestants,
+        shown="cameras",
+    )
+
+
 def pipeline_sections(gpu):
     source = "pool" if gpu else "system"
     plain = CHAIN.format(p="")
@@ -434,14 +462,7 @@ def pipeline_sections(gpu):
             [Contestant("element", "pipeline", {"source": source}, None)],
             shown="steps",
         ),
-        Section(
-            "Pipelines in a process",
-            "The chain at 1080p, frames/s of all pipelines together.",
-            [pipeline(f"{n} pipelines" if n > 1 else "1 pipeline", GREY_HD, plain, pipelines=n,
-                      variant="read") for n in (1, 2, 4, 8)],
-            [Contestant("chain", "pipeline", {"source": source}, None)],
-            shown="frames",
-        ),
+        cameras_section(gpu, plain),
         *([gpus_section()] * gpu),
     ]
     peers = []

@@ -5,10 +5,13 @@
 use clinspect_testkit::{self as common, reference};
 
 pub mod baselines;
+pub mod camera_rows;
+pub mod cameras;
 mod contestant;
 pub mod device;
 pub mod flat_field;
 pub mod limits;
+mod line;
 pub mod operators;
 pub mod pictures;
 pub mod pipelines;

@@ -143,6 +143,12 @@ pub struct Settings {
     pub start: bool,
     /// Number of pipelines in this process.
     pub pipelines: usize,
+    /// Frames that each camera sends per second; 0: as fast as the pipeline takes them.
+    pub rate: u64,
+    /// All cameras send at the same moment.
+    pub together: bool,
+    /// How long cameras are measured.
+    pub seconds: f64,
     /// Number of GPUs over which the pipelines are spread; 0: all run on the worker's device.
     pub gpus: usize,
     /// Number of threads, for tasks that have a choice.
@@ -182,6 +188,9 @@ impl Default for Settings {
             web: false,
             start: false,
             pipelines: 1,
+            rate: 0,
+            together: false,
+            seconds: 1.0,
             gpus: 0,
             threads: 1,
         }
