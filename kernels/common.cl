@@ -43,6 +43,7 @@ typedef struct __attribute__((packed)) { uint v; } packed_uint;
 #define LOAD_UINT(p) (((__global const packed_uint *)(p))->v)
 #define STORE_UCHAR16(p, x) (((__global packed_uchar16 *)(p))->v = (x))
 #define STORE_USHORT16(p, x) (((__global packed_ushort16 *)(p))->v = (x))
+#define STORE_USHORT(p, x) (((__global packed_ushort *)(p))->v = (x))
 #define STORE_UINT(p, x) (((__global packed_uint *)(p))->v = (x))
 /* rotate() instead of two shifts, which Oclgrind 21.10 computes wrongly. */
 #define SWAP_BYTES8(v) rotate((v), (ushort8)8)

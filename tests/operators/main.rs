@@ -33,6 +33,7 @@ mod scales_tiles;
 mod self_test;
 mod small;
 mod texture;
+mod unpack;
 mod uploads;
 mod workers;
 

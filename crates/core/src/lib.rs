@@ -22,6 +22,7 @@ pub mod selector;
 pub mod statistics;
 pub mod texture;
 pub mod threshold;
+pub mod unpack;
 pub mod variant;
 pub mod weights;
 pub mod window;

@@ -5,6 +5,7 @@ mod gaussian;
 mod histogram;
 mod pitch_threshold;
 mod texture;
+mod unpack;
 
 pub use flat_field::{FlatFieldVariant, flat_field_variant};
 pub use gaussian::{
@@ -22,6 +23,7 @@ pub use texture::{
     TEXTURE_GROUP, TEXTURE_LINE, TextureVariant, texture_items_fit, texture_line_bytes,
     texture_line_reach, texture_variant,
 };
+pub use unpack::{UnpackVariant, unpack_variant};
 
 #[cfg(test)]
 mod devices {

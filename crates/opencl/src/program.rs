@@ -166,6 +166,12 @@ programs! {
     ]
     /// Red, green and blue of interleaved pixels, and their masks.
     Colour: WithBuiltins ["common.cl" "mask_expand.cl" "colour.cl"]
+    /// Packed grey samples.
+    Unpack: WithBuiltins ["common.cl" "unpack.cl"]
+    /// Red, green and blue of Bayer samples for a CPU.
+    DemosaicRows: WithBuiltins ["common.cl" "demosaic.cl" "demosaic_rows.cl"]
+    /// Red, green and blue of Bayer samples for a GPU.
+    DemosaicItems: WithBuiltins ["common.cl" "demosaic.cl" "demosaic_items.cl"]
     /// Planes to images.
     PlaneImage: AnyDevice ["common.cl" "plane_image.cl"]
     /// Copies a few rows or columns of a frame.

@@ -17,6 +17,7 @@ mod regions;
 mod self_test;
 mod source;
 mod texture;
+mod unpack;
 
 pub use colour::{Components, Contrasts, JudgedComponents, is_colour};
 pub use depth::{check_threshold, largest_depth};
@@ -37,6 +38,7 @@ pub use reference::{
 };
 pub use self_test::{SelfTest, Trial};
 pub use texture::{NoiseFrom, Texture, TextureSettings};
+pub use unpack::Unpack;
 
 use clinspect_core::ClError;
 use clinspect_core::layout::SampleType;

@@ -11,6 +11,7 @@ mod picture;
 mod pitch_threshold;
 mod reference;
 mod texture;
+mod unpack;
 
 use std::{
     collections::HashSet,

@@ -21,5 +21,6 @@ pub mod plane;
 mod scales;
 pub mod texture;
 pub mod trained;
+pub mod unpack;
 
 pub use plane::{Geometry, SampleKind, Samples, put};

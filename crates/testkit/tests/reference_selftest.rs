@@ -7,6 +7,7 @@ use reference::histogram::{Statistics, chroma_region, histogram, statistics};
 use reference::pitch_threshold::{
     Compare, Outcome, Polarity, Settings, compare, contrast, difference, distance_q8, pack,
 };
+use reference::unpack::{Bayer, sample};
 use reference::{Geometry, SampleKind, Samples, put};
 
 /// A GRAY8 plane without padding.
@@ -1526,4 +1527,151 @@ fn ignored_pixels_of_a_triangle_by_hand() {
     // From the other side the same edge is a left edge, and its centres are inside.
     let other = vec![4.0, 0.0, 4.0, 4.0, 0.0, 4.0];
     assert_eq!(rows(&other), ["...#.", "..##.", ".###.", "####."]);
+}
+
+// ---- What cameras send --------------------------------------------------------------------
+
+#[test]
+fn packed_samples_are_those_by_hand() {
+    let bytes = [0x34, 0x12, 0xab];
+    for (format, by_hand) in [
+        ("Mono12p", [0x234, 0xab1]),
+        ("Mono12Packed", [0x342, 0xab1]),
+        ("Mono10Packed", [0xd2, 0x2ad]),
+    ] {
+        assert_eq!(
+            [0, 1].map(|x| sample(&bytes, format, x)),
+            by_hand,
+            "{format}"
+        );
+    }
+    let bytes = [1, 2, 3, 4, 5];
+    let samples = [0, 1, 2, 3].map(|x| sample(&bytes, "Mono10p", x));
+    assert_eq!(samples, [0x201, 0x0302 >> 2, 0x0403 >> 4, 0x0504 >> 6]);
+}
+
+fn bayer(samples: Samples<'_>, gradient: bool) -> Bayer<'_> {
+    Bayer {
+        samples,
+        bits: 8,
+        pattern: "rggb",
+        gradient,
+    }
+}
+
+#[test]
+fn bilinear_colours_are_those_by_hand() {
+    let data = [
+        10, 20, 31, 40, //
+        50, 60, 70, 80, //
+        90, 100, 110, 120, //
+        130, 140, 150, 160,
+    ];
+    let picture = bayer(plane(&data, 4), false);
+    // The corner's neighbours are mirrored: 20 twice and 50 twice, 60 four times.
+    assert_eq!(picture.pixel(0, 0), [10, 35, 60]);
+    // (10 + 31 + 1) / 2; 60 below, twice.
+    assert_eq!(picture.pixel(1, 0), [21, 20, 60]);
+    // (10 + 31 + 90 + 110 + 2) / 4 and (50 + 70 + 20 + 100 + 2) / 4.
+    assert_eq!(picture.pixel(1, 1), [60, 60, 60]);
+    // (60 + 140 + 1) / 2.
+    assert_eq!(picture.pixel(1, 2), [100, 100, 100]);
+    // Above 120, twice; left 150, twice; diagonal 110 four times.
+    assert_eq!(picture.pixel(3, 3), [110, 135, 160]);
+    assert_eq!(
+        picture.luma(0, 0),
+        (77 * 10 + 150 * 35 + 29 * 60 + 128) / 256
+    );
+    let first_green = Bayer {
+        pattern: "gbrg",
+        ..picture
+    };
+    assert_eq!(first_green.pixel(0, 0), [50, 10, 20]);
+}
+
+/// Malvar, He and Cutler 2004, figure 2, times 2: the weights of a missing colour in 1/16.
+#[test]
+fn gradient_weights_are_those_published() {
+    let cross = [
+        [0, 0, -2, 0, 0],
+        [0, 0, 4, 0, 0],
+        [-2, 4, 8, 4, -2],
+        [0, 0, 4, 0, 0],
+        [0, 0, -2, 0, 0],
+    ];
+    let row = [
+        [0, 0, 1, 0, 0],
+        [0, -2, 0, -2, 0],
+        [-2, 8, 10, 8, -2],
+        [0, -2, 0, -2, 0],
+        [0, 0, 1, 0, 0],
+    ];
+    let column: [[i32; 5]; 5] = std::array::from_fn(|y| std::array::from_fn(|x| row[x][y]));
+    let diagonal = [
+        [0, 0, -3, 0, 0],
+        [0, 4, 0, 4, 0],
+        [-3, 0, 12, 0, -3],
+        [0, 4, 0, 4, 0],
+        [0, 0, -3, 0, 0],
+    ];
+    let [red, green, blue] = [0, 1, 2];
+    for (place, component, weights) in [
+        ([4, 4], green, cross),
+        ([4, 4], blue, diagonal),
+        ([5, 5], green, cross),
+        ([5, 5], red, diagonal),
+        ([5, 4], red, row),
+        ([5, 4], blue, column),
+        ([4, 5], red, column),
+        ([4, 5], blue, row),
+    ] {
+        let [x, y]: [usize; 2] = place;
+        for (dy, weights) in weights.iter().enumerate() {
+            for (dx, &weight) in weights.iter().enumerate() {
+                // An impulse of 16 over an even 64 shows the weight.
+                let mut data = vec![64; 100];
+                data[(y + dy - 2) * 10 + x + dx - 2] += 16;
+                let value = bayer(plane(&data, 10), true).pixel(x, y)[component];
+                assert_eq!(value as i32 - 64, weight, "{place:?} {component} {dx} {dy}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradient_is_rounded_clipped_and_mirrored() {
+    let mut data = vec![0; 100];
+    data[4 * 10 + 4] = 255;
+    let picture = bayer(plane(&data, 10), true);
+    // -3 * 255 / 16 is clipped, (8 * 255 + 8) / 16 is rounded half up.
+    assert_eq!(picture.pixel(4, 4), [255, 128, 191]);
+    assert_eq!(picture.pixel(6, 4), [0, 0, 0]);
+    let data = [0, 255, 0, 255, 0, 255, 0, 255, 0];
+    let picture = bayer(plane(&data, 3), true);
+    // All green samples are 255: (8 * 0 + 16 * 255) / 16 is 255, with the mirrored reds of 0.
+    assert_eq!(picture.pixel(0, 0), [0, 255, 0]);
+    // Red in the row: (10 * 255 - 8 * 255 - 4 * 255 + 2 * 255) / 16, where (-1, 0) is (1, 0) and (3, 0) is (1, 0).
+    assert_eq!(picture.pixel(1, 0), [0, 255, 0]);
+}
+
+#[test]
+fn deep_samples_are_read_to_their_depth() {
+    let data: Vec<u8> = [0xf123_u16, 0x0456, 0x0789, 0x0abc]
+        .into_iter()
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    let samples = Samples {
+        stride: 4,
+        pixel_stride: 2,
+        width: 2,
+        height: 2,
+        depth: SampleKind::U16Be,
+        ..plane(&data, 4)
+    };
+    let picture = Bayer {
+        bits: 12,
+        ..bayer(samples, false)
+    };
+    // The bits above the depth are ignored. Green: twice 0x456 and twice 0x789.
+    assert_eq!(picture.pixel(0, 0), [0x123, (0x456 + 0x789 + 1) / 2, 0xabc]);
 }
