@@ -249,12 +249,15 @@ def differs(result, truth, row, tolerance, edge):
         return "there is no result"
     if result.size != truth.size:
         return f"{result.size} bytes instead of {truth.size}"
-    if row.task not in ("gaussian", "flat"):
+    if row.task not in ("gaussian", "flat", "unpack"):
         wrong = int((result != truth).sum())
         return f"{wrong} bytes" if wrong else ""
     width, height, channels = row.size
     if row.settings.get("words"):
         result, truth, width = result.view("<u2"), truth.view("<u2"), width // 2
+    # Columns of the result for one of the input, and channels of the result.
+    columns, channels = row.settings.get("output", (1, channels))
+    width = round(width * columns)
     pair = [a.reshape(height, width, channels) for a in (result, truth)]
     if edge:
         pair = [a[edge:-edge, edge:-edge] for a in pair]

@@ -279,6 +279,31 @@ def cv2_align(array, settings):
     return run, lambda: b""
 
 
+def cv2_unpack(array, settings):
+    if settings["packing"] != "rggb" or settings.get("demosaic"):
+        raise Skip("cv2 has bilinear demosaicing, and no packed samples")
+    out = np.empty((*array.shape, 3), np.uint8)
+
+    def run():
+        cv2.cvtColor(array, cv2.COLOR_BayerRGGB2RGB, out)
+
+    return run, lambda: as_result(out)
+
+
+def numpy_unpack(array, settings):
+    if settings["packing"] != "mono12p":
+        raise Skip("written down for Mono12p only")
+    height, row = array.shape
+    out = np.empty((height, row // 3 * 2), "<u2")
+
+    def run():
+        a, b, c = (array[:, first::3].astype(np.uint16) for first in range(3))
+        out[:, 0::2] = a | (b & 15) << 8
+        out[:, 1::2] = b >> 4 | c << 4
+
+    return run, lambda: as_result(out)
+
+
 def cv2_list(array, settings):
     make_mask, packed = cv2_pitch_threshold(array, settings)
     make_mask()
@@ -416,6 +441,8 @@ CONTESTANTS = {
     ("cv2", "texture"): cv2_texture,
     ("cv2", "reference"): cv2_reference,
     ("cv2", "align"): cv2_align,
+    ("cv2", "unpack"): cv2_unpack,
+    ("numpy", "unpack"): numpy_unpack,
     ("cv2", "list"): cv2_list,
     ("cv2-opencl", "histogram"): ocl_histogram,
     ("cv2-opencl", "gaussian"): ocl_gaussian,

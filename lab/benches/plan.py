@@ -100,8 +100,8 @@ class Section:
     # Labels of the two contestants whose ratio is shown, or several such pairs; empty: no ratio.
     ratio: tuple = ()
     # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), time (ms),
-    # cameras (frames/s, how even, latencies), difference (ms, between the two of `ratio`), steps (MB/s), parts (rate, and the time of each
-    # part), timeline (a line for each step).
+    # cameras (frames/s, how even, latencies), difference (ms, between the two of `ratio`),
+    # steps (MB/s), parts (rate, and the time of each part), timeline (a line for each step).
     shown: str = "rate"
 
 

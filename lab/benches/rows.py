@@ -24,7 +24,8 @@ def operator_sections(gpu):
         Section(
             "Histogram",
             "256 bins a channel. cv2: `calcHist`, a call per channel. "
-            + ("CUB: `HistogramEven`, `MultiHistogramEven`. CV-CUDA counts grey frames; it gets colours as planes." if gpu else "numpy: `bincount`."),
+            + ("CUB: `HistogramEven`, `MultiHistogramEven`. CV-CUDA counts grey frames; it gets colours as planes."
+               if gpu else "numpy: `bincount`."),
             by_kind("histogram", [
                 (GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (RGB_4K, FEW_KINDS), (RGB_34M, colour),
                 (LONG_LINES, FEW_KINDS), *large,  # others of this size are in the tables of growth
@@ -171,6 +172,41 @@ def flat_section(gpu):
             *(ours(f"items {n}", variant=f"items {n}") for n in ((1, 2, 4) if gpu else (2,))),
         ],
         ("ours", "copy of the same bytes"),
+    )
+
+
+def unpack_section(gpu):
+    """Bayer to RGB, and packed samples to 16 bits, beside a copy on the device that moves the same bytes."""
+    rows = []
+    for width, height in ((1920, 1080), (4096, 3072)):
+        name = "1080p" if height == 1080 else f"{width}x{height}"
+        for title, row, moved, output, settings in [
+            ("Bayer to RGB", width, 4 / 2, (1, 3), {"packing": "rggb"}),
+            ("Bayer to RGB, gradient", width, 4 / 2, (1, 3), {"packing": "rggb", "demosaic": "gradient"}),
+            ("Mono12p to GRAY16", width * 3 // 2, 3.5 / 3, (4 / 3, 1), {"packing": "mono12p"}),
+        ]:
+            rows.append(Row(f"{name} {title}", "panel", (row, height, 1), "unpack",
+                            {**settings, "copied": moved, "output": output}))
+    copy = "copy of the same bytes"
+    against = ["NPP"] if gpu else ["cv2, 2 threads"]
+    return Section(
+        "Unpacking",
+        "What cameras send, GB/s of it. `" + copy + "`: a copy on the device that moves as many bytes as the frame and its "
+        "result have. "
+        + ("NPP: `nppiCFAToRGB`, whose weights differ, so that its results are not compared." if gpu else
+           "cv2: `cvtColor`, bilinear; its result is compared but for the samples at the edge, which it repeats. It has no "
+           "packed samples; numpy unpacks them."),
+        rows,
+        [
+            ours(),
+            Contestant(copy, "limit:copy", {}, None),
+            *([Contestant("NPP", "npp", tolerance=None)] if gpu else
+              [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, edge=1),
+               Contestant("cv2, 1 thread", "cv2", {"threads": 1}, edge=1),
+               Contestant("numpy", "numpy", most=30_000_000)]),
+            *(ours(variant, variant=variant) for variant in ("rows", "items")),
+        ],
+        [("ours", copy), *(("ours", other) for other in against)],
     )
 
 
@@ -475,6 +511,7 @@ def pipeline_sections(gpu):
          "cvsmooth type=gaussian kernel-width=5 kernel-height=5"),
         ("gaussianblur (sigma 1.2) and clgaussian 7x7, AYUV", "AYUV",
          "clgaussian kernel-size=7 sigma=1.2", "gaussianblur sigma=1.2"),
+        ("bayer2rgb, RGBx", "bayer rggb", "clunpack ! video/x-raw,format=RGBx", "bayer2rgb ! video/x-raw,format=RGBx"),
     ]:
         row = pipeline(f"1080p {title}", GREY_HD, "", format=form)
         row.settings["own"], row.settings["theirs"] = own, theirs
@@ -524,6 +561,7 @@ def all_sections(gpu):
         memory_section(gpu),
         *operator_sections(gpu),
         flat_section(gpu),
+        unpack_section(gpu),
         # The host makes most of a list, so the device's time of a GPU says nothing.
         *([] if gpu else [list_section()]),
         *reference_sections(gpu),
@@ -547,7 +585,8 @@ def tiny_sections():
         section.rows = [row]
         sections.append(section)
     small = (320, 240, 1)
-    for section in [flat_section(False), list_section(), *reference_sections(False), *pipeline_sections(False)]:
+    for section in [flat_section(False), unpack_section(False), list_section(), *reference_sections(False),
+                    *pipeline_sections(False)]:
         section.rows = section.rows[:1]
         section.rows[0].size = small
         sections.append(section)

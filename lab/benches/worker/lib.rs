@@ -19,5 +19,6 @@ pub mod protocol;
 pub mod sequential;
 pub mod steps;
 mod trained;
+mod unpack;
 
 pub use contestant::{Contestant, Error, Skip, skip};

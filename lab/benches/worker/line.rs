@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use clinspect_opencl::{ClAllocator, Meter, new_video_pool};
+use clinspect_opencl::{ClAllocator, Meter, new_plain_pool, new_video_pool};
 use gst::prelude::*;
 
 use crate::{
@@ -19,6 +19,8 @@ use crate::{
     protocol::{Frame, Settings},
 };
 
+/// Bayer frames are not raw video.
+const BAYER: &str = "video/x-bayer";
 /// Longest wait for a frame.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Buffers filled before the first frame: more than a pipeline without queues holds.
@@ -63,16 +65,8 @@ pub struct Line {
 impl Line {
     /// Pipeline `number`.
     pub fn new(frame: &Frame, settings: &Settings, number: usize) -> Result<Self, Error> {
-        let info = match settings.format.as_str() {
-            "" => info_of(frame)?,
-            name => {
-                let format = gst_video::VideoFormat::from_string(name);
-                let (width, height) = (frame.width.try_into()?, frame.height.try_into()?);
-                gst_video::VideoInfo::builder(format, width, height).build()?
-            }
-        };
-        let caps = info.to_caps()?;
-        let (pool, meter) = pool(&info, &caps, settings)?;
+        let (caps, size) = caps_of(frame, settings)?;
+        let (pool, meter) = pool(&caps, size, settings)?;
         let picture = frame.read()?;
         fill(&pool, &picture)?;
         let source = gst_app::AppSrc::builder()
@@ -236,15 +230,42 @@ impl Drop for Line {
     }
 }
 
+/// The caps of the frames, and their bytes.
+fn caps_of(frame: &Frame, settings: &Settings) -> Result<(gst::Caps, usize), Error> {
+    if let Some(pattern) = settings.format.strip_prefix("bayer ") {
+        let caps = gst::Caps::builder(BAYER)
+            .field("format", pattern)
+            .field("width", i32::try_from(frame.width)?)
+            .field("height", i32::try_from(frame.height)?)
+            .field("framerate", gst::Fraction::new(0, 1))
+            .build();
+        return Ok((caps, frame.width * frame.height));
+    }
+    let info = match settings.format.as_str() {
+        "" => info_of(frame)?,
+        name => {
+            let format = gst_video::VideoFormat::from_string(name);
+            let (width, height) = (frame.width.try_into()?, frame.height.try_into()?);
+            gst_video::VideoInfo::builder(format, width, height).build()?
+        }
+    };
+    Ok((info.to_caps()?, info.size()))
+}
+
 /// A pool of frames, with the meter of its memory if that is device memory.
 fn pool(
-    info: &gst_video::VideoInfo,
     caps: &gst::Caps,
+    size: usize,
     settings: &Settings,
 ) -> Result<(gst::BufferPool, Option<Arc<Meter>>), Error> {
-    let size = u32::try_from(info.size())?;
+    let size = u32::try_from(size)?;
+    let is_bayer = caps.structure(0).is_some_and(|s| s.name() == BAYER);
     let (pool, meter) = if matches!(settings.source.as_str(), "system" | "wrapped" | "proposed") {
-        let pool = gst_video::VideoBufferPool::new().upcast::<gst::BufferPool>();
+        let pool = if is_bayer {
+            gst::BufferPool::new()
+        } else {
+            gst_video::VideoBufferPool::new().upcast()
+        };
         let mut config = pool.config();
         config.set_params(Some(caps), size, FILLED, 0);
         pool.set_config(config)?;
@@ -252,7 +273,11 @@ fn pool(
     } else {
         let meter = Meter::new(true);
         let allocator = ClAllocator::new(&clinspect_opencl::open(&settings.device)?, &meter);
-        let pool = new_video_pool(&allocator, caps, size, FILLED, false)?;
+        let pool = if is_bayer {
+            new_plain_pool(&allocator, caps, size, FILLED)?
+        } else {
+            new_video_pool(&allocator, caps, size, FILLED, false)?
+        };
         (pool, Some(meter))
     };
     pool.set_active(true)?;
