@@ -502,6 +502,7 @@ def pipeline_sections(gpu):
         *([gpus_section()] * gpu),
     ]
     peers = []
+    rgbx = "capsfilter caps=video/x-raw,format=RGBx"
     for title, form, own, theirs in [
         ("videoanalyse (luma mean and variance)", "I420", "clhistogram reports=reports,messages=false",
          "videoanalyse message=false"),
@@ -511,7 +512,7 @@ def pipeline_sections(gpu):
          "cvsmooth type=gaussian kernel-width=5 kernel-height=5"),
         ("gaussianblur (sigma 1.2) and clgaussian 7x7, AYUV", "AYUV",
          "clgaussian kernel-size=7 sigma=1.2", "gaussianblur sigma=1.2"),
-        ("bayer2rgb, RGBx", "bayer rggb", "clunpack ! video/x-raw,format=RGBx", "bayer2rgb ! video/x-raw,format=RGBx"),
+        ("bayer2rgb, RGBx", "bayer rggb", f"clunpack ! {rgbx}", f"bayer2rgb ! {rgbx}"),
     ]:
         row = pipeline(f"1080p {title}", GREY_HD, "", format=form)
         row.settings["own"], row.settings["theirs"] = own, theirs
