@@ -206,10 +206,10 @@ impl Device {
         // SAFETY: no host pointer is given; the mapping is blocking and has the buffer's size, so that `at` holds
         // `bytes.len()` bytes until `unpin`.
         let buffer = unsafe {
-            let mut buffer = Buffer::create(&self.context, flags, bytes.len(), ptr::null_mut())?;
+            let buffer = Buffer::create(&self.context, flags, bytes.len(), ptr::null_mut())?;
             let all = bytes.len();
             self.queue.enqueue_map_buffer(
-                &mut buffer,
+                &buffer,
                 CL_BLOCKING,
                 CL_MAP_WRITE,
                 0,
