@@ -116,6 +116,8 @@ class Bench:
         if "side" in settings:
             settings["pipeline"] = settings[settings["side"]]
         settings = without(settings, "side", "own", "theirs")
+        if c.who == "cameras":
+            settings["seconds"] = self.options.cameras[bool(settings.get("rate"))]
         if "pipeline" in settings:
             settings["pipeline"] = on_device(settings["pipeline"], settings["device"])
         # A limit's name is its task; `fresh` tells which program runs a pipeline.
@@ -136,6 +138,9 @@ class Bench:
 
     def settle(self, cell, row):
         """Warms up and chooses the number of runs."""
+        if cell.contestant.who == "cameras":
+            # A run has its own duration and warms up itself.
+            return
         piped = cell.contestant.who == "pipeline" and not row.settings.get("start")
         first = self.run(cell, 16 if piped else 1)
         # The first run allocates and compiles; the second shows the cost. Slow contestants need no
@@ -244,12 +249,15 @@ def differs(result, truth, row, tolerance, edge):
         return "there is no result"
     if result.size != truth.size:
         return f"{result.size} bytes instead of {truth.size}"
-    if row.task not in ("gaussian", "flat"):
+    if row.task not in ("gaussian", "flat", "unpack"):
         wrong = int((result != truth).sum())
         return f"{wrong} bytes" if wrong else ""
     width, height, channels = row.size
     if row.settings.get("words"):
         result, truth, width = result.view("<u2"), truth.view("<u2"), width // 2
+    # Columns of the result for one of the input, and channels of the result.
+    columns, channels = row.settings.get("output", (1, channels))
+    width = round(width * columns)
     pair = [a.reshape(height, width, channels) for a in (result, truth)]
     if edge:
         pair = [a[edge:-edge, edge:-edge] for a in pair]
@@ -277,8 +285,10 @@ def parse():
     options.gpu = options.gpu or options.device.startswith("gpu")
     options.rounds = 3 if options.quick else 9
     options.seconds = 0.04 if options.quick else 0.25
+    # Of cameras at full speed, and at their pace: a percentile needs many frames.
+    options.cameras = (0.5, 2.0) if options.quick else (2.0, 8.0)
     if options.tiny:
-        options.rounds, options.seconds = 1, 0.001
+        options.rounds, options.seconds, options.cameras = 1, 0.001, (0.2, 0.4)
     return options
 
 

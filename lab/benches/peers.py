@@ -1,4 +1,4 @@
-"""OpenCV, Pillow and numpy as contestants; answers the same requests as benches/worker.
+"""OpenCV, Pillow, numpy and CV-CUDA as contestants; answers the same requests as benches/worker.
 
 A request is a line of JSON on stdin, its answer a line of JSON on stdout. Times are those of the
 library's call alone. Frames have the row stride and base that the request names.
@@ -10,6 +10,8 @@ import sys
 import time
 
 import numpy as np
+
+import peers_cvcuda
 
 try:
     import cv2
@@ -277,6 +279,31 @@ def cv2_align(array, settings):
     return run, lambda: b""
 
 
+def cv2_unpack(array, settings):
+    if settings["packing"] != "rggb" or settings.get("demosaic"):
+        raise Skip("cv2 has bilinear demosaicing, and no packed samples")
+    out = np.empty((*array.shape, 3), np.uint8)
+
+    def run():
+        cv2.cvtColor(array, cv2.COLOR_BayerRGGB2RGB, out)
+
+    return run, lambda: as_result(out)
+
+
+def numpy_unpack(array, settings):
+    if settings["packing"] != "mono12p":
+        raise Skip("written down for Mono12p only")
+    height, row = array.shape
+    out = np.empty((height, row // 3 * 2), "<u2")
+
+    def run():
+        a, b, c = (array[:, first::3].astype(np.uint16) for first in range(3))
+        out[:, 0::2] = a | (b & 15) << 8
+        out[:, 1::2] = b >> 4 | c << 4
+
+    return run, lambda: as_result(out)
+
+
 def cv2_list(array, settings):
     make_mask, packed = cv2_pitch_threshold(array, settings)
     make_mask()
@@ -414,6 +441,8 @@ CONTESTANTS = {
     ("cv2", "texture"): cv2_texture,
     ("cv2", "reference"): cv2_reference,
     ("cv2", "align"): cv2_align,
+    ("cv2", "unpack"): cv2_unpack,
+    ("numpy", "unpack"): numpy_unpack,
     ("cv2", "list"): cv2_list,
     ("cv2-opencl", "histogram"): ocl_histogram,
     ("cv2-opencl", "gaussian"): ocl_gaussian,
@@ -422,6 +451,7 @@ CONTESTANTS = {
     ("numpy", "histogram"): numpy_histogram,
     ("numpy", "gaussian"): numpy_gaussian,
     ("numpy", "pitch_threshold"): numpy_pitch_threshold,
+    **peers_cvcuda.CONTESTANTS,
 }
 
 
@@ -429,11 +459,18 @@ def prepare(request):
     who, task = request["who"], request["task"]
     if who.startswith("cv2") and cv2 is None:
         raise Skip("OpenCV is not installed")
+    if who == "cv-cuda" and peers_cvcuda.cvcuda is None:
+        raise Skip("CV-CUDA is not installed")
     make = CONTESTANTS.get((who, task))
     if make is None:
         raise Skip(f"{who} has no {task}")
     settings = request.get("settings", {})
-    run, result = make(place(request["frame"]), settings)
+    try:
+        run, result = make(place(request["frame"]), settings)
+    except (RuntimeError, ValueError) as why:
+        if who != "cv-cuda":
+            raise
+        raise Skip(f"CV-CUDA: {why}") from why
     return run, result, settings.get("threads", 0) if who == "cv2" else 0
 
 
@@ -441,12 +478,14 @@ def measure(slot, times):
     run, _, threads = slot
     if threads:
         cv2.setNumThreads(threads)
+    if hasattr(run, "measure"):
+        return run.measure(times)
     wall = []
     for _ in range(times):
         started = time.perf_counter_ns()
         run()
         wall.append(time.perf_counter_ns() - started)
-    return wall
+    return {"wall": wall}
 
 
 def hello():
@@ -455,6 +494,8 @@ def hello():
         versions["OpenCV"] = cv2.__version__
     if Image is not None:
         versions["Pillow"] = Image.__version__
+    if peers_cvcuda.cvcuda is not None:
+        versions["CV-CUDA"] = peers_cvcuda.cvcuda.__version__
     return {"versions": versions}
 
 
@@ -465,7 +506,7 @@ def answer(request, slots):
     if operation == "prepare":
         slots[slot] = prepare(request)
     elif operation == "run":
-        return {"wall": measure(slots[slot], request["times"])}
+        return measure(slots[slot], request["times"])
     elif operation == "result":
         with open(request["path"], "wb") as file:
             file.write(slots[slot][1]())

@@ -59,6 +59,9 @@ WEB_CHAIN = ("clgaussian kernel-size=5 sigma=0.8 line-scan={web} ! clhistogram r
 
 PLAIN_CHAIN = f"clgaussian ! clhistogram ! {PUBLISHED} threshold=40"
 
+# Frames per second of a camera, where all cameras send at their own pace.
+PACE = 25
+
 
 @dataclass
 class Contestant:
@@ -97,8 +100,8 @@ class Section:
     # Labels of the two contestants whose ratio is shown, or several such pairs; empty: no ratio.
     ratio: tuple = ()
     # How times are shown: rate (GB/s and ms), frames (frames/s), latency (ms), time (ms),
-    # difference (ms, between the two of `ratio`), steps (MB/s), parts (rate, and the time of each
-    # part), timeline (a line for each step).
+    # cameras (frames/s, how even, latencies), difference (ms, between the two of `ratio`),
+    # steps (MB/s), parts (rate, and the time of each part), timeline (a line for each step).
     shown: str = "rate"
 
 
@@ -175,12 +178,14 @@ def gpu_peers(task):
     if task == "histogram":
         return [
             Contestant("CUB", "cub"),
+            Contestant("CV-CUDA", "cv-cuda"),
             Contestant("cv2 (OpenCL)", "cv2-opencl"),
             Contestant("read limit", "limit:read", tolerance=None),
         ]
     if task == "gaussian":
         return [
             Contestant("NPP", "npp", tolerance=None),
+            Contestant("CV-CUDA", "cv-cuda", tolerance=None),
             Contestant("cv2 (OpenCL)", "cv2-opencl", tolerance=1),
             Contestant("copy limit", "limit:copy", tolerance=None),
         ]

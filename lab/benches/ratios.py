@@ -14,7 +14,11 @@ section is measured; do not edit. `lab/README.md` says how to repeat a run on yo
   and masks byte for byte, Gaussians sample for sample.
 - CPU: the time of the whole operator, with launch and wait, for a frame in memory. GPU: the device's time, for a frame on
   the device.
-- cv2: OpenCV. CUB, NPP: NVIDIA's libraries. `read limit`, `copy limit`: a kernel that only reads, or copies, the frame.
+- cv2: OpenCV. CUB, NPP, CV-CUDA: NVIDIA's libraries. `read limit`, `copy limit`: a kernel that only reads, or copies, the
+  frame. `bus limit`: copies of frames from pinned memory to the device.
+- "Pipelines in a process": frames/s of all pipelines together, each with the inspection chain. `fair`: frames of the slowest
+  pipeline over the mean. `25/s each`: live sources; in brackets the median and the 99th percentile of a frame's time in the
+  chain, and of the time until its mask is on the host.
 - `lowest` and `highest` of all rows of a section: sizes, pictures and memory layouts. `panel` is a drawn display panel with
   noise, one of these pictures; an empty cell means that the section has no such row.
 - Frames of "Growth with the frame" are panels in one channel of 8 bits.
@@ -25,7 +29,7 @@ PANELS = ["1080p GRAY, panel", "4096x3072 GRAY, panel", "7728x4354 RGB, panel"]
 PUBLISHED = ("Published ", "Work-groups ", "Steps of the published")
 GROWTH = "Growth with the frame: "
 # In whole: what a pipeline reaches.
-WHOLE = "Inspection chain"
+WHOLE = ("Inspection chain", "Pipelines in a process")
 
 
 def grid_of(lines):
@@ -71,8 +75,9 @@ def device(title, body):
     lines = [f"## {title}", "", "; ".join(facts) + "."]
     if len(grid) > 1:
         lines += ["", *written(grid)]
-    if WHOLE in sections:
-        lines += ["", f"### {WHOLE}, frames/s", "", *written(grid_of(sections[WHOLE]))]
+    for section in WHOLE:
+        if section in sections:
+            lines += ["", f"### {section}, frames/s", "", *written(grid_of(sections[section]))]
     if growth:
         sizes = list(dict.fromkeys(size for figures in growth.values() for size in figures))
         rows = [[name, *(figures.get(size, "") for size in sizes)] for name, figures in growth.items()]

@@ -51,11 +51,25 @@ def parts(cell):
     return ", ".join(f"{step['name']} {amount(step['ns'])}" for step in steps if len(steps) > 1)
 
 
+def of_cameras(cell):
+    """Frames/s, and how evenly they are shared, or how long they take."""
+    frames = f"{1e9 / cell['wall_ns']:.0f}"
+    about = cell.get("about") or {}
+    if "fairness" not in about:
+        return frames
+    if not about["rate"]:
+        return f"{frames} (fair {about['fairness']:.2f})"
+    passed, read = ([amount(about[f"{prefix}p{percent}-ns"]) for percent in (50, 99)] for prefix in ("", "read-"))
+    return f"{frames} ({', '.join(passed)}; mask {', '.join(read)})"
+
+
 def shown(cell, how, lines=0):
     if time_of(cell) is None:
         return "**fault**" if "error" in cell else "-"
     if how == "frames":
         return f"{1e9 / cell['wall_ns']:.0f}"
+    if how == "cameras":
+        return of_cameras(cell)
     if how == "lines":
         return f"{1e9 * lines / cell['wall_ns']:.0f}"
     if how == "latency":

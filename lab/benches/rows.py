@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from plan import (
     CHAIN, FEW_KINDS, GREY_12M, GREY_268M, GREY_HD, GROWTH, KINDS, LONG_LINES, ONE_THREAD,
-    ONE_THREAD_NOTE, PITCH, PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH,
+    ONE_THREAD_NOTE, PACE, PITCH, PLAIN_CHAIN, PUBLISHED, RECOMMENDED, RGB_34M, RGB_4K, STRIP_4K, WEB_CHAIN, WEB_PITCH,
     TEXTURE, Contestant, Row, Section, by_kind, cpu_peers, gpu_peers, layouts, ours, size_name,
 )
 from published import published_sections
@@ -17,19 +17,21 @@ def operator_sections(gpu):
         "gaussian": "NPP" if gpu else "cv2, 2 threads",
         "pitch_threshold": "one pixel a work-item" if gpu else "cv2, 2 threads",
     }
+    cv_cuda = [("ours", "CV-CUDA")] * gpu
     large = [(GREY_268M, FEW_KINDS)] if gpu else []
     colour = KINDS + ["R=G=B"]
     sections = [
         Section(
             "Histogram",
             "256 bins a channel. cv2: `calcHist`, a call per channel. "
-            + ("CUB: `HistogramEven`, `MultiHistogramEven`." if gpu else "numpy: `bincount`."),
+            + ("CUB: `HistogramEven`, `MultiHistogramEven`. CV-CUDA counts grey frames; it gets colours as planes."
+               if gpu else "numpy: `bincount`."),
             by_kind("histogram", [
                 (GREY_HD, FEW_KINDS), (GREY_12M, KINDS), (RGB_4K, FEW_KINDS), (RGB_34M, colour),
                 (LONG_LINES, FEW_KINDS), *large,  # others of this size are in the tables of growth
             ]) + layouts("histogram"),
             [ours(), *peers("histogram")],
-            ("ours", against["histogram"]),
+            [("ours", against["histogram"]), *cv_cuda],
         )
     ]
     for title, settings, pairs in [
@@ -57,7 +59,9 @@ def operator_sections(gpu):
         if gpu and settings["kernel-size"] == 3:
             note += (" `ours` writes rows that lie like those that it reads. `output at words`: rows of the output start at"
                      " multiples of four bytes, as in the pool of clgaussian.")
-        sections.append(Section(title, note, rows, contestants, ("ours", against["gaussian"])))
+        if gpu:
+            note += " CV-CUDA's results are not compared either: it computes in floats."
+        sections.append(Section(title, note, rows, contestants, [("ours", against["gaussian"]), *cv_cuda]))
     sections.append(
         Section(
             "Pitch comparison, average",
@@ -168,6 +172,41 @@ def flat_section(gpu):
             *(ours(f"items {n}", variant=f"items {n}") for n in ((1, 2, 4) if gpu else (2,))),
         ],
         ("ours", "copy of the same bytes"),
+    )
+
+
+def unpack_section(gpu):
+    """Bayer to RGB, and packed samples to 16 bits, beside a copy on the device that moves the same bytes."""
+    rows = []
+    for width, height in ((1920, 1080), (4096, 3072)):
+        name = "1080p" if height == 1080 else f"{width}x{height}"
+        for title, row, moved, output, settings in [
+            ("Bayer to RGB", width, 4 / 2, (1, 3), {"packing": "rggb"}),
+            ("Bayer to RGB, gradient", width, 4 / 2, (1, 3), {"packing": "rggb", "demosaic": "gradient"}),
+            ("Mono12p to GRAY16", width * 3 // 2, 3.5 / 3, (4 / 3, 1), {"packing": "mono12p"}),
+        ]:
+            rows.append(Row(f"{name} {title}", "panel", (row, height, 1), "unpack",
+                            {**settings, "copied": moved, "output": output}))
+    copy = "copy of the same bytes"
+    against = ["NPP"] if gpu else ["cv2, 2 threads"]
+    return Section(
+        "Unpacking",
+        "What cameras send, GB/s of it. `" + copy + "`: a copy on the device that moves as many bytes as the frame and its "
+        "result have. "
+        + ("NPP: `nppiCFAToRGB`, whose weights differ, so that its results are not compared." if gpu else
+           "cv2: `cvtColor`, bilinear; its result is compared but for the samples at the edge, which it repeats. It has no "
+           "packed samples; numpy unpacks them."),
+        rows,
+        [
+            ours(),
+            Contestant(copy, "limit:copy", {}, None),
+            *([Contestant("NPP", "npp", tolerance=None)] if gpu else
+              [Contestant("cv2, 2 threads", "cv2", {"threads": 2}, edge=1),
+               Contestant("cv2, 1 thread", "cv2", {"threads": 1}, edge=1),
+               Contestant("numpy", "numpy", most=30_000_000)]),
+            *(ours(variant, variant=variant) for variant in ("rows", "items")),
+        ],
+        [("ours", copy), *(("ours", other) for other in against)],
     )
 
 
@@ -376,6 +415,31 @@ def gpus_section():
     )
 
 
+def cameras_section(gpu, chain):
+    rows = [pipeline(f"{size_name(size)}, {n}", size, chain, pipelines=n, variant="read")
+            for size in (GREY_HD, GREY_12M) for n in (1, 2, 4, 8, 16)]
+    places = [("in place", "proposed"), ("plain memory", "system")]
+    contestants = [Contestant(label, "cameras", {"source": source}, None) for label, source in places]
+    contestants += [Contestant(f"{label}, {PACE}/s each", "cameras", {"source": source, "rate": PACE}, None)
+                    for label, source in places]
+    if gpu:
+        contestants.append(Contestant("bus limit", "limit:upload", tolerance=None))
+    return Section(
+        "Pipelines in a process",
+        "The chain of \"Inspection chain\", frames/s of all pipelines together; masks are read. `in place`: frames lie in the "
+        "pool that the first element proposes, and are mapped for writing each time, as a camera's driver writes them; the "
+        "writing itself is not included. `plain memory`: other memory, which is not written either. At full speed, "
+        "`fair` is the frames of the slowest pipeline over the mean. "
+        f"`{PACE}/s each`: live sources, one frame after the other within a period; then the median and the 99th "
+        "percentile of the time from the chain's sink pad to its source pad, and of that to the mask on the host. A source "
+        "whose frames are not taken drops them, so that fewer arrive."
+        + " `bus limit`: copies of such frames from pinned memory to the device." * gpu,
+        rows,
+        contestants,
+        shown="cameras",
+    )
+
+
 def pipeline_sections(gpu):
     source = "pool" if gpu else "system"
     plain = CHAIN.format(p="")
@@ -434,17 +498,11 @@ def pipeline_sections(gpu):
             [Contestant("element", "pipeline", {"source": source}, None)],
             shown="steps",
         ),
-        Section(
-            "Pipelines in a process",
-            "The chain at 1080p, frames/s of all pipelines together.",
-            [pipeline(f"{n} pipelines" if n > 1 else "1 pipeline", GREY_HD, plain, pipelines=n,
-                      variant="read") for n in (1, 2, 4, 8)],
-            [Contestant("chain", "pipeline", {"source": source}, None)],
-            shown="frames",
-        ),
+        cameras_section(gpu, plain),
         *([gpus_section()] * gpu),
     ]
     peers = []
+    rgbx = "capsfilter caps=video/x-raw,format=RGBx"
     for title, form, own, theirs in [
         ("videoanalyse (luma mean and variance)", "I420", "clhistogram reports=reports,messages=false",
          "videoanalyse message=false"),
@@ -454,6 +512,7 @@ def pipeline_sections(gpu):
          "cvsmooth type=gaussian kernel-width=5 kernel-height=5"),
         ("gaussianblur (sigma 1.2) and clgaussian 7x7, AYUV", "AYUV",
          "clgaussian kernel-size=7 sigma=1.2", "gaussianblur sigma=1.2"),
+        ("bayer2rgb, RGBx", "bayer rggb", f"clunpack ! {rgbx}", f"bayer2rgb ! {rgbx}"),
     ]:
         row = pipeline(f"1080p {title}", GREY_HD, "", format=form)
         row.settings["own"], row.settings["theirs"] = own, theirs
@@ -503,6 +562,7 @@ def all_sections(gpu):
         memory_section(gpu),
         *operator_sections(gpu),
         flat_section(gpu),
+        unpack_section(gpu),
         # The host makes most of a list, so the device's time of a GPU says nothing.
         *([] if gpu else [list_section()]),
         *reference_sections(gpu),
@@ -526,7 +586,8 @@ def tiny_sections():
         section.rows = [row]
         sections.append(section)
     small = (320, 240, 1)
-    for section in [flat_section(False), list_section(), *reference_sections(False), *pipeline_sections(False)]:
+    for section in [flat_section(False), unpack_section(False), list_section(), *reference_sections(False),
+                    *pipeline_sections(False)]:
         section.rows = section.rows[:1]
         section.rows[0].size = small
         sections.append(section)

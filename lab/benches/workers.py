@@ -93,7 +93,7 @@ class Workers:
             return "fresh"
         if who in ("cub", "npp"):
             return "cuda"
-        if who.startswith(("cv2", "pillow", "numpy")):
+        if who.startswith(("cv2", "cv-cuda", "pillow", "numpy")):
             return "python"
         return "rust"
 

@@ -114,6 +114,7 @@ fn baselines_and_variants_compute_what_the_reference_does() {
         "sequential",
         "device copy",
         "written in place",
+        "in place, 25/s each",
         "empty cache",
     ] {
         assert!(timed.contains(&label), "{label}: {}", done.text());

@@ -10,11 +10,11 @@ use opencl3::{
     event::Event,
     kernel::Kernel,
     memory::{
-        Buffer, CL_FLOAT, CL_MEM_OBJECT_IMAGE2D, CL_MEM_READ_WRITE, CL_R, CL_UNORM_INT8,
-        CL_UNSIGNED_INT8, ClMem, Image,
+        Buffer, CL_FLOAT, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_OBJECT_IMAGE2D,
+        CL_MEM_READ_ONLY, CL_MEM_READ_WRITE, CL_R, CL_UNORM_INT8, CL_UNSIGNED_INT8, ClMem, Image,
     },
     program::Program,
-    types::{CL_BLOCKING, cl_image_desc, cl_image_format},
+    types::{CL_BLOCKING, CL_NON_BLOCKING, cl_image_desc, cl_image_format},
 };
 
 use crate::Error;
@@ -24,6 +24,13 @@ pub struct Device {
     queue: CommandQueue,
     context: Context,
     device: ClDevice,
+}
+
+/// Host memory that the device reads without another copy; owned by the device's context.
+pub struct Pinned {
+    buffer: Buffer<u8>,
+    bytes: *mut u8,
+    len: usize,
 }
 
 /// A kernel argument.
@@ -190,6 +197,67 @@ impl Device {
             self.queue
                 .enqueue_read_buffer(buffer, CL_BLOCKING, 0, bytes, &[])?
         })
+    }
+
+    /// These bytes in pinned memory. `unpin` ends it.
+    pub fn pinned(&self, bytes: &[u8]) -> Result<Pinned, Error> {
+        let flags = CL_MEM_READ_ONLY | CL_MEM_ALLOC_HOST_PTR;
+        let mut at: *mut std::ffi::c_void = ptr::null_mut();
+        // SAFETY: no host pointer is given; the mapping is blocking and has the buffer's size, so that `at` holds
+        // `bytes.len()` bytes until `unpin`.
+        let buffer = unsafe {
+            let buffer = Buffer::create(&self.context, flags, bytes.len(), ptr::null_mut())?;
+            let all = bytes.len();
+            self.queue.enqueue_map_buffer(
+                &buffer,
+                CL_BLOCKING,
+                CL_MAP_WRITE,
+                0,
+                all,
+                &mut at,
+                &[],
+            )?;
+            ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast(), all);
+            buffer
+        };
+        Ok(Pinned {
+            buffer,
+            bytes: at.cast(),
+            len: bytes.len(),
+        })
+    }
+
+    /// Ends the mapping.
+    pub fn unpin(&self, pinned: &Pinned) -> Result<(), Error> {
+        let at = pinned.bytes.cast();
+        // SAFETY: `at` is the mapping of this buffer; no command reads it any more, as all of them were waited for.
+        unsafe {
+            self.queue
+                .enqueue_unmap_mem_object(pinned.buffer.get(), at, &[])?
+        };
+        Ok(self.queue.finish()?)
+    }
+
+    /// Writes pinned memory to buffers' starts `times` times in all, in turns, and waits for the last write.
+    pub fn write_many(
+        &self,
+        pairs: &mut [(Pinned, Buffer<u8>)],
+        times: usize,
+    ) -> Result<(), Error> {
+        let count = pairs.len().max(1);
+        for at in (0..times).map(|n| n % count) {
+            let (from, to) = &mut pairs[at];
+            // SAFETY: the memory is mapped until `unpin`, and the queue is finished below.
+            unsafe {
+                let bytes = std::slice::from_raw_parts(from.bytes, from.len);
+                self.queue
+                    .enqueue_write_buffer(to, CL_NON_BLOCKING, 0, bytes, &[])?;
+            }
+            if at == 0 {
+                self.queue.flush()?;
+            }
+        }
+        Ok(self.queue.finish()?)
     }
 
     /// Writes bytes to a buffer's start and waits; device time, ns.

@@ -5,10 +5,13 @@
 use clinspect_testkit::{self as common, reference};
 
 pub mod baselines;
+pub mod camera_rows;
+pub mod cameras;
 mod contestant;
 pub mod device;
 pub mod flat_field;
 pub mod limits;
+mod line;
 pub mod operators;
 pub mod pictures;
 pub mod pipelines;
@@ -16,5 +19,6 @@ pub mod protocol;
 pub mod sequential;
 pub mod steps;
 mod trained;
+mod unpack;
 
 pub use contestant::{Contestant, Error, Skip, skip};

@@ -1,4 +1,4 @@
-//! Limits set by memory: copies by host threads, reads and copies by the device.
+//! Limits set by memory: copies by host threads, to the device, and reads and copies by the device.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use opencl3::{kernel::Kernel, memory::Buffer};
 
 use crate::{
     Contestant, Error,
-    device::{Arg, Device, device_ns},
+    device::{Arg, Device, Pinned, device_ns},
     protocol::{Frame, Settings, Times},
 };
 
@@ -16,6 +16,10 @@ const VECTOR: usize = 16;
 /// Work-items per group, and groups per compute unit of a GPU: enough loads in flight.
 const GROUP: usize = 512;
 const GROUPS_PER_UNIT: usize = 8;
+
+/// Places of a frame that is uploaded again and again, and uploads that are timed together.
+const UPLOADS: usize = 8;
+const UPLOADS_TIMED: usize = 32;
 
 pub fn prepare(
     task: &str,
@@ -33,6 +37,9 @@ pub fn prepare(
         }));
     }
     let device = Device::open(&settings.device)?;
+    if task == "upload" {
+        return Ok(Box::new(Upload::new(device, &bytes)?));
+    }
     let name = match task {
         "read" => "limit_read",
         "copy" => "limit_copy",
@@ -83,6 +90,46 @@ impl Contestant for HostCopy {
 
     fn result(&mut self) -> Result<Vec<u8>, Error> {
         Ok(self.to.clone())
+    }
+}
+
+/// Writes to the device, one after the other without a wait between them.
+pub struct Upload {
+    pairs: Vec<(Pinned, Buffer<u8>)>,
+    device: Device,
+}
+
+impl Upload {
+    /// `bytes` in several places, so that one write need not wait for the one before.
+    pub fn new(device: Device, bytes: &[u8]) -> Result<Self, Error> {
+        let pairs = (0..UPLOADS)
+            .map(|_| Ok((device.pinned(bytes)?, device.buffer(bytes.len())?)))
+            .collect::<Result<_, Error>>()?;
+        Ok(Self { pairs, device })
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        for (pinned, _) in &self.pairs {
+            // At this point a failure cannot be reported.
+            let _ = self.device.unpin(pinned);
+        }
+    }
+}
+
+impl Contestant for Upload {
+    fn run(&mut self) -> Result<Times, Error> {
+        let started = Instant::now();
+        self.device.write_many(&mut self.pairs, UPLOADS_TIMED)?;
+        Ok(Times {
+            wall_ns: started.elapsed().as_nanos() as u64 / UPLOADS_TIMED as u64,
+            device_ns: 0,
+        })
+    }
+
+    fn result(&mut self) -> Result<Vec<u8>, Error> {
+        Ok(Vec::new())
     }
 }
 

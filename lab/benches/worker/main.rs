@@ -3,9 +3,11 @@
 //!
 //! A request is a line of JSON on stdin, its answer a line of JSON on stdout. `protocol.rs` lists
 //! the requests; `peers.py` and `peers.cu` answer the same ones for other libraries.
+//! `bench_worker pipelines` needs no driver.
 
 use clinspect_lab::{
-    baselines, device, limits, operators, pictures, pipelines, protocol, sequential,
+    baselines, camera_rows, cameras, device, limits, operators, pictures, pipelines, protocol,
+    sequential,
 };
 
 use std::{
@@ -14,9 +16,17 @@ use std::{
     process::ExitCode,
 };
 
+use clap::Parser;
 use clinspect_lab::{Contestant, Error, Skip};
 use protocol::{Answer, Frame, Request, Settings};
 use serde_json::{Value, json};
+
+/// What is done without the driver.
+#[derive(Parser)]
+#[command(name = "bench_worker")]
+enum Command {
+    Pipelines(camera_rows::Rows),
+}
 
 type Slots = HashMap<u32, Box<dyn Contestant>>;
 
@@ -32,6 +42,7 @@ fn prepare(
         "baseline" => baselines::prepare(task, frame, settings),
         "limit" => limits::prepare(task, frame, settings),
         "pipeline" => pipelines::prepare(frame, settings),
+        "cameras" => cameras::prepare(frame, settings),
         _ => Err(format!("unknown contestant {who}").into()),
     }
 }
@@ -101,8 +112,6 @@ fn answer(request: Request, slots: &mut Slots) -> Result<Answer, Error> {
 }
 
 fn serve() -> Result<(), Error> {
-    gst::init()?;
-    gstclinspect::register_static()?;
     let mut slots = Slots::new();
     for line in std::io::stdin().lock().lines() {
         let answered = serde_json::from_str(&line?)
@@ -129,8 +138,19 @@ fn serve() -> Result<(), Error> {
     Ok(())
 }
 
+fn start() -> Result<(), Error> {
+    gst::init()?;
+    gstclinspect::register_static()?;
+    if std::env::args_os().len() == 1 {
+        return serve();
+    }
+    match Command::parse() {
+        Command::Pipelines(rows) => camera_rows::print(&rows),
+    }
+}
+
 fn main() -> ExitCode {
-    match serve() {
+    match start() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench_worker: {error}");

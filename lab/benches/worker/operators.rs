@@ -18,7 +18,7 @@ use clinspect_operators::{
     Align, Arithmetic, Borders, Compare, Components, Contrast, FlatField, Gaussian,
     GaussianSettings, Histogram, HistogramSettings, Inspection, JudgedComponents, MaskTarget,
     NoiseFrom, PitchThreshold, PitchThresholdSettings, Polarity, Reference, Strategy, Subject,
-    Texture, TextureSettings,
+    Texture, TextureSettings, Unpack,
 };
 use gst::prelude::*;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ use crate::{
     protocol::{Frame, Settings, Times},
     skip,
     steps::{self, Steps},
-    trained,
+    trained, unpack,
 };
 
 /// The list that is timed: the defaults of the element, for a frame of any number of runs.
@@ -45,6 +45,7 @@ enum Operator {
     Histogram(Box<Histogram>, Vec<u32>),
     Gaussian(Box<Gaussian>, ClFrame, gst::Buffer),
     FlatField(Box<FlatField>, ClFrame, gst::Buffer),
+    Unpack(Box<Unpack>, ClFrame, gst::Buffer),
     Marks(Box<dyn Inspection>, gst::Memory),
     /// Finds where the frame lies in the model.
     Align(Box<Reference>),
@@ -60,9 +61,8 @@ struct Ours {
     /// The resident frame; `None` if each run uploads its frame from `host`.
     resident: Option<ClFrame>,
     host: gst::Buffer,
-    frame: Frame,
-    /// Bytes between rows of an output frame.
-    output_stride: usize,
+    /// How an output frame lies in memory.
+    output: Frame,
     transfers: bool,
     measured_ns: u64,
     steps: Steps,
@@ -146,6 +146,7 @@ pub fn prepare(
             Ok::<_, Error>(importer.import(&on_device)?)
         })
         .transpose()?;
+    let mut output = output_frame(frame, settings);
     let operator = match task {
         "histogram" => Operator::Histogram(
             Box::new(histogram(&context, &layout, frame, settings)?),
@@ -153,9 +154,8 @@ pub fn prepare(
         ),
         "gaussian" => {
             let operator = gaussian(&context, &layout, settings)?;
-            let to = output_frame(frame, settings);
-            let blank = vec![0; to.stride * to.height];
-            let out = buffer(&to, &info, blank, Some(&allocator))?;
+            let blank = vec![0; output.stride * output.height];
+            let out = buffer(&output, &info, blank, Some(&allocator))?;
             Operator::Gaussian(Box::new(operator), importer.output(&out)?, out)
         }
         "flat" => {
@@ -163,6 +163,15 @@ pub fn prepare(
             let blank = vec![0; bytes.len()];
             let out = buffer(frame, &info, blank, Some(&allocator))?;
             Operator::FlatField(Box::new(operator), importer.output(&out)?, out)
+        }
+        "unpack" => {
+            let (operator, to) = unpack::prepare(&context, frame, settings)?;
+            let info = info_of(&to)?;
+            let blank = vec![0; to.stride * to.height];
+            let out = buffer(&to, &info, blank, Some(&allocator))?;
+            output = to;
+            let frame = Importer::new(&context, &meter, &info)?.output(&out)?;
+            Operator::Unpack(Box::new(operator), frame, out)
         }
         "pitch_threshold" => {
             let size = packed_stride(frame.width) * frame.height;
@@ -229,8 +238,7 @@ pub fn prepare(
         importer,
         meter,
         resident,
-        frame: frame.clone(),
-        output_stride: output_frame(frame, settings).stride,
+        output,
         transfers: settings.transfers,
         measured_ns: 0,
         steps: Steps::default(),
@@ -383,6 +391,14 @@ impl Contestant for Ours {
                     drop(out.map_readable()?);
                 }
             }
+            Operator::Unpack(operator, output, out) => {
+                operator
+                    .run(input, output, &self.meter)?
+                    .wait("unpacking")?;
+                if self.transfers {
+                    drop(out.map_readable()?);
+                }
+            }
             Operator::Marks(operator, mask) => {
                 let buffer = buffer_of(mask).ok_or("the mask is not in OpenCL memory")?;
                 operator.mark(subject, MaskTarget::Packed { buffer, offset: 0 })?;
@@ -412,7 +428,9 @@ impl Contestant for Ours {
             && let Some(timeline) = self.meter.last_frame()
         {
             let written = match &self.operator {
-                Operator::Gaussian(_, _, out) | Operator::FlatField(_, _, out) => out.size(),
+                Operator::Gaussian(_, _, out)
+                | Operator::FlatField(_, _, out)
+                | Operator::Unpack(_, _, out) => out.size(),
                 Operator::Marks(_, mask) => mask.size(),
                 Operator::Histogram(..) | Operator::Align(_) | Operator::List(..) => 0,
             };
@@ -424,10 +442,12 @@ impl Contestant for Ours {
     fn result(&mut self) -> Result<Vec<u8>, Error> {
         Ok(match &self.operator {
             Operator::Histogram(_, bins) => bins.iter().flat_map(|n| n.to_le_bytes()).collect(),
-            Operator::Gaussian(_, _, out) | Operator::FlatField(_, _, out) => out
+            Operator::Gaussian(_, _, out)
+            | Operator::FlatField(_, _, out)
+            | Operator::Unpack(_, _, out) => out
                 .map_readable()?
-                .chunks(self.output_stride)
-                .flat_map(|row| &row[..self.frame.row()])
+                .chunks(self.output.stride)
+                .flat_map(|row| &row[..self.output.row()])
                 .copied()
                 .collect(),
             Operator::Marks(_, mask) => mask.map_readable()?.to_vec(),
@@ -444,6 +464,7 @@ impl Contestant for Ours {
             Operator::Histogram(operator, _) => json!(format!("{:?}", operator.variant())),
             Operator::Gaussian(operator, ..) => json!(operator.kernels().next()),
             Operator::FlatField(operator, ..) => json!(operator.kernels().next()),
+            Operator::Unpack(operator, ..) => json!(operator.kernel()),
             Operator::Marks(..) | Operator::Align(..) | Operator::List(..) => Value::Null,
         }
     }

@@ -1,56 +1,17 @@
-//! Whole pipelines: `appsrc ! ... ! appsink` with frames from a pool whose buffers are filled once,
-//! so that the source costs nothing.
+//! Whole pipelines, at full speed or one frame at a time.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, Sender, channel},
-    },
-    time::{Duration, Instant},
-};
+use std::time::Instant;
 
-use clinspect_opencl::{ClAllocator, Meter, Step, new_video_pool};
+use clinspect_opencl::Step;
 use gst::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::{
     Contestant, Error,
-    operators::info_of,
+    line::Line,
     protocol::{Frame, Settings, Times},
     skip,
 };
-
-/// Longest wait for a frame.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Buffers filled before the first frame: more than a pipeline without queues holds.
-const FILLED: u32 = 8;
-/// Strips that a web gets before the first run: more than the elements hold.
-const STRIPS_AT_FIRST: u32 = 8;
-/// No strip arrives for this long: the others are held.
-const HELD: Duration = Duration::from_secs(2);
-/// Frames that wait in the source; more would only add latency.
-const WAITING: u64 = 3;
-
-/// Time between timestamps. The interval of messages is in running time.
-const FRAME_TIME: gst::ClockTime = gst::ClockTime::from_mseconds(1);
-
-/// One pipeline, playing.
-struct Line {
-    pipeline: gst::Pipeline,
-    source: gst_app::AppSrc,
-    arrivals: Receiver<Instant>,
-    pool: gst::BufferPool,
-    pushed: AtomicU64,
-    /// Whether to map each frame for writing, as a source that writes in place does.
-    written: bool,
-    /// Whether to wrap the memory anew for each frame, as cameras' elements do.
-    wrapped: bool,
-    /// Counts the uploads of the pool's memory.
-    meter: Option<Arc<Meter>>,
-    /// The picture for the pool that the first element will propose.
-    picture: Option<Vec<u8>>,
-}
 
 struct Pipelines {
     lines: Vec<Line>,
@@ -64,15 +25,7 @@ struct Starts {
 }
 
 pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>, Error> {
-    for word in settings
-        .pipeline
-        .split(['!', ' '])
-        .filter(|w| !w.is_empty())
-    {
-        if !word.contains('=') && gst::ElementFactory::find(word).is_none() {
-            return Err(skip(format!("GStreamer has no element {word} here")));
-        }
-    }
+    check_elements(&settings.pipeline)?;
     if settings.start {
         return Ok(Box::new(Starts {
             frame: frame.clone(),
@@ -103,216 +56,14 @@ pub fn prepare(frame: &Frame, settings: &Settings) -> Result<Box<dyn Contestant>
     }))
 }
 
-impl Line {
-    /// Pipeline `number`.
-    fn new(frame: &Frame, settings: &Settings, number: usize) -> Result<Self, Error> {
-        let info = match settings.format.as_str() {
-            "" => info_of(frame)?,
-            name => {
-                let format = gst_video::VideoFormat::from_string(name);
-                let (width, height) = (frame.width.try_into()?, frame.height.try_into()?);
-                gst_video::VideoInfo::builder(format, width, height).build()?
-            }
-        };
-        let caps = info.to_caps()?;
-        let (pool, meter) = pool(&info, &caps, settings)?;
-        let picture = frame.read()?;
-        fill(&pool, &picture)?;
-        let source = gst_app::AppSrc::builder()
-            .caps(&caps)
-            .format(gst::Format::Time)
-            .max_buffers(WAITING)
-            .max_bytes(0)
-            .block(true)
-            .build();
-        let sink = gst_app::AppSink::builder().sync(false).build();
-        let (sender, arrivals) = channel();
-        receive(&sink, sender, settings.variant == "read");
-        let middle = gst::parse::bin_from_description(&settings.pipeline, true)?;
-        if settings.gpus > 0 {
-            let device = format!("gpu:{}", number % settings.gpus);
-            for element in middle.iterate_elements().into_iter().flatten() {
-                element.set_property("device", &device);
-            }
+/// Skips a pipeline of which GStreamer has not all elements.
+pub fn check_elements(pipeline: &str) -> Result<(), Error> {
+    for word in pipeline.split(['!', ' ']).filter(|w| !w.is_empty()) {
+        if !word.contains('=') && gst::ElementFactory::find(word).is_none() {
+            return Err(skip(format!("GStreamer has no element {word} here")));
         }
-        let pipeline = gst::Pipeline::new();
-        let chain: [gst::Element; 3] = [source.clone().upcast(), middle.upcast(), sink.upcast()];
-        pipeline.add_many(&chain)?;
-        gst::Element::link_many(&chain)?;
-        Ok(Self {
-            pipeline,
-            source,
-            arrivals,
-            pool,
-            pushed: AtomicU64::new(0),
-            written: matches!(settings.source.as_str(), "pool" | "proposed"),
-            wrapped: settings.source == "wrapped",
-            meter,
-            picture: (settings.source == "proposed").then_some(picture),
-        })
-    }
-
-    fn playing(mut self) -> Result<Self, Error> {
-        self.pipeline.set_state(gst::State::Playing)?;
-        if let Some(picture) = self.picture.take() {
-            self.take_proposed_pool(&picture)?;
-        }
-        Ok(self)
-    }
-
-    /// Replaces the pool by the one that the first element proposes, after a first frame.
-    fn take_proposed_pool(&mut self, picture: &[u8]) -> Result<(), Error> {
-        self.push()?;
-        let caps = self.source.caps().ok_or("the source has no caps")?;
-        let pad = self.source.static_pad("src").ok_or("no source pad")?;
-        let until = Instant::now() + PATIENCE;
-        // Elements propose a pool once they have the caps.
-        let (pool, size) = loop {
-            let mut query = gst::query::Allocation::new(Some(&caps), true);
-            let answers = pad.peer_query(&mut query);
-            if let Some((Some(pool), size, ..)) = query.allocation_pools().next()
-                && answers
-            {
-                break (pool, size);
-            }
-            if Instant::now() > until {
-                return Err(format!("no pool is proposed: {}", self.failure()).into());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
-        let mut config = pool.config();
-        config.set_params(Some(&caps), size, FILLED, 0);
-        pool.set_config(config)?;
-        pool.set_active(true)?;
-        fill(&pool, picture)?;
-        let before = std::mem::replace(&mut self.pool, pool);
-        before.set_active(false)?;
-        Ok(())
-    }
-
-    fn push(&self) -> Result<Instant, Error> {
-        let mut buffer = self.pool.acquire_buffer(None)?;
-        let started = Instant::now();
-        if self.wrapped {
-            let mapped = buffer
-                .into_mapped_buffer_readable()
-                .map_err(|_| "unreadable")?;
-            buffer = gst::Buffer::from_slice(mapped);
-        }
-        let frame = buffer.make_mut();
-        frame.set_pts(FRAME_TIME * self.pushed.fetch_add(1, Ordering::Relaxed));
-        if self.written {
-            drop(frame.map_writable()?);
-        }
-        self.source
-            .push_buffer(buffer)
-            .map_err(|flow| format!("{flow}: {}", self.failure()))?;
-        Ok(started)
-    }
-
-    /// Pushes the first strips. From now on a strip arrives for each one that is pushed.
-    fn begin_web(&self) -> Result<(), Error> {
-        for _ in 0..STRIPS_AT_FIRST {
-            self.push()?;
-        }
-        self.wait()?;
-        while self.arrivals.recv_timeout(HELD).is_ok() {}
-        Ok(())
-    }
-
-    fn wait(&self) -> Result<Instant, Error> {
-        self.arrivals
-            .recv_timeout(PATIENCE)
-            .map_err(|_| format!("no frame arrives: {}", self.failure()).into())
-    }
-
-    /// The pipeline's error, if any.
-    fn failure(&self) -> String {
-        let message = self
-            .pipeline
-            .bus()
-            .and_then(|bus| bus.pop_filtered(&[gst::MessageType::Error]));
-        message.map_or_else(|| "no error was posted".into(), |m| format!("{m:?}"))
-    }
-
-    /// Pushes frames; returns when the last one has arrived.
-    fn run(&self, frames: u32) -> Result<(), Error> {
-        for _ in 0..frames {
-            self.push()?;
-        }
-        for _ in 0..frames {
-            self.wait()?;
-        }
-        // Drop the messages, which would pile up.
-        if let Some(bus) = self.pipeline.bus() {
-            bus.set_flushing(true);
-            bus.set_flushing(false);
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        // At this point a failure cannot be reported.
-        let _ = self.pipeline.set_state(gst::State::Null);
-        let _ = self.pool.set_active(false);
-    }
-}
-
-/// A pool of frames, with the meter of its memory if that is device memory.
-fn pool(
-    info: &gst_video::VideoInfo,
-    caps: &gst::Caps,
-    settings: &Settings,
-) -> Result<(gst::BufferPool, Option<Arc<Meter>>), Error> {
-    let size = u32::try_from(info.size())?;
-    let (pool, meter) = if matches!(settings.source.as_str(), "system" | "wrapped" | "proposed") {
-        let pool = gst_video::VideoBufferPool::new().upcast::<gst::BufferPool>();
-        let mut config = pool.config();
-        config.set_params(Some(caps), size, FILLED, 0);
-        pool.set_config(config)?;
-        (pool, None)
-    } else {
-        let meter = Meter::new(true);
-        let allocator = ClAllocator::new(&clinspect_opencl::open(&settings.device)?, &meter);
-        let pool = new_video_pool(&allocator, caps, size, FILLED, false)?;
-        (pool, Some(meter))
-    };
-    pool.set_active(true)?;
-    Ok((pool, meter))
-}
-
-/// Fills the pool's buffers; later frames keep that content.
-fn fill(pool: &gst::BufferPool, picture: &[u8]) -> Result<(), Error> {
-    let mut buffers = Vec::new();
-    for _ in 0..FILLED {
-        let mut buffer = pool.acquire_buffer(None)?;
-        for part in buffer.make_mut().map_writable()?.chunks_mut(picture.len()) {
-            part.copy_from_slice(&picture[..part.len()]);
-        }
-        buffers.push(buffer);
     }
     Ok(())
-}
-
-/// Reports each frame's arrival, after its bytes are on the host if `read`.
-fn receive(sink: &gst_app::AppSink, sender: Sender<Instant>, read: bool) {
-    let arrived = move |sink: &gst_app::AppSink| {
-        let sample = sink.pull_sample().map_err(|_| gst::FlowError::Eos)?;
-        let buffer = sample.buffer().ok_or(gst::FlowError::Error)?;
-        if read {
-            drop(buffer.map_readable().map_err(|_| gst::FlowError::Error)?);
-        }
-        // The receiver is gone only after the run.
-        let _ = sender.send(Instant::now());
-        Ok(gst::FlowSuccess::Ok)
-    };
-    sink.set_callbacks(
-        gst_app::AppSinkCallbacks::builder()
-            .new_sample(arrived)
-            .build(),
-    );
 }
 
 impl Contestant for Starts {

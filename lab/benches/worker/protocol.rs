@@ -126,11 +126,16 @@ pub struct Settings {
     pub words: bool,
     /// Bytes that a copy moves, in parts of the frame's.
     pub copied: f64,
+    /// How a camera's frame is stored: a Bayer pattern, as in caps, or a packing, as in `clunpack`'s property.
+    pub packing: String,
+    /// `gradient`; empty for bilinear.
+    pub demosaic: String,
     /// Whether frames start, and results end, in host memory.
     pub transfers: bool,
     /// Elements between source and sink.
     pub pipeline: String,
-    /// GStreamer's name of the frames' format; empty for GRAY8 or RGB by the channels.
+    /// GStreamer's name of the frames' format, or `bayer` and that of the pattern; empty for GRAY8 or RGB by the
+    /// channels.
     pub format: String,
     /// Memory of the frames: `system`, `wrapped`, `pool` (a pool of ours), `proposed` (the pool that the first element
     /// proposes) or `resident`.
@@ -143,6 +148,12 @@ pub struct Settings {
     pub start: bool,
     /// Number of pipelines in this process.
     pub pipelines: usize,
+    /// Frames that each camera sends per second; 0: as fast as the pipeline takes them.
+    pub rate: u64,
+    /// All cameras send at the same moment.
+    pub together: bool,
+    /// How long cameras are measured.
+    pub seconds: f64,
     /// Number of GPUs over which the pipelines are spread; 0: all run on the worker's device.
     pub gpus: usize,
     /// Number of threads, for tasks that have a choice.
@@ -174,6 +185,8 @@ impl Default for Settings {
             line: false,
             words: false,
             copied: 1.0,
+            packing: String::new(),
+            demosaic: String::new(),
             transfers: false,
             pipeline: String::new(),
             format: String::new(),
@@ -182,6 +195,9 @@ impl Default for Settings {
             web: false,
             start: false,
             pipelines: 1,
+            rate: 0,
+            together: false,
+            seconds: 1.0,
             gpus: 0,
             threads: 1,
         }
