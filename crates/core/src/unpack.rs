@@ -69,7 +69,7 @@ impl Packing {
     /// [`ClError::Refused`] for a row that ends inside a byte, or is too long.
     pub fn row_bytes(self, width: usize) -> Result<usize, ClError> {
         let samples = self.group_samples();
-        if width % samples != 0 {
+        if !width.is_multiple_of(samples) {
             return Err(ClError::Refused(format!(
                 "a row of {width} samples of {} ends inside a byte; set the camera's Width to a multiple of \
                  {samples}, such as {}",
