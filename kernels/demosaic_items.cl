@@ -1,4 +1,5 @@
-/* Appended to demosaic.cl. GPU: a work-item computes 16 bytes of samples of ITEM_ROWS rows; work-items outside return.
+/* Appended to demosaic.cl. GPU: a work-item computes ITEM_WORDS words of samples of ITEM_ROWS rows; work-items outside
+ * return. Twin: operators/unpack.rs (BAYER_ITEM).
  * Where rows of `src` start at multiples of 4 bytes, it reads words; it writes words where the rows of `dst` start at
  * multiples of 4 bytes, and 16 bytes at once at multiples of 16.
  *
@@ -10,8 +11,9 @@
 typedef uint lanes_t;
 /* A word of 4 bytes has pairs of an even and an odd column: two of bytes, or one. */
 #define WORD_PIXELS (4 / SAMPLE_BYTES)
-#define ITEM_WORDS 4
-#define ITEM_PIXELS (ITEM_WORDS * WORD_PIXELS)
+/* Of 16 pixels a GPU needs too many registers. */
+#define ITEM_PIXELS 8
+#define ITEM_WORDS (ITEM_PIXELS / WORD_PIXELS)
 #if SAMPLE_BYTES == 1
 #define EVERY_LANE 0x00010001u
 #define EVEN(w) ((w) & 0x00ff00ffu)
@@ -49,7 +51,7 @@ static lanes_t finished(lanes_t sum)
 #endif
 }
 
-/* Words of a row: of the work-item's 16 bytes, the word before them and the word after them. */
+/* Words of a row: of the work-item, the word before them and the word after them. */
 static void load_row(__global const uchar *row, int x, int width, const int is_inside, uint *words)
 {
     if (!is_inside) {
@@ -66,13 +68,16 @@ static void load_row(__global const uchar *row, int x, int width, const int is_i
         return;
     }
     __global const uint *from = (__global const uint *)(row + x * SAMPLE_BYTES);
+#if ITEM_WORDS == 4
     if (((uint)(ulong)from & 15) == 0) {
         const uint4 v = *(__global const uint4 *)from;
         words[1] = v.x;
         words[2] = v.y;
         words[3] = v.z;
         words[4] = v.w;
-    } else {
+    } else
+#endif
+    {
 #pragma unroll
         for (int i = 0; i < ITEM_WORDS; i++)
             words[1 + i] = from[i];
@@ -80,11 +85,14 @@ static void load_row(__global const uchar *row, int x, int width, const int is_i
     /* At the ends of the row the neighbours are mirrored: x - 1 is x + 1, x - 2 is x + 2. */
 #if SAMPLE_BYTES == 1
     words[0] = x > 0 ? from[-1] : (words[1] << 16 & 0xff000000u) | (words[1] & 0x00ff0000u);
-    words[5] = x + ITEM_PIXELS < width ? from[ITEM_WORDS]
-                                       : (words[4] >> 16 & 0xffu) | (words[4] & 0x0000ff00u);
+    words[ITEM_WORDS + 1] = x + ITEM_PIXELS < width
+                                ? from[ITEM_WORDS]
+                                : (words[ITEM_WORDS] >> 16 & 0xffu) | (words[ITEM_WORDS] & 0x0000ff00u);
 #else
     words[0] = x > 0 ? from[-1] : (words[2] & 0xffffu) | (words[1] & 0xffff0000u);
-    words[5] = x + ITEM_PIXELS < width ? from[ITEM_WORDS] : (words[4] & 0xffffu) | (words[3] & 0xffff0000u);
+    words[ITEM_WORDS + 1] = x + ITEM_PIXELS < width
+                                ? from[ITEM_WORDS]
+                                : (words[ITEM_WORDS] & 0xffffu) | (words[ITEM_WORDS - 1] & 0xffff0000u);
 #endif
 }
 
@@ -237,7 +245,7 @@ __kernel void demosaic_items(DEMOSAIC_ARGS)
     if (x >= width || top >= height)
         return;
     __global const uchar *from = src + src_offset;
-    /* The word behind the work-item's 16 bytes lies in the row, or outside. */
+    /* The word behind the work-item's lies in the row, or outside. */
     const int is_whole = x + ITEM_PIXELS == width || x + ITEM_PIXELS + WORD_PIXELS <= width;
     const int is_inside = is_whole && (((uint)(ulong)from | src_stride) & 3) == 0;
     uint words[ITEM_ROWS + 2 * REACH][ITEM_WORDS + 2];

@@ -10,7 +10,7 @@
     reason = "a test fails by panicking"
 )]
 
-use clinspect_testkit::{content, device, frames, reference};
+use clinspect_testkit::{content, device, encoded, frames, reference};
 mod colour;
 mod defect_levels;
 mod defects;

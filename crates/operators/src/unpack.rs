@@ -23,8 +23,8 @@ use super::{
 const BANDS_PER_UNIT: usize = 4;
 /// Packed samples of a work-item of `unpack_items`.
 const PACKED_ITEM: usize = 16;
-/// Bytes of a row of a work-item of `demosaic_items`, and its rows.
-const BAYER_ITEM: [usize; 2] = [16, 2];
+/// Columns and rows of a work-item of `demosaic_items`.
+const BAYER_ITEM: [usize; 2] = [8, 2];
 
 /// Unpacks frames of one size.
 #[derive(Debug)]
@@ -119,8 +119,7 @@ impl Unpack {
                     UnpackVariant::Rows => (ProgramSource::DemosaicRows, "demosaic_rows"),
                     UnpackVariant::Items => (ProgramSource::DemosaicItems, "demosaic_items"),
                 };
-                let [bytes, rows] = BAYER_ITEM;
-                (source, name, options, [bytes / sample.bytes(), rows])
+                (source, name, options, BAYER_ITEM)
             }
         };
         let kernel = context.program(source, &options)?.kernel(name)?;
