@@ -42,20 +42,20 @@ impl Landing {
         let queue = context.commands().clone();
         let mut pointer: cl_mem = ptr::null_mut();
         // SAFETY: the range is the whole buffer.
-        queue
-            .enqueue(|raw| unsafe {
-                enqueue_map_buffer(
-                    raw,
-                    mem.raw(),
-                    CL_TRUE,
-                    CL_MAP_READ,
-                    0,
-                    len,
-                    &mut pointer,
-                    0,
-                    ptr::null(),
-                )
-            })
+        let map = |raw| unsafe {
+            enqueue_map_buffer(
+                raw,
+                mem.raw(),
+                CL_TRUE,
+                CL_MAP_READ,
+                0,
+                len,
+                &mut pointer,
+                0,
+                ptr::null(),
+            )
+        };
+        (queue.enqueue(map))
             .map_err(|code| context.failed("clEnqueueMapBuffer", code, "results"))?;
         Ok(Self {
             mem,

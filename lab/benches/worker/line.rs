@@ -271,8 +271,15 @@ fn pool(
         pool.set_config(config)?;
         (pool, None)
     } else {
-        let meter = Meter::new(true);
-        let allocator = ClAllocator::new(&clinspect_opencl::open(&settings.device)?, &meter);
+        // Times cost calls of the driver: only rows whose elements take them measure the source.
+        let measures = settings.pipeline.contains("profile=true");
+        let meter = Meter::new(measures);
+        let open = if measures {
+            clinspect_opencl::open_profiled
+        } else {
+            clinspect_opencl::open
+        };
+        let allocator = ClAllocator::new(&open(&settings.device)?, &meter);
         let pool = if is_bayer {
             new_plain_pool(&allocator, caps, size, FILLED)?
         } else {

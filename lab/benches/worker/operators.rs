@@ -129,7 +129,7 @@ pub fn prepare(
     frame: &Frame,
     settings: &Settings,
 ) -> Result<Box<dyn Contestant>, Error> {
-    let context = clinspect_opencl::open(&settings.device)?;
+    let context = clinspect_opencl::open_profiled(&settings.device)?;
     let info = if settings.words {
         words_of(frame)?
     } else {
