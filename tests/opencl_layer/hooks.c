@@ -375,6 +375,8 @@ static void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem 
     void *pointer = next->clEnqueueMapBuffer(queue, memory, blocking, flags, offset, size, count,
                                              waits, event, &code);
     created_event(code, queue, event);
+    if (code == CL_SUCCESS && verdict.late != CL_SUCCESS && event != NULL)
+        object_fail(*event, verdict.late);
     if (code == CL_SUCCESS && flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION))
         stale_mapped(memory, pointer, size);
     if (status != NULL)
