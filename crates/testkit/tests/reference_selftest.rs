@@ -1673,5 +1673,8 @@ fn deep_samples_are_read_to_their_depth() {
         ..bayer(samples, false)
     };
     // The bits above the depth are ignored. Green: twice 0x456 and twice 0x789.
-    assert_eq!(picture.pixel(0, 0), [0x123, (0x456_u32 + 0x789).div_ceil(2), 0xabc]);
+    assert_eq!(
+        picture.pixel(0, 0),
+        [0x123, (0x456_u32 + 0x789).div_ceil(2), 0xabc]
+    );
 }
