@@ -180,48 +180,37 @@ impl Drop for Turn {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Barrier,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    };
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
     use super::*;
 
     #[test]
-    fn turns_are_of_one_thread_at_a_time_and_fair() {
-        const THREADS: usize = 8;
-        const ROUNDS: usize = 300;
+    fn turns_are_in_the_order_of_arrival_one_at_a_time() {
+        const THREADS: usize = 2 * MOST_AWAKE + 1;
         let turns = Arc::new(Turns::new());
-        let inside = AtomicUsize::new(0);
-        let ended = AtomicUsize::new(0);
-        let begin = Barrier::new(THREADS);
-        let fewest = Mutex::new(Vec::new());
-        let counts: Vec<_> = (0..THREADS).map(|_| AtomicUsize::new(0)).collect();
+        let order = Mutex::new(Vec::new());
+        let is_taken = AtomicBool::new(false);
         thread::scope(|scope| {
-            for own in &counts {
-                let (turns, inside, ended, begin) = (&turns, &inside, &ended, &begin);
-                let (counts, fewest) = (&counts, &fewest);
+            let first = turns.take();
+            for number in 0..THREADS {
+                let (turns, order, is_taken) = (&turns, &order, &is_taken);
                 scope.spawn(move || {
-                    begin.wait();
-                    for _ in 0..ROUNDS {
-                        let turn = turns.take();
-                        let again = turns.take();
-                        assert_eq!(inside.fetch_add(1, Relaxed), 0);
-                        own.fetch_add(1, Relaxed);
-                        thread::sleep(Duration::from_micros(20));
-                        inside.fetch_sub(1, Relaxed);
-                        drop((again, turn));
-                    }
-                    if ended.fetch_add(1, Relaxed) == 0 {
-                        let counts = counts.iter().map(|count| count.load(Relaxed));
-                        *fewest.lock().unwrap() = counts.collect();
-                    }
+                    let turn = turns.take();
+                    assert!(!is_taken.swap(true, SeqCst));
+                    // A turn inside a turn.
+                    drop(turns.take());
+                    order.lock().unwrap().push(number);
+                    thread::sleep(Duration::from_millis(1));
+                    is_taken.store(false, SeqCst);
+                    drop(turn);
                 });
+                while turns.state().waiters.len() <= number {
+                    thread::yield_now();
+                }
             }
+            drop(first);
         });
-        // When the first thread has ended, the others are nearly there.
-        let counts = fewest.into_inner().unwrap();
-        let fewest = counts.iter().min().copied().unwrap_or(0);
-        assert!(fewest >= ROUNDS * 9 / 10, "{counts:?}");
+        assert_eq!(order.into_inner().unwrap(), Vec::from_iter(0..THREADS));
+        assert!(turns.state().owner.is_none());
     }
 }
