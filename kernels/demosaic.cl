@@ -49,6 +49,14 @@
 /* Bits that an output of 8 bits leaves out. */
 #define LOW_BITS (SAMPLE_BITS - 8)
 #define SAMPLE_MASK ((1u << SAMPLE_BITS) - 1u)
+/* The samples of an even and of the next odd column in a word. Those of a byte lie otherwise in each file's lanes. */
+#if SAMPLE_BYTES == 2 && BIG_ENDIAN_SAMPLES
+#define EVEN(w) ((((w) & 0xffu) << 8 | ((w) >> 8 & 0xffu)) & SAMPLE_MASK)
+#define ODD(w) (((w) >> 24 | ((w) >> 8 & 0xff00u)) & SAMPLE_MASK)
+#elif SAMPLE_BYTES == 2
+#define EVEN(w) ((w) & SAMPLE_MASK)
+#define ODD(w) ((w) >> 16 & SAMPLE_MASK)
+#endif
 /* Columns and rows around a pixel that its colours depend on. */
 #define REACH (GRADIENT ? 2 : 1)
 #define SPAN (2 * REACH + 1)

@@ -23,13 +23,6 @@ typedef uint lanes_t;
 #define RIGHT(v, after) as_uint((ushort2)(as_ushort2(v).y, as_ushort2(after).x))
 #else
 #define EVERY_LANE 1u
-#if BIG_ENDIAN_SAMPLES
-#define EVEN(w) ((((w) & 0xffu) << 8 | ((w) >> 8 & 0xffu)) & SAMPLE_MASK)
-#define ODD(w) (((w) >> 24 | ((w) >> 8 & 0xff00u)) & SAMPLE_MASK)
-#else
-#define EVEN(w) ((w) & SAMPLE_MASK)
-#define ODD(w) ((w) >> 16 & SAMPLE_MASK)
-#endif
 #define LEFT(before, v) (before)
 #define RIGHT(v, after) (after)
 #endif

@@ -11,13 +11,6 @@ typedef uint16 lanes_t;
 typedef uint lane_t;
 typedef struct __attribute__((packed)) { uint16 v; } packed_uint16;
 #define LOAD_PAIRS(p) (((__global const packed_uint16 *)(p))->v)
-#if BIG_ENDIAN_SAMPLES
-#define EVEN(w) ((((w) & 0xffu) << 8 | ((w) >> 8 & 0xffu)) & SAMPLE_MASK)
-#define ODD(w) (((w) >> 24 | ((w) >> 8 & 0xff00u)) & SAMPLE_MASK)
-#else
-#define EVEN(w) ((w) & SAMPLE_MASK)
-#define ODD(w) ((w) >> 16 & SAMPLE_MASK)
-#endif
 #endif
 #define TIMES(n) ((lane_t)(n))
 #define BIAS ((lane_t)BIAS_VALUE)

@@ -336,7 +336,6 @@ impl Event {
 
     /// Whether the command is one of those from `first` to `last`, which are in one queue.
     pub fn is_between(&self, first: &Self, last: &Self) -> bool {
-        Arc::ptr_eq(&self.queue, &first.queue)
-            && (first.number..=last.number).contains(&self.number)
+        self.shares_queue(first) && (first.number..=last.number).contains(&self.number)
     }
 }
