@@ -19,4 +19,5 @@ pub mod state;
 pub mod station;
 pub mod supervisor;
 pub mod systemd;
+pub mod tap;
 pub mod web;

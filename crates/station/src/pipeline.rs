@@ -3,6 +3,7 @@
 //! does not name, and without `clunpack` if the camera sends frames that the others take.
 
 mod change;
+mod entry;
 mod messages;
 mod results;
 
@@ -21,6 +22,7 @@ use crate::{
     state::{Camera, Command, Trouble},
 };
 pub use change::Changed;
+use entry::{Entry, Keep};
 pub use messages::{Stopped, stopped_by};
 pub use results::Outlets;
 use results::{Results, Watched};
@@ -191,8 +193,17 @@ impl Pipeline {
         gst::Element::link_many(&chain[1..])?;
         let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
         let watched = Arc::new(Watched::new());
+        let before = unpacked.as_ref().unwrap_or(chain[0]);
+        let pad = before.static_pad("src").ok_or_else(lacks)?;
+        let entry = Entry::watch(&pad, camera, keep(config, &analyzer));
         let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
-        Results::watch((&analyzer, &pad), &pipeline, camera, &watched, outlets);
+        Results::watch(
+            (&analyzer, &pad),
+            &pipeline,
+            camera,
+            &watched,
+            (outlets, &entry),
+        );
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
         source::count_lost_frames(&pad, camera, config.triggered);
         let first = parts.first().map(|part| part.element.clone());
@@ -376,6 +387,18 @@ fn inspecting(config: &CameraConfig) -> [(&'static str, Table); 4] {
         ("clhistogram", HISTOGRAM),
         (config.analyzer.factory(), ANALYSIS),
     ]
+}
+
+/// How frames are kept until their results come: only where they are recorded, and an element changes them.
+fn keep(config: &CameraConfig, analyzer: &gst::Element) -> Keep {
+    let is_changed = config.flat_field.is_some() || config.gaussian.is_some();
+    if config.recording.is_none() || !is_changed {
+        return Keep::No;
+    }
+    match analyzer.has_property("line-scan") && analyzer.property("line-scan") {
+        true => Keep::Copy,
+        false => Keep::Reference,
+    }
 }
 
 /// The caps that the first element that inspects takes.

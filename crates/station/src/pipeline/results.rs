@@ -13,6 +13,7 @@ use clinspect_results::HistogramResult;
 use gst::{glib, prelude::*};
 use gstinspectpublish::{report::Report, time};
 
+use super::entry::Entry;
 use crate::{
     bounded::{Bounds, keep_newest},
     clock,
@@ -37,6 +38,8 @@ pub struct Results {
     camera: Arc<Camera>,
     watched: Arc<Watched>,
     outlets: Outlets,
+    /// The frames as they came.
+    entry: Arc<Entry>,
     /// For its property `line-scan`. Weak, because its pad owns this value.
     analyzer: glib::WeakRef<gst::Element>,
     stream: Mutex<Stream>,
@@ -69,12 +72,13 @@ impl Results {
         pipeline: &gst::Pipeline,
         camera: &Arc<Camera>,
         watched: &Arc<Watched>,
-        outlets: &Outlets,
+        (outlets, entry): (&Outlets, &Arc<Entry>),
     ) {
         let results = Self {
             camera: camera.clone(),
             watched: watched.clone(),
             outlets: outlets.clone(),
+            entry: entry.clone(),
             analyzer: analyzer.downgrade(),
             stream: Mutex::default(),
         };
@@ -140,8 +144,13 @@ impl Results {
         if let Some(caps) = caps {
             self.outlets.pictures.offer(buffer, &caps, &report);
         }
-        if let (Some(recorder), Some(info)) = (&self.outlets.recorder, info) {
-            recorder.frame(buffer, &info, &report);
+        let as_it_came = self.entry.take(buffer.pts());
+        if let Some(recorder) = &self.outlets.recorder {
+            match (as_it_came, info) {
+                (Some((frame, info)), _) => recorder.frame(&frame, &info, &report),
+                (None, Some(info)) => recorder.frame(buffer, &info, &report),
+                (None, None) => {}
+            }
         }
     }
 

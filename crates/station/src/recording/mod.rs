@@ -24,7 +24,7 @@ use crate::{clock::Clock, state::Camera};
 use folder::Role;
 use link::Link;
 use queue::{Job, Queue};
-use snapshot::Snapshot;
+pub use snapshot::Snapshot;
 use writer::Writer;
 
 /// Maximum of [`Settings::before`] and [`Settings::after`].

@@ -6,7 +6,7 @@ use png::{BitDepth, ColorType, Compression, Filter, PixelDimensions, Unit};
 use crate::convert::converted;
 
 /// A copy of a frame's pixels in memory of its own.
-pub(super) struct Snapshot {
+pub struct Snapshot {
     buffer: gst::Buffer,
     info: gst_video::VideoInfo,
 }
@@ -29,6 +29,13 @@ impl Snapshot {
             buffer: copy.into_buffer(),
             info: info.clone(),
         })
+    }
+
+    /// The pixels as a buffer with this timestamp.
+    pub fn into_buffer(self, pts: Option<gst::ClockTime>) -> gst::Buffer {
+        let mut buffer = self.buffer;
+        buffer.make_mut().set_pts(pts);
+        buffer
     }
 
     /// Bytes in memory.

@@ -166,6 +166,7 @@ fn camera(name: &str, commands: mpsc::Sender<Request>) -> Camera {
         status: watch::Sender::new(Status::Running),
         report: watch::Sender::new(None),
         live: watch::Sender::new(None),
+        tap: Default::default(),
         viewers: 0.into(),
         counters: Counters {
             publish_connected: true.into(),
