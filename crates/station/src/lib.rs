@@ -12,6 +12,7 @@ pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;
 pub mod publishing;
+pub mod recipes;
 pub mod recording;
 mod secrets;
 pub mod source;

@@ -322,6 +322,7 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
         frame,
         // Each frame has its own time.
         time: format!("2026-01-02T03:04:{:02}.678901Z", frame % 60),
+        recipe: None,
         corrupted: false,
         verdict,
         inspections: vec![Inspection {
