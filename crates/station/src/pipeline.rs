@@ -5,6 +5,7 @@
 mod change;
 mod entry;
 mod messages;
+mod parts;
 mod results;
 
 use std::{
@@ -17,13 +18,16 @@ use std::{
 use gst::prelude::*;
 
 use crate::{
-    config::{CameraConfig, Properties},
+    config::CameraConfig,
     source::{self, Sent},
     state::{Camera, Command, Trouble},
 };
 pub use change::Changed;
 use entry::{Entry, Keep};
+pub(crate) use messages::error_text;
 pub use messages::{Stopped, stopped_by};
+use parts::UNPACK;
+pub(crate) use parts::{Part, changes, inspecting, is_same_chain};
 pub use results::Outlets;
 use results::{Results, Watched};
 
@@ -72,21 +76,6 @@ impl fmt::Display for Learned {
     }
 }
 
-/// The table of an element in the file, if there is one.
-type Table = fn(&CameraConfig) -> Option<&Properties>;
-
-/// An element whose properties are in the file.
-struct Part {
-    element: gst::Element,
-    of: Table,
-}
-
-const UNPACK: Table = |config| Some(&config.unpack);
-const FLAT_FIELD: Table = |config| config.flat_field.as_ref();
-const GAUSSIAN: Table = |config| config.gaussian.as_ref();
-const HISTOGRAM: Table = |config| config.histogram.as_ref();
-const ANALYSIS: Table = |config| Some(&config.analysis);
-
 impl Pipeline {
     /// Makes the pipeline without starting it.
     ///
@@ -122,9 +111,9 @@ impl Pipeline {
         let mut offers = Vec::new();
         let unpack = needs_unpack.then_some(("clunpack", UNPACK));
         for (factory, of) in unpack.into_iter().chain(inspecting(config)) {
-            let Some(properties) = of(config) else {
+            if of(config).is_none() {
                 continue;
-            };
+            }
             let element = make(factory)?;
             if let source::Source::Aravis {
                 pixel_format: Some(asked),
@@ -134,18 +123,11 @@ impl Pipeline {
             {
                 element.set_property_from_str("packing", packing);
             }
-            if let Some(device) = &config.device {
-                element.set_property("device", device);
-            }
             if factory == config.analyzer.factory() {
                 element.set_property_from_str("output", "frame");
             }
-            // The station takes the results from the metas.
-            if element.has_property("reports") {
-                let silent = gst::Structure::builder("reports").field("messages", false);
-                element.set_property("reports", silent.build());
-            }
-            properties.apply(&element);
+            let part = Part::prepare(element, of, config);
+            let element = &part.element;
             for (command, name, signal) in SIGNALS {
                 if name.is_none_or(|name| name == factory)
                     && gst::glib::subclass::SignalId::lookup(signal, element.type_()).is_some()
@@ -153,7 +135,7 @@ impl Pipeline {
                     offers.push((command, element.clone(), signal));
                 }
             }
-            parts.push(Part { element, of });
+            parts.push(part);
         }
         // The element after clunpack would take the first format of its own: eight bits, without colours.
         let unpacked = match needs_unpack {
@@ -353,8 +335,9 @@ impl Pipeline {
 
     /// Sets what an earlier pipeline of this camera learned, unless the file has another value since then.
     pub fn set_learned(&self, learned: &Learned, old: &CameraConfig, new: &CameraConfig) {
-        for Part { element, of } in &self.parts {
-            let in_file = |config| of(config).and_then(|table| table.get(learned.name));
+        for part in &self.parts {
+            let element = &part.element;
+            let in_file = |config| part.properties(config).and_then(|of| of.get(learned.name));
             if element.has_property(learned.name) && in_file(old) == in_file(new) {
                 element.set_property_from_value(learned.name, &learned.value);
             }
@@ -377,16 +360,6 @@ impl Pipeline {
             let _ = self.bus.timed_pop_filtered(left, &ends);
         }
     }
-}
-
-/// The elements that inspect, in their order; those without properties are not there.
-fn inspecting(config: &CameraConfig) -> [(&'static str, Table); 4] {
-    [
-        ("clflatfield", FLAT_FIELD),
-        ("clgaussian", GAUSSIAN),
-        ("clhistogram", HISTOGRAM),
-        (config.analyzer.factory(), ANALYSIS),
-    ]
 }
 
 /// How frames are kept until their results come: only where they are recorded, and an element changes them.

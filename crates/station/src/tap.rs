@@ -8,13 +8,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::recording::Snapshot;
+use crate::frame::Frame;
 
 /// The newest frame that somebody asked for.
 #[derive(Default)]
 pub struct Tap {
     is_wanted: AtomicBool,
-    newest: Mutex<(u64, Option<Arc<Snapshot>>)>,
+    newest: Mutex<(u64, Option<Arc<Frame>>)>,
     came: Condvar,
 }
 
@@ -25,7 +25,7 @@ impl Tap {
             return;
         }
         // A frame that cannot be read is told by the inspection.
-        let Ok(frame) = Snapshot::of(buffer, info) else {
+        let Ok(frame) = Frame::copy_of(buffer, info) else {
             return;
         };
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,7 +35,7 @@ impl Tap {
     }
 
     /// The next frame, waited for up to `limit`; `None` if none comes.
-    pub fn next(&self, limit: Duration) -> Option<Arc<Snapshot>> {
+    pub fn next(&self, limit: Duration) -> Option<Arc<Frame>> {
         let until = Instant::now() + limit;
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         let before = newest.0;

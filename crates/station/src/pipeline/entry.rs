@@ -7,7 +7,7 @@ use std::{
 
 use gst::prelude::*;
 
-use crate::{recording::Snapshot, state::Camera};
+use crate::{frame::Frame, state::Camera};
 
 /// Most bytes of frames that wait for their results.
 const WAITING_BYTES: usize = 256 << 20;
@@ -83,7 +83,7 @@ impl Waiting {
     fn keep(&mut self, buffer: &gst::Buffer, keep: Keep) {
         let kept = match (keep, &self.info) {
             (Keep::Reference, _) => buffer.clone(),
-            (Keep::Copy, Some(info)) => match Snapshot::of(buffer, info) {
+            (Keep::Copy, Some(info)) => match Frame::copy_of(buffer, info) {
                 Ok(copy) => copy.into_buffer(buffer.pts()),
                 Err(_) => return,
             },
