@@ -2,10 +2,12 @@
 //! frames.
 
 mod address;
+pub mod advice;
 mod bounded;
 mod clock;
 pub mod config;
 mod convert;
+pub mod found;
 pub mod frame;
 pub mod log;
 pub mod metrics;
@@ -14,8 +16,10 @@ pub mod pipeline;
 pub mod pixel_format;
 pub mod publishing;
 pub mod recipes;
+pub mod recorded;
 pub mod recording;
 mod secrets;
+pub mod setup;
 pub mod source;
 pub mod state;
 pub mod station;

@@ -152,7 +152,7 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         write: config.allow_writing,
     };
     let mut station = Station::start(config)?;
-    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access));
+    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access, None));
 
     let mut ready = interval(POLL);
     let mut is_ready = false;

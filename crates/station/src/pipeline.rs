@@ -4,6 +4,7 @@
 
 mod change;
 mod entry;
+mod front;
 mod messages;
 mod parts;
 mod results;
@@ -24,6 +25,7 @@ use crate::{
 };
 pub use change::Changed;
 use entry::{Entry, Keep};
+pub use front::Front;
 pub(crate) use messages::error_text;
 pub use messages::{Stopped, stopped_by};
 use parts::UNPACK;

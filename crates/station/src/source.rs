@@ -13,6 +13,7 @@ use crate::{
     pixel_format::{BAYER, PixelFormat},
     state::{Camera, Trouble},
 };
+pub(crate) use aravis::NAME as GENICAM;
 pub use aravis::explained;
 pub use sent::Sent;
 

@@ -9,8 +9,8 @@ mod save;
 
 use std::{
     collections::BTreeMap,
-    io,
-    path::PathBuf,
+    fs, io,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -152,7 +152,8 @@ impl Recipes {
         *lock(&self.bases) = Arc::new(bases);
     }
 
-    fn bases(&self) -> Arc<Vec<CameraConfig>> {
+    /// The cameras of the station's file.
+    pub fn bases(&self) -> Arc<Vec<CameraConfig>> {
         lock(&self.bases).clone()
     }
 
@@ -271,6 +272,56 @@ impl Recipes {
     /// The mistakes of the text, or of the name.
     pub fn check_text(&self, name: &str, text: &str) -> Result<Vec<CameraConfig>, Vec<Mistake>> {
         self.check_with(name, text, &|file| self.folder.of_recipe(name).join(file))
+    }
+
+    /// The cameras as if there was a recipe with this text, and with the files of this folder.
+    ///
+    /// # Errors
+    /// The mistakes of the text.
+    pub fn check_text_in(
+        &self,
+        text: &str,
+        files: &Path,
+    ) -> Result<Vec<CameraConfig>, Vec<Mistake>> {
+        let read = read_recipe(
+            text,
+            files,
+            &|file| files.join(file),
+            &self.bases(),
+            Purpose::Run,
+        );
+        read.map(|(cameras, _)| cameras)
+    }
+
+    /// Whether there is a recipe of that name.
+    pub fn exists(&self, name: &str) -> bool {
+        is_name(name) && self.folder.recipe(name).exists()
+    }
+
+    /// The files that belong to a recipe, in the order of their names.
+    pub fn files(&self, name: &str) -> Vec<PathBuf> {
+        if !is_name(name) {
+            return Vec::new();
+        }
+        let entries = fs::read_dir(self.folder.of_recipe(name))
+            .into_iter()
+            .flatten();
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        files.retain(|path| path.is_file());
+        files.sort();
+        files
+    }
+
+    /// The cameras as the recipe in force has them, or as the station's file has them.
+    pub fn cameras_in_force(&self) -> Vec<CameraConfig> {
+        let active = self.in_force.borrow().active.clone();
+        match active {
+            Some(active) => self
+                .read(&active.name, Purpose::Start)
+                .map(|read| read.cameras)
+                .unwrap_or_default(),
+            None => self.bases().to_vec(),
+        }
     }
 
     fn check_with(
