@@ -4,11 +4,11 @@ const ANSWER_WITHIN_MS = 10_000;
 
 export const NO_ANSWER = "The station does not answer.";
 
-/// The station's answer, `{ ok, text }`; null if none comes in time.
-export async function ask(path, options = {}) {
+/// The station's answer, `{ ok, status, text }`; null if none comes in time, 10 s or `within` ms.
+export async function ask(path, { within = ANSWER_WITHIN_MS, ...options } = {}) {
   try {
-    const response = await fetch(path, { ...options, signal: AbortSignal.timeout(ANSWER_WITHIN_MS) });
-    return { ok: response.ok, text: (await response.text()).trim() };
+    const response = await fetch(path, { ...options, signal: AbortSignal.timeout(within) });
+    return { ok: response.ok, status: response.status, text: (await response.text()).trim() };
   } catch {
     return null;
   }
@@ -19,3 +19,7 @@ export async function askJson(path) {
   const answer = await ask(path);
   return answer?.ok ? JSON.parse(answer.text) : null;
 }
+
+/// A request with a JSON body.
+export const send = (path, method, body, options = {}) =>
+  ask(path, { ...options, method, headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });

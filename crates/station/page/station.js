@@ -2,9 +2,10 @@
 
 import { NO_ANSWER, ask, askJson } from "./ask.js";
 import { Card } from "./card.js";
-import { confirmCommand, logIn, openFailure } from "./dialogs.js";
+import { openFailure } from "./dialogs.js";
 import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
+import { confirmCommand, logIn } from "./questions.js";
 
 /// The station sends a sign of life every two seconds.
 const OLD_AFTER_MS = 6000;

@@ -9,7 +9,7 @@ use axum::{
 use super::refusal::Refusal;
 
 /// Names, types and contents.
-const FILES: [(&str, &str, &str); 9] = [
+const FILES: [(&str, &str, &str); 26] = [
     (
         "style.css",
         "text/css; charset=utf-8",
@@ -39,6 +39,31 @@ const FILES: [(&str, &str, &str); 9] = [
         include_str!("../../page/pictures.js"),
     ),
     ("plots.js", JAVASCRIPT, include_str!("../../page/plots.js")),
+    (
+        "setup.html",
+        "text/html; charset=utf-8",
+        include_str!("../../page/setup.html"),
+    ),
+    (
+        "setup.css",
+        "text/css; charset=utf-8",
+        include_str!("../../page/setup.css"),
+    ),
+    ("questions.js", JAVASCRIPT, include_str!("../../page/questions.js")),
+    ("setup.js", JAVASCRIPT, include_str!("../../page/setup.js")),
+    ("setup-camera.js", JAVASCRIPT, include_str!("../../page/setup-camera.js")),
+    ("setup-draft.js", JAVASCRIPT, include_str!("../../page/setup-draft.js")),
+    ("setup-fields.js", JAVASCRIPT, include_str!("../../page/setup-fields.js")),
+    ("setup-frames.js", JAVASCRIPT, include_str!("../../page/setup-frames.js")),
+    ("setup-geometry.js", JAVASCRIPT, include_str!("../../page/setup-geometry.js")),
+    ("setup-object.js", JAVASCRIPT, include_str!("../../page/setup-object.js")),
+    ("setup-regions.js", JAVASCRIPT, include_str!("../../page/setup-regions.js")),
+    ("setup-ruler.js", JAVASCRIPT, include_str!("../../page/setup-ruler.js")),
+    ("setup-save.js", JAVASCRIPT, include_str!("../../page/setup-save.js")),
+    ("setup-shapes.js", JAVASCRIPT, include_str!("../../page/setup-shapes.js")),
+    ("setup-stage.js", JAVASCRIPT, include_str!("../../page/setup-stage.js")),
+    ("setup-teach.js", JAVASCRIPT, include_str!("../../page/setup-teach.js")),
+    ("setup-try.js", JAVASCRIPT, include_str!("../../page/setup-try.js")),
 ];
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
