@@ -2,7 +2,9 @@
 
 use std::{fs, path::PathBuf, sync::Arc};
 
+use gstinspectpublish::report::ReportedDefect;
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::{Draft, Mistaken, Setup};
 use crate::{
@@ -35,8 +37,10 @@ pub struct KeptFrame {
     pub before: Option<&'static str>,
     /// Number of places without a defect in the last trial.
     pub is_missed: u32,
-    /// Number of defects in the last trial.
-    pub defects: usize,
+    /// The largest defects that the last trial found.
+    pub defects: Vec<ReportedDefect>,
+    /// Their number by class.
+    pub counts: Map<String, Value>,
     /// The pixels.
     #[serde(skip)]
     pub frame: Arc<Frame>,
@@ -77,7 +81,8 @@ impl Frames {
             verdict: None,
             before: None,
             is_missed: 0,
-            defects: 0,
+            defects: Vec::new(),
+            counts: Map::new(),
             frame: kept.frame,
         });
         Ok(self.last_id)
