@@ -174,6 +174,7 @@ fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>, 
             answer["milliseconds"] = milliseconds.into();
             answer["revision"] = revision.into();
             answer["estimates"] = estimates;
+            answer["rate"] = rate(shared, frame).into();
             // Without it the page shows the boxes of the defects.
             let mask = judged.mask.png().unwrap_or_default();
             Live {
@@ -214,6 +215,16 @@ fn judged(
     };
     let judged = trial.judge(frame)?;
     Ok((judged, json!(trial.estimates())))
+}
+
+/// Frames per second of the camera; 0 if neither its inspection nor its caps tell.
+fn rate(shared: &Shared, frame: &Frame) -> f64 {
+    let state = shared.state();
+    if let Some(camera) = &state.running {
+        return camera.history().frame_rate;
+    }
+    let rate = frame.info().fps();
+    f64::from(rate.numer()) / f64::from(rate.denom().max(1))
 }
 
 fn picture(frame: &Frame) -> Vec<u8> {

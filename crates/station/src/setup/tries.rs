@@ -14,6 +14,18 @@ use serde::Serialize;
 use super::{Draft, draft::Shared};
 use crate::trial::{self, Counts, Table};
 
+/// Defects of a frame that are kept for the page.
+const SHOWN: usize = 50;
+
+/// What became of a kept frame.
+#[derive(Clone, Serialize)]
+pub struct Outcome {
+    id: u64,
+    verdict: &'static str,
+    /// The verdict of the trial before.
+    before: Option<&'static str>,
+}
+
 /// The state of the trial of the kept frames.
 #[derive(Default, Serialize)]
 pub struct Tries {
@@ -23,6 +35,7 @@ pub struct Tries {
     /// The last whole result, and the revision of the settings that it is of.
     pub good: Counts,
     pub failed: Counts,
+    pub rows: Vec<Outcome>,
     pub revision: Option<u64>,
     /// How long it took.
     pub milliseconds: f64,
@@ -95,19 +108,24 @@ impl Shared {
                 return;
             }
         };
+        let mut rows = Vec::new();
         for (row, id) in table.rows.iter().zip(ids) {
             if let Some(of) = state.frames.by_id(*id) {
                 of.before = of.verdict;
                 of.verdict = Some(row.verdict);
+                rows.push(Outcome {
+                    id: *id,
+                    verdict: row.verdict,
+                    before: of.before,
+                });
                 of.is_missed = row.missed;
-                of.defects = row
-                    .report
-                    .inspections
-                    .iter()
-                    .map(|of| of.defect_count)
-                    .sum();
+                let judged = row.report.inspections.last();
+                let defects = judged.map_or(&[][..], |of| &of.defects);
+                of.defects = defects[..defects.len().min(SHOWN)].to_vec();
+                of.counts = judged.map(|of| of.counts.clone()).unwrap_or_default();
             }
         }
+        state.tries.rows = rows;
         (state.tries.good, state.tries.failed) = (table.good, table.failed);
         (state.tries.revision, state.tries.milliseconds) = (Some(revision), milliseconds);
         state.tries.done = state.tries.all;

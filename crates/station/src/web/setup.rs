@@ -461,7 +461,7 @@ pub async fn save(
         Err(SaveRefused::Refused(sentence)) => return Err(conflict(sentence)),
         Err(SaveRefused::Changed(changes)) => {
             let sentence = "Somebody saved this recipe meanwhile. Nothing was saved; look at what changed, and begin again.";
-            let answer = json!({ "sentence": sentence, "changes": changes });
+            let answer = json!({ "text": sentence, "changes": changes });
             return Ok((StatusCode::CONFLICT, Json(answer)).into_response());
         }
     };
