@@ -105,7 +105,7 @@ impl Station {
             station.cameras.push(camera);
         }
         station.list.send_replace(Arc::new(station.cameras.clone()));
-        let served = serve(listener, station.list.subscribe(), access);
+        let served = serve(listener, station.list.subscribe(), access, None);
         runtime.spawn(async move { served.await.expect("the server runs") });
         station.runtime = Some(runtime);
         station
