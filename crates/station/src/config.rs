@@ -70,6 +70,29 @@ impl Config {
         read_file(path, Purpose::Start).map(|(config, _)| config)
     }
 
+    /// Where the page is served, and the file with its token, for a program that asks the running station. Nothing else of
+    /// the file is looked at.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be read, or the two are wrong.
+    pub fn address(path: &Path) -> Result<(SocketAddr, Option<PathBuf>), String> {
+        let text = text::read(path, MOST_BYTES).map_err(|why| format!("cannot be read: {why}"))?;
+        let mut mistakes = Mistakes::of(&text, path, Purpose::Start);
+        let document = document(&text, &mut mistakes);
+        let found = document.map(|document| {
+            let mut table = Table::new(document.get_ref(), 0..0, "the file");
+            let (listen, _) = listen(&mut table, &mut mistakes);
+            let token = table.string("token-file", &mut mistakes);
+            (listen, token.map(|(path, _)| path.into()))
+        });
+        let [mistakes, _] = mistakes.into_sorted();
+        match (found, mistakes.first()) {
+            (Some(found), None) => Ok(found),
+            (_, Some(mistake)) => Err(mistake.to_string()),
+            (None, None) => Err("cannot be read".to_owned()),
+        }
+    }
+
     /// Reads a file to check it: a credential that systemd passes to the service may be missing. Returns
     /// notes about what was not checked, too.
     ///

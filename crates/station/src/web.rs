@@ -9,6 +9,7 @@ mod connections;
 mod events;
 mod files;
 mod live;
+mod recipes;
 mod refusal;
 mod setup;
 mod waiting;
@@ -26,9 +27,11 @@ use axum::{
 use tokio::net::TcpListener;
 
 pub use access::{Access, Token};
+pub use recipes::USER;
 use refusal::Refusal;
 
 use crate::{
+    recipes::Recipes,
     setup::Setup,
     state::{Camera, Cameras},
 };
@@ -48,6 +51,7 @@ struct Site {
     cameras: Cameras,
     setup: Option<Arc<Setup>>,
     access: Access,
+    recipes: Option<Arc<Recipes>>,
     address: SocketAddr,
     attempts: access::Attempts,
     live: live::Places,
@@ -86,6 +90,7 @@ pub async fn serve(
     }
     let site = Arc::new(Site {
         cameras,
+        recipes: setup.as_ref().map(|setup| setup.recipes.clone()),
         setup,
         access,
         address,
@@ -117,6 +122,8 @@ fn router(site: Arc<Site>) -> Router {
         .route("/api/setup/cameras", get(setup::cameras))
         .route("/api/setup/drafts", post(setup::begin))
         .nest("/api/setup/drafts/{id}", of_draft())
+        .route("/api/recipes", get(recipes::list))
+        .route("/api/recipe", post(recipes::switch))
         .route("/live/{name}", get(live::live))
         .route("/failures/{name}/{picture}", get(live::failure))
         .route("/thumbnails/{name}/{picture}", get(live::thumbnail))

@@ -6,12 +6,15 @@ use super::{
     Stopped, accepted,
     parts::{Part, UNPACK},
 };
-use crate::{config::CameraConfig, source, state::Trouble};
+use crate::{
+    config::CameraConfig,
+    source::{self, Source},
+    state::Trouble,
+};
 
 /// `source ! queue ! clunpack ! capsfilter`, without the last two if the elements take the camera's frames.
 pub struct Front {
     source: gst::Bin,
-    /// `clunpack`, and the filter that names its format.
     unpack: Option<(Part, gst::Element)>,
 }
 
@@ -21,28 +24,21 @@ impl Front {
     /// # Errors
     /// The source cannot be made, or an element is missing.
     pub fn build(config: &CameraConfig) -> Result<Self, Stopped> {
-        let refused = |text: String| (Trouble::SettingsRefused, text);
-        let source = source::bin(&config.source);
-        let source =
-            source.map_err(|error| refused(format!("the source is no pipeline: {error}")))?;
-        let is_packed = config.unpack.get("packing").is_some_and(|of| of != "none");
-        let needs_unpack =
-            is_packed || source::needs_unpack(&config.source, &source, &accepted(config)?)?;
-        let unpack = match needs_unpack {
-            true => Some(unpack(config).map_err(|error| refused(error.message.into_owned()))?),
-            false => None,
+        let (source, needs_unpack) = open(config)?;
+        let refused = |error: gst::glib::BoolError| {
+            let text = error.message.into_owned();
+            (Trouble::SettingsRefused, text)
         };
-        Ok(Self { source, unpack })
+        let unpack = needs_unpack.then(|| unpack(config)).transpose();
+        Ok(Self {
+            source,
+            unpack: unpack.map_err(refused)?,
+        })
     }
 
     /// The source's elements and the queue.
     pub fn source(&self) -> &gst::Bin {
         &self.source
-    }
-
-    /// `clunpack`, if the frames need it.
-    pub(super) fn unpack(&self) -> Option<&Part> {
-        self.unpack.as_ref().map(|(part, _)| part)
     }
 
     /// The elements, in their order.
@@ -55,9 +51,29 @@ impl Front {
     }
 }
 
-fn unpack(config: &CameraConfig) -> Result<(Part, gst::Element), gst::glib::BoolError> {
+/// The source's elements and the queue, and whether the frames need `clunpack`.
+///
+/// # Errors
+/// The source cannot be made.
+pub(super) fn open(config: &CameraConfig) -> Result<(gst::Bin, bool), Stopped> {
+    let refused = |error: gst::glib::Error| {
+        let text = format!("the source is no pipeline: {error}");
+        (Trouble::SettingsRefused, text)
+    };
+    let source = source::bin(&config.source).map_err(refused)?;
+    let is_packed = config.unpack.get("packing").is_some_and(|of| of != "none");
+    let needs_unpack =
+        is_packed || source::needs_unpack(&config.source, &source, &accepted(config)?)?;
+    Ok((source, needs_unpack))
+}
+
+/// `clunpack`, and the filter that names its format.
+///
+/// # Errors
+/// An element is missing.
+pub(super) fn unpack(config: &CameraConfig) -> Result<(Part, gst::Element), gst::glib::BoolError> {
     let element = gst::ElementFactory::make("clunpack").build()?;
-    if let source::Source::Aravis {
+    if let Source::Aravis {
         pixel_format: Some(asked),
         ..
     } = &config.source

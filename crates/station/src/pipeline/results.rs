@@ -11,7 +11,10 @@ use std::{
 
 use clinspect_results::HistogramResult;
 use gst::{glib, prelude::*};
-use gstinspectpublish::{report::Report, time};
+use gstinspectpublish::{
+    report::{RecipeId, Report},
+    time,
+};
 
 use super::entry::Entry;
 use crate::{
@@ -40,6 +43,8 @@ pub struct Results {
     outlets: Outlets,
     /// The frames as they came.
     entry: Arc<Entry>,
+    /// The recipe of the analyzer.
+    recipe: Option<RecipeId>,
     /// For its property `line-scan`. Weak, because its pad owns this value.
     analyzer: glib::WeakRef<gst::Element>,
     stream: Mutex<Stream>,
@@ -68,7 +73,7 @@ struct Stream {
 impl Results {
     /// Watches the pad behind the analyzer.
     pub fn watch(
-        (analyzer, pad): (&gst::Element, &gst::Pad),
+        (analyzer, pad, recipe): (&gst::Element, &gst::Pad, &Option<RecipeId>),
         pipeline: &gst::Pipeline,
         camera: &Arc<Camera>,
         watched: &Arc<Watched>,
@@ -79,6 +84,7 @@ impl Results {
             watched: watched.clone(),
             outlets: outlets.clone(),
             entry: entry.clone(),
+            recipe: recipe.clone(),
             analyzer: analyzer.downgrade(),
             stream: Mutex::default(),
         };
@@ -126,9 +132,10 @@ impl Results {
             .zip(captured)
             .and_then(|(now, then)| now.checked_sub(then));
         let latency = latency.map(Duration::from);
-        let Some(report) = Report::of(buffer, Some(&self.camera.name), time) else {
+        let Some(mut report) = Report::of(buffer, Some(&self.camera.name), time) else {
             return;
         };
+        report.recipe.clone_from(&self.recipe);
         let report = Arc::new(report);
         self.count(&report, latency);
         self.keep(&report);

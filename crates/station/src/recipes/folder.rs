@@ -50,6 +50,11 @@ impl Folder {
         Ok(folder)
     }
 
+    /// A folder that is only read.
+    pub fn at(path: &Path) -> Self {
+        Self(path.to_owned())
+    }
+
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -66,15 +71,28 @@ impl Folder {
 
     /// The names of the recipes, sorted.
     pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let name = name.strip_suffix(".toml")?;
-            is_name(name).then(|| name.to_owned())
-        });
-        let mut names: Vec<String> = names.collect();
+        let stem = |path: &Path| Some(path.file_stem()?.to_str()?.to_owned());
+        let names = self.tables().filter_map(|path| stem(&path));
+        let mut names: Vec<String> = names.filter(|name| is_name(name)).collect();
         names.sort();
         names
+    }
+
+    /// Files that would be recipes if their names were.
+    pub fn bad_names(&self) -> Vec<PathBuf> {
+        let is_bad = |path: &PathBuf| {
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            !stem.is_some_and(is_name)
+        };
+        let mut bad: Vec<PathBuf> = self.tables().filter(is_bad).collect();
+        bad.sort();
+        bad
+    }
+
+    fn tables(&self) -> impl Iterator<Item = PathBuf> {
+        let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths.filter(|path| path.extension().is_some_and(|end| end == "toml"))
     }
 
     /// The text of a recipe.

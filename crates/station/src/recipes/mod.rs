@@ -132,8 +132,26 @@ impl Recipes {
         Ok((Arc::new(recipes), wanted))
     }
 
+    /// Every mistake in the recipes of a folder, each with file, line and column.
+    pub fn check(folder: &Path, bases: &[CameraConfig]) -> Vec<String> {
+        let folder = Folder::at(folder);
+        let mut told = Vec::new();
+        for name in folder.names() {
+            let path = folder.recipe(&name);
+            let file = |file: &str| folder.of_recipe(&name).join(file);
+            let text = folder.text(&name).map_err(whole);
+            let read =
+                text.and_then(|text| read_recipe(&text, &path, &file, bases, Purpose::Check));
+            let mistakes = read.err().unwrap_or_default();
+            told.extend((mistakes.iter()).map(|mistake| format!("{}:{mistake}", path.display())));
+        }
+        let bad = folder.bad_names();
+        told.extend((bad.iter()).map(|path| format!("{}:1:1: {NO_NAME}", path.display())));
+        told
+    }
+
     /// The folder.
-    pub fn folder(&self) -> &std::path::Path {
+    pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
@@ -178,13 +196,6 @@ impl Recipes {
     /// # Errors
     /// Its mistakes. One at 1:1 if there is no such recipe.
     pub fn read(&self, name: &str, purpose: Purpose) -> Result<Read, Vec<Mistake>> {
-        let whole = |text: String| {
-            vec![Mistake {
-                line: 1,
-                column: 1,
-                text,
-            }]
-        };
         if !is_name(name) {
             return Err(whole(NO_NAME.to_owned()));
         }
@@ -331,11 +342,7 @@ impl Recipes {
         file: &dyn Fn(&str) -> PathBuf,
     ) -> Result<Vec<CameraConfig>, Vec<Mistake>> {
         if !is_name(name) {
-            return Err(vec![Mistake {
-                line: 1,
-                column: 1,
-                text: NO_NAME.to_owned(),
-            }]);
+            return Err(whole(NO_NAME.to_owned()));
         }
         let path = self.folder.recipe(name);
         let read = read_recipe(text, &path, file, &self.bases(), Purpose::Run);
@@ -378,6 +385,15 @@ impl Recipes {
             );
         }
     }
+}
+
+/// A mistake of the recipe as a whole.
+fn whole(text: String) -> Vec<Mistake> {
+    vec![Mistake {
+        line: 1,
+        column: 1,
+        text,
+    }]
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
