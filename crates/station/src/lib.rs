@@ -13,6 +13,7 @@ pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;
 pub mod publishing;
+pub mod recipes;
 pub mod recorded;
 pub mod recording;
 mod secrets;

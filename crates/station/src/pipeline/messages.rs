@@ -66,7 +66,9 @@ impl Pipeline {
                 let _ = self.pipeline.recalculate_latency();
             }
             gst::MessageView::Element(element) => {
-                if let Some(structure) = element.structure() {
+                // What elements learned that are gone belongs to other settings.
+                let is_gone = self.has_gone(message);
+                if let Some(structure) = element.structure().filter(|_| !is_gone) {
                     self.element_message(structure, camera);
                 }
             }
@@ -79,6 +81,14 @@ impl Pipeline {
     fn is_part(&self, message: &gst::MessageRef) -> bool {
         let of = message.src();
         (self.parts.iter()).any(|part| Some(part.element.upcast_ref::<gst::Object>()) == of)
+    }
+
+    /// Whether one of the station's elements sent a message before others took its place.
+    fn has_gone(&self, message: &gst::MessageRef) -> bool {
+        let of = message
+            .src()
+            .and_then(|of| of.downcast_ref::<gst::Element>());
+        of.is_some_and(|of| of.parent().is_none())
     }
 
     /// Raises, logs or keeps the content of an element message.

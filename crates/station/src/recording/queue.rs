@@ -176,6 +176,7 @@ mod tests {
                 camera: None,
                 frame: 1,
                 time: String::new(),
+                recipe: None,
                 corrupted: false,
                 verdict: "fail",
                 inspections: Vec::new(),

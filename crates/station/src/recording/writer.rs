@@ -295,6 +295,7 @@ mod tests {
                 camera: Some("left".into()),
                 frame: self.frames,
                 time: String::new(),
+                recipe: None,
                 corrupted: false,
                 verdict: "fail",
                 inspections: Vec::new(),
