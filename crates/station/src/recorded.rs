@@ -99,7 +99,6 @@ pub struct Recorded {
     /// Why it was recorded.
     pub role: Role,
     /// What people said about it.
-    #[serde(flatten)]
     pub said: Option<Said>,
     #[serde(skip)]
     folder: PathBuf,
@@ -121,7 +120,7 @@ impl Recorded {
     /// # Errors
     /// The file is gone or cannot be read.
     pub fn picture(&self) -> io::Result<Vec<u8>> {
-        read(&png_file(&self.folder, &self.name), MOST_PICTURE)
+        read_bytes(&png_file(&self.folder, &self.name))
     }
 
     /// Width and height, px.
@@ -254,6 +253,11 @@ fn recorded(folder: &Path, camera: &str, name: &str) -> Option<Recorded> {
 /// A file, not a link to one.
 fn is_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|about| about.is_file())
+}
+
+/// The bytes of a picture file.
+pub(crate) fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    read(path, MOST_PICTURE)
 }
 
 /// A file of at most so many bytes.

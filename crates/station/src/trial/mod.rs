@@ -4,6 +4,7 @@
 //! The frames are those of a camera behind `clunpack` and before `clflatfield` and `clgaussian`.
 
 mod chain;
+pub mod folder;
 mod mask;
 mod settings;
 mod table;
