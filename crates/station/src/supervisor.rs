@@ -273,6 +273,8 @@ impl Run {
             let refused = |error| (Trouble::SettingsRefused, format!("recording: {error:#}"));
             self.recorder = Some(Arc::new(recorder.map_err(refused)?));
         }
+        let folder = self.config.recording.as_ref().map(|of| of.folder.clone());
+        *self.camera.recordings() = folder;
         Ok(self.recorder.clone())
     }
 

@@ -221,6 +221,11 @@ impl CameraConfig {
         }
     }
 
+    /// A camera with the defaults, whose frames come from elsewhere.
+    pub fn without_source(name: String) -> Self {
+        Self::new(name, Source::Description("videotestsrc".to_owned()))
+    }
+
     /// The name of the recipe that these settings belong to.
     pub fn recipe_name(&self) -> Option<&str> {
         self.recipe.as_ref().map(|recipe| recipe.name.as_str())
