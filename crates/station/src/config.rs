@@ -40,6 +40,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The file with the token that requests must carry.
     pub token_file: Option<PathBuf>,
+    /// A folder whose sub-folders of pictures are offered as cameras.
+    pub frames: Option<PathBuf>,
     /// Whether the page may give commands to cameras.
     pub allow_writing: bool,
     /// The cameras in the order of the file.
@@ -154,10 +156,12 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
             );
         }
     }
+    let frames = table.string("frames", mistakes);
     let cameras = cameras(table, mistakes);
     Config {
         listen,
         token_file: token.map(|(path, _)| path.into()),
+        frames: frames.map(|(path, _)| path.into()),
         allow_writing,
         cameras,
     }

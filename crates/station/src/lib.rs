@@ -6,6 +6,7 @@ mod bounded;
 mod clock;
 pub mod config;
 mod convert;
+pub mod found;
 pub mod log;
 pub mod metrics;
 pub mod pictures;

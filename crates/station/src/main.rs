@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::Parser;
 use clinspect_station::{
     config::Config,
-    error, info,
+    error, info, source,
     station::Station,
     systemd,
     web::{self, Access, Token},
@@ -77,6 +77,7 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
     gstclinspect::register_static()?;
     gstinspectoverlay::register_static()?;
     gstinspectpublish::register_static()?;
+    source::register()?;
     let read = if args.check {
         Config::check(&args.file)
     } else {

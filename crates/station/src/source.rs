@@ -1,6 +1,8 @@
 //! The source of a camera: the elements that the file describes, and a queue behind them.
 
 mod aravis;
+mod controls;
+mod folder;
 mod sent;
 
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed};
@@ -14,6 +16,8 @@ use crate::{
     state::{Camera, Trouble},
 };
 pub use aravis::explained;
+pub use controls::{Controls, set_controls};
+pub use folder::{description as folder_description, pictures, register};
 pub use sent::Sent;
 
 /// The queue's name.
@@ -36,6 +40,8 @@ pub enum Source {
         pixel_format: Option<Asked>,
         /// Size and rate; without a pixel format also the format.
         caps: Option<gst::Caps>,
+        /// What the camera is set to.
+        controls: Controls,
     },
 }
 
@@ -59,7 +65,8 @@ pub fn bin(source: &Source) -> Result<gst::Bin, glib::Error> {
             camera,
             pixel_format,
             caps,
-        } => aravis::bin(camera, pixel_format.as_ref(), caps.as_ref())?,
+            controls,
+        } => aravis::bin(camera, pixel_format.as_ref(), caps.as_ref(), *controls)?,
     };
     let queue = bin
         .by_name(QUEUE)
@@ -245,6 +252,7 @@ mod tests {
                 camera: name.into(),
                 pixel_format: None,
                 caps: Some(caps.clone()),
+                controls: Controls::default(),
             };
             let bin = bin(&source).expect("a source");
             let children = bin.children();

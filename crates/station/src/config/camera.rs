@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use crate::{
     pixel_format::{self, PixelFormat},
     recording, secrets,
-    source::{Asked, Source},
+    source::{Asked, Controls, Source},
 };
 
 use super::{
@@ -206,6 +206,7 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
     let aravis = table.string("aravis", mistakes);
     let caps = table.string("caps", mistakes);
     let pixel_format = pixel_format(table, aravis.is_some(), mistakes);
+    let controls = controls(table, aravis.is_some(), mistakes);
     let parsed = caps.as_ref().map(|(caps, _)| caps.parse::<gst::Caps>());
     if let Some((caps, span)) = &caps {
         if let Some(Err(_)) = parsed {
@@ -238,6 +239,7 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
                 camera,
                 pixel_format,
                 caps,
+                controls,
             };
             (source, span)
         }
@@ -254,6 +256,23 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
     };
     check_source(&source, &span, mistakes);
     source
+}
+
+/// What the camera is set to. Each camera has its own ranges, so only the camera can refuse a value.
+fn controls(table: &mut Table<'_, '_>, is_genicam: bool, mistakes: &mut Mistakes<'_>) -> Controls {
+    for key in ["exposure", "gain", "black-level"] {
+        if table.has(key) && !is_genicam {
+            let text = format!(
+                "{key} belongs to aravis; set a property of the element of source, or use the tool of the camera's maker"
+            );
+            mistakes.add(&table.place(key), text);
+        }
+    }
+    Controls {
+        exposure: table.number("exposure", 0.0..1e8, mistakes),
+        gain: table.number("gain", -1e6..1e6, mistakes),
+        black_level: table.number("black-level", -1e6..1e6, mistakes),
+    }
 }
 
 /// The pixel format that the camera is asked for.

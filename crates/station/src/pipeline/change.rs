@@ -9,7 +9,10 @@ use std::{
 use gst::prelude::*;
 
 use super::{FLAT_FIELD, GAUSSIAN, HISTOGRAM, Part, Pipeline};
-use crate::config::{CameraConfig, Properties, set, value_of};
+use crate::{
+    config::{CameraConfig, Properties, set, value_of},
+    source::{Source, set_controls},
+};
 
 /// Longest wait for the frames that show whether changed settings are used.
 const FRAMES_LIMIT: Duration = Duration::from_secs(1);
@@ -21,7 +24,7 @@ static NO_PROPERTIES: &Properties = &Properties::none();
 pub enum Changed {
     /// They are in force, and no frame was left out.
     Live,
-    /// An element refuses this property; the settings before are in force.
+    /// An element or the camera refuses a setting, for this reason; the settings before are in force.
     Refused(String),
     /// The pipeline must start again.
     NeedsStart,
@@ -52,6 +55,9 @@ impl Pipeline {
         let Some(changes) = self.changes(old, new) else {
             return Changed::NeedsStart;
         };
+        if let Err(why) = set_controls(&new.source, &self.source) {
+            return Changed::Refused(why);
+        }
         for change in &changes {
             set(change.element, change.name, change.new);
         }
@@ -62,7 +68,8 @@ impl Pipeline {
         for change in &changes {
             set(change.element, change.name, change.old);
         }
-        Changed::Refused(refused.name.to_owned())
+        let _ = set_controls(&old.source, &self.source);
+        Changed::Refused(format!("the new {} is refused", refused.name))
     }
 
     /// Waits until so many more frames have results, for at most [`FRAMES_LIMIT`].
@@ -86,6 +93,11 @@ impl Pipeline {
         // Without the element its properties have no effect, unless they now ask for it.
         if self.unpack.is_some() || new.unpack.get("packing") == old.unpack.get("packing") {
             same.unpack.clone_from(&old.unpack);
+        }
+        if let (Source::Aravis { controls, .. }, Source::Aravis { controls: before, .. }) =
+            (&mut same.source, &old.source)
+        {
+            *controls = *before;
         }
         same.flat_field.clone_from(&old.flat_field);
         same.gaussian.clone_from(&old.gaussian);
