@@ -44,6 +44,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The file with the token that requests must carry.
     pub token_file: Option<PathBuf>,
+    /// A folder whose sub-folders of pictures are offered as cameras.
+    pub frames: Option<PathBuf>,
     /// Whether the page may give commands to cameras.
     pub allow_writing: bool,
     /// The folder of the recipes, if products change.
@@ -194,9 +196,11 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
     } else {
         cameras(table, None, mistakes)
     };
+    let frames = table.string("frames", mistakes);
     Config {
         listen,
         token_file: token.map(|(path, _)| path.into()),
+        frames: frames.map(|(path, _)| path.into()),
         allow_writing,
         recipes,
         cameras,

@@ -15,6 +15,7 @@ use clinspect_station::{
     error, info,
     recipes::{Recipes, Switch},
     setup::Setup,
+    source,
     station::Station,
     systemd,
     web::{self, Access, Token},
@@ -135,6 +136,7 @@ fn start_gstreamer() -> anyhow::Result<()> {
     gstclinspect::register_static()?;
     gstinspectoverlay::register_static()?;
     gstinspectpublish::register_static()?;
+    source::register()?;
     Ok(())
 }
 
@@ -210,7 +212,7 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         }
         None => (None, None),
     };
-    let frames = None;
+    let frames = config.frames.clone();
     let station = Station::start(config, recipes.clone())?;
     let cameras = station.cameras();
     let of_file = |recipes| Setup::new(args.file.clone(), frames, recipes, cameras.clone());

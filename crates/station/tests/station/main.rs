@@ -9,6 +9,8 @@
 
 mod camera;
 mod check;
+mod controls;
+mod folder;
 mod formats;
 mod process;
 mod recordings;
