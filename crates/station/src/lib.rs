@@ -8,6 +8,7 @@ pub mod config;
 mod convert;
 pub mod log;
 pub mod metrics;
+pub mod mqtt;
 pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;
