@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use clinspect_station::{
     config::Config,
-    error, info,
+    error, info, mqtt,
     recipes::{Recipes, Switch},
     setup::Setup,
     source,
@@ -212,8 +212,12 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         }
         None => (None, None),
     };
-    let frames = config.frames.clone();
+    let (broker, frames) = (config.mqtt.clone(), config.frames.clone());
     let station = Station::start(config, recipes.clone())?;
+    if let (Some(settings), Some(recipes)) = (broker, &recipes) {
+        let topic = settings.recipe().map_err(anyhow::Error::msg)?;
+        tokio::spawn(mqtt::serve(topic, recipes.clone()));
+    }
     let cameras = station.cameras();
     let of_file = |recipes| Setup::new(args.file.clone(), frames, recipes, cameras.clone());
     let setup = recipes.map(of_file).map(Arc::new);

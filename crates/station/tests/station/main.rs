@@ -14,6 +14,7 @@ mod folder;
 mod formats;
 mod process;
 mod recordings;
+mod recipes;
 mod reload;
 mod simulated;
 mod systemd;
