@@ -49,21 +49,77 @@ const FILES: [(&str, &str, &str); 26] = [
         "text/css; charset=utf-8",
         include_str!("../../page/setup.css"),
     ),
-    ("questions.js", JAVASCRIPT, include_str!("../../page/questions.js")),
+    (
+        "questions.js",
+        JAVASCRIPT,
+        include_str!("../../page/questions.js"),
+    ),
     ("setup.js", JAVASCRIPT, include_str!("../../page/setup.js")),
-    ("setup-camera.js", JAVASCRIPT, include_str!("../../page/setup-camera.js")),
-    ("setup-draft.js", JAVASCRIPT, include_str!("../../page/setup-draft.js")),
-    ("setup-fields.js", JAVASCRIPT, include_str!("../../page/setup-fields.js")),
-    ("setup-frames.js", JAVASCRIPT, include_str!("../../page/setup-frames.js")),
-    ("setup-geometry.js", JAVASCRIPT, include_str!("../../page/setup-geometry.js")),
-    ("setup-object.js", JAVASCRIPT, include_str!("../../page/setup-object.js")),
-    ("setup-regions.js", JAVASCRIPT, include_str!("../../page/setup-regions.js")),
-    ("setup-ruler.js", JAVASCRIPT, include_str!("../../page/setup-ruler.js")),
-    ("setup-save.js", JAVASCRIPT, include_str!("../../page/setup-save.js")),
-    ("setup-shapes.js", JAVASCRIPT, include_str!("../../page/setup-shapes.js")),
-    ("setup-stage.js", JAVASCRIPT, include_str!("../../page/setup-stage.js")),
-    ("setup-teach.js", JAVASCRIPT, include_str!("../../page/setup-teach.js")),
-    ("setup-try.js", JAVASCRIPT, include_str!("../../page/setup-try.js")),
+    (
+        "setup-camera.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-camera.js"),
+    ),
+    (
+        "setup-draft.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-draft.js"),
+    ),
+    (
+        "setup-fields.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-fields.js"),
+    ),
+    (
+        "setup-frames.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-frames.js"),
+    ),
+    (
+        "setup-geometry.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-geometry.js"),
+    ),
+    (
+        "setup-object.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-object.js"),
+    ),
+    (
+        "setup-regions.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-regions.js"),
+    ),
+    (
+        "setup-ruler.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-ruler.js"),
+    ),
+    (
+        "setup-save.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-save.js"),
+    ),
+    (
+        "setup-shapes.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-shapes.js"),
+    ),
+    (
+        "setup-stage.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-stage.js"),
+    ),
+    (
+        "setup-teach.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-teach.js"),
+    ),
+    (
+        "setup-try.js",
+        JAVASCRIPT,
+        include_str!("../../page/setup-try.js"),
+    ),
 ];
 
 const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
