@@ -2,21 +2,29 @@
 //! frames.
 
 mod address;
+pub mod advice;
 mod bounded;
 mod clock;
 pub mod config;
 mod convert;
+pub mod found;
+pub mod frame;
 pub mod log;
 pub mod metrics;
 pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;
 pub mod publishing;
+pub mod recipes;
+pub mod recorded;
 pub mod recording;
 mod secrets;
+pub mod setup;
 pub mod source;
 pub mod state;
 pub mod station;
 pub mod supervisor;
 pub mod systemd;
+pub mod tap;
+pub mod trial;
 pub mod web;

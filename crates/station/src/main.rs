@@ -5,13 +5,16 @@ use std::{
     io::{self, Write},
     path::PathBuf,
     process::ExitCode,
+    sync::Arc,
 };
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use clinspect_station::{
     config::Config,
     error, info,
+    recipes::{Recipes, Switch},
+    setup::Setup,
     station::Station,
     systemd,
     web::{self, Access, Token},
@@ -20,8 +23,11 @@ use sd_notify::NotifyState;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
+    sync::mpsc,
     time::{Duration, MissedTickBehavior, interval},
 };
+
+mod client;
 
 /// Interval between two checks whether the cameras have started.
 const POLL: Duration = Duration::from_millis(50);
@@ -34,8 +40,14 @@ const CANNOT_RUN: u8 = 2;
 ///
 /// SIGHUP reads FILE again; SIGTERM and SIGINT stop the cameras in order.
 #[derive(Parser)]
-#[command(name = "clinspect-station", version)]
+#[command(
+    name = "clinspect-station",
+    version,
+    args_conflicts_with_subcommands = true
+)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Checks FILE, prints each mistake as FILE:LINE:COLUMN, and exits with 1 if there is one
     #[arg(long)]
     check: bool,
@@ -44,8 +56,17 @@ struct Args {
     file: PathBuf,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Lists the recipes of the running station, or switches all its cameras to one
+    Recipe(client::Args),
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Some(Command::Recipe(args)) = &args.command {
+        return client::run(args);
+    }
     let config = match read(&args) {
         Ok(Some(config)) => config,
         Ok(None) => return ExitCode::FAILURE,
@@ -54,6 +75,9 @@ fn main() -> ExitCode {
             return CANNOT_RUN.into();
         }
     };
+    if args.check && !check_recipes(&config) {
+        return ExitCode::FAILURE;
+    }
     if args.check {
         print(format_args!(
             "{}: no mistake, {} cameras",
@@ -104,6 +128,18 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
     }
 }
 
+/// Checks every recipe of the folder, and prints the mistakes. Returns whether there is none.
+fn check_recipes(config: &Config) -> bool {
+    let Some(folder) = config.recipes.as_ref().filter(|folder| folder.is_dir()) else {
+        return true;
+    };
+    let mistakes = Recipes::check(folder, &config.cameras);
+    for mistake in &mistakes {
+        print(format_args!("{mistake}"));
+    }
+    mistakes.is_empty()
+}
+
 /// Prints a line. The exit code says the result too, so a reader that has left, as `head` does, is no failure.
 fn print(text: fmt::Arguments<'_>) {
     match writeln!(io::stdout(), "{text}") {
@@ -151,8 +187,25 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         token,
         write: config.allow_writing,
     };
-    let mut station = Station::start(config)?;
-    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access));
+    let (recipes, mut switches) = match config.recipes.clone() {
+        Some(folder) => {
+            let opened = Recipes::open(folder.clone(), config.cameras.clone());
+            let (recipes, switches) = opened.with_context(|| {
+                format!(
+                    "the folder of the recipes {} cannot be used; let the station read and write there",
+                    folder.display()
+                )
+            })?;
+            (Some(recipes), Some(switches))
+        }
+        None => (None, None),
+    };
+    let frames = None;
+    let station = Station::start(config, recipes.clone())?;
+    let cameras = station.cameras();
+    let of_file = |recipes| Setup::new(args.file.clone(), frames, recipes, cameras.clone());
+    let setup = recipes.map(of_file).map(Arc::new);
+    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access, setup));
 
     let mut ready = interval(POLL);
     let mut is_ready = false;
@@ -169,8 +222,14 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
             _ = interrupt.recv() => break,
             _ = reload.recv() => {
                 systemd::reloading();
-                station.reload(&args.file);
-                systemd::notify(&[NotifyState::Ready]);
+                let (station, file) = (station.clone(), args.file.clone());
+                tokio::spawn(async move {
+                    station.reload(&file).await;
+                    systemd::notify(&[NotifyState::Ready]);
+                });
+            }
+            Some(wanted) = next(&mut switches) => {
+                tokio::spawn(station.clone().switch(wanted));
             }
             _ = ready.tick(), if !is_ready => {
                 if station.is_ready() {
@@ -192,4 +251,12 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
     systemd::notify(&[NotifyState::Stopping]);
     tokio::task::block_in_place(|| station.stop());
     Ok(())
+}
+
+/// The next switch that somebody wants; never, without recipes.
+async fn next(switches: &mut Option<mpsc::Receiver<Switch>>) -> Option<Switch> {
+    match switches {
+        Some(switches) => switches.recv().await,
+        None => std::future::pending().await,
+    }
 }

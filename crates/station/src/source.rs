@@ -13,6 +13,7 @@ use crate::{
     pixel_format::{BAYER, PixelFormat},
     state::{Camera, Trouble},
 };
+pub(crate) use aravis::NAME as GENICAM;
 pub use aravis::explained;
 pub use sent::Sent;
 
@@ -37,6 +38,16 @@ pub enum Source {
         /// Size and rate; without a pixel format also the format.
         caps: Option<gst::Caps>,
     },
+}
+
+impl Source {
+    /// Bits of a sample that the camera fills, if the file's pixel format says so and the caps of its frames do not.
+    pub fn bit_depth(&self) -> Option<u32> {
+        match self {
+            Self::Aravis { pixel_format, .. } => pixel_format.as_ref()?.format.bit_depth(),
+            Self::Description(_) => None,
+        }
+    }
 }
 
 /// A pixel format that the file asks for.

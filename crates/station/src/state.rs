@@ -14,7 +14,10 @@ use gstinspectpublish::report::Report;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::bounded::{Bounds, keep_newest};
+use crate::{
+    bounded::{Bounds, keep_newest},
+    tap::Tap,
+};
 
 /// A JPEG or PNG file in memory.
 pub type Picture = axum::body::Bytes;
@@ -35,6 +38,8 @@ pub struct Camera {
     pub live: watch::Sender<Option<Picture>>,
     /// Requests that read [`Self::live`] now.
     pub viewers: AtomicUsize,
+    /// Copies of its frames, for those who set it up.
+    pub tap: Tap,
     /// Numbers since the start of the station.
     pub counters: Counters,
     /// The last hour, the last failed frames, the roll.
@@ -294,6 +299,7 @@ impl Camera {
             report: watch::Sender::default(),
             live: watch::Sender::default(),
             viewers: AtomicUsize::new(0),
+            tap: Tap::default(),
             counters: Counters {
                 publish_connected: AtomicBool::new(true),
                 ..Counters::default()

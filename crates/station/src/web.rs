@@ -9,7 +9,9 @@ mod connections;
 mod events;
 mod files;
 mod live;
+mod recipes;
 mod refusal;
+mod setup;
 mod waiting;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -20,17 +22,26 @@ use axum::{
     extract::{DefaultBodyLimit, Request},
     middleware::{self, Next},
     response::Response,
-    routing::{get, post},
+    routing::{get, post, put},
 };
 use tokio::net::TcpListener;
 
 pub use access::{Access, Token};
+pub use recipes::USER;
 use refusal::Refusal;
 
-use crate::state::{Camera, Cameras};
+use crate::{
+    recipes::Recipes,
+    setup::Setup,
+    state::{Camera, Cameras},
+};
 
-/// Longest body of a request, bytes. A command is the longest.
+/// Longest body of most requests, bytes. A command is the longest.
 const MAX_BODY: usize = 4096;
+/// Longest settings of a draft, bytes: regions may have a thousand points.
+const MAX_SETTINGS: usize = 256 << 10;
+/// Largest picture of pixels that are not judged, bytes.
+const MAX_MASK: usize = 4 << 20;
 
 /// Longest time from a request's head to the head of its response.
 const ANSWER_WITHIN: Duration = Duration::from_secs(15);
@@ -38,7 +49,9 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 /// What all requests share.
 struct Site {
     cameras: Cameras,
+    setup: Option<Arc<Setup>>,
     access: Access,
+    recipes: Option<Arc<Recipes>>,
     address: SocketAddr,
     attempts: access::Attempts,
     live: live::Places,
@@ -59,7 +72,12 @@ impl Site {
 /// # Errors
 /// The address is not a loopback address and `access` has no token, or the listener has no
 /// address.
-pub async fn serve(listener: TcpListener, cameras: Cameras, access: Access) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    cameras: Cameras,
+    access: Access,
+    setup: Option<Arc<Setup>>,
+) -> io::Result<()> {
     let address = crate::address::canonical(listener.local_addr()?);
     if access.token.is_none() && !address.ip().is_loopback() {
         return Err(io::Error::new(
@@ -72,6 +90,8 @@ pub async fn serve(listener: TcpListener, cameras: Cameras, access: Access) -> i
     }
     let site = Arc::new(Site {
         cameras,
+        recipes: setup.as_ref().map(|setup| setup.recipes.clone()),
+        setup,
         access,
         address,
         attempts: access::Attempts::default(),
@@ -99,6 +119,11 @@ fn router(site: Arc<Site>) -> Router {
         .route("/api/cameras/{name}/report", get(api::report))
         .route("/api/cameras/{name}/failures/{id}", get(api::failure))
         .route("/api/cameras/{name}/command", post(api::command))
+        .route("/api/setup/cameras", get(setup::cameras))
+        .route("/api/setup/drafts", post(setup::begin))
+        .nest("/api/setup/drafts/{id}", of_draft())
+        .route("/api/recipes", get(recipes::list))
+        .route("/api/recipe", post(recipes::switch))
         .route("/live/{name}", get(live::live))
         .route("/failures/{name}/{picture}", get(live::failure))
         .route("/thumbnails/{name}/{picture}", get(live::thumbnail))
@@ -117,10 +142,52 @@ fn router(site: Arc<Site>) -> Router {
         .with_state(site)
 }
 
+/// What can be asked of a draft.
+fn of_draft() -> Router<Arc<Site>> {
+    Router::new()
+        .route("/", get(setup::state).delete(setup::end))
+        .route(
+            "/settings",
+            put(setup::settings).layer(DefaultBodyLimit::max(MAX_SETTINGS)),
+        )
+        .route("/live", get(setup::live))
+        .route("/live/{picture}", get(setup::live_picture))
+        .route("/measure", post(setup::measure))
+        .route("/frames", post(setup::keep))
+        .route("/collect", post(setup::collect))
+        .route(
+            "/frames/{frame}",
+            get(setup::frame_picture)
+                .put(setup::change_frame)
+                .delete(setup::forget_frame),
+        )
+        .route("/teach", post(setup::teach).delete(setup::stop_teaching))
+        .route("/teach/again", post(setup::teach_again))
+        .route("/try", post(setup::try_all))
+        .route(
+            "/mask",
+            put(setup::mask)
+                .delete(setup::no_mask)
+                .layer(DefaultBodyLimit::max(MAX_MASK)),
+        )
+        .route("/recipe", get(setup::recipe))
+        .route("/save", post(setup::save))
+}
+
+/// Longest body of a request, bytes.
+fn most_bytes(path: &str) -> usize {
+    let of_draft = path.strip_prefix("/api/setup/drafts/");
+    match of_draft.and_then(|rest| rest.split_once('/')) {
+        Some((_, "settings")) => MAX_SETTINGS,
+        Some((_, "mask")) => MAX_MASK,
+        _ => MAX_BODY,
+    }
+}
+
 /// Refuses a request that announces a large body, and ends one that takes too long.
 async fn small_and_in_time(request: Request, next: Next) -> Result<Response, Refusal> {
     let announced = request.body().size_hint().lower();
-    if announced > MAX_BODY as u64 {
+    if announced > most_bytes(request.uri().path()) as u64 {
         return Err(Refusal::TOO_LARGE);
     }
     tokio::time::timeout(ANSWER_WITHIN, next.run(request))

@@ -11,8 +11,12 @@ use std::{
 
 use clinspect_results::HistogramResult;
 use gst::{glib, prelude::*};
-use gstinspectpublish::{report::Report, time};
+use gstinspectpublish::{
+    report::{RecipeId, Report},
+    time,
+};
 
+use super::entry::Entry;
 use crate::{
     bounded::{Bounds, keep_newest},
     clock,
@@ -37,6 +41,10 @@ pub struct Results {
     camera: Arc<Camera>,
     watched: Arc<Watched>,
     outlets: Outlets,
+    /// The frames as they came.
+    entry: Arc<Entry>,
+    /// The recipe of the analyzer.
+    recipe: Option<RecipeId>,
     /// For its property `line-scan`. Weak, because its pad owns this value.
     analyzer: glib::WeakRef<gst::Element>,
     stream: Mutex<Stream>,
@@ -65,16 +73,18 @@ struct Stream {
 impl Results {
     /// Watches the pad behind the analyzer.
     pub fn watch(
-        (analyzer, pad): (&gst::Element, &gst::Pad),
+        (analyzer, pad, recipe): (&gst::Element, &gst::Pad, &Option<RecipeId>),
         pipeline: &gst::Pipeline,
         camera: &Arc<Camera>,
         watched: &Arc<Watched>,
-        outlets: &Outlets,
+        (outlets, entry): (&Outlets, &Arc<Entry>),
     ) {
         let results = Self {
             camera: camera.clone(),
             watched: watched.clone(),
             outlets: outlets.clone(),
+            entry: entry.clone(),
+            recipe: recipe.clone(),
             analyzer: analyzer.downgrade(),
             stream: Mutex::default(),
         };
@@ -122,9 +132,10 @@ impl Results {
             .zip(captured)
             .and_then(|(now, then)| now.checked_sub(then));
         let latency = latency.map(Duration::from);
-        let Some(report) = Report::of(buffer, Some(&self.camera.name), time) else {
+        let Some(mut report) = Report::of(buffer, Some(&self.camera.name), time) else {
             return;
         };
+        report.recipe.clone_from(&self.recipe);
         let report = Arc::new(report);
         self.count(&report, latency);
         self.keep(&report);
@@ -140,8 +151,13 @@ impl Results {
         if let Some(caps) = caps {
             self.outlets.pictures.offer(buffer, &caps, &report);
         }
-        if let (Some(recorder), Some(info)) = (&self.outlets.recorder, info) {
-            recorder.frame(buffer, &info, &report);
+        let as_it_came = self.entry.take(buffer.pts());
+        if let Some(recorder) = &self.outlets.recorder {
+            match (as_it_came, info) {
+                (Some((frame, info)), _) => recorder.frame(&frame, &info, &report),
+                (None, Some(info)) => recorder.frame(buffer, &info, &report),
+                (None, None) => {}
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The element's name.
-const NAME: &str = "clinspect-camera";
+pub(crate) const NAME: &str = "clinspect-camera";
 
 /// Formats in which every camera that has one of them can be negotiated. `aravissrc` takes `GRAY16_LE` for Mono16,
 /// which a camera of 10 or 12 bits may lack.

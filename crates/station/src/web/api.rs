@@ -62,7 +62,7 @@ pub fn summary(camera: &Camera) -> Value {
     let alarms: Value = alarms
         .map(|(time, text)| json!({ "time_ms": milliseconds(*time), "text": text }))
         .collect();
-    json!({
+    let mut summary = json!({
         "name": camera.name,
         "status": status,
         "status_text": text,
@@ -104,7 +104,10 @@ pub fn summary(camera: &Camera) -> Value {
         "recording_dropped": of.recording_dropped.load(Relaxed),
         "recording_errors": of.recording_errors.load(Relaxed),
         "recording_stopped": of.recording_stopped.load(Relaxed),
-    })
+    });
+    // The macro takes no longer list.
+    summary["recipe"] = json!(report.as_ref().and_then(|report| report.recipe.as_ref()));
+    summary
 }
 
 /// Listed defects by class, of all inspections.
@@ -262,6 +265,10 @@ pub async fn command(
 
 /// `GET /healthz`: whether every camera runs.
 pub async fn health(State(site): State<Arc<Site>>) -> Result<&'static str, Refusal> {
+    let recipes = site.recipes.as_ref();
+    if let Some(problem) = recipes.and_then(|recipes| recipes.in_force().borrow().problem.clone()) {
+        return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, problem.into()));
+    }
     let cameras = site.cameras.borrow().clone();
     let stopped = cameras
         .iter()

@@ -11,6 +11,7 @@ mod camera;
 mod check;
 mod formats;
 mod process;
+mod recordings;
 mod reload;
 mod simulated;
 mod systemd;

@@ -1,0 +1,576 @@
+//! A draft: a recipe that is being made, with the frames that it is tried on.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use toml_edit::{ArrayOfTables, DocumentMut, InlineTable, Item, Table};
+
+use super::{
+    Setup,
+    choices::Choice,
+    frames::Frames,
+    live::Live,
+    settings::{self, Notes, Settings},
+    teach::Teach,
+    tries::Tries,
+};
+use crate::{config::CameraConfig, frame::Frame, recipes::Recipes, state::Camera};
+
+/// Live frames that are kept to measure the object.
+const RECENT: usize = 8;
+/// Least time between two of them.
+const RECENT_PACE: Duration = Duration::from_millis(120);
+/// Name of a new camera.
+const NEW: &str = "camera";
+
+/// A mistake in the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Mistaken {
+    /// The key of the settings, as far as it is known.
+    pub key: String,
+    /// What is wrong, and what to do.
+    pub text: String,
+}
+
+/// A draft. Its thread ends when it is dropped.
+pub struct Draft {
+    /// Names it in a request.
+    pub id: String,
+    pub(super) shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the draft's thread and the requests share.
+pub(super) struct Shared {
+    pub recipes: Arc<Recipes>,
+    /// Files that the recipe will have.
+    pub folder: PathBuf,
+    pub state: Mutex<State>,
+    pub wake: Condvar,
+    /// The newest judged frame, and the one before: a page may still load its picture.
+    pub live: watch::Sender<VecDeque<Arc<Live>>>,
+    /// When the page asked last.
+    asked: Mutex<Instant>,
+    /// When the page asked last for live frames.
+    looked: Mutex<Option<Instant>>,
+    pub is_over: AtomicBool,
+}
+
+/// What a draft has.
+pub(super) struct State {
+    /// The recipe's text, in which this camera's table is changed.
+    pub document: DocumentMut,
+    /// The name of the camera in that text.
+    pub name: String,
+    /// The camera of the station that is set up, or looked at.
+    pub running: Option<Arc<Camera>>,
+    /// What was chosen.
+    pub choice: Option<Choice>,
+    pub settings: Settings,
+    pub notes: Notes,
+    /// The settings as an inspection takes them; `None` as long as they have mistakes.
+    pub config: Option<Arc<CameraConfig>>,
+    /// Counts the changes of `config`.
+    pub revision: u64,
+    /// When it changed.
+    pub changed: Instant,
+    /// The recipe that the draft began with, and its hash then.
+    pub base: Option<(String, String)>,
+    /// Its text then, or an empty one.
+    pub base_text: String,
+    /// The newest live frames, for measuring.
+    pub recent: VecDeque<(Instant, Arc<Frame>)>,
+    pub frames: Frames,
+    pub teach: Teach,
+    pub tries: Tries,
+    /// What of the camera can be set, if only the draft uses it.
+    pub controls: Value,
+}
+
+impl Draft {
+    /// Begins a draft and starts its thread.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(super) fn begin(
+        id: &str,
+        folder: PathBuf,
+        camera: Option<&str>,
+        setup: &Setup,
+    ) -> Result<Arc<Self>, String> {
+        let base = setup.recipes.in_force().borrow().active.clone();
+        let base_text = match &base {
+            Some(active) => setup
+                .recipes
+                .text(&active.name)
+                .map_err(|why| format!("the recipe {} cannot be read: {why}", active.name))?,
+            None => String::new(),
+        };
+        let running = match camera {
+            Some(name) => {
+                let camera = setup.camera(name);
+                Some(camera.ok_or_else(|| "the station has no such camera".to_owned())?)
+            }
+            None => None,
+        };
+        let others = station_cameras(setup);
+        let mut document = document(&base_text, &others)?;
+        let name = match camera {
+            Some(name) => name.to_owned(),
+            None => free_name(&document),
+        };
+        let mut shown = settings::of_table(&merged(&setup.file, &mut document, &name));
+        let own = table_of(&mut document, &name);
+        // What the page shows is in the recipe, so that a later change of the station's file changes no recipe unseen.
+        settings::write(&shown, &Notes::new(), own);
+        shown.insert("name".to_owned(), name.as_str().into());
+        let choice = running
+            .as_ref()
+            .map(|camera| super::choices::running(&camera.name));
+        shown.insert(
+            "source".to_owned(),
+            choice
+                .as_ref()
+                .map_or(Value::Null, |of| of.id.as_str().into()),
+        );
+        fs::create_dir(&folder)
+            .map_err(|why| format!("the folder of recipes refuses files: {why}"))?;
+        if let Some(base) = &base {
+            take_files(&setup.recipes.files(&base.name), &folder);
+        }
+        let shared = Arc::new(Shared {
+            recipes: setup.recipes.clone(),
+            folder,
+            state: Mutex::new(State {
+                document,
+                name,
+                running,
+                choice,
+                settings: shown,
+                notes: Notes::new(),
+                config: None,
+                revision: 0,
+                changed: Instant::now(),
+                base: base.map(|of| (of.name.to_string(), of.hash.to_string())),
+                base_text,
+                recent: VecDeque::new(),
+                frames: Frames::default(),
+                teach: Teach::default(),
+                tries: Tries::default(),
+                controls: Value::Null,
+            }),
+            wake: Condvar::new(),
+            live: watch::Sender::default(),
+            asked: Mutex::new(Instant::now()),
+            looked: Mutex::new(None),
+            is_over: AtomicBool::new(false),
+        });
+        // Without a camera the settings have a mistake, which the page knows.
+        let _ = shared.check();
+        let of_thread = shared.clone();
+        let thread = std::thread::Builder::new().name("set-up".to_owned());
+        let thread = thread
+            .spawn(move || super::live::run(&of_thread))
+            .map_err(|why| why.to_string())?;
+        Ok(Arc::new(Self {
+            id: id.to_owned(),
+            shared,
+            thread: Some(thread),
+        }))
+    }
+
+    /// Time since somebody asked about it.
+    pub fn idle(&self) -> Duration {
+        let asked = self
+            .shared
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        asked.elapsed()
+    }
+
+    /// Somebody asks about it.
+    pub fn touch(&self) {
+        *self
+            .shared
+            .asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// The newest judged frames, as they come. They are made while somebody asks for them.
+    pub fn look(&self) -> watch::Receiver<VecDeque<Arc<Live>>> {
+        *self
+            .shared
+            .looked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        self.shared.wake.notify_all();
+        self.shared.live.subscribe()
+    }
+
+    /// What the page shows of it.
+    pub fn state(&self) -> Value {
+        let state = self.shared.state();
+        let is_running = state
+            .running
+            .as_ref()
+            .is_some_and(|_| state.choice.as_ref().is_none_or(|of| of.kind == "running"));
+        let size = state
+            .recent
+            .back()
+            .map(|(_, frame)| [frame.info().width(), frame.info().height()]);
+        json!({
+            "id": self.id,
+            "name": state.name,
+            "source": state.choice.as_ref().map(|of| &of.id),
+            "settings": state.settings,
+            "is_running_camera": is_running,
+            "frames": state.frames.list(),
+            "teach": state.teach,
+            "try": state.tries,
+            "base": state.base.as_ref().map(|(recipe, hash)| json!({ "recipe": recipe, "hash": hash })),
+            "size": size,
+            "has_mask": self.shared.folder.join(state.mask_file()).exists(),
+            "is_valid": state.config.is_some(),
+            "controls": state.controls.get("controls"),
+            "formats": state.controls.get("formats"),
+        })
+    }
+
+    /// Changes the settings, as the page sent them. With a mistake the settings before stay in force.
+    ///
+    /// # Errors
+    /// The mistakes.
+    pub fn change(&self, settings: Settings, setup: &Setup) -> Result<(), Vec<Mistaken>> {
+        let mistake = |key: &str, text: String| {
+            vec![Mistaken {
+                key: key.to_owned(),
+                text,
+            }]
+        };
+        settings::check(&settings).map_err(|(key, text)| mistake(&key, text))?;
+        let id = settings.get("source").and_then(Value::as_str);
+        let choice = match id {
+            None => None,
+            Some(id) => {
+                let choice = setup.choices.by_id(id);
+                let gone = || {
+                    mistake(
+                        "source",
+                        "this camera is no longer there; choose another one".to_owned(),
+                    )
+                };
+                Some(choice.ok_or_else(gone)?)
+            }
+        };
+        let running = choice
+            .as_ref()
+            .and_then(|of| of.camera.as_deref())
+            .and_then(|name| setup.camera(name));
+        let mut state = self.shared.state();
+        let before = (
+            state.document.clone(),
+            state.name.clone(),
+            state.settings.clone(),
+            state.choice.clone(),
+            state.running.clone(),
+        );
+        let name = settings
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        if name != state.name {
+            if state.document_has(name) {
+                return Err(mistake(
+                    "name",
+                    "another camera of the recipe has this name".to_owned(),
+                ));
+            }
+            let is_of_station = station_cameras(setup).contains(&state.name);
+            if is_of_station {
+                return Err(mistake(
+                    "name",
+                    "the station's file gives this camera its name".to_owned(),
+                ));
+            }
+            let old = state.name.clone();
+            table_of(&mut state.document, &old).insert("name", toml_edit::value(name));
+            state.name = name.to_owned();
+        }
+        let name = state.name.clone();
+        let notes = state.notes.clone();
+        let table = table_of(&mut state.document, &name);
+        if let Some((key, value)) = choice.as_ref().and_then(|of| of.key.as_ref()) {
+            for other in ["source", "aravis", "caps"] {
+                table.remove(other);
+            }
+            table.insert(key, toml_edit::value(value.as_str()));
+        }
+        settings::write(&settings, &notes, table);
+        state.settings = settings;
+        (state.choice, state.running) = (choice, running);
+        drop(state);
+        let checked = self.shared.check();
+        if checked.is_err() {
+            let mut state = self.shared.state();
+            (
+                state.document,
+                state.name,
+                state.settings,
+                state.choice,
+                state.running,
+            ) = before;
+        } else if self.shared.state().tries.is_shown() {
+            self.try_all();
+        }
+        checked
+    }
+
+    /// The newest live frames, to measure the object.
+    pub fn recent(&self) -> Vec<Arc<Frame>> {
+        let state = self.shared.state();
+        state
+            .recent
+            .iter()
+            .map(|(_, frame)| frame.clone())
+            .collect()
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        self.shared.is_over.store(true, Relaxed);
+        self.shared.state().tries.stop();
+        self.shared.wake.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It may wait for a driver; a request must not. What it leaves in the folder goes at the next start.
+            let shared = self.shared.clone();
+            std::thread::spawn(move || {
+                let _ = thread.join();
+                let _ = fs::remove_dir_all(&shared.folder);
+            });
+        }
+    }
+}
+
+impl Shared {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the page looks at live frames.
+    pub fn is_looked_at(&self, within: Duration) -> bool {
+        let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        looked.is_some_and(|when| when.elapsed() < within)
+    }
+
+    /// Reads the text as the station would, and takes what it says of this camera.
+    ///
+    /// # Errors
+    /// The mistakes; the settings before stay in force.
+    pub fn check(&self) -> Result<(), Vec<Mistaken>> {
+        let (text, name) = {
+            let state = self.state();
+            (state.document.to_string(), state.name.clone())
+        };
+        let read = self.recipes.check_text_in(&text, &self.folder);
+        let cameras = read.map_err(|mistakes| {
+            mistakes
+                .into_iter()
+                .map(|mistake| Mistaken {
+                    key: key_at(&text, mistake.line),
+                    text: mistake.text,
+                })
+                .collect::<Vec<_>>()
+        })?;
+        let config = cameras.into_iter().find(|of| of.name == name);
+        let mut state = self.state();
+        if state.config.as_deref() != config.as_ref() {
+            state.config = config.map(Arc::new);
+            state.revision += 1;
+            state.changed = Instant::now();
+        }
+        drop(state);
+        self.wake.notify_all();
+        Ok(())
+    }
+
+    /// Keeps a live frame to measure the object, a few each second.
+    pub fn remember(&self, frame: &Arc<Frame>) {
+        let mut state = self.state();
+        let newest = state.recent.back();
+        if newest.is_some_and(|(when, _)| when.elapsed() < RECENT_PACE) {
+            return;
+        }
+        let is_same = |of: &Arc<Frame>| of.info() == frame.info();
+        if newest.is_some_and(|(_, of)| !is_same(of)) {
+            state.recent.clear();
+        }
+        state.recent.push_back((Instant::now(), frame.clone()));
+        if state.recent.len() > RECENT {
+            state.recent.pop_front();
+        }
+    }
+}
+
+impl Shared {
+    /// Names the mask in the recipe, or names none.
+    pub fn name_mask(&self, file: Option<&String>) {
+        let mut state = self.state();
+        let analyzer = state
+            .settings
+            .get("analyzer")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let name = state.name.clone();
+        let table = table_of(&mut state.document, &name);
+        let Some(analysis) = table
+            .entry(&analyzer)
+            .or_insert(Item::Table(Table::new()))
+            .as_table_like_mut()
+        else {
+            return;
+        };
+        let ignore = analysis
+            .entry("ignore")
+            .or_insert(toml_edit::value(InlineTable::new()));
+        if let Some(ignore) = ignore.as_table_like_mut() {
+            match file {
+                Some(file) => drop(ignore.insert("mask", toml_edit::value(file))),
+                None => drop(ignore.remove("mask")),
+            }
+            if ignore.is_empty() {
+                analysis.remove("ignore");
+            }
+        }
+    }
+}
+
+impl State {
+    /// The camera's mask in the recipe's folder.
+    pub fn mask_file(&self) -> String {
+        format!("{}-ignore.png", self.name)
+    }
+
+    fn document_has(&self, name: &str) -> bool {
+        tables(&self.document).any(|table| name_of(table) == Some(name))
+    }
+}
+
+/// Copies what belongs to the recipe in force: its models and masks. Without a file the camera says what it lacks.
+fn take_files(files: &[PathBuf], folder: &Path) {
+    for file in files {
+        if let Some(name) = file.file_name() {
+            let _ = fs::copy(file, folder.join(name));
+        }
+    }
+}
+
+/// The names of the cameras of the station's file.
+fn station_cameras(setup: &Setup) -> Vec<String> {
+    let cameras = setup.recipes.bases();
+    cameras.iter().map(|camera| camera.name.clone()).collect()
+}
+
+/// The camera's table in the station's file, with the keys of the recipe in their places.
+fn merged(file: &Path, recipe: &mut DocumentMut, name: &str) -> Table {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let file: DocumentMut = text.parse().unwrap_or_default();
+    let mut table = tables(&file)
+        .find(|table| name_of(table) == Some(name))
+        .cloned()
+        .unwrap_or_default();
+    let own = table_of(recipe, name);
+    if settings::ANALYZERS
+        .iter()
+        .any(|analyzer| own.contains_key(analyzer))
+    {
+        for analyzer in settings::ANALYZERS {
+            table.remove(analyzer);
+        }
+    }
+    for (key, item) in own.iter() {
+        table.insert(key, item.clone());
+    }
+    table
+}
+
+/// The recipe's text with a table for each camera of the station.
+fn document(text: &str, cameras: &[String]) -> Result<DocumentMut, String> {
+    let mut document: DocumentMut = text
+        .parse()
+        .map_err(|why| format!("the recipe in force is no TOML: {why}"))?;
+    for name in cameras {
+        table_of(&mut document, name);
+    }
+    Ok(document)
+}
+
+fn tables(document: &DocumentMut) -> impl Iterator<Item = &Table> {
+    let list = document.get("camera").and_then(Item::as_array_of_tables);
+    list.into_iter().flatten()
+}
+
+fn name_of(table: &Table) -> Option<&str> {
+    table.get("name")?.as_str()
+}
+
+/// The table of a camera, which is made if it is missing.
+pub(super) fn table_of<'d>(document: &'d mut DocumentMut, name: &str) -> &'d mut Table {
+    let list = document
+        .entry("camera")
+        .or_insert_with(|| Item::ArrayOfTables(ArrayOfTables::new()));
+    if !list.is_array_of_tables() {
+        *list = Item::ArrayOfTables(ArrayOfTables::new());
+    }
+    let at = list
+        .as_array_of_tables()
+        .and_then(|list| list.iter().position(|table| name_of(table) == Some(name)));
+    if at.is_none()
+        && let Some(list) = list.as_array_of_tables_mut()
+    {
+        let mut table = Table::new();
+        table.insert("name", toml_edit::value(name));
+        list.push(table);
+    }
+    let last = list
+        .as_array_of_tables()
+        .map_or(0, |list| list.len().saturating_sub(1));
+    list.get_mut(at.unwrap_or(last))
+        .and_then(Item::as_table_mut)
+        .unwrap_or_else(|| unreachable!("the list has the table"))
+}
+
+/// A name that no camera of the recipe has.
+fn free_name(document: &DocumentMut) -> String {
+    let is_free = |name: &str| tables(document).all(|table| name_of(table) != Some(name));
+    let numbered = (2..).map(|number| format!("{NEW}-{number}"));
+    std::iter::once(NEW.to_owned())
+        .chain(numbered)
+        .find(|name| is_free(name))
+        .unwrap_or_default()
+}
+
+/// The key in that line of the text.
+fn key_at(text: &str, line: usize) -> String {
+    let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let key = line.split('=').next().unwrap_or_default();
+    key.trim()
+        .trim_matches(['[', ']'])
+        .trim_start_matches("camera.")
+        .to_owned()
+}

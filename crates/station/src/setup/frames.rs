@@ -1,0 +1,290 @@
+//! Frames that a draft keeps, for teaching and trying.
+
+use std::{fs, path::PathBuf, sync::Arc};
+
+use gstinspectpublish::report::ReportedDefect;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Draft, Mistaken, Setup};
+use crate::{
+    frame::Frame,
+    recorded,
+    trial::{Kept, Label, Trial},
+};
+
+/// Most frames of a draft.
+pub const MOST: usize = 1000;
+/// Most bytes of their pixels.
+const MOST_BYTES: usize = 1 << 30;
+
+/// A frame that is kept.
+#[derive(Clone, Serialize)]
+pub struct KeptFrame {
+    /// Number of the frame in its draft.
+    pub id: u64,
+    /// Where it is from.
+    pub name: String,
+    /// What people said: `good` or `failed`.
+    pub label: Label,
+    /// Whether it teaches and is tried.
+    pub used: bool,
+    /// Places of defects that must be found, `[x, y, width, height]`, px.
+    pub missed: Vec<[u32; 4]>,
+    /// The verdict of the last trial.
+    pub verdict: Option<&'static str>,
+    /// The verdict of the trial before.
+    pub before: Option<&'static str>,
+    /// Number of places without a defect in the last trial.
+    pub is_missed: u32,
+    /// The largest defects that the last trial found.
+    pub defects: Vec<ReportedDefect>,
+    /// Their number by class.
+    pub counts: Map<String, Value>,
+    /// The pixels.
+    #[serde(skip)]
+    pub frame: Arc<Frame>,
+}
+
+/// The frames of a draft, bounded in number and bytes.
+#[derive(Default)]
+pub struct Frames {
+    list: Vec<KeptFrame>,
+    last_id: u64,
+}
+
+impl Frames {
+    /// The frames, the oldest first.
+    pub fn list(&self) -> &[KeptFrame] {
+        &self.list
+    }
+
+    /// Keeps a frame; returns its number.
+    ///
+    /// # Errors
+    /// A sentence, if there is no room.
+    pub fn keep(&mut self, kept: Kept) -> Result<u64, String> {
+        let bytes: usize = self.list.iter().map(|of| of.frame.bytes()).sum();
+        if self.list.len() >= MOST || bytes + kept.frame.bytes() > MOST_BYTES {
+            return Err(format!(
+                "{} frames are kept, and there is no room for more; remove some",
+                self.list.len()
+            ));
+        }
+        self.last_id += 1;
+        self.list.push(KeptFrame {
+            id: self.last_id,
+            name: kept.name,
+            label: kept.label,
+            used: true,
+            missed: kept.missed,
+            verdict: None,
+            before: None,
+            is_missed: 0,
+            defects: Vec::new(),
+            counts: Map::new(),
+            frame: kept.frame,
+        });
+        Ok(self.last_id)
+    }
+
+    /// A frame by its number.
+    pub fn by_id(&mut self, id: u64) -> Option<&mut KeptFrame> {
+        self.list.iter_mut().find(|of| of.id == id)
+    }
+
+    /// Forgets a frame; whether there was one.
+    pub fn forget(&mut self, id: u64) -> bool {
+        let before = self.list.len();
+        self.list.retain(|of| of.id != id);
+        self.list.len() < before
+    }
+
+    /// The frames that are tried.
+    pub fn tried(&self) -> (Vec<u64>, Vec<Kept>) {
+        let used = self.list.iter().filter(|of| of.used);
+        let kept = used.map(|of| {
+            let kept = Kept {
+                name: of.name.clone(),
+                frame: of.frame.clone(),
+                label: of.label,
+                missed: of.missed.clone(),
+            };
+            (of.id, kept)
+        });
+        kept.unzip()
+    }
+
+    /// The good frames that teach.
+    pub fn good(&self) -> (Vec<u64>, Vec<Arc<Frame>>) {
+        let good = self
+            .list
+            .iter()
+            .filter(|of| of.used && of.label == Label::Good);
+        good.map(|of| (of.id, of.frame.clone())).unzip()
+    }
+}
+
+impl Draft {
+    /// Keeps the newest live frame; returns its number.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn keep_live(&self, label: Label) -> Result<u64, String> {
+        let frame = self
+            .shared
+            .live
+            .borrow()
+            .back()
+            .and_then(|live| live.frame.clone());
+        let frame = frame.ok_or("no frame has come yet")?;
+        let mut state = self.shared.state();
+        let word = match label {
+            Label::Good => "good",
+            Label::Failed => "failed",
+        };
+        let name = format!("{word} frame {}", state.frames.last_id + 1);
+        state.frames.keep(Kept {
+            name,
+            frame,
+            label,
+            missed: Vec::new(),
+        })
+    }
+
+    /// Loads frames with what people said about them: the recordings of the camera, or those of a folder that the station
+    /// offers.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn collect(&self, from: &str, setup: &Setup) -> Result<Collected, String> {
+        let (folder, camera) = match from {
+            "recordings" => self
+                .recordings()
+                .ok_or("the camera does not record; set recording in the station's file")?,
+            id => {
+                let choice = setup
+                    .choices
+                    .by_id(id)
+                    .filter(|choice| choice.kind == "folder");
+                let choice = choice.ok_or("the folder is no longer there")?;
+                let root = setup
+                    .choices
+                    .frames()
+                    .ok_or("the station's file names no folder of frames")?;
+                (root.join(choice.label), None)
+            }
+        };
+        let mut collected = Collected::default();
+        for kept in recorded::list(&folder, camera.as_deref())? {
+            match kept.load() {
+                Ok(kept) => {
+                    self.shared.state().frames.keep(kept)?;
+                    collected.added += 1;
+                }
+                Err(_) => collected.unreadable += 1,
+            }
+        }
+        Ok(collected)
+    }
+
+    fn recordings(&self) -> Option<(PathBuf, Option<String>)> {
+        let state = self.shared.state();
+        let settings = state.config.as_ref()?.recording.as_ref()?;
+        Some((settings.folder.clone(), Some(state.name.clone())))
+    }
+
+    /// A frame that is kept.
+    pub fn frame(&self, id: u64) -> Option<Arc<Frame>> {
+        self.shared
+            .state()
+            .frames
+            .by_id(id)
+            .map(|of| of.frame.clone())
+    }
+
+    /// Changes what is known about a kept frame; `None` if there is no such frame.
+    pub fn change_frame(
+        &self,
+        id: u64,
+        label: Option<Label>,
+        used: Option<bool>,
+        missed: Option<Vec<[u32; 4]>>,
+    ) -> Option<KeptFrame> {
+        let mut state = self.shared.state();
+        let of = state.frames.by_id(id)?;
+        of.label = label.unwrap_or(of.label);
+        of.used = used.unwrap_or(of.used);
+        if let Some(missed) = missed {
+            // Somebody who shows a defect says that the frame must fail.
+            if !missed.is_empty() {
+                of.label = Label::Failed;
+            }
+            of.missed = missed;
+        }
+        Some(of.clone())
+    }
+
+    /// Forgets a kept frame; whether there was one.
+    pub fn forget_frame(&self, id: u64) -> bool {
+        self.shared.state().frames.forget(id)
+    }
+
+    /// The marked pixels of a frame under the settings in force, as PNG.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn mask_of(&self, frame: &Frame) -> Result<Vec<u8>, String> {
+        let config = self.shared.state().config.clone();
+        let config = config.ok_or("correct the settings first")?;
+        let mut trial = Trial::start(&config, frame.info())?;
+        trial.judge(frame)?.mask.png()
+    }
+
+    /// Sets the picture of the pixels that are not judged, or removes it. With a mistake the one before stays.
+    ///
+    /// # Errors
+    /// The mistakes.
+    pub fn set_mask(&self, picture: Option<&[u8]>) -> Result<(), Vec<Mistaken>> {
+        let mistake = |text: String| {
+            vec![Mistaken {
+                key: "mask".to_owned(),
+                text,
+            }]
+        };
+        let file = self.shared.state().mask_file();
+        let path = self.shared.folder.join(&file);
+        let before = fs::read(&path).ok();
+        let written = match picture {
+            Some(picture) => {
+                Frame::read(picture).map_err(mistake)?;
+                fs::write(&path, picture)
+            }
+            None if before.is_some() => fs::remove_file(&path),
+            None => Ok(()),
+        };
+        written.map_err(|why| mistake(format!("the folder of recipes refuses the file: {why}")))?;
+        self.shared.name_mask(picture.is_some().then_some(&file));
+        let checked = self.shared.check();
+        if checked.is_err() {
+            // As it was.
+            let _ = match &before {
+                Some(before) => fs::write(&path, before),
+                None => fs::remove_file(&path),
+            };
+            self.shared.name_mask(before.is_some().then_some(&file));
+        }
+        // The element reads a mask when the property is set.
+        self.shared.state().revision += 1;
+        checked
+    }
+}
+
+/// How many frames were loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Collected {
+    /// Frames that are kept now.
+    pub added: usize,
+    /// Files that are no pictures.
+    pub unreadable: usize,
+}

@@ -1,0 +1,134 @@
+//! Setting up a camera by looking: drafts of recipes, which touch nothing that runs until they are saved.
+
+mod choices;
+mod draft;
+mod feed;
+mod focus;
+mod frames;
+mod live;
+mod references;
+mod save;
+mod settings;
+mod teach;
+mod tries;
+
+use std::{
+    collections::hash_map::RandomState,
+    fs,
+    hash::BuildHasher,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+pub use choices::{Choice, Choices};
+pub use draft::{Draft, Mistaken};
+pub use frames::KeptFrame;
+pub use live::Live;
+pub use save::SaveRefused;
+pub use settings::Settings;
+pub use teach::What;
+
+use crate::{recipes::Recipes, state::Cameras};
+
+/// Drafts at once.
+const DRAFTS: usize = 8;
+/// A draft that nobody asks about for this long ends.
+const FORGOTTEN: Duration = Duration::from_secs(30 * 60);
+/// Beginning of the names of drafts' folders.
+const FOLDER: &str = ".draft-";
+
+/// Why there is no draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoDraft {
+    /// None has this identifier.
+    Unknown,
+    /// A sentence.
+    Refused(String),
+}
+
+/// The drafts of a station.
+pub struct Setup {
+    /// The recipes.
+    pub recipes: Arc<Recipes>,
+    /// Cameras to choose from.
+    pub choices: Choices,
+    /// The station's file.
+    pub(crate) file: PathBuf,
+    cameras: Cameras,
+    drafts: Mutex<Vec<Arc<Draft>>>,
+}
+
+impl Setup {
+    /// No drafts yet. Folders of drafts that a crash left are removed.
+    pub fn new(
+        file: PathBuf,
+        frames: Option<PathBuf>,
+        recipes: Arc<Recipes>,
+        cameras: Cameras,
+    ) -> Self {
+        for entry in fs::read_dir(recipes.folder())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            if entry.file_name().to_string_lossy().starts_with(FOLDER) {
+                // What cannot be removed takes a little room.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        Self {
+            choices: Choices::new(frames, cameras.clone(), recipes.clone()),
+            file,
+            recipes,
+            cameras,
+            drafts: Mutex::default(),
+        }
+    }
+
+    fn drafts(&self) -> MutexGuard<'_, Vec<Arc<Draft>>> {
+        let mut drafts = self.drafts.lock().unwrap_or_else(PoisonError::into_inner);
+        drafts.retain(|draft| draft.idle() < FORGOTTEN);
+        drafts
+    }
+
+    /// Begins a draft: of a camera that runs, or of a new one.
+    ///
+    /// # Errors
+    /// A sentence: too many drafts, no such camera, or the folder of recipes refuses files.
+    pub fn begin(&self, camera: Option<&str>) -> Result<Arc<Draft>, String> {
+        if self.drafts().len() >= DRAFTS {
+            return Err(format!("{DRAFTS} set-ups are open; end one of them"));
+        }
+        // Nobody can guess another one's draft.
+        let number = || RandomState::new().hash_one(0_u8);
+        let id = format!("{:016x}{:016x}", number(), number());
+        let folder = self.recipes.folder().join(format!("{FOLDER}{id}"));
+        let draft = Draft::begin(&id, folder, camera, self)?;
+        self.drafts().push(draft.clone());
+        Ok(draft)
+    }
+
+    /// A draft by its identifier. It is asked about now, so it is not forgotten.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn draft(&self, id: &str) -> Result<Arc<Draft>, NoDraft> {
+        let drafts = self.drafts();
+        let draft = drafts.iter().find(|draft| draft.id == id);
+        let draft = draft.ok_or(NoDraft::Unknown)?;
+        draft.touch();
+        Ok(draft.clone())
+    }
+
+    /// Ends a draft.
+    pub fn end(&self, id: &str) {
+        self.drafts().retain(|draft| draft.id != id);
+    }
+
+    /// A camera that runs.
+    pub(crate) fn camera(&self, name: &str) -> Option<Arc<crate::state::Camera>> {
+        let cameras = self.cameras.borrow();
+        cameras.iter().find(|camera| camera.name == name).cloned()
+    }
+}

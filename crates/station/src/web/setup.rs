@@ -1,0 +1,476 @@
+//! The set-up page's requests. All of them need the right to write: a draft opens cameras, and shows frames that are kept.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Extension, Json,
+    body::Bytes,
+    extract::{Path, Query, State, rejection::JsonRejection},
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    Site,
+    access::{Right, may_write},
+    connections::Peer,
+    refusal::Refusal,
+};
+use crate::{
+    advice,
+    setup::{Draft, NoDraft, SaveRefused, Settings, Setup, What},
+    trial::Label,
+};
+
+/// Longest wait for a newer live frame.
+const LIVE_WITHIN: Duration = Duration::from_secs(5);
+/// Live frames that measure the object, at least, and the longest wait for them.
+const MEASURED: usize = 4;
+const MEASURED_WITHIN: Duration = Duration::from_secs(6);
+/// Width of a thumbnail and of a picture, px.
+const THUMBNAIL: u32 = 160;
+const PICTURE: u32 = 1280;
+
+const NO_RECIPES: Refusal = Refusal::new(
+    StatusCode::CONFLICT,
+    "The station keeps no recipes; set recipes = \"FOLDER\" in the station's file, and restart the station.",
+);
+const NO_DRAFT: Refusal = Refusal::new(
+    StatusCode::NOT_FOUND,
+    "This set-up has ended: nobody used it for half an hour, or the station was restarted.",
+);
+const NO_FRAME: Refusal = Refusal::new(StatusCode::NOT_FOUND, "This frame is not kept.");
+
+fn conflict(sentence: String) -> Refusal {
+    Refusal(StatusCode::CONFLICT, sentence.into())
+}
+
+fn body<T>(body: Result<Json<T>, JsonRejection>) -> Result<T, Refusal> {
+    let Json(body) = body.map_err(|error| {
+        Refusal(
+            error.status(),
+            "The request is not the JSON that is expected here.".into(),
+        )
+    })?;
+    Ok(body)
+}
+
+fn setup(site: &Site, right: Right) -> Result<&Arc<Setup>, Refusal> {
+    may_write(site, right)?;
+    site.setup.as_ref().ok_or(NO_RECIPES)
+}
+
+fn draft(site: &Site, right: Right, id: &str) -> Result<Arc<Draft>, Refusal> {
+    setup(site, right)?.draft(id).map_err(|why| match why {
+        NoDraft::Unknown => NO_DRAFT,
+        NoDraft::Refused(sentence) => conflict(sentence),
+    })
+}
+
+/// Work that takes a while, off the threads that answer requests.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    let failed = Refusal::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "The station has a fault; its log says more.",
+    );
+    tokio::task::spawn_blocking(work).await.map_err(|_| failed)
+}
+
+type Shared = State<Arc<Site>>;
+type Rights = Extension<Right>;
+
+/// `GET /api/setup/cameras`.
+pub async fn cameras(
+    State(site): Shared,
+    Extension(right): Rights,
+) -> Result<Json<Value>, Refusal> {
+    let setup = setup(&site, right)?.clone();
+    Ok(Json(json!(aside(move || setup.choices.list()).await?)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Begin {
+    camera: Option<String>,
+}
+
+/// `POST /api/setup/drafts`.
+pub async fn begin(
+    State(site): Shared,
+    Extension(right): Rights,
+    asked: Result<Json<Begin>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    let setup = setup(&site, right)?.clone();
+    let Begin { camera } = body(asked)?;
+    let draft = aside(move || setup.begin(camera.as_deref()))
+        .await?
+        .map_err(conflict)?;
+    Ok(Json(draft.state()))
+}
+
+/// `GET /api/setup/drafts/ID`.
+pub async fn state(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    Ok(Json(draft(&site, right, &id)?.state()))
+}
+
+/// `DELETE /api/setup/drafts/ID`.
+pub async fn end(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    setup(&site, right)?.end(&id);
+    Ok(Json(Value::Null))
+}
+
+/// `PUT /api/setup/drafts/ID/settings`.
+pub async fn settings(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+    asked: Result<Json<Settings>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let settings = body(asked)?;
+    let setup = setup(&site, right)?.clone();
+    let changed = aside(move || draft.change(settings, &setup)).await?;
+    Ok(Json(
+        json!({ "mistakes": changed.err().unwrap_or_default() }),
+    ))
+}
+
+#[derive(Deserialize)]
+pub struct After {
+    after: Option<u64>,
+}
+
+/// `GET /api/setup/drafts/ID/live?after=N`.
+pub async fn live(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+    Query(After { after }): Query<After>,
+) -> Result<Json<Value>, Refusal> {
+    let mut live = draft(&site, right, &id)?.look();
+    let newer = live.wait_for(|list| list.back().is_some_and(|newest| Some(newest.n) > after));
+    let answer = match tokio::time::timeout(LIVE_WITHIN, newer).await {
+        Ok(Ok(list)) => list.back().map(|newest| newest.answer.clone()),
+        _ => None,
+    };
+    Ok(Json(answer.unwrap_or_else(
+        || json!({ "n": after, "problem": "no frame comes" }),
+    )))
+}
+
+/// `GET /api/setup/drafts/ID/live/N.jpg` and `…/N-mask.png`.
+pub async fn live_picture(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let live = draft(&site, right, &id)?.look();
+    let list = live.borrow().clone();
+    let find = |number: &str| {
+        let n = number.parse().ok();
+        list.iter()
+            .find(|live| Some(live.n) == n)
+            .cloned()
+            .ok_or(NO_FRAME)
+    };
+    if let Some(number) = name.strip_suffix("-mask.png") {
+        return Ok(png(find(number)?.mask.clone()));
+    }
+    Ok(jpeg(
+        find(name.strip_suffix(".jpg").unwrap_or_default())?
+            .picture
+            .clone(),
+    ))
+}
+
+fn jpeg(picture: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, "image/jpeg")], picture).into_response()
+}
+
+fn png(picture: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, "image/png")], picture).into_response()
+}
+
+/// `POST /api/setup/drafts/ID/measure`.
+pub async fn measure(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let until = tokio::time::Instant::now() + MEASURED_WITHIN;
+    while draft.recent().len() < 2 * MEASURED && tokio::time::Instant::now() < until {
+        // Frames are made while somebody looks.
+        draft.look();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let frames = draft.recent();
+    if frames.len() < MEASURED {
+        return Err(Refusal::new(
+            StatusCode::CONFLICT,
+            "Too few frames came to measure the object; look at the live picture first.",
+        ));
+    }
+    let advice = aside(move || advice::advise(&frames))
+        .await?
+        .map_err(conflict)?;
+    Ok(Json(json!(advice)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeepAsked {
+    label: Label,
+}
+
+/// `POST /api/setup/drafts/ID/frames`.
+pub async fn keep(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+    asked: Result<Json<KeepAsked>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let KeepAsked { label } = body(asked)?;
+    let kept = draft.keep_live(label).map_err(conflict)?;
+    Ok(Json(json!({ "id": kept })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collect {
+    from: String,
+}
+
+/// `POST /api/setup/drafts/ID/collect`.
+pub async fn collect(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+    asked: Result<Json<Collect>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let setup = setup(&site, right)?.clone();
+    let Collect { from } = body(asked)?;
+    let collected = aside(move || draft.collect(&from, &setup))
+        .await?
+        .map_err(conflict)?;
+    Ok(Json(json!(collected)))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrameChange {
+    label: Option<Label>,
+    used: Option<bool>,
+    missed: Option<Vec<[u32; 4]>>,
+}
+
+/// `PUT /api/setup/drafts/ID/frames/F`.
+pub async fn change_frame(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path((id, frame)): Path<(String, String)>,
+    asked: Result<Json<FrameChange>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let FrameChange {
+        label,
+        used,
+        missed,
+    } = body(asked)?;
+    let frame = frame.parse().map_err(|_| NO_FRAME)?;
+    let changed = draft.change_frame(frame, label, used, missed);
+    Ok(Json(json!(changed.ok_or(NO_FRAME)?)))
+}
+
+/// `DELETE /api/setup/drafts/ID/frames/F`.
+pub async fn forget_frame(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path((id, frame)): Path<(String, String)>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let frame = frame.parse().map_err(|_| NO_FRAME)?;
+    if !draft.forget_frame(frame) {
+        return Err(NO_FRAME);
+    }
+    Ok(Json(Value::Null))
+}
+
+/// `GET /api/setup/drafts/ID/frames/F.jpg`, `…/F-thumb.jpg` and `…/F-mask.png`.
+pub async fn frame_picture(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path((id, name)): Path<(String, String)>,
+) -> Result<Response, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let is_mask = name.ends_with("-mask.png");
+    let (number, width) = match (
+        name.strip_suffix("-thumb.jpg"),
+        name.strip_suffix("-mask.png"),
+    ) {
+        (Some(number), _) => (number, THUMBNAIL),
+        (_, Some(number)) => (number, PICTURE),
+        _ => (name.strip_suffix(".jpg").unwrap_or_default(), PICTURE),
+    };
+    let frame = number
+        .parse()
+        .ok()
+        .and_then(|id| draft.frame(id))
+        .ok_or(NO_FRAME)?;
+    if is_mask {
+        let mask = aside(move || draft.mask_of(&frame))
+            .await?
+            .map_err(conflict)?;
+        return Ok(png(mask));
+    }
+    Ok(jpeg(
+        aside(move || frame.jpeg(width)).await?.map_err(conflict)?,
+    ))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TeachAsked {
+    what: What,
+    frames: u32,
+}
+
+/// `POST /api/setup/drafts/ID/teach`.
+pub async fn teach(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+    asked: Result<Json<TeachAsked>, JsonRejection>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let TeachAsked { what, frames } = body(asked)?;
+    draft.teach(what, frames).map_err(conflict)?;
+    Ok(Json(draft.state()))
+}
+
+/// `DELETE /api/setup/drafts/ID/teach`.
+pub async fn stop_teaching(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    draft.stop_teaching();
+    Ok(Json(draft.state()))
+}
+
+/// `POST /api/setup/drafts/ID/teach/again`.
+pub async fn teach_again(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    draft.teach_again().map_err(conflict)?;
+    Ok(Json(draft.state()))
+}
+
+/// `POST /api/setup/drafts/ID/try`.
+pub async fn try_all(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    draft.try_all();
+    Ok(Json(draft.state()))
+}
+
+/// `PUT /api/setup/drafts/ID/mask`: a picture whose pixels other than 0 are not judged.
+pub async fn mask(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+    picture: Bytes,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let set = aside(move || draft.set_mask(Some(&picture))).await?;
+    Ok(Json(json!({ "mistakes": set.err().unwrap_or_default() })))
+}
+
+/// `DELETE /api/setup/drafts/ID/mask`.
+pub async fn no_mask(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let set = aside(move || draft.set_mask(None)).await?;
+    Ok(Json(json!({ "mistakes": set.err().unwrap_or_default() })))
+}
+
+#[derive(Deserialize)]
+pub struct Named {
+    name: Option<String>,
+}
+
+/// `GET /api/setup/drafts/ID/recipe?name=NAME`.
+pub async fn recipe(
+    State(site): Shared,
+    Extension(right): Rights,
+    Path(id): Path<String>,
+    Query(Named { name }): Query<Named>,
+) -> Result<Json<Value>, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let (text, changes) = aside(move || draft.recipe(&name.unwrap_or_default()))
+        .await?
+        .map_err(conflict)?;
+    Ok(Json(json!({ "text": text, "changes": changes })))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Save {
+    name: String,
+    activate: bool,
+}
+
+/// `POST /api/setup/drafts/ID/save`.
+pub async fn save(
+    State(site): Shared,
+    Extension(right): Rights,
+    Extension(peer): Extension<Peer>,
+    Path(id): Path<String>,
+    asked: Result<Json<Save>, JsonRejection>,
+) -> Result<Response, Refusal> {
+    let draft = draft(&site, right, &id)?;
+    let setup = setup(&site, right)?.clone();
+    let Save { name, activate } = body(asked)?;
+    let who = format!("page {}", peer.0);
+    let (of_save, by) = (name.clone(), who.clone());
+    let saved = aside(move || draft.save(&of_save, &by)).await?;
+    let hash = match saved {
+        Ok(hash) => hash,
+        Err(SaveRefused::Refused(sentence)) => return Err(conflict(sentence)),
+        Err(SaveRefused::Changed(changes)) => {
+            let sentence = "Somebody saved this recipe meanwhile. Nothing was saved; look at what changed, and begin again.";
+            let answer = json!({ "text": sentence, "changes": changes });
+            return Ok((StatusCode::CONFLICT, Json(answer)).into_response());
+        }
+    };
+    let milliseconds = match activate {
+        true => {
+            let took = setup.recipes.switch(&name, &who).await.map_err(conflict)?;
+            Some(took.as_secs_f64() * 1e3)
+        }
+        false => None,
+    };
+    Ok(Json(json!({ "name": name, "hash": hash, "milliseconds": milliseconds })).into_response())
+}
