@@ -48,6 +48,7 @@ export class Card {
     const { name } = this;
     const id = `camera-${name}`;
     this.status = make("p", { class: "status", "data-status": "starting" });
+    this.setUp = make("a", { class: "set-up", href: `setup.html#camera=${name}`, "aria-label": `Set up ${name}`, hidden: true }, "Set up");
     this.image = make("img", { alt: `Live picture of camera ${name} with its defects marked`, hidden: true });
     this.placeholder = make("p", { class: "placeholder" }, "Waiting for a picture");
     this.shape = draw("path", { d: "" });
@@ -86,7 +87,7 @@ export class Card {
     this.commands.classList.add("commands");
     this.commands.hidden = true;
     this.element = make("article", { class: "card", id, "aria-labelledby": `${id}-name` },
-      make("header", {}, make("h2", { id: `${id}-name`, tabindex: "-1" }, make("a", { href: `#${name}` }, name)), this.status),
+      make("header", {}, make("h2", { id: `${id}-name`, tabindex: "-1" }, make("a", { href: `#${name}` }, name)), this.setUp, this.status),
       make("div", { class: "picture-side" },
         make("div", { class: "live" }, this.image, this.placeholder), this.verdict, this.alarms),
       make("div", { class: "numbers-side" }, figures, section("Defects in the last hour", this.minutes.element), this.histogramSection),
@@ -223,6 +224,7 @@ export class Card {
   }
 
   showCommands() {
+    this.setUp.hidden = !this.actions.mayWrite();
     const offers = this.actions.mayWrite() ? this.now.offers : [];
     const text = offers.join();
     if (text === this.offersText) return;

@@ -159,6 +159,13 @@ function channelName(format, index) {
   return ["luma", "blue difference", "red difference", "alpha"][index] ?? `channel ${index + 1}`;
 }
 
+/// Whether a channel is the chroma of a grey picture, which says nothing.
+function isWithoutColour(histogram, index) {
+  const of = histogram?.channels?.[index];
+  const isColour = index > 0 && channelName(histogram?.format ?? "", index).endsWith("difference");
+  return isColour && of != null && of.minimum === of.maximum;
+}
+
 /// The newest frame's histogram.
 export class HistogramPlot extends Plot {
   constructor() {
@@ -168,11 +175,13 @@ export class HistogramPlot extends Plot {
   picture(width, height) {
     const { bins, histogram } = this.numbers;
     const bottom = height - BOTTOM;
-    const top = Math.max(1, ...bins.flat());
+    const shown = bins.map((_, index) => index).filter((index) => !isWithoutColour(histogram, index));
+    const top = Math.max(1, ...shown.flatMap((index) => bins[index]));
     const parts = frame(width, height, "", "dark", "bright");
     const legend = [];
     const name = (index) => channelName(histogram?.format ?? "", index);
-    bins.forEach((channel, index) => {
+    shown.forEach((index) => {
+      const channel = bins[index];
       const step = (width - LEFT) / channel.length;
       const y = (count) => (bottom - (count / top) * (bottom - TOP)).toFixed(1);
       const line = channel.map((count, bin) => `V${y(count)}H${(LEFT + (bin + 1) * step).toFixed(1)}`).join("");
@@ -182,7 +191,7 @@ export class HistogramPlot extends Plot {
       if (of) legend.push(make("li", {}, make("span", { class: `swatch ${kind}` }), `${name(index)}: mean ${number(of.mean, 1)}`));
     });
     const channels = histogram?.channels ?? [];
-    const summary = `Histogram. ${channels.map((of, index) => `${name(index)}: mean ${number(of.mean, 1)}, from ${of.minimum} to ${of.maximum}`).join("; ")}`;
+    const summary = `Histogram. ${shown.filter((index) => channels[index]).map((index) => `${name(index)}: mean ${number(channels[index].mean, 1)}, from ${channels[index].minimum} to ${channels[index].maximum}`).join("; ")}`;
     return { parts, summary, legend };
   }
 

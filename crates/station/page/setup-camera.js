@@ -101,7 +101,7 @@ export class CameraStep {
   }
 
   onLive({ histogram, saturated, focus }) {
-    if (histogram?.bins) this.histogram.show({ bins: histogram.bins, histogram });
+    if (histogram?.bins) this.histogram.show({ bins: histogram.bins, histogram: { format: histogram.bins.length === 1 ? "GRAY8" : "RGB", ...histogram } });
     if (saturated != null) this.showLight(saturated, histogram);
     if (focus == null) return;
     this.most = Math.max(this.most, focus);

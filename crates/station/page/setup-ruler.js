@@ -41,7 +41,8 @@ export class Ruler {
   set(pitch) {
     this.pitch = [...pitch];
     const [width, height] = this.stage.size;
-    if (!this.repeats) {
+    // As many repeats as are read off well; the number is the person's as soon as it was changed.
+    if (!this.isGiven) {
       const most = Math.min(...[width / pitch[0], height / pitch[1]].filter((of) => Number.isFinite(of) && of > 0).map((of) => of * SHARE));
       if (Number.isFinite(most)) this.repeats = Math.max(1, Math.min(MOST_REPEATS, Math.floor(most)));
     }
@@ -50,6 +51,7 @@ export class Ruler {
 
   setRepeats(repeats) {
     this.repeats = repeats;
+    this.isGiven = true;
     this.draw();
   }
 
@@ -76,6 +78,8 @@ export class Ruler {
     const pitch = Math.round((100 * length) / this.repeats) / 100;
     if (pitch < 1) return;
     this.pitch[axis] = pitch;
+    // Else the ruler's end would leave the pointer.
+    this.isGiven = true;
     this.draw();
     this.onchange([...this.pitch]);
   }

@@ -126,6 +126,7 @@ class Bench {
     for (const { tab, id: of } of this.steps.values()) {
       tab.setAttribute("aria-selected", of === name);
       tab.tabIndex = of === name ? 0 : -1;
+      if (of === name) tab.scrollIntoView({ inline: "center", block: "nearest" });
     }
     const names = [...this.steps.keys()];
     const [before, after] = [names[names.indexOf(name) - 1], names[names.indexOf(name) + 1]];
@@ -158,6 +159,7 @@ class Bench {
     say(find("summary"), state.is_running_camera ? "The inspection goes on as it is until you save." : "Nothing changes on the line until you save.");
     document.title = `${find("title").textContent} – Line station`;
     if (!state.source) this.stage.say("Choose a camera");
+    if (state.size?.[0]) this.stage.setSize(...state.size);
     this.kept.onState();
     this.step.onState?.();
   }

@@ -107,6 +107,7 @@ async function connect() {
     return again();
   }
   for (const card of cards.values()) if (card.now) card.showCommands();
+  showSetUp();
   if (!isAskedAgain) await listen();
 }
 
@@ -176,6 +177,20 @@ function setCameras(names) {
   for (const name of names) main.append(cards.get(name).element);
   main.dataset.count = names.length;
   arrange();
+  showSetUp();
+}
+
+/// The way to the set-up, for those who may save what they set up; the whole page if there is no camera.
+function showSetUp() {
+  const mayWrite = actions.mayWrite();
+  find("set-up").hidden = !mayWrite;
+  const empty = find("empty");
+  empty.hidden = cards.size > 0 || !isFresh;
+  empty.querySelector(".buttons").hidden = !mayWrite;
+  const canLogIn = session.writing !== "off" && !session.logged_in;
+  say(empty.querySelector("[data-text]"), mayWrite
+    ? "Choose a camera, show it good pieces, and save. It takes about two minutes."
+    : canLogIn ? "Log in to set up a camera." : "To set up cameras on this page, set allow-writing and token-file in the station's file.");
 }
 
 function update(now) {
@@ -198,7 +213,7 @@ function summarise() {
   const all = [...cards.values()];
   const running = all.filter((card) => card.now?.status === "running").length;
   const without = lostAt ? "No connection" : document.hidden ? "Hidden" : "Connecting…";
-  const text = !isFresh ? without : running === all.length ? `${plural(all.length, "camera")} running` : `${running} of ${plural(all.length, "camera")} running`;
+  const text = !isFresh ? without : all.length === 0 ? "No camera" : running === all.length ? `${plural(all.length, "camera")} running` : `${running} of ${plural(all.length, "camera")} running`;
   say(find("summary"), text);
   find("summary").classList.toggle("trouble", !isFresh || running < all.length);
   document.title = `${text} – Line station`;

@@ -395,6 +395,41 @@ mod tests {
         }
     }
 
+    /// The live picture of an even grey frame with a histogram.
+    fn picture_of_counted_frame(overlay: Properties) -> Picture {
+        gst::init().expect("GStreamer");
+        gstclinspect::register_static().expect("the elements");
+        gstinspectoverlay::register_static().expect("the overlay");
+        let pipeline = "videotestsrc num-buffers=1 pattern=solid-color foreground-color=0xff5a5a5a \
+                        ! video/x-raw,format=GRAY8,width=640,height=480 ! clhistogram ! appsink name=sink";
+        let pipeline = gst::parse::launch(pipeline).expect("a pipeline");
+        let pipeline = pipeline.downcast::<gst::Pipeline>().expect("a pipeline");
+        let sink = pipeline.by_name("sink").and_downcast::<gst_app::AppSink>();
+        pipeline.set_state(gst::State::Playing).expect("a start");
+        let sample = sink.expect("the sink").pull_sample().expect("a frame");
+        pipeline.set_state(gst::State::Null).expect("an end");
+        let frame = Frame {
+            buffer: sample.buffer_owned().expect("a buffer"),
+            caps: sample.caps_owned().expect("caps"),
+        };
+        let settings = PictureSettings {
+            overlay,
+            width: 640,
+            interval: Duration::ZERO,
+        };
+        let live = frame.live(&mut Encoder::default(), &settings);
+        live.expect("a picture")
+    }
+
+    #[test]
+    fn histogram_stands_in_the_picture_only_if_the_settings_say_so() {
+        let mut shown = Properties::default();
+        shown.set_if_missing("show-histogram", "true".to_owned());
+        let without = picture_of_counted_frame(Properties::default()).len();
+        let with = picture_of_counted_frame(shown).len();
+        assert!(without + 2000 < with, "{without} bytes without, {with} bytes with a histogram");
+    }
+
     #[test]
     fn failed_frame_without_a_picture_is_listed_with_the_reason() {
         let pictures = pictures();

@@ -57,7 +57,11 @@ impl Encoder {
         let step = self.overlay.take().filter(|(of, _)| of == overlay);
         let mut step = match step {
             Some((_, step)) => step,
-            None => Step::start("inspectoverlay", |element| overlay.apply(element))?,
+            None => Step::start("inspectoverlay", |element| {
+                // The page draws the histogram beside the picture, which it would cover in part.
+                element.set_property("show-histogram", false);
+                overlay.apply(element);
+            })?,
         };
         let buffer = step.pass(reduced, &info)?;
         self.overlay = Some((overlay.clone(), step));
