@@ -5,6 +5,7 @@ import { Card } from "./card.js";
 import { confirmCommand, logIn, openFailure } from "./dialogs.js";
 import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
+import * as recipes from "./recipes.js";
 
 /// The station sends a sign of life every two seconds.
 const OLD_AFTER_MS = 6000;
@@ -106,6 +107,7 @@ async function connect() {
     return again();
   }
   for (const card of cards.values()) if (card.now) card.showCommands();
+  recipes.refresh(actions.mayWrite());
   if (!isAskedAgain) await listen();
 }
 
@@ -185,6 +187,7 @@ function update(now) {
     card.historyDue = Math.min(card.historyDue, (card.historyAt ?? -Infinity) + HISTORY_PACE_MS);
   }
   card.update(now);
+  if (now.status === "running") recipes.follow(now.recipe);
   if (isChanged) {
     summarise();
     // A camera that is back shows pictures at once.
