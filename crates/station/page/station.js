@@ -5,6 +5,7 @@ import { Card } from "./card.js";
 import { confirmCommand, logIn, openFailure } from "./dialogs.js";
 import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
+import { openRecordings } from "./verdicts.js";
 
 /// The station sends a sign of life every two seconds.
 const OLD_AFTER_MS = 6000;
@@ -39,6 +40,7 @@ const actions = {
   mayWrite: () => session.writing === "allowed",
   confirm: confirmCommand,
   openFailure,
+  openRecordings,
   async command(camera, command) {
     const answer = await ask(`api/cameras/${camera}/command`, {
       method: "POST",

@@ -14,4 +14,5 @@ mod process;
 mod reload;
 mod simulated;
 mod systemd;
+mod tried;
 mod trouble;

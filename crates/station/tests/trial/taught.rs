@@ -161,10 +161,7 @@ fn frames_that_cannot_be_learned_from_are_left_out_and_too_few_are_refused() {
     let black = super::scenes::frame(VideoFormat::Gray8, [320, 240], &[0; 320 * 240]);
     let black = Arc::new(black);
     let why = all(&vec![black.clone(); 3]).unwrap_err();
-    assert!(
-        why.starts_with("only 0 of 3") && why.contains("pattern"),
-        "{why}"
-    );
+    assert!(why.starts_with("only 0 of 3"), "{why}");
     let stopped = teach(&config, &of_panel, sandbox.path(), &mut |done| done < 3);
     let why = stopped.unwrap_err();
     assert!(why.contains("stopped"), "{why}");
