@@ -7,6 +7,7 @@ import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
 import { confirmCommand, logIn } from "./questions.js";
 import * as recipes from "./recipes.js";
+import { openRecordings } from "./verdicts.js";
 
 /// The station sends a sign of life every two seconds.
 const OLD_AFTER_MS = 6000;
@@ -41,6 +42,7 @@ const actions = {
   mayWrite: () => session.writing === "allowed",
   confirm: confirmCommand,
   openFailure,
+  openRecordings,
   async command(camera, command) {
     const answer = await ask(`api/cameras/${camera}/command`, {
       method: "POST",

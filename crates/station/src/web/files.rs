@@ -43,6 +43,7 @@ const FILES: &[(&str, &str)] = page![
     "setup.js",
     "station.js",
     "style.css",
+    "verdicts.js",
 ];
 
 /// The content type that the end of a name stands for.
