@@ -176,13 +176,13 @@ class Bench {
     if (live.problem) {
       say(this.verdict, live.problem);
       this.verdict.dataset.verdict = "none";
-      if (!live.n) this.stage.say(live.problem);
     } else {
-      const counts = live.defects?.length ?? 0;
-      const found = counts ? `${live.overflow ? "more than " : ""}${plural(counts, "defect")}` : "no defects";
+      const count = live.defect_count ?? 0;
+      const found = count ? `${live.overflow ? "more than " : ""}${plural(count, "defect")}` : "no defects";
       const rate = `${number(live.rate ?? 0, 1)} frames/s`;
       // Before the object is known a verdict means nothing.
-      say(this.verdict, this.step.isJudged ? `${WORDS[live.verdict] ?? WORDS.none} · ${found} · ${rate}` : rate);
+      const verdict = this.step.isJudged ? `${WORDS[live.verdict] ?? WORDS.none} · ${found} · ${rate}` : rate;
+      say(this.verdict, live.warning ? `${verdict} · ${live.warning}` : verdict);
       this.verdict.dataset.verdict = this.step.isJudged ? live.verdict ?? "none" : "";
     }
     this.step.onLive?.(live);
@@ -190,7 +190,11 @@ class Bench {
 
   async showLive(live) {
     const { draft, step } = this;
-    if (draft.isFrozen || step.showsKept) return;
+    if (draft.isFrozen) return;
+    if (live.width == null) {
+      this.stage.say(live.problem);
+      return;
+    }
     const shown = await this.stage.show({
       picture: draft.path(`live/${live.n}.jpg`),
       mask: step.hasMask ? draft.path(`live/${live.n}-mask.png`) : null,

@@ -300,6 +300,7 @@ impl Pictures {
 
 #[cfg(test)]
 mod tests {
+    use gst::prelude::*;
     use gstinspectpublish::report::{Inspection, VERSION};
 
     use super::*;
