@@ -11,6 +11,7 @@ pub mod found;
 pub mod frame;
 pub mod log;
 pub mod metrics;
+pub mod mqtt;
 pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;

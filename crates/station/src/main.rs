@@ -12,9 +12,10 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use clinspect_station::{
     config::Config,
-    error, info,
+    error, info, mqtt,
     recipes::{Recipes, Switch},
     setup::Setup,
+    source,
     station::Station,
     systemd,
     web::{self, Access, Token},
@@ -28,6 +29,7 @@ use tokio::{
 };
 
 mod client;
+mod tried;
 
 /// Interval between two checks whether the cameras have started.
 const POLL: Duration = Duration::from_millis(50);
@@ -60,12 +62,16 @@ struct Args {
 enum Command {
     /// Lists the recipes of the running station, or switches all its cameras to one
     Recipe(client::Args),
+    /// Judges frames in a folder with a recipe, and exits with 1 if it judges one wrong that was judged right before
+    Try(tried::Args),
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    if let Some(Command::Recipe(args)) = &args.command {
-        return client::run(args);
+    match &args.command {
+        Some(Command::Recipe(args)) => return client::run(args),
+        Some(Command::Try(args)) => return tried::run(args),
+        None => {}
     }
     let config = match read(&args) {
         Ok(Some(config)) => config,
@@ -97,10 +103,7 @@ fn main() -> ExitCode {
 
 /// The configuration; `None` if the file has mistakes, which are printed.
 fn read(args: &Args) -> anyhow::Result<Option<Config>> {
-    gst::init().context("GStreamer does not start")?;
-    gstclinspect::register_static()?;
-    gstinspectoverlay::register_static()?;
-    gstinspectpublish::register_static()?;
+    start_gstreamer()?;
     let read = if args.check {
         Config::check(&args.file)
     } else {
@@ -126,6 +129,15 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
             Ok(None)
         }
     }
+}
+
+fn start_gstreamer() -> anyhow::Result<()> {
+    gst::init().context("GStreamer does not start")?;
+    gstclinspect::register_static()?;
+    gstinspectoverlay::register_static()?;
+    gstinspectpublish::register_static()?;
+    source::register()?;
+    Ok(())
 }
 
 /// Checks every recipe of the folder, and prints the mistakes. Returns whether there is none.
@@ -200,8 +212,12 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         }
         None => (None, None),
     };
-    let frames = None;
+    let (broker, frames) = (config.mqtt.clone(), config.frames.clone());
     let station = Station::start(config, recipes.clone())?;
+    if let (Some(settings), Some(recipes)) = (broker, &recipes) {
+        let topic = settings.recipe().map_err(anyhow::Error::msg)?;
+        tokio::spawn(mqtt::serve(topic, recipes.clone()));
+    }
     let cameras = station.cameras();
     let of_file = |recipes| Setup::new(args.file.clone(), frames, recipes, cameras.clone());
     let setup = recipes.map(of_file).map(Arc::new);

@@ -149,7 +149,12 @@ impl Pipeline {
     }
 
     /// Starts the frames; a failure comes as a message.
-    pub fn start(&self) -> Result<(), Stopped> {
+    pub fn start(&self, config: &CameraConfig) -> Result<(), Stopped> {
+        // Before frames flow, so that the first is taken with these settings. A refusal comes again with the format, on
+        // which the ranges depend, and only that one counts.
+        if self.pipeline.set_state(gst::State::Ready).is_ok() {
+            let _ = source::set_controls(&config.source, &self.source);
+        }
         match self.pipeline.set_state(gst::State::Playing) {
             Ok(_) => Ok(()),
             Err(_) => Err(self.error_on_bus().unwrap_or_else(|| {

@@ -1,6 +1,8 @@
 //! The source of a camera: the elements that the file describes, and a queue behind them.
 
 mod aravis;
+mod controls;
+mod folder;
 mod sent;
 
 use std::sync::{Arc, Mutex, PoisonError, atomic::Ordering::Relaxed};
@@ -15,6 +17,8 @@ use crate::{
 };
 pub(crate) use aravis::NAME as GENICAM;
 pub use aravis::explained;
+pub use controls::{Controls, set_controls};
+pub use folder::{description as folder_description, pictures, register};
 pub use sent::Sent;
 
 /// The queue's name.
@@ -37,6 +41,8 @@ pub enum Source {
         pixel_format: Option<Asked>,
         /// Size and rate; without a pixel format also the format.
         caps: Option<gst::Caps>,
+        /// What the camera is set to.
+        controls: Controls,
     },
 }
 
@@ -70,7 +76,8 @@ pub fn bin(source: &Source) -> Result<gst::Bin, glib::Error> {
             camera,
             pixel_format,
             caps,
-        } => aravis::bin(camera, pixel_format.as_ref(), caps.as_ref())?,
+            controls,
+        } => aravis::bin(camera, pixel_format.as_ref(), caps.as_ref(), *controls)?,
     };
     let queue = bin
         .by_name(QUEUE)
@@ -256,6 +263,7 @@ mod tests {
                 camera: name.into(),
                 pixel_format: None,
                 caps: Some(caps.clone()),
+                controls: Controls::default(),
             };
             let bin = bin(&source).expect("a source");
             let children = bin.children();

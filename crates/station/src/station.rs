@@ -135,16 +135,13 @@ impl Station {
             }
         };
         let old = self.running().config.clone();
-        if (old.listen, &old.token_file, old.allow_writing, &old.recipes)
-            != (
-                config.listen,
-                &config.token_file,
-                config.allow_writing,
-                &config.recipes,
-            )
-        {
+        let fixed = |of: &Config| {
+            let files = (of.token_file.clone(), of.recipes.clone());
+            (of.listen, files, of.allow_writing, of.mqtt.clone())
+        };
+        if fixed(&old) != fixed(&config) {
             info!(
-                "listen, token-file, allow-writing and recipes change when the station is started again"
+                "listen, token-file, allow-writing, recipes and mqtt change when the station is started again"
             );
         }
         let recipes = self.recipes.as_deref();

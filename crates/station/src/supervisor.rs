@@ -195,7 +195,9 @@ impl Run {
         };
         self.camera.history().begin_pipeline();
         self.camera.history().offers = pipeline.offers();
-        let end = pipeline.start().and_then(|()| self.watch(&mut pipeline));
+        let end = pipeline
+            .start(&self.config)
+            .and_then(|()| self.watch(&mut pipeline));
         // Stopping may take seconds. Results that come meanwhile must not be shown as new.
         pipeline.mark_ending();
         self.publishers.set_online(false);
@@ -273,6 +275,8 @@ impl Run {
             let refused = |error| (Trouble::SettingsRefused, format!("recording: {error:#}"));
             self.recorder = Some(Arc::new(recorder.map_err(refused)?));
         }
+        let folder = self.config.recording.as_ref().map(|of| of.folder.clone());
+        *self.camera.recordings() = folder;
         Ok(self.recorder.clone())
     }
 
@@ -435,11 +439,11 @@ impl Run {
             let changed = pipeline.as_ref().map_or(Changed::NeedsStart, |pipeline| {
                 pipeline.change(&self.config, &config)
             });
-            if let Changed::Refused(property) = &changed {
+            if let Changed::Refused(why) = &changed {
                 self.camera.alarm(format!(
-                    "the new {property} is refused; the camera continues with the previous settings"
+                    "{why}; the camera continues with the previous settings"
                 ));
-                self.reply(Err(format!("the new {property} is refused")));
+                self.reply(Err(why.clone()));
                 continue;
             }
             self.worker

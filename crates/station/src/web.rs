@@ -10,6 +10,7 @@ mod events;
 mod files;
 mod live;
 mod recipes;
+mod recorded;
 mod refusal;
 mod setup;
 mod waiting;
@@ -118,6 +119,16 @@ fn router(site: Arc<Site>) -> Router {
         .route("/api/cameras/{name}/roll", get(api::roll))
         .route("/api/cameras/{name}/report", get(api::report))
         .route("/api/cameras/{name}/failures/{id}", get(api::failure))
+        .route(
+            "/api/cameras/{name}/failures/{id}/verdict",
+            post(recorded::judge_failure),
+        )
+        .route("/api/cameras/{name}/recordings", get(recorded::list))
+        .route(
+            "/api/cameras/{name}/recordings/{base}/verdict",
+            post(recorded::judge),
+        )
+        .route("/recordings/{name}/{picture}", get(recorded::picture))
         .route("/api/cameras/{name}/command", post(api::command))
         .route("/api/setup/cameras", get(setup::cameras))
         .route("/api/setup/drafts", post(setup::begin))

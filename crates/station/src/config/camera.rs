@@ -8,7 +8,7 @@ use toml::de::DeValue;
 use crate::{
     pixel_format::{self, PixelFormat},
     recording, secrets,
-    source::{Asked, Source},
+    source::{Asked, Controls, Source},
 };
 
 use super::{
@@ -221,6 +221,11 @@ impl CameraConfig {
         }
     }
 
+    /// A camera with the defaults, whose frames come from elsewhere.
+    pub fn without_source(name: String) -> Self {
+        Self::new(name, Source::Description("videotestsrc".to_owned()))
+    }
+
     /// The name of the recipe that these settings belong to.
     pub fn recipe_name(&self) -> Option<&str> {
         self.recipe.as_ref().map(|recipe| recipe.name.as_str())
@@ -293,22 +298,25 @@ fn source(
     let caps = table.string("caps", mistakes);
     let mut before = None;
     if let Some(base) = base.filter(|_| !table.has("source") && !table.has("aravis")) {
-        if !table.has("caps") && !table.has("pixel-format") {
+        let keys = ["caps", "pixel-format", "exposure", "gain", "black-level"];
+        if !keys.iter().any(|key| table.has(key)) {
             return base.source.clone();
         }
         if let Source::Aravis {
             camera,
             pixel_format,
             caps,
+            controls,
         } = &base.source
         {
             aravis = Some((camera.clone(), table.span.clone()));
-            before = Some((pixel_format.clone(), caps.clone()));
+            before = Some((pixel_format.clone(), caps.clone(), *controls));
         }
     }
     let pixel_format = pixel_format(table, aravis.is_some(), mistakes);
-    let (pixel_format_before, caps_before) = before.unwrap_or_default();
+    let (pixel_format_before, caps_before, controls_before) = before.unwrap_or_default();
     let pixel_format = pixel_format.or(pixel_format_before);
+    let controls = controls(table, aravis.is_some(), mistakes).or(controls_before);
     let parsed = caps.as_ref().map(|(caps, _)| caps.parse::<gst::Caps>());
     if let Some((caps, span)) = &caps {
         if let Some(Err(_)) = parsed {
@@ -341,6 +349,7 @@ fn source(
                 camera,
                 pixel_format,
                 caps,
+                controls,
             };
             (source, span)
         }
@@ -359,6 +368,23 @@ fn source(
     };
     check_source(&source, &span, mistakes);
     source
+}
+
+/// What the camera is set to. Each camera has its own ranges, so only the camera can refuse a value.
+fn controls(table: &mut Table<'_, '_>, is_genicam: bool, mistakes: &mut Mistakes<'_>) -> Controls {
+    for key in ["exposure", "gain", "black-level"] {
+        if table.has(key) && !is_genicam {
+            let text = format!(
+                "{key} belongs to aravis; set a property of the element of source, or use the tool of the camera's maker"
+            );
+            mistakes.add(&table.place(key), text);
+        }
+    }
+    Controls {
+        exposure: table.number("exposure", 0.0..1e8, mistakes),
+        gain: table.number("gain", -1e6..1e6, mistakes),
+        black_level: table.number("black-level", -1e6..1e6, mistakes),
+    }
 }
 
 /// The pixel format that the camera is asked for.

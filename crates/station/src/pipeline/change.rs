@@ -9,7 +9,10 @@ use super::{
     Pipeline,
     parts::{Change, changes, is_same_chain},
 };
-use crate::config::CameraConfig;
+use crate::{
+    config::CameraConfig,
+    source::{Source, set_controls},
+};
 
 /// Longest wait for the frames that show whether changed settings are used.
 const FRAMES_LIMIT: Duration = Duration::from_secs(1);
@@ -19,7 +22,7 @@ const FRAMES_LIMIT: Duration = Duration::from_secs(1);
 pub enum Changed {
     /// They are in force, and no frame was left out.
     Live,
-    /// An element refuses this property; the settings before are in force.
+    /// An element or the camera refuses a setting, for this reason; the settings before are in force.
     Refused(String),
     /// The pipeline must start again.
     NeedsStart,
@@ -31,6 +34,9 @@ impl Pipeline {
         let Some(changes) = self.changes(old, new) else {
             return Changed::NeedsStart;
         };
+        if let Err(why) = set_controls(&new.source, &self.source) {
+            return Changed::Refused(why);
+        }
         for change in &changes {
             change.apply();
         }
@@ -41,7 +47,8 @@ impl Pipeline {
         for change in &changes {
             change.take_back();
         }
-        Changed::Refused(refused.name().to_owned())
+        let _ = set_controls(&old.source, &self.source);
+        Changed::Refused(format!("the new {} is refused", refused.name()))
     }
 
     /// Waits until so many more frames have results, for at most [`FRAMES_LIMIT`].
@@ -65,6 +72,15 @@ impl Pipeline {
         // Without the element its properties have no effect, unless they now ask for it.
         if self.unpack.is_some() || new.unpack.get("packing") == old.unpack.get("packing") {
             same.unpack.clone_from(&old.unpack);
+        }
+        if let (
+            Source::Aravis { controls, .. },
+            Source::Aravis {
+                controls: before, ..
+            },
+        ) = (&mut same.source, &old.source)
+        {
+            *controls = *before;
         }
         same.flat_field.clone_from(&old.flat_field);
         same.gaussian.clone_from(&old.gaussian);

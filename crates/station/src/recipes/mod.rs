@@ -2,6 +2,7 @@
 //!
 //! A name from outside never becomes a path before [`is_name`] has seen it.
 
+mod alone;
 mod changes;
 mod folder;
 mod numbers;

@@ -20,7 +20,8 @@ use anyhow::{Context, ensure};
 use gstinspectpublish::report::Report;
 
 use crate::{clock::Clock, frame::Frame, state::Camera};
-use folder::Role;
+pub use folder::Role;
+pub(crate) use folder::{Named, base_name, name_of_png, png_file, replace, verdict_file};
 use link::Link;
 use queue::{Job, Queue};
 use writer::Writer;

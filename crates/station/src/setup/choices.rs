@@ -98,11 +98,13 @@ impl Choices {
         // Without libaravis, or without the right to ask, there are no network cameras.
         for found in found::genicam().unwrap_or_default() {
             let user = configs.iter().find(|config| match &config.source {
-                Source::Aravis { camera, .. } => found.is_named(camera),
+                Source::Aravis { camera, .. } => {
+                    *camera == found.source || found.detail.ends_with(camera.as_str())
+                }
                 Source::Description(_) => false,
             });
             list.push(Choice {
-                id: format!("genicam-{}", found.id),
+                id: found.id,
                 kind: "genicam",
                 label: found.label,
                 detail: found.detail,
@@ -111,10 +113,15 @@ impl Choices {
             });
         }
         let local = found::v4l2().into_iter().map(|found| ("v4l2", found));
-        let folders = self.frames.iter().flat_map(|root| found::folders(root));
-        for (kind, found) in local.chain(folders.map(|found| ("folder", found))) {
+        // A folder that cannot be read has nothing to offer.
+        let folders = self
+            .frames
+            .as_ref()
+            .and_then(|root| found::folders(root).ok());
+        let folders = folders.into_iter().flatten().map(|found| ("folder", found));
+        for (kind, found) in local.chain(folders) {
             list.push(Choice {
-                id: format!("{kind}-{}", found.id),
+                id: found.id,
                 kind,
                 label: found.label,
                 detail: found.detail,

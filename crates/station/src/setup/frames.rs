@@ -10,6 +10,7 @@ use super::{Draft, Mistaken, Setup};
 use crate::{
     frame::Frame,
     recorded,
+    source::pictures,
     trial::{Kept, Label, Trial},
 };
 
@@ -152,46 +153,65 @@ impl Draft {
         })
     }
 
-    /// Loads frames with what people said about them: the recordings of the camera, or those of a folder that the station
-    /// offers.
+    /// Loads frames: the camera's recordings with what people said about them, or the pictures of a folder that the station
+    /// offers, with this label.
     ///
     /// # Errors
     /// A sentence.
-    pub fn collect(&self, from: &str, setup: &Setup) -> Result<Collected, String> {
-        let (folder, camera) = match from {
-            "recordings" => self
-                .recordings()
-                .ok_or("the camera does not record; set recording in the station's file")?,
-            id => {
-                let choice = setup
-                    .choices
-                    .by_id(id)
-                    .filter(|choice| choice.kind == "folder");
-                let choice = choice.ok_or("the folder is no longer there")?;
-                let root = setup
-                    .choices
-                    .frames()
-                    .ok_or("the station's file names no folder of frames")?;
-                (root.join(choice.label), None)
-            }
-        };
+    pub fn collect(&self, from: &str, label: Label, setup: &Setup) -> Result<Collected, String> {
         let mut collected = Collected::default();
-        for kept in recorded::list(&folder, camera.as_deref())? {
-            match kept.load() {
-                Ok(kept) => {
-                    self.shared.state().frames.keep(kept)?;
-                    collected.added += 1;
-                }
-                Err(_) => collected.unreadable += 1,
+        if from == "recordings" {
+            let (folder, camera) = self
+                .recordings()
+                .ok_or("the camera does not record; set recording in the station's file")?;
+            let list = recorded::list(&folder, &camera);
+            let list = list.map_err(|why| format!("the recordings cannot be read: {why}"))?;
+            for recording in list {
+                self.add(recording.load(), &mut collected)?;
             }
+            return Ok(collected);
+        }
+        let choice = setup
+            .choices
+            .by_id(from)
+            .filter(|choice| choice.kind == "folder");
+        let choice = choice.ok_or("the folder is no longer there")?;
+        let root = setup
+            .choices
+            .frames()
+            .ok_or("the station's file names no folder of frames")?;
+        let files = pictures(&root.join(&choice.label));
+        for file in files.map_err(|why| format!("the folder cannot be read: {why}"))? {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let read = fs::read(&file).map_err(|why| why.to_string());
+            let kept = read
+                .and_then(|bytes| Frame::read(&bytes))
+                .map(|frame| Kept {
+                    name: format!("{}, {name}", choice.label),
+                    frame: Arc::new(frame),
+                    label,
+                    missed: Vec::new(),
+                });
+            self.add(kept, &mut collected)?;
         }
         Ok(collected)
     }
 
-    fn recordings(&self) -> Option<(PathBuf, Option<String>)> {
+    fn add(&self, kept: Result<Kept, String>, collected: &mut Collected) -> Result<(), String> {
+        match kept {
+            Ok(kept) => {
+                self.shared.state().frames.keep(kept)?;
+                collected.added += 1;
+            }
+            Err(_) => collected.unreadable += 1,
+        }
+        Ok(())
+    }
+
+    fn recordings(&self) -> Option<(PathBuf, String)> {
         let state = self.shared.state();
         let settings = state.config.as_ref()?.recording.as_ref()?;
-        Some((settings.folder.clone(), Some(state.name.clone())))
+        Some((settings.folder.clone(), state.name.clone()))
     }
 
     /// A frame that is kept.

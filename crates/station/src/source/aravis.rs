@@ -2,7 +2,7 @@
 
 use gst::{glib, prelude::*};
 
-use super::{Asked, QUEUE, Source};
+use super::{Asked, Controls, QUEUE, Source, controls};
 use crate::{
     pipeline::{Stopped, stopped_by},
     pixel_format::{BAYER, names_in},
@@ -24,8 +24,10 @@ pub(super) fn bin(
     camera: &str,
     asked: Option<&Asked>,
     caps: Option<&gst::Caps>,
+    set: Controls,
 ) -> Result<gst::Bin, glib::Error> {
     let mut elements = vec![source(camera)?];
+    controls::prepare(&elements[0], set);
     let filter = match asked {
         // Each version of aravis has other names for the formats of cameras, and some have none. So a format that
         // every version knows is negotiated, and the camera gets its format as a feature, after that.

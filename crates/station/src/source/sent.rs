@@ -91,6 +91,7 @@ mod tests {
                 place: Place { line: 1 },
             }),
             caps: None,
+            controls: Default::default(),
         };
         let other = Source::Description("v4l2src".into());
         let packed = "video/x-raw, format=GRAY16_LE, width=642, height=48";

@@ -4,6 +4,7 @@
 //! The frames are those of a camera behind `clunpack` and before `clflatfield` and `clgaussian`.
 
 mod chain;
+pub mod folder;
 mod mask;
 mod settings;
 mod table;
@@ -23,6 +24,23 @@ use chain::Chain;
 pub use mask::Mask;
 pub use table::{Counts, Kept, Label, Row, Table, table, table_of};
 pub use teach::{Demands, Limit, Taught, teach};
+
+/// Properties for which no kernel is compiled: the next frame is judged by a new value. While a kernel is compiled, frames
+/// are judged by the value before, which must not be taken for the new one.
+const LIVE: [&str; 12] = [
+    "threshold",
+    "scale-factors",
+    "thresholds",
+    "deviation-factor",
+    "component-limits",
+    "min-area",
+    "merge-distance",
+    "classes",
+    "fail",
+    "limits",
+    "rois",
+    "ignore",
+];
 
 /// A pipeline of its own that judges single frames with a camera's settings. It never writes a file of the camera, and
 /// learns nothing: limits or a model that are not known give the verdict `none`.
@@ -124,7 +142,9 @@ impl Trial {
         Some(text)
     }
 
-    /// Changes the settings: while frames flow where the elements can, otherwise by a new pipeline.
+    /// Changes the settings; the next frame is judged by them. Limits and regions change in the running pipeline. Other
+    /// changes need a new one, which takes some milliseconds, or seconds if the driver compiles kernels; what was
+    /// estimated from the frames is then unknown again.
     ///
     /// # Errors
     /// A sentence if an element refuses them; those before stay in force. Some are refused only with the next frame.
@@ -134,6 +154,7 @@ impl Trial {
             && is_same_chain(&self.config, &new)
             && settings::limits_file(&self.config) == settings::limits_file(&new)
             && let Some(changes) = changes(&chain.parts, &self.config, &new)
+            && changes.iter().all(|change| LIVE.contains(&change.name()))
         {
             for change in &changes {
                 change.apply();

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use gst::prelude::*;
+use gst::{
+    glib::{Type, Value},
+    prelude::*,
+};
 
 use crate::config::{CameraConfig, Properties};
 
@@ -64,7 +67,8 @@ pub(super) fn set_learn(analysis: &mut Properties, change: impl FnOnce(&mut gst:
 }
 
 fn learn(analysis: &Properties) -> Option<gst::Structure> {
-    analysis.get("learn")?.parse().ok()
+    let learn = Value::deserialize(analysis.get("learn")?, gst::Structure::static_type());
+    learn.ok()?.get().ok()
 }
 
 fn learn_field(analysis: &Properties, name: &str) -> Option<String> {
@@ -74,7 +78,7 @@ fn learn_field(analysis: &Properties, name: &str) -> Option<String> {
 /// Leaves out a file that is not there: an element would write it.
 fn keep_file(table: &mut Properties, name: &str) {
     let file = table.get(name).map(|text| {
-        let file = gst::glib::Value::deserialize(text, gst::glib::Type::STRING);
+        let file = Value::deserialize(text, Type::STRING);
         file.and_then(|file| Ok(file.get::<String>().unwrap_or_default()))
     });
     if !matches!(file, Some(Ok(file)) if is_file(&file)) {

@@ -21,10 +21,12 @@ use super::{
     Site,
     access::{Right, may_write},
     live::failure_by_id,
+    recorded,
     refusal::Refusal,
 };
 use crate::{
     clock,
+    recorded::Recorded,
     state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status},
 };
 
@@ -208,20 +210,28 @@ pub async fn report(
     Ok(Json(camera.newest_report().as_deref()).into_response())
 }
 
-/// `GET /api/cameras/NAME/failures/ID`: the results of a failed frame.
+/// `GET /api/cameras/NAME/failures/ID`: the results of a failed frame, and its recording if there is one.
 pub async fn failure(
     State(site): State<Arc<Site>>,
     Path((name, id)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
-    let failure = failure_by_id(&*site.camera(&name)?, id.parse().ok())?;
+    let camera = site.camera(&name)?;
+    let failure = failure_by_id(&camera, id.parse().ok())?;
+    let recording = recorded::of_failure(&camera, &failure).await;
     let (id, report) = (failure.id, &*failure.report);
-    Ok(Json(FailureAnswer { id, report }).into_response())
+    Ok(Json(FailureAnswer {
+        id,
+        report,
+        recording,
+    })
+    .into_response())
 }
 
 #[derive(Serialize)]
 struct FailureAnswer<'a> {
     id: u64,
     report: &'a Report,
+    recording: Option<Recorded>,
 }
 
 /// The body of a command.
@@ -288,5 +298,8 @@ pub async fn metrics(State(site): State<Arc<Site>>) -> impl IntoResponse {
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
     )];
-    (content_type, crate::metrics::text(&cameras))
+    (
+        content_type,
+        crate::metrics::text(&cameras, site.recipes.as_deref()),
+    )
 }

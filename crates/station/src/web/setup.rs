@@ -250,6 +250,8 @@ pub async fn keep(
 #[serde(deny_unknown_fields)]
 pub struct Collect {
     from: String,
+    /// Of the pictures of a folder.
+    label: Option<Label>,
 }
 
 /// `POST /api/setup/drafts/ID/collect`.
@@ -261,8 +263,9 @@ pub async fn collect(
 ) -> Result<Json<Value>, Refusal> {
     let draft = draft(&site, right, &id)?;
     let setup = setup(&site, right)?.clone();
-    let Collect { from } = body(asked)?;
-    let collected = aside(move || draft.collect(&from, &setup))
+    let Collect { from, label } = body(asked)?;
+    let label = label.unwrap_or(Label::Good);
+    let collected = aside(move || draft.collect(&from, label, &setup))
         .await?
         .map_err(conflict)?;
     Ok(Json(json!(collected)))

@@ -179,6 +179,7 @@ fn camera(name: &str, commands: mpsc::Sender<Request>) -> Camera {
             bins: vec![(0..64).map(|bin| 1000 - (bin as u64 * 15)).collect()],
             ..History::default()
         }),
+        recordings: Mutex::default(),
         commands,
     }
 }

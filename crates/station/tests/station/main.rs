@@ -9,9 +9,12 @@
 
 mod camera;
 mod check;
+mod controls;
+mod folder;
 mod formats;
 mod process;
 mod recordings;
+mod recipes;
 mod reload;
 mod simulated;
 mod systemd;

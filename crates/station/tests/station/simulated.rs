@@ -31,7 +31,8 @@ impl Simulated {
         Self::start_with(&["-g", description.to_str().unwrap()])
     }
 
-    fn start_with(arguments: &[&str]) -> Self {
+    /// Starts a camera with these arguments.
+    pub fn start_with(arguments: &[&str]) -> Self {
         let process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL", CAMERA, "-i", "127.0.0.1"])
             .args(arguments)
@@ -139,17 +140,24 @@ pub fn station(sandbox: &Sandbox, cameras: &str) -> Station {
     Station::run(&mut command(&file), file)
 }
 
-/// aravis uses raw sockets if it may, and raw sockets see no loopback traffic.
 fn command(file: &Path) -> Command {
-    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
-    let line = format!("exec {} {}", program(), file.display());
     let mut command = Command::new("setpriv");
+    visible(
+        &mut command,
+        &format!("exec {} {}", program(), file.display()),
+    );
+    command
+}
+
+/// Lets `setpriv` run a line of the shell that sees the simulated camera: aravis uses raw sockets if it may, and raw
+/// sockets see no loopback traffic.
+pub fn visible<'a>(command: &'a mut Command, line: &str) -> &'a mut Command {
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     command.args(["--pdeathsig", "KILL"]);
     if is_root {
         command.args(["capsh", "--drop=cap_net_raw", "--"]);
     } else {
         command.arg("sh");
     }
-    command.args(["-c", &line]);
-    command
+    command.args(["-c", line])
 }

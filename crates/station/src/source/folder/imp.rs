@@ -1,0 +1,269 @@
+//! Implementation of `clfoldersrc`.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, MutexGuard, PoisonError},
+};
+
+use gst::{glib, prelude::*, subclass::prelude::*};
+use gst_base::{prelude::*, subclass::base_src::CreateSuccess, subclass::prelude::*};
+use gst_video::{VideoFormat, VideoInfo};
+use image::DynamicImage;
+
+/// Memory that decoding a picture may take, bytes.
+const MOST_MEMORY: u64 = 1 << 30;
+const DEFAULT_RATE: f64 = 10.0;
+
+struct Settings {
+    location: String,
+    /// Frames a second.
+    rate: f64,
+}
+
+struct Running {
+    files: Vec<PathBuf>,
+    /// Index of the next file.
+    next: usize,
+    /// Frames sent.
+    sent: u64,
+    info: Option<VideoInfo>,
+}
+
+/// Instance of `clfoldersrc`.
+pub struct FolderSrc {
+    settings: Mutex<Settings>,
+    running: Mutex<Option<Running>>,
+}
+
+impl Default for FolderSrc {
+    fn default() -> Self {
+        Self {
+            settings: Mutex::new(Settings {
+                location: String::new(),
+                rate: DEFAULT_RATE,
+            }),
+            running: Mutex::default(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[glib::object_subclass]
+impl ObjectSubclass for FolderSrc {
+    const NAME: &'static str = "ClFolderSrc";
+    type Type = super::FolderSrc;
+    type ParentType = gst_base::PushSrc;
+}
+
+impl ObjectImpl for FolderSrc {
+    fn properties() -> &'static [glib::ParamSpec] {
+        static PROPERTIES: LazyLock<Vec<glib::ParamSpec>> = LazyLock::new(|| {
+            vec![
+                glib::ParamSpecString::builder("location")
+                    .nick("Folder")
+                    .blurb("The folder with the pictures")
+                    .mutable_ready()
+                    .build(),
+                glib::ParamSpecDouble::builder("rate")
+                    .nick("Rate")
+                    .blurb("Frames a second")
+                    .minimum(0.1)
+                    .maximum(1000.0)
+                    .default_value(DEFAULT_RATE)
+                    .mutable_ready()
+                    .build(),
+            ]
+        });
+        &PROPERTIES
+    }
+
+    fn set_property(&self, _id: usize, value: &glib::Value, spec: &glib::ParamSpec) {
+        let mut settings = lock(&self.settings);
+        match spec.name() {
+            "location" => {
+                settings.location = value
+                    .get::<Option<String>>()
+                    .ok()
+                    .flatten()
+                    .unwrap_or_default()
+            }
+            "rate" => settings.rate = value.get().unwrap_or(DEFAULT_RATE),
+            _ => {}
+        }
+    }
+
+    fn property(&self, _id: usize, spec: &glib::ParamSpec) -> glib::Value {
+        let settings = lock(&self.settings);
+        match spec.name() {
+            "location" => settings.location.to_value(),
+            _ => settings.rate.to_value(),
+        }
+    }
+
+    fn constructed(&self) {
+        self.parent_constructed();
+        // The base class waits for the clock before it sends a frame of a live source.
+        self.obj().set_live(true);
+        self.obj().set_format(gst::Format::Time);
+    }
+}
+
+impl GstObjectImpl for FolderSrc {}
+
+impl ElementImpl for FolderSrc {
+    fn metadata() -> Option<&'static gst::subclass::ElementMetadata> {
+        static METADATA: LazyLock<gst::subclass::ElementMetadata> = LazyLock::new(|| {
+            gst::subclass::ElementMetadata::new(
+                "Pictures of a folder",
+                "Source/Video",
+                "Sends the pictures of a folder again and again",
+                "gst-plugin-clinspect developers",
+            )
+        });
+        Some(&METADATA)
+    }
+
+    fn pad_templates() -> &'static [gst::PadTemplate] {
+        static TEMPLATES: LazyLock<Vec<gst::PadTemplate>> = LazyLock::new(|| {
+            let formats = [VideoFormat::Gray8, VideoFormat::Gray16Le, VideoFormat::Rgb];
+            let caps = gst_video::VideoCapsBuilder::new()
+                .format_list(formats)
+                .build();
+            let (direction, presence) = (gst::PadDirection::Src, gst::PadPresence::Always);
+            let template = gst::PadTemplate::new("src", direction, presence, &caps);
+            template.into_iter().collect()
+        });
+        &TEMPLATES
+    }
+}
+
+impl BaseSrcImpl for FolderSrc {
+    fn start(&self) -> Result<(), gst::ErrorMessage> {
+        let location = lock(&self.settings).location.clone();
+        let none = |why: &str| {
+            let text = format!("the folder {location:?} {why}");
+            gst::error_msg!(gst::ResourceError::NotFound, ("{text}"))
+        };
+        let files = super::pictures(Path::new(&location));
+        let files = files.map_err(|error| none(&format!("cannot be read: {error}")))?;
+        if files.is_empty() {
+            return Err(none("holds no picture; put PNG, PNM or JPEG files there"));
+        }
+        *lock(&self.running) = Some(Running {
+            files,
+            next: 0,
+            sent: 0,
+            info: None,
+        });
+        Ok(())
+    }
+
+    fn stop(&self) -> Result<(), gst::ErrorMessage> {
+        *lock(&self.running) = None;
+        Ok(())
+    }
+
+    fn is_seekable(&self) -> bool {
+        false
+    }
+
+    /// The first picture decides the caps.
+    fn negotiate(&self) -> Result<(), gst::LoggableError> {
+        Ok(())
+    }
+
+    fn times(&self, buffer: &gst::BufferRef) -> (Option<gst::ClockTime>, Option<gst::ClockTime>) {
+        let start = buffer.pts();
+        let end = start
+            .zip(buffer.duration())
+            .map(|(pts, duration)| pts + duration);
+        (start, end)
+    }
+}
+
+impl PushSrcImpl for FolderSrc {
+    fn create(
+        &self,
+        _buffer: Option<&mut gst::BufferRef>,
+    ) -> Result<CreateSuccess, gst::FlowError> {
+        let rate = lock(&self.settings).rate;
+        let mut running = lock(&self.running);
+        let running = running.as_mut().ok_or(gst::FlowError::Flushing)?;
+        let mut why = String::new();
+        for _ in 0..running.files.len() {
+            let index = running.next % running.files.len();
+            running.next = index + 1;
+            match read(&running.files[index], rate) {
+                Ok((mut buffer, info)) => {
+                    if running.info.as_ref() != Some(&info) {
+                        let caps = info.to_caps().map_err(|_| gst::FlowError::NotNegotiated)?;
+                        let is_set = self.obj().set_caps(&caps);
+                        is_set.map_err(|_| gst::FlowError::NotNegotiated)?;
+                        running.info = Some(info);
+                    }
+                    let at = |number: u64| {
+                        gst::ClockTime::from_nseconds((number as f64 * 1e9 / rate) as u64)
+                    };
+                    let buffer_ref = buffer.make_mut();
+                    buffer_ref.set_pts(at(running.sent));
+                    buffer_ref.set_duration(at(running.sent + 1) - at(running.sent));
+                    buffer_ref.set_offset(running.sent);
+                    running.sent += 1;
+                    return Ok(CreateSuccess::NewBuffer(buffer));
+                }
+                Err(error) => {
+                    why = format!("{}: {error}", running.files[index].display());
+                    gst::element_imp_warning!(
+                        self,
+                        gst::ResourceError::Read,
+                        ("{why}; it is left out")
+                    );
+                }
+            }
+        }
+        gst::element_imp_error!(
+            self,
+            gst::ResourceError::Read,
+            ("no picture can be read; the last is {why}")
+        );
+        Err(gst::FlowError::Error)
+    }
+}
+
+/// A picture as a frame: grey of 8 or 16 bits as it is, all others as RGB of 8 bits.
+fn read(path: &Path, rate: f64) -> Result<(gst::Buffer, VideoInfo), String> {
+    let told = |error: &dyn std::error::Error| error.to_string();
+    let reader = image::ImageReader::open(path).map_err(|error| told(&error))?;
+    let mut reader = reader.with_guessed_format().map_err(|error| told(&error))?;
+    let mut limits = image::Limits::default();
+    limits.max_alloc = Some(MOST_MEMORY);
+    reader.limits(limits);
+    let picture = reader.decode().map_err(|error| told(&error))?;
+    let (width, height) = (picture.width(), picture.height());
+    let (format, bytes) = match picture {
+        DynamicImage::ImageLuma8(grey) => (VideoFormat::Gray8, grey.into_raw()),
+        DynamicImage::ImageLuma16(grey) => {
+            let samples = grey.into_raw().into_iter().flat_map(u16::to_le_bytes);
+            (VideoFormat::Gray16Le, samples.collect())
+        }
+        other => (VideoFormat::Rgb, other.into_rgb8().into_raw()),
+    };
+    let fps = gst::Fraction::approximate_f64(rate).unwrap_or_else(|| gst::Fraction::new(0, 1));
+    let info = VideoInfo::builder(format, width, height).fps(fps);
+    let info = info.build().map_err(|error| told(&error))?;
+    let row = bytes.len() / (height as usize).max(1);
+    let stride = usize::try_from(info.stride()[0]).map_err(|error| told(&error))?;
+    let mut padded = vec![0; info.size()];
+    for (to, from) in padded
+        .chunks_mut(stride.max(1))
+        .zip(bytes.chunks(row.max(1)))
+    {
+        to.get_mut(..row)
+            .ok_or("its rows do not fit")?
+            .copy_from_slice(from);
+    }
+    Ok((gst::Buffer::from_mut_slice(padded), info))
+}
