@@ -23,6 +23,8 @@ const STEPS = [
   ["save", "Save", SaveStep],
 ];
 
+const NO_PICTURE_MS = 5000;
+
 const WORDS = { pass: "Pass", fail: "Fail", none: "Not judged" };
 
 const find = (id) => document.getElementById(id);
@@ -98,6 +100,7 @@ class Bench {
     on("state", () => this.onState());
     on("settings", () => this.onSettings());
     on("live", () => this.onLive());
+    this.shownAt = performance.now();
     draft.onPicture = (live) => this.showLive(live);
     this.go(address().get("step") ?? "camera", false);
     this.onState();
@@ -202,6 +205,9 @@ class Bench {
       defects: step.hasMask ? live.defects : [],
       alt: `Live picture of ${draft.settings.name || "the camera"}`,
     });
+    if (shown) this.shownAt = performance.now();
+    // A page that is slow misses a picture: the station keeps the last ones only.
+    else if (performance.now() - this.shownAt > NO_PICTURE_MS) this.stage.say("No picture comes from the station");
     // How long a change of the settings took to come to the screen.
     if (shown) this.stage.viewport.dataset.frame = live.n;
     if (shown && live.milliseconds != null) this.stage.viewport.dataset.milliseconds = live.milliseconds;
