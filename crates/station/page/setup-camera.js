@@ -71,9 +71,6 @@ export class CameraStep {
     this.isChosen = true;
     const { draft } = this.bench;
     const patch = { source };
-    const choice = this.list.find((of) => of.id === source);
-    const isOwnName = draft.settings.name && draft.settings.name !== this.given;
-    if (!isOwnName && !draft.state.is_running_camera) patch.name = this.given = nameOf(choice);
     for (const [key] of CONTROLS) if (source !== draft.settings.source) patch[key] = null;
     draft.change(patch);
     this.most = 0;
@@ -128,10 +125,4 @@ function percentile(bins, share) {
   let below = 0;
   const bin = bins.findIndex((count) => (below += count) >= share * all);
   return (bin + 1) / bins.length;
-}
-
-/// A name for a camera that has none, from how it introduces itself.
-function nameOf(choice) {
-  const words = (choice?.label ?? "camera").normalize("NFKD").replace(/[^A-Za-z0-9_-]+/g, "-").replace(/^-+|-+$/g, "");
-  return words.slice(0, 64) || "camera";
 }

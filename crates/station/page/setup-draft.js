@@ -92,8 +92,7 @@ export class Draft extends EventTarget {
 
   get isBusy() {
     const { teach, try: trial } = this.state ?? {};
-    const isTeaching = Boolean(teach?.what) && teach.have < teach.need && !teach.problem;
-    return isTeaching || Boolean(trial && trial.done < trial.all);
+    return teach?.is_learning || teach?.have < teach?.need || (trial?.done < trial?.all && !trial.problem);
   }
 
   /// Follows the state for the page's life.

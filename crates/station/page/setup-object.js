@@ -80,6 +80,14 @@ export class ObjectStep {
     this.setAnalyzer(settings.analyzer, settings.gaussian, settings.analysis);
   }
 
+  /// Whether the settings are those of the advice.
+  isAdvised({ analyzer, analysis, gaussian }) {
+    const { settings } = this.advice;
+    const isSame = (a, b) => JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
+    return analyzer === settings.analyzer && isSame(gaussian, settings.gaussian)
+      && Object.entries(settings.analysis).every(([key, value]) => isSame(analysis?.[key], value));
+  }
+
   choose(object) {
     this.isChosen = true;
     const { advice } = this;
@@ -128,7 +136,7 @@ export class ObjectStep {
     const { advice } = this;
     this.choices.offer(Object.entries(OBJECTS).map(([value, of]) =>
       ({ value, text: of.text, detail: of.detail, badge: advice?.object === value ? "advised" : null })), object);
-    this.useButton.hidden = !advice || advice.object === object;
+    this.useButton.hidden = !advice || this.isAdvised(settings);
     if (advice && !this.isMeasuring) this.showAdvice(advice);
     this.lattice.hidden = object === "same";
     this.ruler.set(object === "same" ? [0, 0] : this.pitchesNow);

@@ -18,6 +18,8 @@ export class RegionsStep {
     this.undo = button("Undo", () => this.editor.undo());
     this.redo = button("Redo", () => this.editor.redo());
     this.file = make("input", { type: "file", accept: "image/png", id: "mask-file", onchange: () => this.load() });
+    this.masked = make("p", {});
+    this.unmask = button("Remove the mask file", () => this.removeMask());
     this.answer = make("p", { class: "answer", role: "status" });
     this.elements = [
       make("h2", {}, "Where to look"),
@@ -27,7 +29,7 @@ export class RegionsStep {
         this.undo, this.redo, button("New still", () => this.still())),
       this.help, this.none, this.list,
       section("Mask file", make("label", { for: "mask-file", class: "hint" }, "A PNG of the picture's size: pixels that are not black are ignored."),
-        this.file, make("p", { class: "buttons" }, button("Remove the mask file", () => this.removeMask())), this.answer)];
+        this.file, this.masked, make("p", { class: "buttons" }, this.unmask), this.answer)];
   }
 
   enter() {
@@ -36,6 +38,7 @@ export class RegionsStep {
     this.onMode(null);
     this.still();
     this.showList();
+    this.onState();
   }
 
   leave() {
@@ -101,6 +104,8 @@ export class RegionsStep {
 
   onState() {
     const { draft } = this.bench;
+    say(this.masked, draft.state.has_mask ? "A mask file is in use." : "No mask file is in use.");
+    this.unmask.hidden = !draft.state.has_mask;
     if (this.editor.drawing || this.editor.dragging || this.list.contains(document.activeElement)) return;
     if (draft.sent !== draft.changes) return;
     const before = JSON.stringify(this.editor.shapes);
@@ -113,14 +118,19 @@ export class RegionsStep {
     if (!file) return;
     if (file.size > MOST_MASK_BYTES) return this.tell(false, "The file is larger than 4 MiB.");
     const answer = await this.bench.draft.ask("mask", { method: "PUT", headers: { "Content-Type": "image/png" }, body: file, within: 60_000 });
-    this.tell(answer?.ok, answer?.ok ? `The mask ${file.name} is in use.` : answer?.text ?? "The station does not answer.");
     this.file.value = "";
-    await this.bench.draft.load();
+    await this.tellMask(answer);
   }
 
   async removeMask() {
     const answer = await this.bench.draft.ask("mask", { method: "DELETE" });
-    this.tell(answer?.ok, answer?.ok ? "No mask file is in use." : answer?.text ?? "The station does not answer.");
+    await this.tellMask(answer);
+  }
+
+  async tellMask(answer) {
+    const mistakes = answer?.ok ? JSON.parse(answer.text).mistakes : [];
+    if (!answer?.ok) this.tell(false, answer?.text ?? "The station does not answer.");
+    else this.tell(mistakes.length === 0, mistakes.map(({ text }) => text).join(" "));
     await this.bench.draft.load();
   }
 

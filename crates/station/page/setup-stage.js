@@ -83,7 +83,8 @@ export class Stage {
     return [of(event.clientX, box.left, box.width, width), of(event.clientY, box.top, box.height, height)];
   }
 
-  /// Shows a frame, its mask and its defects, all of the same frame; false if a newer one came first.
+  /// Shows a frame, its mask and its defects, all of the same frame. False if a newer one came first, or if the
+  /// picture does not come.
   async show({ picture, mask, size, defects = [], alt }) {
     const round = this.round = (this.round ?? 0) + 1;
     const wanted = [load(picture, alt)];
@@ -91,10 +92,7 @@ export class Stage {
     if (masked) wanted.push(masked);
     const [image, red] = await Promise.all(wanted);
     if (round !== this.round) return false;
-    if (!image) {
-      this.say("The picture does not come from the station");
-      return false;
-    }
+    if (!image) return false;
     this.setSize(...(size ?? [image.naturalWidth, image.naturalHeight]));
     if (this.sheet.hidden) {
       this.sheet.hidden = false;

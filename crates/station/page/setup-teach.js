@@ -17,6 +17,7 @@ export class TeachStep {
     this.frames.set(24);
     this.start = button("Start", () => this.teach("limits"), { class: "main" });
     this.again = button("Learn again", () => this.learnAgain());
+    this.stop = button("Stop", () => this.endTeaching(), { hidden: true });
     this.progress = make("progress", { max: 1, value: 0, "aria-label": "Good pieces collected", hidden: true });
     this.status = make("p", { class: "answer", role: "status" });
     this.limits = make("div", {});
@@ -32,11 +33,16 @@ export class TeachStep {
     this.flat.append(make("p", { class: "buttons" }, this.remove));
     this.fields = [];
     this.elements = [make("h2", {}, "Show good pieces"), this.intro, this.frames.element,
-      make("p", { class: "buttons" }, this.start, this.again), this.progress, this.status, this.limitsSection, this.framesSection, this.flat];
+      make("p", { class: "buttons" }, this.start, this.again, this.stop), this.progress, this.status, this.limitsSection, this.framesSection, this.flat];
   }
 
   async teach(what) {
     this.showAnswer(await this.bench.draft.command("teach", { what, frames: Math.round(this.frames.value) }));
+  }
+
+  async endTeaching() {
+    await this.bench.draft.ask("teach", { method: "DELETE" });
+    await this.bench.draft.load();
   }
 
   async takeReference(what) {
@@ -74,10 +80,12 @@ export class TeachStep {
     say(this.intro, isSame
       ? "Let good pieces pass, or show the good piece again and again as it will lie later. The station learns how they look and how much they differ."
       : "Let only good pieces pass, and show all that is good. The station sets each limit just above what they need.");
-    const isBusy = draft.isBusy && teach.have < teach.need;
+    const isBusy = teach.have < teach.need || teach.is_learning;
     this.start.disabled = isBusy || !state.source;
+    this.stop.hidden = !(teach.have < teach.need);
     this.progress.hidden = !isBusy;
-    this.progress.value = teach.need ? teach.have / teach.need : 0;
+    if (teach.is_learning) this.progress.removeAttribute("value");
+    else this.progress.value = teach.need ? teach.have / teach.need : 0;
     const good = (state.frames ?? []).filter(({ label }) => label === "good");
     const used = good.filter((of) => of.used).length;
     this.again.hidden = good.length === 0;
@@ -91,7 +99,9 @@ export class TeachStep {
     const sets = (id) => limits.filter(({ frame }) => frame === id).map(({ name }) => name);
     fillThumbnails(this.thumbnails, good.map((frame) => {
       const names = sets(frame.id);
-      const note = frame.used === false ? "taken out" : names.length ? `sets ${names.join(", ")}` : limits.length ? "adds nothing" : "";
+      const [, demands] = (teach.demands ?? []).find(([id]) => id === frame.id) ?? [];
+      const needs = demands?.length ? `needs ${demands.map((of) => number(of, 1)).join(", ")}` : limits.length ? "adds nothing" : "";
+      const note = frame.used === false ? "taken out" : names.length ? `sets ${names.join(", ")}` : needs;
       return [frame, note, () => this.bench.kept.thumbnail(frame, note, good.map(({ id }) => id))];
     }));
     this.remove.parentElement.hidden = !settings["flat-field"];
@@ -99,8 +109,9 @@ export class TeachStep {
 
   statusText(teach, isBusy, used, limits) {
     const what = { white: "The white reference", dark: "The dark reference" }[teach.what];
+    if (teach.is_learning) return "Learning …";
     if (isBusy) return what ? `${what}: ${teach.have} of ${teach.need} frames` : `${teach.have} of ${teach.need} good pieces`;
-    if (what) return `${what} was taken.`;
+    if (what) return teach.done ?? `${what} was taken.`;
     return limits.length ? `Learned from ${plural(used, "good piece")}. The limits are in force in this draft.` : "";
   }
 

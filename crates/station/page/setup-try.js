@@ -53,12 +53,12 @@ export class TryStep {
       section("Kept frames", make("p", { class: "buttons" }, button("Keep this frame as good", () => this.keep("good")), button("Keep this frame as failed", () => this.keep("failed"))),
         make("label", { for: "collect-from" }, "Add frames from"), make("div", { class: "slider" }, this.source, button("Add", () => this.collect()))),
       ...this.groups.map(({ element }) => element)];
-    draft.addEventListener("changed", () => this.tryLater());
   }
 
+  /// From the first trial on the station tries the frames again after each change of the settings.
   enter() {
     this.offerSources();
-    if (this.frames.length) this.tryLater();
+    this.tryLater();
   }
 
   get frames() {
@@ -159,7 +159,8 @@ export class TryStep {
   }
 
   showTrial(trial) {
-    const isBusy = trial.done < trial.all;
+    const isBusy = trial.done < trial.all && !trial.problem;
+    if (trial.problem) this.tell(trial.problem);
     this.progress.hidden = !isBusy;
     this.progress.value = trial.all ? trial.done / trial.all : 0;
     const of = (counts) => (counts?.pass ?? 0) + (counts?.fail ?? 0) + (counts?.none ?? 0);

@@ -23,6 +23,8 @@ const STEPS = [
   ["save", "Save", SaveStep],
 ];
 
+const NO_PICTURE_MS = 5000;
+
 const WORDS = { pass: "Pass", fail: "Fail", none: "Not judged" };
 
 const find = (id) => document.getElementById(id);
@@ -98,6 +100,7 @@ class Bench {
     on("state", () => this.onState());
     on("settings", () => this.onSettings());
     on("live", () => this.onLive());
+    this.shownAt = performance.now();
     draft.onPicture = (live) => this.showLive(live);
     this.go(address().get("step") ?? "camera", false);
     this.onState();
@@ -176,13 +179,13 @@ class Bench {
     if (live.problem) {
       say(this.verdict, live.problem);
       this.verdict.dataset.verdict = "none";
-      if (!live.n) this.stage.say(live.problem);
     } else {
-      const counts = live.defects?.length ?? 0;
-      const found = counts ? `${live.overflow ? "more than " : ""}${plural(counts, "defect")}` : "no defects";
+      const count = live.defect_count ?? 0;
+      const found = count ? `${live.overflow ? "more than " : ""}${plural(count, "defect")}` : "no defects";
       const rate = `${number(live.rate ?? 0, 1)} frames/s`;
       // Before the object is known a verdict means nothing.
-      say(this.verdict, this.step.isJudged ? `${WORDS[live.verdict] ?? WORDS.none} · ${found} · ${rate}` : rate);
+      const verdict = this.step.isJudged ? `${WORDS[live.verdict] ?? WORDS.none} · ${found} · ${rate}` : rate;
+      say(this.verdict, live.warning ? `${verdict} · ${live.warning}` : verdict);
       this.verdict.dataset.verdict = this.step.isJudged ? live.verdict ?? "none" : "";
     }
     this.step.onLive?.(live);
@@ -190,7 +193,11 @@ class Bench {
 
   async showLive(live) {
     const { draft, step } = this;
-    if (draft.isFrozen || step.showsKept) return;
+    if (draft.isFrozen) return;
+    if (live.width == null) {
+      this.stage.say(live.problem);
+      return;
+    }
     const shown = await this.stage.show({
       picture: draft.path(`live/${live.n}.jpg`),
       mask: step.hasMask ? draft.path(`live/${live.n}-mask.png`) : null,
@@ -198,6 +205,9 @@ class Bench {
       defects: step.hasMask ? live.defects : [],
       alt: `Live picture of ${draft.settings.name || "the camera"}`,
     });
+    if (shown) this.shownAt = performance.now();
+    // A page that is slow misses a picture: the station keeps the last ones only.
+    else if (performance.now() - this.shownAt > NO_PICTURE_MS) this.stage.say("No picture comes from the station");
     // How long a change of the settings took to come to the screen.
     if (shown) this.stage.viewport.dataset.frame = live.n;
     if (shown && live.milliseconds != null) this.stage.viewport.dataset.milliseconds = live.milliseconds;

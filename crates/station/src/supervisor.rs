@@ -318,7 +318,7 @@ impl Run {
             let elapsed = counted.0.elapsed();
             if elapsed >= Duration::from_secs(1) {
                 let frames = pipeline.watched().frames.load(Relaxed);
-                let rate = (frames - counted.1) as f64 / elapsed.as_secs_f64();
+                let rate = frames.saturating_sub(counted.1) as f64 / elapsed.as_secs_f64();
                 self.camera.history().frame_rate = rate;
                 counted = (Instant::now(), frames);
             }
