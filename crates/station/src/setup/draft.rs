@@ -26,7 +26,12 @@ use super::{
     teach::Teach,
     tries::Tries,
 };
-use crate::{config::{CameraConfig, is_name}, frame::Frame, recipes::Recipes, state::Camera};
+use crate::{
+    config::{CameraConfig, is_name},
+    frame::Frame,
+    recipes::Recipes,
+    state::Camera,
+};
 
 /// Live frames that are kept to measure the object.
 const RECENT: usize = 8;
