@@ -538,6 +538,7 @@ mod tests {
                 camera: None,
                 frame: 0,
                 time: String::new(),
+                recipe: None,
                 corrupted: false,
                 verdict: "pass",
                 inspections: Vec::new(),

@@ -243,6 +243,7 @@ mod tests {
             camera: None,
             frame,
             time: String::new(),
+            recipe: None,
             corrupted: false,
             verdict: "pass",
             inspections: Vec::new(),

@@ -1,5 +1,7 @@
 //! A frame's results as JSON: what `inspectpublish` sends, and what the line station keeps.
 
+use std::fmt;
+
 use clinspect_results::{Alignment, Defect, DefectResult, HistogramResult, Verdict};
 use serde::Serialize;
 
@@ -18,6 +20,9 @@ pub struct Report {
     pub frame: u64,
     /// When the frame was captured: ISO 8601, UTC, microseconds.
     pub time: String,
+    /// The recipe by which the frame was judged; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recipe: Option<RecipeId>,
     /// The source flagged the frame as corrupted, or rows that its results depend on.
     pub corrupted: bool,
     /// The worst verdict of the inspections: `fail`, then `none`, then `pass`.
@@ -26,6 +31,22 @@ pub struct Report {
     pub inspections: Vec<Inspection>,
     /// One for each element that counted, in the order of the pipeline.
     pub histograms: Vec<Histogram>,
+}
+
+/// A recipe, as it was when it came into force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RecipeId {
+    /// Its name.
+    pub name: String,
+    /// Tells its text and its files from others: 16 hexadecimal digits.
+    pub hash: String,
+}
+
+/// As recordings carry it.
+impl fmt::Display for RecipeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.hash)
+    }
 }
 
 /// What one element found, without its mask.
@@ -225,6 +246,7 @@ impl Report {
             camera: camera.map(Into::into),
             frame: of_inspection.or(of_histogram)?,
             time,
+            recipe: None,
             corrupted: buffer.flags().contains(gst::BufferFlags::CORRUPTED)
                 || inspections.iter().any(|result| result.corrupted)
                 || histograms.iter().any(|result| result.corrupted),

@@ -5,6 +5,7 @@ mod files;
 mod mistakes;
 mod nearest;
 mod properties;
+mod recipe;
 mod table;
 
 use std::{
@@ -19,13 +20,16 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
+pub use camera::is_name;
 pub use camera::{Analyzer, CameraConfig};
+pub use mistakes::Purpose;
 pub use mistakes::{Mistake, Place};
 pub use properties::{Properties, set, value_of};
+pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, read_recipe};
 
 use crate::web::Token;
 use files::comes_with_the_service;
-use mistakes::{Mistakes, Purpose};
+use mistakes::Mistakes;
 use table::Table;
 
 /// Where the page is served if the file does not say so.
@@ -44,7 +48,9 @@ pub struct Config {
     pub frames: Option<PathBuf>,
     /// Whether the page may give commands to cameras.
     pub allow_writing: bool,
-    /// The cameras in the order of the file.
+    /// The folder of the recipes, if products change.
+    pub recipes: Option<PathBuf>,
+    /// The cameras in the order of the file. With recipes they are what the recipe in force begins with.
     pub cameras: Vec<CameraConfig>,
 }
 
@@ -64,6 +70,29 @@ impl Config {
     /// Every other mistake in the file, in its order.
     pub fn read_at_start(path: &Path) -> Result<Self, Vec<Mistake>> {
         read_file(path, Purpose::Start).map(|(config, _)| config)
+    }
+
+    /// Where the page is served, and the file with its token, for a program that asks the running station. Nothing else of
+    /// the file is looked at.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be read, or the two are wrong.
+    pub fn address(path: &Path) -> Result<(SocketAddr, Option<PathBuf>), String> {
+        let text = text::read(path, MOST_BYTES).map_err(|why| format!("cannot be read: {why}"))?;
+        let mut mistakes = Mistakes::of(&text, path, Purpose::Start);
+        let document = document(&text, &mut mistakes);
+        let found = document.map(|document| {
+            let mut table = Table::new(document.get_ref(), 0..0, "the file");
+            let (listen, _) = listen(&mut table, &mut mistakes);
+            let token = table.string("token-file", &mut mistakes);
+            (listen, token.map(|(path, _)| path.into()))
+        });
+        let [mistakes, _] = mistakes.into_sorted();
+        match (found, mistakes.first()) {
+            (Some(found), None) => Ok(found),
+            (_, Some(mistake)) => Err(mistake.to_string()),
+            (None, None) => Err("cannot be read".to_owned()),
+        }
     }
 
     /// Reads a file to check it: a credential that systemd passes to the service may be missing. Returns
@@ -87,15 +116,10 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Config, Vec<Mistake>), Ve
     let text = text::read(path, MOST_BYTES)
         .map_err(|why| whole_file(format!("the file cannot be read: {why}")))?;
     let mut mistakes = Mistakes::of(&text, path, purpose);
-    let (document, errors) = DeTable::parse_recoverable(&text);
-    for error in errors {
-        let at = error.span().map_or(0, |span| span.start);
-        mistakes.add_syntax(at, &format!("this is not TOML: {}", error.message()));
-    }
-    if refuse_nul(document.get_ref(), &mut mistakes) {
+    let Some(document) = document(&text, &mut mistakes) else {
         let [mistakes, _] = mistakes.into_sorted();
         return Err(mistakes);
-    }
+    };
     // The document as a whole is at its beginning.
     let mut table = Table::new(document.get_ref(), 0..0, "the file");
     let config = read(&mut table, &mut mistakes);
@@ -106,6 +130,16 @@ fn read_file(path: &Path, purpose: Purpose) -> Result<(Config, Vec<Mistake>), Ve
     } else {
         Err(mistakes)
     }
+}
+
+/// The tables of a text; `None` if it has a character that no setting can hold. Other mistakes of the syntax are noted.
+fn document<'t>(text: &'t str, mistakes: &mut Mistakes<'_>) -> Option<Spanned<DeTable<'t>>> {
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let at = error.span().map_or(0, |span| span.start);
+        mistakes.add_syntax(at, &format!("this is not TOML: {}", error.message()));
+    }
+    (!refuse_nul(document.get_ref(), mistakes)).then_some(document)
 }
 
 /// Notes each text with a NUL character (`\u0000`), which GStreamer's texts cannot hold; returns whether there is one.
@@ -157,14 +191,37 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
         }
     }
     let frames = table.string("frames", mistakes);
-    let cameras = cameras(table, mistakes);
+    let recipes = recipes(table, mistakes);
+    let cameras = if recipes.is_some() && !table.has("camera") {
+        Vec::new()
+    } else {
+        cameras(table, None, mistakes)
+    };
     Config {
         listen,
         token_file: token.map(|(path, _)| path.into()),
         frames: frames.map(|(path, _)| path.into()),
         allow_writing,
+        recipes,
         cameras,
     }
+}
+
+/// The folder of the recipes. The station makes it if only its last part is missing.
+fn recipes(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Option<PathBuf> {
+    let (folder, span) = table.string("recipes", mistakes)?;
+    let folder = PathBuf::from(folder);
+    let parent = folder.parent().filter(|parent| parent.is_dir());
+    let is_relative_name = folder.parent() == Some(Path::new("")) && !folder.as_os_str().is_empty();
+    if !folder.is_dir() && (folder.exists() || (parent.is_none() && !is_relative_name)) {
+        let text = format!(
+            "recipes = {folder:?} is no folder, and there is no folder in which to make it; set recipes to a folder, for \
+             instance \"/var/lib/clinspect-station/recipes\""
+        );
+        mistakes.add(&span, text);
+        return None;
+    }
+    Some(folder)
 }
 
 /// The address, and its place in the file.
@@ -189,7 +246,12 @@ fn listen(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> (SocketAddr
     }
 }
 
-fn cameras(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<CameraConfig> {
+/// The cameras; of a recipe with the station's own cameras as `bases`.
+fn cameras(
+    table: &mut Table<'_, '_>,
+    bases: Option<&[CameraConfig]>,
+    mistakes: &mut Mistakes<'_>,
+) -> Vec<CameraConfig> {
     let Some(value) = table.value("camera") else {
         mistakes.add_missing(
             &table.span,
@@ -217,7 +279,7 @@ fn cameras(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Vec<Camera
             continue;
         };
         let mut table = Table::new(entries, value.span(), "[[camera]]");
-        let camera = camera::read(&mut table, mistakes);
+        let camera = camera::read(&mut table, bases, mistakes);
         if !camera.name.is_empty() && cameras.iter().any(|other| other.name == camera.name) {
             let span = entries.get("name").map_or(value.span(), Spanned::span);
             let text = format!(

@@ -8,10 +8,12 @@ use std::{
 };
 
 use anyhow::Context;
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use clinspect_station::{
     config::Config,
-    error, info, source,
+    error, info,
+    recipes::{Recipes, Switch},
+    source,
     station::Station,
     systemd,
     web::{self, Access, Token},
@@ -20,8 +22,12 @@ use sd_notify::NotifyState;
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
+    sync::mpsc,
     time::{Duration, MissedTickBehavior, interval},
 };
+
+mod client;
+mod tried;
 
 /// Interval between two checks whether the cameras have started.
 const POLL: Duration = Duration::from_millis(50);
@@ -34,8 +40,14 @@ const CANNOT_RUN: u8 = 2;
 ///
 /// SIGHUP reads FILE again; SIGTERM and SIGINT stop the cameras in order.
 #[derive(Parser)]
-#[command(name = "clinspect-station", version)]
+#[command(
+    name = "clinspect-station",
+    version,
+    args_conflicts_with_subcommands = true
+)]
 struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Checks FILE, prints each mistake as FILE:LINE:COLUMN, and exits with 1 if there is one
     #[arg(long)]
     check: bool,
@@ -44,8 +56,21 @@ struct Args {
     file: PathBuf,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Lists the recipes of the running station, or switches all its cameras to one
+    Recipe(client::Args),
+    /// Judges frames in a folder with a recipe, and exits with 1 if it judges one wrong that was judged right before
+    Try(tried::Args),
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
+    match &args.command {
+        Some(Command::Recipe(args)) => return client::run(args),
+        Some(Command::Try(args)) => return tried::run(args),
+        None => {}
+    }
     let config = match read(&args) {
         Ok(Some(config)) => config,
         Ok(None) => return ExitCode::FAILURE,
@@ -54,6 +79,9 @@ fn main() -> ExitCode {
             return CANNOT_RUN.into();
         }
     };
+    if args.check && !check_recipes(&config) {
+        return ExitCode::FAILURE;
+    }
     if args.check {
         print(format_args!(
             "{}: no mistake, {} cameras",
@@ -73,11 +101,7 @@ fn main() -> ExitCode {
 
 /// The configuration; `None` if the file has mistakes, which are printed.
 fn read(args: &Args) -> anyhow::Result<Option<Config>> {
-    gst::init().context("GStreamer does not start")?;
-    gstclinspect::register_static()?;
-    gstinspectoverlay::register_static()?;
-    gstinspectpublish::register_static()?;
-    source::register()?;
+    start_gstreamer()?;
     let read = if args.check {
         Config::check(&args.file)
     } else {
@@ -103,6 +127,27 @@ fn read(args: &Args) -> anyhow::Result<Option<Config>> {
             Ok(None)
         }
     }
+}
+
+fn start_gstreamer() -> anyhow::Result<()> {
+    gst::init().context("GStreamer does not start")?;
+    gstclinspect::register_static()?;
+    gstinspectoverlay::register_static()?;
+    gstinspectpublish::register_static()?;
+    source::register()?;
+    Ok(())
+}
+
+/// Checks every recipe of the folder, and prints the mistakes. Returns whether there is none.
+fn check_recipes(config: &Config) -> bool {
+    let Some(folder) = config.recipes.as_ref().filter(|folder| folder.is_dir()) else {
+        return true;
+    };
+    let mistakes = Recipes::check(folder, &config.cameras);
+    for mistake in &mistakes {
+        print(format_args!("{mistake}"));
+    }
+    mistakes.is_empty()
 }
 
 /// Prints a line. The exit code says the result too, so a reader that has left, as `head` does, is no failure.
@@ -152,8 +197,21 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         token,
         write: config.allow_writing,
     };
-    let mut station = Station::start(config)?;
-    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access));
+    let (recipes, mut switches) = match config.recipes.clone() {
+        Some(folder) => {
+            let opened = Recipes::open(folder.clone(), config.cameras.clone());
+            let (recipes, switches) = opened.with_context(|| {
+                format!(
+                    "the folder of the recipes {} cannot be used; let the station read and write there",
+                    folder.display()
+                )
+            })?;
+            (Some(recipes), Some(switches))
+        }
+        None => (None, None),
+    };
+    let station = Station::start(config, recipes.clone())?;
+    let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access, recipes));
 
     let mut ready = interval(POLL);
     let mut is_ready = false;
@@ -170,8 +228,14 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
             _ = interrupt.recv() => break,
             _ = reload.recv() => {
                 systemd::reloading();
-                station.reload(&args.file);
-                systemd::notify(&[NotifyState::Ready]);
+                let (station, file) = (station.clone(), args.file.clone());
+                tokio::spawn(async move {
+                    station.reload(&file).await;
+                    systemd::notify(&[NotifyState::Ready]);
+                });
+            }
+            Some(wanted) = next(&mut switches) => {
+                tokio::spawn(station.clone().switch(wanted));
             }
             _ = ready.tick(), if !is_ready => {
                 if station.is_ready() {
@@ -193,4 +257,12 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
     systemd::notify(&[NotifyState::Stopping]);
     tokio::task::block_in_place(|| station.stop());
     Ok(())
+}
+
+/// The next switch that somebody wants; never, without recipes.
+async fn next(switches: &mut Option<mpsc::Receiver<Switch>>) -> Option<Switch> {
+    match switches {
+        Some(switches) => switches.recv().await,
+        None => std::future::pending().await,
+    }
 }

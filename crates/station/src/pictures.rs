@@ -322,6 +322,7 @@ mod tests {
             camera: None,
             frame: 1,
             time: String::new(),
+            recipe: None,
             corrupted: false,
             verdict,
             inspections: Vec::new(),

@@ -4,7 +4,9 @@
 
 mod change;
 mod messages;
+mod parts;
 mod results;
+mod swap;
 
 use std::{
     collections::BTreeMap,
@@ -16,12 +18,15 @@ use std::{
 use gst::prelude::*;
 
 use crate::{
-    config::{CameraConfig, Properties},
+    config::CameraConfig,
     source::{self, Sent},
     state::{Camera, Command, Trouble},
 };
 pub use change::Changed;
+pub(crate) use messages::error_text;
 pub use messages::{Stopped, stopped_by};
+use parts::UNPACK;
+pub(crate) use parts::{Part, changes, inspecting, is_same_chain};
 pub use results::Outlets;
 use results::{Results, Watched};
 
@@ -35,6 +40,9 @@ pub struct Pipeline {
     bus: gst::Bus,
     source: gst::Bin,
     queue: gst::Element,
+    sink: gst::Element,
+    /// The elements between the source and the sink, in their order.
+    chain: Vec<gst::Element>,
     parts: Vec<Part>,
     /// The commands that it carries out, with the element and its signal.
     offers: Vec<(Command, gst::Element, &'static str)>,
@@ -70,21 +78,6 @@ impl fmt::Display for Learned {
     }
 }
 
-/// The table of an element in the file, if there is one.
-type Table = fn(&CameraConfig) -> Option<&Properties>;
-
-/// An element whose properties are in the file.
-struct Part {
-    element: gst::Element,
-    of: Table,
-}
-
-const UNPACK: Table = |config| Some(&config.unpack);
-const FLAT_FIELD: Table = |config| config.flat_field.as_ref();
-const GAUSSIAN: Table = |config| config.gaussian.as_ref();
-const HISTOGRAM: Table = |config| config.histogram.as_ref();
-const ANALYSIS: Table = |config| Some(&config.analysis);
-
 impl Pipeline {
     /// Makes the pipeline without starting it.
     ///
@@ -113,73 +106,18 @@ impl Pipeline {
         camera: &Arc<Camera>,
         outlets: &Outlets,
     ) -> Result<Self, gst::glib::BoolError> {
-        let make = |factory: &str| gst::ElementFactory::make(factory).build();
         let lacks = || gst::glib::bool_error!("the pipeline lacks a part");
         let queue = source.by_name(source::QUEUE).ok_or_else(lacks)?;
-        let mut parts = Vec::new();
-        let mut offers = Vec::new();
-        let unpack = needs_unpack.then_some(("clunpack", UNPACK));
-        for (factory, of) in unpack.into_iter().chain(inspecting(config)) {
-            let Some(properties) = of(config) else {
-                continue;
-            };
-            let element = make(factory)?;
-            if let source::Source::Aravis {
-                pixel_format: Some(asked),
-                ..
-            } = &config.source
-                && let (Some(packing), "clunpack") = (asked.format.packing, factory)
-            {
-                element.set_property_from_str("packing", packing);
-            }
-            if let Some(device) = &config.device {
-                element.set_property("device", device);
-            }
-            if factory == config.analyzer.factory() {
-                element.set_property_from_str("output", "frame");
-            }
-            // The station takes the results from the metas.
-            if element.has_property("reports") {
-                let silent = gst::Structure::builder("reports").field("messages", false);
-                element.set_property("reports", silent.build());
-            }
-            properties.apply(&element);
-            for (command, name, signal) in SIGNALS {
-                if name.is_none_or(|name| name == factory)
-                    && gst::glib::subclass::SignalId::lookup(signal, element.type_()).is_some()
-                {
-                    offers.push((command, element.clone(), signal));
-                }
-            }
-            parts.push(Part { element, of });
-        }
-        // The element after clunpack would take the first format of its own: eight bits, without colours.
-        let unpacked = match needs_unpack {
-            true => Some(make("capsfilter")?),
-            false => None,
-        };
-        if let (Some(filter), Some(unpack)) = (&unpacked, parts.first()) {
-            let packing = unpack.element.property_value("packing");
-            let is_packed = gst::glib::EnumValue::from_value(&packing)
-                .is_some_and(|(_, packing)| packing.nick() != "none");
-            let format = if is_packed { "GRAY16_LE" } else { "RGB" };
-            let caps = gst::Caps::builder("video/x-raw").field("format", format);
-            filter.set_property("caps", caps.build());
-        }
-        let sink = make("fakesink")?;
+        let inspection = Inspection::make(config, needs_unpack)?;
+        let sink = gst::ElementFactory::make("fakesink").build()?;
         sink.set_property("sync", false);
         sink.set_property("async", false);
 
         let pipeline = gst::Pipeline::new();
-        let mut chain: Vec<&gst::Element> = vec![source.upcast_ref()];
-        chain.extend(parts.iter().map(|part| &part.element));
-        if let Some(filter) = &unpacked {
-            chain.insert(2, filter);
-        }
-        chain.push(&sink);
-        pipeline.add_many(&chain)?;
+        pipeline.add_many([source.upcast_ref(), &sink])?;
+        pipeline.add_many(&inspection.chain)?;
         // Only the source comes from outside, so its format is what may not fit.
-        if let [source, first, ..] = chain[..]
+        if let [first, ..] = &inspection.chain[..]
             && source.link(first).is_err()
         {
             let factory = first.factory().map(|factory| factory.name());
@@ -188,14 +126,10 @@ impl Pipeline {
                 factory.unwrap_or_default()
             ));
         }
-        gst::Element::link_many(&chain[1..])?;
-        let analyzer = parts.last().ok_or_else(lacks)?.element.clone();
-        let watched = Arc::new(Watched::new());
-        let pad = analyzer.static_pad("src").ok_or_else(lacks)?;
-        Results::watch((&analyzer, &pad), &pipeline, camera, &watched, outlets);
+        inspection.link_to(&sink)?;
+        let watched = inspection.watch(&pipeline, camera, outlets, config)?;
         let pad = queue.static_pad("sink").ok_or_else(lacks)?;
         source::count_lost_frames(&pad, camera, config.triggered);
-        let first = parts.first().map(|part| part.element.clone());
         let bus = pipeline.bus().ok_or_else(lacks)?;
         Ok(Self {
             name: config.name.clone(),
@@ -203,10 +137,12 @@ impl Pipeline {
             bus,
             source,
             queue,
-            parts,
-            offers,
-            analyzer,
-            unpack: first.filter(|_| needs_unpack),
+            sink,
+            chain: inspection.chain,
+            parts: inspection.parts,
+            offers: inspection.offers,
+            analyzer: inspection.analyzer,
+            unpack: inspection.unpack,
             sent: Sent::watch(pad),
             watched,
             warned: BTreeMap::new(),
@@ -347,12 +283,7 @@ impl Pipeline {
 
     /// Sets what an earlier pipeline of this camera learned, unless the file has another value since then.
     pub fn set_learned(&self, learned: &Learned, old: &CameraConfig, new: &CameraConfig) {
-        for Part { element, of } in &self.parts {
-            let in_file = |config| of(config).and_then(|table| table.get(learned.name));
-            if element.has_property(learned.name) && in_file(old) == in_file(new) {
-                element.set_property_from_value(learned.name, &learned.value);
-            }
-        }
+        set_learned(&self.parts, learned, old, new);
     }
 
     /// Before the end: later results do not become the newest.
@@ -373,14 +304,106 @@ impl Pipeline {
     }
 }
 
-/// The elements that inspect, in their order; those without properties are not there.
-fn inspecting(config: &CameraConfig) -> [(&'static str, Table); 4] {
-    [
-        ("clflatfield", FLAT_FIELD),
-        ("clgaussian", GAUSSIAN),
-        ("clhistogram", HISTOGRAM),
-        (config.analyzer.factory(), ANALYSIS),
-    ]
+/// The elements behind the source, before they are part of a pipeline.
+struct Inspection {
+    /// Those that have properties in the file, and a filter behind `clunpack`.
+    chain: Vec<gst::Element>,
+    parts: Vec<Part>,
+    offers: Vec<(Command, gst::Element, &'static str)>,
+    analyzer: gst::Element,
+    unpack: Option<gst::Element>,
+}
+
+impl Inspection {
+    /// Makes the elements, with their properties.
+    fn make(config: &CameraConfig, needs_unpack: bool) -> Result<Self, gst::glib::BoolError> {
+        let make = |factory: &str| gst::ElementFactory::make(factory).build();
+        let mut parts = Vec::new();
+        let mut offers = Vec::new();
+        let unpack = needs_unpack.then_some(("clunpack", UNPACK));
+        for (factory, of) in unpack.into_iter().chain(inspecting(config)) {
+            if of(config).is_none() {
+                continue;
+            }
+            let element = make(factory)?;
+            if let source::Source::Aravis {
+                pixel_format: Some(asked),
+                ..
+            } = &config.source
+                && let (Some(packing), "clunpack") = (asked.format.packing, factory)
+            {
+                element.set_property_from_str("packing", packing);
+            }
+            if factory == config.analyzer.factory() {
+                element.set_property_from_str("output", "frame");
+            }
+            let part = Part::prepare(element, of, config);
+            let element = &part.element;
+            for (command, name, signal) in SIGNALS {
+                if name.is_none_or(|name| name == factory)
+                    && gst::glib::subclass::SignalId::lookup(signal, element.type_()).is_some()
+                {
+                    offers.push((command, element.clone(), signal));
+                }
+            }
+            parts.push(part);
+        }
+        let mut chain: Vec<gst::Element> = parts.iter().map(|part| part.element.clone()).collect();
+        let first = chain.first().cloned();
+        let unpack = first.filter(|_| needs_unpack);
+        // The element after clunpack would take the first format of its own: eight bits, without colours.
+        if let Some(unpack) = &unpack {
+            let filter = make("capsfilter")?;
+            let packing = unpack.property_value("packing");
+            let is_packed = gst::glib::EnumValue::from_value(&packing)
+                .is_some_and(|(_, packing)| packing.nick() != "none");
+            let format = if is_packed { "GRAY16_LE" } else { "RGB" };
+            let caps = gst::Caps::builder("video/x-raw").field("format", format);
+            filter.set_property("caps", caps.build());
+            chain.insert(1, filter);
+        }
+        let last = parts.last().map(|part| part.element.clone());
+        let analyzer =
+            last.ok_or_else(|| gst::glib::bool_error!("the pipeline lacks an analyzer"))?;
+        Ok(Self {
+            chain,
+            parts,
+            offers,
+            analyzer,
+            unpack,
+        })
+    }
+
+    /// Links the elements, and the last one to the sink. All are in one pipeline.
+    fn link_to(&self, sink: &gst::Element) -> Result<(), gst::glib::BoolError> {
+        gst::Element::link_many(self.chain.iter().chain([sink]))
+    }
+
+    /// Takes the results of each frame from now on.
+    fn watch(
+        &self,
+        pipeline: &gst::Pipeline,
+        camera: &Arc<Camera>,
+        outlets: &Outlets,
+        config: &CameraConfig,
+    ) -> Result<Arc<Watched>, gst::glib::BoolError> {
+        let watched = Arc::new(Watched::new());
+        let pad = self.analyzer.static_pad("src");
+        let pad = pad.ok_or_else(|| gst::glib::bool_error!("the analyzer has no output"))?;
+        let from = (&self.analyzer, &pad, &config.recipe);
+        Results::watch(from, pipeline, camera, &watched, outlets);
+        Ok(watched)
+    }
+}
+
+fn set_learned(parts: &[Part], learned: &Learned, old: &CameraConfig, new: &CameraConfig) {
+    for part in parts {
+        let element = &part.element;
+        let in_file = |config| part.properties(config).and_then(|of| of.get(learned.name));
+        if element.has_property(learned.name) && in_file(old) == in_file(new) {
+            element.set_property_from_value(learned.name, &learned.value);
+        }
+    }
 }
 
 /// The caps that the first element that inspects takes.

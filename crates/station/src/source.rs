@@ -45,6 +45,16 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// Bits of a sample that the camera fills, if the file's pixel format says so and the caps of its frames do not.
+    pub fn bit_depth(&self) -> Option<u32> {
+        match self {
+            Self::Aravis { pixel_format, .. } => pixel_format.as_ref()?.format.bit_depth(),
+            Self::Description(_) => None,
+        }
+    }
+}
+
 /// A pixel format that the file asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt,
+    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize},
@@ -39,6 +40,8 @@ pub struct Camera {
     pub counters: Counters,
     /// The last hour, the last failed frames, the roll.
     pub history: Mutex<History>,
+    /// The folder of its recordings, if it records.
+    pub recordings: Mutex<Option<PathBuf>>,
     /// Commands to the camera.
     pub commands: mpsc::Sender<Request>,
 }
@@ -299,9 +302,16 @@ impl Camera {
                 ..Counters::default()
             },
             history: Mutex::default(),
+            recordings: Mutex::default(),
             commands,
         };
         (camera, requests)
+    }
+
+    /// The folder of its recordings, if it records.
+    pub fn recordings(&self) -> MutexGuard<'_, Option<PathBuf>> {
+        let recordings = self.recordings.lock();
+        recordings.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the status. A camera that does not run has no results: old ones must not be shown as new.

@@ -1,16 +1,20 @@
-//! The cameras that run, and how a new configuration changes them.
+//! The cameras that run, and how a new configuration or another recipe changes them.
+
+mod switch;
 
 use std::{
     path::Path,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
+use gstinspectpublish::report::RecipeId;
 use tokio::sync::watch;
 
 use crate::{
-    config::{CameraConfig, Config},
+    config::{CameraConfig, Config, Mistake, Purpose},
     error, info,
+    recipes::{Action, Change, InForce, Recipes},
     state::{Camera, Cameras, Status},
     supervisor::Supervisor,
 };
@@ -21,118 +25,259 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// The cameras that run.
 pub struct Station {
-    config: Config,
-    running: Vec<Supervisor>,
+    recipes: Option<Arc<Recipes>>,
+    running: Mutex<Running>,
     cameras: watch::Sender<Arc<Vec<Arc<Camera>>>>,
+    /// Held while a recipe or a new file comes into force: one after the other.
+    changing: tokio::sync::Mutex<()>,
+}
+
+struct Running {
+    /// The station's file.
+    config: Config,
+    /// The settings in force.
+    in_force: Vec<CameraConfig>,
+    supervisors: Vec<Supervisor>,
     /// The supervisors' counters at the last check.
     beats: Vec<(String, u64)>,
 }
 
 impl Station {
-    /// Starts the cameras of a configuration.
+    /// Starts the cameras: those of the recipe that was in force before, else those of the file. No camera starts if that
+    /// recipe is missing or broken; then people choose another one.
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start(config: Config) -> std::io::Result<Self> {
-        let running = config.cameras.iter().cloned().map(Supervisor::start);
-        let mut station = Self {
-            running: running.collect::<Result<_, _>>()?,
-            config,
+    pub fn start(config: Config, recipes: Option<Arc<Recipes>>) -> std::io::Result<Arc<Self>> {
+        let (in_force, active, problem) =
+            match wanted(recipes.as_deref(), &config.cameras, Purpose::Start) {
+                Ok((cameras, active)) => (cameras, active, None),
+                Err(mistakes) => {
+                    for mistake in &mistakes {
+                        error!("{mistake}");
+                    }
+                    (Vec::new(), None, Some(problem(&mistakes)))
+                }
+            };
+        if let Some(recipes) = &recipes {
+            begin_log(recipes, active.as_ref(), problem.as_deref());
+            recipes.in_force().send_replace(InForce {
+                active,
+                problem,
+                ..InForce::default()
+            });
+        }
+        let supervisors = in_force.iter().cloned().map(Supervisor::start);
+        let station = Self {
+            recipes,
+            running: Mutex::new(Running {
+                supervisors: supervisors.collect::<Result<_, _>>()?,
+                config,
+                in_force,
+                beats: Vec::new(),
+            }),
             cameras: watch::Sender::default(),
-            beats: Vec::new(),
+            changing: tokio::sync::Mutex::default(),
         };
-        station.publish();
-        Ok(station)
+        station.publish(&station.running());
+        Ok(Arc::new(station))
     }
 
-    /// The cameras, now and after each reload.
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cameras, now and after each change.
     pub fn cameras(&self) -> Cameras {
         self.cameras.subscribe()
     }
 
-    fn publish(&mut self) {
-        let cameras = self.running.iter().map(|of| of.camera.clone()).collect();
+    fn publish(&self, running: &Running) {
+        let cameras = running.supervisors.iter();
+        let cameras = cameras.map(|of| of.camera.clone()).collect();
         self.cameras.send_replace(Arc::new(cameras));
     }
 
     /// Whether each camera has started, or has failed once.
     pub fn is_ready(&self) -> bool {
-        let mut cameras = self.running.iter().map(|of| &of.camera);
+        let running = self.running();
+        let mut cameras = running.supervisors.iter().map(|of| &of.camera);
         cameras.all(|camera| *camera.status.borrow() != Status::Starting)
     }
 
     /// The cameras whose supervisors have done nothing since the last call.
-    pub fn stuck(&mut self) -> Vec<String> {
-        let beats = (self.running.iter()).map(|of| (of.camera.name.clone(), of.beats()));
-        let before = std::mem::replace(&mut self.beats, beats.collect());
-        let stuck = self.beats.iter().filter(|beat| before.contains(beat));
+    pub fn stuck(&self) -> Vec<String> {
+        let mut running = self.running();
+        let beats = running.supervisors.iter();
+        let beats = beats.map(|of| (of.camera.name.clone(), of.beats()));
+        let beats: Vec<_> = beats.collect();
+        let before = std::mem::replace(&mut running.beats, beats);
+        let stuck = running.beats.iter().filter(|beat| before.contains(beat));
         stuck.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Reads the file again. A file with mistakes changes nothing.
-    pub fn reload(&mut self, path: &Path) {
+    /// Reads the file and the recipe in force again, after a switch that is being carried out. A file or a recipe with
+    /// mistakes changes nothing.
+    pub async fn reload(&self, path: &Path) {
+        let _alone = self.changing.lock().await;
+        let shown = path.display();
         let config = match Config::read(path) {
             Ok(config) => config,
             Err(mistakes) => {
                 for mistake in &mistakes {
-                    error!("{}:{mistake}", path.display());
+                    error!("{shown}:{mistake}");
                 }
                 error!(
-                    "{} is not used: it has {} mistakes; the cameras continue with the previous settings",
-                    path.display(),
+                    "{shown} is not used: it has {} mistakes; the cameras continue with the previous settings",
                     mistakes.len()
                 );
                 return;
             }
         };
-        let (old, new) = (&self.config, &config);
-        if (old.listen, &old.token_file, old.allow_writing)
-            != (new.listen, &new.token_file, new.allow_writing)
+        let old = self.running().config.clone();
+        if (old.listen, &old.token_file, old.allow_writing, &old.recipes)
+            != (
+                config.listen,
+                &config.token_file,
+                config.allow_writing,
+                &config.recipes,
+            )
         {
-            info!("listen, token-file and allow-writing change when the station is started again");
+            info!(
+                "listen, token-file, allow-writing and recipes change when the station is started again"
+            );
         }
-        if let Err(why) = self.apply(&config.cameras) {
+        let recipes = self.recipes.as_deref();
+        if let Some(recipes) = recipes {
+            recipes.set_bases(config.cameras.clone());
+        }
+        let (cameras, active) = match wanted(recipes, &config.cameras, Purpose::Run) {
+            Ok(wanted) => wanted,
+            Err(mistakes) => {
+                for mistake in &mistakes {
+                    error!("{mistake}");
+                }
+                error!("nothing of {shown} is used: the recipe in force has these mistakes");
+                if let Some(recipes) = recipes {
+                    recipes.set_bases(old.cameras);
+                }
+                return;
+            }
+        };
+        let mut running = self.running();
+        if let Err(why) = self.apply(&mut running, &cameras) {
             error!("a camera cannot start: {why}");
         }
-        self.config = config;
-        info!("{} is in force", path.display());
+        running.config = config;
+        running.in_force = cameras;
+        if let Some(recipes) = recipes {
+            recipes.in_force().send_replace(InForce {
+                active,
+                ..InForce::default()
+            });
+        }
+        info!("{shown} is in force");
     }
 
     /// Starts, changes and stops cameras, by their names.
-    fn apply(&mut self, wanted: &[CameraConfig]) -> std::io::Result<()> {
-        let mut before = std::mem::take(&mut self.running);
+    fn apply(&self, running: &mut Running, wanted: &[CameraConfig]) -> std::io::Result<()> {
+        let mut before = std::mem::take(&mut running.supervisors);
         let mut result = Ok(());
         for config in wanted {
             match before.iter().position(|of| of.camera.name == config.name) {
                 Some(index) => {
                     let supervisor = before.swap_remove(index);
                     supervisor.change(config.clone());
-                    self.running.push(supervisor);
+                    running.supervisors.push(supervisor);
                 }
                 None => match Supervisor::start(config.clone()) {
-                    Ok(supervisor) => self.running.push(supervisor),
+                    Ok(supervisor) => running.supervisors.push(supervisor),
                     Err(error) => result = Err(error),
                 },
             }
         }
-        self.publish();
+        self.publish(running);
         // The others end by themselves; a camera that hangs must not hold up the reload.
         before.iter().for_each(Supervisor::stop);
         result
     }
 
     /// Stops all cameras and waits for their ends, for a bounded time.
-    pub fn stop(self) {
-        self.running.iter().for_each(Supervisor::stop);
+    pub fn stop(&self) {
+        let running = self.running();
+        let supervisors = &running.supervisors;
+        supervisors.iter().for_each(Supervisor::stop);
         let until = Instant::now() + STOP_LIMIT;
-        while Instant::now() < until && !self.running.iter().all(Supervisor::is_over) {
+        while Instant::now() < until && !supervisors.iter().all(Supervisor::is_over) {
             std::thread::sleep(POLL);
         }
-        for supervisor in self.running.iter().filter(|of| !of.is_over()) {
+        for supervisor in supervisors.iter().filter(|of| !of.is_over()) {
             error!(
                 "camera {} does not stop; the program ends without it",
                 supervisor.camera.name
             );
         }
     }
+}
+
+/// The settings that are to be in force, and their recipe.
+///
+/// # Errors
+/// What is wrong with the recipe, with its file.
+fn wanted(
+    recipes: Option<&Recipes>,
+    own: &[CameraConfig],
+    purpose: Purpose,
+) -> Result<(Vec<CameraConfig>, Option<RecipeId>), Vec<String>> {
+    let Some(recipes) = recipes else {
+        return Ok((own.to_vec(), None));
+    };
+    match recipes.named_active().map_err(|why| vec![why])? {
+        None => Ok((own.to_vec(), None)),
+        Some(name) => {
+            let read = recipes.read(&name, purpose);
+            let read = read.map_err(|mistakes| in_file(recipes, &name, &mistakes))?;
+            Ok((read.cameras, Some(read.id)))
+        }
+    }
+}
+
+/// The mistakes of a recipe with its file, for the log.
+fn in_file(recipes: &Recipes, name: &str, mistakes: &[Mistake]) -> Vec<String> {
+    let file = recipes.folder().join(format!("{name}.toml"));
+    let told = mistakes
+        .iter()
+        .map(|mistake| format!("{}:{mistake}", file.display()));
+    told.collect()
+}
+
+/// Why no camera runs, for people.
+fn problem(mistakes: &[String]) -> String {
+    let first = mistakes.first().map_or("", String::as_str);
+    let more = match mistakes.len() {
+        0 | 1 => String::new(),
+        many => format!(" (and {} more; the log has all)", many - 1),
+    };
+    format!(
+        "No camera runs, because the recipe that was in force cannot be used: {first}{more}. Switch to another recipe, or \
+         correct this one and reload the station."
+    )
+}
+
+/// The first line of each run in the list of changes: what is in force from now on.
+fn begin_log(recipes: &Recipes, active: Option<&RecipeId>, problem: Option<&str>) {
+    let name = recipes.named_active();
+    let Some(name) = name.unwrap_or_default() else {
+        return;
+    };
+    recipes.record(Change {
+        time: Change::now(),
+        who: "start".to_owned(),
+        action: Action::Switch,
+        from: None,
+        to: name,
+        hash: active.map(|active| active.hash.clone()),
+        milliseconds: 0,
+        result: problem.unwrap_or("ok").to_owned(),
+    });
 }

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::mpsc as requests;
+use tokio::sync::{mpsc as requests, oneshot};
 
 use crate::{
     config::CameraConfig,
@@ -29,14 +29,22 @@ const NUMBERS: Duration = Duration::from_millis(500);
 /// Pause before the first new start, doubled at each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// Pause between two checks while somebody waits for a switch.
+const SWITCH_POLL: Duration = Duration::from_millis(2);
+/// A camera that waits for its trigger counts as switched after so long without trouble.
+const TRIGGER_WAIT: Duration = Duration::from_secs(1);
 /// After so long without trouble the pause is [`FIRST_PAUSE`] again.
 const SETTLED: Duration = Duration::from_secs(30);
 
 /// An order to the thread.
 enum Order {
-    Change(Box<CameraConfig>),
+    Change(Box<CameraConfig>, Option<Reply>),
     Stop,
 }
+
+/// Gets `Ok` once frames are judged by the new settings, or if the camera did not run before; else a sentence that says why
+/// none is.
+pub type Reply = oneshot::Sender<Result<(), String>>;
 
 /// The thread of a camera.
 pub struct Supervisor {
@@ -68,6 +76,7 @@ impl Supervisor {
             recorder: None,
             publishers: Arc::new(Publishers::none(&camera)),
             learned: Vec::new(),
+            switch: None,
         };
         let thread = std::thread::Builder::new().name(camera.name.clone());
         let of_thread = camera.clone();
@@ -86,7 +95,15 @@ impl Supervisor {
     /// Gives the camera other settings.
     pub fn change(&self, config: CameraConfig) {
         // A supervisor that has ended is found by `beats`.
-        let _ = self.orders.send(Order::Change(Box::new(config)));
+        let _ = self.orders.send(Order::Change(Box::new(config), None));
+    }
+
+    /// Gives the camera the settings of another recipe. The receiver gets an error at once if the supervisor has ended.
+    pub fn switch(&self, config: CameraConfig) -> oneshot::Receiver<Result<(), String>> {
+        let (reply, replied) = oneshot::channel();
+        let order = Order::Change(Box::new(config), Some(reply));
+        let _ = self.orders.send(order);
+        replied
     }
 
     /// Asks the camera to stop.
@@ -139,6 +156,8 @@ struct Run {
     publishers: Arc<Publishers>,
     /// What was learned, and the settings at that time.
     learned: Vec<(Learned, CameraConfig)>,
+    /// Somebody waits until frames are judged by the settings.
+    switch: Option<Reply>,
 }
 
 impl Run {
@@ -206,16 +225,28 @@ impl Run {
     }
 
     fn build(&mut self, pictures: &Arc<Pictures>) -> Result<Pipeline, Stopped> {
-        let outlets = Outlets {
-            pictures: pictures.clone(),
-            publishers: self.publishers()?,
-            recorder: self.recorder()?,
-        };
+        let outlets = self.outlets(pictures)?;
         let pipeline = Pipeline::build(&self.config, &self.camera, &outlets)?;
-        for (learned, then) in &self.learned {
+        for (learned, then) in self.learned() {
             pipeline.set_learned(learned, then, &self.config);
         }
         Ok(pipeline)
+    }
+
+    fn outlets(&mut self, pictures: &Arc<Pictures>) -> Result<Outlets, Stopped> {
+        Ok(Outlets {
+            pictures: pictures.clone(),
+            publishers: self.publishers()?,
+            recorder: self.recorder()?,
+        })
+    }
+
+    /// What was learned under this recipe; what was learned on another product stays with that one.
+    fn learned(&self) -> Vec<(&Learned, &CameraConfig)> {
+        let recipe = self.config.recipe_name();
+        let all = self.learned.iter().map(|(learned, then)| (learned, then));
+        all.filter(|(_, then)| then.recipe_name() == recipe)
+            .collect()
     }
 
     /// The publishers that the file asks for. They stay while pipelines start again.
@@ -242,6 +273,8 @@ impl Run {
             let refused = |error| (Trouble::SettingsRefused, format!("recording: {error:#}"));
             self.recorder = Some(Arc::new(recorder.map_err(refused)?));
         }
+        let folder = self.config.recording.as_ref().map(|of| of.folder.clone());
+        *self.camera.recordings() = folder;
         Ok(self.recorder.clone())
     }
 
@@ -250,7 +283,8 @@ impl Run {
         let mut counted = (Instant::now(), 0);
         loop {
             self.beat();
-            pipeline.poll(POLL, &self.camera)?;
+            let wait = self.switch.as_ref().map_or(POLL, |_| SWITCH_POLL);
+            pipeline.poll(wait, &self.camera)?;
             let watched = pipeline.watched();
             let is_running = watched.has_results();
             if is_running && *self.camera.status.borrow() != Status::Running {
@@ -261,13 +295,17 @@ impl Run {
             } else {
                 self.config.start_timeout
             };
-            if pipeline.watched().silence() > limit {
+            let silence = pipeline.watched().silence();
+            if silence > limit {
                 return Err(pipeline.silence());
+            }
+            if self.config.triggered && silence > TRIGGER_WAIT {
+                self.reply(Ok(()));
             }
             for learned in pipeline.take_learned() {
                 self.keep(learned);
             }
-            if let Some(end) = self.obey(Some(pipeline)) {
+            if let Some(end) = self.obey(Some(pipeline))? {
                 return Ok(end);
             }
             self.answer(Some(pipeline));
@@ -290,7 +328,7 @@ impl Run {
     }
 
     /// Frames come, at first or again.
-    fn recover(&self, pipeline: &Pipeline) {
+    fn recover(&mut self, pipeline: &Pipeline) {
         let device = pipeline.device();
         let on = device.as_deref().unwrap_or("an unknown device");
         info!(
@@ -306,6 +344,7 @@ impl Run {
         drop(history);
         self.publishers.set_online(true);
         self.camera.set_status(Status::Running);
+        self.reply(Ok(()));
         pipeline.update_latency_limit();
     }
 
@@ -318,13 +357,24 @@ impl Run {
         );
         info!("camera {}: {text}", self.camera.name);
         self.camera.show_on_page(text);
-        self.learned.retain(|(before, _)| before.name != name);
+        let recipe = self.config.recipe_name();
+        self.learned
+            .retain(|(before, then)| before.name != name || then.recipe_name() != recipe);
         self.learned.push((learned, self.config.clone()));
     }
 
-    fn fail(&self, (trouble, text): &Stopped, pause: Duration) {
+    /// Tells somebody who waits what became of the switch.
+    fn reply(&mut self, result: Result<(), String>) {
+        if let Some(reply) = self.switch.take() {
+            // Nobody may wait any more.
+            let _ = reply.send(result);
+        }
+    }
+
+    fn fail(&mut self, (trouble, text): &Stopped, pause: Duration) {
         let (trouble, text) = (*trouble, crate::secrets::without_users(text));
         let status = Status::Failed(trouble, text.clone());
+        self.reply(Err(format!("{trouble}: {text}")));
         let kind_before = match &*self.camera.status.borrow() {
             Status::Failed(trouble, _) => Some(*trouble),
             _ => None,
@@ -346,7 +396,8 @@ impl Run {
         let until = Instant::now() + pause;
         while Instant::now() < until {
             self.beat();
-            if let Some(end) = self.obey(None) {
+            // Without a pipeline nothing can stop it.
+            if let Ok(Some(end)) = self.obey(None) {
                 return Some(end);
             }
             self.answer(None);
@@ -357,26 +408,40 @@ impl Run {
     }
 
     /// Carries out the orders; returns the end of the pipeline if there must be one.
-    fn obey(&mut self, pipeline: Option<&Pipeline>) -> Option<End> {
+    ///
+    /// # Errors
+    /// Why the pipeline stopped.
+    fn obey(&mut self, mut pipeline: Option<&mut Pipeline>) -> Result<Option<End>, Stopped> {
         loop {
-            let config = match self.orders.try_recv() {
-                Ok(Order::Change(config)) => *config,
-                Ok(Order::Stop) => return Some(End::Stop),
-                Err(mpsc::TryRecvError::Empty) => return None,
+            let (config, reply) = match self.orders.try_recv() {
+                Ok(Order::Change(config, reply)) => (*config, reply),
+                Ok(Order::Stop) => return Ok(Some(End::Stop)),
+                Err(mpsc::TryRecvError::Empty) => return Ok(None),
                 // The station has dropped the sender, so no order to stop can come.
-                Err(mpsc::TryRecvError::Disconnected) => return Some(End::Stop),
+                Err(mpsc::TryRecvError::Disconnected) => return Ok(Some(End::Stop)),
             };
+            self.reply(Err("another change came".to_owned()));
+            self.switch = reply;
             if config == self.config {
+                self.reply(Ok(()));
+                continue;
+            }
+            if config.recipe != self.config.recipe {
+                let end = self.change_recipe(config, pipeline.as_deref_mut())?;
+                if end.is_some() {
+                    return Ok(end);
+                }
                 continue;
             }
             let name = &self.camera.name;
-            let changed = pipeline.map_or(Changed::NeedsStart, |pipeline| {
+            let changed = pipeline.as_ref().map_or(Changed::NeedsStart, |pipeline| {
                 pipeline.change(&self.config, &config)
             });
             if let Changed::Refused(why) = &changed {
                 self.camera.alarm(format!(
                     "{why}; the camera continues with the previous settings"
                 ));
+                self.reply(Err(why.clone()));
                 continue;
             }
             self.worker
@@ -385,17 +450,44 @@ impl Run {
             self.config = config;
             if changed == Changed::Live {
                 info!("camera {name}: the new settings are in force; no frame was left out");
+                self.reply(Ok(()));
             } else {
                 info!("camera {name}: starts again with the new settings");
-                return Some(End::Change);
+                return Ok(Some(End::Change));
             }
         }
     }
 
+    /// Goes on with the settings of another recipe. The source goes on too, if it is the same.
+    fn change_recipe(
+        &mut self,
+        config: CameraConfig,
+        pipeline: Option<&mut Pipeline>,
+    ) -> Result<Option<End>, Stopped> {
+        // A camera that did not run may be repaired under any recipe.
+        if *self.camera.status.borrow() != Status::Running {
+            self.reply(Ok(()));
+        }
+        let pictures = self.worker.pictures().clone();
+        pictures.set_settings(PictureSettings::of(&config));
+        let old = std::mem::replace(&mut self.config, config);
+        let Some(pipeline) = pipeline.filter(|of| of.can_swap(&old, &self.config)) else {
+            return Ok(Some(End::Change));
+        };
+        let outlets = self.outlets(&pictures)?;
+        pipeline.swap(&self.config, &self.camera, &outlets, &self.learned())?;
+        // Until the first result of the new elements.
+        self.camera.set_status(Status::Starting);
+        let mut history = self.camera.history();
+        history.begin_pipeline();
+        history.offers = pipeline.offers();
+        Ok(None)
+    }
+
     /// Carries out the commands that came for the camera.
-    fn answer(&mut self, pipeline: Option<&Pipeline>) {
+    fn answer(&mut self, pipeline: Option<&mut Pipeline>) {
         while let Ok(request) = self.requests.try_recv() {
-            let answer = match pipeline {
+            let answer = match &pipeline {
                 Some(pipeline) => pipeline.command(request.command, request.frame),
                 None => Err("the camera does not run".to_owned()),
             };

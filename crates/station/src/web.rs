@@ -9,6 +9,8 @@ mod connections;
 mod events;
 mod files;
 mod live;
+mod recipes;
+mod recorded;
 mod refusal;
 mod waiting;
 
@@ -25,9 +27,13 @@ use axum::{
 use tokio::net::TcpListener;
 
 pub use access::{Access, Token};
+pub use recipes::USER;
 use refusal::Refusal;
 
-use crate::state::{Camera, Cameras};
+use crate::{
+    recipes::Recipes,
+    state::{Camera, Cameras},
+};
 
 /// Longest body of a request, bytes. A command is the longest.
 const MAX_BODY: usize = 4096;
@@ -39,6 +45,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(15);
 struct Site {
     cameras: Cameras,
     access: Access,
+    recipes: Option<Arc<Recipes>>,
     address: SocketAddr,
     attempts: access::Attempts,
     live: live::Places,
@@ -59,7 +66,12 @@ impl Site {
 /// # Errors
 /// The address is not a loopback address and `access` has no token, or the listener has no
 /// address.
-pub async fn serve(listener: TcpListener, cameras: Cameras, access: Access) -> io::Result<()> {
+pub async fn serve(
+    listener: TcpListener,
+    cameras: Cameras,
+    access: Access,
+    recipes: Option<Arc<Recipes>>,
+) -> io::Result<()> {
     let address = crate::address::canonical(listener.local_addr()?);
     if access.token.is_none() && !address.ip().is_loopback() {
         return Err(io::Error::new(
@@ -73,6 +85,7 @@ pub async fn serve(listener: TcpListener, cameras: Cameras, access: Access) -> i
     let site = Arc::new(Site {
         cameras,
         access,
+        recipes,
         address,
         attempts: access::Attempts::default(),
         live: live::places(),
@@ -98,7 +111,19 @@ fn router(site: Arc<Site>) -> Router {
         .route("/api/cameras/{name}/roll", get(api::roll))
         .route("/api/cameras/{name}/report", get(api::report))
         .route("/api/cameras/{name}/failures/{id}", get(api::failure))
+        .route(
+            "/api/cameras/{name}/failures/{id}/verdict",
+            post(recorded::judge_failure),
+        )
+        .route("/api/cameras/{name}/recordings", get(recorded::list))
+        .route(
+            "/api/cameras/{name}/recordings/{base}/verdict",
+            post(recorded::judge),
+        )
+        .route("/recordings/{name}/{picture}", get(recorded::picture))
         .route("/api/cameras/{name}/command", post(api::command))
+        .route("/api/recipes", get(recipes::list))
+        .route("/api/recipe", post(recipes::switch))
         .route("/live/{name}", get(live::live))
         .route("/failures/{name}/{picture}", get(live::failure))
         .route("/thumbnails/{name}/{picture}", get(live::thumbnail))

@@ -2,6 +2,7 @@
 
 use std::{ops::Range, time::Duration};
 
+use gstinspectpublish::report::RecipeId;
 use toml::de::DeValue;
 
 use crate::{
@@ -25,6 +26,8 @@ const LONGEST_NAME: usize = 64;
 pub struct CameraConfig {
     /// Letters, digits, `-` and `_`.
     pub name: String,
+    /// The recipe that these settings belong to.
+    pub recipe: Option<RecipeId>,
     /// Where frames come from.
     pub source: Source,
     /// Property `device` of the OpenCL elements.
@@ -97,42 +100,56 @@ const REFERENCE_FILE: [&str; 2] = [
     "reference",
 ];
 
-/// Reads the table of a camera.
-pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> CameraConfig {
+/// Reads the table of a camera. In a recipe, `bases` are the station's own cameras: what the table lacks is as in the one of
+/// its name.
+pub(super) fn read(
+    table: &mut Table<'_, '_>,
+    bases: Option<&[CameraConfig]>,
+    mistakes: &mut Mistakes<'_>,
+) -> CameraConfig {
     let name = name(table, mistakes);
-    let source = source(table, mistakes);
+    let base = bases.and_then(|bases| bases.iter().find(|base| base.name == name));
+    let source = source(table, base, mistakes);
     let device = table.string("device", mistakes);
     let silence = table.seconds("silence", 0.1..3600.0, mistakes);
     let start_timeout = table.seconds("start-timeout", 1.0..3600.0, mistakes);
     let triggered = table.boolean("triggered", mistakes);
     let live_rate = table.number("live-rate", 0.1..60.0, mistakes);
     let picture_width = table.whole("picture-width", 64..8192, mistakes);
+    let picture_width = picture_width.map(|width| u32::try_from(width).unwrap_or(u32::MAX));
+    let is_recipe = bases.is_some();
     let mut element = |key, factory, reserved: &[_]| {
+        // So a recipe leaves out an element that the station's file has.
+        if base.is_some() && table.is_false(key) {
+            return Some(None);
+        }
         let table = table.table(key, mistakes)?;
         match factory {
+            // The station gives the elements of a recipe their files.
+            _ if is_recipe => {}
             "clflatfield" => need_location(&table, FLAT_FIELD_FILE, &name, mistakes),
             "clreference" => need_location(&table, REFERENCE_FILE, &name, mistakes),
             "cltexture" => need_limits(&table, &name, mistakes),
             _ => {}
         }
-        Some(properties::read(&table, factory, reserved, mistakes))
+        Some(Some(properties::read(&table, factory, reserved, mistakes)))
     };
     let unpack = match source {
         Source::Aravis { .. } => element("unpack", "clunpack", &[DEVICE, QOS, PACKING]),
         Source::Description(_) => element("unpack", "clunpack", &[DEVICE, QOS]),
     };
-    let mut flat_field = element("flat-field", "clflatfield", &[DEVICE, QOS]);
+    let flat_field = element("flat-field", "clflatfield", &[DEVICE, QOS]);
     let gaussian = element("gaussian", "clgaussian", &[DEVICE, QOS]);
-    let mut histogram = element("histogram", "clhistogram", &[DEVICE, QOS, REPORTS]);
+    let histogram = element("histogram", "clhistogram", &[DEVICE, QOS, REPORTS]);
     let reserved = [DEVICE, QOS, REPORTS, PASSES_FRAMES];
     let pitch = element("pitch", "clpitchthreshold", &reserved);
     let reference = element("reference", "clreference", &reserved);
     let texture = element("texture", "cltexture", &reserved);
     let overlay = element("overlay", "inspectoverlay", &[]);
     let mut analyzers = vec![
-        ("pitch", Analyzer::Pitch, pitch),
-        ("reference", Analyzer::Reference, reference),
-        ("texture", Analyzer::Texture, texture),
+        ("pitch", Analyzer::Pitch, pitch.flatten()),
+        ("reference", Analyzer::Reference, reference.flatten()),
+        ("texture", Analyzer::Texture, texture.flatten()),
     ];
     analyzers.retain(|(_, _, properties)| properties.is_some());
     if let [.., (before, ..), (last, ..)] = analyzers[..] {
@@ -142,44 +159,109 @@ pub(super) fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Ca
         );
         mistakes.add(&table.place(last), text);
     }
-    let publish = publish(table, mistakes);
+    let publishers = publish(table, mistakes);
     let recording = recording(table, mistakes);
-    let (analyzer, mut analysis) = match analyzers.into_iter().next() {
-        Some((_, analyzer, analysis)) => (analyzer, analysis.unwrap_or_default()),
-        None => (Analyzer::Pitch, Properties::default()),
+    let mut camera = match base {
+        Some(base) => base.without_depth_of_source(),
+        None => CameraConfig::new(name, source.clone()),
     };
-    // The caps of grey frames do not say how many of their 16 bits the camera fills.
-    if let Source::Aravis {
-        pixel_format: Some(asked),
-        ..
-    } = &source
-        && let Some(depth) = asked.format.bit_depth()
-    {
-        let elements = [flat_field.as_mut(), histogram.as_mut(), Some(&mut analysis)];
-        for properties in elements.into_iter().flatten() {
-            properties.set_if_missing("bit-depth", depth.to_string());
-        }
+    camera.source = source;
+    set(&mut camera.device, device.map(|(device, _)| Some(device)));
+    set(&mut camera.silence, silence);
+    set(&mut camera.start_timeout, start_timeout);
+    set(&mut camera.triggered, triggered);
+    set(&mut camera.live_rate, live_rate);
+    set(&mut camera.picture_width, picture_width);
+    set(&mut camera.unpack, unpack.map(Option::unwrap_or_default));
+    set(&mut camera.flat_field, flat_field);
+    set(&mut camera.gaussian, gaussian);
+    set(&mut camera.histogram, histogram);
+    set(&mut camera.overlay, overlay.map(Option::unwrap_or_default));
+    if let Some((_, analyzer, analysis)) = analyzers.into_iter().next() {
+        camera.analyzer = analyzer;
+        camera.analysis = analysis.unwrap_or_default();
     }
-    CameraConfig {
-        name,
-        source,
-        device: device.map(|(device, _)| device),
-        silence: silence.unwrap_or(Duration::from_secs(5)),
-        start_timeout: start_timeout.unwrap_or(Duration::from_secs(30)),
-        triggered: triggered.unwrap_or(false),
-        live_rate: live_rate.unwrap_or(10.0),
-        picture_width: picture_width.map_or(1280, |width| u32::try_from(width).unwrap_or(u32::MAX)),
-        unpack: unpack.unwrap_or_default(),
-        flat_field,
-        gaussian,
-        histogram,
-        analyzer,
-        analysis,
-        overlay: overlay.unwrap_or_default(),
-        publish,
-        recording,
+    if table.has("publish") {
+        camera.publish = publishers;
+    }
+    set(&mut camera.recording, recording.map(Some));
+    camera.set_depth_of_source();
+    camera
+}
+
+/// What the file says replaces what was there.
+fn set<T>(setting: &mut T, said: Option<T>) {
+    if let Some(said) = said {
+        *setting = said;
     }
 }
+
+impl CameraConfig {
+    /// A camera with the defaults.
+    fn new(name: String, source: Source) -> Self {
+        Self {
+            name,
+            recipe: None,
+            source,
+            device: None,
+            silence: Duration::from_secs(5),
+            start_timeout: Duration::from_secs(30),
+            triggered: false,
+            live_rate: 10.0,
+            picture_width: 1280,
+            unpack: Properties::default(),
+            flat_field: None,
+            gaussian: None,
+            histogram: None,
+            analyzer: Analyzer::Pitch,
+            analysis: Properties::default(),
+            overlay: Properties::default(),
+            publish: Vec::new(),
+            recording: None,
+        }
+    }
+
+    /// A camera with the defaults, whose frames come from elsewhere.
+    pub fn without_source(name: String) -> Self {
+        Self::new(name, Source::Description("videotestsrc".to_owned()))
+    }
+
+    /// The name of the recipe that these settings belong to.
+    pub fn recipe_name(&self) -> Option<&str> {
+        self.recipe.as_ref().map(|recipe| recipe.name.as_str())
+    }
+
+    /// The elements that take frames of 16 bits, of which a camera may fill fewer.
+    fn with_depth(&mut self) -> impl Iterator<Item = &mut Properties> {
+        let elements = [self.flat_field.as_mut(), self.histogram.as_mut()];
+        let elements = elements.into_iter().flatten();
+        elements.chain(std::iter::once(&mut self.analysis))
+    }
+
+    /// The caps of grey frames do not say how many of their 16 bits the camera fills.
+    fn set_depth_of_source(&mut self) {
+        if let Some(depth) = self.source.bit_depth() {
+            for properties in self.with_depth() {
+                properties.set_if_missing(BIT_DEPTH, depth.to_string());
+            }
+        }
+    }
+
+    /// Undoes [`Self::set_depth_of_source`]: another source may follow.
+    fn without_depth_of_source(&self) -> Self {
+        let mut camera = self.clone();
+        if let Some(depth) = self.source.bit_depth().map(|depth| depth.to_string()) {
+            for properties in camera.with_depth() {
+                if properties.get(BIT_DEPTH) == Some(&depth) {
+                    properties.remove(BIT_DEPTH);
+                }
+            }
+        }
+        camera
+    }
+}
+
+const BIT_DEPTH: &str = "bit-depth";
 
 fn name(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
     if !table.has("name") {
@@ -188,8 +270,7 @@ fn name(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
     let Some((name, span)) = table.string("name", mistakes) else {
         return String::new();
     };
-    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_good) {
+    if !is_name(&name) {
         let text = format!(
             "name = {name:?}: write 1 to {LONGEST_NAME} letters from a to z, digits, - and _, because the name is part of addresses and file names"
         );
@@ -199,14 +280,43 @@ fn name(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> String {
     name
 }
 
-/// Where frames come from.
-fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
+/// Whether a text can be the name of a camera or of a recipe, and so part of addresses and file names.
+pub fn is_name(text: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(is_good)
+}
+
+/// Where frames come from; `base`: if the table does not say so.
+fn source(
+    table: &mut Table<'_, '_>,
+    base: Option<&CameraConfig>,
+    mistakes: &mut Mistakes<'_>,
+) -> Source {
     let none = Source::Description(String::new());
     let source = table.string("source", mistakes);
-    let aravis = table.string("aravis", mistakes);
+    let mut aravis = table.string("aravis", mistakes);
     let caps = table.string("caps", mistakes);
+    let mut before = None;
+    if let Some(base) = base.filter(|_| !table.has("source") && !table.has("aravis")) {
+        let keys = [&["caps", "pixel-format"][..], &CONTROLS].concat();
+        if !keys.iter().any(|key| table.has(key)) {
+            return base.source.clone();
+        }
+        if let Source::Aravis {
+            camera,
+            pixel_format,
+            caps,
+            controls,
+        } = &base.source
+        {
+            aravis = Some((camera.clone(), table.span.clone()));
+            before = Some((pixel_format.clone(), caps.clone(), *controls));
+        }
+    }
     let pixel_format = pixel_format(table, aravis.is_some(), mistakes);
-    let controls = controls(table, aravis.is_some(), mistakes);
+    let (pixel_format_before, caps_before, controls_before) = before.unwrap_or_default();
+    let pixel_format = pixel_format.or(pixel_format_before);
+    let controls = controls(table, aravis.is_some(), mistakes).or(controls_before);
     let parsed = caps.as_ref().map(|(caps, _)| caps.parse::<gst::Caps>());
     if let Some((caps, span)) = &caps {
         if let Some(Err(_)) = parsed {
@@ -227,7 +337,7 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
         }
         (Some((source, span)), None) => (Source::Description(source), span),
         (None, Some((camera, span))) => {
-            let caps = parsed.and_then(Result::ok);
+            let caps = parsed.and_then(Result::ok).or(caps_before);
             let mut formats = caps.iter().flat_map(|caps| caps.iter());
             if pixel_format.is_some() && formats.any(|structure| structure.has_field("format")) {
                 mistakes.add(
@@ -243,6 +353,8 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
             };
             (source, span)
         }
+        // Another mistake says that caps and pixel-format do not belong to the source of the station's file.
+        (None, None) if base.is_some() => return none,
         (None, None) => {
             if !table.has("source") && !table.has("aravis") {
                 mistakes.add_missing(
@@ -258,9 +370,12 @@ fn source(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Source {
     source
 }
 
+/// The keys of what a camera is set to.
+const CONTROLS: [&str; 3] = ["exposure", "gain", "black-level"];
+
 /// What the camera is set to. Each camera has its own ranges, so only the camera can refuse a value.
 fn controls(table: &mut Table<'_, '_>, is_genicam: bool, mistakes: &mut Mistakes<'_>) -> Controls {
-    for key in ["exposure", "gain", "black-level"] {
+    for key in CONTROLS {
         if table.has(key) && !is_genicam {
             let text = format!(
                 "{key} belongs to aravis; set a property of the element of source, or use the tool of the camera's maker"

@@ -39,6 +39,16 @@ impl Properties {
         self.0.entry(name.to_owned()).or_insert(value);
     }
 
+    /// Gives a property a value, in GStreamer's notation.
+    pub fn set(&mut self, name: &str, value: String) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// Gives a property its default.
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     /// The names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

@@ -53,6 +53,16 @@ impl<'t, 'i> Table<'t, 'i> {
         self.entries.contains_key(key)
     }
 
+    /// Whether a key says `false`.
+    pub fn is_false(&mut self, key: &'static str) -> bool {
+        let value = self.entries.get(key);
+        let is_false = value.is_some_and(|value| value.get_ref().as_bool() == Some(false));
+        if is_false {
+            self.known.push(key);
+        }
+        is_false
+    }
+
     /// The place of a key.
     pub fn place(&self, key: &str) -> Range<usize> {
         let found = self.entries.get_key_value(key);

@@ -1,23 +1,21 @@
 //! Settings that change while frames flow.
 
 use std::{
-    collections::BTreeSet,
     sync::atomic::Ordering::Relaxed,
     time::{Duration, Instant},
 };
 
-use gst::prelude::*;
-
-use super::{FLAT_FIELD, GAUSSIAN, HISTOGRAM, Part, Pipeline};
+use super::{
+    Pipeline,
+    parts::{Change, changes, is_same_chain},
+};
 use crate::{
-    config::{CameraConfig, Properties, set, value_of},
+    config::CameraConfig,
     source::{Source, set_controls},
 };
 
 /// Longest wait for the frames that show whether changed settings are used.
 const FRAMES_LIMIT: Duration = Duration::from_secs(1);
-
-static NO_PROPERTIES: &Properties = &Properties::none();
 
 /// What became of changed settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,25 +28,6 @@ pub enum Changed {
     NeedsStart,
 }
 
-/// A property with another value, in GStreamer's notation; `None` is its default.
-struct Change<'a> {
-    element: &'a gst::Element,
-    name: &'a str,
-    old: Option<&'a str>,
-    new: Option<&'a str>,
-}
-
-impl Change<'_> {
-    /// Whether the element uses the new value. An element that cannot use a value goes back to the one before.
-    fn is_in_force(&self) -> bool {
-        let kept = self.element.property_value(self.name);
-        match value_of(self.element, self.name, self.new) {
-            Some(value) => GstValueExt::eq(&value, &kept),
-            None => true,
-        }
-    }
-}
-
 impl Pipeline {
     /// Sets what changed in the file, if all of it may change while frames flow.
     pub fn change(&self, old: &CameraConfig, new: &CameraConfig) -> Changed {
@@ -59,17 +38,17 @@ impl Pipeline {
             return Changed::Refused(why);
         }
         for change in &changes {
-            set(change.element, change.name, change.new);
+            change.apply();
         }
         self.wait_for_frames(2);
         let Some(refused) = changes.iter().find(|change| !change.is_in_force()) else {
             return Changed::Live;
         };
         for change in &changes {
-            set(change.element, change.name, change.old);
+            change.take_back();
         }
         let _ = set_controls(&old.source, &self.source);
-        Changed::Refused(format!("the new {} is refused", refused.name))
+        Changed::Refused(format!("the new {} is refused", refused.name()))
     }
 
     /// Waits until so many more frames have results, for at most [`FRAMES_LIMIT`].
@@ -106,37 +85,9 @@ impl Pipeline {
         same.overlay.clone_from(&old.overlay);
         (same.picture_width, same.live_rate) = (old.picture_width, old.live_rate);
         (same.silence, same.start_timeout) = (old.silence, old.start_timeout);
-        let has_parts = [FLAT_FIELD, GAUSSIAN, HISTOGRAM];
-        let is_same_chain = (has_parts.iter()).all(|of| of(old).is_some() == of(new).is_some());
-        if same != *old || !is_same_chain {
+        if same != *old || !is_same_chain(old, new) {
             return None;
         }
-        let mut changes = Vec::new();
-        for Part { element, of } in &self.parts {
-            let (old, new) = (
-                of(old).unwrap_or(NO_PROPERTIES),
-                of(new).unwrap_or(NO_PROPERTIES),
-            );
-            let names: BTreeSet<&str> = old.names().chain(new.names()).collect();
-            for name in names {
-                let (old, new) = (old.get(name), new.get(name));
-                if old == new {
-                    continue;
-                }
-                let spec = element.find_property(name);
-                let is_mutable =
-                    spec.is_some_and(|s| s.flags().contains(gst::PARAM_FLAG_MUTABLE_PLAYING));
-                if !is_mutable {
-                    return None;
-                }
-                changes.push(Change {
-                    element,
-                    name,
-                    old,
-                    new,
-                });
-            }
-        }
-        Some(changes)
+        changes(&self.parts, old, new)
     }
 }

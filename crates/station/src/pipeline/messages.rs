@@ -66,7 +66,9 @@ impl Pipeline {
                 let _ = self.pipeline.recalculate_latency();
             }
             gst::MessageView::Element(element) => {
-                if let Some(structure) = element.structure() {
+                // What elements learned that are gone belongs to other settings.
+                let is_gone = self.has_gone(message);
+                if let Some(structure) = element.structure().filter(|_| !is_gone) {
                     self.element_message(structure, camera);
                 }
             }
@@ -79,6 +81,14 @@ impl Pipeline {
     fn is_part(&self, message: &gst::MessageRef) -> bool {
         let of = message.src();
         (self.parts.iter()).any(|part| Some(part.element.upcast_ref::<gst::Object>()) == of)
+    }
+
+    /// Whether one of the station's elements sent a message before others took its place.
+    fn has_gone(&self, message: &gst::MessageRef) -> bool {
+        let of = message
+            .src()
+            .and_then(|of| of.downcast_ref::<gst::Element>());
+        of.is_some_and(|of| of.parent().is_none())
     }
 
     /// Raises, logs or keeps the content of an element message.
@@ -140,16 +150,7 @@ pub fn stopped_by(message: &gst::message::Error, source: &gst::Bin) -> Stopped {
     let details = message.debug().unwrap_or_default();
     let origin = message.src();
     let in_source = origin.is_some_and(|origin| origin.has_as_ancestor(source));
-    let element = origin.and_then(|origin| origin.downcast_ref::<gst::Element>());
-    let factory = element.and_then(|element| element.factory());
-    let factory = factory.map_or_else(|| "the pipeline".into(), |factory| factory.name());
-    // The texts of the base classes name no reason; the last line of the details does.
-    let mut text = format!("{factory}: {}", error.message());
-    if error.matches(gst::StreamError::Failed)
-        && let Some(line) = details.lines().last()
-    {
-        text = format!("{text} ({line})");
-    }
+    let text = error_text(message);
     let is_refused = error.matches(gst::LibraryError::Settings)
         || error.matches(gst::StreamError::Format)
         || error.matches(gst::StreamError::WrongType)
@@ -165,4 +166,21 @@ pub fn stopped_by(message: &gst::message::Error, source: &gst::Bin) -> Stopped {
         Trouble::DeviceLost
     };
     (trouble, text)
+}
+
+/// An error message as a sentence.
+pub(crate) fn error_text(message: &gst::message::Error) -> String {
+    let error = message.error();
+    let details = message.debug().unwrap_or_default();
+    let element = message
+        .src()
+        .and_then(|of| of.downcast_ref::<gst::Element>());
+    let factory = element.and_then(|element| element.factory());
+    let factory = factory.map_or_else(|| "the pipeline".into(), |factory| factory.name());
+    // The texts of the base classes name no reason; the last line of the details does.
+    let text = format!("{factory}: {}", error.message());
+    match details.lines().last() {
+        Some(line) if error.matches(gst::StreamError::Failed) => format!("{text} ({line})"),
+        _ => text,
+    }
 }

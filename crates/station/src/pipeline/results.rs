@@ -11,7 +11,10 @@ use std::{
 
 use clinspect_results::HistogramResult;
 use gst::{glib, prelude::*};
-use gstinspectpublish::{report::Report, time};
+use gstinspectpublish::{
+    report::{RecipeId, Report},
+    time,
+};
 
 use crate::{
     bounded::{Bounds, keep_newest},
@@ -37,6 +40,8 @@ pub struct Results {
     camera: Arc<Camera>,
     watched: Arc<Watched>,
     outlets: Outlets,
+    /// The recipe of the analyzer.
+    recipe: Option<RecipeId>,
     /// For its property `line-scan`. Weak, because its pad owns this value.
     analyzer: glib::WeakRef<gst::Element>,
     stream: Mutex<Stream>,
@@ -65,7 +70,7 @@ struct Stream {
 impl Results {
     /// Watches the pad behind the analyzer.
     pub fn watch(
-        (analyzer, pad): (&gst::Element, &gst::Pad),
+        (analyzer, pad, recipe): (&gst::Element, &gst::Pad, &Option<RecipeId>),
         pipeline: &gst::Pipeline,
         camera: &Arc<Camera>,
         watched: &Arc<Watched>,
@@ -75,6 +80,7 @@ impl Results {
             camera: camera.clone(),
             watched: watched.clone(),
             outlets: outlets.clone(),
+            recipe: recipe.clone(),
             analyzer: analyzer.downgrade(),
             stream: Mutex::default(),
         };
@@ -122,9 +128,10 @@ impl Results {
             .zip(captured)
             .and_then(|(now, then)| now.checked_sub(then));
         let latency = latency.map(Duration::from);
-        let Some(report) = Report::of(buffer, Some(&self.camera.name), time) else {
+        let Some(mut report) = Report::of(buffer, Some(&self.camera.name), time) else {
             return;
         };
+        report.recipe.clone_from(&self.recipe);
         let report = Arc::new(report);
         self.count(&report, latency);
         self.keep(&report);

@@ -21,10 +21,13 @@ const NAME_TIME: &str = "00000000T000000.000000Z";
 /// Ends of the file names.
 const PNG: &str = ".png";
 const JSON: &str = ".json";
+/// What people said about the frame. It is small, and not counted among the bytes.
+const VERDICT: &str = ".verdict.json";
 
 /// Why a frame is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
     /// It failed.
     Failed,
     /// It came shortly before or after a failed one.
@@ -41,7 +44,7 @@ impl Role {
 }
 
 /// Whether a name may be part of a file name.
-pub(super) fn is_camera_name(name: &str) -> bool {
+pub(crate) fn is_camera_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=100).contains(&name.len()) && name.chars().all(is_plain)
 }
@@ -57,7 +60,7 @@ fn has_pattern(text: &str, pattern: &str) -> bool {
 
 /// Name of a recording, without the end: camera, capture time, frame number, role. A time of unknown
 /// form becomes zeros, so that nothing else can enter the name.
-pub(super) fn base_name(camera: &str, time: &str, frame: u64, role: Role) -> String {
+pub(crate) fn base_name(camera: &str, time: &str, frame: u64, role: Role) -> String {
     let time = if has_pattern(time, REPORT_TIME) {
         time.replace(['-', ':'], "")
     } else {
@@ -66,27 +69,82 @@ pub(super) fn base_name(camera: &str, time: &str, frame: u64, role: Role) -> Str
     format!("{camera}_{time}_{frame:0FRAME_DIGITS$}_{}", role.name())
 }
 
-/// Whether [`base_name`] gives this name for the camera.
-fn is_base_name(camera: &str, name: &str) -> bool {
-    let rest = name
-        .strip_prefix(camera)
-        .and_then(|rest| rest.strip_prefix('_'));
-    let parts: Vec<&str> = rest.map_or(Vec::new(), |rest| rest.split('_').collect());
-    let [time, frame, role] = parts[..] else {
-        return false;
-    };
-    has_pattern(time, NAME_TIME)
-        && (FRAME_DIGITS..=MOST_FRAME_DIGITS).contains(&frame.len())
-        && frame.bytes().all(|digit| digit.is_ascii_digit())
-        && [Role::Failed, Role::Context]
-            .iter()
-            .any(|known| known.name() == role)
+/// What a recording's name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Named<'n> {
+    /// As in the name.
+    time: &'n str,
+    pub frame: u64,
+    pub role: Role,
+}
+
+impl<'n> Named<'n> {
+    /// Reads a name, without the end; `None` if [`base_name`] gives no such name for the camera.
+    pub fn parse(camera: &str, name: &'n str) -> Option<Self> {
+        let mut parts = name.strip_prefix(camera)?.strip_prefix('_')?.split('_');
+        let (time, frame, role) = (parts.next()?, parts.next()?, parts.next()?);
+        let is_frame = (FRAME_DIGITS..=MOST_FRAME_DIGITS).contains(&frame.len())
+            && frame.bytes().all(|digit| digit.is_ascii_digit());
+        let role = [Role::Failed, Role::Context]
+            .into_iter()
+            .find(|known| known.name() == role);
+        if parts.next().is_some() || !has_pattern(time, NAME_TIME) || !is_frame {
+            return None;
+        }
+        Some(Self {
+            time,
+            frame: frame.parse().ok()?,
+            role: role?,
+        })
+    }
+
+    /// The capture time in ISO 8601.
+    pub fn time(&self) -> String {
+        let mut digits = self.time.chars();
+        let each = REPORT_TIME.chars().map(|wanted| match wanted {
+            '-' | ':' => wanted,
+            _ => digits.next().unwrap_or(wanted),
+        });
+        each.collect()
+    }
+}
+
+/// The file of a recording's pixels.
+pub(crate) fn png_file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}{PNG}"))
+}
+
+/// The file with what people said about a recording.
+pub(crate) fn verdict_file(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}{VERDICT}"))
+}
+
+/// The name of the recording whose pixels this file of a camera holds.
+pub(crate) fn name_of_png<'n>(camera: &str, file: &'n str) -> Option<&'n str> {
+    match known(camera, file)? {
+        Known::Png(name) => Some(name),
+        _ => None,
+    }
+}
+
+/// Replaces a file: a reader sees it whole, as it is or as it was. A crash leaves a file that the next
+/// [`Folder::open`] removes.
+pub(crate) fn replace(file: &Path, data: &[u8]) -> io::Result<()> {
+    let token = Token::new();
+    let name = file.file_name().and_then(|name| name.to_str());
+    let part = file.with_file_name(token.name(name.ok_or(io::ErrorKind::InvalidFilename)?));
+    let written = write(&part, data).and_then(|()| fs::rename(&part, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written
 }
 
 /// A file of ours.
 enum Known<'n> {
     Png(&'n str),
     Json(&'n str),
+    Verdict(&'n str),
     /// A writer of this process writes it.
     Part,
     /// A crash left it half written.
@@ -97,16 +155,18 @@ enum Known<'n> {
 fn known<'n>(camera: &str, file: &'n str) -> Option<Known<'n>> {
     let part = parse_part(file);
     let name = part.map_or(file, |(name, _)| name);
-    let png = name.strip_suffix(PNG);
-    let base = png.or_else(|| name.strip_suffix(JSON))?;
-    if !is_base_name(camera, base) {
-        return None;
-    }
-    Some(match (part, png) {
-        (Some((_, true)), _) => Known::Part,
-        (Some((_, false)), _) => Known::Half,
-        (None, Some(_)) => Known::Png(base),
-        (None, None) => Known::Json(base),
+    let kinds: [(&str, fn(&'n str) -> Known<'n>); 3] = [
+        (PNG, Known::Png),
+        (VERDICT, Known::Verdict),
+        (JSON, Known::Json),
+    ];
+    let (base, kind) =
+        (kinds.into_iter()).find_map(|(end, kind)| Some((name.strip_suffix(end)?, kind)))?;
+    Named::parse(camera, base)?;
+    Some(match part {
+        Some((_, true)) => Known::Part,
+        Some((_, false)) => Known::Half,
+        None => kind(base),
     })
 }
 
@@ -177,6 +237,7 @@ impl Folder {
     fn read(&mut self) -> io::Result<()> {
         let mut found = BTreeMap::<String, Recording>::new();
         let mut results = Vec::new();
+        let mut verdicts = Vec::new();
         for file in fs::read_dir(&self.path)? {
             let file = file?;
             let name = file.file_name();
@@ -194,6 +255,7 @@ impl Folder {
                 Known::Part => {}
                 Known::Half => remove(&file.path())?,
                 Known::Json(base) => results.push((base.to_owned(), about.len())),
+                Known::Verdict(base) => verdicts.push(base.to_owned()),
                 Known::Png(base) => {
                     let recording = Recording {
                         name: base.into(),
@@ -210,6 +272,11 @@ impl Folder {
                 None if self.gets_png(&base) => {}
                 // A crash came before the PNG got its name, or between the removals of both.
                 None => remove(&self.file(&base, JSON))?,
+            }
+        }
+        for base in verdicts {
+            if !found.contains_key(&base) && !self.gets_png(&base) {
+                remove(&self.file(&base, VERDICT))?;
             }
         }
         let mut recordings: Vec<_> = found.into_values().collect();
@@ -332,6 +399,8 @@ impl Folder {
         };
         remove(&self.file(&recording.name, PNG))?;
         remove(&self.file(&recording.name, JSON))?;
+        // Last, so that one that is written meanwhile finds no PNG and goes too.
+        remove(&self.file(&recording.name, VERDICT))?;
         self.bytes -= recording.bytes;
         self.recordings.remove(at);
         Ok(())

@@ -6,7 +6,6 @@
 mod folder;
 mod link;
 mod queue;
-mod snapshot;
 mod writer;
 
 use std::{
@@ -20,11 +19,11 @@ use std::{
 use anyhow::{Context, ensure};
 use gstinspectpublish::report::Report;
 
-use crate::{clock::Clock, state::Camera};
-use folder::Role;
+use crate::{clock::Clock, frame::Frame, state::Camera};
+pub use folder::Role;
+pub(crate) use folder::{Named, base_name, name_of_png, png_file, replace, verdict_file};
 use link::Link;
 use queue::{Job, Queue};
-use snapshot::Snapshot;
 use writer::Writer;
 
 /// Maximum of [`Settings::before`] and [`Settings::after`].
@@ -184,7 +183,7 @@ impl Recorder {
             return;
         }
         around.after = self.after(is_failed, around.after);
-        let snapshot = match Snapshot::of(buffer, info) {
+        let snapshot = match Frame::copy_of(buffer, info) {
             Ok(snapshot) => snapshot,
             Err(why) => {
                 self.camera.counters.recording_errors.fetch_add(1, Relaxed);

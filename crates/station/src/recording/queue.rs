@@ -8,11 +8,12 @@ use std::{
 
 use gstinspectpublish::report::Report;
 
-use super::{folder::Role, link::Link, snapshot::Snapshot};
+use super::{folder::Role, link::Link};
+use crate::frame::Frame;
 
 /// A frame to be recorded.
 pub(super) struct Job {
-    pub snapshot: Snapshot,
+    pub snapshot: Frame,
     pub report: Arc<Report>,
     /// Bytes of the report.
     pub results: usize,
@@ -168,12 +169,14 @@ mod tests {
         let info = gst_video::VideoInfo::builder(gst_video::VideoFormat::Gray8, 16, 8).build();
         let info = info.expect("a size");
         let job = |results| Job {
-            snapshot: Snapshot::of(&gst::Buffer::from_mut_slice([0; 128]), &info).expect("a copy"),
+            snapshot: Frame::copy_of(&gst::Buffer::from_mut_slice([0; 128]), &info)
+                .expect("a copy"),
             report: Arc::new(Report {
                 version: VERSION,
                 camera: None,
                 frame: 1,
                 time: String::new(),
+                recipe: None,
                 corrupted: false,
                 verdict: "fail",
                 inspections: Vec::new(),

@@ -231,11 +231,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        clock::Moment,
-        recording::{folder::Role, snapshot::Snapshot},
-        state::Camera,
-    };
+    use crate::{clock::Moment, frame::Frame, recording::folder::Role, state::Camera};
     use gstinspectpublish::report::{Report, VERSION};
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -299,6 +295,7 @@ mod tests {
                 camera: Some("left".into()),
                 frame: self.frames,
                 time: String::new(),
+                recipe: None,
                 corrupted: false,
                 verdict: "fail",
                 inspections: Vec::new(),
@@ -306,7 +303,7 @@ mod tests {
             });
             self.frames += 1;
             self.writer.record(&Job {
-                snapshot: Snapshot::of(&buffer, &info).expect("a copy"),
+                snapshot: Frame::copy_of(&buffer, &info).expect("a copy"),
                 results: report.memory(),
                 report,
                 role: Role::Failed,

@@ -33,6 +33,15 @@ impl Controls {
         all.into_iter().filter_map(|(control, wish)| Some((control, wish?)))
     }
 
+    /// These, and for what is missing the others.
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            exposure: self.exposure.or(others.exposure),
+            gain: self.gain.or(others.gain),
+            black_level: self.black_level.or(others.black_level),
+        }
+    }
+
     /// Whether the file asks for anything.
     fn is_empty(&self) -> bool {
         self.wished().next().is_none()

@@ -21,10 +21,12 @@ use super::{
     Site,
     access::{Right, may_write},
     live::failure_by_id,
+    recorded,
     refusal::Refusal,
 };
 use crate::{
     clock,
+    recorded::Recorded,
     state::{Camera, Command, Failure, LATENCY_BUCKETS, Request, Status},
 };
 
@@ -62,7 +64,7 @@ pub fn summary(camera: &Camera) -> Value {
     let alarms: Value = alarms
         .map(|(time, text)| json!({ "time_ms": milliseconds(*time), "text": text }))
         .collect();
-    json!({
+    let mut summary = json!({
         "name": camera.name,
         "status": status,
         "status_text": text,
@@ -104,7 +106,10 @@ pub fn summary(camera: &Camera) -> Value {
         "recording_dropped": of.recording_dropped.load(Relaxed),
         "recording_errors": of.recording_errors.load(Relaxed),
         "recording_stopped": of.recording_stopped.load(Relaxed),
-    })
+    });
+    // The macro takes no longer list.
+    summary["recipe"] = json!(report.as_ref().and_then(|report| report.recipe.as_ref()));
+    summary
 }
 
 /// Listed defects by class, of all inspections.
@@ -205,20 +210,28 @@ pub async fn report(
     Ok(Json(camera.newest_report().as_deref()).into_response())
 }
 
-/// `GET /api/cameras/NAME/failures/ID`: the results of a failed frame.
+/// `GET /api/cameras/NAME/failures/ID`: the results of a failed frame, and its recording if there is one.
 pub async fn failure(
     State(site): State<Arc<Site>>,
     Path((name, id)): Path<(String, String)>,
 ) -> Result<Response, Refusal> {
-    let failure = failure_by_id(&*site.camera(&name)?, id.parse().ok())?;
+    let camera = site.camera(&name)?;
+    let failure = failure_by_id(&camera, id.parse().ok())?;
+    let recording = recorded::of_failure(&camera, &failure).await;
     let (id, report) = (failure.id, &*failure.report);
-    Ok(Json(FailureAnswer { id, report }).into_response())
+    Ok(Json(FailureAnswer {
+        id,
+        report,
+        recording,
+    })
+    .into_response())
 }
 
 #[derive(Serialize)]
 struct FailureAnswer<'a> {
     id: u64,
     report: &'a Report,
+    recording: Option<Recorded>,
 }
 
 /// The body of a command.
@@ -262,6 +275,10 @@ pub async fn command(
 
 /// `GET /healthz`: whether every camera runs.
 pub async fn health(State(site): State<Arc<Site>>) -> Result<&'static str, Refusal> {
+    let recipes = site.recipes.as_ref();
+    if let Some(problem) = recipes.and_then(|recipes| recipes.in_force().borrow().problem.clone()) {
+        return Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, problem.into()));
+    }
     let cameras = site.cameras.borrow().clone();
     let stopped = cameras
         .iter()

@@ -17,6 +17,10 @@ impl Refusal {
         StatusCode::NOT_FOUND,
         "The station has no camera of this name.",
     );
+    pub const NO_RECIPES: Self = Self::new(
+        StatusCode::NOT_FOUND,
+        "The station has no recipes; set recipes to a folder in the station's file.",
+    );
     pub const NO_FAILURE: Self = Self::new(
         StatusCode::NOT_FOUND,
         "The station no longer keeps this failed frame; it keeps the last ones only.",

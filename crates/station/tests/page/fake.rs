@@ -105,7 +105,7 @@ impl Station {
             station.cameras.push(camera);
         }
         station.list.send_replace(Arc::new(station.cameras.clone()));
-        let served = serve(listener, station.list.subscribe(), access);
+        let served = serve(listener, station.list.subscribe(), access, None);
         runtime.spawn(async move { served.await.expect("the server runs") });
         station.runtime = Some(runtime);
         station
@@ -178,6 +178,7 @@ fn camera(name: &str, commands: mpsc::Sender<Request>) -> Camera {
             bins: vec![(0..64).map(|bin| 1000 - (bin as u64 * 15)).collect()],
             ..History::default()
         }),
+        recordings: Mutex::default(),
         commands,
     }
 }
@@ -321,6 +322,7 @@ pub fn report(camera: &str, frame: u64, fails: bool) -> Report {
         frame,
         // Each frame has its own time.
         time: format!("2026-01-02T03:04:{:02}.678901Z", frame % 60),
+        recipe: None,
         corrupted: false,
         verdict,
         inspections: vec![Inspection {

@@ -40,6 +40,7 @@ pub fn report_at(frame: u64, verdict: &'static str, time: &str) -> Arc<Report> {
         camera: Some("left".into()),
         frame,
         time: time.into(),
+        recipe: None,
         corrupted: false,
         verdict,
         inspections: Vec::new(),

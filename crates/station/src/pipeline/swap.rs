@@ -1,0 +1,149 @@
+//! Other elements behind a source that goes on: frames before are judged by the old ones, frames after by the new ones, and
+//! none by a mixture.
+
+use std::{
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use gst::prelude::*;
+
+use super::{Inspection, Learned, Outlets, Pipeline, Stopped, accepted, set_learned};
+use crate::{
+    config::CameraConfig,
+    state::{Camera, Trouble},
+};
+
+/// Longest wait until the frame that is being judged is done, and until those that wait in the elements are.
+const DRAIN_LIMIT: Duration = Duration::from_secs(5);
+
+impl Pipeline {
+    /// Whether the source can go on when the settings `new` replace `old`.
+    pub fn can_swap(&self, old: &CameraConfig, new: &CameraConfig) -> bool {
+        let is_same_source = old.source == new.source
+            && old.triggered == new.triggered
+            && old.unpack.get("packing") == new.unpack.get("packing");
+        let takes = |config| accepted(config).ok();
+        is_same_source && self.watched.has_results() && takes(old) == takes(new)
+    }
+
+    /// Replaces the elements behind the source. Results of the new ones are watched anew. `learned` was learned under this
+    /// recipe, with the settings at that time.
+    ///
+    /// # Errors
+    /// The new elements cannot start, or the old ones do not finish their frames. The pipeline must then end.
+    pub fn swap(
+        &mut self,
+        new: &CameraConfig,
+        camera: &Arc<Camera>,
+        outlets: &Outlets,
+        learned: &[(&Learned, &CameraConfig)],
+    ) -> Result<(), Stopped> {
+        let refused =
+            |error: gst::glib::BoolError| (Trouble::SettingsRefused, error.message.into_owned());
+        let next = Inspection::make(new, self.unpack.is_some()).map_err(refused)?;
+        for (learned, then) in learned {
+            set_learned(&next.parts, learned, then, new);
+        }
+        self.pipeline.add_many(&next.chain).map_err(refused)?;
+        // While the old elements judge: opening the device and compiling takes most of the time.
+        for element in &next.chain {
+            self.set_state(element, gst::State::Paused)?;
+        }
+        let pad = self.queue.static_pad("src");
+        let pad = pad.ok_or_else(|| self.stuck("the queue has no output"))?;
+        let (blocked, is_blocked) = mpsc::channel();
+        // Idle: a camera without a trigger sends nothing that could be blocked.
+        let kinds = gst::PadProbeType::IDLE | gst::PadProbeType::BLOCK_DOWNSTREAM;
+        let block = pad.add_probe(kinds, move |_, _| {
+            // Only the first one is received.
+            let _ = blocked.send(());
+            gst::PadProbeReturn::Ok
+        });
+        let replaced = match is_blocked.recv_timeout(DRAIN_LIMIT) {
+            Ok(()) => self.replace(next, new, camera, outlets),
+            Err(_) => Err(self.stuck("a frame is not finished")),
+        };
+        if let Some(block) = block {
+            pad.remove_probe(block);
+        }
+        let old = replaced?;
+        for element in old {
+            // There is nothing to do if an element does not stop; it has no frame any more.
+            let _ = element.set_state(gst::State::Null);
+        }
+        Ok(())
+    }
+
+    /// Puts the new elements where the old ones are, which are drained first. Returns the old ones.
+    fn replace(
+        &mut self,
+        next: Inspection,
+        new: &CameraConfig,
+        camera: &Arc<Camera>,
+        outlets: &Outlets,
+    ) -> Result<Vec<gst::Element>, Stopped> {
+        self.drain()?;
+        let refused =
+            |error: gst::glib::BoolError| (Trouble::SettingsRefused, error.message.into_owned());
+        let old = std::mem::take(&mut self.chain);
+        self.pipeline.remove_many(&old).map_err(refused)?;
+        if let Some(first) = next.chain.first() {
+            self.source.link(first).map_err(refused)?;
+        }
+        next.link_to(&self.sink).map_err(refused)?;
+        let watched = next.watch(&self.pipeline, camera, outlets, new);
+        self.watched = watched.map_err(refused)?;
+        self.chain = next.chain;
+        self.parts = next.parts;
+        self.offers = next.offers;
+        self.analyzer = next.analyzer;
+        self.unpack = next.unpack;
+        self.warned.clear();
+        self.learned.clear();
+        for element in self.chain.iter().rev() {
+            self.set_state(element, gst::State::Playing)?;
+        }
+        Ok(old)
+    }
+
+    /// Waits until the elements have judged every frame that they have. No frame comes meanwhile.
+    fn drain(&self) -> Result<(), Stopped> {
+        let input = self.chain.first().and_then(|of| of.static_pad("sink"));
+        let output = self.analyzer.static_pad("src");
+        let Some((input, output)) = input.zip(output) else {
+            return Err(self.stuck("an element has no pad"));
+        };
+        let (ended, is_ended) = mpsc::channel();
+        let kind = gst::PadProbeType::EVENT_DOWNSTREAM;
+        output.add_probe(kind, move |_, info| match info.event() {
+            Some(event) if event.type_() == gst::EventType::Eos => {
+                let _ = ended.send(());
+                // The sink goes on.
+                gst::PadProbeReturn::Drop
+            }
+            _ => gst::PadProbeReturn::Ok,
+        });
+        input.send_event(gst::event::Eos::new());
+        is_ended
+            .recv_timeout(DRAIN_LIMIT)
+            .map_err(|_| self.stuck("the last frames are not finished"))
+    }
+
+    fn set_state(&self, element: &gst::Element, state: gst::State) -> Result<(), Stopped> {
+        match element.set_state(state) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(self.error_on_bus().unwrap_or_else(|| {
+                let text = format!("{} does not start, and does not say why", element.name());
+                (Trouble::SettingsRefused, text)
+            })),
+        }
+    }
+
+    fn stuck(&self, what: &str) -> Stopped {
+        let device = self.device().unwrap_or_else(|| "the device".to_owned());
+        let seconds = DRAIN_LIMIT.as_secs();
+        let text = format!("{device}: {what} within {seconds} s");
+        (Trouble::DeviceLost, text)
+    }
+}

@@ -1,0 +1,351 @@
+//! Recipes: a file per product with the cameras' tables, in a folder with what belongs to each.
+//!
+//! A name from outside never becomes a path before [`is_name`] has seen it.
+
+mod alone;
+mod changes;
+mod folder;
+mod numbers;
+mod save;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use gstinspectpublish::report::RecipeId;
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::{
+    config::{CameraConfig, Mistake, Purpose, is_name, read_recipe},
+    error,
+};
+pub use changes::{Action, Change};
+pub use numbers::{Numbers, SWITCH_BUCKETS};
+pub use save::{SaveError, Saved};
+
+use changes::Changes;
+use folder::{Fingerprint, Folder};
+
+/// Switches that may wait.
+const WAITING_SWITCHES: usize = 4;
+
+/// The recipes of a station. All parts of the station share one.
+pub struct Recipes {
+    folder: Folder,
+    /// The cameras of the station's file.
+    bases: Mutex<Arc<Vec<CameraConfig>>>,
+    in_force: watch::Sender<InForce>,
+    changes: Mutex<Changes>,
+    switches: mpsc::Sender<Switch>,
+    numbers: Numbers,
+    /// What is known of recipes that have not changed since.
+    known: Mutex<BTreeMap<String, Known>>,
+    /// Only one recipe is saved at a time.
+    saving: Mutex<()>,
+}
+
+/// Which recipe is in force.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct InForce {
+    /// The recipe, as it was when it came into force; `None`: the cameras of the station's file run, or none does.
+    pub active: Option<RecipeId>,
+    /// Why no camera runs: what is wrong with the recipe that was to be in force, and what to do.
+    pub problem: Option<String>,
+    /// A switch is being carried out.
+    #[serde(rename = "busy")]
+    pub is_busy: bool,
+    /// Why the last switch failed; `None` after one that did not.
+    pub failed: Option<String>,
+}
+
+/// A recipe of the folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Of its text and its files as they are now; empty if they cannot be read.
+    pub hash: String,
+    /// Whether it is the one in force.
+    pub is_active: bool,
+    /// Its mistakes, each with line and column.
+    pub mistakes: Vec<String>,
+}
+
+/// What was found out about a recipe.
+struct Known {
+    fingerprint: Fingerprint,
+    hash: String,
+    /// Checked with these cameras of the station's file.
+    bases: Arc<Vec<CameraConfig>>,
+    mistakes: Vec<String>,
+}
+
+/// A recipe that was read.
+pub struct Read {
+    /// Its name and hash.
+    pub id: RecipeId,
+    /// The cameras under this recipe.
+    pub cameras: Vec<CameraConfig>,
+}
+
+/// A switch that somebody wants.
+pub struct Switch {
+    /// The recipe.
+    pub name: String,
+    /// Who wants it.
+    pub who: String,
+    /// How long the switch took, or a sentence that says why all cameras are as before.
+    pub answer: oneshot::Sender<Result<Duration, String>>,
+}
+
+/// Why a name of a recipe is refused.
+pub const NO_NAME: &str =
+    "A recipe's name has 1 to 64 letters from a to z, digits, - and _, and nothing else.";
+
+impl Recipes {
+    /// Opens the folder, which is made if it is missing, and completes what a loss of power left half done. The switches
+    /// that are wanted come through the receiver. `bases` are the cameras of the station's file.
+    ///
+    /// # Errors
+    /// The folder can be neither read nor written.
+    pub fn open(
+        folder: PathBuf,
+        bases: Vec<CameraConfig>,
+    ) -> io::Result<(Arc<Self>, mpsc::Receiver<Switch>)> {
+        let (switches, wanted) = mpsc::channel(WAITING_SWITCHES);
+        let folder = Folder::open(folder)?;
+        let changes = Changes::open(folder.path())?;
+        let recipes = Self {
+            folder,
+            bases: Mutex::new(Arc::new(bases)),
+            in_force: watch::Sender::default(),
+            changes: Mutex::new(changes),
+            switches,
+            numbers: Numbers::default(),
+            known: Mutex::default(),
+            saving: Mutex::default(),
+        };
+        Ok((Arc::new(recipes), wanted))
+    }
+
+    /// Every mistake in the recipes of a folder, each with file, line and column.
+    pub fn check(folder: &Path, bases: &[CameraConfig]) -> Vec<String> {
+        let folder = Folder::at(folder);
+        let mut told = Vec::new();
+        for name in folder.names() {
+            let path = folder.recipe(&name);
+            let file = |file: &str| folder.of_recipe(&name).join(file);
+            let text = folder.text(&name).map_err(whole);
+            let read =
+                text.and_then(|text| read_recipe(&text, &path, &file, bases, Purpose::Check));
+            let mistakes = read.err().unwrap_or_default();
+            told.extend((mistakes.iter()).map(|mistake| format!("{}:{mistake}", path.display())));
+        }
+        let bad = folder.bad_names();
+        told.extend((bad.iter()).map(|path| format!("{}:1:1: {NO_NAME}", path.display())));
+        told
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Which recipe is in force; its receivers see each change.
+    pub fn in_force(&self) -> &watch::Sender<InForce> {
+        &self.in_force
+    }
+
+    /// Counts of switches.
+    pub fn numbers(&self) -> &Numbers {
+        &self.numbers
+    }
+
+    /// The station's file has these cameras now.
+    pub fn set_bases(&self, bases: Vec<CameraConfig>) {
+        *lock(&self.bases) = Arc::new(bases);
+    }
+
+    fn bases(&self) -> Arc<Vec<CameraConfig>> {
+        lock(&self.bases).clone()
+    }
+
+    /// The name in the file `active`; `None` if the station's own cameras run.
+    ///
+    /// # Errors
+    /// A sentence: the file cannot be read, or holds no name.
+    pub fn named_active(&self) -> Result<Option<String>, String> {
+        self.folder.active()
+    }
+
+    /// Makes this recipe the one that a start of the station begins with.
+    ///
+    /// # Errors
+    /// The file cannot be written. It is then as before.
+    pub fn write_active(&self, name: &str) -> io::Result<()> {
+        self.folder.write_active(name)
+    }
+
+    /// Reads a recipe.
+    ///
+    /// # Errors
+    /// Its mistakes. One at 1:1 if there is no such recipe.
+    pub fn read(&self, name: &str, purpose: Purpose) -> Result<Read, Vec<Mistake>> {
+        if !is_name(name) {
+            return Err(whole(NO_NAME.to_owned()));
+        }
+        let text = self.folder.text(name).map_err(whole)?;
+        let hash = self.folder.hash(name, &text);
+        let hash = hash.map_err(|error| whole(format!("its files cannot be read: {error}")))?;
+        let file = |file: &str| self.folder.of_recipe(name).join(file);
+        let path = self.folder.recipe(name);
+        let (mut cameras, _) = read_recipe(&text, &path, &file, &self.bases(), purpose)?;
+        let name = name.to_owned();
+        let id = RecipeId { name, hash };
+        for camera in &mut cameras {
+            camera.recipe = Some(id.clone());
+        }
+        Ok(Read { id, cameras })
+    }
+
+    /// The recipes of the folder with their mistakes, by name. Files that have not changed are not read again.
+    pub fn list(&self) -> Vec<Listed> {
+        let active = self.in_force.borrow().active.clone();
+        let names = self.folder.names();
+        lock(&self.known).retain(|name, _| names.contains(name));
+        let listed = names.into_iter().map(|name| {
+            let (hash, mistakes) = self.known(&name);
+            Listed {
+                is_active: active.as_ref().is_some_and(|active| active.name == name),
+                name,
+                hash,
+                mistakes,
+            }
+        });
+        listed.collect()
+    }
+
+    fn known(&self, name: &str) -> (String, Vec<String>) {
+        let (fingerprint, bases) = (self.folder.fingerprint(name), self.bases());
+        if let Some(known) = lock(&self.known).get(name)
+            && known.fingerprint == fingerprint
+            && *known.bases == *bases
+        {
+            return (known.hash.clone(), known.mistakes.clone());
+        }
+        let hash = self.hash(name).unwrap_or_default();
+        let read = self.read(name, Purpose::Run);
+        let mistakes = read.err().unwrap_or_default();
+        let mistakes: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        let known = Known {
+            fingerprint,
+            hash: hash.clone(),
+            bases,
+            mistakes: mistakes.clone(),
+        };
+        lock(&self.known).insert(name.to_owned(), known);
+        (hash, mistakes)
+    }
+
+    /// The hash of a recipe's text and files as they are now.
+    ///
+    /// # Errors
+    /// The name is none, or there is no such recipe.
+    pub fn hash(&self, name: &str) -> Result<String, String> {
+        if !is_name(name) {
+            return Err(NO_NAME.to_owned());
+        }
+        let text = self.folder.text(name)?;
+        self.folder
+            .hash(name, &text)
+            .map_err(|error| error.to_string())
+    }
+
+    /// The text of a recipe.
+    ///
+    /// # Errors
+    /// The name is none, or there is no such recipe.
+    pub fn text(&self, name: &str) -> io::Result<String> {
+        if !is_name(name) {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, NO_NAME));
+        }
+        self.folder.text(name).map_err(io::Error::other)
+    }
+
+    /// The cameras as if the recipe had this text.
+    ///
+    /// # Errors
+    /// The mistakes of the text, or of the name.
+    pub fn check_text(&self, name: &str, text: &str) -> Result<Vec<CameraConfig>, Vec<Mistake>> {
+        self.check_with(name, text, &|file| self.folder.of_recipe(name).join(file))
+    }
+
+    fn check_with(
+        &self,
+        name: &str,
+        text: &str,
+        file: &dyn Fn(&str) -> PathBuf,
+    ) -> Result<Vec<CameraConfig>, Vec<Mistake>> {
+        if !is_name(name) {
+            return Err(whole(NO_NAME.to_owned()));
+        }
+        let path = self.folder.recipe(name);
+        let read = read_recipe(text, &path, file, &self.bases(), Purpose::Run);
+        read.map(|(cameras, _)| cameras)
+    }
+
+    /// Switches all cameras to a recipe, or none. `who` is for the list of changes.
+    ///
+    /// # Errors
+    /// A sentence that says why all cameras are as before.
+    pub async fn switch(&self, name: &str, who: &str) -> Result<Duration, String> {
+        if !is_name(name) {
+            return Err(NO_NAME.to_owned());
+        }
+        let (answer, answered) = oneshot::channel();
+        let wanted = Switch {
+            name: name.to_owned(),
+            who: who.to_owned(),
+            answer,
+        };
+        if self.switches.try_send(wanted).is_err() {
+            return Err("Other switches wait; try again in some seconds.".to_owned());
+        }
+        let ended = "The station stops; nothing was switched.";
+        answered.await.unwrap_or_else(|_| Err(ended.to_owned()))
+    }
+
+    /// The last changes, the newest first.
+    pub fn changes(&self) -> Vec<Change> {
+        lock(&self.changes).newest()
+    }
+
+    /// Writes a change to the disk. A failure is an alarm in the log: the change itself has happened.
+    pub fn record(&self, change: Change) {
+        if let Err(why) = lock(&self.changes).add(change) {
+            let folder = self.folder.path().display();
+            error!(
+                "the change of a recipe cannot be noted in {folder}: {why}; see that the disk has room and that the station may \
+                 write there"
+            );
+        }
+    }
+}
+
+/// A mistake of the recipe as a whole.
+fn whole(text: String) -> Vec<Mistake> {
+    vec![Mistake {
+        line: 1,
+        column: 1,
+        text,
+    }]
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,91 @@
+//! The settings of a trial: those of the camera, without what would learn or write.
+
+use std::path::Path;
+
+use gst::{
+    glib::{Type, Value},
+    prelude::*,
+};
+
+use crate::config::{CameraConfig, Properties};
+
+/// More frames than a trial judges: limits that are not known stay unknown.
+const NEVER: u32 = 100_000;
+
+/// The camera's settings for single frames. Files are read as the camera reads them, and never written; what has no
+/// file yet is not known, and nothing is learned.
+pub(super) fn of_trial(config: &CameraConfig) -> CameraConfig {
+    let mut config = one_by_one(config);
+    let of_analysis = &mut config.analysis;
+    of_analysis.remove("train-frames");
+    keep_file(of_analysis, "location");
+    let learned = learn_field(of_analysis, "location").filter(|file| is_file(file));
+    if learned.is_none() {
+        set_learn(of_analysis, |learn| {
+            learn.set("location", "");
+            learn.set("frames", NEVER);
+        });
+    }
+    config
+}
+
+/// Without the web, because kept frames are not strips that follow each other. With a histogram.
+pub(super) fn one_by_one(config: &CameraConfig) -> CameraConfig {
+    let mut config = config.clone();
+    let bits = config.analysis.get("bit-depth").map(str::to_owned);
+    let histogram = config.histogram.get_or_insert_default();
+    if let Some(bits) = bits {
+        histogram.set_if_missing("bit-depth", bits);
+    }
+    let tables = [
+        config.flat_field.as_mut(),
+        config.gaussian.as_mut(),
+        config.histogram.as_mut(),
+        Some(&mut config.analysis),
+    ];
+    for table in tables.into_iter().flatten() {
+        table.remove("line-scan");
+    }
+    if let Some(flat_field) = &mut config.flat_field {
+        keep_file(flat_field, "location");
+    }
+    config
+}
+
+/// The file that a trial reads learned limits from.
+pub(super) fn limits_file(config: &CameraConfig) -> Option<String> {
+    learn_field(&config.analysis, "location").filter(|file| !file.is_empty())
+}
+
+/// Changes fields of the property `learn`.
+pub(super) fn set_learn(analysis: &mut Properties, change: impl FnOnce(&mut gst::StructureRef)) {
+    let mut learn = learn(analysis).unwrap_or_else(|| gst::Structure::new_empty("learn"));
+    change(&mut learn);
+    if let Ok(text) = learn.to_value().serialize() {
+        analysis.set("learn", text.into());
+    }
+}
+
+fn learn(analysis: &Properties) -> Option<gst::Structure> {
+    let learn = Value::deserialize(analysis.get("learn")?, gst::Structure::static_type());
+    learn.ok()?.get().ok()
+}
+
+fn learn_field(analysis: &Properties, name: &str) -> Option<String> {
+    learn(analysis)?.get(name).ok()
+}
+
+/// Leaves out a file that is not there: an element would write it.
+fn keep_file(table: &mut Properties, name: &str) {
+    let file = table.get(name).map(|text| {
+        let file = Value::deserialize(text, Type::STRING);
+        file.and_then(|file| Ok(file.get::<String>().unwrap_or_default()))
+    });
+    if !matches!(file, Some(Ok(file)) if is_file(&file)) {
+        table.remove(name);
+    }
+}
+
+fn is_file(file: &str) -> bool {
+    !file.is_empty() && Path::new(file).is_file()
+}
