@@ -37,13 +37,15 @@ pub struct Found {
 /// # Errors
 /// libaravis is missing; a sentence.
 pub fn genicam() -> Result<Vec<Found>, String> {
-    let found = clinspect_aravis::cameras()?.into_iter().map(|camera| Found {
-        id: format!("genicam:{}", camera.id),
-        kind: Kind::Genicam,
-        label: [&*camera.vendor, &camera.model, &camera.serial].join(" "),
-        detail: [&*camera.protocol, &camera.address].join(" "),
-        source: camera.id,
-    });
+    let found = clinspect_aravis::cameras()?
+        .into_iter()
+        .map(|camera| Found {
+            id: format!("genicam:{}", camera.id),
+            kind: Kind::Genicam,
+            label: [&*camera.vendor, &camera.model, &camera.serial].join(" "),
+            detail: [&*camera.protocol, &camera.address].join(" "),
+            source: camera.id,
+        });
     Ok(found.collect())
 }
 
@@ -67,8 +69,12 @@ pub fn v4l2() -> Vec<Found> {
 fn v4l2_of(name: &str, properties: &gst::StructureRef) -> Option<Found> {
     // From 1.24 on the second name is the usual one.
     let path = ["device.path", "api.v4l2.path"].into_iter();
-    let path = path.filter_map(|key| properties.get::<String>(key).ok()).next()?;
-    let is_v4l2 = properties.get::<String>("device.api").is_ok_and(|api| api == "v4l2");
+    let path = path
+        .filter_map(|key| properties.get::<String>(key).ok())
+        .next()?;
+    let is_v4l2 = properties
+        .get::<String>("device.api")
+        .is_ok_and(|api| api == "v4l2");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:".contains(c);
     if !is_v4l2 || !path.starts_with("/dev/") || !path.chars().all(is_plain) {
         return None;
@@ -101,7 +107,12 @@ fn lasting(links: &Path, path: &str) -> Option<String> {
 /// # Errors
 /// `root` cannot be read; a sentence.
 pub fn folders(root: &Path) -> Result<Vec<Found>, String> {
-    let told = |error| format!("the folder of frames {} cannot be read: {error}", root.display());
+    let told = |error| {
+        format!(
+            "the folder of frames {} cannot be read: {error}",
+            root.display()
+        )
+    };
     let mut found = Vec::new();
     for entry in fs::read_dir(root).map_err(told)? {
         let entry = entry.map_err(told)?;
@@ -114,7 +125,11 @@ pub fn folders(root: &Path) -> Result<Vec<Found>, String> {
         // A folder that only others may read is not offered.
         let count = pictures(&entry.path()).map_or(0, |files| files.len());
         if let (1.., Some(source)) = (count, folder_description(&entry.path())) {
-            let detail = if count == 1 { "1 picture".to_owned() } else { format!("{count} pictures") };
+            let detail = if count == 1 {
+                "1 picture".to_owned()
+            } else {
+                format!("{count} pictures")
+            };
             found.push(Found {
                 id: format!("folder:{name}"),
                 kind: Kind::Folder,
@@ -160,12 +175,21 @@ mod tests {
         let mut expected = names;
         expected.sort_unstable();
         assert_eq!(labels, expected);
-        for Found { label, detail, source, .. } in found {
+        for Found {
+            label,
+            detail,
+            source,
+            ..
+        } in found
+        {
             assert_eq!(detail, "2 pictures");
             // The description leads to this folder, and to nothing else.
             let bin = source::bin(&Source::Description(source)).expect("a source");
             assert_eq!(bin.children().len(), 2, "{label}");
-            let element = bin.children().into_iter().find(|of| of.has_property("location"));
+            let element = bin
+                .children()
+                .into_iter()
+                .find(|of| of.has_property("location"));
             let location: String = element.expect("the source").property("location");
             assert_eq!(Path::new(&location), root.join(label));
         }
@@ -176,7 +200,9 @@ mod tests {
         gst::init().expect("GStreamer");
         let device = |api: &str, path: &str| {
             let properties = gst::Structure::builder("properties");
-            let properties = properties.field("device.api", api).field("device.path", path);
+            let properties = properties
+                .field("device.api", api)
+                .field("device.path", path);
             v4l2_of("Camera", &properties.build())
         };
         let found = device("v4l2", "/dev/video7").expect("a camera");
@@ -197,6 +223,9 @@ mod tests {
         symlink(&device, links.join("usb-Maker_0042-index0")).expect("a link");
         symlink("/dev/null", links.join("usb-Another-index0")).expect("a link");
         let lasting = lasting(&links, path).expect("a name");
-        assert!(lasting.ends_with("/by-id/usb-Maker_0042-index0"), "{lasting}");
+        assert!(
+            lasting.ends_with("/by-id/usb-Maker_0042-index0"),
+            "{lasting}"
+        );
     }
 }

@@ -2,6 +2,7 @@
 //! frames.
 
 mod address;
+pub mod advice;
 mod bounded;
 mod clock;
 pub mod config;

@@ -195,7 +195,9 @@ impl Run {
         };
         self.camera.history().begin_pipeline();
         self.camera.history().offers = pipeline.offers();
-        let end = pipeline.start(&self.config).and_then(|()| self.watch(&mut pipeline));
+        let end = pipeline
+            .start(&self.config)
+            .and_then(|()| self.watch(&mut pipeline));
         // Stopping may take seconds. Results that come meanwhile must not be shown as new.
         pipeline.mark_ending();
         self.publishers.set_online(false);

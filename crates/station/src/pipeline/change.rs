@@ -73,8 +73,12 @@ impl Pipeline {
         if self.unpack.is_some() || new.unpack.get("packing") == old.unpack.get("packing") {
             same.unpack.clone_from(&old.unpack);
         }
-        if let (Source::Aravis { controls, .. }, Source::Aravis { controls: before, .. }) =
-            (&mut same.source, &old.source)
+        if let (
+            Source::Aravis { controls, .. },
+            Source::Aravis {
+                controls: before, ..
+            },
+        ) = (&mut same.source, &old.source)
         {
             *controls = *before;
         }

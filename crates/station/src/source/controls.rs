@@ -30,7 +30,8 @@ impl Controls {
             (Control::Gain, self.gain),
             (Control::BlackLevel, self.black_level),
         ];
-        all.into_iter().filter_map(|(control, wish)| Some((control, wish?)))
+        all.into_iter()
+            .filter_map(|(control, wish)| Some((control, wish?)))
     }
 
     /// These, and for what is missing the others.
@@ -84,7 +85,11 @@ fn words(control: Control) -> (&'static str, &'static str) {
 fn set(camera: &Camera, control: Control, wish: f64) -> Result<f64, String> {
     let (key, unit) = words(control);
     let told = |why: String| format!("{key} = {wish}: {why}");
-    let lacks = || told(format!("this camera has no {control} that can be set; leave {key} out"));
+    let lacks = || {
+        told(format!(
+            "this camera has no {control} that can be set; leave {key} out"
+        ))
+    };
     let Value { value, least, most } = camera.get(control).map_err(told)?.ok_or_else(lacks)?;
     if !(least..=most).contains(&wish) {
         return Err(told(format!(

@@ -9,10 +9,7 @@ use crate::simulated::{Simulated, alone, station, visible};
 
 const NAME: &str = "Aravis-Fake-GV01";
 /// aravis' simulated camera with a black level from 0 to 255 and an exposure from 10 to 1000000 µs.
-const WITH_BLACK_LEVEL: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../aravis/tests/camera.xml"
-);
+const WITH_BLACK_LEVEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../aravis/tests/camera.xml");
 
 fn camera(controls: &str) -> String {
     format!(
@@ -24,8 +21,13 @@ fn camera(controls: &str) -> String {
 /// What the camera has now: exposure, gain, black level. No station may run.
 fn in_camera() -> String {
     let this = std::env::current_exe().unwrap();
-    let line = format!("exec {} --ignored --exact controls::inside --nocapture", this.display());
-    let done = visible(&mut Command::new("setpriv"), &line).output().unwrap();
+    let line = format!(
+        "exec {} --ignored --exact controls::inside --nocapture",
+        this.display()
+    );
+    let done = visible(&mut Command::new("setpriv"), &line)
+        .output()
+        .unwrap();
     let text = String::from_utf8(done.stdout).unwrap();
     let told = text.lines().find_map(|line| line.strip_prefix("it has "));
     told.unwrap_or_else(|| panic!("{text}")).to_owned()

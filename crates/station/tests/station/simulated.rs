@@ -142,7 +142,10 @@ pub fn station(sandbox: &Sandbox, cameras: &str) -> Station {
 
 fn command(file: &Path) -> Command {
     let mut command = Command::new("setpriv");
-    visible(&mut command, &format!("exec {} {}", program(), file.display()));
+    visible(
+        &mut command,
+        &format!("exec {} {}", program(), file.display()),
+    );
     command
 }
 

@@ -23,7 +23,12 @@ const ENDS: [&str; 6] = ["png", "pgm", "ppm", "pnm", "jpg", "jpeg"];
 /// # Errors
 /// GStreamer refuses the registration.
 pub fn register() -> Result<(), glib::BoolError> {
-    gst::Element::register(None, "clfoldersrc", gst::Rank::NONE, FolderSrc::static_type())
+    gst::Element::register(
+        None,
+        "clfoldersrc",
+        gst::Rank::NONE,
+        FolderSrc::static_type(),
+    )
 }
 
 /// The description of a source that sends the pictures of a folder. `None` if the path is no UTF-8.
