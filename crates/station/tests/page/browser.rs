@@ -4,7 +4,10 @@ use std::{
     io::{BufRead, BufReader},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
 };
 
 use clinspect_station::state::{Camera, Status, Trouble};
@@ -29,7 +32,9 @@ fn folder() -> (PathBuf, bool) {
     match std::env::var_os("CLINSPECT_SCREENSHOTS") {
         Some(folder) => (folder.into(), true),
         None => {
-            let name = format!("clinspect-page-{}", std::process::id());
+            static COUNT: AtomicU32 = AtomicU32::new(0);
+            let count = COUNT.fetch_add(1, Relaxed);
+            let name = format!("clinspect-page-{}-{count}", std::process::id());
             (std::env::temp_dir().join(name), false)
         }
     }
@@ -69,23 +74,14 @@ fn obey(wish: &str, cameras: &[Arc<Camera>], wishes: &[Arc<Wishes>]) {
     }
 }
 
-#[test]
-fn page_shows_what_the_cameras_see() {
-    let mut station = Some(Station::start(with_token(true), &["left", "right"]));
-    let url = station.as_ref().map(|of| of.url("")).expect("a station");
+/// Runs a program of this folder that drives the browser, and hands the lines that it prints to `obey`.
+pub fn drive(program: &str, url: &str, mut obey: impl FnMut(&str)) {
     let (folder, is_kept) = folder();
     std::fs::create_dir_all(&folder).expect("a folder");
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page/browser.py");
+    let program = format!("{}/tests/page/{program}", env!("CARGO_MANIFEST_DIR"));
     let child = Command::new("timeout")
-        .args([
-            "--kill-after=5",
-            "180",
-            "/usr/bin/python3",
-            "-B",
-            program,
-            &url,
-            TOKEN,
-        ])
+        .args(["--kill-after=5", "180", "/usr/bin/python3", "-B"])
+        .args([&program, url, TOKEN])
         .arg(&folder)
         .stdout(Stdio::piped())
         .spawn();
@@ -93,11 +89,9 @@ fn page_shows_what_the_cameras_see() {
     let lines = BufReader::new(browser.0.stdout.take().expect("its output")).lines();
     let mut is_done = false;
     for line in lines.map_while(Result::ok) {
-        match (line.as_str(), &mut station) {
-            ("end", station) => *station = None,
-            ("done", _) => is_done = true,
-            (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
-            (other, None) => eprintln!("{other}"),
+        match line.as_str() {
+            "done" => is_done = true,
+            wish => obey(wish),
         }
     }
     let status = browser.0.wait().expect("its end");
@@ -110,4 +104,15 @@ fn page_shows_what_the_cameras_see() {
     if !is_kept {
         let _ = std::fs::remove_dir_all(&folder);
     }
+}
+
+#[test]
+fn page_shows_what_the_cameras_see() {
+    let mut station = Some(Station::start(with_token(true), &["left", "right"]));
+    let url = station.as_ref().map(|of| of.url("")).expect("a station");
+    drive("browser.py", &url, |wish| match (wish, &mut station) {
+        ("end", station) => *station = None,
+        (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
+        (other, None) => eprintln!("{other}"),
+    });
 }

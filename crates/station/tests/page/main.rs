@@ -15,3 +15,4 @@ mod fake;
 mod hostile;
 mod live;
 mod recorded;
+mod recipes;
