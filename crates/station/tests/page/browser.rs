@@ -73,17 +73,29 @@ fn obey(wish: &str, cameras: &[Arc<Camera>], wishes: &[Arc<Wishes>]) {
 fn page_shows_what_the_cameras_see() {
     let mut station = Some(Station::start(with_token(true), &["left", "right"]));
     let url = station.as_ref().map(|of| of.url("")).expect("a station");
+    drive("browser.py", &url, |line| match (line, &mut station) {
+        ("end", station) => *station = None,
+        (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
+        (other, None) => eprintln!("{other}"),
+    });
+}
+
+/// Runs a program in chromium, and does what its lines ask for.
+#[track_caller]
+pub fn drive(name: &str, url: &str, mut obey: impl FnMut(&str)) {
     let (folder, is_kept) = folder();
+    let folder = folder.join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page/browser.py");
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page");
+    let program = format!("{tests}/{name}");
     let child = Command::new("timeout")
         .args([
             "--kill-after=5",
             "180",
             "/usr/bin/python3",
             "-B",
-            program,
-            &url,
+            &program,
+            url,
             TOKEN,
         ])
         .arg(&folder)
@@ -93,11 +105,9 @@ fn page_shows_what_the_cameras_see() {
     let lines = BufReader::new(browser.0.stdout.take().expect("its output")).lines();
     let mut is_done = false;
     for line in lines.map_while(Result::ok) {
-        match (line.as_str(), &mut station) {
-            ("end", station) => *station = None,
-            ("done", _) => is_done = true,
-            (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
-            (other, None) => eprintln!("{other}"),
+        match line.as_str() {
+            "done" => is_done = true,
+            wish => obey(wish),
         }
     }
     let status = browser.0.wait().expect("its end");
