@@ -69,14 +69,15 @@ def log_in():
 def false_alarm():
     find("#camera-left .thumbnails button").click()
     press("failure", "False alarm")
-    wait("what was said", lambda: "false alarm: this frame counts as a good one. (page 127.0.0.1" in said("failure"))
+    wait("what was said", lambda: "False alarm: this frame counts as a good one. (page 127.0.0.1" in said("failure"))
     assert button("failure", "False alarm") is None and button("failure", "Take back") is not None
     contrasts()
     picture("false-alarm")
+    assert js("document.activeElement.textContent") == "Missed here", "the focus stays with the buttons"
     press("failure", "Take back")
     wait("nothing", lambda: said("failure") == "")
     press("failure", "False alarm")
-    wait("it again", lambda: "false alarm" in said("failure"))
+    wait("it again", lambda: "False alarm" in said("failure"))
     driver.switch_to.active_element.send_keys(Keys.ESCAPE)
     wait("the end of the dialog", lambda: not js("document.getElementById('failure').open"))
 
@@ -84,7 +85,7 @@ def false_alarm():
 def missed_by_mouse():
     find("#camera-left .recordings").click()
     wait("the newest", lambda: "Failed frame: " in text("#recordings .muted"))
-    assert "false alarm" in said("recordings"), said("recordings")
+    assert "False alarm" in said("recordings"), said("recordings")
     find("#recordings nav button:last-child").click()
     wait("an older one", lambda: "Frame before or after a failed one: 2," in text("#recordings .muted"))
     wait("its picture", lambda: js("document.querySelector('#recordings img').naturalWidth > 0"))
@@ -95,7 +96,7 @@ def missed_by_mouse():
     contrasts()
     picture("missed")
     press("recordings", "Mark this place")
-    wait("what was said", lambda: "1 defect that were missed: this frame counts as a failed one" in said("recordings"))
+    wait("what was said", lambda: "Missed: 1 place marked. This frame counts as a failed one." in said("recordings"))
     assert js("document.querySelectorAll('#recordings .marks rect.was').length") == 1
 
 
