@@ -74,14 +74,24 @@ fn obey(wish: &str, cameras: &[Arc<Camera>], wishes: &[Arc<Wishes>]) {
     }
 }
 
-/// Runs a program of this folder that drives the browser, and hands the lines that it prints to `obey`.
-pub fn drive(program: &str, url: &str, mut obey: impl FnMut(&str)) {
+/// Runs a program in chromium, and does what its lines ask for.
+#[track_caller]
+pub fn drive(name: &str, url: &str, mut obey: impl FnMut(&str)) {
     let (folder, is_kept) = folder();
+    let folder = folder.join(name);
     std::fs::create_dir_all(&folder).expect("a folder");
-    let program = format!("{}/tests/page/{program}", env!("CARGO_MANIFEST_DIR"));
+    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page");
+    let program = format!("{tests}/{name}");
     let child = Command::new("timeout")
-        .args(["--kill-after=5", "180", "/usr/bin/python3", "-B"])
-        .args([&program, url, TOKEN])
+        .args([
+            "--kill-after=5",
+            "180",
+            "/usr/bin/python3",
+            "-B",
+            &program,
+            url,
+            TOKEN,
+        ])
         .arg(&folder)
         .stdout(Stdio::piped())
         .spawn();
