@@ -33,6 +33,7 @@ export class Draft extends EventTarget {
     this.newest = 0;
     this.changes = 0;
     this.sent = 0;
+    this.changedAt = 0;
     this.isSending = false;
     this.isOver = false;
     this.wantsMask = false;
@@ -131,6 +132,7 @@ export class Draft extends EventTarget {
   change(patch) {
     this.settings = { ...this.settings, ...patch };
     this.changes += 1;
+    this.changedAt = performance.now();
     clearTimeout(this.timer);
     if (!this.isSending) this.timer = setTimeout(() => this.put(), GATHER_MS);
     this.tell("changed");
