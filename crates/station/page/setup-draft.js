@@ -2,8 +2,8 @@
 
 import { ask, send } from "./ask.js";
 
-/// Changes within this time become one request.
-const GATHER_MS = 60;
+/// Changes within this time become one request; those that come while one is under way, too.
+const GATHER_MS = 15;
 const RETRY_MS = 1000;
 /// The station holds a request for a live frame for up to 5 s.
 const FRAME_WITHIN_MS = 15_000;

@@ -83,7 +83,8 @@ export class TryStep {
   }
 
   async tryNow() {
-    this.tell(await this.bench.draft.command("try"));
+    const problem = await this.bench.draft.command("try");
+    if (problem) this.tell(problem);
   }
 
   tell(problem) {

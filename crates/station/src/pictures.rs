@@ -428,7 +428,10 @@ mod tests {
         shown.set_if_missing("show-histogram", "true".to_owned());
         let without = picture_of_counted_frame(Properties::default()).len();
         let with = picture_of_counted_frame(shown).len();
-        assert!(without + 2000 < with, "{without} bytes without, {with} bytes with a histogram");
+        assert!(
+            without + 2000 < with,
+            "{without} bytes without, {with} bytes with a histogram"
+        );
     }
 
     #[test]

@@ -14,3 +14,4 @@ mod curl;
 mod fake;
 mod hostile;
 mod live;
+mod setup;

@@ -34,6 +34,7 @@ def press(name):
     clicks += 1
     found = js("[...document.querySelectorAll('#panel button')].find((of) => of.textContent === arguments[0] && !of.disabled)", name)
     assert found, f"no button {name}"
+    driver.execute_script("arguments[0].scrollIntoView({ block: 'center' })", found)
     found.click()
 
 
@@ -159,7 +160,7 @@ def cloth_is_set_up_in_few_clicks():
     name = find("#panel input[type=text]")
     name.clear()
     name.send_keys("cloth")
-    wait("the recipe's text", lambda: "[[camera]]" in text("#panel .text"))
+    wait("the recipe's text", lambda: "[[camera]]" in text("#panel details .text"))
     looks_right("save")
     press("Save and use it")
     wait("the answer", lambda: "Saved as cloth" in text("#panel .answer"), 60)
@@ -335,7 +336,7 @@ def two_browsers_do_not_overwrite_each_other():
     status, answer = call("POST", f"api/setup/drafts/{other['id']}/save", {"name": "cloth", "activate": False})
     assert status == 200, answer
     step("save")
-    wait("the text", lambda: "[[camera]]" in text("#panel .text"))
+    wait("the text", lambda: "[[camera]]" in text("#panel details .text"))
     press("Save")
     wait("the refusal", lambda: "min-area" in text("#panel .answer"), 30)
     contrasts()
