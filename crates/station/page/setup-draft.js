@@ -77,13 +77,13 @@ export class Draft extends EventTarget {
 
   /// Takes the draft's state from the station; false if there is none.
   async load() {
-    const changes = this.changes;
+    const { changes, sent } = this;
     const answer = await this.ask("");
     if (answer?.status === 404) this.end();
     if (!answer?.ok || this.isOver) return false;
     this.state = JSON.parse(answer.text);
     // What the person changed meanwhile counts more than what the station had.
-    if (changes === this.changes && this.sent === this.changes) {
+    if (changes === this.changes && sent === changes) {
       this.settings = this.state.settings;
       this.settings.analysis ??= {};
     }
