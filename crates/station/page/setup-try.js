@@ -51,9 +51,10 @@ export class TryStep {
     this.elements = [make("h2", {}, "Try the limits"),
       make("div", { class: "tallies", role: "group", "aria-label": "Kept frames" }, this.good, this.failed), this.progress, this.status,
       ...this.fields.filter((field) => !this.channels.includes(field)).map(({ element }) => element), this.channelDetails,
+      ...this.groups.slice(0, 3).map(({ element }) => element),
       section("Kept frames", make("p", { class: "buttons" }, button("Keep this frame as good", () => this.keep("good")), button("Keep this frame as failed", () => this.keep("failed"))),
         make("label", { for: "collect-from" }, "Add frames from"), make("div", { class: "collect" }, this.source, this.label, button("Add", () => this.collect()))),
-      ...this.groups.map(({ element }) => element)];
+      this.groups[3].element];
   }
 
   /// From the first trial on the station tries the frames again after each change of the settings.
