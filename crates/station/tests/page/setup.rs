@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command, time::Duration};
 
-use clinspect_testkit::tools::Sandbox;
+use clinspect_testkit::{cloth::quantised, tools::Sandbox};
 
 use crate::{browser, fake::TOKEN};
 
@@ -33,7 +33,7 @@ fn draw(folder: &Path, count: u32, has_stain: bool) {
                     0.0
                 };
             }
-            level.clamp(0.0, 255.0) as u8
+            image::Luma([quantised(level as f32)])
         });
         picture
             .save(folder.join(format!("{number:04}.png")))
