@@ -77,6 +77,7 @@ export class Card {
     this.roll = new RollPlot(classes);
     this.thumbnails = make("ul", { class: "thumbnails" });
     this.noFailures = make("p", { class: "muted" }, "No frame failed since the station started.");
+    this.recordings = make("button", { type: "button", class: "recordings", hidden: true, onclick: () => this.actions.openRecordings(name, this.actions.mayWrite()) }, "Recorded frames");
     this.rollSection = section("Roll map", this.roll.element);
     this.rollSection.hidden = true;
     this.histogramSection = section("Histogram of the newest frame", this.histogram.element);
@@ -91,7 +92,7 @@ export class Card {
       make("div", { class: "picture-side" },
         make("div", { class: "live" }, this.image, this.placeholder), this.verdict, this.alarms),
       make("div", { class: "numbers-side" }, figures, section("Defects in the last hour", this.minutes.element), this.histogramSection),
-      make("div", { class: "failures" }, section("Last failed frames", this.noFailures, this.thumbnails)),
+      make("div", { class: "failures" }, section("Last failed frames", this.noFailures, this.thumbnails, this.recordings)),
       make("div", { class: "below" }, this.rollSection, this.commands));
   }
 
@@ -115,6 +116,7 @@ export class Card {
     this.showFigures(before, now);
     this.refreshAlarms();
     this.showCommands();
+    this.recordings.hidden = !now.is_recording;
   }
 
   /// Whether results come; the station's last ones are old otherwise.
@@ -263,7 +265,7 @@ export class Card {
 
   thumbnail(failure) {
     const { id, time, defects, counts, no_picture: why } = failure;
-    const open = () => this.actions.openFailure(this.name, this.failures, this.failures.find((of) => key(of) === key(failure)));
+    const open = () => this.actions.openFailure(this.name, this.failures, this.failures.find((of) => key(of) === key(failure)), this.actions.mayWrite());
     const label = `Failed frame, ${clock(time)}, ${plural(defects, "defect")}: ${countsText(counts)}`;
     return make("li", { "data-key": key(failure) },
       make("button", { type: "button", "aria-label": label, title: label, onclick: open },

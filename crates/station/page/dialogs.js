@@ -3,23 +3,25 @@
 
 import { NO_ANSWER, ask } from "./ask.js";
 import { countsText, dayAndClock, number, plural, say, table } from "./dom.js";
+import { Judging, NOT_RECORDED } from "./verdicts.js";
 
 const find = (selector) => document.querySelector(selector);
 
 const failure = find("#failure");
-let shown = { camera: "", frames: [], frame: null };
+const judging = new Judging(failure.querySelector("[data-picture]"));
+let shown = { camera: "", frames: [], frame: null, mayWrite: false };
 
 /// Opens a failed frame, `{ id, time }`; `frames` are those that can be leafed through, the newest
-/// first.
-export function openFailure(camera, frames, frame) {
-  shown = { camera, frames, frame };
+/// first. `mayWrite` is whether this browser may say what it thinks of them.
+export function openFailure(camera, frames, frame, mayWrite) {
+  shown = { camera, frames, frame, mayWrite };
   if (!failure.open) failure.showModal();
   fillFailure(shown);
 }
 
 function step(by) {
   const frame = shown.frames[shown.frames.indexOf(shown.frame) + by];
-  if (frame) openFailure(shown.camera, shown.frames, frame);
+  if (frame) openFailure(shown.camera, shown.frames, frame, shown.mayWrite);
 }
 
 failure.querySelector("[data-newer]").addEventListener("click", () => step(-1));
@@ -43,6 +45,7 @@ async function fillFailure(mine) {
   image.removeAttribute("src");
   say(text, "Loading …");
   area.replaceChildren();
+  judging.set(null);
   image.hidden = Boolean(why);
   if (!why) image.src = `failures/${camera}/${id}.jpg?${encodeURIComponent(time)}`;
   const answer = await ask(`api/cameras/${camera}/failures/${id}`);
@@ -51,10 +54,20 @@ async function fillFailure(mine) {
     say(text, answer?.text ?? NO_ANSWER);
     return;
   }
-  const { report } = JSON.parse(answer.text);
+  const { report, recording } = JSON.parse(answer.text);
+  const of = report.inspections.at(-1);
+  judging.set({
+    path: `api/cameras/${camera}/failures/${id}/verdict`,
+    size: [of?.width ?? 1, of?.height ?? 1],
+    said: recording?.said,
+    isFailed: true,
+    mayWrite: mine.mayWrite,
+    why: recording ? null : NOT_RECORDED,
+  });
   const defects = report.inspections.flatMap((of) => of.defects.map((defect) => ({ ...defect, element: of.element })));
+  const recipe = report.recipe ? `, recipe ${report.recipe.name} (${report.recipe.hash})` : "";
   const overflow = report.inspections.some((of) => of.overflow) ? " There are more defects than listed." : "";
-  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}${why ? ` No picture: ${why}.` : ""}`);
+  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}${recipe}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}${why ? ` No picture: ${why}.` : ""}`);
   area.replaceChildren(defectTable(defects, report.inspections.length > 1));
 }
 

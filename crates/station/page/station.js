@@ -6,6 +6,8 @@ import { openFailure } from "./dialogs.js";
 import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
 import { confirmCommand, logIn } from "./questions.js";
+import * as recipes from "./recipes.js";
+import { openRecordings } from "./verdicts.js";
 
 /// The station sends a sign of life every two seconds.
 const OLD_AFTER_MS = 6000;
@@ -40,6 +42,7 @@ const actions = {
   mayWrite: () => session.writing === "allowed",
   confirm: confirmCommand,
   openFailure,
+  openRecordings,
   async command(camera, command) {
     const answer = await ask(`api/cameras/${camera}/command`, {
       method: "POST",
@@ -108,6 +111,7 @@ async function connect() {
   }
   for (const card of cards.values()) if (card.now) card.showCommands();
   showSetUp();
+  recipes.refresh(actions.mayWrite());
   if (!isAskedAgain) await listen();
 }
 
@@ -201,6 +205,7 @@ function update(now) {
     card.historyDue = Math.min(card.historyDue, (card.historyAt ?? -Infinity) + HISTORY_PACE_MS);
   }
   card.update(now);
+  if (now.status === "running") recipes.follow(now.recipe);
   if (isChanged) {
     summarise();
     // A camera that is back shows pictures at once.

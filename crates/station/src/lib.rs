@@ -1,6 +1,8 @@
 //! The line station: runs the inspection of a line's cameras, serves its page and records failed
 //! frames.
 
+#![recursion_limit = "256"]
+
 mod address;
 pub mod advice;
 mod bounded;

@@ -56,6 +56,23 @@ impl Source {
     }
 }
 
+impl Source {
+    /// Whether both are the same camera, which at most is set to something else.
+    pub fn is_same_but_for_controls(&self, other: &Self) -> bool {
+        let mut same = other.clone();
+        if let (
+            Self::Aravis { controls, .. },
+            Self::Aravis {
+                controls: before, ..
+            },
+        ) = (&mut same, self)
+        {
+            *controls = *before;
+        }
+        same == *self
+    }
+}
+
 /// A pixel format that the file asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {

@@ -232,7 +232,7 @@ fn wanted(
     match recipes.named_active().map_err(|why| vec![why])? {
         None => Ok((own.to_vec(), None)),
         Some(name) => {
-            let read = recipes.read(&name, purpose);
+            let read = recipes.read_for_cameras(&name, purpose);
             let read = read.map_err(|mistakes| in_file(recipes, &name, &mistakes))?;
             Ok((read.cameras, Some(read.id)))
         }

@@ -9,10 +9,7 @@ use super::{
     Pipeline,
     parts::{Change, changes, is_same_chain},
 };
-use crate::{
-    config::CameraConfig,
-    source::{Source, set_controls},
-};
+use crate::{config::CameraConfig, source::set_controls};
 
 /// Longest wait for the frames that show whether changed settings are used.
 const FRAMES_LIMIT: Duration = Duration::from_secs(1);
@@ -73,14 +70,8 @@ impl Pipeline {
         if self.unpack.is_some() || new.unpack.get("packing") == old.unpack.get("packing") {
             same.unpack.clone_from(&old.unpack);
         }
-        if let (
-            Source::Aravis { controls, .. },
-            Source::Aravis {
-                controls: before, ..
-            },
-        ) = (&mut same.source, &old.source)
-        {
-            *controls = *before;
+        if new.source.is_same_but_for_controls(&old.source) {
+            same.source.clone_from(&old.source);
         }
         same.flat_field.clone_from(&old.flat_field);
         same.gaussian.clone_from(&old.gaussian);

@@ -14,6 +14,7 @@ use crate::{
     frame::Frame,
     pipeline::{Front, Stopped, stopped_by},
     pixel_format::PixelFormat,
+    source::{Source, set_controls},
     state::{Camera, Status},
 };
 
@@ -142,6 +143,18 @@ impl Own {
                 "the source has ended".to_owned(),
             ),
         })
+    }
+
+    /// Sets exposure, gain and black level, if nothing else changes; returns whether it does not.
+    ///
+    /// # Errors
+    /// A sentence, if the camera refuses a value.
+    pub fn set_controls(&self, old: &Source, new: &Source) -> Result<bool, String> {
+        if !old.is_same_but_for_controls(new) {
+            return Ok(false);
+        }
+        set_controls(new, self.front.source())?;
+        Ok(true)
     }
 
     /// What of a GenICam camera can be set, with the ranges, and its pixel formats; null for other cameras.

@@ -2,7 +2,6 @@
 
 use std::{
     sync::{Arc, PoisonError, atomic::Ordering::Relaxed},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -35,7 +34,7 @@ const DEFECTS: usize = 200;
 
 /// A frame that was judged, or a problem.
 pub struct Live {
-    /// Counts on.
+    /// Counts on, from 1.
     pub n: u64,
     /// The answer for the page.
     pub answer: Value,
@@ -60,7 +59,6 @@ pub(super) fn run(shared: &Arc<Shared>) {
         feed: None,
     };
     let mut trial: Option<(u64, Trial)> = None;
-    let mut serial = 0;
     while !shared.is_over.load(Relaxed) {
         let is_taught = shared.state().teach.is_collecting();
         if !is_taught && !shared.is_looked_at(LOOKS) {
@@ -80,25 +78,19 @@ pub(super) fn run(shared: &Arc<Shared>) {
             continue;
         }
         let started = Instant::now();
-        serial += 1;
         let live = match next(shared, &mut source) {
             Ok(frame) => {
                 shared.remember(&frame);
                 shared.collect(&frame);
-                judge(shared, &mut trial, &frame, serial)
+                judge(shared, &mut trial, &frame)
             }
             Err(why) => {
                 source.feed = None;
-                problem(serial, &why, None)
+                problem(&why, None)
             }
         };
         let is_problem = live.answer.get("problem").is_some_and(|of| !of.is_null());
-        shared.live.send_modify(|list| {
-            list.push_back(Arc::new(live));
-            if list.len() > KEPT {
-                list.pop_front();
-            }
-        });
+        shared.show(live);
         let pause = if is_problem { PAUSE } else { PACE };
         let until = started + pause;
         // A change of the settings is seen at once.
@@ -116,6 +108,20 @@ pub(super) fn run(shared: &Arc<Shared>) {
                     .unwrap_or_else(PoisonError::into_inner),
             );
         }
+    }
+}
+
+impl Shared {
+    fn show(&self, mut live: Live) {
+        self.live.send_modify(|list| {
+            let n = list.back().map_or(1, |newest| newest.n + 1);
+            live.n = n;
+            live.answer["n"] = n.into();
+            list.push_back(Arc::new(live));
+            if list.len() > KEPT {
+                list.pop_front();
+            }
+        });
     }
 }
 
@@ -141,6 +147,12 @@ fn next(shared: &Shared, source: &mut Opened) -> Result<Arc<Frame>, String> {
         (None, Some(config)) => (None, config.source.clone()),
         (None, None) => return Err("correct the settings first".to_owned()),
     };
+    if let (Some((None, of)), Some(Feed::Own(own))) = (&mut source.of, &source.feed)
+        && *of != wanted.1
+        && own.set_controls(of, &wanted.1)?
+    {
+        *of = wanted.1.clone();
+    }
     if source.of.as_ref() != Some(&wanted) || source.feed.is_none() {
         // Two sources cannot have one camera open.
         source.feed = None;
@@ -159,18 +171,26 @@ fn next(shared: &Shared, source: &mut Opened) -> Result<Arc<Frame>, String> {
     frame.ok_or_else(|| format!("no frame has come for {} s", FRAME_WITHIN.as_secs()))
 }
 
-fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>, n: u64) -> Live {
+fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>) -> Live {
     let (config, revision, changed) = {
         let state = shared.state();
         (state.config.clone(), state.revision, state.changed)
     };
     let Some(config) = config else {
-        return problem(n, "correct the settings first", Some(frame));
+        return problem("correct the settings first", Some(frame));
     };
+    if trial.is_none() {
+        // The page shows the picture meanwhile.
+        shared.show(problem(
+            "the inspection starts; a first start compiles kernels",
+            Some(frame),
+        ));
+    }
+    let is_first = trial.as_ref().is_none_or(|(of, _)| *of != revision);
     match judged(trial, &config, revision, frame) {
         Ok((judged, estimates)) => {
-            let milliseconds = changed.elapsed().as_secs_f64() * 1e3;
-            let mut answer = answer(n, frame, &judged);
+            let milliseconds = is_first.then(|| changed.elapsed().as_secs_f64() * 1e3);
+            let mut answer = answer(frame, &judged);
             answer["milliseconds"] = milliseconds.into();
             answer["revision"] = revision.into();
             answer["estimates"] = estimates;
@@ -178,7 +198,7 @@ fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>, 
             // Without it the page shows the boxes of the defects.
             let mask = judged.mask.png().unwrap_or_default();
             Live {
-                n,
+                n: 0,
                 answer,
                 picture: picture(frame),
                 mask,
@@ -187,7 +207,7 @@ fn judge(shared: &Shared, trial: &mut Option<(u64, Trial)>, frame: &Arc<Frame>, 
         }
         Err(why) => {
             *trial = None;
-            problem(n, &why, Some(frame))
+            problem(&why, Some(frame))
         }
     }
 }
@@ -233,14 +253,12 @@ fn picture(frame: &Frame) -> Vec<u8> {
 }
 
 /// The frame without a verdict, and why.
-fn problem(n: u64, why: &str, frame: Option<&Arc<Frame>>) -> Live {
+fn problem(why: &str, frame: Option<&Arc<Frame>>) -> Live {
     let size = frame.map(|frame| [frame.info().width(), frame.info().height()]);
-    thread::yield_now();
     Live {
-        n,
+        n: 0,
         answer: json!({
-            "n": n,
-            "problem": why,
+                "problem": why,
             "width": size.map(|size| size[0]),
             "height": size.map(|size| size[1]),
             "focus": frame.and_then(|frame| focus(frame)),
@@ -251,7 +269,7 @@ fn problem(n: u64, why: &str, frame: Option<&Arc<Frame>>) -> Live {
     }
 }
 
-fn answer(n: u64, frame: &Frame, judged: &Judged) -> Value {
+fn answer(frame: &Frame, judged: &Judged) -> Value {
     let report = &judged.report;
     let defects: Vec<_> = report
         .inspections
@@ -272,7 +290,6 @@ fn answer(n: u64, frame: &Frame, judged: &Judged) -> Value {
         .map(|of| of.saturated_high)
         .fold(0.0, f64::max);
     json!({
-        "n": n,
         "problem": null,
         "warning": judged.warning,
         "width": frame.info().width(),

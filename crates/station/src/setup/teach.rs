@@ -121,6 +121,14 @@ impl Draft {
     }
 }
 
+/// A remark for the file: how many pieces taught, and which of them set each limit.
+fn note(taught: &Taught, pieces: usize) -> String {
+    let limits = taught.limits.iter();
+    let set = limits.map(|limit| format!("{} by piece {}", limit.name, limit.frame + 1));
+    let set = set.collect::<Vec<_>>().join(", ");
+    format!("Learned from {pieces} good pieces. Set: {set}.")
+}
+
 impl Shared {
     /// Takes a live frame for the teaching, if one is wanted.
     pub(super) fn collect(self: &Arc<Self>, frame: &Arc<Frame>) {
@@ -201,6 +209,10 @@ impl Shared {
                 frame: ids.get(limit.frame).copied(),
             })
             .collect();
+        state.teach.demands = (taught.demands.iter())
+            .filter_map(|of| Some((*ids.get(of.frame)?, of.values.clone())))
+            .collect();
+        state.teach.problem.clone_from(&taught.warning);
         let analyzer = state
             .settings
             .get("analyzer")
@@ -213,7 +225,7 @@ impl Shared {
         let mut settings = state.settings.clone();
         if let Some(analysis) = settings.get_mut("analysis").and_then(Value::as_object_mut) {
             for (name, value) in &taught.properties {
-                let note = format!("Learned from {} good pieces.", ids.len());
+                let note = note(&taught, ids.len());
                 state.notes.insert((analyzer, name.clone()), note);
                 analysis.insert(name.clone(), value.clone());
             }

@@ -28,8 +28,8 @@ pub(super) struct Chain {
     pub analyzer: gst::Element,
     /// The messages of the elements, until they are cleared.
     pub messages: Vec<gst::Structure>,
-    /// The last warning of an element.
-    warning: Option<String>,
+    /// The last warning of an element, until it is cleared.
+    pub warning: Option<String>,
     frames: u64,
 }
 
@@ -101,7 +101,6 @@ impl Chain {
         of_buffer.set_pts(gst::ClockTime::from_mseconds(self.frames));
         of_buffer.set_offset(number);
         self.frames += 1;
-        self.warning = None;
         if self.source.push_buffer(buffer).is_err() {
             self.listen()?;
             return Err("the pipeline for the trial has stopped".to_owned());
@@ -188,11 +187,6 @@ impl Chain {
                 self.take(&message)?;
             }
         }
-    }
-
-    /// The last warning since the last frame was given.
-    pub fn warning(&self) -> Option<&str> {
-        self.warning.as_deref()
     }
 }
 

@@ -114,6 +114,7 @@ impl Trial {
             None => Chain::start(&self.config)?,
         };
         // After an error the chain is dropped.
+        chain.warning = None;
         let mut judged = chain.judge(frame, number)?;
         chain.messages.clear();
         // Limits that are not known are not being learned either.

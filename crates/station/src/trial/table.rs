@@ -123,16 +123,16 @@ pub fn table_of(
     for at in 0..labels.len() {
         let kept = load(at)?;
         let info = kept.frame.info();
+        let about = |why| format!("{}: {why}", kept.name);
         // Frames of another size or format are another object, of which nothing is known yet.
         let trial = match &mut trial {
             Some((of, trial)) if of == info => trial,
             trial => {
-                let mut new = Trial::start(config, info)?;
+                let mut new = Trial::start(config, info).map_err(about)?;
                 warm_up(&mut new, config, info, labels, load)?;
                 &mut trial.insert((info.clone(), new)).1
             }
         };
-        let about = |why| format!("{}: {why}", kept.name);
         let report = trial.judge(&kept.frame).map_err(about)?.report;
         table.add(&kept, report);
         if !progress(table.rows.len()) {

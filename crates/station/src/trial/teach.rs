@@ -178,7 +178,7 @@ fn too_few(all: usize, left_out: &[usize], chain: Option<&Chain>) -> String {
         return format!("teaching needs at least {LEAST} good frames, and there are {all}");
     }
     let usable = all - left_out.len();
-    let why = chain.and_then(Chain::warning);
+    let why = chain.and_then(|chain| chain.warning.as_deref());
     let why = why.unwrap_or("the object is not found in the others");
     format!("only {usable} of {all} frames can be learned from: {why}")
 }
@@ -217,7 +217,7 @@ fn learned(
         model,
         demands: saved.demands,
         left_out,
-        warning: chain.warning().map(str::to_owned),
+        warning: chain.warning.clone(),
     })
 }
 

@@ -105,6 +105,7 @@ pub fn summary(camera: &Camera) -> Value {
         "recorded": of.recorded.load(Relaxed),
         "recording_dropped": of.recording_dropped.load(Relaxed),
         "recording_errors": of.recording_errors.load(Relaxed),
+        "is_recording": camera.recordings().is_some(),
         "recording_stopped": of.recording_stopped.load(Relaxed),
     });
     // The macro takes no longer list.

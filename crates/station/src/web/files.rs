@@ -8,121 +8,51 @@ use axum::{
 
 use super::refusal::Refusal;
 
-/// Names, types and contents.
-const FILES: [(&str, &str, &str); 26] = [
-    (
-        "style.css",
-        "text/css; charset=utf-8",
-        include_str!("../../page/style.css"),
-    ),
-    (
-        "icon.svg",
-        "image/svg+xml",
-        include_str!("../../page/icon.svg"),
-    ),
-    (
-        "station.js",
-        JAVASCRIPT,
-        include_str!("../../page/station.js"),
-    ),
-    ("ask.js", JAVASCRIPT, include_str!("../../page/ask.js")),
-    ("card.js", JAVASCRIPT, include_str!("../../page/card.js")),
-    (
-        "dialogs.js",
-        JAVASCRIPT,
-        include_str!("../../page/dialogs.js"),
-    ),
-    ("dom.js", JAVASCRIPT, include_str!("../../page/dom.js")),
-    (
-        "pictures.js",
-        JAVASCRIPT,
-        include_str!("../../page/pictures.js"),
-    ),
-    ("plots.js", JAVASCRIPT, include_str!("../../page/plots.js")),
-    (
-        "setup.html",
-        "text/html; charset=utf-8",
-        include_str!("../../page/setup.html"),
-    ),
-    (
-        "setup.css",
-        "text/css; charset=utf-8",
-        include_str!("../../page/setup.css"),
-    ),
-    (
-        "questions.js",
-        JAVASCRIPT,
-        include_str!("../../page/questions.js"),
-    ),
-    ("setup.js", JAVASCRIPT, include_str!("../../page/setup.js")),
-    (
-        "setup-camera.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-camera.js"),
-    ),
-    (
-        "setup-draft.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-draft.js"),
-    ),
-    (
-        "setup-fields.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-fields.js"),
-    ),
-    (
-        "setup-frames.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-frames.js"),
-    ),
-    (
-        "setup-geometry.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-geometry.js"),
-    ),
-    (
-        "setup-object.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-object.js"),
-    ),
-    (
-        "setup-regions.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-regions.js"),
-    ),
-    (
-        "setup-ruler.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-ruler.js"),
-    ),
-    (
-        "setup-save.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-save.js"),
-    ),
-    (
-        "setup-shapes.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-shapes.js"),
-    ),
-    (
-        "setup-stage.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-stage.js"),
-    ),
-    (
-        "setup-teach.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-teach.js"),
-    ),
-    (
-        "setup-try.js",
-        JAVASCRIPT,
-        include_str!("../../page/setup-try.js"),
-    ),
+macro_rules! page {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../page/", $name)))),*]
+    };
+}
+
+/// Names and contents.
+const FILES: &[(&str, &str)] = page![
+    "ask.js",
+    "card.js",
+    "dialogs.js",
+    "dom.js",
+    "icon.svg",
+    "pictures.js",
+    "plots.js",
+    "questions.js",
+    "recipes.js",
+    "setup-camera.js",
+    "setup-draft.js",
+    "setup-fields.js",
+    "setup-frames.js",
+    "setup-geometry.js",
+    "setup-object.js",
+    "setup-regions.js",
+    "setup-ruler.js",
+    "setup-save.js",
+    "setup-shapes.js",
+    "setup-stage.js",
+    "setup-teach.js",
+    "setup-try.js",
+    "setup.css",
+    "setup.html",
+    "setup.js",
+    "station.js",
+    "style.css",
+    "verdicts.js",
 ];
 
-const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+/// The content type that the end of a name stands for.
+const TYPES: [(&str, &str); 4] = [
+    (".css", "text/css; charset=utf-8"),
+    (".html", "text/html; charset=utf-8"),
+    (".js", "text/javascript; charset=utf-8"),
+    (".svg", "image/svg+xml"),
+];
 
 /// Nothing comes from another host, runs inline, or shows the page in a frame. Nothing is kept on
 /// a disk: results are a plant's secrets, and the page's files are few.
@@ -164,17 +94,16 @@ pub async fn index() -> Response {
 
 /// Its style, scripts and icon, by name.
 pub async fn other(Path(name): Path<String>) -> Result<Response, Refusal> {
-    let (_, content_type, text) = FILES
-        .iter()
-        .find(|(of, ..)| *of == name)
-        .ok_or(Refusal::NO_PAGE)?;
-    Ok(([(header::CONTENT_TYPE, *content_type)], *text).into_response())
+    let (_, text) = (FILES.iter().find(|(of, _)| *of == name)).ok_or(Refusal::NO_PAGE)?;
+    let kind = TYPES.iter().find(|(end, _)| name.ends_with(end));
+    let (_, kind) = kind.ok_or(Refusal::NO_PAGE)?;
+    Ok(([(header::CONTENT_TYPE, *kind)], *text).into_response())
 }
 
 /// Whether a path needs no token. The page's files hold no results.
 pub fn is_public(path: &str) -> bool {
     let name = path.strip_prefix('/').unwrap_or(path);
-    name.is_empty() || FILES.iter().any(|(of, ..)| *of == name)
+    name.is_empty() || FILES.iter().any(|(of, _)| *of == name)
 }
 
 #[cfg(test)]
@@ -183,8 +112,8 @@ mod tests {
 
     #[test]
     fn addresses_of_the_page_are_relative() {
-        let index = ("index.html", "", include_str!("../../page/index.html"));
-        for (name, _, text) in FILES.iter().chain([&index]) {
+        let index = ("index.html", include_str!("../../page/index.html"));
+        for (name, text) in FILES.iter().chain([&index]) {
             for quoted in text.split(['"', '\'', '`']) {
                 let path = quoted.strip_prefix('/').unwrap_or_default();
                 let is_path = path.starts_with(|of: char| of.is_ascii_alphabetic());

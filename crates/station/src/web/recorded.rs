@@ -9,7 +9,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use gstinspectpublish::time::iso_8601;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -73,10 +73,25 @@ pub async fn list(
     };
     // Names of recordings have no character that an address would write in another way.
     let before = query.and_then(|query| Some(query.strip_prefix("before=")?.to_owned()));
-    let page = move || recorded::page(&folder, &name, before.as_deref(), PAGE);
-    // A folder that is missing or cannot be read is told by an alarm of the camera.
-    let page = beside(page).await?.unwrap_or_default();
+    let page = beside(move || {
+        // A folder that is missing or cannot be read is told by an alarm of the camera.
+        let page = recorded::page(&folder, &name, before.as_deref(), PAGE).unwrap_or_default();
+        let with_size = page.into_iter().map(|of| Entry {
+            size: of.size().ok(),
+            of,
+        });
+        Vec::from_iter(with_size)
+    });
+    let page = page.await?;
     Ok(Json(json!({ "is_recording": true, "recordings": page })))
+}
+
+/// A recording with its width and height, px, unless its file cannot be read.
+#[derive(Serialize)]
+struct Entry {
+    size: Option<[u32; 2]>,
+    #[serde(flatten)]
+    of: Recorded,
 }
 
 /// `GET /recordings/NAME/BASE.jpg`, and `BASE-thumb.jpg` for a small one.

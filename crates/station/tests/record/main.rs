@@ -12,5 +12,6 @@ mod disk;
 mod limits;
 mod metrics;
 mod pixels;
+mod said;
 mod sequence;
 mod support;

@@ -18,4 +18,5 @@ mod recordings;
 mod reload;
 mod simulated;
 mod systemd;
+mod tried;
 mod trouble;

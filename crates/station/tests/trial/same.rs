@@ -2,11 +2,14 @@
 
 use clinspect_results::{DefectResult, HistogramResult};
 use clinspect_station::{config::CameraConfig, frame::Frame, trial::Trial};
-use clinspect_testkit::{support::Rig, tools::Sandbox};
+use clinspect_testkit::{
+    support::Rig,
+    tools::{Sandbox, alone},
+};
 use gst_video::VideoFormat;
 use gstinspectpublish::report::Report;
 
-use super::scenes::{camera, panels, start};
+use super::scenes::{camera, labels, panels, start};
 
 /// Report without its time and frame numbers, mask and counts of each frame from a pipeline of these elements.
 fn of_pipeline(elements: &str, frames: &[Frame]) -> Vec<(Report, Vec<u8>, Vec<u32>)> {
@@ -74,4 +77,148 @@ fn frame_by_frame_a_trial_gives_the_verdicts_masks_and_counts_of_the_pipeline() 
         assert!(verdicts.contains(&"fail"), "{format}: {verdicts:?}");
         assert_eq!(of_trial(&config, &frames), expected, "{format}");
     }
+}
+
+#[test]
+fn a_label_is_compared_with_the_model_of_the_file_which_is_only_read() {
+    start();
+    let sandbox = Sandbox::new("trial-model");
+    let model = sandbox.path().join("model.npz");
+    let (model, good) = (model.display(), labels(12, &[]));
+    let train = format!(
+        "clhistogram ! clreference train-frames=12 align=translation location={model} output=frame"
+    );
+    of_pipeline(&train, &good);
+    let written = std::fs::read(model.to_string()).unwrap();
+    let frames = labels(16, &[13, 15]);
+    let line = format!(
+        "clhistogram ! clreference align=translation threshold=40 min-area=4 location={model} output=frame"
+    );
+    let expected = of_pipeline(&line, &frames);
+    let verdicts: Vec<_> = expected.iter().map(|(of, ..)| of.verdict).collect();
+    assert!(
+        verdicts.contains(&"pass") && verdicts[13] == "fail",
+        "{verdicts:?}"
+    );
+    let table = |train: &str| {
+        format!(
+            "reference = {{ align = \"translation\", threshold = 40.0, min-area = 4, location = \"{model}\"{train} }}"
+        )
+    };
+    let config = camera(sandbox.path(), &table(""));
+    assert_eq!(of_trial(&config, &frames), expected);
+    // Without a model a camera would train one, and write it.
+    std::fs::remove_file(model.to_string()).unwrap();
+    let config = camera(sandbox.path(), &table(", train-frames = 3"));
+    let of = of_trial(&config, &frames);
+    assert!(
+        of.iter()
+            .all(|(of, ..)| of.verdict == "none" && of.training().is_none())
+    );
+    assert!(!std::path::Path::new(&model.to_string()).exists());
+    std::fs::write(model.to_string(), &written).unwrap();
+    assert_eq!(of_trial(&config, &frames), expected);
+    assert_eq!(std::fs::read(model.to_string()).unwrap(), written);
+}
+
+#[test]
+fn a_texture_without_limits_is_not_judged_and_none_are_written() {
+    start();
+    let sandbox = Sandbox::new("trial-no-limits");
+    let limits = sandbox.path().join("limits.npz");
+    let frames = panels(VideoFormat::Gray8, 6, &[]);
+    let table = format!(
+        "texture = {{ learn = {{ frames = 2, location = \"{}\" }} }}",
+        limits.display()
+    );
+    let of = of_trial(&camera(sandbox.path(), &table), &frames);
+    let is_unknown = |of: &Report| of.verdict == "none" && of.learning().is_none();
+    assert!(of.iter().all(|(of, ..)| is_unknown(of)), "{of:?}");
+    assert!(!limits.exists());
+}
+
+/// Settings of a panel with a change, and without it.
+const PANEL: &str = "pitch-x = 7.35, pitch-y = 7.35, threshold = 30.0, min-area = 3";
+const CHANGES: [(&str, &str); 12] = [
+    ("threshold = 30.0", "threshold = 12.0"),
+    ("min-area = 3", "min-area = 1"),
+    ("min-area = 3", "min-area = 3, scales = 3"),
+    ("min-area = 3", "min-area = 3, compare = \"average\""),
+    ("min-area = 3", "min-area = 3, match-center = false"),
+    ("min-area = 3", "min-area = 3, multiples = [1]"),
+    ("min-area = 3", "min-area = 3, rois = [[40, 40, 100, 100]]"),
+    (
+        "min-area = 3",
+        "min-area = 3, ignore = { regions = [[0, 0, 200, 0, 200, 200, 0, 200]] }",
+    ),
+    ("min-area = 3", "min-area = 3, merge-distance = 40"),
+    ("min-area = 3", "min-area = 3, limits = { max-defects = 1 }"),
+    (
+        "min-area = 3",
+        "min-area = 3, fail = { defect-count = 1000 }",
+    ),
+    ("min-area = 3", "min-area = 3, classes = \"big: area > 5\""),
+];
+
+#[test]
+fn the_next_frame_is_judged_by_changed_settings_though_kernels_are_compiled_first() {
+    let test =
+        "same::the_next_frame_is_judged_by_changed_settings_though_kernels_are_compiled_first";
+    let sandbox = Sandbox::new("trial-change");
+    let caches = ["POCL_CACHE_DIR", "CLINSPECT_CACHE_DIR"];
+    let folders = caches.map(|name| sandbox.folder(name));
+    let empty = [
+        (caches[0], folders[0].as_path()),
+        (caches[1], folders[1].as_path()),
+    ];
+    if alone(test, &empty).is_some() {
+        return;
+    }
+    start();
+    let frames = panels(VideoFormat::Gray8, 4, &[1, 3]);
+    let of = |settings: &str| {
+        camera(
+            sandbox.path(),
+            &format!("gaussian = {{ kernel-size = 5, sigma = 0.8 }}\npitch = {{ {settings} }}"),
+        )
+    };
+    let old = of(PANEL);
+    for (before, after) in CHANGES {
+        let new = of(&PANEL.replace(before, after));
+        let mut trial = Trial::start(&old, frames[0].info()).unwrap();
+        for frame in &frames {
+            trial.judge(frame).unwrap();
+        }
+        trial.change(&new).unwrap();
+        // The contrast is learned from the first frame.
+        let mut fresh = Trial::start(&new, frames[0].info()).unwrap();
+        let changed = [0, 1, 2, 3].map(|at: usize| trial.judge(&frames[at]).unwrap());
+        let expected = [0, 1, 2, 3].map(|at: usize| fresh.judge(&frames[at]).unwrap());
+        for (changed, expected) in changed.into_iter().zip(expected) {
+            assert!(changed.mask == expected.mask, "{after}");
+            let [changed, expected] =
+                [changed, expected].map(|of| of.report.inspections[0].clone());
+            assert_eq!(changed.verdict, expected.verdict, "{after}");
+            assert_eq!(changed.counts, expected.counts, "{after}");
+            assert_eq!(changed.defects.len(), expected.defects.len(), "{after}");
+        }
+    }
+}
+
+#[test]
+fn refused_settings_leave_those_before_in_force() {
+    start();
+    let sandbox = Sandbox::new("trial-refused");
+    let frames = panels(VideoFormat::Gray8, 2, &[1]);
+    let of = |settings: &str| camera(sandbox.path(), &format!("pitch = {{ {PANEL}{settings} }}"));
+    let old = of("");
+    let mut trial = Trial::start(&old, frames[0].info()).unwrap();
+    let expected = trial.judge(&frames[1]).unwrap().mask;
+    // Only a frame tells that the region is outside of it.
+    trial.change(&of(", rois = [[0, 0, 1000, 1000]]")).unwrap();
+    let why = trial.judge(&frames[1]).unwrap_err();
+    assert!(why.contains("rois"), "{why}");
+    assert!(trial.judge(&frames[1]).unwrap().mask == expected);
+    trial.change(&of(", rois = [[0, 0, 100, 100]]")).unwrap();
+    assert!(trial.judge(&frames[1]).unwrap().mask != expected);
 }

@@ -1,83 +1,94 @@
-//! Tables.
+//! Tables of what settings say about kept frames.
 
-use std::time::Instant;
-
-use clinspect_station::trial::Trial;
+use clinspect_station::{
+    frame::Frame,
+    trial::{Counts, table},
+};
 use clinspect_testkit::tools::Sandbox;
 use gst_video::VideoFormat;
 
-use super::scenes::{camera, panels, start};
+use super::scenes::{camera, kept, panels, start};
 
 #[test]
-fn changes() {
+fn a_table_counts_verdicts_by_label_and_places_that_no_defect_meets() {
     start();
-    let sandbox = Sandbox::new("trial-changes");
-    let frames = panels(VideoFormat::Gray8, 6, &[2, 4]);
-    let base = "gaussian = { kernel-size = 5, sigma = 0.8 }\npitch = { pitch-x = 7.35, pitch-y = 7.35, threshold = 30.0, min-area = 3 }";
-    let config = camera(sandbox.path(), base);
-    for change in [
-        "threshold = 10.0",
-        "threshold = 10.5, min-area = 2",
-        "min-area = 1",
-        "scales = 3",
-        "scales = 2, scale-factors = [0.5, 0.4]",
-        "multiples = [1]",
-        "multiples = [1, 2, 3]",
-        "compare = \"average\"",
-        "polarity = \"dark\"",
-        "merge-distance = 5",
-        "rois = [[0, 0, 100, 100]]",
-        "ignore = { regions = [[0, 0, 200, 0, 200, 200, 0, 200]] }",
-        "min-contrast = 0.0",
-        "match-center = false",
-        "pitch-x = 14.7",
-        "borders = \"skip\"",
-        "edge-margin = 7",
-        "limits = { max-defects = 1 }",
-        "fail = { defect-count = 100 }",
-        "classes = \"big: area > 5\"",
-    ] {
-        let mut text = base.to_owned();
-        for part in change.split(", ").filter(|p| p.contains(" = ")) {
-            let key = part.split(" = ").next().unwrap();
-            if let Some(at) = text.find(&format!(" {key} = ")) {
-                let end = text[at + 1..].find([',', '}']).unwrap() + at + 1;
-                text.replace_range(at + 1..end, "");
-                text = text
-                    .replace(", ,", ",")
-                    .replace("{ ,", "{")
-                    .replace(", }", " }")
-                    .replace("{, ", "{ ");
-            }
-        }
-        let text = text
-            .replace(" }", " }")
-            .trim_end()
-            .trim_end_matches('}')
-            .trim_end()
-            .trim_end_matches(',')
-            .to_owned()
-            + ", "
-            + change
-            + " }";
-        let new = camera(sandbox.path(), &text);
-        let mut trial = Trial::start(&config, frames[0].info()).unwrap();
-        for frame in &frames {
-            trial.judge(frame).unwrap();
-        }
-        let then = Instant::now();
-        trial.change(&new).unwrap();
-        let changed = trial.judge(&frames[2]).unwrap();
-        let took = then.elapsed();
-        let then = Instant::now();
-        let mut fresh = Trial::start(&new, frames[0].info()).unwrap();
-        fresh.judge(&frames[0]).unwrap();
-        let first = then.elapsed();
-        let expected = fresh.judge(&frames[2]).unwrap();
-        eprintln!(
-            "{change}: {took:?}, fresh {first:?}: same {}",
-            changed.mask == expected.mask
-                && changed.report.inspections[0].counts == expected.report.inspections[0].counts
-        );
+    let sandbox = Sandbox::new("table");
+    let of = |threshold: f64| {
+        camera(
+            sandbox.path(),
+            &format!(
+                "gaussian = {{ kernel-size = 5, sigma = 0.8 }}\npitch = {{ threshold = {threshold:?}, min-area = 3 }}"
+            ),
+        )
+    };
+    let mut frames = kept(panels(VideoFormat::Gray8, 8, &[1, 4, 6]), &[1, 4, 6]);
+    let mut done = Vec::new();
+    let mut progress = |frames| {
+        done.push(frames);
+        true
+    };
+    let right = table(&of(16.0), &frames, &mut progress).unwrap();
+    assert_eq!(done, Vec::from_iter(1..=8));
+    let counts = |pass, fail| Counts {
+        pass,
+        fail,
+        none: 0,
+    };
+    // The first frame is judged, although the pitch was not known before: others were shown first.
+    assert_eq!((right.good, right.failed), (counts(5, 0), counts(0, 3)));
+    assert!(
+        right
+            .rows
+            .iter()
+            .all(|row| row.is_right() && row.missed == 0)
+    );
+    let defect = &right.rows[1].report.inspections[0].defects[0];
+    let [x, y] = [defect.x, defect.y].map(|at| u32::try_from(at).unwrap());
+    // One place lies on the defect's last pixel, the other one just behind it.
+    let [right_end, bottom] = [x + defect.width, y + defect.height];
+    frames[1].missed = vec![[right_end - 1, bottom - 1, 9, 9]];
+    frames[4].missed = vec![[0, 0, 1, 1], [2, 0, 1, 1]];
+    let marked = table(&of(16.0), &frames, &mut |_| true).unwrap();
+    let missed: Vec<_> = marked.rows.iter().map(|row| row.missed).collect();
+    assert_eq!(missed, [0, 0, 0, 0, 2, 0, 0, 0]);
+    assert!(marked.rows[1].is_right() && !marked.rows[4].is_right());
+    let none = table(&of(250.0), &frames, &mut |_| true).unwrap();
+    assert_eq!((none.good, none.failed), (counts(5, 0), counts(3, 0)));
+    assert_eq!(none.rows[1].missed, 1);
+    let all = table(&of(1.0), &frames, &mut |_| true).unwrap();
+    assert_eq!((all.good, all.failed), (counts(0, 5), counts(0, 3)));
+    // In another order every frame has the same verdict.
+    frames.reverse();
+    let back = table(&of(16.0), &frames, &mut |_| true).unwrap();
+    for (row, then) in back.rows.iter().rev().zip(&right.rows) {
+        assert_eq!((&row.name, row.verdict), (&then.name, then.verdict));
     }
+    let why = table(&of(16.0), &frames, &mut |done| done < 2).unwrap_err();
+    assert!(why.contains("stopped"), "{why}");
+}
+
+#[test]
+fn frames_of_other_sizes_and_formats_are_judged_and_those_that_no_element_takes_are_told() {
+    start();
+    let sandbox = Sandbox::new("table-sizes");
+    let config = camera(sandbox.path(), "pitch = { threshold = 25.0, min-area = 3 }");
+    let mut frames = panels(VideoFormat::Gray8, 3, &[]);
+    frames.extend(panels(VideoFormat::Rgb, 2, &[]));
+    frames.extend(panels(VideoFormat::Gray8, 2, &[1]));
+    let frames = kept(frames, &[6]);
+    let mixed = table(&config, &frames, &mut |_| true).unwrap();
+    let verdicts: Vec<_> = mixed.rows.iter().map(|row| row.verdict).collect();
+    assert_eq!(
+        verdicts,
+        ["pass", "pass", "pass", "pass", "pass", "pass", "fail"]
+    );
+    let format = VideoFormat::I42010le;
+    let info = gst_video::VideoInfo::builder(format, 8, 8).build().unwrap();
+    let deep = Frame::copy_of(&gst::Buffer::with_size(info.size()).unwrap(), &info).unwrap();
+    let frames = kept(vec![deep], &[]);
+    let why = table(&config, &frames, &mut |_| true).unwrap_err();
+    assert!(
+        why.starts_with("frame 0: ") && why.contains("I420_10LE"),
+        "{why}"
+    );
 }
