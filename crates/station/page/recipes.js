@@ -1,7 +1,7 @@
 // The recipe in force, the switch to another one, and who changed what.
 
 import { NO_ANSWER, ask, askJson } from "./ask.js";
-import { confirmCommand } from "./dialogs.js";
+import { confirmCommand } from "./questions.js";
 import { dayAndClock, make, number, plural, say, table } from "./dom.js";
 
 /// Changes from elsewhere, such as the command line, are seen so soon if no camera runs.

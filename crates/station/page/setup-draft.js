@@ -2,8 +2,8 @@
 
 import { ask, send } from "./ask.js";
 
-/// Changes within this time become one request.
-const GATHER_MS = 60;
+/// Changes within this time become one request; those that come while one is under way, too.
+const GATHER_MS = 15;
 const RETRY_MS = 1000;
 /// The station holds a request for a live frame for up to 5 s.
 const FRAME_WITHIN_MS = 15_000;
@@ -33,6 +33,7 @@ export class Draft extends EventTarget {
     this.newest = 0;
     this.changes = 0;
     this.sent = 0;
+    this.changedAt = 0;
     this.isSending = false;
     this.isOver = false;
     this.wantsMask = false;
@@ -76,13 +77,13 @@ export class Draft extends EventTarget {
 
   /// Takes the draft's state from the station; false if there is none.
   async load() {
-    const changes = this.changes;
+    const { changes, sent } = this;
     const answer = await this.ask("");
     if (answer?.status === 404) this.end();
     if (!answer?.ok || this.isOver) return false;
     this.state = JSON.parse(answer.text);
     // What the person changed meanwhile counts more than what the station had.
-    if (changes === this.changes && this.sent === this.changes) {
+    if (changes === this.changes && sent === changes) {
       this.settings = this.state.settings;
       this.settings.analysis ??= {};
     }
@@ -131,6 +132,7 @@ export class Draft extends EventTarget {
   change(patch) {
     this.settings = { ...this.settings, ...patch };
     this.changes += 1;
+    this.changedAt = performance.now();
     clearTimeout(this.timer);
     if (!this.isSending) this.timer = setTimeout(() => this.put(), GATHER_MS);
     this.tell("changed");

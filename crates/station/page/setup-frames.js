@@ -120,8 +120,9 @@ export class KeptFrames {
     return this.bench.draft.command("frames", { label });
   }
 
-  collect(from) {
-    return this.bench.draft.command("collect", { from }, { within: SLOW_MS });
+  /// Loads recordings or the pictures of a folder, with that label.
+  collect(from, label) {
+    return this.bench.draft.command("collect", { from, label }, { within: SLOW_MS });
   }
 }
 

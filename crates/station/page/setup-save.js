@@ -82,8 +82,8 @@ export class SaveStep {
       said = JSON.parse(text);
     } catch { /* a sentence */ }
     const sentence = said.text ?? said.error ?? said.message ?? "Someone saved this recipe meanwhile.";
-    const { camera } = { camera: this.bench.draft.state.is_running_camera ? this.bench.draft.settings.name : null };
-    this.tell(false, `${sentence} Nothing was written. This is what changed there:`,
+    const camera = this.bench.draft.state.is_running_camera ? this.bench.draft.settings.name : null;
+    this.tell(false, `${sentence} Your draft would change this in the recipe as it is now:`,
       make("pre", { class: "text", tabindex: 0 }, linesOf(said.changes ?? [])),
       make("p", { class: "buttons" }, button("Begin again from the new state", () => this.beginAgain(camera))));
   }

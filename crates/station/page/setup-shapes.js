@@ -26,6 +26,8 @@ export class Editor {
     this.element = draw("g", {});
     const { svg } = stage;
     svg.addEventListener("pointerdown", (event) => this.onDown(event));
+    // The mark that was pressed has a new element by now: the browser would take the focus away from it.
+    svg.addEventListener("mousedown", (event) => { if (this.drawing || this.dragging) event.preventDefault(); });
     svg.addEventListener("pointermove", (event) => this.onMove(event));
     svg.addEventListener("pointerup", (event) => this.onUp(event));
     svg.addEventListener("pointercancel", () => this.onCancel());

@@ -47,12 +47,14 @@ export class TryStep {
       return { title, list, heading, element };
     });
     this.source = make("select", { id: "collect-from" });
+    this.label = make("select", { "aria-label": "What these frames show" }, make("option", { value: "good" }, "as good"), make("option", { value: "failed" }, "as failed"));
     this.elements = [make("h2", {}, "Try the limits"),
       make("div", { class: "tallies", role: "group", "aria-label": "Kept frames" }, this.good, this.failed), this.progress, this.status,
       ...this.fields.filter((field) => !this.channels.includes(field)).map(({ element }) => element), this.channelDetails,
+      ...this.groups.slice(0, 3).map(({ element }) => element),
       section("Kept frames", make("p", { class: "buttons" }, button("Keep this frame as good", () => this.keep("good")), button("Keep this frame as failed", () => this.keep("failed"))),
-        make("label", { for: "collect-from" }, "Add frames from"), make("div", { class: "slider" }, this.source, button("Add", () => this.collect()))),
-      ...this.groups.map(({ element }) => element)];
+        make("label", { for: "collect-from" }, "Add frames from"), make("div", { class: "collect" }, this.source, this.label, button("Add", () => this.collect()))),
+      this.groups[3].element];
   }
 
   /// From the first trial on the station tries the frames again after each change of the settings.
@@ -65,10 +67,14 @@ export class TryStep {
     return this.bench.draft.state.frames ?? [];
   }
 
-  offerSources() {
-    const folders = (this.bench.steps.get("camera").list ?? []).filter(({ kind }) => kind === "folder");
+  async offerSources() {
+    const camera = this.bench.steps.get("camera");
+    if (!camera.list.length) await camera.search();
+    const folders = camera.list.filter(({ kind }) => kind === "folder");
+    const chosen = this.source.value;
     this.source.replaceChildren(make("option", { value: "recordings" }, "Recorded frames of this camera"),
-      ...folders.map(({ id, label }) => make("option", { value: id }, label)));
+      ...folders.map(({ id, label }) => make("option", { value: id }, `Folder ${label}`)));
+    if (chosen) this.source.value = chosen;
   }
 
   tryLater() {
@@ -78,7 +84,8 @@ export class TryStep {
   }
 
   async tryNow() {
-    this.tell(await this.bench.draft.command("try"));
+    const problem = await this.bench.draft.command("try");
+    if (problem) this.tell(problem);
   }
 
   tell(problem) {
@@ -94,7 +101,9 @@ export class TryStep {
   async collect() {
     const before = this.frames.length;
     say(this.status, "Loading frames …");
-    const problem = await this.bench.kept.collect(this.source.value);
+    // People have said of each recording what it shows.
+    const label = this.source.value === "recordings" ? undefined : this.label.value;
+    const problem = await this.bench.kept.collect(this.source.value, label);
     this.tell(problem);
     if (!problem) say(this.status, `${plural(this.frames.length - before, "frame")} added.`);
     this.tryLater();

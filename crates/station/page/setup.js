@@ -208,10 +208,17 @@ class Bench {
     if (shown) this.shownAt = performance.now();
     // A page that is slow misses a picture: the station keeps the last ones only.
     else if (performance.now() - this.shownAt > NO_PICTURE_MS) this.stage.say("No picture comes from the station");
-    // How long a change of the settings took to come to the screen.
-    if (shown) this.stage.viewport.dataset.frame = live.n;
-    if (shown && live.milliseconds != null) this.stage.viewport.dataset.milliseconds = live.milliseconds;
+    if (shown) this.note(live);
     await new Promise((done) => { setTimeout(done, 0); });
+  }
+
+  /// Notes at the picture which frame it is, and how long the last change of the settings took to come to it.
+  note({ n, revision }) {
+    const { dataset } = this.stage.viewport;
+    dataset.frame = n;
+    if (revision === this.revision) return;
+    this.revision = revision;
+    dataset.milliseconds = Math.round(performance.now() - this.draft.changedAt);
   }
 
   /// Holds the picture still, or lets it live again.

@@ -1,13 +1,12 @@
-//! The page in chromium, driven by `browser.py`.
+//! The page in chromium, driven by `browser.py`; and what the tests of other pages need for it.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
+    time::Duration,
 };
 
 use clinspect_station::state::{Camera, Status, Trouble};
@@ -27,16 +26,104 @@ impl Drop for Browser {
     }
 }
 
+/// The station's program.
+pub const PROGRAM: &str = env!("CARGO_BIN_EXE_clinspect-station");
+
+/// The program with a file of its own; ended on drop.
+pub struct RealStation {
+    child: Child,
+    address: String,
+}
+
+impl RealStation {
+    /// Starts the station and waits for its page.
+    pub fn start(folder: &Path, text: &str) -> Self {
+        let file = folder.join("station.toml");
+        fs::write(&file, text).unwrap();
+        // The kernel ends the station even if the test is killed.
+        let child = Command::new("setpriv")
+            .args(["--pdeathsig", "KILL", PROGRAM])
+            .arg(&file)
+            .env_remove("JOURNAL_STREAM")
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let page = lines.by_ref().map_while(Result::ok);
+        let address = page.inspect(|line| eprintln!("{line}")).find_map(|line| {
+            let (_, address) = line.split_once("the page is at ")?;
+            Some(address.trim_end_matches('/').to_owned())
+        });
+        let address = address.expect("the station serves its page");
+        // The station's log tells what went wrong if the browser finds a fault.
+        std::thread::spawn(move || {
+            lines
+                .map_while(Result::ok)
+                .for_each(|line| eprintln!("{line}"))
+        });
+        Self { child, address }
+    }
+
+    pub fn url(&self) -> String {
+        self.address.clone()
+    }
+}
+
+impl Drop for RealStation {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A folder for the browser's profile and the screenshots. `CLINSPECT_SCREENSHOTS` keeps them.
-fn folder() -> (PathBuf, bool) {
+fn folder(script: &str) -> (PathBuf, bool) {
     match std::env::var_os("CLINSPECT_SCREENSHOTS") {
-        Some(folder) => (folder.into(), true),
+        Some(folder) => (PathBuf::from(folder).join(script), true),
         None => {
-            static COUNT: AtomicU32 = AtomicU32::new(0);
-            let count = COUNT.fetch_add(1, Relaxed);
-            let name = format!("clinspect-page-{}-{count}", std::process::id());
+            let name = format!("clinspect-{script}-{}", std::process::id());
             (std::env::temp_dir().join(name), false)
         }
+    }
+}
+
+/// Runs a script at the page; `obey` gets each line that it prints. The script must end with `done`.
+pub fn drive(script: &str, url: &str, within: Duration, mut obey: impl FnMut(&str)) {
+    let (folder, is_kept) = folder(script);
+    fs::create_dir_all(&folder).expect("a folder");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/page")
+        .join(script);
+    let child = Command::new("timeout")
+        .args([
+            "--kill-after=5",
+            &within.as_secs().to_string(),
+            "/usr/bin/python3",
+            "-B",
+        ])
+        .arg(program)
+        .args([url, TOKEN])
+        .arg(&folder)
+        .stdout(Stdio::piped())
+        .spawn();
+    let mut browser = Browser(child.expect("the tests need python3"));
+    let lines = BufReader::new(browser.0.stdout.take().expect("its output")).lines();
+    let mut is_done = false;
+    for line in lines.map_while(Result::ok) {
+        match line.as_str() {
+            "done" => is_done = true,
+            line => obey(line),
+        }
+    }
+    let status = browser.0.wait().expect("its end");
+    let screenshots = folder.display();
+    assert!(
+        is_done && status.success(),
+        "the page is wrong; the tests need the packages chromium, chromium-driver and python3-selenium; \
+         screenshots are in {screenshots}"
+    );
+    if !is_kept {
+        let _ = fs::remove_dir_all(&folder);
     }
 }
 
@@ -74,55 +161,18 @@ fn obey(wish: &str, cameras: &[Arc<Camera>], wishes: &[Arc<Wishes>]) {
     }
 }
 
-/// Runs a program in chromium, and does what its lines ask for.
-#[track_caller]
-pub fn drive(name: &str, url: &str, mut obey: impl FnMut(&str)) {
-    let (folder, is_kept) = folder();
-    let folder = folder.join(name);
-    std::fs::create_dir_all(&folder).expect("a folder");
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page");
-    let program = format!("{tests}/{name}");
-    let child = Command::new("timeout")
-        .args([
-            "--kill-after=5",
-            "180",
-            "/usr/bin/python3",
-            "-B",
-            &program,
-            url,
-            TOKEN,
-        ])
-        .arg(&folder)
-        .stdout(Stdio::piped())
-        .spawn();
-    let mut browser = Browser(child.expect("the tests need python3"));
-    let lines = BufReader::new(browser.0.stdout.take().expect("its output")).lines();
-    let mut is_done = false;
-    for line in lines.map_while(Result::ok) {
-        match line.as_str() {
-            "done" => is_done = true,
-            wish => obey(wish),
-        }
-    }
-    let status = browser.0.wait().expect("its end");
-    let screenshots = folder.display();
-    assert!(
-        is_done && status.success(),
-        "the page is wrong; the tests need the packages chromium, chromium-driver and python3-selenium; \
-         screenshots are in {screenshots}"
-    );
-    if !is_kept {
-        let _ = std::fs::remove_dir_all(&folder);
-    }
-}
-
 #[test]
 fn page_shows_what_the_cameras_see() {
     let mut station = Some(Station::start(with_token(true), &["left", "right"]));
     let url = station.as_ref().map(|of| of.url("")).expect("a station");
-    drive("browser.py", &url, |wish| match (wish, &mut station) {
-        ("end", station) => *station = None,
-        (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
-        (other, None) => eprintln!("{other}"),
-    });
+    drive(
+        "browser.py",
+        &url,
+        Duration::from_secs(180),
+        |line| match (line, &mut station) {
+            ("end", station) => *station = None,
+            (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
+            (other, None) => eprintln!("{other}"),
+        },
+    );
 }

@@ -71,7 +71,12 @@ fn page_shows_the_recipe_and_switches_it() {
     let access = with_token(true);
     let names = ["left", "right"];
     let station = Station::start_with("127.0.0.1:0", access, &names, Some(recipes.clone()));
-    drive("recipes.py", &station.url(""), |wish| obey(wish, &recipes));
+    drive(
+        "recipes.py",
+        &station.url(""),
+        std::time::Duration::from_secs(180),
+        |wish| obey(wish, &recipes),
+    );
 }
 
 /// Does what `recipes.py` asks of the station.

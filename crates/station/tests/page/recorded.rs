@@ -182,7 +182,12 @@ fn people_say_by_mouse_touch_and_keyboard_what_is_wrong() {
     let failed = format!("left_{time}_{:010}_failed", report.frame);
     fs::write(folder.join(format!("{failed}.png")), picture()).unwrap();
     let names = [0, 1, 2].map(|number| record(&folder, number, "context"));
-    drive("verdicts.py", &station.url(""), |line| eprintln!("{line}"));
+    drive(
+        "verdicts.py",
+        &station.url(""),
+        std::time::Duration::from_secs(180),
+        |line| eprintln!("{line}"),
+    );
     let said = |name: &str| -> Value {
         let said = fs::read(folder.join(format!("{name}.verdict.json"))).unwrap();
         let said: Value = serde_json::from_slice(&said).unwrap();
