@@ -98,6 +98,7 @@ fn keys_of_a_recipe_replace_those_of_the_file_and_others_stay() {
         camera,
         pixel_format,
         caps,
+        ..
     } = &format.source
     else {
         panic!("{:?}", format.source);
