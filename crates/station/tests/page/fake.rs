@@ -13,6 +13,7 @@ use std::{
 
 use clinspect_station::{
     recipes::Recipes,
+    setup::Setup,
     state::{
         Camera, Command, Counters, Failure, FailurePictures, History, Minute, Picture, Request,
         RollMark, Status,
@@ -115,7 +116,12 @@ impl Station {
             station.cameras.push(camera);
         }
         station.list.send_replace(Arc::new(station.cameras.clone()));
-        let served = serve(listener, station.list.subscribe(), access, recipes);
+        let of_recipes = |recipes| {
+            let file = std::path::PathBuf::from("station.toml");
+            Arc::new(Setup::new(file, None, recipes, station.list.subscribe()))
+        };
+        let setup = recipes.map(of_recipes);
+        let served = serve(listener, station.list.subscribe(), access, setup);
         runtime.spawn(async move { served.await.expect("the server runs") });
         station.runtime = Some(runtime);
         station
