@@ -1,7 +1,11 @@
 //! Where a broker is, and how it is asked.
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Duration};
 
+use gst::glib;
+use rumqttc::{
+    ConnectReturnCode, ConnectionError, MqttOptions, NetworkOptions, TlsConfiguration, Transport,
+};
 use rustls::{
     ClientConfig, RootCertStore,
     pki_types::{CertificateDer, pem::PemObject},
@@ -13,6 +17,19 @@ use crate::{address::Host, text};
 const MOST_CREDENTIALS: u64 = 4096;
 /// A file of certificates is no longer than this, bytes: those of all public authorities have 0.2 MB.
 const MOST_CERTIFICATES: u64 = 16 << 20;
+
+/// A connection without traffic is checked after this time; the broker publishes the last will after one and a half.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// Longest wait for the broker's answer to a new connection, seconds.
+const CONNECT_LIMIT: u64 = 5;
+/// Largest packet: what the broker may send, and a report.
+const PACKETS: [usize; 2] = [64 << 10, 64 << 20];
+/// Pause before a new connection: the first one, and the longest.
+pub const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
+/// A pause is longer by up to this part of it, so that the stations of a plant do not come back all at once.
+const JITTER: f64 = 0.5;
+/// Why a packet cannot be handed over.
+pub const ENDED: &str = "the client library has ended";
 
 /// A broker.
 pub struct Broker {
@@ -63,10 +80,62 @@ impl Broker {
         })
     }
 
+    /// How this client connects.
+    pub fn options(&self, id: &str) -> MqttOptions {
+        let mut options = MqttOptions::new(id, self.host.bare(), self.port);
+        options
+            .set_keep_alive(KEEP_ALIVE)
+            .set_max_packet_size(PACKETS[0], PACKETS[1]);
+        if let Some([user, password]) = &self.credentials {
+            options.set_credentials(user, password);
+        }
+        if let Some(tls) = &self.tls {
+            options.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(
+                tls.clone(),
+            )));
+        }
+        options
+    }
+
+    /// What an error means; without a secret.
+    pub fn in_words(&self, error: &ConnectionError) -> String {
+        let place = self.place();
+        match error {
+            ConnectionError::ConnectionRefused(
+                ConnectReturnCode::BadUserNamePassword | ConnectReturnCode::NotAuthorized,
+            ) => format!(
+                "the broker {place} refuses user and password; set those that it knows in credentials-file"
+            ),
+            ConnectionError::NetworkTimeout => format!("the broker {place} does not answer"),
+            error => format!("the broker {place} cannot be used: {error}"),
+        }
+    }
+
     /// For messages.
     pub fn place(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
+}
+
+/// How long a connection may take.
+pub fn network() -> NetworkOptions {
+    let mut network = NetworkOptions::new();
+    network.set_connection_timeout(CONNECT_LIMIT);
+    network
+}
+
+/// A client's name. Brokers close the older one of two connections with the same name, so clients have different ones.
+pub fn new_id() -> String {
+    format!(
+        "clinspect-{:08x}{:08x}",
+        glib::random_int(),
+        glib::random_int()
+    )
+}
+
+/// The factor of a pause.
+pub fn jitter() -> f64 {
+    1.0 + JITTER * glib::random_double()
 }
 
 /// User and password: two lines, or one with a colon between them.

@@ -14,6 +14,7 @@ mod publisher;
 mod queue;
 pub mod report;
 mod sender;
+mod shared;
 pub mod text;
 pub mod time;
 mod trial;
@@ -21,6 +22,7 @@ mod trial;
 pub use publish::{Frames, InspectPublish, Method};
 pub use publisher::{Numbers, Publisher, Settings, StartError};
 pub use sender::Notice;
+pub use shared::SharedValue;
 
 use std::sync::{Mutex, PoisonError};
 

@@ -10,15 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use gst::glib;
-use rumqttc::{
-    AsyncClient, ConnectReturnCode, ConnectionError, Event, EventLoop, Incoming, LastWill,
-    MqttOptions, NetworkOptions, Outgoing, QoS, TlsConfiguration, Transport,
-};
+use rumqttc::{AsyncClient, Event, EventLoop, Incoming, LastWill, MqttOptions, Outgoing, QoS};
 use tokio::{sync::Notify, time::sleep};
 
 use crate::{
-    broker::Broker,
+    broker::{self, Broker, ENDED, PAUSES},
     queue::Queue,
     report::Report,
     sender::{Notifier, Sender},
@@ -31,25 +27,14 @@ const WINDOW: usize = 32;
 const MOST_BYTES: u64 = 8 << 20;
 /// A packet without an acknowledgement for so long, while the broker answers, is one that the broker does not accept.
 const UNANSWERED: Duration = Duration::from_secs(25);
-/// A connection without traffic is checked after this time; the broker publishes the last will after one and a half.
-const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Longest wait for the broker's answer to a new connection, seconds.
-const CONNECT_LIMIT: u64 = 5;
-/// Pause before a new connection: the first one, and the longest.
-const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(10)];
 /// Pause instead while a packet is found that the broker does not accept, so that a stop has time for all others; and most such
 /// pauses in a row.
 const TRIAL_PAUSE: Duration = Duration::from_millis(50);
 const TRIAL_PAUSES: u32 = 16;
-/// A pause is longer by up to this part of it, so that the stations of a plant do not come back all at once.
-const JITTER: f64 = 0.5;
-/// Largest packet: what the broker may send, and a report.
-const PACKETS: [usize; 2] = [64 << 10, 64 << 20];
 
 /// What the retained topic `state` says.
 const ONLINE: &str = "online";
 const OFFLINE: &str = "offline";
-const ENDED: &str = "the client library has ended";
 
 /// Sends reports to a broker.
 pub struct Mqtt {
@@ -144,12 +129,7 @@ impl Mqtt {
         Self {
             broker,
             topic: format!("{topic}/{camera}"),
-            // Brokers close the older one of two connections with the same name, so senders have different ones.
-            id: format!(
-                "clinspect-{:08x}{:08x}",
-                glib::random_int(),
-                glib::random_int()
-            ),
+            id: broker::new_id(),
         }
     }
 
@@ -158,24 +138,13 @@ impl Mqtt {
     }
 
     fn options(&self) -> MqttOptions {
-        let mut options = MqttOptions::new(&self.id, self.broker.host.bare(), self.broker.port);
-        options
-            .set_keep_alive(KEEP_ALIVE)
-            .set_max_packet_size(PACKETS[0], PACKETS[1])
-            .set_last_will(LastWill::new(
-                self.state_topic(),
-                OFFLINE,
-                QoS::AtLeastOnce,
-                true,
-            ));
-        if let Some([user, password]) = &self.broker.credentials {
-            options.set_credentials(user, password);
-        }
-        if let Some(tls) = &self.broker.tls {
-            options.set_transport(Transport::tls_with_config(TlsConfiguration::Rustls(
-                tls.clone(),
-            )));
-        }
+        let mut options = self.broker.options(&self.id);
+        options.set_last_will(LastWill::new(
+            self.state_topic(),
+            OFFLINE,
+            QoS::AtLeastOnce,
+            true,
+        ));
         options
     }
 
@@ -188,9 +157,7 @@ impl Mqtt {
     ) -> Result<(), End> {
         let connection = Connection::default();
         let (client, mut events) = AsyncClient::new(self.options(), WINDOW + 2);
-        let mut network = NetworkOptions::new();
-        network.set_connection_timeout(CONNECT_LIMIT);
-        events.set_network_options(network);
+        events.set_network_options(broker::network());
         // Neither future is dropped before the end of the connection: the client library does not allow it.
         let result = tokio::select! {
             error = self.receive(&mut events, &connection, queue, notifier, trial) => Err(error),
@@ -329,7 +296,7 @@ impl Mqtt {
                     connection.changed.notify_one();
                 }
                 Ok(_) => {}
-                Err(error) => return self.in_words(&error),
+                Err(error) => return self.broker.in_words(&error),
             }
         }
     }
@@ -451,20 +418,6 @@ impl Mqtt {
             .await;
         sent.map_err(|_| ENDED.to_owned())
     }
-
-    /// What an error means; without a secret.
-    fn in_words(&self, error: &ConnectionError) -> String {
-        let place = self.broker.place();
-        match error {
-            ConnectionError::ConnectionRefused(
-                ConnectReturnCode::BadUserNamePassword | ConnectReturnCode::NotAuthorized,
-            ) => format!(
-                "the broker {place} refuses user and password; set those that it knows in credentials-file"
-            ),
-            ConnectionError::NetworkTimeout => format!("the broker {place} does not answer"),
-            error => format!("the broker {place} cannot be used: {error}"),
-        }
-    }
 }
 
 /// The JSON of a report, without the end of the line.
@@ -509,7 +462,7 @@ impl Sender for Mqtt {
                 } else {
                     notifier.failed(queue, &end.why);
                 }
-                let jitter = 1.0 + JITTER * glib::random_double();
+                let jitter = broker::jitter();
                 if is_short {
                     short_pauses -= 1;
                     sleep(TRIAL_PAUSE.mul_f64(jitter)).await;

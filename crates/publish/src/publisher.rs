@@ -93,22 +93,27 @@ impl Settings {
                     camera => camera,
                 };
                 for (name, part) in [("topic", self.topic.as_str()), ("camera", camera)] {
-                    // Brokers end the connection at control characters and at a longer topic.
-                    let is_wrong = |c: char| {
-                        c.is_control()
-                            || matches!(c, '#' | '+' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
-                    };
-                    if part.is_empty() || part.contains(is_wrong) || part.len() > LONGEST_PART {
-                        return Err(format!(
-                            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or + or control \
-                             characters, and has at most {LONGEST_PART} bytes"
-                        ));
-                    }
+                    check_topic(name, part)?;
                 }
                 Ok(Prepared::Mqtt(Mqtt::new(broker, &self.topic, camera)))
             }
         }
     }
+}
+
+/// # Errors
+/// A sentence: `part`, the value of the setting `name`, is no part of a topic.
+pub(crate) fn check_topic(name: &str, part: &str) -> Result<(), String> {
+    // Brokers end the connection at control characters and at a longer topic.
+    let is_wrong =
+        |c: char| c.is_control() || matches!(c, '#' | '+' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    if part.is_empty() || part.contains(is_wrong) || part.len() > LONGEST_PART {
+        return Err(format!(
+            "{name}={part:?} is no part of a topic: it must not be empty, nor contain # or + or control characters, and has \
+             at most {LONGEST_PART} bytes"
+        ));
+    }
+    Ok(())
 }
 
 /// Why nothing can be sent.

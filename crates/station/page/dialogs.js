@@ -69,8 +69,9 @@ async function fillFailure(mine) {
     why: recording ? null : NOT_RECORDED,
   });
   const defects = report.inspections.flatMap((of) => of.defects.map((defect) => ({ ...defect, element: of.element })));
+  const recipe = report.recipe ? `, recipe ${report.recipe.name} (${report.recipe.hash})` : "";
   const overflow = report.inspections.some((of) => of.overflow) ? " There are more defects than listed." : "";
-  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}${why ? ` No picture: ${why}.` : ""}`);
+  say(text, `Frame ${number(report.frame)}, ${dayAndClock(report.time)}${recipe}. ${plural(defects.length, "defect")}: ${countsText(count(defects))}.${overflow}${why ? ` No picture: ${why}.` : ""}`);
   area.replaceChildren(defectTable(defects, report.inspections.length > 1));
 }
 

@@ -5,6 +5,7 @@ import { Card } from "./card.js";
 import { confirmCommand, logIn, openFailure } from "./dialogs.js";
 import { clock, plural, say } from "./dom.js";
 import { Pictures } from "./pictures.js";
+import * as recipes from "./recipes.js";
 import { openRecordings } from "./verdicts.js";
 
 /// The station sends a sign of life every two seconds.
@@ -108,6 +109,7 @@ async function connect() {
     return again();
   }
   for (const card of cards.values()) if (card.now) card.showCommands();
+  recipes.refresh(actions.mayWrite());
   if (!isAskedAgain) await listen();
 }
 
@@ -187,6 +189,7 @@ function update(now) {
     card.historyDue = Math.min(card.historyDue, (card.historyAt ?? -Infinity) + HISTORY_PACE_MS);
   }
   card.update(now);
+  if (now.status === "running") recipes.follow(now.recipe);
   if (isChanged) {
     summarise();
     // A camera that is back shows pictures at once.

@@ -3,6 +3,7 @@
 mod camera;
 mod files;
 mod mistakes;
+mod mqtt;
 mod nearest;
 mod properties;
 mod recipe;
@@ -24,6 +25,7 @@ pub use camera::is_name;
 pub use camera::{Analyzer, CameraConfig};
 pub use mistakes::Purpose;
 pub use mistakes::{Mistake, Place};
+pub use mqtt::MqttSettings;
 pub use properties::{Properties, set, value_of};
 pub use recipe::{MOST_BYTES as MOST_RECIPE_BYTES, read_recipe};
 
@@ -48,6 +50,8 @@ pub struct Config {
     pub allow_writing: bool,
     /// The folder of the recipes, if products change.
     pub recipes: Option<PathBuf>,
+    /// The broker through which others switch recipes, if there is one.
+    pub mqtt: Option<MqttSettings>,
     /// The cameras in the order of the file. With recipes they are what the recipe in force begins with.
     pub cameras: Vec<CameraConfig>,
 }
@@ -189,6 +193,7 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
         }
     }
     let recipes = recipes(table, mistakes);
+    let mqtt = mqtt::read(table, mistakes);
     let cameras = if recipes.is_some() && !table.has("camera") {
         Vec::new()
     } else {
@@ -199,6 +204,7 @@ fn read(table: &mut Table<'_, '_>, mistakes: &mut Mistakes<'_>) -> Config {
         token_file: token.map(|(path, _)| path.into()),
         allow_writing,
         recipes,
+        mqtt,
         cameras,
     }
 }

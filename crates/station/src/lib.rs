@@ -9,6 +9,7 @@ mod convert;
 pub mod frame;
 pub mod log;
 pub mod metrics;
+pub mod mqtt;
 pub mod pictures;
 pub mod pipeline;
 pub mod pixel_format;

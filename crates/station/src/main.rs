@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use clinspect_station::{
     config::Config,
-    error, info,
+    error, info, mqtt,
     recipes::{Recipes, Switch},
     station::Station,
     systemd,
@@ -208,7 +208,12 @@ async fn serve(config: Config, args: &Args) -> anyhow::Result<()> {
         }
         None => (None, None),
     };
+    let broker = config.mqtt.clone();
     let station = Station::start(config, recipes.clone())?;
+    if let (Some(settings), Some(recipes)) = (broker, &recipes) {
+        let topic = settings.recipe().map_err(anyhow::Error::msg)?;
+        tokio::spawn(mqtt::serve(topic, recipes.clone()));
+    }
     let mut page = std::pin::pin!(web::serve(listener, station.cameras(), access, recipes));
 
     let mut ready = interval(POLL);

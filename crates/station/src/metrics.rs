@@ -15,6 +15,7 @@ use std::{
 
 use gstinspectpublish::report::{Progress, Report};
 
+use crate::recipes::{Recipes, SWITCH_BUCKETS};
 use crate::state::{Camera, Counters, LATENCY_BUCKETS, Status, Trouble, VERDICTS};
 
 /// A number that a camera has once.
@@ -101,7 +102,7 @@ const NUMBERS: [Number; 12] = [
 ];
 
 /// All numbers. Labels hold names of cameras, classes and devices; nothing of the file's secrets.
-pub fn text(cameras: &[Arc<Camera>]) -> String {
+pub fn text(cameras: &[Arc<Camera>], recipes: Option<&Recipes>) -> String {
     let mut page = Page::default();
     for number in NUMBERS {
         page.family(number.name, number.kind, number.help);
@@ -114,6 +115,9 @@ pub fn text(cameras: &[Arc<Camera>]) -> String {
     newest(&mut page, cameras);
     latency(&mut page, cameras);
     state(&mut page, cameras);
+    if let Some(recipes) = recipes {
+        of_recipes(&mut page, recipes);
+    }
     process(&mut page);
     page.text
 }
@@ -271,6 +275,31 @@ fn state(page: &mut Page, cameras: &[Arc<Camera>]) {
         "The version of the station; always 1.",
     );
     page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
+}
+
+fn of_recipes(page: &mut Page, recipes: &Recipes) {
+    let help = "The recipe in force; always 1.";
+    page.family("clinspect_recipe_info", "gauge", help);
+    if let Some(active) = &recipes.in_force().borrow().active {
+        let labels = [("recipe", active.name.as_str()), ("hash", &active.hash)];
+        page.sample("", &labels, 1);
+    }
+    let numbers = recipes.numbers();
+    let help = "Switches of the recipe by result: done, failed.";
+    page.family("clinspect_recipe_switches_total", "counter", help);
+    for (result, count) in [("done", &numbers.done), ("failed", &numbers.failed)] {
+        page.sample("", &[("result", result)], count.load(Relaxed));
+    }
+    let help = "From the wish for a recipe to the first frames that all cameras judge by it.";
+    page.family("clinspect_recipe_switch_seconds", "histogram", help);
+    let mut total = 0;
+    let ends = SWITCH_BUCKETS.map(|end| end.to_string()).into_iter();
+    for (end, count) in ends.chain(["+Inf".to_owned()]).zip(&numbers.buckets) {
+        total += count.load(Relaxed);
+        page.sample("_bucket", &[("le", &end)], total);
+    }
+    page.sample("_sum", &[], numbers.sum.load(Relaxed) as f64 / 1e6);
+    page.sample("_count", &[], total);
 }
 
 /// Numbers of the process with the names that Prometheus' clients use. Values that Linux does

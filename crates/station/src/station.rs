@@ -135,16 +135,13 @@ impl Station {
             }
         };
         let old = self.running().config.clone();
-        if (old.listen, &old.token_file, old.allow_writing, &old.recipes)
-            != (
-                config.listen,
-                &config.token_file,
-                config.allow_writing,
-                &config.recipes,
-            )
-        {
+        let fixed = |of: &Config| {
+            let files = (of.token_file.clone(), of.recipes.clone());
+            (of.listen, files, of.allow_writing, of.mqtt.clone())
+        };
+        if fixed(&old) != fixed(&config) {
             info!(
-                "listen, token-file, allow-writing and recipes change when the station is started again"
+                "listen, token-file, allow-writing, recipes and mqtt change when the station is started again"
             );
         }
         let recipes = self.recipes.as_deref();
@@ -235,7 +232,7 @@ fn wanted(
     match recipes.named_active().map_err(|why| vec![why])? {
         None => Ok((own.to_vec(), None)),
         Some(name) => {
-            let read = recipes.read(&name, purpose);
+            let read = recipes.read_for_cameras(&name, purpose);
             let read = read.map_err(|mistakes| in_file(recipes, &name, &mistakes))?;
             Ok((read.cameras, Some(read.id)))
         }

@@ -2,7 +2,7 @@
 //! none by a mixture.
 
 use std::{
-    sync::{Arc, mpsc},
+    sync::{Arc, atomic::Ordering::Relaxed, mpsc},
     time::Duration,
 };
 
@@ -93,7 +93,11 @@ impl Pipeline {
         }
         next.link_to(&self.sink).map_err(refused)?;
         let watched = next.watch(&self.pipeline, camera, outlets, new);
-        self.watched = watched.map_err(refused)?;
+        let watched = watched.map_err(refused)?;
+        // The rate goes on.
+        let frames = self.watched.frames.load(Relaxed);
+        watched.frames.store(frames, Relaxed);
+        self.watched = watched;
         self.chain = next.chain;
         self.parts = next.parts;
         self.offers = next.offers;
@@ -119,8 +123,8 @@ impl Pipeline {
         output.add_probe(kind, move |_, info| match info.event() {
             Some(event) if event.type_() == gst::EventType::Eos => {
                 let _ = ended.send(());
-                // The sink goes on.
-                gst::PadProbeReturn::Drop
+                // The sink goes on. With Drop the binding has GStreamer free it a second time.
+                gst::PadProbeReturn::Handled
             }
             _ => gst::PadProbeReturn::Ok,
         });

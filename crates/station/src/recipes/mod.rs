@@ -191,6 +191,25 @@ impl Recipes {
         self.folder.write_active(name)
     }
 
+    /// Reads a recipe that is to come into force. Its folder is made, so that the cameras can write there what they learn.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_for_cameras(&self, name: &str, purpose: Purpose) -> Result<Read, Vec<Mistake>> {
+        let read = self.read(name, purpose)?;
+        let folder = self.folder.of_recipe(name);
+        if !folder.is_dir() {
+            let made = std::fs::create_dir(&folder);
+            made.map_err(|error| {
+                whole(format!(
+                    "the folder {} cannot be made: {error}; let the station write there",
+                    folder.display()
+                ))
+            })?;
+        }
+        Ok(read)
+    }
+
     /// Reads a recipe.
     ///
     /// # Errors

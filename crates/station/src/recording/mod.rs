@@ -5,6 +5,7 @@
 
 mod folder;
 mod link;
+mod png_text;
 mod queue;
 mod writer;
 

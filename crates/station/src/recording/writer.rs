@@ -214,7 +214,10 @@ impl Writer {
 
 /// The PNG and the JSON file of a frame.
 fn files(job: &Job) -> Result<[Vec<u8>; 2], Refusal> {
-    let png = job.snapshot.png().map_err(Refusal::Frame)?;
+    let mut png = job.snapshot.png().map_err(Refusal::Frame)?;
+    if let Some(recipe) = &job.report.recipe {
+        super::png_text::add(&mut png, "recipe", &recipe.to_string());
+    }
     let mut json = serde_json::to_vec(&*job.report)
         .map_err(|error| Refusal::Frame(format!("its results have no JSON form: {error}")))?;
     json.push(b'\n');

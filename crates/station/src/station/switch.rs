@@ -88,7 +88,7 @@ impl Station {
         before: &InForce,
     ) -> Result<RecipeId, String> {
         let (of_thread, to_read) = (recipes.clone(), name.to_owned());
-        let read = move || of_thread.read(&to_read, Purpose::Run);
+        let read = move || of_thread.read_for_cameras(&to_read, Purpose::Run);
         let read = tokio::task::spawn_blocking(read).await;
         let read = read.map_err(|error| format!("the recipe cannot be read: {error}"))?;
         let Read { id, cameras } = read.map_err(|mistakes| {

@@ -299,5 +299,8 @@ pub async fn metrics(State(site): State<Arc<Site>>) -> impl IntoResponse {
         header::CONTENT_TYPE,
         "text/plain; version=0.0.4; charset=utf-8",
     )];
-    (content_type, crate::metrics::text(&cameras))
+    (
+        content_type,
+        crate::metrics::text(&cameras, site.recipes.as_deref()),
+    )
 }

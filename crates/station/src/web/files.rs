@@ -9,7 +9,7 @@ use axum::{
 use super::refusal::Refusal;
 
 /// Names, types and contents.
-const FILES: [(&str, &str, &str); 10] = [
+const FILES: [(&str, &str, &str); 11] = [
     (
         "style.css",
         "text/css; charset=utf-8",
@@ -39,6 +39,11 @@ const FILES: [(&str, &str, &str); 10] = [
         include_str!("../../page/pictures.js"),
     ),
     ("plots.js", JAVASCRIPT, include_str!("../../page/plots.js")),
+    (
+        "recipes.js",
+        JAVASCRIPT,
+        include_str!("../../page/recipes.js"),
+    ),
     (
         "verdicts.js",
         JAVASCRIPT,

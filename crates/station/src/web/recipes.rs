@@ -20,8 +20,8 @@ use crate::recipes::{InForce, NO_NAME};
 
 /// The command line says in this header who works with it.
 pub const USER: &str = "clinspect-user";
-/// Longest wait for a switch. Every answer comes within 15 s.
-const SWITCH_WITHIN: Duration = Duration::from_secs(12);
+/// Longest wait for a switch; the page waits 10 s.
+const SWITCH_WITHIN: Duration = Duration::from_secs(8);
 /// Characters of that name.
 const LONGEST_USER: usize = 32;
 

@@ -4,7 +4,10 @@ use std::{
     io::{BufRead, BufReader},
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::{Arc, atomic::Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::Relaxed},
+    },
 };
 
 use clinspect_station::state::{Camera, Status, Trouble};
@@ -29,7 +32,9 @@ fn folder() -> (PathBuf, bool) {
     match std::env::var_os("CLINSPECT_SCREENSHOTS") {
         Some(folder) => (folder.into(), true),
         None => {
-            let name = format!("clinspect-page-{}", std::process::id());
+            static COUNT: AtomicU32 = AtomicU32::new(0);
+            let count = COUNT.fetch_add(1, Relaxed);
+            let name = format!("clinspect-page-{}-{count}", std::process::id());
             (std::env::temp_dir().join(name), false)
         }
     }
@@ -69,35 +74,15 @@ fn obey(wish: &str, cameras: &[Arc<Camera>], wishes: &[Arc<Wishes>]) {
     }
 }
 
-#[test]
-fn page_shows_what_the_cameras_see() {
-    let mut station = Some(Station::start(with_token(true), &["left", "right"]));
-    let url = station.as_ref().map(|of| of.url("")).expect("a station");
-    drive("browser.py", &url, |line| match (line, &mut station) {
-        ("end", station) => *station = None,
-        (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
-        (other, None) => eprintln!("{other}"),
-    });
-}
-
-/// Runs a program in chromium, and does what its lines ask for.
-#[track_caller]
-pub fn drive(name: &str, url: &str, mut obey: impl FnMut(&str)) {
+/// Runs a program of this folder that drives the browser, and hands the lines that it prints to `obey`.
+pub fn drive(program: &str, url: &str, mut obey: impl FnMut(&str)) {
     let (folder, is_kept) = folder();
-    let folder = folder.join(name);
+    let folder = folder.join(program);
     std::fs::create_dir_all(&folder).expect("a folder");
-    let tests = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/page");
-    let program = format!("{tests}/{name}");
+    let program = format!("{}/tests/page/{program}", env!("CARGO_MANIFEST_DIR"));
     let child = Command::new("timeout")
-        .args([
-            "--kill-after=5",
-            "180",
-            "/usr/bin/python3",
-            "-B",
-            &program,
-            url,
-            TOKEN,
-        ])
+        .args(["--kill-after=5", "180", "/usr/bin/python3", "-B"])
+        .args([&program, url, TOKEN])
         .arg(&folder)
         .stdout(Stdio::piped())
         .spawn();
@@ -120,4 +105,15 @@ pub fn drive(name: &str, url: &str, mut obey: impl FnMut(&str)) {
     if !is_kept {
         let _ = std::fs::remove_dir_all(&folder);
     }
+}
+
+#[test]
+fn page_shows_what_the_cameras_see() {
+    let mut station = Some(Station::start(with_token(true), &["left", "right"]));
+    let url = station.as_ref().map(|of| of.url("")).expect("a station");
+    drive("browser.py", &url, |wish| match (wish, &mut station) {
+        ("end", station) => *station = None,
+        (wish, Some(of)) => obey(wish, &of.cameras, &of.wishes),
+        (other, None) => eprintln!("{other}"),
+    });
 }

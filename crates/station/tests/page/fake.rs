@@ -12,6 +12,7 @@ use std::{
 };
 
 use clinspect_station::{
+    recipes::Recipes,
     state::{
         Camera, Command, Counters, Failure, FailurePictures, History, Minute, Picture, Request,
         RollMark, Status,
@@ -72,6 +73,15 @@ impl Station {
     }
 
     pub fn start_on(address: &str, access: Access, names: &[&str]) -> Self {
+        Self::start_with(address, access, names, None)
+    }
+
+    pub fn start_with(
+        address: &str,
+        access: Access,
+        names: &[&str],
+        recipes: Option<Arc<Recipes>>,
+    ) -> Self {
         gst::init().expect("GStreamer");
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -105,7 +115,7 @@ impl Station {
             station.cameras.push(camera);
         }
         station.list.send_replace(Arc::new(station.cameras.clone()));
-        let served = serve(listener, station.list.subscribe(), access, None);
+        let served = serve(listener, station.list.subscribe(), access, recipes);
         runtime.spawn(async move { served.await.expect("the server runs") });
         station.runtime = Some(runtime);
         station

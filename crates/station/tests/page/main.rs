@@ -14,4 +14,5 @@ mod curl;
 mod fake;
 mod hostile;
 mod live;
+mod recipes;
 mod recorded;

@@ -86,7 +86,7 @@ fn has_line(text: &str, line: &str) -> bool {
 
 #[test]
 fn each_number_has_its_line() {
-    let text = metrics::text(&cameras());
+    let text = metrics::text(&cameras(), None);
     for line in [
         "clinspect_frames_total{camera=\"left\"} 1200",
         "clinspect_verdicts_total{camera=\"left\",verdict=\"pass\"} 1100",
@@ -135,7 +135,7 @@ fn each_number_has_its_line() {
 
 #[test]
 fn the_process_is_measured() {
-    let text = metrics::text(&[]);
+    let text = metrics::text(&[], None);
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         let value = line.unwrap_or_else(|| panic!("{name} is missing in\n{text}"));
@@ -177,8 +177,8 @@ fn promtool(arguments: &[&str], input: &str) {
 
 #[test]
 fn promtool_accepts_the_numbers() {
-    promtool(&["check", "metrics"], &metrics::text(&cameras()));
-    promtool(&["check", "metrics"], &metrics::text(&[]));
+    promtool(&["check", "metrics"], &metrics::text(&cameras(), None));
+    promtool(&["check", "metrics"], &metrics::text(&[], None));
 }
 
 /// The names of our numbers in a query.
@@ -189,7 +189,7 @@ fn names(query: &str) -> impl Iterator<Item = &str> {
 
 /// The names of all numbers.
 fn known() -> BTreeSet<String> {
-    let text = metrics::text(&cameras());
+    let text = metrics::text(&cameras(), None);
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines
         .filter_map(|line| Some(line.split(['{', ' ']).next()?.to_owned()))

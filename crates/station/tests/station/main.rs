@@ -11,6 +11,7 @@ mod camera;
 mod check;
 mod formats;
 mod process;
+mod recipes;
 mod reload;
 mod simulated;
 mod systemd;

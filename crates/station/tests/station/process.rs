@@ -161,11 +161,18 @@ impl Station {
     /// Gives a command to a camera.
     #[track_caller]
     pub fn command(&self, camera: &str, command: &str, token: &str) {
+        let body = format!("{{\"command\": \"{command}\"}}");
+        let path = format!("/api/cameras/{camera}/command");
+        let (status, answer) = self.post(&path, &body, token);
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// The status and the body of the answer to a POST request with JSON.
+    pub fn post(&self, path: &str, body: &str, token: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
-        let body = format!("{{\"command\": \"{command}\"}}");
         let host = format!("127.0.0.1:{}", self.port);
-        let head = format!("POST /api/cameras/{camera}/command HTTP/1.0\r\nHost: {host}\r\n");
+        let head = format!("POST {path} HTTP/1.0\r\nHost: {host}\r\n");
         let fields = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n");
         let length = body.len();
         write!(
@@ -175,7 +182,15 @@ impl Station {
         .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        let parts = answer.split_once("\r\n\r\n");
+        let (head, body) = parts.unwrap_or_else(|| panic!("{answer:?}: {}", self.log()));
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, body.to_owned())
+    }
+
+    /// The port of the page.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// What the page knows of a camera; null if it has none of this name.
