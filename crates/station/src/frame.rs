@@ -44,6 +44,7 @@ impl Frame {
 
     /// Decodes a PNG, PNM or JPEG picture. Grey of 8 and 16 bits and RGB of 8 bits keep every bit: they become GRAY8,
     /// GRAY16_LE and RGB. RGB of 16 bits loses the lower eight, and transparency is left out.
+    /// Samples of a PNM whose largest value is neither 255 nor 65535 are stretched to one of them.
     ///
     /// # Errors
     /// A sentence if the bytes are no such picture, or if it takes more than 256 MiB.
